@@ -1,0 +1,61 @@
+// The catalogue: every algorithm, one line each, with its constraints, closed forms and source.
+// Plain data in a plain array; every reader and every tool finds algorithms here and nowhere else.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
+
+namespace rankine {
+
+// What a schedule is made from. Algorithms ignore what they do not take.
+struct Params {
+  int ranks = 1;         // N
+  Rank root = 0;
+  Rank peer = 0;         // send_recv: the receiver
+  int segments = 1;      // P, of pipelined algorithms
+  int group = 0;         // ranks per group of hierarchical algorithms; 0: the algorithm's default
+  int aggregation = 0;   // blocks per message of PAT; 0: the algorithm's default
+};
+
+// Formulas are text in N (ranks), P (segments), G (group) and A (aggregation); formula.h evaluates
+// them. They are read by people, compared with the schedules by a test, and used by no executor.
+struct Algorithm {
+  Collective collective;
+  std::string_view name;
+  Schedule (*make)(const Params&);
+  std::string_view allowed_when;  // formula, non-zero where make() may be called; "1": any N >= 1
+  std::string_view parameters;    // of: segments, group, aggregation; separated by commas
+  std::string_view rounds;
+  std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
+  std::string_view received;  // likewise
+  std::string_view send_ports, receive_ports;  // concurrent messages of the busiest rank in a round
+  std::string_view summary;
+  std::string_view citation;
+
+  bool takes(std::string_view parameter) const;
+  // Whether make(params) may be called; if not, why not, as text that says what is needed.
+  std::optional<std::string> refusal(const Params& params) const;
+};
+
+std::span<const Algorithm> catalogue();
+
+// The line with that collective and name, or nullptr.
+const Algorithm* find_algorithm(Collective collective, std::string_view name);
+
+// The names of a collective's algorithms, for messages: "ring, direct".
+std::string algorithm_names(Collective collective);
+
+// What a schedule of this algorithm must achieve.
+Goal goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule);
+
+// How many of a schedule's blocks make up M, the size that users state: the vector; for all_to_all
+// one rank's send buffer, with the block that stays.
+int blocks_per_m(const Goal& goal);
+
+}  // namespace rankine

@@ -1,0 +1,155 @@
+#include "algorithms/formula.h"
+
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+
+namespace rankine {
+namespace {
+
+// Recursive descent over the grammar in the header.
+class Parser {
+ public:
+  Parser(std::string_view text, const Params& params) : text_(text), params_(params) {}
+
+  Fraction whole_text() {
+    const Fraction value = sum();
+    if (at_ != text_.size()) fail("end of formula");
+    return value;
+  }
+
+ private:
+  Fraction sum() {
+    Fraction value = product();
+    for (;;) {
+      if (take('+')) {
+        value = value + product();
+      } else if (take('-')) {
+        value = value - product();
+      } else {
+        return value;
+      }
+    }
+  }
+
+  Fraction product() {
+    Fraction value = factor();
+    for (;;) {
+      if (take('*')) {
+        value = value * factor();
+      } else if (take('/')) {
+        value = value / factor();
+      } else {
+        return value;
+      }
+    }
+  }
+
+  Fraction factor() {
+    skip_spaces();
+    if (take('-')) return Fraction(0) - factor();
+    if (take('(')) {
+      const Fraction value = sum();
+      if (!take(')')) fail("')'");
+      return value;
+    }
+    if (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
+      std::int64_t value = 0;
+      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
+        value = value * 10 + (text_[at_++] - '0');
+      }
+      return value;
+    }
+    std::string name;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0)) {
+      name += text_[at_++];
+    }
+    if (take('(')) {
+      std::vector<Fraction> arguments{sum()};
+      while (take(',')) arguments.push_back(sum());
+      if (!take(')')) fail("')'");
+      return call(name, arguments);
+    }
+    if (name == "N") return params_.ranks;
+    if (name == "P") return params_.segments;
+    if (name == "G") return params_.group;
+    if (name == "A") return params_.aggregation;
+    fail("a number, a letter or a function");
+  }
+
+  Fraction call(const std::string& name, const std::vector<Fraction>& a) {
+    const auto arity = [&](std::size_t n) {
+      if (a.size() != n) fail("another number of arguments");
+    };
+    if (name == "min" || name == "max") {
+      arity(2);
+      return (a[0] < a[1]) == (name == "min") ? a[0] : a[1];
+    }
+    if (name == "if") {
+      arity(3);
+      return a[0] == 0 ? a[2] : a[1];
+    }
+    arity(1);
+    const std::int64_t whole = a[0].floor();
+    if (name == "floor") return whole;
+    if (name == "ceil") return -(Fraction(0) - a[0]).floor();
+    const int n = static_cast<int>(whole);
+    if (name == "log2") return floor_log2(n);
+    if (name == "clog2") return ceil_log2(n);
+    if (name == "exp2") return std::int64_t{1} << n;
+    if (name == "pow2") return is_power_of_two(n) ? 1 : 0;
+    fail("a function of formula.h");
+  }
+
+  void skip_spaces() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool take(char c) {
+    skip_spaces();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  [[noreturn]] void fail(const char* expected) const {
+    throw std::logic_error("formula '" + std::string(text_) + "', character " +
+                           std::to_string(at_ + 1) + ": expected " + expected);
+  }
+
+  std::string_view text_;
+  const Params& params_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Fraction::Fraction(std::int64_t top, std::int64_t bottom) : top_(top), bottom_(bottom) {
+  if (bottom_ == 0) throw std::logic_error("a fraction with denominator 0");
+  const std::int64_t divisor = std::gcd(top_, bottom_) * (bottom_ < 0 ? -1 : 1);
+  top_ /= divisor;
+  bottom_ /= divisor;
+}
+Fraction Fraction::operator+(Fraction b) const {
+  return {top_ * b.bottom_ + b.top_ * bottom_, bottom_ * b.bottom_};
+}
+Fraction Fraction::operator-(Fraction b) const {
+  return {top_ * b.bottom_ - b.top_ * bottom_, bottom_ * b.bottom_};
+}
+Fraction Fraction::operator*(Fraction b) const { return {top_ * b.top_, bottom_ * b.bottom_}; }
+Fraction Fraction::operator/(Fraction b) const { return {top_ * b.bottom_, bottom_ * b.top_}; }
+bool Fraction::operator<(Fraction b) const { return top_ * b.bottom_ < b.top_ * bottom_; }
+std::int64_t Fraction::floor() const {
+  const std::int64_t quotient = top_ / bottom_;
+  return top_ % bottom_ < 0 ? quotient - 1 : quotient;
+}
+std::string Fraction::to_string() const {
+  return bottom_ == 1 ? std::to_string(top_)
+                      : std::to_string(top_) + "/" + std::to_string(bottom_);
+}
+
+Fraction evaluate(std::string_view formula, const Params& params) {
+  return Parser(formula, params).whole_text();
+}
+
+}  // namespace rankine

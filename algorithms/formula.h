@@ -1,0 +1,42 @@
+// Closed forms as text: the catalogue states what a paper prints, and this file computes it.
+//
+//   expression  + - * / ( ), whole numbers, and the letters N P G A of Params (see catalogue.h)
+//   functions   min(a,b) max(a,b) if(c,a,b) ceil(a) floor(a)
+//               log2(a) floor(log2 a)   clog2(a) ceil(log2 a)   exp2(a) 2^a   pow2(a) 1 if a is a power of two
+//
+// Exact: values are fractions of 64-bit integers. A text that cannot be read is a mistake in our own
+// catalogue and throws std::logic_error that shows the text and the position.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rankine {
+
+struct Params;
+
+// A fraction in lowest terms with a positive denominator.
+class Fraction {
+ public:
+  constexpr Fraction(std::int64_t whole = 0) : top_(whole) {}  // NOLINT: whole numbers are fractions
+  Fraction(std::int64_t top, std::int64_t bottom);
+  std::int64_t top() const { return top_; }
+  std::int64_t bottom() const { return bottom_; }
+  bool operator==(const Fraction&) const = default;
+  Fraction operator+(Fraction b) const;
+  Fraction operator-(Fraction b) const;
+  Fraction operator*(Fraction b) const;
+  Fraction operator/(Fraction b) const;
+  bool operator<(Fraction b) const;
+  std::int64_t floor() const;
+  std::string to_string() const;  // "3/2"
+  double to_double() const { return static_cast<double>(top_) / static_cast<double>(bottom_); }
+
+ private:
+  std::int64_t top_, bottom_ = 1;
+};
+
+Fraction evaluate(std::string_view formula, const Params& params);
+
+}  // namespace rankine

@@ -1,0 +1,83 @@
+#include "algorithms/schedule/blocks.h"
+
+namespace rankine {
+namespace {
+
+int wrap(int index, int n) {
+  const int rest = index % n;
+  return rest < 0 ? rest + n : rest;
+}
+
+}  // namespace
+
+void IndexList::append(Run run) {
+  if (run.count <= 0) return;
+  if (run.count == 1) run.stride = 1;
+  if (runs_ > 0) {
+    Run& tail = last();
+    const int next = tail.first + tail.count * tail.stride;
+    const bool strides_agree = tail.stride == run.stride || run.count == 1;
+    if (tail.count == 1 && run.count == 1 && run.first == tail.first + 1) {
+      tail.count = 2;
+      return;
+    }
+    if (run.first == next && strides_agree && (tail.count > 1 || tail.stride == run.stride)) {
+      tail.count += run.count;
+      return;
+    }
+  }
+  if (runs_ < kInline) {
+    inline_[static_cast<std::size_t>(runs_)] = run;
+  } else {
+    spilled_.push_back(run);
+  }
+  ++runs_;
+}
+
+int IndexList::size() const {
+  int total = 0;
+  for (int i = 0; i < runs_; ++i) total += run(i).count;
+  return total;
+}
+
+int IndexList::operator[](int i) const {
+  int r = 0;
+  while (i >= run(r).count) i -= run(r++).count;
+  return run(r).first + i * run(r).stride;
+}
+
+std::vector<int> IndexList::to_vector() const {
+  std::vector<int> out;
+  out.reserve(static_cast<std::size_t>(size()));
+  for_each([&](int index) { out.push_back(index); });
+  return out;
+}
+
+IndexList IndexList::modulo(int n) const {
+  IndexList out;
+  for (int i = 0; i < runs_; ++i) {
+    const Run& part = run(i);
+    const int last_index = part.first + (part.count - 1) * part.stride;
+    if (part.first >= 0 && last_index >= 0 && part.first < n && last_index < n) {
+      out.append(part);
+    } else if (part.count == 1) {
+      out.append(Run{wrap(part.first, n), 1, 1});
+    } else if (part.stride == 1 && part.count <= n) {
+      const int first = wrap(part.first, n);
+      const int before_end = part.count < n - first ? part.count : n - first;
+      out.append(Run{first, before_end, 1});
+      out.append(Run{0, part.count - before_end, 1});
+    } else {
+      for (int j = 0; j < part.count; ++j) {
+        out.append(Run{wrap(part.first + j * part.stride, n), 1, 1});
+      }
+    }
+  }
+  return out;
+}
+
+bool IndexList::operator==(const IndexList& other) const {
+  return to_vector() == other.to_vector();
+}
+
+}  // namespace rankine

@@ -1,0 +1,70 @@
+// The collectives, as who holds which block before and who needs which after.
+//
+// One rule covers them all: a block starts at some ranks, each with its own contribution; a rank
+// that needs the block must end with the contributions of all ranks where it started, each exactly
+// once. Where it starts at one rank only, that is a copy; where at all, a reduction.
+//
+// Blocks are numbered over the whole of what the collective moves, so that a block keeps its number
+// wherever it travels: all-to-all has N * N blocks (source major). A schedule may split each of the
+// collective's blocks into S = blocks / natural_blocks() equal neighbours.
+//
+//   collective      natural blocks  starts at     needed by
+//   broadcast       1               root          everyone
+//   reduce          1               everyone      root
+//   all_reduce      1               everyone      everyone
+//   reduce_scatter  N               everyone      rank b
+//   all_gather      N               rank b        everyone
+//   all_to_all      N * N           rank b / N    rank b % N
+//   gather          N               rank b        root
+//   scatter         N               root          rank b
+//   send_recv       1               root          peer
+//   barrier         1               everyone      everyone (contributions may arrive repeatedly)
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "algorithms/schedule/blocks.h"
+
+namespace rankine {
+
+enum class Collective : unsigned char {
+  broadcast,
+  reduce,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  gather,
+  scatter,
+  send_recv,
+  barrier,
+};
+inline constexpr int kCollectives = 10;
+
+std::span<const Collective> all_collectives();
+std::string_view name_of(Collective collective);
+std::optional<Collective> parse_collective(std::string_view name);  // "all_reduce"
+
+bool has_root(Collective collective);     // takes a root argument
+bool reduces(Collective collective);      // takes a reduction operation
+bool is_idempotent(Collective collective);  // barrier: hearing from a rank twice does no harm
+
+// What a schedule must achieve.
+struct Goal {
+  Collective collective = Collective::all_reduce;
+  int ranks = 1;
+  int blocks = 1;  // the schedule's; a multiple of natural_blocks()
+  Rank root = 0;
+  Rank peer = 0;  // send_recv: the receiver
+
+  bool starts(Rank r, Block b) const;  // r's own contribution to block b is there before
+  bool needs(Rank r, Block b) const;   // r must hold block b, complete, after
+  Rank source_of(Block b) const;       // the one rank where it starts, or -1 for everyone
+  Rank target_of(Block b) const;       // the one rank that needs it, or -1 for everyone
+};
+
+int natural_blocks(Collective collective, int ranks);
+
+}  // namespace rankine

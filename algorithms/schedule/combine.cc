@@ -1,0 +1,149 @@
+#include "algorithms/schedule/combine.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace rankine {
+namespace {
+
+void require_same_shape(const Schedule& a, const Schedule& b, const char* combinator) {
+  if (a.ranks != b.ranks || a.blocks != b.blocks) {
+    throw std::logic_error(std::string(combinator) + ": parts of " + std::to_string(a.ranks) + "x" +
+                           std::to_string(a.blocks) + " and " + std::to_string(b.ranks) + "x" +
+                           std::to_string(b.blocks) + " ranks x blocks cannot be combined");
+  }
+}
+
+std::vector<Phase> phases_of(const Schedule& a) {
+  return a.phases.empty() ? std::vector<Phase>{{"", a.rounds}} : a.phases;
+}
+
+IndexList renamed(const IndexList& list, const std::function<int(int)>& name) {
+  IndexList out;
+  list.for_each([&](int index) { out.append(Run{name(index), 1, 1}); });
+  return out;
+}
+
+BlockSet renamed(const BlockSet& set, const std::function<IndexList(Block)>& name) {
+  if (!name) return set;
+  BlockSet out{{}, set.plane};
+  set.list.for_each([&](Block b) { out.list.append(name(b)); });
+  return out;
+}
+
+}  // namespace
+
+Schedule then(Schedule a, Schedule b) {
+  require_same_shape(a, b, "then");
+  Schedule out{a.ranks, a.blocks, a.rounds + b.rounds, {}, phases_of(a), std::max(a.planes, b.planes)};
+  for (const Phase& phase : phases_of(b)) out.phases.push_back(phase);
+  out.round = [first = a.rounds, a = std::move(a.round), b = std::move(b.round)](int k, Send send) {
+    k < first ? a(k, send) : b(k - first, send);
+  };
+  return out;
+}
+
+Schedule together(std::vector<Schedule> parts) {
+  if (parts.empty()) throw std::logic_error("together: nothing to combine");
+  Schedule out = nothing(parts[0].ranks, parts[0].blocks);
+  for (const Schedule& part : parts) {
+    require_same_shape(parts[0], part, "together");
+    out.planes = std::max(out.planes, part.planes);
+    if (part.rounds > out.rounds) {
+      out.rounds = part.rounds;
+      out.phases = part.phases;
+    }
+  }
+  out.round = [parts = std::move(parts)](int k, Send send) {
+    for (const Schedule& part : parts) {
+      if (k < part.rounds) part.round(k, send);
+    }
+  };
+  return out;
+}
+
+Schedule together(Schedule a, Schedule b) {
+  std::vector<Schedule> parts;
+  parts.push_back(std::move(a));
+  parts.push_back(std::move(b));
+  return together(std::move(parts));
+}
+
+Schedule dual(Schedule a) {
+  Schedule out = a;
+  std::reverse(out.phases.begin(), out.phases.end());
+  out.round = [a = std::move(a)](int k, Send send) {
+    for_each_transfer(a, a.rounds - 1 - k, [&](const Transfer& t) {
+      const Act act = t.act == copy ? reduce : copy;
+      send.exactly({t.to, t.from, t.where, t.what, act});
+    });
+  };
+  return out;
+}
+
+Schedule on(Group group, Schedule a) {
+  Schedule out{group.ranks, group.blocks, a.rounds, {}, a.phases, a.planes};
+  out.round = [group = std::move(group), a = std::move(a)](int k, Send send) {
+    for_each_transfer(a, k, [&](const Transfer& t) {
+      send.exactly({renamed(t.from, group.rank), renamed(t.to, group.rank),
+                    renamed(t.what, group.block), renamed(t.where, group.block), t.act});
+    });
+  };
+  return out;
+}
+
+Schedule on_ranks(int ranks, std::vector<Rank> members, Schedule a) {
+  const int blocks = a.blocks;
+  return on({ranks, blocks,
+             [members = std::move(members)](Rank r) { return members[static_cast<std::size_t>(r)]; }},
+            std::move(a));
+}
+
+Schedule on_blocks(int blocks, Block first, Schedule a) {
+  const int ranks = a.ranks;
+  return on({ranks, blocks, [](Rank r) { return r; },
+             [first](Block b) { return IndexList(first + b); }},
+            std::move(a));
+}
+
+Schedule rooted_at(Rank root, Schedule a) {
+  if (root == 0) return a;
+  const int p = a.ranks, blocks = a.blocks;
+  return on({p, blocks, [root, p](Rank r) { return (r + root) % p; }}, std::move(a));
+}
+
+Schedule refined(int parts, Schedule a) {
+  if (parts == 1) return a;
+  const int ranks = a.ranks, blocks = a.blocks * parts;
+  return on({ranks, blocks, [](Rank r) { return r; },
+             [parts](Block b) { return IndexList(Run{b * parts, parts, 1}); }},
+            std::move(a));
+}
+
+Schedule pipelined(Schedule a, int segments, int interval) {
+  Schedule out{a.ranks, a.blocks * segments, a.rounds + (segments - 1) * interval, {}, {}, a.planes};
+  if (a.rounds == 0) out.rounds = 0;
+  out.round = [a = std::move(a), segments, interval](int k, Send send) {
+    for (int s = 0; s < segments; ++s) {
+      const int step = k - s * interval;
+      if (step < 0 || step >= a.rounds) continue;
+      const std::function<int(int)> segment = [&](Block b) { return b * segments + s; };
+      for_each_transfer(a, step, [&](const Transfer& t) {
+        send.exactly({t.from, t.to, {renamed(t.what.list, segment), t.what.plane},
+                      {renamed(t.where.list, segment), t.where.plane}, t.act});
+      });
+    }
+  };
+  return out;
+}
+
+Schedule named(std::string name, Schedule a) {
+  a.phases = {{std::move(name), a.rounds}};
+  return a;
+}
+
+Schedule nothing(int ranks, int blocks) {
+  return {ranks, blocks, 0, [](int, Send) {}};
+}
+
+}  // namespace rankine

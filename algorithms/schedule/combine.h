@@ -1,0 +1,56 @@
+// Combinators: schedules from schedules. Each is a few lines and keeps the meaning of its parts;
+// whoever writes an algorithm writes the part that is new and combines the rest.
+//
+// All arguments must agree in the number of ranks and blocks (where a combinator does not change
+// them); a disagreement is a mistake in our own code and throws std::logic_error.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "algorithms/schedule/schedule.h"
+
+namespace rankine {
+
+// First a, then b.
+Schedule then(Schedule a, Schedule b);
+
+// Several at once, round by round; the shorter ones end early. Two trees, two directions of a ring.
+Schedule together(std::vector<Schedule> parts);
+Schedule together(Schedule a, Schedule b);
+
+// Time reversal: rounds run backwards, every arrow turns round, a copy becomes a reduction.
+// The dual of a broadcast is a reduce, of an all-gather a reduce-scatter.
+Schedule dual(Schedule a);
+
+// The same schedule among other ranks and on other blocks of a larger one: rank r of `a` is played
+// by rank(r), block b of `a` is the blocks block(b). Where `block` is empty, blocks stay.
+struct Group {
+  int ranks;   // of the larger schedule
+  int blocks;  // of the larger schedule
+  std::function<Rank(Rank)> rank;
+  std::function<IndexList(Block)> block{};
+};
+Schedule on(Group group, Schedule a);
+
+// on() for the common cases.
+Schedule on_ranks(int ranks, std::vector<Rank> members, Schedule a);  // same blocks
+Schedule on_blocks(int blocks, Block first, Schedule a);               // a's blocks, from `first` on
+Schedule rooted_at(Rank root, Schedule a);  // rank 0's part is played by root, 1's by root + 1, ...
+
+// Every block split into `parts` equal neighbours that travel together: block b becomes the blocks
+// b * parts ... b * parts + parts - 1. No round changes.
+Schedule refined(int parts, Schedule a);
+
+// Segment s of every block runs through `a` on its own, `interval` rounds behind segment s - 1.
+// Block b becomes `segments` neighbours, as in refined().
+Schedule pipelined(Schedule a, int segments, int interval = 1);
+
+// a's rounds as one phase of that name.
+Schedule named(std::string name, Schedule a);
+
+// A schedule without a round, e.g. of any collective among one rank.
+Schedule nothing(int ranks, int blocks);
+
+}  // namespace rankine

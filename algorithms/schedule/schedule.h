@@ -1,0 +1,124 @@
+// A schedule is a value: a pure function from a round number to the transfers of that round.
+//
+// Meaning is round-synchronous: every transfer of round k reads what was there when the round began,
+// and its writes are there when round k + 1 begins. How a schedule is executed (without barriers
+// between rounds), timed, drawn or proved is the readers' business; a schedule knows no bytes, no
+// threads and no clock. Schedules are immutable and may be read from many threads at once.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "algorithms/schedule/blocks.h"
+
+namespace rankine {
+
+enum class Act : unsigned char { copy, reduce };
+inline constexpr Act copy = Act::copy;
+inline constexpr Act reduce = Act::reduce;
+
+// `what` of each rank of `from` goes to `where` of each rank of `to`.
+//   one -> one    a message on a wire         one -> many   a switch multicast
+//   many -> one   (reduce) a switch ALU       many -> many  both at once
+// copy: the receiver's block becomes what was sent. reduce: what was sent is added to the
+// receiver's block (or becomes it, where the receiver has none yet). A transfer from a rank to
+// itself is local work and no message.
+struct Transfer {
+  RankSet from, to;
+  BlockSet what, where;
+  Act act = Act::copy;
+};
+
+// What a round calls for each of its transfers. Takes ranks and blocks modulo the schedule's, so
+// that files say `r + 1` and `block(r - k)`; hands every transfer on, in the order stated.
+// A light view: pass by value; valid only during the call of Schedule::round that it was made for.
+class Send {
+ public:
+  template <class Visit, class = std::enable_if_t<!std::is_same_v<std::decay_t<Visit>, Send>>>
+  Send(int ranks, int blocks, const Visit& visit)
+      : ranks_(ranks), blocks_(blocks), visit_(&visit), call_([](const void* f, Transfer&& t) {
+          (*static_cast<const Visit*>(f))(std::move(t));
+        }) {}
+
+  void operator()(const RankSet& from, const RankSet& to, const BlockSet& what, Act act) const {
+    BlockSet at{what.list.modulo(blocks_), what.plane};
+    call_(visit_, Transfer{from.modulo(ranks_), to.modulo(ranks_), at, at, act});
+  }
+  void operator()(const RankSet& from, const RankSet& to, const BlockSet& what,
+                  const BlockSet& where, Act act) const {
+    call_(visit_, Transfer{from.modulo(ranks_), to.modulo(ranks_),
+                           {what.list.modulo(blocks_), what.plane},
+                           {where.list.modulo(blocks_), where.plane}, act});
+  }
+  // A transfer whose indices are in range already (the combinators' way).
+  void exactly(Transfer transfer) const { call_(visit_, std::move(transfer)); }
+
+ private:
+  int ranks_, blocks_;
+  const void* visit_;
+  void (*call_)(const void*, Transfer&&);
+};
+
+// A named stretch of rounds.
+struct Phase {
+  std::string name;
+  int rounds = 0;
+};
+
+struct Schedule {
+  int ranks = 1;
+  int blocks = 1;
+  int rounds = 0;
+  std::function<void(int k, Send send)> round;
+  std::vector<Phase> phases{};  // empty, or their rounds add up to `rounds`
+  int planes = 1;               // the vector itself, and planes - 1 scratch vectors of its shape
+
+  int places() const { return planes * blocks; }
+};
+
+// Calls visit(const Transfer&) for every transfer of round k, in the order stated.
+template <class Visit>
+void for_each_transfer(const Schedule& schedule, int k, const Visit& visit) {
+  const auto hand_on = [&visit](Transfer&& transfer) { visit(std::as_const(transfer)); };
+  schedule.round(k, Send(schedule.ranks, schedule.blocks, hand_on));
+}
+
+// A place is a block on a plane, as one number below Schedule::places().
+inline int place_of(const Schedule& schedule, Block b, int plane) {
+  return plane * schedule.blocks + b;
+}
+
+// 0, 1, ... p - 1, for `for (Rank r : ranks(p))`.
+class RankRange {
+ public:
+  explicit RankRange(int count) : count_(count) {}
+  struct Iterator {
+    int value;
+    int operator*() const { return value; }
+    Iterator& operator++() {
+      ++value;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return value != other.value; }
+  };
+  Iterator begin() const { return {0}; }
+  Iterator end() const { return {count_}; }
+
+ private:
+  int count_;
+};
+inline RankRange ranks(int p) { return RankRange(p); }
+
+// ceil(log2 n), floor(log2 n) and whether n is a power of two: the papers' most common letters.
+constexpr int floor_log2(int n) {
+  int k = 0;
+  while (n >>= 1) ++k;
+  return k;
+}
+constexpr int ceil_log2(int n) { return n <= 1 ? 0 : floor_log2(n - 1) + 1; }
+constexpr bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
+
+}  // namespace rankine

@@ -1,0 +1,53 @@
+#include "bench/rivals/mpi_contender.h"
+
+#include <sstream>
+#include <utility>
+
+#include "nlohmann/json.hpp"
+
+namespace rankine::rivals {
+namespace {
+
+constexpr double kStartLimitS = 180;
+constexpr int kNotInstalled = 3;  // exit status of start_mpi
+
+nlohmann::json parse(const std::optional<std::string>& line) {
+  return line ? nlohmann::json::parse(*line, nullptr, false) : nlohmann::json();
+}
+
+}  // namespace
+
+MpiContender::MpiContender(std::string its_name, const std::string& start_mpi, const Setup& setup)
+    : Contender(std::move(its_name), Family::kMpi) {
+  job_ = std::make_unique<Coprocess>(std::vector<std::string>{
+      start_mpi, name, std::to_string(setup.ranks), setup.crowded ? "crowded" : "roomy", "--serve"});
+}
+
+void MpiContender::await() {
+  const nlohmann::json ready = parse(job_->receive(kStartLimitS));
+  if (!ready.is_object() || !ready.contains("ready")) {
+    give_up("did not start");
+    return;
+  }
+  version = ready.value("library", "");
+}
+
+Measured MpiContender::run(const Batch& batch) {
+  std::ostringstream order;
+  order << name_of(batch.collective) << ' ' << batch.bytes << ' ' << name_of(batch.protocol) << ' ' << batch.calls << ' '
+        << batch.warmups << ' ' << batch.in_place << ' ' << batch.seed;
+  const nlohmann::json answer = job_->send(order.str()) ? parse(job_->receive(kBatchLimitS)) : nlohmann::json();
+  if (!answer.is_object() || !answer.contains("us")) {
+    give_up("failed at " + std::to_string(batch.bytes) + " B");
+    return {};
+  }
+  return {answer.value("us", 0.0), answer.value("wall_us", 0.0), answer.value("wrong", std::uint64_t{0})};
+}
+
+void MpiContender::give_up(const std::string& what) {
+  const int status = job_->stop();
+  const std::string words = job_->last_words();
+  missing = status == kNotInstalled ? words : what + " (status " + std::to_string(status) + "): " + words;
+}
+
+}  // namespace rankine::rivals

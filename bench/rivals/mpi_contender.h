@@ -1,0 +1,32 @@
+// MPI libraries as contenders: one job each for the whole run, asleep while others are measured.
+#ifndef RANKINE_BENCH_RIVALS_MPI_CONTENDER_H_
+#define RANKINE_BENCH_RIVALS_MPI_CONTENDER_H_
+
+#include <memory>
+#include <string>
+
+#include "bench/rivals/coprocess.h"
+#include "bench/rivals/protocol.h"
+
+namespace rankine::rivals {
+
+class MpiContender final : public Contender {
+ public:
+  // its_name is one that the script start_mpi knows. Returns at once; await() finds out what became of it.
+  MpiContender(std::string its_name, const std::string& start_mpi, const Setup& setup);
+
+  // Waits until the job is ready, which includes compiling its program in the first run; else fills in `missing`.
+  void await();
+
+  bool takes(std::size_t /*bytes*/) const override { return true; }
+  Measured run(const Batch& batch) override;
+
+ private:
+  void give_up(const std::string& what);
+
+  std::unique_ptr<Coprocess> job_;
+};
+
+}  // namespace rankine::rivals
+
+#endif  // RANKINE_BENCH_RIVALS_MPI_CONTENDER_H_

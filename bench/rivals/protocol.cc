@@ -1,0 +1,162 @@
+#include "bench/rivals/protocol.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "bench/rivals/statistics.h"
+
+namespace rankine::rivals {
+namespace {
+
+// Ends the program when the work in its scope takes too long: threads that spin for ever cannot be ended otherwise.
+class Watchdog {
+ public:
+  explicit Watchdog(const std::string& contender) {
+    std::snprintf(message, sizeof(message), "\nrivals: %s did not finish a batch within %u s\n", contender.c_str(),
+                  kBatchLimitS);
+    struct sigaction action {};
+    action.sa_handler = bark;
+    sigaction(SIGALRM, &action, nullptr);
+    alarm(kBatchLimitS);
+  }
+  ~Watchdog() { alarm(0); }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  static void bark(int /*signal*/) {
+    // Coprocesses end with this process: see coprocess.cc.
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, message, std::strlen(message));
+    _exit(124);
+  }
+  static char message[200];
+};
+
+char Watchdog::message[200];
+
+}  // namespace
+
+InProcess::Stage::Stage(Crew& its_crew, bool crowded, std::size_t max_bytes)
+    : crew(its_crew), meeting(std::make_unique<Meeting>()) {
+  meeting->ranks = crew.ranks();
+  meeting->crowded = crowded;
+  for (int r = 0; r < crew.ranks(); ++r) {
+    ins.emplace_back(max_bytes);
+    outs.emplace_back(max_bytes);
+  }
+}
+
+InProcess::InProcess(std::unique_ptr<Rival> rival, Stage& stage)
+    : Contender(rival->name, rival->family), rival_(std::move(rival)), stage_(stage) {
+  missing = rival_->missing;
+}
+
+Measured InProcess::run(const Batch& batch) {
+  const Watchdog watchdog(name);
+  const auto body = [&](int rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    run_batch(batch, *stage_.meeting, rank, stage_.ins[r].data(), stage_.outs[r].data(),
+              [&](float* in, float* out, const Shape& s) { rival_->all_reduce(rank, in, out, s.block); });
+  };
+  const auto pinned_body = [&](int rank) {
+    pin_this_thread(stage_.crew.cpus()[static_cast<std::size_t>(rank) % stage_.crew.cpus().size()]);
+    body(rank);
+  };
+  // A rival's own threads may include this one.
+  cpu_set_t before;
+  pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
+  const bool own_threads = rival_->run_ranks(pinned_body);
+  pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
+  if (!own_threads) stage_.crew.run(body);
+  missing = rival_->missing;
+  return missing.empty() ? summarise(batch, *stage_.meeting) : Measured{};
+}
+
+double Row::drift() const {
+  const auto [least, most] = std::minmax_element(ping_pong_ns.begin(), ping_pong_ns.end());
+  return least == ping_pong_ns.end() || *least <= 0 ? 1 : *most / *least;
+}
+
+std::optional<std::size_t> Row::best(Family family,
+                                     const std::vector<std::unique_ptr<Contender>>& contenders) const {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (contenders[i]->family != family || cells[i].us.empty() || cells[i].wrong > 0) continue;
+    if (!best || median(cells[i].us) < median(cells[*best].us)) best = i;
+  }
+  return best;
+}
+
+double Row::ratio(std::size_t a, std::size_t b) const {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(cells[a].us.size(), cells[b].us.size()); ++i) {
+    ratios.push_back(cells[a].us[i] / cells[b].us[i]);
+  }
+  return median(ratios);
+}
+
+namespace {
+
+Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan, const Batch& common,
+                 const std::vector<int>& calls, Crew& crew) {
+  Row row;
+  row.bytes = common.bytes;
+  row.protocol = common.protocol;
+  row.cells.resize(contenders.size());
+  for (int round = 0; round < plan.rounds; ++round) {
+    row.ping_pong_ns.push_back(crew.ping_pong_ns());
+    for (std::size_t k = 0; k < contenders.size(); ++k) {
+      const std::size_t i = (k + static_cast<std::size_t>(round)) % contenders.size();
+      Contender& contender = *contenders[i];
+      if (calls[i] == 0 || !contender.missing.empty()) continue;
+      Batch batch = common;
+      batch.calls = calls[i];
+      batch.warmups = plan.warmups >= 0 ? plan.warmups : planned_warmups(batch.calls);
+      batch.seed = static_cast<std::uint32_t>(round) * 64 + static_cast<std::uint32_t>(i);
+      const Measured measured = contender.run(batch);
+      Cell& cell = row.cells[i];
+      if (!contender.missing.empty()) {
+        cell = {};  // it broke: half a row is no figure
+        continue;
+      }
+      cell.us.push_back(measured.us);
+      cell.wrong += measured.wrong;
+      cell.calls = batch.calls;
+    }
+  }
+  row.ping_pong_ns.push_back(crew.ping_pong_ns());
+  return row;
+}
+
+}  // namespace
+
+Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan, std::size_t bytes,
+                Protocol protocol, Crew& crew) {
+  Batch common;
+  common.bytes = bytes;
+  common.protocol = protocol;
+  common.in_place = plan.in_place;
+  std::vector<int> calls(contenders.size(), 0);
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    Contender& contender = *contenders[i];
+    if (!contender.missing.empty() || !contender.takes(bytes)) continue;
+    const auto run = [&](const Batch& batch) { return contender.missing.empty() ? contender.run(batch) : Measured{}; };
+    calls[i] = plan.calls > 0 ? plan.calls : calibrated_calls(common, plan.batch_us, run);
+  }
+  Row best = measure_once(contenders, plan, common, calls, crew);
+  int repeats = 0;
+  for (; repeats < kRepeats && !best.steady(); ++repeats) {
+    Row again = measure_once(contenders, plan, common, calls, crew);
+    if (again.drift() < best.drift()) best = std::move(again);
+  }
+  best.repeats = repeats;
+  return best;
+}
+
+}  // namespace rankine::rivals

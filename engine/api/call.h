@@ -1,0 +1,41 @@
+// One collective call as its arguments, before anything is checked.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "algorithms/schedule/collective.h"
+#include "engine/exec/kernels/types.h"
+#include "engine/exec/plan.h"
+
+namespace rankine {
+
+// How a call is to be done; by default the engine chooses.
+struct CallOptions {
+  // A name of the catalogue. It runs, or the call fails: never another in its place.
+  std::string_view algorithm{};
+  int segments = 0;                     // P of pipelined algorithms; 0: chosen by size
+  int group = 0;                        // ranks per group of hierarchical ones; 0: their default
+  std::optional<Transport> transport{};  // forced, or the faster one
+};
+
+// `count` is per rank for all_gather (what each gives), reduce_scatter (what each gets), gather,
+// scatter and all_to_all (per pair); else the whole vector. `counts`, where not empty, replaces it
+// with one count per natural block of the collective (see collective.h) and must be the same on all
+// ranks.
+struct Call {
+  Collective collective = Collective::all_reduce;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t count = 0;
+  DataType type = DataType::f32;
+  ReduceOp op = ReduceOp::sum;
+  Rank root = 0;
+  Rank peer = 0;
+  std::span<const std::size_t> counts{};
+  CallOptions options{};
+};
+
+}  // namespace rankine

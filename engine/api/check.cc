@@ -1,0 +1,124 @@
+#include "engine/api/check.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace rankine {
+namespace {
+
+std::string hex(const void* address) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (auto value = reinterpret_cast<std::uintptr_t>(address); value != 0; value >>= 4) {
+    text.insert(text.begin(), kDigits[value & 15]);
+  }
+  return "0x" + (text.empty() ? "0" : text);
+}
+
+Status check_rank(std::string_view argument, Rank value, int ranks) {
+  if (value >= 0 && value < ranks) return {};
+  return invalid_argument(std::string(argument) + " is " + std::to_string(value) +
+                          "; allowed are 0 to " + std::to_string(ranks - 1));
+}
+
+}  // namespace
+
+Status check_call(const Call& call, int ranks) {
+  if (static_cast<int>(call.type) >= kDataTypes) {
+    return invalid_argument("type is " + std::to_string(static_cast<int>(call.type)) +
+                            "; allowed are 0 to " + std::to_string(kDataTypes - 1));
+  }
+  if (static_cast<int>(call.op) >= kReduceOps) {
+    return invalid_argument("operation is " + std::to_string(static_cast<int>(call.op)) +
+                            "; allowed are 0 to " + std::to_string(kReduceOps - 1));
+  }
+  if (reduces(call.collective) && !supports(call.type, call.op)) {
+    return invalid_argument("operation is " + std::string(name_of(call.op)) + " on type " +
+                            std::string(name_of(call.type)) +
+                            "; bit operations are allowed on integers only");
+  }
+  if (has_root(call.collective)) {
+    Status status = check_rank("root", call.root, ranks);
+    if (!status.ok()) return status;
+  }
+  if (call.collective == Collective::send_recv) {
+    Status status = check_rank("peer", call.peer, ranks);
+    if (!status.ok()) return status;
+  }
+  const auto blocks = static_cast<std::size_t>(natural_blocks(call.collective, ranks));
+  if (!call.counts.empty() && call.counts.size() != blocks) {
+    return invalid_argument("counts has " + std::to_string(call.counts.size()) +
+                            " entries; " + std::string(name_of(call.collective)) + " among " +
+                            std::to_string(ranks) + " ranks needs " + std::to_string(blocks));
+  }
+  // All sizes together must stay below what a pointer difference can say.
+  const std::size_t limit =
+      static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / size_of(call.type);
+  if (call.counts.empty()) {
+    if (call.count > limit / blocks) {
+      return invalid_argument("count is " + std::to_string(call.count) + "; at most " +
+                              std::to_string(limit / blocks) + " elements of " +
+                              std::string(name_of(call.type)) + " are allowed here");
+    }
+  } else {
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < blocks; ++i) {
+      if (call.counts[i] > limit - total) {
+        return invalid_argument("counts[" + std::to_string(i) + "] is " +
+                                std::to_string(call.counts[i]) + "; all counts together may be at most " +
+                                std::to_string(limit));
+      }
+      total += call.counts[i];
+    }
+  }
+  return {};
+}
+
+std::vector<std::size_t> natural_counts(const Call& call, int ranks) {
+  if (!call.counts.empty()) return {call.counts.begin(), call.counts.end()};
+  return std::vector<std::size_t>(
+      static_cast<std::size_t>(natural_blocks(call.collective, ranks)), call.count);
+}
+
+BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank) {
+  BufferRule rule;
+  for (int b = 0; b < goal.blocks; ++b) {
+    const BlockHome& block = layout.blocks[static_cast<std::size_t>(b)];
+    const bool in = goal.starts(rank, b), out = goal.needs(rank, b);
+    if (in) rule.input_bytes += block.bytes;
+    if (out) rule.output_bytes += block.bytes;
+    if (in && out && !rule.may_be_in_place) {
+      rule.may_be_in_place = true;
+      rule.in_place_offset =
+          static_cast<std::ptrdiff_t>(block.output) - static_cast<std::ptrdiff_t>(block.input);
+    }
+  }
+  if (goal.collective == Collective::all_to_all) rule.in_place_offset = 0;
+  return rule;
+}
+
+Status check_buffers(const BufferRule& rule, const void* in, const void* out) {
+  if (in == nullptr && rule.input_bytes > 0) {
+    return invalid_argument("in is null; " + std::to_string(rule.input_bytes) +
+                            " bytes are needed");
+  }
+  if (out == nullptr && rule.output_bytes > 0) {
+    return invalid_argument("out is null; " + std::to_string(rule.output_bytes) +
+                            " bytes are needed");
+  }
+  if (rule.input_bytes == 0 || rule.output_bytes == 0) return {};
+  const auto i = reinterpret_cast<std::uintptr_t>(in), o = reinterpret_cast<std::uintptr_t>(out);
+  const bool apart = i + rule.input_bytes <= o || o + rule.output_bytes <= i;
+  if (apart) return {};
+  if (rule.may_be_in_place && static_cast<std::ptrdiff_t>(i - o) == rule.in_place_offset) return {};
+  std::string text = "in (" + hex(in) + ", " + std::to_string(rule.input_bytes) +
+                     " bytes) and out (" + hex(out) + ", " + std::to_string(rule.output_bytes) +
+                     " bytes) overlap; they must lie apart";
+  if (rule.may_be_in_place) {
+    text += ", or in place with in " + std::to_string(rule.in_place_offset) + " bytes after out";
+  }
+  return invalid_argument(std::move(text));
+}
+
+}  // namespace rankine

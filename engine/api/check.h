@@ -1,0 +1,32 @@
+// What is wrong with a call, before any byte moves. Every text names the argument, its value and
+// what is allowed.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/api/call.h"
+#include "engine/exec/layout.h"
+#include "engine/exec/status.h"
+
+namespace rankine {
+
+// Everything that does not depend on the addresses: root, type and operation, overflow, counts.
+Status check_call(const Call& call, int ranks);
+
+// Elements of each natural block. Requires check_call().ok().
+std::vector<std::size_t> natural_counts(const Call& call, int ranks);
+
+// What a rank's buffers must look like for one kind of call.
+struct BufferRule {
+  std::size_t input_bytes = 0;
+  std::size_t output_bytes = 0;
+  bool may_be_in_place = false;
+  std::ptrdiff_t in_place_offset = 0;  // in - out, in bytes, when called in place
+};
+BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank);
+
+// Null pointers and overlaps.
+Status check_buffers(const BufferRule& rule, const void* in, const void* out);
+
+}  // namespace rankine

@@ -1,0 +1,184 @@
+// What C++ users call: a communicator of N ranks in one process.
+//
+//   auto comm = rankine::Communicator::create({.ranks = 2});
+//   // on the thread that plays rank r:
+//   auto member = (*comm)->join(r);
+//   Status s = member->all_reduce(std::span<const float>(x), std::span<float>(sum));
+//
+// A Communicator is shared by all ranks and thread-safe; it must outlive its members. A Member is one
+// rank's handle and is used by one thread at a time. Every rank makes the same calls in the same
+// order, as in MPI and NCCL. Engine-owned pinned threads are in team.h.
+//
+// Buffers belong to the caller, must stay valid until the call returns, need no alignment, and may be
+// in place: all_reduce, reduce, broadcast and all_to_all with in == out; all_gather with in at the
+// rank's own block of out; reduce_scatter with out at the rank's own block of in.
+//
+// Errors. invalid_argument: found before any byte moves; the buffers are untouched and the
+// communicator goes on (but the other ranks wait for this call until their deadline). Everything
+// else ends the communicator on all ranks: each of their calls returns the same error, outputs are
+// undefined, and a new communicator can be made in the same process.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/api/call.h"
+#include "engine/exec/crossbar.h"
+#include "engine/exec/status.h"
+#include "numa/arena.h"
+
+namespace rankine {
+
+class Member;
+
+struct CommunicatorOptions {
+  int ranks = 2;
+  // A call that is not done by then ends the communicator on all ranks.
+  std::chrono::milliseconds timeout{30'000};
+  std::optional<WaitPolicy> wait{};  // none: spin where every rank has a core, else yield, then park
+  // Where each rank's mailboxes and scratch lie; empty: wherever first touched.
+  std::span<const ArenaOptions> arenas{};
+  // The counters' first value; the tests start near the wrap.
+  std::uint32_t first_count = 0;
+};
+
+// The policy for that many ranks on the cores that this process may use (affinity and quota).
+WaitPolicy choose_wait_policy(int ranks);
+std::string to_string(const WaitPolicy& policy);
+
+class Communicator {
+ public:
+  static constexpr int kMaxRanks = 1024;
+
+  // Errors: ranks outside 1 .. kMaxRanks, a timeout that is not positive, out of memory.
+  static Result<std::unique_ptr<Communicator>> create(const CommunicatorOptions& options);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int ranks() const;
+
+  // The handle of one rank, once per rank and at a time. Errors: rank out of range or already joined.
+  Result<std::unique_ptr<Member>> join(Rank rank);
+
+  // Ends all calls of all ranks with Code::aborted and that text. From any thread, at any time.
+  void abort(std::string_view why);
+  void abort(Status reason);
+  // ok while the communicator works; else why it ended.
+  Status health() const;
+
+  // Bytes of mailboxes, scratch and cached plans (counted, not estimated from N).
+  std::size_t memory_bytes() const;
+  std::size_t cached_plans() const;
+  const WaitPolicy& wait_policy() const;
+  const Arena& arena(Rank rank) const;  // of the rank's mailboxes
+
+  // For Team: ranks whose functions return have left, until the next run.
+  void leave(Rank rank);
+  void come_back();
+
+ private:
+  friend class Member;
+  struct Shared;
+  explicit Communicator(std::unique_ptr<Shared> shared);
+  std::unique_ptr<Shared> shared_;
+};
+
+class Member {
+ public:
+  ~Member();  // the rank leaves: others that still need it get Code::rank_lost
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  Rank rank() const;
+  int ranks() const;
+
+  // Any collective, untyped.
+  Status call(const Call& call);
+
+  // The algorithm and transport that such a call would get: "ring, direct transport, 3 segments".
+  Result<std::string> plan_of(const Call& call);
+
+  // out[i] = in of all ranks, reduced. Sizes must agree.
+  template <class T>
+  Status all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op = ReduceOp::sum,
+                    const CallOptions& options = {});
+  template <class T>
+  Status all_reduce(std::span<T> in_place, ReduceOp op = ReduceOp::sum,
+                    const CallOptions& options = {});
+  // out = the ranks' inputs one after the other: ranks() * in.size() elements.
+  template <class T>
+  Status all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options = {});
+  // out = this rank's block of the reduced inputs: in has ranks() * out.size() elements.
+  template <class T>
+  Status reduce_scatter(std::span<const T> in, std::span<T> out, ReduceOp op = ReduceOp::sum,
+                        const CallOptions& options = {});
+  // Everyone's data = the root's.
+  template <class T>
+  Status broadcast(std::span<T> data, Rank root, const CallOptions& options = {});
+  // out at the root = in of all ranks, reduced; elsewhere out is not used and may be empty.
+  template <class T>
+  Status reduce(std::span<const T> in, std::span<T> out, Rank root, ReduceOp op = ReduceOp::sum,
+                const CallOptions& options = {});
+
+ private:
+  friend class Communicator;
+  struct State;
+  Member(Communicator& communicator, Rank rank);
+  Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;
+
+  std::unique_ptr<State> state_;
+};
+
+template <class T>
+Status Member::all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op,
+                          const CallOptions& options) {
+  if (in.size() != out.size()) return size_mismatch("out", out.size(), in.size());
+  return call({.collective = Collective::all_reduce, .in = in.data(), .out = out.data(),
+               .count = in.size(), .type = data_type_of<T>, .op = op, .options = options});
+}
+
+template <class T>
+Status Member::all_reduce(std::span<T> in_place, ReduceOp op, const CallOptions& options) {
+  return all_reduce(std::span<const T>(in_place), in_place, op, options);
+}
+
+template <class T>
+Status Member::all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options) {
+  const std::size_t all = in.size() * static_cast<std::size_t>(ranks());
+  if (out.size() != all) return size_mismatch("out", out.size(), all);
+  return call({.collective = Collective::all_gather, .in = in.data(), .out = out.data(),
+               .count = in.size(), .type = data_type_of<T>, .options = options});
+}
+
+template <class T>
+Status Member::reduce_scatter(std::span<const T> in, std::span<T> out, ReduceOp op,
+                              const CallOptions& options) {
+  const std::size_t all = out.size() * static_cast<std::size_t>(ranks());
+  if (in.size() != all) return size_mismatch("in", in.size(), all);
+  return call({.collective = Collective::reduce_scatter, .in = in.data(), .out = out.data(),
+               .count = out.size(), .type = data_type_of<T>, .op = op, .options = options});
+}
+
+template <class T>
+Status Member::broadcast(std::span<T> data, Rank root, const CallOptions& options) {
+  return call({.collective = Collective::broadcast, .in = data.data(), .out = data.data(),
+               .count = data.size(), .type = data_type_of<T>, .root = root, .options = options});
+}
+
+template <class T>
+Status Member::reduce(std::span<const T> in, std::span<T> out, Rank root, ReduceOp op,
+                      const CallOptions& options) {
+  if (rank() == root && out.size() != in.size()) return size_mismatch("out", out.size(), in.size());
+  return call({.collective = Collective::reduce, .in = in.data(), .out = out.data(),
+               .count = in.size(), .type = data_type_of<T>, .op = op, .root = root,
+               .options = options});
+}
+
+}  // namespace rankine

@@ -1,0 +1,39 @@
+// From an algorithm's name to a plan: once per (algorithm, parameters, counts, type, operation).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/exec/layout.h"
+#include "engine/exec/plan.h"
+#include "engine/exec/status.h"
+
+namespace rankine {
+
+struct CompileRequest {
+  const Algorithm* algorithm = nullptr;
+  Params params;
+  std::vector<std::size_t> counts;  // elements of each natural block (see collective.h)
+  DataType type = DataType::f32;
+  ReduceOp op = ReduceOp::sum;
+  Buffers buffers = Buffers::apart;
+  std::optional<Transport> transport;  // none: mailbox where every message fits into a slot
+  std::size_t slot_payload = 0;        // bytes of data per mailbox slot
+};
+
+struct Compiled {
+  Plan plan;
+  Goal goal;
+  Layout layout;
+};
+
+// Errors: what the algorithm refuses, a type without that operation. Takes microseconds at small N,
+// milliseconds at N = 64.
+Result<Compiled> compile(const CompileRequest& request);
+
+// The same for a schedule of one's own (tests, and algorithms that no catalogue has).
+Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule, const Goal& goal);
+
+}  // namespace rankine

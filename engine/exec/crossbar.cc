@@ -1,0 +1,100 @@
+#include "engine/exec/crossbar.h"
+
+#include <vector>
+
+#include "engine/exec/fingerprint.h"
+#include "engine/exec/wait.h"
+
+namespace rankine {
+
+Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns)
+    : ranks_(ranks),
+      policy_(policy),
+      timeout_ns_(timeout_ns),
+      strict_(!membarrier_available()),
+      progress_(std::make_unique<Counter[]>(index(ranks))),
+      entries_(std::make_unique<Entry[]>(index(ranks))),
+      records_(std::make_unique<CallRecord[]>(index(ranks))),
+      bells_(std::make_unique<Bell[]>(index(ranks))),
+      parked_(std::make_unique<Parked[]>(index(ranks))) {}
+
+void Crossbar::ring(Rank r, bool abort) {
+  std::atomic<std::uint32_t>& word = bell(r).word;
+  // Read-modify-writes only: a ring and an abort never undo one another. Release: pairs with the
+  // acquire loads in wait_long().
+  if (abort) {
+    word.fetch_or(1, std::memory_order_acq_rel);
+  } else {
+    word.fetch_add(2, std::memory_order_acq_rel);
+  }
+  futex_wake_all(word);
+}
+
+void Crossbar::wake_parked_on(const std::atomic<std::uint32_t>& word) {
+  for (Rank r = 0; r < ranks_; ++r) {
+    // Acquire: pairs with the release store of a parking rank. One that parks later than this look
+    // has its own look at the word still before it.
+    if (bell(r).parked_on.load(std::memory_order_acquire) == &word) ring(r, false);
+  }
+}
+
+void Crossbar::abort(Status reason) {
+  {
+    const std::lock_guard lock(reason_mutex_);
+    if (aborted_.load(std::memory_order_relaxed)) return;
+    reason_ = std::move(reason);
+    aborted_.store(true, std::memory_order_release);  // pairs with aborted()
+  }
+  for (Rank r = 0; r < ranks_; ++r) ring(r, true);
+}
+
+Status Crossbar::reason() const {
+  const std::lock_guard lock(reason_mutex_);
+  return reason_;
+}
+
+void Crossbar::leave(Rank r) {
+  bell(r).left.store(true, std::memory_order_release);  // pairs with wait_long()
+  for (Rank q = 0; q < ranks_; ++q) ring(q, false);
+}
+
+void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_release); }
+
+std::string Crossbar::who_waits_for_whom(Rank first) {
+  std::string text;
+  std::vector<bool> told(index(ranks_), false);
+  Rank r = first;
+  while (r >= 0 && !told[index(r)]) {
+    told[index(r)] = true;
+    if (!text.empty()) text += "; ";
+    CallRecord& call = record(r);
+    const auto number = call.number.load(std::memory_order_relaxed);
+    const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
+    text += "rank " + std::to_string(r);
+    if (bell(r).left.load(std::memory_order_relaxed)) {
+      text += " has left after " + std::to_string(number) + " calls";
+      break;
+    }
+    if (!call.inside.load(std::memory_order_relaxed)) {
+      text += " is in no collective; it has made " + std::to_string(number) + " calls";
+      break;
+    }
+    const char* algorithm = call.algorithm.load(std::memory_order_relaxed);
+    const std::string what =
+        describe(Fingerprint{call.fingerprint.load(std::memory_order_relaxed)}) + " (" +
+        (algorithm != nullptr ? algorithm : "?") + ", count " +
+        std::to_string(call.count.load(std::memory_order_relaxed)) + "), call " +
+        std::to_string(number);
+    if (next < 0) {
+      text += " is at work in " + what;
+      break;
+    }
+    const int round = bell(r).waits_in_round.load(std::memory_order_relaxed);
+    text += " waits for rank " + std::to_string(next) + " in round " + std::to_string(round) +
+            " of " + what;
+    r = next;
+  }
+  return text;
+}
+
+}  // namespace rankine

@@ -1,0 +1,150 @@
+// What the ranks of a communicator share: who has come how far, who waits for whom, and the way to
+// end it all. One cache line per rank and purpose, each with a single writer.
+//
+// Words that ranks wait for (progress counters, message flags, credits) are 32-bit counters that only
+// grow, modulo 2^32; a wait is "until the word has reached a value". The writer of a word is one
+// rank, its *owner*; waiting for it goes through wait_until() in wait.h.
+//
+// Parking. A rank that has waited long parks on its own *bell*, a futex word that everybody may
+// ring. It first adds itself to the owner's `parked` count; whoever publishes looks at its own count
+// afterwards (announce()) and rings the bells of those parked on that word. The bell's lowest bit
+// says "aborted", so the count and the abort are one word and no abort can be slept through.
+//
+// Between publishing and looking, and between parking and looking again, stands a full barrier: the
+// parked side calls membarrier(2), which runs it on all cores, so that publishers pay for a plain
+// store and a plain load. Where the kernel refuses membarrier, publishers use a read-modify-write of
+// their `parked` count instead (strict mode). Both sides' order is then that of the count itself.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "algorithms/schedule/blocks.h"
+#include "engine/exec/status.h"
+
+namespace rankine {
+
+inline constexpr std::size_t kCacheLine = 64;
+
+// Has a counter that may wrap reached a value? True for the next 2^31 values.
+constexpr bool reached(std::uint32_t counter, std::uint32_t value) {
+  return static_cast<std::int32_t>(counter - value) >= 0;
+}
+
+// A counter with one writer on a line of its own.
+struct alignas(kCacheLine) Counter {
+  std::atomic<std::uint32_t> value{0};
+};
+
+// What a rank offers to the others for the call that it is in. Written once per call by its owner,
+// before anything else of the call is published.
+struct alignas(kCacheLine) Entry {
+  std::atomic<std::uint32_t> call{0};  // number of the call; release, pairs with wait_entry's acquire
+  std::uint32_t reserved = 0;
+  std::uint64_t fingerprint = 0;
+  std::byte* memory[3] = {};  // by Memory: input, output, scratch
+};
+static_assert(sizeof(Entry) == kCacheLine);
+
+// What a rank last called, for reports. Relaxed: read only to explain an error.
+struct alignas(kCacheLine) CallRecord {
+  std::atomic<std::uint64_t> number{0};  // calls begun
+  std::atomic<std::uint64_t> fingerprint{0};
+  std::atomic<std::uint64_t> count{0};
+  std::atomic<const char*> algorithm{nullptr};  // a string of the catalogue
+  std::atomic<bool> inside{false};
+};
+
+// The slow side of waiting: touched only by ranks that wait long and those who wake them.
+struct alignas(kCacheLine) Bell {
+  std::atomic<std::uint32_t> word{0};  // futex. Bit 0: aborted; above it: how often it rang
+  std::atomic<bool> left{false};       // this rank takes part no more
+  std::atomic<int> waits_for{-1};      // for reports: peer and round of a wait that takes long
+  std::atomic<int> waits_in_round{0};
+  std::atomic<const std::atomic<std::uint32_t>*> parked_on{nullptr};
+};
+
+struct alignas(kCacheLine) Parked {
+  std::atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
+};
+
+// How to wait. Chosen once per communicator: see wait.h for the reasons.
+struct WaitPolicy {
+  enum class Mode : std::uint8_t { spin, yield, park };
+  Mode mode = Mode::spin;     // what follows the first probes
+  std::uint32_t probes = 64;  // before anything else
+  std::uint32_t yields = 12;  // yield mode: before parking
+  std::int64_t spin_ns = 50'000;  // spin mode: before parking
+};
+
+class Crossbar {
+ public:
+  Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns);
+  Crossbar(const Crossbar&) = delete;
+  Crossbar& operator=(const Crossbar&) = delete;
+
+  int ranks() const { return ranks_; }
+  const WaitPolicy& policy() const { return policy_; }
+  std::int64_t timeout_ns() const { return timeout_ns_; }
+  bool strict() const { return strict_; }
+
+  Counter& progress(Rank r) { return progress_[index(r)]; }
+  Entry& entry(Rank r) { return entries_[index(r)]; }
+  CallRecord& record(Rank r) { return records_[index(r)]; }
+  Bell& bell(Rank r) { return bells_[index(r)]; }
+  Parked& parked(Rank r) { return parked_[index(r)]; }
+
+  // To be called by the owner of `word` after it has stored to it. Wakes whoever is parked on it.
+  void announce(Rank owner, const std::atomic<std::uint32_t>& word) {
+    std::atomic<std::uint32_t>& count = parked_[index(owner)].count;
+    std::uint32_t parked;
+    if (strict_) {
+      parked = count.fetch_add(0, std::memory_order_acq_rel);  // pairs with Parking's fetch_add
+    } else {
+      // The compiler must not look before the caller's store; the processor is kept from it by the
+      // membarrier of a parking rank. Acquire: what is parked on is visible with the count.
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      parked = count.load(std::memory_order_acquire);
+    }
+    if (parked != 0) [[unlikely]] wake_parked_on(word);
+  }
+
+  // Ends the communicator: every wait of every rank returns, now and for ever. The first reason
+  // counts. From any thread.
+  void abort(Status reason);
+  bool aborted() const {
+    return aborted_.load(std::memory_order_acquire);  // pairs with the store in abort()
+  }
+  Status reason() const;
+
+  // This rank takes part no more: ranks that wait for it are told (rank_lost).
+  void leave(Rank r);
+  void come_back(Rank r);
+
+  // "rank 0 waits for 3 in round 2 of all_reduce (ring), call 17; rank 3 never entered it ..."
+  std::string who_waits_for_whom(Rank first);
+
+ private:
+  static std::size_t index(Rank r) { return static_cast<std::size_t>(r); }
+  void wake_parked_on(const std::atomic<std::uint32_t>& word);
+  void ring(Rank r, bool abort);
+
+  const int ranks_;
+  const WaitPolicy policy_;
+  const std::int64_t timeout_ns_;
+  const bool strict_;
+  std::unique_ptr<Counter[]> progress_;
+  std::unique_ptr<Entry[]> entries_;
+  std::unique_ptr<CallRecord[]> records_;
+  std::unique_ptr<Bell[]> bells_;
+  std::unique_ptr<Parked[]> parked_;
+  std::atomic<bool> aborted_{false};
+  mutable std::mutex reason_mutex_;
+  Status reason_;
+};
+
+}  // namespace rankine

@@ -1,0 +1,65 @@
+#include "engine/exec/fingerprint.h"
+
+#include "algorithms/catalogue.h"
+
+namespace rankine {
+
+Fingerprint make_fingerprint(Collective collective, DataType type, ReduceOp op, bool in_place,
+                             bool mailbox, int root, int algorithm, std::uint64_t count_hash) {
+  const auto put = [](auto value, int shift) { return static_cast<std::uint64_t>(value) << shift; };
+  const std::uint64_t mixed = (count_hash * 0x9e3779b97f4a7c15u) >> 44;  // the best mixed bits
+  return {put(collective, 0) | put(type, 4) | put(op, 8) | put(in_place, 12) | put(mailbox, 13) |
+          put(root & 0xfff, 16) | put(algorithm & 0xff, 28) | put(mixed, 44)};
+}
+
+std::string describe(Fingerprint print) {
+  std::string text(name_of(print.collective()));
+  text += ' ';
+  text += name_of(print.type());
+  if (reduces(print.collective())) {
+    text += ' ';
+    text += name_of(print.op());
+  }
+  return text;
+}
+
+std::string difference(Fingerprint a, Rank rank_a, std::uint64_t count_a, Fingerprint b,
+                       Rank rank_b, std::uint64_t count_b) {
+  const auto say = [&](const std::string& field, const std::string& x, const std::string& y) {
+    return field + " is " + x + " at rank " + std::to_string(rank_a) + " and " + y + " at rank " +
+           std::to_string(rank_b);
+  };
+  const auto algorithm = [](Fingerprint print) {
+    const auto line = static_cast<std::size_t>(print.algorithm());
+    return line < catalogue().size() ? std::string(catalogue()[line].name) : std::string("?");
+  };
+  const auto yes_or_no = [](bool yes) { return std::string(yes ? "yes" : "no"); };
+  if (a.collective() != b.collective()) {
+    return say("collective", std::string(name_of(a.collective())),
+               std::string(name_of(b.collective())));
+  }
+  if (a.call() != b.call()) {
+    return say("number of the call (modulo 256)", std::to_string(a.call()),
+               std::to_string(b.call()));
+  }
+  if (count_a != count_b) return say("count", std::to_string(count_a), std::to_string(count_b));
+  if (a.type() != b.type()) {
+    return say("type", std::string(name_of(a.type())), std::string(name_of(b.type())));
+  }
+  if (a.op() != b.op()) {
+    return say("operation", std::string(name_of(a.op())), std::string(name_of(b.op())));
+  }
+  if (a.root() != b.root()) {
+    return say("root", std::to_string(a.root()), std::to_string(b.root()));
+  }
+  if (a.in_place() != b.in_place()) {
+    return say("in place", yes_or_no(a.in_place()), yes_or_no(b.in_place()));
+  }
+  if (a.algorithm() != b.algorithm()) return say("algorithm", algorithm(a), algorithm(b));
+  if (a.mailbox() != b.mailbox()) {
+    return say("transport", a.mailbox() ? "mailbox" : "direct", b.mailbox() ? "mailbox" : "direct");
+  }
+  return say("a count or parameter", "one", "another");
+}
+
+}  // namespace rankine

@@ -1,0 +1,160 @@
+#include "engine/exec/interpret.h"
+
+namespace rankine {
+namespace {
+
+// Offers our buffers to the others. Before anything else of the call is published.
+void enter(RankState& state) {
+  Crossbar& crossbar = *state.waiter.crossbar;
+  const auto self = static_cast<std::size_t>(state.waiter.rank);
+  Entry& entry = crossbar.entry(state.waiter.rank);
+  entry.fingerprint = state.waiter.fingerprint;
+  for (std::size_t m = 0; m < 3; ++m) entry.memory[m] = state.memory[self * 4 + m];
+  publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
+}
+
+// A counter that nobody waited for in a long time must not fall behind so far that it seems ahead
+// (see reached()). Everything before the next call's base is done, so saying so is always true.
+void keep_up(const Plan& plan, RankState& state) noexcept {
+  constexpr std::uint32_t kFarBehind = 1U << 30;
+  Crossbar& crossbar = *state.waiter.crossbar;
+  const Rank self = state.waiter.rank;
+  std::atomic<std::uint32_t>& progress = crossbar.progress(self).value;
+  if (state.progress_base - progress.load(std::memory_order_relaxed) > kFarBehind) {
+    publish(crossbar, self, progress, state.progress_base);
+  }
+  if (plan.transport == Transport::mailbox) {
+    std::atomic<std::uint32_t>& call = crossbar.entry(self).call;
+    const auto now = static_cast<std::uint32_t>(state.waiter.call);
+    if (now - call.load(std::memory_order_relaxed) > kFarBehind) {
+      publish(crossbar, self, call, now);
+    }
+  }
+}
+
+bool wait_entry(const Op& op, RankState& state) noexcept {
+  Entry& entry = state.waiter.crossbar->entry(op.peer);
+  if (!wait_until(state.waiter, entry.call, static_cast<std::uint32_t>(state.waiter.call), op.peer,
+                  op.round)) {
+    return false;
+  }
+  if (entry.fingerprint != state.waiter.fingerprint) [[unlikely]] {
+    report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, entry.fingerprint);
+    return false;
+  }
+  std::byte** memory = &state.memory[std::size_t{op.peer} * 4];
+  for (std::size_t m = 0; m < 3; ++m) memory[m] = entry.memory[m];
+  return true;
+}
+
+bool wait_message(const Op& op, RankState& state) noexcept {
+  Inbox& inbox = state.inbox[op.peer];
+  const SlotHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
+  if (slot == nullptr) return false;
+  if (slot->fingerprint != state.waiter.fingerprint) [[unlikely]] {
+    report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, slot->fingerprint);
+    return false;
+  }
+  return true;
+}
+
+const std::byte* address(const Operand& operand, RankState& state, std::size_t bytes) noexcept {
+  if (operand.memory != Memory::message) {
+    return state.memory_of(operand.rank, operand.memory) + operand.offset;
+  }
+  const Inbox& inbox = state.inbox[operand.rank];
+  SlotHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
+  if (slot.bytes == bytes) return payload(slot);
+  const std::byte* elsewhere;
+  std::memcpy(&elsewhere, payload(slot), sizeof(elsewhere));
+  return elsewhere;
+}
+
+void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
+  const auto self = static_cast<std::size_t>(state.waiter.rank);
+  std::byte* destination = state.memory_of(self, op.memory) + op.offset;
+  const bool streams = (op.flags & kStreams) != 0;
+  if (op.operands == 1) {
+    const std::byte* source = address(operands[0], state, op.bytes);
+    if (source != destination) {
+      streams ? copy_bytes_streaming(destination, source, op.bytes)
+              : copy_bytes(destination, source, op.bytes);
+    }
+  } else {
+    const void** sources = state.operands.data();
+    for (std::size_t i = 0; i < op.operands; ++i) {
+      sources[i] = address(operands[i], state, op.bytes);
+    }
+    const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
+    (streams ? plan.fold_streaming : plan.fold)(destination, sources, op.operands,
+                                                op.bytes / plan.element_bytes, divisor);
+  }
+  if (op.value != 0) {
+    publish(*state.waiter.crossbar, state.waiter.rank,
+            state.waiter.crossbar->progress(state.waiter.rank).value,
+            state.progress_base + op.value);
+  }
+}
+
+bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
+  Outbox& outbox = state.outbox[op.peer];
+  const std::byte* data = address(operand, state, op.bytes);
+  const std::uint32_t number = outbox.base + op.value;
+  if ((op.flags & kByAddress) != 0) {
+    return outbox.send(state.waiter, op.peer, number, &data, sizeof(data),
+                       state.waiter.fingerprint, op.round);
+  }
+  return outbox.send(state.waiter, op.peer, number, data, op.bytes, state.waiter.fingerprint,
+                     op.round);
+}
+
+}  // namespace
+
+bool interpret(const Plan& plan, RankState& state) noexcept {
+  const RankPlan& mine = plan.rank[static_cast<std::size_t>(state.waiter.rank)];
+  if (plan.transport == Transport::direct && plan.ranks > 1) enter(state);
+  const Operand* operand = mine.operands.data();
+  for (const Op* op = mine.ops.data();; ++op) {
+    bool going = true;
+    switch (op->code) {
+      case OpCode::end:
+        state.progress_base += plan.span;
+        keep_up(plan, state);
+        for (const Traffic& t : mine.traffic) {
+          state.outbox[t.peer].base += t.sent;
+          state.inbox[t.peer].base += t.received;
+        }
+        return true;
+      case OpCode::wait_entry:
+        going = wait_entry(*op, state);
+        break;
+      case OpCode::wait_progress:
+        going = wait_until(state.waiter, state.waiter.crossbar->progress(op->peer).value,
+                           state.progress_base + op->value, op->peer, op->round);
+        break;
+      case OpCode::wait_message:
+        going = wait_message(*op, state);
+        break;
+      case OpCode::wait_credit:
+        going = state.outbox[op->peer].wait_credit(state.waiter, op->peer,
+                                                   state.outbox[op->peer].base + op->value,
+                                                   op->round);
+        break;
+      case OpCode::fold:
+        fold(*op, operand, plan, state);
+        operand += op->operands;
+        break;
+      case OpCode::send:
+        going = send(*op, *operand, state);
+        ++operand;
+        break;
+      case OpCode::release:
+        state.inbox[op->peer].release(state.waiter, state.inbox[op->peer].base + op->value,
+                                      (op->flags & kByAddress) != 0);
+        break;
+    }
+    if (!going) [[unlikely]] return false;
+  }
+}
+
+}  // namespace rankine

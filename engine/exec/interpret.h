@@ -1,0 +1,35 @@
+// The hot loop: walks a rank's ops. It knows ops, words and addresses; no schedule and no algorithm.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/exec/crossbar.h"
+#include "engine/exec/mailbox.h"
+#include "engine/exec/plan.h"
+#include "engine/exec/wait.h"
+
+namespace rankine {
+
+// What one rank carries from call to call. Used by that rank's thread only.
+struct RankState {
+  Waiter waiter;
+  std::uint32_t progress_base = 0;  // of this call; advances by Plan::span
+  std::vector<Outbox> outbox;       // by peer
+  std::vector<Inbox> inbox;         // by peer
+  // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
+  // learnt from their entries during a call.
+  std::vector<std::byte*> memory;
+  std::vector<const void*> operands;  // room for the most operands of any plan that we run
+
+  std::byte*& memory_of(std::size_t rank, Memory which) {
+    return memory[rank * 4 + static_cast<std::size_t>(which)];
+  }
+};
+
+// Runs one call. The caller has set our own addresses in `memory`, waiter.call and
+// waiter.fingerprint. Neither allocates nor throws. False: the communicator was aborted.
+bool interpret(const Plan& plan, RankState& state) noexcept;
+
+}  // namespace rankine

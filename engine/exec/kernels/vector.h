@@ -1,0 +1,182 @@
+// Registers of kWidth bytes, as GCC and Clang vector types. Textual: a source file that is compiled for one instruction
+// set defines kWidth, includes this, defines Target, then includes reduce_body.h.
+//
+// Everything here and in reduce_body.h has internal linkage, and nothing calls an inline function of the standard
+// library: a shared inline function that is compiled here with AVX-512 would be one definition
+// of many, and the linker might keep it for a CPU that cannot run it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+
+#define RANKINE_INLINE [[gnu::always_inline]] inline
+
+namespace rankine {
+namespace {
+
+template <class T, std::size_t kBytes>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kBytes)));
+};
+template <class T, std::size_t kBytes = kWidth>
+using Vec = typename VectorOf<T, kBytes>::type;
+using Bytes = Vec<std::uint8_t>;
+
+// Two registers of floats: a register of 16-bit floats, widened. Which element goes where is the business of the pair
+// of functions that widen and narrow.
+struct Floats {
+  Vec<float> a;
+  Vec<float> b;
+};
+
+template <class To, class From>
+RANKINE_INLINE To as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, from);
+}
+
+template <class V = Bytes>
+RANKINE_INLINE V load(const char* from) {
+  V value;
+  __builtin_memcpy(&value, from, sizeof(V));
+  return value;
+}
+
+template <class V>
+RANKINE_INLINE void store(char* to, V value) {
+  __builtin_memcpy(to, &value, sizeof(V));
+}
+
+template <class T>
+RANKINE_INLINE Vec<T> splat(T value) {
+  Vec<T> all{};
+  for (std::size_t i = 0; i < sizeof(all) / sizeof(T); ++i) all[i] = value;
+  return all;
+}
+
+template <class T>
+inline constexpr T kNan = T{};
+template <>
+inline constexpr float kNan<float> = __builtin_nanf("");
+template <>
+inline constexpr double kNan<double> = __builtin_nan("");
+
+// --- What a Target may use when it has no instruction of its own.
+
+// IEEE minimum and maximum. Both orders of the comparison agree except on zeros, where OR keeps the minus and AND
+// drops it, and on NaN, which is put right at the end.
+template <class T>
+RANKINE_INLINE Vec<T> generic_min(Vec<T> x, Vec<T> y) {
+  const Vec<T> xy = x < y ? x : y;
+  const Vec<T> yx = y < x ? y : x;
+  const Vec<T> both = as<Vec<T>>(as<Bytes>(xy) | as<Bytes>(yx));
+  return ((x != x) | (y != y)) ? splat(kNan<T>) : both;
+}
+
+template <class T>
+RANKINE_INLINE Vec<T> generic_max(Vec<T> x, Vec<T> y) {
+  const Vec<T> xy = x > y ? x : y;
+  const Vec<T> yx = y > x ? y : x;
+  const Vec<T> both = as<Vec<T>>(as<Bytes>(xy) & as<Bytes>(yx));
+  return ((x != x) | (y != y)) ? splat(kNan<T>) : both;
+}
+
+// binary16 in the low half of each lane -> float. The multiplication rebiases the exponent and normalises subnormals.
+RANKINE_INLINE Vec<float> decode_half(Vec<std::uint32_t> code) {
+  const Vec<std::uint32_t> magnitude = (code & 0x7fffU) << 13;
+  const Vec<std::uint32_t> rebiased = as<Vec<std::uint32_t>>(as<Vec<float>>(magnitude) * 0x1p112F);
+  const Vec<std::uint32_t> special = magnitude >= 0x0f800000U ? rebiased | 0x7f800000U : rebiased;
+  return as<Vec<float>>(special | ((code & 0x8000U) << 16));
+}
+
+// float -> binary16 in the low half of each lane. Adding 0.5 leaves the rounded subnormal in the low bits.
+RANKINE_INLINE Vec<std::uint32_t> encode_half(Vec<float> value) {
+  using Words = Vec<std::uint32_t>;
+  const Words bits = as<Words>(value);
+  const Words magnitude = bits & 0x7fffffffU;
+  const Words normal = (magnitude + 0xc8000fffU + ((magnitude >> 13) & 1U)) >> 13;
+  const Words subnormal = as<Words>(as<Vec<float>>(magnitude) + 0.5F) - 0x3f000000U;
+  const Words nan = ((magnitude >> 13) & 0x3ffU) | 0x7e00U;
+  Words code = magnitude < 0x38800000U ? subnormal : normal;
+  code = magnitude >= 0x47800000U ? Words{} + 0x7c00U : code;
+  code = magnitude > 0x7f800000U ? nan : code;
+  return code | ((bits >> 16) & 0x8000U);
+}
+
+RANKINE_INLINE Floats generic_widen_half(Bytes halves) {
+  const Vec<std::uint32_t> pairs = as<Vec<std::uint32_t>>(halves);
+  return {decode_half(pairs & 0xffffU), decode_half(pairs >> 16)};
+}
+
+RANKINE_INLINE Bytes generic_narrow_half(Floats floats) {
+  return as<Bytes>(encode_half(floats.a) | (encode_half(floats.b) << 16));
+}
+
+RANKINE_INLINE Floats generic_widen_bfloat(Bytes bfloats) {
+  const Vec<std::uint32_t> pairs = as<Vec<std::uint32_t>>(bfloats);
+  return {as<Vec<float>>(pairs << 16), as<Vec<float>>(pairs & 0xffff0000U)};
+}
+
+// To the nearest upper half, ties to even. No test for NaN: what was computed from bfloat16 is a NaN
+// whose payload ends in 16 zeros, if it is one, and rounding cannot carry out of those.
+RANKINE_INLINE Vec<std::uint32_t> round_bfloat(Vec<float> value) {
+  const Vec<std::uint32_t> bits = as<Vec<std::uint32_t>>(value);
+  return bits + (((bits >> 16) & 1U) + 0x7fffU);
+}
+
+RANKINE_INLINE Bytes generic_narrow_bfloat(Floats floats) {
+  return as<Bytes>((round_bfloat(floats.a) >> 16) | (round_bfloat(floats.b) & 0xffff0000U));
+}
+
+// --- 16 bytes or fewer, from and to general registers. A round trip through the stack would stall: a
+// wide load cannot be served from the narrow stores before it.
+
+using Quarter = Vec<std::uint64_t, 16>;
+
+RANKINE_INLINE std::uint64_t load_up_to_8(const char* from, std::size_t bytes) {
+  if (bytes >= 4) {  // two accesses that overlap, and fit
+    const std::uint64_t low = load<std::uint32_t>(from);
+    const std::uint64_t high = load<std::uint32_t>(from + bytes - 4);
+    return low | (high << (8 * (bytes - 4)));
+  }
+  if (bytes == 0) return 0;
+  const std::uint64_t first = load<std::uint8_t>(from);
+  const std::uint64_t middle = load<std::uint8_t>(from + bytes / 2);
+  const std::uint64_t last = load<std::uint8_t>(from + bytes - 1);
+  return first | (middle << (8 * (bytes / 2))) | (last << (8 * (bytes - 1)));
+}
+
+RANKINE_INLINE void store_up_to_8(char* to, std::uint64_t value, std::size_t bytes) {
+  if (bytes >= 4) {
+    store(to, static_cast<std::uint32_t>(value));
+    store(to + bytes - 4, static_cast<std::uint32_t>(value >> (8 * (bytes - 4))));
+    return;
+  }
+  if (bytes == 0) return;
+  store(to, static_cast<std::uint8_t>(value));
+  store(to + bytes / 2, static_cast<std::uint8_t>(value >> (8 * (bytes / 2))));
+  store(to + bytes - 1, static_cast<std::uint8_t>(value >> (8 * (bytes - 1))));
+}
+
+RANKINE_INLINE Quarter load_up_to_16(const char* from, std::size_t bytes) {
+  if (bytes == 16) return load<Quarter>(from);
+  if (bytes <= 8) return Quarter{load_up_to_8(from, bytes), 0};
+  return Quarter{load<std::uint64_t>(from), load_up_to_8(from + 8, bytes - 8)};
+}
+
+RANKINE_INLINE void store_up_to_16(char* to, Quarter value, std::size_t bytes) {
+  if (bytes == 16) {
+    store(to, value);
+  } else if (bytes <= 8) {
+    store_up_to_8(to, value[0], bytes);
+  } else {
+    store(to, static_cast<std::uint64_t>(value[0]));
+    store_up_to_8(to + 8, value[1], bytes - 8);
+  }
+}
+
+}  // namespace
+}  // namespace rankine

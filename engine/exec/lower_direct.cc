@@ -1,0 +1,153 @@
+// Program -> plan for the direct transport: which waits remain.
+//
+// An operation must wait for the operation that wrote what it reads, for the entry of every rank
+// whose memory it touches, and for those that still read what it overwrites; a rank may leave when
+// nobody reads its memory any more. Most of these are implied by others: every rank knows, at each
+// of its operations, how far each other rank must have come (a vector clock); a wait that tells
+// nothing new is dropped, and progress that nobody waits for is not published.
+#include <algorithm>
+
+#include "engine/exec/plan.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::uint32_t kStarted = 0;  // nothing published yet
+
+class Lowering {
+ public:
+  Lowering(const Program& program, const LowerOptions& options)
+      : program_(program),
+        options_(options),
+        ranks_(static_cast<std::size_t>(program.ranks)),
+        known_(ranks_ * ranks_, kStarted),
+        entered_(ranks_ * ranks_, 0),
+        ordinal_(program.operations.size(), 0),
+        clock_(program.operations.size()),
+        fold_of_(program.operations.size()),
+        last_reader_(ranks_ * ranks_, -1),
+        next_ordinal_(ranks_, 1) {
+    plan_.transport = Transport::direct;
+    plan_.ranks = program.ranks;
+    plan_.rank.resize(ranks_);
+  }
+
+  Plan run() {
+    for (std::size_t i = 0; i < program_.operations.size(); ++i) lower(static_cast<int>(i));
+    std::uint32_t span = 1;
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      if (options_.mutant != LowerOptions::Mutant::no_exit_waits) wait_until_unread(r);
+      plan_.rank[r].ops.push_back({});
+      plan_.rank[r].scratch_bytes = program_.scratch_bytes[r];
+      span = std::max(span, next_ordinal_[r]);
+    }
+    publish_what_is_waited_for();
+    plan_.span = span;
+    return std::move(plan_);
+  }
+
+ private:
+  std::uint32_t& known(std::size_t r, std::size_t q) { return known_[r * ranks_ + q]; }
+
+  void lower(int index) {
+    const Operation& op = program_.operations[static_cast<std::size_t>(index)];
+    const auto r = static_cast<std::size_t>(op.rank);
+    RankPlan& plan = plan_.rank[r];
+    for (int i = 0; i < op.sources; ++i) {
+      const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
+      const auto q = static_cast<std::size_t>(s.rank);
+      if (q == r) continue;
+      if (s.producer >= 0) wait_for(op, s.producer);
+      if (entered_[r * ranks_ + q] == 0) {
+        entered_[r * ranks_ + q] = 1;
+        plan.ops.push_back({.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q),
+                            .round = round_of(op)});
+      }
+      last_reader_[q * ranks_ + r] = index;
+    }
+    if (options_.mutant != LowerOptions::Mutant::no_write_after_read) {
+      for (int i = 0; i < op.earlier; ++i) {
+        wait_for(op, program_.earlier[static_cast<std::size_t>(op.first_earlier + i)]);
+      }
+    }
+    Op fold{.code = OpCode::fold, .operands = static_cast<std::uint16_t>(op.sources),
+            .round = round_of(op), .memory = op.destination.memory,
+            .offset = op.destination.offset, .bytes = op.bytes};
+    if (op.completes) fold.flags |= kDivides;
+    if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
+    if (options_.streams && op.bytes >= kStreamFrom) fold.flags |= kStreams;
+    for (int i = 0; i < op.sources; ++i) {
+      const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
+      plan.operands.push_back({static_cast<std::uint16_t>(s.rank), s.place.memory, 0,
+                               s.place.offset});
+    }
+    plan_.most_operands = std::max(plan_.most_operands, op.sources);
+    const auto i = static_cast<std::size_t>(index);
+    ordinal_[i] = next_ordinal_[r]++;
+    known(r, r) = ordinal_[i];
+    clock_[i].assign(known_.begin() + static_cast<std::ptrdiff_t>(r * ranks_),
+                     known_.begin() + static_cast<std::ptrdiff_t>((r + 1) * ranks_));
+    fold_of_[i] = plan.ops.size();
+    plan.ops.push_back(fold);
+  }
+
+  static std::uint16_t round_of(const Operation& op) {
+    return static_cast<std::uint16_t>(op.round + 1);
+  }
+
+  // Op of rank r waits until operation `other` of another rank is published, unless r knows.
+  void wait_for(const Operation& op, int other) { wait_for(static_cast<std::size_t>(op.rank), other, round_of(op)); }
+
+  void wait_for(std::size_t r, int other, std::uint16_t round) {
+    const auto o = static_cast<std::size_t>(other);
+    const auto q = static_cast<std::size_t>(program_.operations[o].rank);
+    if (known(r, q) >= ordinal_[o]) return;
+    if (options_.mutant == LowerOptions::Mutant::dropped_wait && ++waits_ % 3 == 0) return;
+    plan_.rank[r].ops.push_back({.code = OpCode::wait_progress,
+                                 .peer = static_cast<std::uint16_t>(q), .round = round,
+                                 .value = ordinal_[o]});
+    waited_for_.push_back(other);
+    for (std::size_t i = 0; i < ranks_; ++i) known(r, i) = std::max(known(r, i), clock_[o][i]);
+  }
+
+  void wait_until_unread(std::size_t r) {
+    for (std::size_t q = 0; q < ranks_; ++q) {
+      const int reader = last_reader_[r * ranks_ + q];
+      if (reader >= 0) wait_for(r, reader, static_cast<std::uint16_t>(program_.rounds + 1));
+    }
+  }
+
+  void publish_what_is_waited_for() {
+    for (const int o : waited_for_) {
+      const auto i = static_cast<std::size_t>(o);
+      const auto r = static_cast<std::size_t>(program_.operations[i].rank);
+      plan_.rank[r].ops[fold_of_[i]].value = ordinal_[i];
+    }
+  }
+
+  const Program& program_;
+  const LowerOptions& options_;
+  const std::size_t ranks_;
+  Plan plan_;
+  std::vector<std::uint32_t> known_;         // (r, q): q's progress that r can be sure of
+  std::vector<std::uint8_t> entered_;        // (r, q): r has waited for q's entry
+  std::vector<std::uint32_t> ordinal_;       // per operation: its number at its rank, from 1
+  std::vector<std::vector<std::uint32_t>> clock_;  // per operation: what its rank knew by then
+  std::vector<std::size_t> fold_of_;         // per operation: its op in its rank's plan
+  std::vector<int> last_reader_;             // (r, q): the last operation of q that reads from r
+  std::vector<std::uint32_t> next_ordinal_;
+  std::vector<int> waited_for_;
+  int waits_ = 0;
+};
+
+}  // namespace
+
+std::string_view name_of(Transport transport) {
+  return transport == Transport::direct ? "direct" : "mailbox";
+}
+
+Plan lower_direct(const Program& program, const LowerOptions& options) {
+  return Lowering(program, options).run();
+}
+
+}  // namespace rankine

@@ -1,0 +1,96 @@
+// The mailbox of an ordered pair of ranks: single producer, single consumer, fixed capacity.
+//
+//   slot   flag | bytes | fingerprint | payload ...     64-byte aligned, in the reader's memory
+//
+// The flag of a slot is the number of the message in it plus one, so a reader waits on the line that
+// carries the data: a small message costs one cache-line transfer. Data that does not fit travels as
+// an address, is used where it is, and must stay there until the credit comes back.
+// Credit: how many messages the reader has done with, on a line of its own; the sender looks at it
+// only when the slots that it knows to be free run out. Credit for messages in slots is given every
+// half capacity, so at most half the capacity may be under way without fear (kUnderWay).
+//
+// Numbers are absolute, modulo 2^32, over the life of the mailbox.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "engine/exec/wait.h"
+
+namespace rankine {
+
+struct SlotHeader {
+  std::atomic<std::uint32_t> flag{0};
+  std::uint32_t bytes = 0;
+  std::uint64_t fingerprint = 0;
+};
+static_assert(sizeof(SlotHeader) == 16);
+
+inline constexpr std::uint32_t kSlots = 16;
+inline constexpr std::uint32_t kUnderWay = kSlots / 2;
+
+// What the two sides share. `slots` has kSlots * stride bytes, zeroed, aligned to a cache line.
+struct Mailbox {
+  std::byte* slots = nullptr;
+  std::uint32_t stride = 0;
+  Counter* credit = nullptr;  // written by the reader
+
+  SlotHeader& slot(std::uint32_t number) const {
+    return *reinterpret_cast<SlotHeader*>(slots + std::size_t{number % kSlots} * stride);
+  }
+};
+
+inline std::byte* payload(SlotHeader& slot) {
+  return reinterpret_cast<std::byte*>(&slot) + sizeof(SlotHeader);
+}
+
+// The sender's end. Used by the sending rank only.
+struct Outbox {
+  Mailbox mailbox;
+  std::uint32_t base = 0;       // messages sent before this call
+  std::uint32_t credit_seen = 0;
+
+  // Until the reader has done with all messages before `number`. False: aborted.
+  bool wait_credit(Waiter& waiter, Rank to, std::uint32_t number, int round) noexcept {
+    if (reached(credit_seen, number)) return true;
+    if (!wait_until(waiter, mailbox.credit->value, number, to, round)) return false;
+    credit_seen = mailbox.credit->value.load(std::memory_order_relaxed);  // acquired just before
+    return true;
+  }
+
+  // The payload's first `bytes` come from `data`: the data itself, or its address. False: aborted.
+  bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data, std::size_t bytes,
+            std::uint64_t fingerprint, int round) noexcept {
+    // The slot is free when its former message, kSlots before, has been used.
+    if (!wait_credit(waiter, to, number + 1 - kSlots, round)) return false;
+    SlotHeader& slot = mailbox.slot(number);
+    slot.bytes = static_cast<std::uint32_t>(bytes);
+    slot.fingerprint = fingerprint;
+    std::memcpy(payload(slot), data, bytes);
+    publish(*waiter.crossbar, waiter.rank, slot.flag, number + 1);  // pairs with Inbox::wait()
+    return true;
+  }
+};
+
+// The reader's end. Used by the receiving rank only.
+struct Inbox {
+  Mailbox mailbox;
+  std::uint32_t base = 0;  // messages received before this call
+
+  // Until message `number` is there. nullptr: aborted.
+  SlotHeader* wait(Waiter& waiter, Rank from, std::uint32_t number, int round) noexcept {
+    SlotHeader& slot = mailbox.slot(number);
+    return wait_until(waiter, slot.flag, number + 1, from, round) ? &slot : nullptr;
+  }
+
+  // All messages before `number` have been used; `now`: the sender waits for it.
+  void release(Waiter& waiter, std::uint32_t number, bool now) noexcept {
+    if (now || number % kUnderWay == 0) {
+      publish(*waiter.crossbar, waiter.rank, mailbox.credit->value, number);
+    }
+  }
+};
+
+}  // namespace rankine

@@ -1,0 +1,105 @@
+// A program made ready to run: for each rank a flat array of 32-byte ops that the interpreter walks
+// once per call. Plans are immutable; all ranks share one.
+//
+// Two transports run the same program (program.h):
+//   direct    everything stays where it is. A rank reads its peers' memory once their progress
+//             counters say so; all waits are fixed here. For data of any size, at full speed.
+//   mailbox   every source on another rank is a message of the pair's mailbox (mailbox.h): small
+//             data inside the slot, large data as an address. Ports, clocks and throttling live here,
+//             and the smallest messages are fastest here: data and flag share a cache line.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/exec/kernels/reduce.h"
+#include "engine/exec/program.h"
+
+namespace rankine {
+
+enum class Transport : std::uint8_t { direct, mailbox };
+std::string_view name_of(Transport transport);
+
+enum class OpCode : std::uint8_t {
+  end,
+  wait_entry,     // until `peer` has entered this call: its buffers' addresses are known then
+  wait_progress,  // until `peer`'s progress in this call reaches `value`
+  wait_message,   // until message `value` of this call from `peer` is there
+  wait_credit,    // until `peer` has taken all messages of this call before number `value`
+  fold,           // destination = operand 0 op operand 1 op ...; then publish `value`, if not 0
+  send,           // message `value` of this call to `peer`: operand 0
+  release,        // messages from `peer` before number `value` have been used
+};
+
+enum OpFlag : std::uint8_t {
+  kDivides = 1,      // fold completes the reduction: avg divides
+  kOnlyIfMoved = 2,  // skip where destination and source are the same address
+  kStreams = 4,      // store past the caches
+  kByAddress = 8,    // send, release: the message carries an address, and credit is due at once
+};
+
+struct Op {
+  OpCode code = OpCode::end;
+  std::uint8_t flags = 0;
+  std::uint16_t operands = 0;
+  std::uint16_t peer = 0;
+  std::uint16_t round = 0;      // for reports: 1 + the schedule's round
+  std::uint32_t value = 0;
+  Memory memory = Memory::output;  // of the destination, this rank's
+  std::size_t offset = 0;       // of the destination, bytes
+  std::size_t bytes = 0;
+};
+static_assert(sizeof(Op) == 32);
+
+struct Operand {
+  std::uint16_t rank = 0;
+  Memory memory = Memory::input;
+  std::uint32_t message = 0;  // Memory::message: its number in this call
+  std::size_t offset = 0;
+};
+static_assert(sizeof(Operand) == 16);
+
+// Traffic of one rank with one peer, so that counters go on across calls.
+struct Traffic {
+  std::uint16_t peer = 0;
+  std::uint32_t sent = 0, received = 0;
+};
+
+struct RankPlan {
+  std::vector<Op> ops;            // ends with OpCode::end
+  std::vector<Operand> operands;  // in the order in which the ops use them
+  std::vector<Traffic> traffic;   // mailbox transport; empty with direct
+  std::size_t scratch_bytes = 0;
+};
+
+struct Plan {
+  Transport transport = Transport::direct;
+  int ranks = 0;
+  std::vector<RankPlan> rank;
+  std::uint32_t span = 0;  // by how much a call advances the progress counters (direct)
+  int most_operands = 0;   // of any op
+  std::size_t element_bytes = 1;
+  int divisor = 0;  // avg: the number of ranks
+  ReduceKernel fold = nullptr, fold_streaming = nullptr;  // nullptr: nothing is reduced
+  std::string algorithm;  // for reports
+};
+
+// Non-temporal stores pay where the result cannot stay in the cache, and only out of place.
+inline constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
+
+struct LowerOptions {
+  std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
+  int mailbox_capacity = 8;       // messages that a pair may have under way (kUnderWay of mailbox.h)
+  bool streams = false;           // destinations may be stored past the caches
+  // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
+  enum class Mutant : std::uint8_t { none, no_write_after_read, no_exit_waits, no_credit_waits, dropped_wait };
+  Mutant mutant = Mutant::none;
+};
+
+Plan lower_direct(const Program& program, const LowerOptions& options);
+// Fails where one operation needs more messages of one pair than the mailbox holds.
+Result<Plan> lower_mailbox(const Program& program, const LowerOptions& options);
+
+}  // namespace rankine

@@ -1,0 +1,70 @@
+// What can go wrong, as a value. Planning and calls return a Status; nothing in the engine throws
+// across a call. The text of an error names the argument or rank, its value, and what is allowed.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rankine {
+
+enum class Code : unsigned char {
+  ok,
+  invalid_argument,  // the call had no effect; the communicator goes on
+  mismatch,          // ranks called different collectives; the communicator is finished
+  timeout,           // a deadline passed; finished
+  rank_lost,         // a rank left while others needed it; finished
+  remote_error,      // another rank's function threw; finished
+  aborted,           // somebody called abort(); finished
+  out_of_memory,     // the call had no effect on this rank; finished
+  system,            // the operating system refused something that we need
+};
+
+std::string_view name_of(Code code);
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string text) : code_(code), text_(std::move(text)) {}
+
+  bool ok() const { return code_ == Code::ok; }
+  Code code() const { return code_; }
+  const std::string& text() const { return text_; }
+
+  // For callers who want exceptions: throws std::invalid_argument or std::runtime_error.
+  void throw_if_error() const {
+    if (ok()) return;
+    if (code_ == Code::invalid_argument) throw std::invalid_argument(text_);
+    throw std::runtime_error(std::string(name_of(code_)) + ": " + text_);
+  }
+
+ private:
+  Code code_ = Code::ok;
+  std::string text_;
+};
+
+// A value, or why there is none.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}             // NOLINT: values convert
+  Result(Status status) : status_(std::move(status)) {}     // NOLINT: errors convert
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& operator*() { return *value_; }
+  const T& operator*() const { return *value_; }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+inline Status invalid_argument(std::string text) {
+  return {Code::invalid_argument, std::move(text)};
+}
+
+}  // namespace rankine

@@ -1,0 +1,72 @@
+// Waiting, in one place: probe, then spin or yield, then park with a deadline.
+//
+//   every rank has a core of its own     spin with PAUSE for about two futex round trips, then park
+//   ranks outnumber cores                a few probes, a dozen sched_yield, then park
+//
+// Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without yields
+// 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "engine/exec/crossbar.h"
+
+namespace rankine {
+
+inline void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// One rank's view of its waiting within one call.
+struct Waiter {
+  Crossbar* crossbar = nullptr;
+  Rank rank = 0;
+  std::int64_t deadline_ns = 0;  // 0: not fixed yet; set by the first long wait of a call
+  std::uint64_t call = 0;        // the call that we are in, as in CallRecord
+  std::uint64_t fingerprint = 0;
+};
+
+// The slow path: after the first probes have failed. False: the communicator was aborted (by this
+// wait itself where its deadline passed or its owner left).
+bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint32_t value,
+               Rank owner, int round) noexcept;
+
+// Ends the communicator because `peer` calls something else than `rank`: names field and values.
+void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;
+
+// Until `word`, written by `owner`, has reached `value`. What the owner wrote before is visible then.
+// False: aborted.
+inline bool wait_until(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                       Rank owner, int round) noexcept {
+  // Acquire: pairs with the owner's release store (publish, send, release of credits, entry).
+  if (reached(word.load(std::memory_order_acquire), value)) [[likely]] return true;
+  const std::uint32_t probes = waiter.crossbar->policy().probes;
+  for (std::uint32_t i = 0; i < probes; ++i) {
+    pause_cpu();
+    if (reached(word.load(std::memory_order_acquire), value)) return true;
+  }
+  return wait_long(waiter, word, value, owner, round);
+}
+
+// The owner of a counter that others wait for moves it on.
+inline void publish(Crossbar& crossbar, Rank owner, std::atomic<std::uint32_t>& word,
+                    std::uint32_t value) noexcept {
+  word.store(value, std::memory_order_release);  // pairs with wait_until()
+  crossbar.announce(owner, word);
+}
+
+std::int64_t now_ns();
+
+// Registers the process for membarrier; false where the kernel refuses. Cached.
+bool membarrier_available();
+// A full barrier on every running thread of the process. Only after membarrier_available().
+void barrier_everywhere();
+
+// futex(2) on a 32-bit word of this process.
+void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns);
+void futex_wake_all(const std::atomic<std::uint32_t>& word);
+
+}  // namespace rankine

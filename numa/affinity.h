@@ -1,0 +1,20 @@
+// The CPUs on which the calling thread may run, as plain numbers.
+#ifndef RANKINE_NUMA_AFFINITY_H_
+#define RANKINE_NUMA_AFFINITY_H_
+
+#include <vector>
+
+namespace rankine {
+
+// CPU numbers of the calling thread's affinity mask (which a cpuset has already narrowed), rising.
+// Empty when the kernel refuses to tell. A thread inherits its creator's mask, so ask before
+// pinning anything.
+std::vector<int> allowed_cpus();
+
+// Restricts the calling thread to `cpus` (numbers in 0..kMaxCpus-1, others are ignored). Returns 0
+// or the errno; on error the thread's mask is unchanged. Does not allocate.
+int set_allowed_cpus(const int* cpus, int count) noexcept;
+
+}  // namespace rankine
+
+#endif  // RANKINE_NUMA_AFFINITY_H_

@@ -1,0 +1,225 @@
+#include "numa/arena.h"
+
+#include <numaif.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "numa/pages.h"
+#include "numa/system_calls.h"
+#include "numa/warnings.h"
+
+namespace rankine {
+
+struct Arena::Chunk {
+  void* base;
+  std::size_t bytes;
+  Chunk* older;
+};
+
+namespace {
+
+constexpr int kMaxNodes = 1024;  // the largest MAX_NUMNODES of x86-64 Linux
+constexpr std::size_t kBitsPerWord = std::numeric_limits<unsigned long>::digits;
+
+bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// Smallest multiple of the power of two `unit` that is >= n; 0 where that overflows.
+std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) & ~(unit - 1); }
+
+// Bytes from `p` to the next multiple of the power of two `unit`.
+std::size_t gap_before(const char* p, std::size_t unit) {
+  return (unit - reinterpret_cast<std::uintptr_t>(p) % unit) % unit;
+}
+
+std::size_t huge_page_bytes_once() noexcept {
+  static const std::size_t bytes = [] {
+    try {
+      return huge_page_bytes();
+    } catch (...) {
+      return std::size_t{2} << 20;
+    }
+  }();
+  return bytes;
+}
+
+bool huge_pages_switched_off_now() noexcept {
+  try {
+    return huge_pages_switched_off();
+  } catch (...) {
+    return false;  // no memory to look: let madvise speak
+  }
+}
+
+// A refusal stays: one chunk out of place is memory out of place.
+void record(Enforcement& sum, const Enforcement& one) {
+  if (!sum.refused()) sum = one;
+}
+
+Enforcement refuse(const char* key, int error, const char* text) noexcept {
+  warn_once(key, text);
+  return Enforcement::refusal(error, text);
+}
+
+}  // namespace
+
+Arena::Arena(const ArenaOptions& options) noexcept
+    : options_(options), next_chunk_bytes_(std::max<std::size_t>(options.chunk_bytes, 1)) {}
+
+Arena::~Arena() { release(); }
+
+Arena::Arena(Arena&& other) noexcept
+    : options_(other.options_), next_chunk_bytes_(other.next_chunk_bytes_) {
+  *this = std::move(other);
+}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  options_ = other.options_;
+  chunks_ = std::exchange(other.chunks_, nullptr);
+  cursor_ = std::exchange(other.cursor_, nullptr);
+  end_ = std::exchange(other.end_, nullptr);
+  next_chunk_bytes_ = other.next_chunk_bytes_;
+  bytes_used_ = std::exchange(other.bytes_used_, 0);
+  bytes_reserved_ = std::exchange(other.bytes_reserved_, 0);
+  error_ = std::exchange(other.error_, 0);
+  binding_ = std::exchange(other.binding_, {});
+  huge_pages_ = std::exchange(other.huge_pages_, {});
+  return *this;
+}
+
+void Arena::release() noexcept {
+  while (chunks_ != nullptr) {
+    Chunk* const chunk = std::exchange(chunks_, chunks_->older);
+    system_calls().munmap(chunk->base, chunk->bytes);
+    delete chunk;
+  }
+  cursor_ = end_ = nullptr;
+}
+
+void* Arena::allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  if (!is_power_of_two(alignment)) {
+    error_ = EINVAL;
+    return nullptr;
+  }
+  alignment = std::max(alignment, kCacheLineBytes);
+  const std::size_t padded = round_up(std::max<std::size_t>(bytes, 1), kCacheLineBytes);
+  if (padded == 0) {  // overflow
+    error_ = ENOMEM;
+    return nullptr;
+  }
+  const auto fits = [&] {
+    if (cursor_ == nullptr) return false;
+    const auto room = static_cast<std::size_t>(end_ - cursor_);
+    const auto gap = gap_before(cursor_, alignment);
+    return gap <= room && padded <= room - gap;
+  };
+  if (!fits()) {
+    // A chunk begins on a page; only a coarser alignment can need a gap in front.
+    const std::size_t gap = alignment > page_bytes() ? alignment : 0;
+    if (padded > std::numeric_limits<std::size_t>::max() - gap) {
+      error_ = ENOMEM;
+      return nullptr;
+    }
+    if (!grow(padded + gap)) return nullptr;
+  }
+  char* const result = cursor_ + gap_before(cursor_, alignment);
+  bytes_used_ += padded;
+  cursor_ = result + padded;
+  return result;
+}
+
+bool Arena::grow(std::size_t bytes) noexcept {
+  const SystemCalls& calls = system_calls();
+  const std::size_t huge = huge_page_bytes_once();
+  std::size_t size = round_up(std::max(bytes, next_chunk_bytes_), page_bytes());
+  const bool large = options_.huge_pages && size >= huge;
+  if (large) size = round_up(size, huge);
+  // The kernel forms huge pages only at their natural borders: map one more, then give back both
+  // ends.
+  const std::size_t slack = large ? huge : 0;
+  if (size == 0 || size > std::numeric_limits<std::size_t>::max() - slack) {
+    error_ = ENOMEM;
+    return false;
+  }
+  Chunk* const chunk = new (std::nothrow) Chunk{};
+  if (chunk == nullptr) {
+    error_ = ENOMEM;
+    return false;
+  }
+  void* const mapped =
+      calls.mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) {
+    error_ = errno;
+    delete chunk;
+    return false;
+  }
+  char* const begin = static_cast<char*>(mapped);
+  char* const base = large ? begin + gap_before(begin, huge) : begin;
+  char* const end = begin + size + slack;
+  if (base > begin) calls.munmap(begin, static_cast<std::size_t>(base - begin));
+  if (end > base + size) calls.munmap(base + size, static_cast<std::size_t>(end - (base + size)));
+
+  *chunk = {base, size, chunks_};
+  chunks_ = chunk;
+  cursor_ = base;
+  end_ = base + size;
+  bytes_reserved_ += size;
+  if (next_chunk_bytes_ < options_.max_chunk_bytes) {
+    next_chunk_bytes_ = std::min(2 * next_chunk_bytes_, options_.max_chunk_bytes);
+  }
+  // Both before the first touch: pages that exist already would stay as they are.
+  if (options_.node != kAnyNode) bind(base, size);
+  if (large) advise(base, size);
+  return true;
+}
+
+void Arena::bind(void* base, std::size_t bytes) noexcept {
+  int error = EINVAL;
+  if (options_.node >= 0 && options_.node < kMaxNodes) {
+    std::array<unsigned long, kMaxNodes / kBitsPerWord> mask{};
+    const auto node = static_cast<std::size_t>(options_.node);
+    mask[node / kBitsPerWord] = 1UL << (node % kBitsPerWord);
+    // The kernel reads one bit less than it is told: hence + 1. numa_available() is not asked,
+    // since libnuma 2.0.16 says "available" even where every call is then refused.
+    const long result =
+        system_calls().mbind(base, bytes, MPOL_PREFERRED, mask.data(), kMaxNodes + 1, 0);
+    error = result == 0 ? 0 : errno;
+  }
+  if (error == 0) {
+    record(binding_, Enforcement::done());
+    return;
+  }
+  char text[160];
+  std::snprintf(text, sizeof(text), "memory not bound to node %d: mbind: %s; first touch decides",
+                options_.node, std::strerror(error));
+  record(binding_, refuse("numa.mbind", error, text));
+}
+
+void Arena::advise(void* base, std::size_t bytes) noexcept {
+  const int error = system_calls().madvise(base, bytes, MADV_HUGEPAGE) == 0 ? 0 : errno;
+  if (error != 0) {
+    char text[160];
+    std::snprintf(text, sizeof(text), "no huge pages: madvise: %s; small pages are used",
+                  std::strerror(error));
+    record(huge_pages_, refuse("numa.huge_pages", error, text));
+  } else if (huge_pages_switched_off_now()) {
+    record(huge_pages_,
+           refuse("numa.huge_pages", 0,
+                  "no huge pages: switched off in /sys/kernel/mm/transparent_hugepage/enabled; "
+                  "small pages are used"));
+  } else {
+    record(huge_pages_, Enforcement::done());
+  }
+}
+
+}  // namespace rankine

@@ -1,0 +1,189 @@
+#include "numa/cpu_budget.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <vector>
+
+#include "numa/affinity.h"
+
+namespace rankine {
+namespace {
+
+constexpr long long kDefaultPeriodUs = 100000;
+
+std::optional<std::string> read_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+bool has_word(const std::string& comma_list, const std::string& word) {
+  const std::vector<std::string> parts = split(comma_list, ',');
+  return std::find(parts.begin(), parts.end(), word) != parts.end();
+}
+
+std::optional<long long> parse_integer(const std::string& text) {
+  long long value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> cores_of(std::optional<long long> quota_us,
+                               std::optional<long long> period_us) {
+  if (!quota_us || !period_us || *quota_us <= 0 || *period_us <= 0) return std::nullopt;
+  return static_cast<double>(*quota_us) / static_cast<double>(*period_us);
+}
+
+// mountinfo writes a space as \040, and likewise tab, line end and backslash.
+std::string unescape(const std::string& text) {
+  const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size() && is_octal(text[i + 1]) && is_octal(text[i + 2]) &&
+        is_octal(text[i + 3])) {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                 (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+struct Mount {
+  bool v2;
+  std::string shown_root;  // the cgroup that stands at `point`; a container may see only its own
+  std::string point;
+};
+
+// man proc_pid_mountinfo: id parent major:minor root point options [tags] - type source
+// super-options
+std::optional<Mount> parse_mount(const std::string& line) {
+  const std::vector<std::string> fields = words(line);
+  const auto dash = std::find(fields.begin(), fields.end(), "-");
+  if (dash - fields.begin() < 6 || fields.end() - dash < 4) return std::nullopt;
+  const bool v2 = dash[1] == "cgroup2";
+  const bool v1_cpu = dash[1] == "cgroup" && has_word(dash[3], "cpu");
+  if (!v2 && !v1_cpu) return std::nullopt;
+  return Mount{v2, unescape(fields[3]), unescape(fields[4])};
+}
+
+// man cgroups: "0::<path>" for v2, "<n>:<controllers>:<path>" for v1.
+std::optional<std::string> own_cgroup(const std::string& proc_cgroup, bool v2) {
+  for (const std::string& line : split(proc_cgroup, '\n')) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool matches =
+        v2 ? line.compare(0, first, "0") == 0 && controllers.empty() : has_word(controllers, "cpu");
+    if (matches) return line.substr(second + 1);
+  }
+  return std::nullopt;
+}
+
+// The process's cgroup as seen from the mount point: "" is the mount point itself, else "/a/b".
+std::string path_below(const Mount& mount, const std::string& cgroup) {
+  const std::string root = mount.shown_root == "/" ? "" : mount.shown_root;
+  const bool inside = cgroup.compare(0, root.size(), root) == 0 &&
+                      (cgroup.size() == root.size() || cgroup[root.size()] == '/');
+  if (!inside || cgroup.find("/..") != std::string::npos) return "";  // not visible from here
+  std::string below = cgroup.substr(root.size());
+  while (!below.empty() && below.back() == '/') below.pop_back();
+  return below;
+}
+
+std::optional<CpuQuota> quota_in(const std::string& directory, bool v2) {
+  const std::string file = directory + (v2 ? "/cpu.max" : "/cpu.cfs_quota_us");
+  const std::optional<std::string> text = read_file(file);
+  if (!text) return std::nullopt;
+  const std::optional<double> cores =
+      v2 ? parse_cpu_max(*text)
+         : parse_cfs_quota(*text, read_file(directory + "/cpu.cfs_period_us").value_or(""));
+  if (!cores) return std::nullopt;
+  return CpuQuota{*cores, file};
+}
+
+}  // namespace
+
+std::optional<double> parse_cpu_max(const std::string& text) {
+  const std::vector<std::string> fields = words(text);
+  if (fields.empty() || fields.size() > 2) return std::nullopt;  // "max" is no integer: no limit
+  return cores_of(parse_integer(fields[0]),
+                  fields.size() == 2 ? parse_integer(fields[1]) : kDefaultPeriodUs);
+}
+
+std::optional<double> parse_cfs_quota(const std::string& quota_us, const std::string& period_us) {
+  const std::vector<std::string> quota = words(quota_us);
+  const std::vector<std::string> period = words(period_us);
+  if (quota.size() != 1 || period.size() > 1) return std::nullopt;
+  return cores_of(parse_integer(quota[0]),
+                  period.empty() ? kDefaultPeriodUs : parse_integer(period[0]));
+}
+
+std::optional<CpuQuota> read_cpu_quota(const std::string& root) {
+  const std::string proc_cgroup = read_file(root + "/proc/self/cgroup").value_or("");
+  const std::string mountinfo = read_file(root + "/proc/self/mountinfo").value_or("");
+  std::optional<CpuQuota> tightest;
+  for (const std::string& line : split(mountinfo, '\n')) {
+    const std::optional<Mount> mount = parse_mount(line);
+    if (!mount) continue;
+    const std::optional<std::string> cgroup = own_cgroup(proc_cgroup, mount->v2);
+    if (!cgroup) continue;
+    std::string below = path_below(*mount, *cgroup);
+    while (true) {  // a child may ask for more than its parent grants: the parent still counts
+      const std::optional<CpuQuota> quota = quota_in(root + mount->point + below, mount->v2);
+      if (quota && (!tightest || quota->cores < tightest->cores)) tightest = quota;
+      if (below.empty()) break;
+      below.resize(below.rfind('/'));
+    }
+  }
+  return tightest;
+}
+
+CpuBudget combine_cpu_budget(int affinity_cores, const std::optional<CpuQuota>& quota) {
+  CpuBudget budget{std::max(1, affinity_cores), std::max(1, affinity_cores), quota, ""};
+  const auto plural = [](int n) { return n == 1 ? "core" : "cores"; };
+  if (quota && quota->cores < budget.affinity_cores) {
+    budget.cores = std::max(1, static_cast<int>(quota->cores));
+  }
+  const std::string head = fmt::format("{} {}: ", budget.cores, plural(budget.cores));
+  if (!quota) {
+    budget.why = head + "affinity mask (no CPU quota)";
+  } else if (quota->cores < budget.affinity_cores) {
+    budget.why = head + fmt::format("CPU quota {:.2f} in {} (affinity mask: {})", quota->cores,
+                                    quota->file, budget.affinity_cores);
+  } else {
+    budget.why =
+        head + fmt::format("affinity mask (CPU quota: {:.2f} in {})", quota->cores, quota->file);
+  }
+  return budget;
+}
+
+CpuBudget cpu_budget(const std::string& root) {
+  int affinity_cores = static_cast<int>(allowed_cpus().size());
+  if (affinity_cores == 0) affinity_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return combine_cpu_budget(affinity_cores, read_cpu_quota(root));
+}
+
+}  // namespace rankine

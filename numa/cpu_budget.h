@@ -1,0 +1,44 @@
+// How many cores this process can really use: a container may show 64 CPUs and pay for 2.
+#ifndef RANKINE_NUMA_CPU_BUDGET_H_
+#define RANKINE_NUMA_CPU_BUDGET_H_
+
+#include <optional>
+#include <string>
+
+namespace rankine {
+
+// The tightest CPU quota over a process's cgroup and all its ancestors.
+struct CpuQuota {
+  double cores;      // CPU seconds per second, > 0; may be below 1
+  std::string file;  // the file that states it
+};
+
+// cgroup v2 cpu.max, "<quota|max> [<period>]" in microseconds -> cores; nullopt: no limit, or not
+// readable so.
+std::optional<double> parse_cpu_max(const std::string& text);
+
+// cgroup v1 cpu.cfs_quota_us (-1: no limit) and cpu.cfs_period_us -> cores; nullopt as above.
+std::optional<double> parse_cfs_quota(const std::string& quota_us, const std::string& period_us);
+
+// Reads <root>/proc/self/cgroup and <root>/proc/self/mountinfo and then, under <root>, every limit
+// from the process's cgroup up to the mount point, of v2 and of v1. nullopt: no limit found.
+// Missing or malformed files count as no limit.
+std::optional<CpuQuota> read_cpu_quota(const std::string& root = "");
+
+struct CpuBudget {
+  int cores;                      // usable cores, >= 1
+  int affinity_cores;             // what the affinity mask alone allows, >= 1
+  std::optional<CpuQuota> quota;  // the tightest quota, if any
+  std::string why;                // "2 cores: affinity mask (no CPU quota)", for reports
+};
+
+// cores = min(affinity_cores, max(1, floor(quota))): with 2.5 cores a third busy rank would be
+// throttled.
+CpuBudget combine_cpu_budget(int affinity_cores, const std::optional<CpuQuota>& quota);
+
+// The budget of the calling thread. It inherits its creator's mask, so ask before pinning.
+CpuBudget cpu_budget(const std::string& root = "");
+
+}  // namespace rankine
+
+#endif  // RANKINE_NUMA_CPU_BUDGET_H_

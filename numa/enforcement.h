@@ -1,0 +1,45 @@
+// What came of a wish that the machine may refuse: pinning, memory binding, huge pages.
+#ifndef RANKINE_NUMA_ENFORCEMENT_H_
+#define RANKINE_NUMA_ENFORCEMENT_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+namespace rankine {
+
+// Plain data without heap memory, so that it can be filled in when memory is what is missing.
+struct Enforcement {
+  enum class State { kNotAsked, kEnforced, kRefused };
+
+  State state = State::kNotAsked;
+  int error = 0;                   // errno of the refusal; 0 where no system call was the reason
+  std::array<char, 160> reason{};  // why it was refused, one line, cut where too long; else empty
+
+  bool enforced() const { return state == State::kEnforced; }
+  bool refused() const { return state == State::kRefused; }
+  std::string_view why() const { return reason.data(); }
+
+  static Enforcement done() {
+    Enforcement result;
+    result.state = State::kEnforced;
+    return result;
+  }
+
+  static Enforcement refusal(int error, std::string_view why) {
+    Enforcement result;
+    result.state = State::kRefused;
+    result.error = error;
+    const std::size_t length = std::min(why.size(), result.reason.size() - 1);
+    std::copy_n(why.data(), length, result.reason.data());
+    return result;
+  }
+};
+
+static_assert(std::is_trivially_copyable_v<Enforcement>);
+
+}  // namespace rankine
+
+#endif  // RANKINE_NUMA_ENFORCEMENT_H_

@@ -1,0 +1,66 @@
+#include "numa/pin.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <string>
+
+#include "numa/affinity.h"
+#include "numa/cpu_list.h"
+#include "numa/warnings.h"
+
+namespace rankine {
+namespace {
+
+Enforcement refuse(const char* key, int error, const std::string& why) {
+  warn_once(key, why);
+  return Enforcement::refusal(error, why);
+}
+
+std::string where_it_runs() {
+  const std::vector<int> cpus = allowed_cpus();
+  return cpus.empty() ? "runs where the kernel puts it" : "runs on CPUs " + format_cpu_list(cpus);
+}
+
+}  // namespace
+
+Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexcept {
+  if (cpu < 0) return {};
+  // A number that no kernel knows makes an empty mask, which is EINVAL too.
+  const int error = set_allowed_cpus(&cpu, 1);
+  try {
+    if (error == 0) {
+      // Some sandboxes accept the call and do nothing, so look; a kernel that does not tell is
+      // believed.
+      const std::vector<int> now = allowed_cpus();
+      if (now.empty() || now == std::vector<int>{cpu}) return Enforcement::done();
+    }
+    if (!fallback.empty()) set_allowed_cpus(fallback.data(), static_cast<int>(fallback.size()));
+    const std::string cause = error == 0 ? "accepted but without effect" : std::strerror(error);
+    return refuse("numa.pin", error,
+                  fmt::format("thread not pinned to CPU {}: sched_setaffinity: {}; {}", cpu, cause,
+                              where_it_runs()));
+  } catch (...) {  // no memory for the text; the mask is what counts
+    return error == 0 ? Enforcement::done()
+                      : Enforcement::refusal(error, "sched_setaffinity refused");
+  }
+}
+
+Enforcement pin_calling_thread(const Topology& topology, const RankPlace& place) noexcept {
+  if (place.cpu < 0) return {};
+  try {
+    if (!topology.is_this_system()) {
+      return refuse(
+          "numa.foreign_topology", 0,
+          fmt::format("threads not pinned: the topology does not describe this machine ({})",
+                      topology.source()));
+    }
+    return pin_calling_thread(place.cpu, topology.os_cpus());
+  } catch (...) {
+    return topology.is_this_system()
+               ? pin_calling_thread(place.cpu)
+               : Enforcement::refusal(0, "the topology does not describe this machine");
+  }
+}
+
+}  // namespace rankine

@@ -1,0 +1,203 @@
+#include "numa/placement.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "numa/cpu_list.h"
+
+namespace rankine {
+namespace {
+
+using Kind = PlacementPolicy::Kind;
+
+struct NamedKind {
+  Kind kind;
+  std::string_view name;
+};
+
+constexpr NamedKind kNames[] = {
+    {Kind::kCompact, "compact"},
+    {Kind::kScatter, "scatter"},
+    {Kind::kOnePerNode, "one_per_node"},
+    {Kind::kNone, "none"},
+};
+
+using Order = std::vector<const Cpu*>;
+
+// The hardware threads with one smt_index: every core once, as far as it has that many.
+Order with_smt_index(const Topology& topology, int smt_index) {
+  Order order;
+  for (const Cpu& cpu : topology.cpus()) {
+    if (cpu.smt_index == smt_index) order.push_back(&cpu);
+  }
+  return order;
+}
+
+// The `ranks` CPUs to use, in machine order: neighbouring ranks stay neighbours even when siblings
+// are needed.
+Order compact(const Topology& topology, int ranks) {
+  std::set<int> chosen;
+  for (int smt_index = 0; static_cast<int>(chosen.size()) < ranks; ++smt_index) {
+    const Order layer = with_smt_index(topology, smt_index);
+    if (layer.empty()) break;
+    for (const Cpu* cpu : layer) {
+      if (static_cast<int>(chosen.size()) < ranks) chosen.insert(cpu->os_index);
+    }
+  }
+  Order order;
+  for (const Cpu& cpu : topology.cpus()) {
+    if (chosen.count(cpu.os_index) != 0) order.push_back(&cpu);
+  }
+  return order;
+}
+
+// Deals from the groups that `keys[level]` forms like cards, each group itself dealt by the levels
+// below.
+Order deal(const Order& cpus, const std::vector<int Cpu::*>& keys, std::size_t level) {
+  if (level == keys.size()) return cpus;
+  std::vector<Order> groups;
+  std::map<int, std::size_t> group_of;
+  for (const Cpu* cpu : cpus) {
+    const auto [entry, is_new] = group_of.emplace(cpu->*keys[level], groups.size());
+    if (is_new) groups.emplace_back();
+    groups[entry->second].push_back(cpu);
+  }
+  for (Order& group : groups) group = deal(group, keys, level + 1);
+  Order order;
+  for (std::size_t turn = 0; order.size() < cpus.size(); ++turn) {
+    for (const Order& group : groups) {
+      if (turn < group.size()) order.push_back(group[turn]);
+    }
+  }
+  return order;
+}
+
+Order scatter(const Topology& topology) {
+  Order order;
+  for (int smt_index = 0;; ++smt_index) {
+    const Order layer = with_smt_index(topology, smt_index);
+    if (layer.empty()) return order;
+    const Order dealt = deal(layer, {&Cpu::package, &Cpu::numa_node, &Cpu::l3}, 0);
+    order.insert(order.end(), dealt.begin(), dealt.end());
+  }
+}
+
+Order first_of_each_node(const Topology& topology) {
+  Order order;
+  for (const NumaNode& node : topology.nodes()) {
+    if (!node.cpus.empty()) order.push_back(topology.find_cpu(node.cpus.front()));
+  }
+  return order;
+}
+
+Placement failed(std::string error) {
+  Placement placement;
+  placement.error = std::move(error);
+  return placement;
+}
+
+// Rank r sits on order[r mod size].
+Placement seat(int ranks, const Order& order) {
+  Placement placement;
+  std::map<int, int> ranks_on_core;
+  const auto cpu_of = [&](int rank) {
+    return order[static_cast<std::size_t>(rank) % order.size()];
+  };
+  for (int rank = 0; rank < ranks; ++rank) ++ranks_on_core[cpu_of(rank)->core];
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Cpu* cpu = cpu_of(rank);
+    placement.ranks.push_back({cpu->os_index, cpu->numa_node, ranks_on_core[cpu->core] > 1});
+  }
+  placement.oversubscribed = static_cast<std::size_t>(ranks) > order.size();
+  return placement;
+}
+
+Placement place_explicit(const Topology& topology, int ranks, const std::vector<int>& cpus) {
+  if (cpus.empty())
+    return failed("explicit placement: the CPU list is empty; expected at least one CPU");
+  Order order;
+  std::set<int> seen;
+  for (int number : cpus) {
+    const Cpu* cpu = topology.find_cpu(number);
+    if (cpu == nullptr) {
+      std::vector<int> allowed = topology.os_cpus();
+      std::sort(allowed.begin(), allowed.end());
+      return failed(fmt::format("explicit placement \"{}\": CPU {} may not be used; allowed: {}",
+                                format_cpu_list(cpus), number, format_cpu_list(allowed)));
+    }
+    if (!seen.insert(number).second) {
+      return failed(
+          fmt::format("explicit placement \"{}\": CPU {} is listed twice; each may stand once",
+                      format_cpu_list(cpus), number));
+    }
+    order.push_back(cpu);
+  }
+  return seat(ranks, order);
+}
+
+Placement place_one_per_node(const Topology& topology, int ranks) {
+  const Order order = first_of_each_node(topology);
+  if (static_cast<std::size_t>(ranks) > order.size()) {
+    std::vector<int> nodes;
+    for (const Cpu* cpu : order) nodes.push_back(cpu->numa_node);
+    return failed(fmt::format(
+        "placement one_per_node: {} ranks asked for, allowed: 1..{} (nodes with CPUs: {}); "
+        "use scatter for more ranks",
+        ranks, order.size(), format_cpu_list(nodes)));
+  }
+  return seat(ranks, order);
+}
+
+}  // namespace
+
+PolicyResult parse_placement_policy(std::string_view text) {
+  if (text.empty()) return {};
+  for (const NamedKind& named : kNames) {
+    if (named.name == text) return {{named.kind, {}}, ""};
+  }
+  CpuList list = parse_cpu_list(text);
+  if (!list.ok()) {
+    return {{},
+            fmt::format(
+                "placement \"{}\" is unknown; allowed: compact, scatter, one_per_node, none, or "
+                "CPUs ({})",
+                text, list.error)};
+  }
+  return {{Kind::kExplicit, std::move(list.cpus)}, ""};
+}
+
+std::string to_string(const PlacementPolicy& policy) {
+  for (const NamedKind& named : kNames) {
+    if (named.kind == policy.kind) return std::string(named.name);
+  }
+  return format_cpu_list(policy.cpus);
+}
+
+Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy) {
+  if (ranks < 1)
+    return failed(fmt::format("placement: {} ranks asked for, allowed: 1 or more", ranks));
+  switch (policy.kind) {
+    case Kind::kCompact:
+      return seat(ranks, compact(topology, ranks));
+    case Kind::kScatter:
+      return seat(ranks, scatter(topology));
+    case Kind::kOnePerNode:
+      return place_one_per_node(topology, ranks);
+    case Kind::kExplicit:
+      return place_explicit(topology, ranks, policy.cpus);
+    case Kind::kNone: {
+      Placement placement;
+      placement.ranks.resize(static_cast<std::size_t>(ranks));
+      placement.oversubscribed = static_cast<std::size_t>(ranks) > topology.cpus().size();
+      return placement;
+    }
+  }
+  return failed(fmt::format("placement: policy kind {} is unknown", static_cast<int>(policy.kind)));
+}
+
+}  // namespace rankine

@@ -1,0 +1,59 @@
+// The one door through which numa/ reaches the kernel and hwloc, so that a test can make any of
+// them refuse.
+#ifndef RANKINE_NUMA_SYSTEM_CALLS_H_
+#define RANKINE_NUMA_SYSTEM_CALLS_H_
+
+#include <sched.h>
+#include <sys/types.h>
+
+#include <cstddef>
+
+struct hwloc_topology;
+
+namespace rankine {
+
+// Each member has the signature, the result and the errno of the function that it is named after.
+// A replacement is called from any thread. Typical use in a test:
+//
+//   SystemCalls calls = real_system_calls();
+//   calls.mbind = [](void*, unsigned long, int, const unsigned long*, unsigned long, unsigned) ->
+//   long {
+//     errno = EPERM;                            // what Docker's default seccomp profile answers
+//     return -1;
+//   };
+//   ScopedSystemCalls scope(calls);
+struct SystemCalls {
+  void* (*mmap)(void* address, std::size_t bytes, int protection, int flags, int file,
+                off_t offset);
+  int (*munmap)(void* address, std::size_t bytes);
+  int (*madvise)(void* address, std::size_t bytes, int advice);
+  long (*mbind)(void* address, unsigned long bytes, int mode, const unsigned long* node_mask,
+                unsigned long max_node, unsigned flags);
+  int (*sched_setaffinity)(pid_t thread, std::size_t bytes, const cpu_set_t* mask);
+  int (*sched_getaffinity)(pid_t thread, std::size_t bytes, cpu_set_t* mask);
+  int (*hwloc_topology_load)(hwloc_topology* topology);
+};
+
+// The functions of libc, libnuma and hwloc.
+const SystemCalls& real_system_calls();
+
+// The table in force: the real one unless a ScopedSystemCalls is alive. Thread-safe.
+const SystemCalls& system_calls();
+
+// Puts a copy of `calls` in force for the whole process until destroyed. Scopes nest like a stack.
+// No thread may be inside numa/ when a scope ends: join what the test started first.
+class ScopedSystemCalls {
+ public:
+  explicit ScopedSystemCalls(const SystemCalls& calls);
+  ~ScopedSystemCalls();
+  ScopedSystemCalls(const ScopedSystemCalls&) = delete;
+  ScopedSystemCalls& operator=(const ScopedSystemCalls&) = delete;
+
+ private:
+  SystemCalls calls_;
+  const SystemCalls* before_;
+};
+
+}  // namespace rankine
+
+#endif  // RANKINE_NUMA_SYSTEM_CALLS_H_

@@ -1,0 +1,263 @@
+#include "numa/topology.h"
+
+#include <fmt/core.h>
+#include <hwloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "numa/affinity.h"
+#include "numa/cpu_list.h"
+#include "numa/pages.h"
+#include "numa/system_calls.h"
+#include "numa/warnings.h"
+
+namespace rankine {
+namespace {
+
+struct HwlocDestroy {
+  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+};
+using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocDestroy>;
+
+HwlocTopology new_hwloc_topology() {
+  hwloc_topology_t raw = nullptr;
+  return HwlocTopology(hwloc_topology_init(&raw) == 0 ? raw : nullptr);
+}
+
+// 0, 1, 2, ... in the order in which keys are first seen.
+template <typename Key>
+class DenseIndex {
+ public:
+  int of(const Key& key) {
+    return numbers_.emplace(key, static_cast<int>(numbers_.size())).first->second;
+  }
+  int count() const { return static_cast<int>(numbers_.size()); }
+
+ private:
+  std::map<Key, int> numbers_;
+};
+
+std::size_t cache_bytes(hwloc_obj_t cpu, hwloc_obj_type_t type) {
+  for (hwloc_obj_t object = cpu->parent; object != nullptr; object = object->parent) {
+    if (object->type == type) return static_cast<std::size_t>(object->attr->cache.size);
+  }
+  return 0;
+}
+
+std::size_t cache_bytes_of_libc(int name) {
+  const long bytes = sysconf(name);
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+std::string plural(int count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+}  // namespace
+
+// Turns a loaded hwloc topology into the value type. `wanted` (rising) restricts it; empty:
+// everything. Gives nullopt where hwloc's answer cannot be used: no CPU, no node, or a CPU without
+// a number or a node.
+class TopologyReader {
+ public:
+  static std::optional<Topology> read(hwloc_topology_t hwloc, const std::vector<int>& wanted,
+                                      std::string source) {
+    Topology result;
+    const int node_count = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_NUMANODE);
+    for (int i = 0; i < node_count; ++i) {
+      const hwloc_obj_t node =
+          hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(i));
+      result.nodes_.push_back(
+          {static_cast<int>(node->os_index), node->attr->numanode.local_memory, {}});
+    }
+
+    DenseIndex<hwloc_obj_t> cores, packages, l3_groups;
+    std::map<int, int> cpus_of_core;
+    const int cpu_count = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_PU);
+    for (int i = 0; i < cpu_count; ++i) {
+      const hwloc_obj_t object =
+          hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_PU, static_cast<unsigned>(i));
+      if (object->os_index == HWLOC_UNKNOWN_INDEX) return std::nullopt;
+      const int number = static_cast<int>(object->os_index);
+      if (!wanted.empty() && !std::binary_search(wanted.begin(), wanted.end(), number)) continue;
+
+      // The first node that spans the CPU: memory-only nodes (HBM, CXL) come after the plain ones.
+      int node_index = 0;
+      hwloc_obj_t node = nullptr;
+      for (; node_index < node_count; ++node_index) {
+        node = hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(node_index));
+        if (hwloc_bitmap_isset(node->cpuset, object->os_index)) break;
+      }
+      if (node_index == node_count) return std::nullopt;
+
+      const auto ancestor_or = [&](hwloc_obj_type_t type, hwloc_obj_t otherwise) {
+        const hwloc_obj_t found = hwloc_get_ancestor_obj_by_type(hwloc, type, object);
+        return found != nullptr ? found : otherwise;
+      };
+      Cpu cpu{};
+      cpu.os_index = number;
+      cpu.core = cores.of(ancestor_or(HWLOC_OBJ_CORE, object));
+      cpu.package = packages.of(ancestor_or(HWLOC_OBJ_PACKAGE, hwloc_get_root_obj(hwloc)));
+      cpu.l3 = l3_groups.of(ancestor_or(HWLOC_OBJ_L3CACHE, node));
+      cpu.numa_node = static_cast<int>(node->os_index);
+      cpu.smt_index = cpus_of_core[cpu.core]++;
+      if (result.cpus_.empty()) {
+        result.caches_ = {cache_bytes(object, HWLOC_OBJ_L1CACHE),
+                          cache_bytes(object, HWLOC_OBJ_L2CACHE),
+                          cache_bytes(object, HWLOC_OBJ_L3CACHE)};
+      }
+      result.cpus_.push_back(cpu);
+      result.nodes_[static_cast<std::size_t>(node_index)].cpus.push_back(number);
+    }
+    if (result.cpus_.empty()) return std::nullopt;
+    result.cores_ = cores.count();
+    result.packages_ = packages.count();
+    result.l3_groups_ = l3_groups.count();
+    result.page_bytes_ = rankine::page_bytes();
+    result.huge_page_bytes_ = rankine::huge_page_bytes();
+    result.is_this_system_ = hwloc_topology_is_thissystem(hwloc) != 0;
+    result.knows_nodes_ = true;
+    result.source_ = std::move(source);
+    return result;
+  }
+};
+
+namespace {
+
+// Why hwloc's word is not taken; the flat topology carries it as its source.
+struct Doubt {
+  std::string why;
+};
+
+// hwloc's view of this machine, or the reason not to believe it.
+std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* doubt) {
+  const HwlocTopology hwloc = new_hwloc_topology();
+  if (hwloc == nullptr || system_calls().hwloc_topology_load(hwloc.get()) != 0) {
+    doubt->why = fmt::format("hwloc cannot load the topology: {}", std::strerror(errno));
+    return std::nullopt;
+  }
+  const bool is_this_system = hwloc_topology_is_thissystem(hwloc.get()) != 0;
+  std::optional<Topology> topology =
+      TopologyReader::read(hwloc.get(), is_this_system ? allowed : std::vector<int>{},
+                           is_this_system ? "hwloc" : "hwloc, another machine's description");
+  if (!topology) {
+    doubt->why = "hwloc gives a topology without usable CPUs and nodes";
+    return std::nullopt;
+  }
+  if (is_this_system && !allowed.empty() && topology->cpus().size() != allowed.size()) {
+    std::vector<int> missing;
+    for (int cpu : allowed) {
+      if (topology->find_cpu(cpu) == nullptr) missing.push_back(cpu);
+    }
+    doubt->why = fmt::format("hwloc does not know CPUs {}, which the kernel grants",
+                             format_cpu_list(missing));
+    return std::nullopt;
+  }
+  // hwloc passes over a description that it cannot read without a word.
+  const char* const description = std::getenv("HWLOC_SYNTHETIC");
+  if (is_this_system && description != nullptr && std::getenv("HWLOC_THISSYSTEM") == nullptr) {
+    warn_once("numa.hwloc_synthetic", fmt::format("HWLOC_SYNTHETIC=\"{}\" is not understood by "
+                                                  "hwloc; this machine's own topology is used",
+                                                  description));
+  }
+  return topology;
+}
+
+}  // namespace
+
+Topology Topology::detect() {
+  std::vector<int> allowed = allowed_cpus();
+  Doubt doubt;
+  std::optional<Topology> topology = read_from_hwloc(allowed, &doubt);
+  if (topology) return *std::move(topology);
+  if (allowed.empty()) {
+    for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); ++cpu) allowed.push_back(cpu);
+  }
+  warn_once("numa.hwloc", doubt.why + "; every CPU counts as a core of its own, on one node");
+  return flat(allowed, true, "flat: " + doubt.why);
+}
+
+TopologyResult Topology::synthetic(std::string_view text) {
+  constexpr char kExample[] = "pack:2 [numa] l3:4 core:8 pu:2";
+  const std::string description(text);
+  const HwlocTopology hwloc = new_hwloc_topology();
+  if (hwloc == nullptr) return {std::nullopt, "synthetic topology: hwloc_topology_init failed"};
+  if (hwloc_topology_set_synthetic(hwloc.get(), description.c_str()) != 0) {
+    return {std::nullopt,
+            fmt::format(
+                "synthetic topology \"{}\" is not understood by hwloc; expected levels from the "
+                "package down to pu, such as \"{}\"",
+                text, kExample)};
+  }
+  if (system_calls().hwloc_topology_load(hwloc.get()) != 0) {
+    return {std::nullopt, fmt::format("synthetic topology \"{}\": hwloc cannot load it: {}", text,
+                                      std::strerror(errno))};
+  }
+  std::optional<Topology> topology =
+      TopologyReader::read(hwloc.get(), {}, "synthetic: " + description);
+  if (!topology) {
+    return {std::nullopt,
+            fmt::format(
+                "synthetic topology \"{}\" has no usable CPUs and nodes; expected something like "
+                "\"{}\"",
+                text, kExample)};
+  }
+  topology->is_this_system_ = false;  // also under HWLOC_THISSYSTEM=1: the text is never evidence
+  return {std::move(topology), ""};
+}
+
+Topology Topology::flat(const std::vector<int>& os_cpus, bool is_this_system, std::string source) {
+  Topology result;
+  const std::vector<int> cpus = os_cpus.empty() ? std::vector<int>{0} : os_cpus;
+  for (int number : cpus) {
+    Cpu cpu{};
+    cpu.os_index = number;
+    cpu.core = result.cores_++;
+    result.cpus_.push_back(cpu);
+  }
+  result.nodes_ = {{0, 0, cpus}};
+  result.packages_ = 1;
+  result.l3_groups_ = 1;
+  result.caches_ = {cache_bytes_of_libc(_SC_LEVEL1_DCACHE_SIZE),
+                    cache_bytes_of_libc(_SC_LEVEL2_CACHE_SIZE),
+                    cache_bytes_of_libc(_SC_LEVEL3_CACHE_SIZE)};
+  result.page_bytes_ = rankine::page_bytes();
+  result.huge_page_bytes_ = rankine::huge_page_bytes();
+  result.is_this_system_ = is_this_system;
+  result.source_ = std::move(source);
+  return result;
+}
+
+const Cpu* Topology::find_cpu(int os_index) const {
+  const auto found = std::find_if(cpus_.begin(), cpus_.end(),
+                                  [=](const Cpu& cpu) { return cpu.os_index == os_index; });
+  return found != cpus_.end() ? &*found : nullptr;
+}
+
+const NumaNode* Topology::find_node(int os_index) const {
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(),
+                                  [=](const NumaNode& node) { return node.os_index == os_index; });
+  return found != nodes_.end() ? &*found : nullptr;
+}
+
+std::vector<int> Topology::os_cpus() const {
+  std::vector<int> numbers;
+  for (const Cpu& cpu : cpus_) numbers.push_back(cpu.os_index);
+  return numbers;
+}
+
+std::string Topology::summary() const {
+  return fmt::format("{}, {}, {}, {}, {} ({})", plural(packages_, "package", "packages"),
+                     plural(static_cast<int>(nodes_.size()), "NUMA node", "NUMA nodes"),
+                     plural(l3_groups_, "L3 group", "L3 groups"), plural(cores_, "core", "cores"),
+                     plural(static_cast<int>(cpus_.size()), "CPU", "CPUs"), source_);
+}
+
+}  // namespace rankine

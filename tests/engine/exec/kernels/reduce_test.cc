@@ -1,0 +1,478 @@
+// Every kernel of every instruction set that this machine has, against the scalar reference and, bit for bit, against
+// the portable kernel.
+#include "engine/exec/kernels/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/engine/exec/kernels/guarded_pages.h"
+#include "tests/engine/exec/kernels/scalar_reference.h"
+
+namespace rankine {
+namespace {
+
+constexpr int kMostSources = 9;
+constexpr int kNoAlias = -1;
+constexpr std::size_t kMostElements = 20011;
+constexpr char kCanary = '\xa5';
+
+using Random = std::mt19937_64;
+
+int below(Random& random, int bound) {
+  return static_cast<int>(random() % static_cast<std::uint64_t>(bound));
+}
+
+template <class T>
+T from_bits(std::uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+template <class T>
+std::uint64_t to_bits(T value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+// Bit patterns that are special in some type: zeros, the smallest and largest subnormals and normals, ones,
+// infinities, quiet and signalling NaNs, and the ends of the integers.
+template <class T>
+std::vector<T> specials() {
+  std::vector<std::uint64_t> bits;
+  if constexpr (std::is_same_v<T, float>) {
+    bits = {0, 1, 0x7fffff, 0x800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc01234};
+  } else if constexpr (std::is_same_v<T, double>) {
+    bits = {0, 1, 0xfffffffffffff, 0x10000000000000, 0x3ff0000000000000, 0x7fefffffffffffff,
+            0x7ff0000000000000, 0x7ff0000000000001, 0x7ff8000000001234};
+  } else if constexpr (std::is_same_v<T, Half>) {
+    bits = {0, 1, 0x3ff, 0x400, 0x3c00, 0x7bff, 0x7c00, 0x7c01, 0x7e12, 0x7fff};
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    bits = {0, 1, 0x7f, 0x80, 0x3f80, 0x7f7f, 0x7f80, 0x7f81, 0x7fc1, 0x7fff};
+  } else {
+    bits = {0, 1, 2, 0x7f, std::uint64_t{1} << (8 * sizeof(T) - 1), ~std::uint64_t{0},
+            ~std::uint64_t{0} >> (65 - 8 * sizeof(T))};
+  }
+  std::vector<T> values;
+  for (const std::uint64_t b : bits) {
+    values.push_back(from_bits<T>(b));
+    if (reference::kIsFloat<T>) {
+      values.push_back(from_bits<T>(b | std::uint64_t{1} << (8 * sizeof(T) - 1)));
+    }
+  }
+  return values;
+}
+
+enum class Mix { ordinary, bits, special };
+
+template <class T>
+class Values {
+ public:
+  explicit Values(std::uint64_t seed) : random_(seed) {}
+
+  T next(Mix mix) {
+    if (mix == Mix::special) return specials_[random_() % specials_.size()];
+    if (mix == Mix::bits || !reference::kIsFloat<T>) return from_bits<T>(random_());
+    const float value = std::uniform_real_distribution<float>(-4.0F, 4.0F)(random_);
+    if constexpr (reference::kIsSmallFloat<T>) {
+      return reference::narrow<T>(value);
+    } else {
+      return static_cast<T>(value);
+    }
+  }
+
+  // Mostly ordinary numbers, so that sums are not all NaN.
+  T any() {
+    const std::uint64_t dice = random_() % 16;
+    return next(dice == 0 ? Mix::special : (dice < 4 ? Mix::bits : Mix::ordinary));
+  }
+
+ private:
+  Random random_;
+  const std::vector<T> specials_ = specials<T>();
+};
+
+// NaN's sign and payload are free, except in min and max.
+template <class T>
+bool same(ReduceOp op, T x, T y) {
+  if (op != ReduceOp::min && op != ReduceOp::max && reference::is_nan(x)) {
+    return reference::is_nan(y);
+  }
+  return to_bits(x) == to_bits(y);
+}
+
+struct Shape {
+  std::size_t count;
+  int sources;
+  int alias = kNoAlias;  // which source is also dst
+  int divisor = 0;
+  bool streaming = false;
+};
+
+std::string text(const Shape& shape) {
+  return "count " + std::to_string(shape.count) + " sources " + std::to_string(shape.sources) +
+         " alias " + std::to_string(shape.alias) + " divisor " + std::to_string(shape.divisor) +
+         (shape.streaming ? " streaming" : "");
+}
+
+// Where a buffer lies between its guards: against one of them, or somewhere (then usually aligned to nothing).
+enum class Place { front, back, anywhere };
+
+class Arenas {
+ public:
+  Arenas() {
+    for (int i = 0; i <= kMostSources; ++i) {
+      pages_.push_back(std::make_unique<GuardedPages>(kMostElements * 8 + 4096));
+    }
+  }
+  char* place(int arena, Place where, std::size_t bytes, Random& random) const {
+    const GuardedPages& pages = *pages_[static_cast<std::size_t>(arena)];
+    if (where == Place::front) return pages.begin();
+    if (where == Place::back) return pages.end() - bytes;
+    return pages.begin() + random() % 4096;
+  }
+  const GuardedPages& operator[](int arena) const {
+    return *pages_[static_cast<std::size_t>(arena)];
+  }
+
+ private:
+  std::vector<std::unique_ptr<GuardedPages>> pages_;
+};
+
+const Arenas& arenas() {
+  static const Arenas all;
+  return all;
+}
+
+// Canaries of a line and more on both sides, as far as the pages reach.
+struct Surroundings {
+  char *before, *begin, *end, *after;
+  Surroundings(const GuardedPages& pages, char* at, std::size_t bytes)
+      : before(std::max(pages.begin(), at - 160)),
+        begin(at),
+        end(at + bytes),
+        after(std::min(pages.end(), at + bytes + 160)) {
+    std::fill(before, begin, kCanary);
+    std::fill(end, after, kCanary);
+  }
+  bool intact() const {
+    const auto is_canary = [](char c) { return c == kCanary; };
+    return std::all_of(before, begin, is_canary) && std::all_of(end, after, is_canary);
+  }
+};
+
+ReduceKernel find(DataType type, ReduceOp op, Isa isa, bool streaming) {
+  return streaming ? find_reduce_streaming(type, op, isa) : find_reduce(type, op, isa);
+}
+
+using Param = std::tuple<DataType, ReduceOp, Isa>;
+
+class ReduceTest : public ::testing::TestWithParam<Param> {
+ protected:
+  void SetUp() override {
+    if (isa() > hardware_isa()) GTEST_SKIP() << "not on this machine";
+  }
+  DataType type() const { return std::get<0>(GetParam()); }
+  ReduceOp op() const { return std::get<1>(GetParam()); }
+  Isa isa() const { return std::get<2>(GetParam()); }
+
+  template <class T>
+  void run(const Shape& shape, Place where, Values<T>& values, Random& random) {
+    const auto count = static_cast<std::ptrdiff_t>(shape.count);
+    const std::size_t bytes = shape.count * sizeof(T);
+    char* at[kMostSources];
+    const void* srcs[kMostSources];
+    std::vector<std::vector<T>> inputs;
+    for (int s = 0; s < shape.sources; ++s) {
+      std::vector<T> input(shape.count);
+      for (T& value : input) value = values.any();
+      at[s] = arenas().place(s, where, bytes, random);
+      std::memcpy(at[s], input.data(), bytes);
+      srcs[s] = at[s];
+      inputs.push_back(std::move(input));
+    }
+    const int home = shape.alias == kNoAlias ? kMostSources : shape.alias;
+    char* dst = shape.alias == kNoAlias ? arenas().place(home, where, bytes, random) : at[home];
+    const Surroundings surroundings(arenas()[home], dst, bytes);
+
+    std::vector<T> portable(shape.count);
+    find(type(), op(), Isa::portable, shape.streaming)(portable.data(), srcs, shape.sources,
+                                                       shape.count, shape.divisor);
+    find(type(), op(), isa(), shape.streaming)(dst, srcs, shape.sources, shape.count,
+                                               shape.divisor);
+
+    ASSERT_TRUE(surroundings.intact()) << text(shape);
+    for (int s = 0; s < shape.sources; ++s) {
+      if (s == shape.alias) continue;
+      ASSERT_EQ(std::memcmp(at[s], inputs[static_cast<std::size_t>(s)].data(), bytes), 0)
+          << "source " << s << " changed, " << text(shape);
+    }
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      T column[kMostSources];
+      for (int s = 0; s < shape.sources; ++s) {
+        column[s] = inputs[static_cast<std::size_t>(s)][static_cast<std::size_t>(i)];
+      }
+      const T expected = reference::reduce(op(), column, shape.sources, shape.divisor);
+      T result;
+      std::memcpy(&result, dst + i * static_cast<std::ptrdiff_t>(sizeof(T)), sizeof(T));
+      ASSERT_TRUE(same(op(), expected, result))
+          << std::hex << "element " << i << ": expected " << to_bits(expected) << ", got "
+          << to_bits(result) << ", first sources " << to_bits(column[0]) << " "
+          << to_bits(column[shape.sources > 1]) << std::dec << ", " << text(shape);
+      ASSERT_TRUE(same(op(), portable[static_cast<std::size_t>(i)], result))
+          << "portable differs at " << i << ", " << text(shape);
+    }
+  }
+
+  // A divisor for avg, including none, one, powers of two and more than small integers can hold.
+  int some_divisor(Random& random) const {
+    static constexpr int kDivisors[] = {0,  1,  2,   3,   4,    5,     6,          7,
+                                        8,  9,  10,  64,  100,  127,   128,        129,
+                                        255, 256, 257, 1024, 65537, 1 << 30, 2147483647};
+    return op() == ReduceOp::avg ? kDivisors[below(random, std::size(kDivisors))] : 0;
+  }
+};
+
+TEST_P(ReduceTest, EveryCountAndNumberOfSources) {
+  with_element(type(), [&]<class T>() {
+    Values<T> values(1);
+    Random random(2);
+    for (std::size_t count = 0; count <= 130; ++count) {
+      for (int sources = 1; sources <= kMostSources; ++sources) {
+        const int alias = below(random, sources + 1) - 1;
+        const Shape shape{count, sources, alias, some_divisor(random), random() % 2 == 0};
+        run<T>(shape, static_cast<Place>(random() % 3), values, random);
+        if (HasFatalFailure()) return;
+      }
+    }
+  });
+}
+
+TEST_P(ReduceTest, LongVectorsInAndOutOfPlace) {
+  with_element(type(), [&]<class T>() {
+    Values<T> values(3);
+    Random random(4);
+    for (const std::size_t count : {std::size_t{1009}, std::size_t{4099}, kMostElements}) {
+      for (const int sources : {1, 2, 3, 5}) {
+        for (const bool streaming : {false, true}) {
+          const int alias = below(random, sources + 1) - 1;
+          run<T>({count, sources, alias, some_divisor(random), streaming}, Place::anywhere, values,
+                 random);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+TEST_P(ReduceTest, DstMayBeAnySource) {
+  with_element(type(), [&]<class T>() {
+    Values<T> values(5);
+    Random random(6);
+    for (int sources = 1; sources <= kMostSources; ++sources) {
+      for (int alias = kNoAlias; alias < sources; ++alias) {
+        for (const std::size_t count : {1, 7, 64, 127, 200, 1300}) {
+          for (const bool streaming : {false, true}) {
+            run<T>({count, sources, alias, some_divisor(random), streaming}, Place::anywhere,
+                   values, random);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  });
+}
+
+// Every ordered pair of special values.
+TEST_P(ReduceTest, SpecialValuesMeetEachOther) {
+  with_element(type(), [&]<class T>() {
+    std::vector<T> first;
+    std::vector<T> second;
+    for (const T& x : specials<T>()) {
+      for (const T& y : specials<T>()) {
+        first.push_back(x);
+        second.push_back(y);
+      }
+    }
+    for (const int divisor : {0, 1, 2, 3, 128, 256}) {
+      if (divisor != 0 && op() != ReduceOp::avg) continue;
+      const void* srcs[] = {first.data(), second.data()};
+      std::vector<T> result(first.size());
+      find_reduce(type(), op(), isa())(result.data(), srcs, 2, first.size(), divisor);
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        const T column[] = {first[i], second[i]};
+        const T expected = reference::reduce(op(), column, 2, divisor);
+        ASSERT_TRUE(same(op(), expected, result[i]))
+            << std::hex << to_bits(first[i]) << " with " << to_bits(second[i]) << ": expected "
+            << to_bits(expected) << ", got " << to_bits(result[i]) << " divisor " << divisor;
+      }
+    }
+  });
+}
+
+// Sources may repeat: x op x.
+TEST_P(ReduceTest, TheSameSourceTwice) {
+  with_element(type(), [&]<class T>() {
+    Values<T> values(7);
+    std::vector<T> x(77);
+    for (T& value : x) value = values.any();
+    const void* srcs[] = {x.data(), x.data(), x.data()};
+    std::vector<T> result(x.size());
+    find_reduce(type(), op(), isa())(result.data(), srcs, 3, x.size(), 0);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const T column[] = {x[i], x[i], x[i]};
+      ASSERT_TRUE(same(op(), reference::reduce(op(), column, 3, 0), result[i])) << i;
+    }
+  });
+}
+
+TEST_P(ReduceTest, NothingIsReadOrWrittenForNothing) {
+  const void* srcs[] = {nullptr, nullptr, nullptr};
+  for (const int sources : {1, 2, 3}) {
+    for (const bool streaming : {false, true}) {
+      find(type(), op(), isa(), streaming)(nullptr, srcs, sources, 0, 0);
+      find(type(), op(), isa(), streaming)(nullptr, srcs, sources, 0, 3);
+    }
+  }
+}
+
+std::vector<Param> supported_params() {
+  std::vector<Param> params;
+  for (int t = 0; t < kDataTypes; ++t) {
+    for (int o = 0; o < kReduceOps; ++o) {
+      for (int i = 0; i < kIsas; ++i) {
+        const auto type = static_cast<DataType>(t);
+        const auto op = static_cast<ReduceOp>(o);
+        if (supports(type, op)) params.emplace_back(type, op, static_cast<Isa>(i));
+      }
+    }
+  }
+  return params;
+}
+
+std::string param_name(const ::testing::TestParamInfo<Param>& param) {
+  const auto& [type, op, isa] = param.param;
+  return (std::string(name_of(type)) + "_").append(name_of(op)).append("_").append(name_of(isa));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ReduceTest, ::testing::ValuesIn(supported_params()), param_name);
+
+// All quotients of 8 bits, and the neighbourhood of multiples in 32 bits, where a rounded reciprocal would go wrong.
+template <class T>
+void check_quotients(const std::vector<T>& totals, int divisor) {
+  for (int i = 0; i <= static_cast<int>(hardware_isa()); ++i) {
+    std::vector<T> result(totals.size());
+    const void* srcs[] = {totals.data()};
+    find_reduce(data_type_of<T>, ReduceOp::avg, static_cast<Isa>(i))(result.data(), srcs, 1,
+                                                                     totals.size(), divisor);
+    for (std::size_t k = 0; k < totals.size(); ++k) {
+      const auto wide = static_cast<std::int64_t>(totals[k]);
+      ASSERT_EQ(static_cast<std::int64_t>(result[k]), wide / divisor)
+          << wide << " / " << divisor << " " << name_of(static_cast<Isa>(i));
+    }
+  }
+}
+
+TEST(IntegerAverageTest, TruncatesEvery8BitQuotient) {
+  std::vector<std::int8_t> totals_i8;
+  std::vector<std::uint8_t> totals_u8;
+  for (int x = 0; x < 256; ++x) {
+    totals_i8.push_back(static_cast<std::int8_t>(x - 128));
+    totals_u8.push_back(static_cast<std::uint8_t>(x));
+  }
+  for (int divisor = 1; divisor < 600; ++divisor) {
+    check_quotients(totals_i8, divisor);
+    check_quotients(totals_u8, divisor);
+  }
+}
+
+TEST(IntegerAverageTest, Truncates32BitsAroundMultiples) {
+  Random random(8);
+  for (int round = 0; round < 400; ++round) {
+    const int divisor =
+        round < 200 ? round + 1 : static_cast<int>(random() % 0x7fffffffU >> (random() % 31)) + 1;
+    std::vector<std::int32_t> totals_i32 = {std::numeric_limits<std::int32_t>::min(), -1, 0, 1,
+                                            std::numeric_limits<std::int32_t>::max()};
+    std::vector<std::uint32_t> totals_u32 = {0, 1, ~0U, ~0U - 1};
+    for (int i = 0; i < 40; ++i) {
+      const auto multiple = static_cast<std::uint32_t>(random() >> (random() % 64)) /
+                            static_cast<std::uint32_t>(divisor) *
+                            static_cast<std::uint32_t>(divisor);
+      for (const std::uint32_t total : {multiple - 1, multiple, multiple + 1}) {
+        totals_u32.push_back(total);
+        totals_i32.push_back(static_cast<std::int32_t>(total));
+      }
+    }
+    check_quotients(totals_i32, divisor);
+    check_quotients(totals_u32, divisor);
+  }
+}
+
+TEST(FindReduceTest, NullExactlyWhereUnsupported) {
+  for (int t = 0; t < kDataTypes; ++t) {
+    for (int o = 0; o < kReduceOps; ++o) {
+      for (int i = 0; i < kIsas; ++i) {
+        const auto type = static_cast<DataType>(t);
+        const auto op = static_cast<ReduceOp>(o);
+        const auto isa = static_cast<Isa>(i);
+        EXPECT_EQ(find_reduce(type, op, isa) != nullptr, supports(type, op));
+        EXPECT_EQ(find_reduce_streaming(type, op, isa) != nullptr, supports(type, op));
+      }
+      const auto type = static_cast<DataType>(t);
+      const auto op = static_cast<ReduceOp>(o);
+      EXPECT_EQ(find_reduce(type, op), find_reduce(type, op, best_isa()));
+    }
+  }
+}
+
+TEST(IsaTest, BestIsWithinTheHardwareAndNamesRoundTrip) {
+  EXPECT_LE(best_isa(), hardware_isa());
+  for (int i = 0; i < kIsas; ++i) {
+    EXPECT_EQ(parse_isa(name_of(static_cast<Isa>(i))), static_cast<Isa>(i));
+  }
+  EXPECT_EQ(parse_isa("avx"), std::nullopt);
+  // Beyond the hardware: the best there is, never a crash.
+  EXPECT_EQ(find_reduce(DataType::f32, ReduceOp::sum, Isa::avx512),
+            find_reduce(DataType::f32, ReduceOp::sum, std::min(Isa::avx512, hardware_isa())));
+}
+
+TEST(CopyTest, CopiesAnyLengthAtAnyAddress) {
+  Random random(9);
+  const auto check = [&](std::size_t bytes, Place where, bool streaming) {
+    char* src = arenas().place(0, where, bytes, random);
+    char* dst = arenas().place(1, where, bytes, random);
+    for (std::size_t i = 0; i < bytes; ++i) src[i] = static_cast<char>(random());
+    const Surroundings surroundings(arenas()[1], dst, bytes);
+    (streaming ? copy_bytes_streaming : copy_bytes)(dst, src, bytes);
+    ASSERT_TRUE(surroundings.intact()) << bytes;
+    ASSERT_EQ(std::memcmp(dst, src, bytes), 0) << bytes;
+    (streaming ? copy_bytes_streaming : copy_bytes)(dst, dst, bytes);
+    ASSERT_EQ(std::memcmp(dst, src, bytes), 0) << bytes << " onto itself";
+  };
+  for (std::size_t bytes = 0; bytes < 700; ++bytes) {
+    for (const Place where : {Place::front, Place::back, Place::anywhere}) {
+      check(bytes, where, false);
+      check(bytes, where, true);
+      if (HasFatalFailure()) return;
+    }
+  }
+  check(131071, Place::anywhere, false);
+  check(131071, Place::anywhere, true);
+  copy_bytes(nullptr, nullptr, 0);
+  copy_bytes_streaming(nullptr, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace rankine

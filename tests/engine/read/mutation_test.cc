@@ -1,0 +1,318 @@
+// Is the proof strict? Every schedule of the catalogue is damaged, one transfer at a time, and
+// every damage must show: verify() refutes it, or the catalogue's line no longer states the truth.
+//
+// One kind of mutant is no damage. Where another rank holds exactly the value that a sender sends
+// (or, in a barrier, something else that completes the receiver), it may send it in its place: that
+// is another schedule for the same collective, as good by every number that a line states. Such
+// mutants are counted apart, and held to that argument: only a redirected sender may pass, only
+// where it holds the same, and only with other counts per rank than the original.
+#include <gtest/gtest.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/read/count.h"
+#include "engine/read/draw.h"
+#include "engine/read/statement.h"
+#include "engine/read/sweep.h"
+#include "engine/read/verify.h"
+#include "tests/engine/read/listed.h"
+
+namespace rankine {
+namespace {
+
+enum class Damage {
+  drop,
+  double_at_once,  // again in the same round
+  double_later,    // again one round later, in a new round after the last
+  other_sender,
+  other_receiver,
+  other_block,
+  drop_block,     // of several
+  drop_receiver,  // of several: a multicast
+  drop_sender,    // of several: an ALU
+};
+constexpr std::array kDamages = {
+    std::pair{Damage::drop, "drop"},
+    std::pair{Damage::double_at_once, "double at once"},
+    std::pair{Damage::double_later, "double one round later"},
+    std::pair{Damage::other_sender, "other sender"},
+    std::pair{Damage::other_receiver, "other receiver"},
+    std::pair{Damage::other_block, "other block"},
+    std::pair{Damage::drop_block, "drop one block"},
+    std::pair{Damage::drop_receiver, "drop one receiver"},
+    std::pair{Damage::drop_sender, "drop one sender"},
+};
+
+struct Mutant {
+  Damage damage;
+  int round = 0;            // of the damaged transfer
+  std::size_t index = 0;    // of the damaged transfer within its round
+  Rank was = -1, now = -1;  // of a redirected one
+  Transfer instead;         // drop: none; double: none
+  std::string text() const {
+    std::string out = kDamages[static_cast<std::size_t>(damage)].second;
+    out += ", round " + std::to_string(round) + ", transfer " + std::to_string(index);
+    if (was >= 0) out += ", " + std::to_string(was) + " to " + std::to_string(now);
+    return out;
+  }
+};
+
+// The schedule with one transfer changed. `rounds` and `mutant` must outlive it.
+Schedule damaged(const Schedule& original, const TransferList& rounds, const Mutant& mutant) {
+  Schedule out = original;
+  out.phases.clear();
+  const bool is_later = mutant.damage == Damage::double_later;
+  if (is_later && mutant.round + 1 == original.rounds) ++out.rounds;
+  out.round = [&rounds, &mutant, is_later](int k, Send send) {
+    if (static_cast<std::size_t>(k) < rounds.size()) {
+      const std::vector<Transfer>& transfers = rounds[static_cast<std::size_t>(k)];
+      for (std::size_t i = 0; i < transfers.size(); ++i) {
+        if (k != mutant.round || i != mutant.index || is_later) {
+          send.exactly(transfers[i]);
+        } else if (mutant.damage == Damage::double_at_once) {
+          send.exactly(transfers[i]);
+          send.exactly(transfers[i]);
+        } else if (mutant.damage != Damage::drop) {
+          send.exactly(mutant.instead);
+        }
+      }
+    }
+    if (is_later && k == mutant.round + 1) {
+      send.exactly(rounds[static_cast<std::size_t>(mutant.round)][mutant.index]);
+    }
+  };
+  return out;
+}
+
+IndexList changed(const IndexList& list, int at, int value) {
+  IndexList out;
+  int i = 0;
+  list.for_each([&](int index) { out.append(IndexList(i++ == at ? value : index)); });
+  return out;
+}
+IndexList without(const IndexList& list, int at) {
+  IndexList out;
+  int i = 0;
+  list.for_each([&](int index) {
+    if (i++ != at) out.append(IndexList(index));
+  });
+  return out;
+}
+
+// Which ranks to redirect to: all where there are few, else the neighbours and the one opposite.
+std::vector<Rank> others(int ranks, const RankSet& set, Rank not_this) {
+  std::vector<Rank> out;
+  const std::vector<Rank> members = set.to_vector();
+  const auto add = [&](Rank r) {
+    r %= ranks;
+    if (r == not_this || std::count(members.begin(), members.end(), r) > 0) return;
+    if (std::count(out.begin(), out.end(), r) == 0) out.push_back(r);
+  };
+  if (ranks <= 9) {
+    for (Rank r = 0; r < ranks; ++r) add(r);
+  } else {
+    for (const Rank step : {1, ranks / 2, ranks - 1}) add(members[0] + step);
+  }
+  return out;
+}
+
+template <class Visit>
+void for_each_mutant(const Schedule& schedule, const TransferList& rounds, const Visit& visit) {
+  for (int k = 0; k < schedule.rounds; ++k) {
+    const std::vector<Transfer>& transfers = rounds[static_cast<std::size_t>(k)];
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      const Transfer& t = transfers[i];
+      visit(Mutant{Damage::drop, k, i, -1, -1, {}});
+      visit(Mutant{Damage::double_at_once, k, i, -1, -1, {}});
+      visit(Mutant{Damage::double_later, k, i, -1, -1, {}});
+      const int senders = t.from.size(), receivers = t.to.size(), blocks = t.what.list.size();
+      // Of many, the first, the last and one between them stand for all.
+      const auto some = [](int count) {
+        std::vector<int> out;
+        for (const int at : {0, count / 2, count - 1}) {
+          if (out.empty() || at > out.back()) out.push_back(at);
+        }
+        return out;
+      };
+      for (const int at : some(senders)) {
+        for (const Rank r : others(schedule.ranks, t.from, -1)) {
+          Transfer instead = t;
+          instead.from = changed(t.from, at, r);
+          visit(Mutant{Damage::other_sender, k, i, t.from[at], r, std::move(instead)});
+        }
+        if (senders == 1) continue;
+        Transfer instead = t;
+        instead.from = without(t.from, at);
+        visit(Mutant{Damage::drop_sender, k, i, t.from[at], -1, std::move(instead)});
+      }
+      for (const int at : some(receivers)) {
+        for (const Rank r : others(schedule.ranks, t.to, -1)) {
+          Transfer instead = t;
+          instead.to = changed(t.to, at, r);
+          visit(Mutant{Damage::other_receiver, k, i, t.to[at], r, std::move(instead)});
+        }
+        if (receivers == 1) continue;
+        Transfer instead = t;
+        instead.to = without(t.to, at);
+        visit(Mutant{Damage::drop_receiver, k, i, t.to[at], -1, std::move(instead)});
+      }
+      for (const int at : some(blocks)) {
+        if (schedule.blocks > 1) {
+          Transfer instead = t;
+          const Block b = (t.what.list[at] + 1) % schedule.blocks;
+          instead.what.list = changed(t.what.list, at, b);
+          instead.where.list = changed(t.where.list, at, b);
+          visit(Mutant{Damage::other_block, k, i, -1, -1, std::move(instead)});
+        }
+        if (blocks == 1) continue;
+        Transfer instead = t;
+        instead.what.list = without(t.what.list, at);
+        instead.where.list = without(t.where.list, at);
+        visit(Mutant{Damage::drop_block, k, i, -1, -1, std::move(instead)});
+      }
+    }
+  }
+}
+
+// What a rank holds of a block when the round begins.
+std::vector<Rank> held(const RoundView& before, Rank r, Block b, int plane) {
+  for (const HoldingView& holding : before.ranks[static_cast<std::size_t>(r)]) {
+    if (holding.block == b && holding.plane == plane) return holding.contributions;
+  }
+  return {};
+}
+
+struct Tally {
+  std::int64_t mutants = 0, refuted = 0, misstated = 0, equivalent = 0;
+};
+
+class Jury {
+ public:
+  explicit Jury(const SweepResult& base)
+      : base_(base),
+        line_(*base.algorithm),
+        schedule_(line_.make(base.params)),
+        goal_(goal_of(line_, base.params, schedule_)),
+        rounds_(list_of(schedule_)),
+        counts_(count(schedule_)) {
+    options_.progress = false;  // who waits for whom is not what the mutants change
+  }
+
+  void run() {
+    ASSERT_EQ(verify(schedule_, goal_, options_), std::nullopt) << base_.name();
+    for_each_mutant(schedule_, rounds_, [this](const Mutant& mutant) { judge(mutant); });
+  }
+
+  std::map<Damage, Tally> tallies;
+  std::vector<std::string> survivors;
+
+ private:
+  void judge(const Mutant& mutant) {
+    Tally& tally = tallies[mutant.damage];
+    ++tally.mutants;
+    const Schedule suspect = damaged(schedule_, rounds_, mutant);
+    if (verify(suspect, goal_, options_)) {
+      ++tally.refuted;
+      return;
+    }
+    const Counts counts = count(suspect);
+    if (compare_statement(line_, base_.params, goal_, counts)) {
+      ++tally.misstated;
+      return;
+    }
+    if (mutant.damage == Damage::other_sender && !(counts == counts_) && sends_the_same(mutant)) {
+      ++tally.equivalent;
+      return;
+    }
+    survivors.push_back(base_.name() + ": " + mutant.text());
+  }
+
+  bool sends_the_same(const Mutant& mutant) {
+    if (is_idempotent(goal_.collective)) return true;
+    if (views_.empty()) views_ = view_rounds(schedule_, goal_);
+    const RoundView& before = views_[static_cast<std::size_t>(mutant.round)];
+    bool same = true;
+    mutant.instead.what.list.for_each([&](Block b) {
+      const int plane = mutant.instead.what.plane;
+      same = same && held(before, mutant.was, b, plane) == held(before, mutant.now, b, plane);
+    });
+    return same;
+  }
+
+  const SweepResult& base_;
+  const Algorithm& line_;
+  const Schedule schedule_;
+  const Goal goal_;
+  const TransferList rounds_;
+  const Counts counts_;
+  VerifyOptions options_;
+  std::vector<RoundView> views_;
+};
+
+TEST(Mutation, EveryDamageShows) {
+  SweepOptions options;
+  options.ranks_from = 2;
+  options.ranks_to = 9;
+  std::vector<SweepResult> cases = sweep_cases(options);
+  options.segments = {1, 2};
+  options.groups = {0};
+  options.aggregations = {0};
+  for (const int n : {12, 16}) {
+    options.ranks_from = options.ranks_to = n;
+    for (SweepResult& one : sweep_cases(options)) cases.push_back(std::move(one));
+  }
+  // The longest first, so that no core is left with them at the end.
+  std::reverse(cases.begin(), cases.end());
+
+  std::mutex mutex;
+  std::map<Damage, Tally> tallies;
+  std::map<std::string, std::int64_t> equivalents;
+  std::vector<std::string> survivors;
+  tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
+    Jury jury(cases[i]);
+    jury.run();
+    const std::lock_guard lock(mutex);
+    for (const auto& [damage, tally] : jury.tallies) {
+      tallies[damage].mutants += tally.mutants;
+      tallies[damage].refuted += tally.refuted;
+      tallies[damage].misstated += tally.misstated;
+      tallies[damage].equivalent += tally.equivalent;
+      if (tally.equivalent > 0) {
+        equivalents[std::string(name_of(cases[i].algorithm->collective)) + " " +
+                    std::string(cases[i].algorithm->name)] += tally.equivalent;
+      }
+    }
+    survivors.insert(survivors.end(), jury.survivors.begin(), jury.survivors.end());
+  });
+
+  std::cout << cases.size() << " schedules\n";
+  for (const auto& [damage, name] : kDamages) {
+    const Tally& tally = tallies[damage];
+    std::cout << "  " << name << ": " << tally.mutants << " mutants, " << tally.refuted
+              << " refuted, " << tally.misstated << " misstated, " << tally.equivalent
+              << " equivalent\n";
+    if (damage != Damage::other_sender) {
+      EXPECT_EQ(tally.equivalent, 0) << name;
+    }
+  }
+  for (const auto& [name, number] : equivalents) {
+    std::cout << "  equivalent senders of " << name << ": " << number << "\n";
+  }
+  std::sort(survivors.begin(), survivors.end());
+  EXPECT_EQ(survivors.size(), 0u);
+  for (std::size_t i = 0; i < std::min<std::size_t>(survivors.size(), 40); ++i) {
+    ADD_FAILURE() << survivors[i];
+  }
+}
+
+}  // namespace
+}  // namespace rankine

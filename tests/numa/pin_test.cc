@@ -1,0 +1,148 @@
+#include "numa/pin.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cerrno>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "numa/affinity.h"
+#include "numa/cpu_list.h"
+#include "numa/system_calls.h"
+#include "tests/numa/captured_warnings.h"
+
+namespace rankine {
+namespace {
+
+// Pinning sticks to its thread, so every trial gets one of its own.
+void in_a_thread(const std::function<void()>& trial) { std::thread(trial).join(); }
+
+int refuse_setaffinity(pid_t, std::size_t, const cpu_set_t*) {
+  errno = EPERM;
+  return -1;
+}
+
+TEST(Pin, EveryCpuOfThisMachine) {
+  CapturedWarnings captured;
+  const std::vector<int> before = allowed_cpus();
+  for (int cpu : before) {
+    in_a_thread([&] {
+      const Enforcement pin = pin_calling_thread(cpu);
+      EXPECT_TRUE(pin.enforced()) << pin.why();
+      EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
+      EXPECT_EQ(sched_getcpu(), cpu);
+    });
+  }
+  EXPECT_EQ(allowed_cpus(), before) << "the caller's own mask is left alone";
+  EXPECT_TRUE(captured.lines.empty());
+}
+
+TEST(Pin, NegativeMeansDoNotPin) {
+  const std::vector<int> before = allowed_cpus();
+  EXPECT_EQ(pin_calling_thread(kNotPlaced).state, Enforcement::State::kNotAsked);
+  EXPECT_EQ(allowed_cpus(), before);
+}
+
+TEST(Pin, AbsentCpuFallsBackToWhatIsAllowed) {
+  for (int absent : {kMaxCpus - 1, kMaxCpus, 1 << 30}) {
+    CapturedWarnings captured;
+    const std::vector<int> before = allowed_cpus();
+    in_a_thread([&] {
+      for (int trial = 0; trial < 3; ++trial) {
+        const Enforcement pin = pin_calling_thread(absent);
+        EXPECT_TRUE(pin.refused());
+        EXPECT_EQ(pin.error, EINVAL);
+        EXPECT_NE(pin.why().find("runs on CPUs " + format_cpu_list(before)),
+                  std::string_view::npos);
+      }
+      EXPECT_EQ(allowed_cpus(), before);
+    });
+    ASSERT_EQ(captured.lines.size(), 1u) << "three refusals, one warning";
+    EXPECT_EQ(captured.lines[0].first, "numa.pin");
+  }
+}
+
+TEST(Pin, FallbackWidensAnInheritedMask) {
+  CapturedWarnings captured;
+  const std::vector<int> all = allowed_cpus();
+  in_a_thread([&] {
+    ASSERT_TRUE(pin_calling_thread(all[0]).enforced());
+    EXPECT_TRUE(pin_calling_thread(kMaxCpus - 1, all).refused());
+    EXPECT_EQ(allowed_cpus(), all);
+  });
+}
+
+TEST(Pin, EpermIsReportedAndWarnedAboutOnce) {
+  SystemCalls calls = real_system_calls();
+  calls.sched_setaffinity = refuse_setaffinity;
+  ScopedSystemCalls scope(calls);
+  CapturedWarnings captured;
+  const std::vector<int> all = allowed_cpus();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      const Enforcement pin = pin_calling_thread(all[0], all);
+      EXPECT_TRUE(pin.refused());
+      EXPECT_EQ(pin.error, EPERM);
+      EXPECT_EQ(allowed_cpus(), all);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(captured.lines.size(), 1u);
+}
+
+TEST(Pin, AcceptedWithoutEffectIsNotBelieved) {
+  SystemCalls calls = real_system_calls();
+  calls.sched_setaffinity = [](pid_t, std::size_t, const cpu_set_t*) { return 0; };
+  calls.sched_getaffinity = [](pid_t, std::size_t bytes, cpu_set_t* mask) {
+    CPU_ZERO_S(bytes, mask);
+    CPU_SET_S(0, bytes, mask);
+    CPU_SET_S(1, bytes, mask);
+    return 0;
+  };
+  ScopedSystemCalls scope(calls);
+  CapturedWarnings captured;
+  const Enforcement pin = pin_calling_thread(0);
+  EXPECT_TRUE(pin.refused());
+  EXPECT_EQ(pin.error, 0);
+  EXPECT_NE(pin.why().find("without effect"), std::string_view::npos) << pin.why();
+  EXPECT_EQ(captured.lines.size(), 1u);
+}
+
+TEST(Pin, ForeignTopologyPinsNothing) {
+  CapturedWarnings captured;
+  const TopologyResult foreign = Topology::synthetic("pack:2 [numa] l3:4 core:8 pu:2");
+  ASSERT_TRUE(foreign.ok());
+  const Placement placement = place_ranks(*foreign.topology, 4);
+  const std::vector<int> before = allowed_cpus();
+  for (const RankPlace& place : placement.ranks) {
+    EXPECT_TRUE(pin_calling_thread(*foreign.topology, place).refused());
+  }
+  EXPECT_EQ(allowed_cpus(), before);
+  EXPECT_EQ(captured.lines.size(), 1u);
+  EXPECT_EQ(pin_calling_thread(*foreign.topology, RankPlace{}).state,
+            Enforcement::State::kNotAsked);
+}
+
+TEST(Pin, PlacedRankOfThisMachine) {
+  CapturedWarnings captured;
+  const Topology topology = Topology::flat(allowed_cpus(), true);
+  const Placement placement = place_ranks(topology, 5);
+  for (const RankPlace& place : placement.ranks) {
+    in_a_thread([&] {
+      EXPECT_TRUE(pin_calling_thread(topology, place).enforced());
+      EXPECT_EQ(allowed_cpus(), std::vector<int>{place.cpu});
+    });
+  }
+  EXPECT_TRUE(captured.lines.empty());
+}
+
+TEST(Enforcement, LongReasonsAreCut) {
+  const Enforcement refusal = Enforcement::refusal(EPERM, std::string(1000, 'x'));
+  EXPECT_EQ(refusal.why().size(), refusal.reason.size() - 1);
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,281 @@
+#include "numa/topology.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "numa/affinity.h"
+#include "numa/system_calls.h"
+#include "tests/numa/captured_warnings.h"
+#include "tests/numa/scoped_env.h"
+
+namespace rankine {
+namespace {
+
+Topology synthetic(const char* text) {
+  TopologyResult result = Topology::synthetic(text);
+  EXPECT_EQ(result.error, "");
+  return result.ok() ? *result.topology : Topology::flat({}, false);
+}
+
+// What the header promises of every topology.
+void expect_consistent(const Topology& topology) {
+  ASSERT_FALSE(topology.cpus().empty());
+  ASSERT_FALSE(topology.nodes().empty());
+  std::set<int> numbers, cores, packages, l3_groups;
+  std::set<std::pair<int, int>> seats;
+  for (const Cpu& cpu : topology.cpus()) {
+    EXPECT_TRUE(numbers.insert(cpu.os_index).second);
+    EXPECT_TRUE(seats.emplace(cpu.core, cpu.smt_index).second);
+    if (cpu.smt_index > 0) {
+      EXPECT_TRUE(seats.count({cpu.core, cpu.smt_index - 1}) != 0);
+    }
+    cores.insert(cpu.core);
+    packages.insert(cpu.package);
+    l3_groups.insert(cpu.l3);
+    ASSERT_NE(topology.find_cpu(cpu.os_index), nullptr);
+    EXPECT_EQ(*topology.find_cpu(cpu.os_index), cpu);
+    const NumaNode* node = topology.find_node(cpu.numa_node);
+    ASSERT_NE(node, nullptr);
+    EXPECT_EQ(std::count(node->cpus.begin(), node->cpus.end(), cpu.os_index), 1);
+  }
+  std::size_t cpus_of_nodes = 0;
+  for (const NumaNode& node : topology.nodes()) cpus_of_nodes += node.cpus.size();
+  EXPECT_EQ(cpus_of_nodes, topology.cpus().size());
+  const auto expect_dense = [](const std::set<int>& indices, int count) {
+    EXPECT_EQ(static_cast<int>(indices.size()), count);
+    EXPECT_EQ(*indices.begin(), 0);
+    EXPECT_EQ(*indices.rbegin(), count - 1);
+  };
+  expect_dense(cores, topology.cores());
+  expect_dense(packages, topology.packages());
+  expect_dense(l3_groups, topology.l3_groups());
+  EXPECT_EQ(topology.os_cpus().size(), topology.cpus().size());
+  EXPECT_EQ(topology.find_cpu(-1), nullptr);
+  EXPECT_EQ(topology.find_node(-1), nullptr);
+  EXPECT_GT(topology.page_bytes(), 0u);
+  EXPECT_GT(topology.huge_page_bytes(), topology.page_bytes());
+}
+
+TEST(SyntheticTopology, TwoSockets) {
+  const Topology topology = synthetic("pack:2 [numa] l3:4 core:8 pu:2");
+  expect_consistent(topology);
+  EXPECT_EQ(topology.cpus().size(), 128u);
+  EXPECT_EQ(topology.cores(), 64);
+  EXPECT_EQ(topology.packages(), 2);
+  EXPECT_EQ(topology.nodes().size(), 2u);
+  EXPECT_EQ(topology.l3_groups(), 8);
+  EXPECT_FALSE(topology.is_this_system());
+  EXPECT_TRUE(topology.knows_nodes());
+  EXPECT_EQ(*topology.find_cpu(0), (Cpu{0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(*topology.find_cpu(1), (Cpu{1, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(*topology.find_cpu(127), (Cpu{127, 63, 1, 1, 7, 1}));
+  EXPECT_EQ(topology.nodes()[1].cpus.front(), 64);
+  EXPECT_EQ(topology.summary(),
+            "2 packages, 2 NUMA nodes, 8 L3 groups, 64 cores, 128 CPUs "
+            "(synthetic: pack:2 [numa] l3:4 core:8 pu:2)");
+}
+
+TEST(SyntheticTopology, EightNodesWithoutL3) {
+  const Topology topology = synthetic("numa:8 core:8 pu:1");
+  expect_consistent(topology);
+  EXPECT_EQ(topology.cores(), 64);
+  EXPECT_EQ(topology.nodes().size(), 8u);
+  EXPECT_EQ(topology.packages(), 1);
+  EXPECT_EQ(topology.l3_groups(), 8) << "without an L3 the node's CPUs are the group";
+  EXPECT_EQ(topology.caches().l3, 0u);
+}
+
+TEST(SyntheticTopology, OddOnes) {
+  const Topology three = synthetic("numa:1 core:3 pu:1");
+  expect_consistent(three);
+  EXPECT_EQ(three.cores(), 3);
+
+  const Topology single = synthetic("pu:1");
+  expect_consistent(single);
+  EXPECT_EQ(single.cores(), 1) << "a CPU without a core object is a core";
+  EXPECT_EQ(single.summary(),
+            "1 package, 1 NUMA node, 1 L3 group, 1 core, 1 CPU (synthetic: pu:1)");
+
+  const Topology four_way = synthetic("core:2 pu:4");
+  expect_consistent(four_way);
+  EXPECT_EQ(four_way.cpus()[3].smt_index, 3);
+}
+
+TEST(SyntheticTopology, NodesWithoutCpus) {
+  const Topology topology = synthetic("pack:2 [numa] [numa] core:2 pu:1");
+  expect_consistent(topology);
+  ASSERT_EQ(topology.nodes().size(), 4u);
+  int without = 0;
+  for (const NumaNode& node : topology.nodes()) without += node.cpus.empty() ? 1 : 0;
+  EXPECT_EQ(without, 2);
+}
+
+TEST(SyntheticTopology, SizesAndNumbering) {
+  const Topology topology = synthetic(
+      "pack:2 [numa(memory=1GB)] l3:1(size=1MB) l2:1(size=512kB) l1:1(size=32kB) core:2 "
+      "pu:2(indexes=0,4,1,5,2,6,3,7)");
+  expect_consistent(topology);
+  EXPECT_EQ(topology.nodes()[0].memory_bytes, 1000000000u);
+  EXPECT_EQ(topology.caches(), (CacheSizes{32000, 512000, 1000000}));
+  EXPECT_EQ(topology.os_cpus(), (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
+  EXPECT_EQ(topology.find_cpu(4)->core, topology.find_cpu(0)->core);
+}
+
+TEST(SyntheticTopology, BadTextIsAnError) {
+  for (const char* text : {"", "bogus", "pu:0", "core:3", "pack:2 [numa", "pu:-1", "pu:2 core:2"}) {
+    const TopologyResult result = Topology::synthetic(text);
+    EXPECT_FALSE(result.ok()) << '"' << text << '"';
+    EXPECT_FALSE(result.topology) << '"' << text << '"';
+    EXPECT_NE(result.error.find('"' + std::string(text) + '"'), std::string::npos) << result.error;
+    EXPECT_NE(result.error.find("pack:2 [numa] l3:4 core:8 pu:2"), std::string::npos)
+        << result.error;
+  }
+}
+
+TEST(SyntheticTopology, NeverClaimsToBeThisMachine) {
+  ScopedEnv claim("HWLOC_THISSYSTEM", "1");
+  EXPECT_FALSE(synthetic("core:2 pu:1").is_this_system());
+}
+
+TEST(FlatTopology, EveryCpuIsACore) {
+  const Topology topology = Topology::flat({3, 5, 9}, false);
+  expect_consistent(topology);
+  EXPECT_EQ(topology.cores(), 3);
+  EXPECT_FALSE(topology.knows_nodes());
+  EXPECT_EQ(topology.nodes()[0].cpus, (std::vector<int>{3, 5, 9}));
+  expect_consistent(Topology::flat({}, true));
+}
+
+class DetectTest : public testing::Test {
+ protected:
+  ScopedEnv synthetic_{"HWLOC_SYNTHETIC", nullptr};
+  ScopedEnv xml_{"HWLOC_XMLFILE", nullptr};
+  ScopedEnv claim_{"HWLOC_THISSYSTEM", nullptr};
+  CapturedWarnings captured_;
+};
+
+std::vector<int> sorted(std::vector<int> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+TEST_F(DetectTest, ThisMachine) {
+  const Topology topology = Topology::detect();
+  expect_consistent(topology);
+  EXPECT_TRUE(topology.is_this_system());
+  EXPECT_EQ(sorted(topology.os_cpus()), allowed_cpus());
+  EXPECT_TRUE(captured_.lines.empty());
+}
+
+TEST_F(DetectTest, OnlyTheCpusThatTheThreadMayUse) {
+  const int last = allowed_cpus().back();
+  std::thread([&] {
+    ASSERT_EQ(set_allowed_cpus(&last, 1), 0);
+    const Topology topology = Topology::detect();
+    expect_consistent(topology);
+    EXPECT_EQ(topology.os_cpus(), std::vector<int>{last});
+    EXPECT_EQ(topology.cores(), 1);
+  }).join();
+  EXPECT_TRUE(captured_.lines.empty());
+}
+
+TEST_F(DetectTest, SyntheticFromTheEnvironment) {
+  ScopedEnv env("HWLOC_SYNTHETIC", "pack:2 [numa] l3:4 core:8 pu:2");
+  const Topology topology = Topology::detect();
+  expect_consistent(topology);
+  EXPECT_EQ(topology.cpus().size(), 128u) << "not restricted to this machine's CPUs";
+  EXPECT_FALSE(topology.is_this_system());
+  EXPECT_TRUE(captured_.lines.empty());
+}
+
+TEST_F(DetectTest, UnreadableDescriptionInTheEnvironmentWarnsOnce) {
+  ScopedEnv env("HWLOC_SYNTHETIC", "bogus");
+  EXPECT_TRUE(Topology::detect().is_this_system());
+  Topology::detect();
+  ASSERT_EQ(captured_.lines.size(), 1u);
+  EXPECT_NE(captured_.lines[0].second.find("\"bogus\""), std::string::npos);
+}
+
+TEST_F(DetectTest, FailingHwlocGivesAFlatTopologyAndOneWarning) {
+  SystemCalls calls = real_system_calls();
+  calls.hwloc_topology_load = [](hwloc_topology*) {
+    errno = ENOSYS;
+    return -1;
+  };
+  ScopedSystemCalls scope(calls);
+  const Topology topology = Topology::detect();
+  Topology::detect();
+  expect_consistent(topology);
+  EXPECT_EQ(topology.os_cpus(), allowed_cpus());
+  EXPECT_EQ(topology.cores(), static_cast<int>(allowed_cpus().size()));
+  EXPECT_TRUE(topology.is_this_system());
+  EXPECT_FALSE(topology.knows_nodes());
+  ASSERT_EQ(captured_.lines.size(), 1u);
+  EXPECT_EQ(captured_.lines[0].first, "numa.hwloc");
+  EXPECT_FALSE(Topology::synthetic("core:2 pu:1").ok());
+}
+
+TEST_F(DetectTest, LyingHwlocGivesAFlatTopologyAndOneWarning) {
+  // CPU 8000 exists nowhere here: a description of this machine that lacks every CPU which the
+  // kernel grants.
+  ScopedEnv env("HWLOC_SYNTHETIC", "core:1 pu:1(indexes=8000)");
+  ScopedEnv claim("HWLOC_THISSYSTEM", "1");
+  const Topology topology = Topology::detect();
+  Topology::detect();
+  expect_consistent(topology);
+  EXPECT_EQ(topology.os_cpus(), allowed_cpus());
+  EXPECT_EQ(topology.source().substr(0, 5), "flat:");
+  EXPECT_EQ(captured_.lines.size(), 1u);
+}
+
+TEST_F(DetectTest, HwlocThatForgetsOneCpu) {
+  SystemCalls calls = real_system_calls();
+  calls.sched_getaffinity = [](pid_t thread, std::size_t bytes, cpu_set_t* mask) {
+    const int result = real_system_calls().sched_getaffinity(thread, bytes, mask);
+    CPU_SET(1000, mask);  // granted by the kernel, unknown to hwloc
+    return result;
+  };
+  ScopedSystemCalls scope(calls);
+  const Topology topology = Topology::detect();
+  EXPECT_NE(topology.find_cpu(1000), nullptr);
+  ASSERT_EQ(captured_.lines.size(), 1u);
+  EXPECT_NE(captured_.lines[0].second.find("CPUs 1000"), std::string::npos);
+}
+
+TEST_F(DetectTest, RefusedAffinityLeavesHwlocInCharge) {
+  SystemCalls calls = real_system_calls();
+  calls.sched_getaffinity = [](pid_t, std::size_t, cpu_set_t*) {
+    errno = EPERM;
+    return -1;
+  };
+  ScopedSystemCalls scope(calls);
+  const Topology topology = Topology::detect();
+  expect_consistent(topology);
+  EXPECT_EQ(topology.source(), "hwloc");
+}
+
+TEST_F(DetectTest, NothingWorks) {
+  SystemCalls calls = real_system_calls();
+  calls.sched_getaffinity = [](pid_t, std::size_t, cpu_set_t*) { return -1; };
+  calls.hwloc_topology_load = [](hwloc_topology*) { return -1; };
+  ScopedSystemCalls scope(calls);
+  expect_consistent(Topology::detect());
+  EXPECT_EQ(captured_.lines.size(), 1u);
+}
+
+TEST_F(DetectTest, IsAValue) {
+  Topology a = synthetic("pack:2 [numa] core:2 pu:2");
+  const Topology b = a;
+  a = Topology::flat({0}, false);
+  expect_consistent(b);
+  EXPECT_EQ(b.cpus().size(), 8u);
+}
+
+}  // namespace
+}  // namespace rankine

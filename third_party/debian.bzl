@@ -1,0 +1,77 @@
+"""Debian's -dev packages as Bazel repositories.
+
+Each repository holds links to the headers and archives of one library and nothing else. `-isystem /usr/include` would put the
+C headers before libstdc++'s own and break its `#include_next`; a folder with one library's headers in it cannot.
+"""
+
+# The one place that knows where the system keeps its libraries.
+_PREFIX = "/usr"
+_LIBRARY_FOLDERS = [
+    _PREFIX + "/lib/x86_64-linux-gnu",
+    _PREFIX + "/lib/aarch64-linux-gnu",
+    _PREFIX + "/lib64",
+    _PREFIX + "/lib",
+]
+
+def _library(packages, headers, archives = []):
+    return struct(archives = archives, headers = headers, packages = packages)
+
+# Names as in the Bazel registry; headers are below the system's include folder. Shared libraries come by -l in <name>.BUILD, since
+# the system's linker and loader find them without help. What a listed header includes in turn may stay unlisted (Boost has 15,000
+# files): the compiler finds it in the system's folder.
+_LIBRARIES = {
+    "boost": _library(["libboost-dev"], ["boost/lockfree"]),
+    "cli11": _library(["libcli11-dev"], ["CLI"]),
+    "fmt": _library(["libfmt-dev"], ["fmt"]),
+    "google_benchmark": _library(["libbenchmark-dev"], ["benchmark"], ["libbenchmark_main.a"]),
+    "googletest": _library(
+        ["libgmock-dev", "libgtest-dev"],
+        ["gmock", "gtest"],
+        ["libgmock.a", "libgmock_main.a", "libgtest.a"],
+    ),
+    "highway": _library(["libhwy-dev"], ["hwy"]),
+    "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"]),
+    "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"]),
+    "numactl": _library(["libnuma-dev"], ["numa.h", "numacompat1.h", "numaif.h"]),
+    "onetbb": _library(["libtbb-dev"], ["oneapi", "tbb"]),
+    "rapidcheck": _library(["librapidcheck-dev"], ["rapidcheck", "rapidcheck.h"], ["librapidcheck.a"]),
+    "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"]),
+}
+
+def _link_first(ctx, packages, wanted, candidates):
+    for candidate in candidates:
+        path = ctx.path(candidate)
+        if path.exists:
+            ctx.symlink(path, wanted)
+            return
+    fail("%s is not installed; third_party/bazel installs it, or: apt-get install %s" % (wanted, " ".join(packages)))
+
+def _debian_library_impl(ctx):
+    library = _LIBRARIES[ctx.attr.library]
+    for header in library.headers:
+        _link_first(ctx, library.packages, "include/" + header, [_PREFIX + "/include/" + header])
+    for archive in library.archives:
+        _link_first(ctx, library.packages, "lib/" + archive, [f + "/" + archive for f in _LIBRARY_FOLDERS])
+    ctx.symlink(Label("//third_party:%s.BUILD" % ctx.attr.library), "BUILD.bazel")
+
+debian_library = repository_rule(
+    implementation = _debian_library_impl,
+    attrs = {
+        "library": attr.string(
+            doc = "Which one; the repository's own name says it too, but newer Bazels decorate that name.",
+            mandatory = True,
+            values = sorted(_LIBRARIES.keys()),
+        ),
+    },
+    doc = "One library of the system, with only its own headers in sight.",
+    # Looked at again by every new server, so that a package may come and go.
+    local = True,
+)
+
+def debian_repositories():
+    """Declares all of them, each under its name in the registry."""
+    for name in sorted(_LIBRARIES.keys()):
+        debian_library(
+            name = name,
+            library = name,
+        )

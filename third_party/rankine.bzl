@@ -1,0 +1,104 @@
+"""Rankine's C++ rules: one dialect, one set of warnings, one way to link.
+
+The flags live here and not in .bazelrc, because a project that depends on Rankine does not read our .bazelrc.
+"""
+
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+
+_COPTS = [
+    "-std=c++20",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+    "-Wcast-align",
+    "-Wconversion",
+    "-Wextra-semi",
+    "-Wnon-virtual-dtor",
+    "-Woverloaded-virtual",
+    "-Wshadow",
+    "-Wundef",
+    "-Wvla",
+    # No -Wpedantic: it objects to __int128 and _Float16. No -Wsign-conversion: more casts than bugs.
+    # GCC 12 finds these in correct code once it has inlined enough of libstdc++; they stay visible, they stop nothing.
+    "-Wno-error=array-bounds",
+    "-Wno-error=maybe-uninitialized",
+    "-Wno-error=restrict",
+    "-Wno-error=stringop-overflow",
+    "-Wno-error=stringop-overread",
+    # Our code may use -fPIC and yet inline its own functions, as a program's code does.
+    "-fno-semantic-interposition",
+    # Clang does not know all of GCC's names, and GCC ignores -Wno- names that it does not know.
+    "-Wno-unknown-warning-option",
+]
+
+_LINKOPTS = ["-pthread"]
+
+def _is_main_repository():
+    if hasattr(native, "repo_name"):  # newer Bazels
+        return native.repo_name() == ""
+    return native.repository_name() == "@"
+
+def _copts(copts):
+    # A warning is an error at home. In a project that depends on us, a newer compiler's new warning must not break the build.
+    return _COPTS + (["-Werror"] if _is_main_repository() else []) + copts
+
+def rankine_cc_library(name, copts = [], linkopts = [], **kwargs):
+    """A cc_library; includes are written from the workspace root: `#include "engine/exec/mailbox.h"`.
+
+    Args:
+      name: the target.
+      copts: added after the common ones.
+      linkopts: added after the common ones.
+      **kwargs: srcs, hdrs, deps, visibility, ... as in cc_library.
+    """
+    kwargs.setdefault("linkstatic", True)  # else every file is compiled a second time, for shared objects that nobody loads
+    cc_library(
+        name = name,
+        copts = _copts(copts),
+        linkopts = _LINKOPTS + linkopts,
+        **kwargs
+    )
+
+def rankine_cc_binary(name, deps = [], copts = [], linkopts = [], **kwargs):
+    """A cc_binary, also with linkshared = True.
+
+    Args:
+      name: the target.
+      deps: libraries.
+      copts: added after the common ones.
+      linkopts: added after the common ones.
+      **kwargs: srcs, data, args, tags, visibility, ... as in cc_binary.
+    """
+
+    # A shared library is loaded by programs which set up their own sanitizers.
+    settings = [] if kwargs.get("linkshared") else [Label("//third_party:sanitizers")]
+    cc_binary(
+        name = name,
+        copts = _copts(copts),
+        linkopts = _LINKOPTS + linkopts,
+        deps = deps + settings,
+        **kwargs
+    )
+
+def rankine_cc_test(name, deps = [], main = True, copts = [], linkopts = [], size = "small", **kwargs):
+    """A cc_test on GoogleTest. A test that starts threads carries tags = ["concurrency"] and then also runs under TSan.
+
+    Args:
+      name: the target.
+      deps: libraries; GoogleTest is added.
+      main: whether GoogleTest brings main(); with False the test brings its own (and only gtest itself is added).
+      copts: added after the common ones.
+      linkopts: added after the common ones.
+      size: small (a minute, the default here), medium, large, enormous.
+      **kwargs: srcs, tags, timeout, data, args, env, shard_count, ... as in cc_test.
+    """
+    gtest = "@googletest//:gtest_main" if main else "@googletest//:gtest"
+    kwargs.setdefault("linkstatic", True)  # as the libraries
+    cc_test(
+        name = name,
+        size = size,
+        copts = _copts(copts),
+        linkopts = _LINKOPTS + linkopts,
+        deps = deps + [d for d in [gtest] if d not in deps] + [Label("//third_party:sanitizers")],
+        **kwargs
+    )
