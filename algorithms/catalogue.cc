@@ -1,61 +1,296 @@
 #include "algorithms/catalogue.h"
 
-#include <array>
-
+#include "algorithms/all_to_all.h"
+#include "algorithms/bruck.h"
 #include "algorithms/chain.h"
 #include "algorithms/direct.h"
+#include "algorithms/dissemination.h"
+#include "algorithms/double_tree.h"
 #include "algorithms/formula.h"
+#include "algorithms/halving_doubling.h"
+#include "algorithms/hierarchical.h"
+#include "algorithms/in_network.h"
+#include "algorithms/pat.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
+#include "algorithms/scatter_all_gather.h"
+#include "algorithms/tree.h"
 
 namespace rankine {
 namespace {
 
 using enum Collective;
 
+// Places are counted in an int: these bounds leave room for every algorithm's blocks.
+constexpr int kMostRanks = 1 << 14;
+constexpr int kMostSegments = 1 << 14;
+
+constexpr Collective kReduce = Collective::reduce;  // `reduce` alone is the Act
+
 constexpr std::string_view kAnyN = "1";
+constexpr std::string_view kEqualGroups = "divides(G,N)";
+constexpr std::string_view kEqualGroupsInWords =
+    "the number of ranks must be a multiple of the group";
+constexpr std::string_view kAggregation = "and(pow2(A),max(1,exp2(clog2(N)-1))>=A)";
+constexpr std::string_view kAggregationInWords =
+    "the aggregation must be a power of two that is less than the number of ranks";
+
+// Formulas that recur. kOne: 1, but nothing among one rank.
+constexpr std::string_view kOne = "min(1,N-1)";
+constexpr std::string_view kTwo = "2*min(1,N-1)";
+constexpr std::string_view kShare = "(N-1)/N";
+constexpr std::string_view kTwoShares = "2*(N-1)/N";
+
+// Up one tree, down the other: two children and a parent, and the parent in the other tree.
+constexpr std::string_view kPortsOfDoubleTree =
+    "if(N>=5,if(P>log2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1)))";
+
 constexpr std::string_view kPatarasuk = "Patarasuk & Yuan, JPDC 69(2), 2009";
 constexpr std::string_view kThakur = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005";
+constexpr std::string_view kRabenseifner = "Rabenseifner & Traff, EuroPVM/MPI 2004";
+constexpr std::string_view kJohnsson = "Johnsson & Ho, IEEE Trans. Computers 38(9), 1989";
+constexpr std::string_view kSanders = "Sanders, Speck & Traff, Parallel Computing 35(12), 2009";
+constexpr std::string_view kNccl = "Jeaugey, NCCL 2.4 (ncclGetDtree), 2019";
+constexpr std::string_view kBruck = "Bruck et al., IEEE TPDS 8(11), 1997";
+constexpr std::string_view kPat = "Jeaugey, arXiv:2506.20252; NCCL 2.23";
+constexpr std::string_view kBarnett = "Barnett et al., Supercomputing 1994";
+constexpr std::string_view kSharp = "Graham et al., SHArP, COMHPC 2016; NVLink SHARP";
+constexpr std::string_view kHensgen = "Hensgen, Finkel & Manber, IJPP 17(1), 1988";
+constexpr std::string_view kLu = "Lu, Collective Algorithms, 2026";
+constexpr std::string_view kLesson = "collectives lesson, hierarchical all-reduce";
+constexpr std::string_view kChapter = "ring and tree chapter, hierarchical algorithms";
 constexpr std::string_view kFolklore = "folklore";
 
 // clang-format off
 const Algorithm kCatalogue[] = {
-    {all_gather, "ring", [](const Params& a) { return ring_all_gather(a.ranks); }, kAnyN, "",
-     "N-1", "(N-1)/N", "(N-1)/N", "min(1,N-1)", "min(1,N-1)",
-     "everyone passes a block to the right", kPatarasuk},
-    {reduce_scatter, "ring", [](const Params& a) { return ring_reduce_scatter(a.ranks); }, kAnyN, "",
-     "N-1", "(N-1)/N", "(N-1)/N", "min(1,N-1)", "min(1,N-1)",
-     "the ring all-gather reversed in time", kPatarasuk},
-    {all_reduce, "ring", [](const Params& a) { return ring_all_reduce(a.ranks); }, kAnyN, "",
-     "2*(N-1)", "2*(N-1)/N", "2*(N-1)/N", "min(1,N-1)", "min(1,N-1)",
-     "ring reduce-scatter, then ring all-gather", kPatarasuk},
+    // collective, name, make, allowed when, parameters,
+    //     rounds, sent, received, send ports, receive ports,
+    //     summary, citation, what allowed_when says in words
+
     {broadcast, "chain", [](const Params& a) { return chain_broadcast(a.ranks, a.root, a.segments); }, kAnyN, "segments",
-     "if(N-1,N+P-2,0)", "min(1,N-1)", "min(1,N-1)", "min(1,N-1)", "min(1,N-1)",
+     "if(N-1,N+P-2,0)", kOne, kOne, kOne, kOne,
      "segments handed from neighbour to neighbour", kPatarasuk},
-    {Collective::reduce, "chain", [](const Params& a) { return chain_reduce(a.ranks, a.root, a.segments); }, kAnyN, "segments",
-     "if(N-1,N+P-2,0)", "min(1,N-1)", "min(1,N-1)", "min(1,N-1)", "min(1,N-1)",
+    {broadcast, "binomial_near", [](const Params& a) { return tree_broadcast(binomial_near(a.ranks), a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,clog2(N)+P-1,0)", "clog2(N)", kOne, "min(P,clog2(N))", kOne,
+     "everyone who has it tells the rank 1, then 2, then 4 ... further on", kJohnsson},
+    {broadcast, "binomial_far", [](const Params& a) { return tree_broadcast(binomial_far(a.ranks), a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,clog2(N)+P-1,0)", "clog2(N)", kOne, "min(P,clog2(N))", kOne,
+     "everyone who has it tells the rank ... 4, then 2, then 1 further on", kJohnsson},
+    {broadcast, "binary_tree", [](const Params& a) { return tree_broadcast(heap(a.ranks), a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,log2(N)+P-1,0)", "min(2,N-1)", kOne, "min(2,N-1)", kOne,
+     "from every rank to both of its children at once", kLu},
+    {broadcast, "double_tree", [](const Params& a) { return double_tree_broadcast(a.ranks, a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,log2(N-1)+P,0)", kOne, kOne, kTwo, "if(or(P>1,1-pow2(N+1)),2,1)*min(1,N-1)",
+     "two binary trees below the root, half of the vector down each", kSanders},
+    {broadcast, "two_tree", [](const Params& a) { return two_tree_broadcast(a.ranks, a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,2*log2(N-1)+max(pow2(N),pow2(N+1))+2*P-1,0)", kOne, kOne, kOne, kOne,
+     "the double tree in two colours: one message in and one out per round", kSanders},
+    {broadcast, "scatter_all_gather", [](const Params& a) { return scatter_all_gather_broadcast(a.ranks, a.root); }, kAnyN, "",
+     "if(N-1,clog2(N)+N-1,0)", kTwoShares, kOne, kOne, kOne,
+     "binomial scatter, then ring all-gather of what is missing", kBarnett},
+    {broadcast, "linear", [](const Params& a) { return tree_broadcast(star(a.ranks), a.root, 1); }, kAnyN, "",
+     "N-1", "N-1", kOne, kOne, kOne,
+     "the root tells one after the other", kFolklore},
+    {broadcast, "switch", [](const Params& a) { return switch_broadcast(a.ranks, a.root); }, kAnyN, "",
+     kOne, kOne, kOne, kOne, kOne,
+     "one message that the switch copies to everyone", kSharp},
+
+    {kReduce, "chain", [](const Params& a) { return chain_reduce(a.ranks, a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,N+P-2,0)", kOne, kOne, kOne, kOne,
      "the chain broadcast reversed in time", kPatarasuk},
-    {all_gather, "direct", [](const Params& a) { return direct_all_gather(a.ranks); }, kAnyN, "",
-     "min(1,N-1)", "(N-1)/N", "(N-1)/N", "N-1", "N-1",
-     "everyone to everyone at once", kFolklore},
-    {reduce_scatter, "direct", [](const Params& a) { return direct_reduce_scatter(a.ranks); }, kAnyN, "",
-     "min(1,N-1)", "(N-1)/N", "(N-1)/N", "N-1", "N-1",
-     "everyone collects its own block from all", kFolklore},
+    {kReduce, "binomial_near", [](const Params& a) { return tree_reduce(binomial_near(a.ranks), a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,clog2(N)+P-1,0)", kOne, "clog2(N)", kOne, "min(P,clog2(N))",
+     "the near-first binomial broadcast reversed in time: distances ... 4, 2, 1", kJohnsson},
+    {kReduce, "binomial_far", [](const Params& a) { return tree_reduce(binomial_far(a.ranks), a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,clog2(N)+P-1,0)", kOne, "clog2(N)", kOne, "min(P,clog2(N))",
+     "the far-first binomial broadcast reversed in time: distances 1, 2, 4 ...", kJohnsson},
+    {kReduce, "binary_tree", [](const Params& a) { return tree_reduce(heap(a.ranks), a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,log2(N)+P-1,0)", kOne, "min(2,N-1)", kOne, "min(2,N-1)",
+     "from both children at once to every rank", kLu},
+    {kReduce, "double_tree", [](const Params& a) { return double_tree_reduce(a.ranks, a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,log2(N-1)+P,0)", kOne, kOne, "if(or(P>1,1-pow2(N+1)),2,1)*min(1,N-1)", kTwo,
+     "two binary trees below the root, half of the vector up each", kSanders},
+    {kReduce, "two_tree", [](const Params& a) { return two_tree_reduce(a.ranks, a.root, a.segments); }, kAnyN, "segments",
+     "if(N-1,2*log2(N-1)+max(pow2(N),pow2(N+1))+2*P-1,0)", kOne, kOne, kOne, kOne,
+     "the double tree in two colours: one message in and one out per round", kSanders},
+    {kReduce, "reduce_scatter_gather", [](const Params& a) { return reduce_scatter_gather_reduce(a.ranks, a.root); }, kAnyN, "",
+     "if(N-1,clog2(N)+N-1,0)", kOne, kTwoShares, kOne, kOne,
+     "scatter_all_gather reversed in time: ring reduce-scatter, then binomial gather", kBarnett},
+    {kReduce, "linear", [](const Params& a) { return tree_reduce(star(a.ranks), a.root, 1); }, kAnyN, "",
+     "N-1", kOne, "N-1", kOne, kOne,
+     "the root hears one after the other", kFolklore},
+    {kReduce, "switch", [](const Params& a) { return switch_reduce(a.ranks, a.root); }, kAnyN, "",
+     kOne, kOne, kOne, kOne, kOne,
+     "the switch adds everyone's message up on its way to the root", kSharp},
+
+    {all_reduce, "ring", [](const Params& a) { return ring_all_reduce(a.ranks); }, kAnyN, "",
+     "2*(N-1)", kTwoShares, kTwoShares, kOne, kOne,
+     "ring reduce-scatter, then ring all-gather", kPatarasuk},
+    {all_reduce, "ring_mirrored", [](const Params& a) { return ring_mirrored_all_reduce(a.ranks); }, kAnyN, "",
+     "2*(N-1)", kTwoShares, kTwoShares, kTwo, kTwo,
+     "two rings in opposite directions, half of every block round each", kPatarasuk},
+    {all_reduce, "ring_shortest", [](const Params& a) { return ring_shortest_all_reduce(a.ranks); }, kAnyN, "",
+     "2*floor(N/2)", kTwoShares, kTwoShares, kTwo, kTwo,
+     "both directions of the ring, every block the shorter way", kPatarasuk},
+    {all_reduce, "chain", [](const Params& a) { return chain_all_reduce(a.ranks, a.segments); }, kAnyN, "segments",
+     "if(N-1,2*(N+P-2),0)", "min(2,N-1)", "min(2,N-1)", kOne, kOne,
+     "chain reduce to rank 0, then chain broadcast: a baseline", kLu},
+    {all_reduce, "binomial_near", [](const Params& a) { return tree_reduce_then_broadcast(binomial_near(a.ranks), a.segments); }, kAnyN, "segments",
+     "if(N-1,2*(clog2(N)+P-1),0)", "clog2(N)", "clog2(N)", "min(P,clog2(N))", "min(P,clog2(N))",
+     "near-first binomial tree, up to rank 0 and down again: a baseline", kLu},
+    {all_reduce, "binomial_far", [](const Params& a) { return tree_reduce_then_broadcast(binomial_far(a.ranks), a.segments); }, kAnyN, "segments",
+     "if(N-1,2*(clog2(N)+P-1),0)", "clog2(N)", "clog2(N)", "min(P,clog2(N))", "min(P,clog2(N))",
+     "far-first binomial tree, up to rank 0 and down again: a baseline", kChapter},
+    {all_reduce, "binary_tree", [](const Params& a) { return tree_all_reduce(heap(a.ranks), a.segments); }, kAnyN, "segments",
+     "if(N-1,2*log2(N)+P-1,0)", "if(N>=5,3,min(2,N-1))", "if(N>=5,3,min(2,N-1))",
+     "if(and(N>=5,P>=3),3,min(2,N-1))", "if(and(N>=5,P>=3),3,min(2,N-1))",
+     "up one binary tree and down again, segments meeting on the way", kLu},
+    {all_reduce, "double_tree", [](const Params& a) { return double_tree_all_reduce(a.ranks, a.segments); }, kAnyN, "segments",
+     "if(N-1,2*log2(N)+P-1,0)", "if(N>=5,2,if(N>=3,3/2,N-1))", "if(N>=5,2,if(N>=3,3/2,N-1))", kPortsOfDoubleTree, kPortsOfDoubleTree,
+     "half of the vector up and down each of two trees, nobody interior in both", kSanders},
+    {all_reduce, "double_tree_nccl", [](const Params& a) { return nccl_double_tree_all_reduce(a.ranks, a.segments); }, kAnyN, "segments",
+     "if(N-1,2*(clog2(N)+P-1),0)", "if(N>=4,2,if(N-1,N/2,0))", "if(N>=4,2,if(N-1,N/2,0))", "if(N>=4,2,if(N>=3,min(2,P),N-1))", "if(N>=4,2,if(N>=3,min(2,P),N-1))",
+     "NCCL's two trees, half of the vector up each, then down", kNccl},
+    {all_reduce, "two_tree", [](const Params& a) { return two_tree_all_reduce(a.ranks, a.segments); }, kAnyN, "segments",
+     "if(N-1,2*(2*log2(N-1)+max(pow2(N),pow2(N+1))+2*P-1),0)", "if(N>=4,2,if(N-1,N/2,0))", "if(N>=4,2,if(N-1,N/2,0))", kOne, kOne,
+     "the double tree in two colours: one message in and one out per round", kSanders},
+    {all_reduce, "recursive_doubling", [](const Params& a) { return recursive_doubling_all_reduce(a.ranks); }, kAnyN, "",
+     "log2(N)+2*(1-pow2(N))", "log2(N)+1-pow2(N)", "log2(N)+1-pow2(N)", kOne, kOne,
+     "partners at distance 2^k exchange everything; surplus ranks folded", kThakur},
+    {all_reduce, "halving_doubling", [](const Params& a) { return halving_doubling_all_reduce(a.ranks); }, kAnyN, "",
+     "2*log2(N)+2*(1-pow2(N))", "2*(Q-1)/Q+1-pow2(N)", "2*(Q-1)/Q+1-pow2(N)", kOne, kOne,
+     "halve between partners at distance 1, 2, 4 ..., double back; surplus ranks folded", kRabenseifner},
+    {all_reduce, "halving_doubling_far", [](const Params& a) { return halving_doubling_far_all_reduce(a.ranks); }, kAnyN, "",
+     "2*log2(N)+2*(1-pow2(N))", "2*(Q-1)/Q+1-pow2(N)", "2*(Q-1)/Q+1-pow2(N)", kOne, kOne,
+     "the same with the farthest partners first; surplus ranks folded", kThakur},
     {all_reduce, "direct_one_shot", [](const Params& a) { return direct_all_reduce_one_shot(a.ranks); }, kAnyN, "",
-     "min(1,N-1)", "N-1", "N-1", "N-1", "N-1",
+     kOne, "N-1", "N-1", "N-1", "N-1",
      "everyone reads all vectors and adds them up", kFolklore},
     {all_reduce, "direct_two_shot", [](const Params& a) { return direct_all_reduce_two_shot(a.ranks); }, kAnyN, "",
-     "2*min(1,N-1)", "2*(N-1)/N", "2*(N-1)/N", "N-1", "N-1",
+     kTwo, kTwoShares, kTwoShares, "N-1", "N-1",
      "everyone adds up one block, then hands it to all", kFolklore},
-    {all_reduce, "recursive_doubling", [](const Params& a) { return recursive_doubling_all_reduce(a.ranks); }, "pow2(N)", "",
-     "log2(N)", "log2(N)", "log2(N)", "min(1,N-1)", "min(1,N-1)",
-     "partners at distance 2^k exchange everything", kThakur},
+    {all_reduce, "central", [](const Params& a) { return central_all_reduce(a.ranks); }, kAnyN, "",
+     kTwo, "N-1", "N-1", "N-1", "N-1",
+     "all vectors to rank 0, the sum back to all: the naive baseline", kLesson},
+    {all_reduce, "hierarchical", [](const Params& a) { return hierarchical_all_reduce(a.ranks, resolved(a).group, a.segments); }, kAnyN, "segments,group",
+     "2*if(G>1,G+P-2,0)+2*(ceil(N/G)-1)", "max(min(2,G-1),min(1,G-1)+2*(1-1/ceil(N/G)))", "max(min(2,G-1),min(1,G-1)+2*(1-1/ceil(N/G)))", kOne, kOne,
+     "reduce in groups of G, ring among their first ranks, broadcast in groups", kLesson},
+    {all_reduce, "ring_2d", [](const Params& a) { return ring_2d_all_reduce(a.ranks, resolved(a).group); }, kEqualGroups, "group",
+     "2*(G-1)+2*(N/G-1)", kTwoShares, kTwoShares, kOne, kOne,
+     "rings of G reduce-scatter, rings across all-reduce, rings of G all-gather", kChapter, kEqualGroupsInWords},
+    {all_reduce, "ring_tree", [](const Params& a) { return ring_tree_all_reduce(a.ranks, resolved(a).group, a.segments); }, kEqualGroups, "segments,group",
+     "2*(G-1)+if(N>G,2*log2(N/G)+P-1,0)", "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G", "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G",
+     "max(min(1,G-1),if(and(N/G>=5,P>=3),3,min(2,N/G-1)))", "max(min(1,G-1),if(and(N/G>=5,P>=3),3,min(2,N/G-1)))",
+     "the same with binary trees across", kChapter, kEqualGroupsInWords},
+    {all_reduce, "switch", [](const Params& a) { return switch_all_reduce(a.ranks); }, kAnyN, "",
+     kOne, kOne, kOne, kOne, kOne,
+     "the switch adds everyone's message up and copies the sum to everyone", kSharp},
+
+    {all_gather, "ring", [](const Params& a) { return ring_all_gather(a.ranks); }, kAnyN, "",
+     "N-1", kShare, kShare, kOne, kOne,
+     "everyone passes a block to the right", kPatarasuk},
+    {all_gather, "ring_mirrored", [](const Params& a) { return ring_mirrored_all_gather(a.ranks); }, kAnyN, "",
+     "N-1", kShare, kShare, kTwo, kTwo,
+     "two rings in opposite directions, half of every block round each", kPatarasuk},
+    {all_gather, "ring_shortest", [](const Params& a) { return ring_shortest_all_gather(a.ranks); }, kAnyN, "",
+     "floor(N/2)", kShare, kShare, kTwo, kTwo,
+     "both directions of the ring, every block the shorter way", kPatarasuk},
+    {all_gather, "recursive_doubling", [](const Params& a) { return recursive_doubling_all_gather(a.ranks); }, kAnyN, "",
+     "log2(N)+2*(1-pow2(N))", "if(pow2(N),N-1,N+Q-3+2*exp2(log2(N-Q))+(N-Q)*(log2(N)-1-log2(N-Q)))/N", kShare, kOne, kOne,
+     "partners at distance 1, 2, 4 ... exchange all they have; surplus ranks folded", kThakur},
+    {all_gather, "bruck", [](const Params& a) { return bruck_all_gather(a.ranks); }, kAnyN, "",
+     "clog2(N)", kShare, kShare, kOne, kOne,
+     "all one has, up to what is missing, to the rank 2^k to the left", kBruck},
+    {all_gather, "pat", [](const Params& a) { return pat_all_gather(a.ranks, resolved(a).aggregation); }, kAggregation, "aggregation",
+     "log2(A)+min(N,exp2(clog2(N))/A)-1", kShare, kShare, kOne, kOne,
+     "a binomial tree for every block, far first, at most A blocks per message", kPat, kAggregationInWords},
+    {all_gather, "direct", [](const Params& a) { return direct_all_gather(a.ranks); }, kAnyN, "",
+     kOne, kShare, kShare, "N-1", "N-1",
+     "everyone to everyone at once", kFolklore},
+    {all_gather, "switch", [](const Params& a) { return switch_all_gather(a.ranks); }, kAnyN, "",
+     kOne, "min(1,N-1)/N", kShare, kOne, "N-1",
+     "everyone's message copied to everyone by the switch", kSharp},
+
+    {reduce_scatter, "ring", [](const Params& a) { return ring_reduce_scatter(a.ranks); }, kAnyN, "",
+     "N-1", kShare, kShare, kOne, kOne,
+     "the ring all-gather reversed in time", kPatarasuk},
+    {reduce_scatter, "ring_mirrored", [](const Params& a) { return ring_mirrored_reduce_scatter(a.ranks); }, kAnyN, "",
+     "N-1", kShare, kShare, kTwo, kTwo,
+     "two rings in opposite directions, half of every block round each", kPatarasuk},
+    {reduce_scatter, "ring_shortest", [](const Params& a) { return ring_shortest_reduce_scatter(a.ranks); }, kAnyN, "",
+     "floor(N/2)", kShare, kShare, kTwo, kTwo,
+     "both directions of the ring, every block the shorter way", kPatarasuk},
+    {reduce_scatter, "recursive_halving", [](const Params& a) { return recursive_halving_reduce_scatter(a.ranks); }, kAnyN, "",
+     "log2(N)+2*(1-pow2(N))", kShare, "if(pow2(N),N-1,N+Q-3+2*exp2(log2(N-Q))+(N-Q)*(log2(N)-1-log2(N-Q)))/N", kOne, kOne,
+     "the recursive doubling all-gather reversed in time; surplus ranks folded", kThakur},
+    {reduce_scatter, "bruck", [](const Params& a) { return bruck_reduce_scatter(a.ranks); }, kAnyN, "",
+     "clog2(N)", kShare, kShare, kOne, kOne,
+     "Bruck's all-gather reversed in time", kBruck},
+    {reduce_scatter, "pat", [](const Params& a) { return pat_reduce_scatter(a.ranks, resolved(a).aggregation); }, kAggregation, "aggregation",
+     "log2(A)+min(N,exp2(clog2(N))/A)-1", kShare, kShare, kOne, kOne,
+     "the PAT all-gather reversed in time", kPat, kAggregationInWords},
+    {reduce_scatter, "direct", [](const Params& a) { return direct_reduce_scatter(a.ranks); }, kAnyN, "",
+     kOne, kShare, kShare, "N-1", "N-1",
+     "everyone collects its own block from all", kFolklore},
+    {reduce_scatter, "switch", [](const Params& a) { return switch_reduce_scatter(a.ranks); }, kAnyN, "",
+     kOne, kShare, "min(1,N-1)/N", "N-1", kOne,
+     "the switch adds every rank's block up on its way there", kSharp},
+
+    {all_to_all, "ring", [](const Params& a) { return ring_all_to_all(a.ranks); }, kAnyN, "",
+     "floor(N/2)", "floor(N*N/4)/N", "floor(N*N/4)/N", kTwo, kTwo,
+     "relayed round the ring the shorter way, one message per direction and round", kLu},
+    {all_to_all, "ring_relay", [](const Params& a) { return ring_relay_all_to_all(a.ranks); }, kAnyN, "",
+     "floor(N/2)*(floor(N/2)+1)/2", "floor(N*N/4)/N", "floor(N*N/4)/N", "min(2,N-1)", "min(2,N-1)",
+     "the same one block at a time, as it is traced in textbooks", kLu},
+    {all_to_all, "pairwise", [](const Params& a) { return pairwise_all_to_all(a.ranks); }, kAnyN, "",
+     "N-1", kShare, kShare, kOne, kOne,
+     "one partner after the other, staggered so that nobody receives twice", kThakur},
+    {all_to_all, "bruck", [](const Params& a) { return bruck_all_to_all(a.ranks); }, kAnyN, "",
+     "clog2(N)", "ones(N)/N", "ones(N)/N", kOne, kOne,
+     "in round k all blocks whose way to go has bit k", kBruck},
+    {all_to_all, "direct", [](const Params& a) { return direct_all_to_all(a.ranks); }, kAnyN, "",
+     kOne, kShare, kShare, "N-1", "N-1",
+     "everyone to everyone at once", kFolklore},
+
+    {gather, "binomial", [](const Params& a) { return tree_gather(binomial_far(a.ranks), a.root); }, kAnyN, "",
+     "clog2(N)", "if(N>1,max(N-exp2(clog2(N)-1),floor(exp2(clog2(N)-2)))/N,0)", kShare, kOne, kOne,
+     "the binomial scatter reversed in time", kJohnsson},
+    {gather, "linear", [](const Params& a) { return tree_gather(star(a.ranks), a.root); }, kAnyN, "",
+     "N-1", "min(1,N-1)/N", kShare, kOne, kOne,
+     "the root hears one after the other", kFolklore},
+    {gather, "chain", [](const Params& a) { return chain_gather(a.ranks, a.root); }, kAnyN, "",
+     "N-1", kShare, kShare, kOne, kOne,
+     "the chain scatter reversed in time", kFolklore},
+
+    {scatter, "binomial", [](const Params& a) { return tree_scatter(binomial_far(a.ranks), a.root); }, kAnyN, "",
+     "clog2(N)", kShare, "if(N>1,max(N-exp2(clog2(N)-1),floor(exp2(clog2(N)-2)))/N,0)", kOne, kOne,
+     "every rank hands half of what it has to the other half of its ranks", kJohnsson},
+    {scatter, "linear", [](const Params& a) { return tree_scatter(star(a.ranks), a.root); }, kAnyN, "",
+     "N-1", kShare, "min(1,N-1)/N", kOne, kOne,
+     "the root serves one after the other", kFolklore},
+    {scatter, "chain", [](const Params& a) { return chain_scatter(a.ranks, a.root); }, kAnyN, "",
+     "N-1", kShare, kShare, kOne, kOne,
+     "handed from neighbour to neighbour, the farthest rank's block first", kFolklore},
+
+    {send_recv, "direct", [](const Params& a) { return direct_send_recv(a.ranks, a.root, a.peer); }, kAnyN, "",
+     "H", "H", "H", "H", "H",
+     "one hop", kFolklore},
+
+    {barrier, "dissemination", [](const Params& a) { return dissemination_barrier(a.ranks); }, kAnyN, "",
+     "clog2(N)", "clog2(N)", "clog2(N)", kOne, kOne,
+     "in round k everyone tells the rank 2^k to the right", kHensgen},
 };
 // clang-format on
 
 }  // namespace
 
 std::span<const Algorithm> catalogue() { return kCatalogue; }
+
+Params resolved(Params params) {
+  if (params.group == 0) params.group = middle_divisor(params.ranks);
+  if (params.aggregation == 0) params.aggregation = pat_default_aggregation(params.ranks);
+  return params;
+}
 
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {
   for (const Algorithm& line : kCatalogue) {
@@ -78,21 +313,37 @@ bool Algorithm::takes(std::string_view parameter) const {
   return parameters.find(parameter) != std::string_view::npos;
 }
 
-std::optional<std::string> Algorithm::refusal(const Params& params) const {
+std::optional<std::string> Algorithm::refusal(const Params& given) const {
   const std::string who = std::string(name_of(collective)) + " '" + std::string(name) + "'";
-  if (params.ranks < 1) {
-    return who + ": ranks is " + std::to_string(params.ranks) + "; at least 1 is needed";
+  const auto outside = [&who](const char* what, int value, int first, int last) {
+    return who + ": " + what + " is " + std::to_string(value) + "; allowed are " +
+           std::to_string(first) + " to " + std::to_string(last);
+  };
+  if (given.ranks < 1 || given.ranks > kMostRanks) {
+    return outside("ranks", given.ranks, 1, kMostRanks);
   }
-  if (params.segments < 1) {
-    return who + ": segments is " + std::to_string(params.segments) + "; at least 1 is needed";
+  if (given.segments < 1 || given.segments > kMostSegments) {
+    return outside("segments", given.segments, 1, kMostSegments);
   }
-  if (params.root < 0 || params.root >= params.ranks) {
-    return who + ": root is " + std::to_string(params.root) + "; allowed are 0 to " +
-           std::to_string(params.ranks - 1);
+  if (given.root < 0 || given.root >= given.ranks) {
+    return outside("root", given.root, 0, given.ranks - 1);
+  }
+  if (collective == send_recv && (given.peer < 0 || given.peer >= given.ranks)) {
+    return outside("peer", given.peer, 0, given.ranks - 1);
+  }
+  const Params params = resolved(given);
+  if (takes("group") && (params.group < 1 || params.group > params.ranks)) {
+    return outside("group", params.group, 1, params.ranks) + ", and 0 for the default";
+  }
+  if (takes("aggregation") && params.aggregation < 1) {
+    return outside("aggregation", params.aggregation, 1, pat_default_aggregation(params.ranks)) +
+           ", and 0 for the default";
   }
   if (evaluate(allowed_when, params) == 0) {
-    return who + ": ranks is " + std::to_string(params.ranks) + "; allowed where " +
-           std::string(allowed_when);
+    std::string text = who + ": ranks is " + std::to_string(params.ranks);
+    if (takes("group")) text += ", group is " + std::to_string(params.group);
+    if (takes("aggregation")) text += ", aggregation is " + std::to_string(params.aggregation);
+    return text + "; " + std::string(needs);
   }
   return std::nullopt;
 }

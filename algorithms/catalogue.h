@@ -15,13 +15,18 @@ namespace rankine {
 
 // What a schedule is made from. Algorithms ignore what they do not take.
 struct Params {
-  int ranks = 1;         // N
+  int ranks = 1;  // N
   Rank root = 0;
-  Rank peer = 0;         // send_recv: the receiver
-  int segments = 1;      // P, of pipelined algorithms
-  int group = 0;         // ranks per group of hierarchical algorithms; 0: the algorithm's default
-  int aggregation = 0;   // blocks per message of PAT; 0: the algorithm's default
+  Rank peer = 0;        // send_recv: the receiver
+  int segments = 1;     // P, of pipelined algorithms
+  int group = 0;        // G, ranks per group of hierarchical algorithms; 0: the default
+  int aggregation = 0;  // A, blocks per message of PAT at most; 0: the default
 };
+
+// The same with the defaults in place of zeros. G: the divisor of N nearest to its square root. A:
+// as many blocks per message as any message could have, 2^(ceil(log2 N) - 1), or 1 for N = 1.
+// Every function that takes Params does this by itself; tools call it to show what will run.
+Params resolved(Params params);
 
 // Formulas are text in N (ranks), P (segments), G (group) and A (aggregation); formula.h evaluates
 // them. They are read by people, compared with the schedules by a test, and used by no executor.
@@ -30,6 +35,7 @@ struct Algorithm {
   std::string_view name;
   Schedule (*make)(const Params&);
   std::string_view allowed_when;  // formula, non-zero where make() may be called; "1": any N >= 1
+                                  // (and what refusal() checks for all)
   std::string_view parameters;    // of: segments, group, aggregation; separated by commas
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
@@ -37,6 +43,7 @@ struct Algorithm {
   std::string_view send_ports, receive_ports;  // concurrent messages of the busiest rank in a round
   std::string_view summary;
   std::string_view citation;
+  std::string_view needs = {};  // allowed_when in words, as in "the number of ranks must be even"
 
   bool takes(std::string_view parameter) const;
   // Whether make(params) may be called; if not, why not, as text that says what is needed.

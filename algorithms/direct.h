@@ -1,5 +1,5 @@
-// Direct: one round, everyone to everyone. In shared memory it needs no network at all, and it is
-// what a flat switch does; it pays with N - 1 concurrent messages per rank.
+// Direct: one round, everyone to everyone. In shared memory it needs no network at all; elsewhere
+// it pays with N - 1 concurrent messages per rank.
 //   p ranks and blocks    r rank
 #pragma once
 
@@ -7,10 +7,11 @@
 
 namespace rankine {
 
-// Everyone hands its own block to all others: one multicast each.
 inline Schedule direct_all_gather(int p) {
   return {p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (Rank r : ranks(p)) send(r, ranks_from(r + 1, p - 1), block(r), copy);
+            for (Rank r : ranks(p)) {
+              for (int i = 1; i < p; ++i) send(r, r + i, block(r), copy);
+            }
           }};
 }
 
@@ -35,6 +36,20 @@ inline Schedule direct_all_reduce_one_shot(int p) {
 inline Schedule direct_all_reduce_two_shot(int p) {
   return then(named("reduce-scatter", direct_reduce_scatter(p)),
               named("all-gather", direct_all_gather(p)));
+}
+
+// Central: all vectors to rank 0, which adds them up and sends the sum back to everyone.
+inline Schedule central_all_reduce(int p) {
+  const Schedule back{p, 1, p > 1 ? 1 : 0, [p](int, Send send) {
+                        for (Rank r = 1; r < p; ++r) send(0, r, block(0), copy);
+                      }};
+  return then(named("reduce", dual(back)), named("broadcast", back));
+}
+
+// One hop from root to peer; nothing, where they are the same.
+inline Schedule direct_send_recv(int p, Rank root, Rank peer) {
+  return {p, 1, root == peer ? 0 : 1,
+          [root, peer](int, Send send) { send(root, peer, block(0), copy); }};
 }
 
 }  // namespace rankine

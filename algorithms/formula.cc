@@ -1,5 +1,7 @@
 #include "algorithms/formula.h"
 
+#include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
@@ -9,18 +11,38 @@
 namespace rankine {
 namespace {
 
+// How many ones the binary numbers 0 ... n - 1 have together: bit i is set in the second half of
+// every 2^(i + 1) of them.
+std::int64_t ones_below(std::int64_t n) {
+  std::int64_t ones = 0;
+  for (std::int64_t half = 1; half < n; half *= 2) {
+    ones += n / (2 * half) * half + std::max<std::int64_t>(0, n % (2 * half) - half);
+  }
+  return ones;
+}
+
 // Recursive descent over the grammar in the header.
 class Parser {
  public:
   Parser(std::string_view text, const Params& params) : text_(text), params_(params) {}
 
   Fraction whole_text() {
-    const Fraction value = sum();
+    const Fraction value = comparison();
     if (at_ != text_.size()) fail("end of formula");
     return value;
   }
 
  private:
+  Fraction comparison() {
+    const Fraction left = sum();
+    if (!take('>')) return left;
+    if (at_ < text_.size() && text_[at_] == '=') {
+      ++at_;
+      return left < sum() ? 0 : 1;
+    }
+    return sum() < left ? 1 : 0;
+  }
+
   Fraction sum() {
     Fraction value = product();
     for (;;) {
@@ -51,7 +73,7 @@ class Parser {
     skip_spaces();
     if (take('-')) return Fraction(0) - factor();
     if (take('(')) {
-      const Fraction value = sum();
+      const Fraction value = comparison();
       if (!take(')')) fail("')'");
       return value;
     }
@@ -67,15 +89,17 @@ class Parser {
       name += text_[at_++];
     }
     if (take('(')) {
-      std::vector<Fraction> arguments{sum()};
-      while (take(',')) arguments.push_back(sum());
+      std::vector<Fraction> arguments{comparison()};
+      while (take(',')) arguments.push_back(comparison());
       if (!take(')')) fail("')'");
       return call(name, arguments);
     }
     if (name == "N") return params_.ranks;
     if (name == "P") return params_.segments;
-    if (name == "G") return params_.group;
-    if (name == "A") return params_.aggregation;
+    if (name == "Q") return 1 << floor_log2(params_.ranks);
+    if (name == "H") return params_.root == params_.peer ? 0 : 1;
+    if (name == "G") return resolved(params_).group;
+    if (name == "A") return resolved(params_).aggregation;
     fail("a number, a letter or a function");
   }
 
@@ -91,15 +115,25 @@ class Parser {
       arity(3);
       return a[0] == 0 ? a[2] : a[1];
     }
+    if (name == "and" || name == "or") {
+      arity(2);
+      const int holds = (a[0] == 0 ? 0 : 1) + (a[1] == 0 ? 0 : 1);
+      return holds == 2 || (holds == 1 && name == "or") ? 1 : 0;
+    }
+    if (name == "divides") {
+      arity(2);
+      return a[0] == 0 || (a[1] / a[0]).bottom() != 1 ? 0 : 1;
+    }
     arity(1);
     const std::int64_t whole = a[0].floor();
     if (name == "floor") return whole;
     if (name == "ceil") return -(Fraction(0) - a[0]).floor();
     const int n = static_cast<int>(whole);
-    if (name == "log2") return floor_log2(n);
+    if (name == "log2") return n < 1 ? 0 : floor_log2(n);
     if (name == "clog2") return ceil_log2(n);
-    if (name == "exp2") return std::int64_t{1} << n;
+    if (name == "exp2") return n < 0 ? Fraction(1, std::int64_t{1} << -n) : std::int64_t{1} << n;
     if (name == "pow2") return is_power_of_two(n) ? 1 : 0;
+    if (name == "ones") return ones_below(whole);
     fail("a function of formula.h");
   }
 
@@ -144,8 +178,7 @@ std::int64_t Fraction::floor() const {
   return top_ % bottom_ < 0 ? quotient - 1 : quotient;
 }
 std::string Fraction::to_string() const {
-  return bottom_ == 1 ? std::to_string(top_)
-                      : std::to_string(top_) + "/" + std::to_string(bottom_);
+  return bottom_ == 1 ? std::to_string(top_) : std::to_string(top_) + "/" + std::to_string(bottom_);
 }
 
 Fraction evaluate(std::string_view formula, const Params& params) {

@@ -1,11 +1,16 @@
 // Closed forms as text: the catalogue states what a paper prints, and this file computes it.
 //
 //   expression  + - * / ( ), whole numbers, and the letters N P G A of Params (see catalogue.h)
-//   functions   min(a,b) max(a,b) if(c,a,b) ceil(a) floor(a)
-//               log2(a) floor(log2 a)   clog2(a) ceil(log2 a)   exp2(a) 2^a   pow2(a) 1 if a is a power of two
+//   comparison  a >= b   a > b   1 where it holds, else 0
+//   functions   min(a,b) max(a,b) if(c,a,b) ceil(a) floor(a)   and(a,b) or(a,b) of zeros and others
+//               log2(a) floor(log2 a), 0 below 1   clog2(a) ceil(log2 a), likewise   exp2(a) 2^a
+//               pow2(a) 1 if a is a power of two   divides(a,b) 1 if b is a multiple of a
+//               ones(a) how many ones the binary numbers 0 ... a - 1 have together
+//   and         Q the largest power of two up to N   H 1 where root and peer differ, else 0
+//   G and A where they are 0: the default, as catalogue.h's resolved() gives it
 //
-// Exact: values are fractions of 64-bit integers. A text that cannot be read is a mistake in our own
-// catalogue and throws std::logic_error that shows the text and the position.
+// Exact: values are fractions of 64-bit integers. A text that cannot be read is a mistake in our
+// own catalogue and throws std::logic_error that shows the text and the position.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +24,7 @@ struct Params;
 // A fraction in lowest terms with a positive denominator.
 class Fraction {
  public:
-  constexpr Fraction(std::int64_t whole = 0) : top_(whole) {}  // NOLINT: whole numbers are fractions
+  constexpr Fraction(std::int64_t whole = 0) : top_(whole) {}  // NOLINT: a number is a fraction
   Fraction(std::int64_t top, std::int64_t bottom);
   std::int64_t top() const { return top_; }
   std::int64_t bottom() const { return bottom_; }

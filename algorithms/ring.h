@@ -1,5 +1,6 @@
 // The ring: everyone passes one block to the right-hand neighbour in every round.
-// Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 69(2), 2009.
+// Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
+// 69(2), 2009.
 //   p ranks and blocks    r rank    k round
 #pragma once
 
@@ -14,13 +15,36 @@ inline Schedule ring_all_gather(int p) {
           }};
 }
 
+// Both directions, each with one half of every block: as many rounds of half the size.
+inline Schedule ring_mirrored_all_gather(int p) {
+  return halves(ring_all_gather(p), mirrored(ring_all_gather(p)));
+}
+
+// Both directions, every block the shorter way: half of the rounds. Of the block from straight
+// across (even p), either direction brings one half.
+//   s parts of a block    h rounds in which whole blocks arrive from both sides
+inline Schedule ring_shortest_all_gather(int p) {
+  const int s = p % 2 == 0 ? 2 : 1, h = (p - 1) / 2;
+  return {p, s * p, p / 2, [p, s, h](int k, Send send) {
+            for (Rank r : ranks(p)) {
+              send(r, r + 1, k < h ? blocks(s * (r - k), s) : block(s * (r - k)), copy);
+              send(r, r - 1, k < h ? blocks(s * (r + k), s) : block(s * (r + k) + 1), copy);
+            }
+          }};
+}
+
 // Reversed in time, the ring turns left, and rank r ends with block r, as the contract asks (the
 // textbooks' version that turns right leaves it with block r + 1).
 inline Schedule ring_reduce_scatter(int p) { return dual(ring_all_gather(p)); }
+inline Schedule ring_mirrored_reduce_scatter(int p) { return dual(ring_mirrored_all_gather(p)); }
+inline Schedule ring_shortest_reduce_scatter(int p) { return dual(ring_shortest_all_gather(p)); }
 
-inline Schedule ring_all_reduce(int p) {
-  return then(named("reduce-scatter", ring_reduce_scatter(p)),
-              named("all-gather", ring_all_gather(p)));
+inline Schedule ring_all_reduce(int p) { return reduce_scatter_then(ring_all_gather(p)); }
+inline Schedule ring_mirrored_all_reduce(int p) {
+  return reduce_scatter_then(ring_mirrored_all_gather(p));
+}
+inline Schedule ring_shortest_all_reduce(int p) {
+  return reduce_scatter_then(ring_shortest_all_gather(p));
 }
 
 }  // namespace rankine

@@ -18,8 +18,7 @@ struct Cpu {
   int core;
   int package;
   int numa_node;
-  int l3;  // group of CPUs with a common last-level cache; the memory node's CPUs where there is no
-           // L3
+  int l3;         // CPUs with a common L3; where there is no L3, CPUs of one memory node
   int smt_index;  // 0 for the first usable hardware thread of its core, 1 for its sibling, ...
 
   bool operator==(const Cpu&) const = default;

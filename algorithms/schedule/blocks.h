@@ -46,7 +46,7 @@ class IndexList {
     return i < kInline ? inline_[static_cast<std::size_t>(i)]
                        : spilled_[static_cast<std::size_t>(i - kInline)];
   }
-  int size() const;            // number of indices
+  int size() const;  // number of indices
   bool empty() const { return runs_ == 0; }
   int front() const { return run(0).first; }
   int operator[](int i) const;  // the i-th index; linear in the number of runs

@@ -14,8 +14,24 @@ void require_same_shape(const Schedule& a, const Schedule& b, const char* combin
   }
 }
 
-std::vector<Phase> phases_of(const Schedule& a) {
-  return a.phases.empty() ? std::vector<Phase>{{"", a.rounds}} : a.phases;
+// Phases without a round (among one rank, say) are left out.
+void append_phases(const Schedule& a, std::vector<Phase>& phases) {
+  if (a.phases.empty() && a.rounds > 0) phases.push_back({"", a.rounds});
+  for (const Phase& phase : a.phases) {
+    if (phase.rounds > 0) phases.push_back(phase);
+  }
+}
+
+// Block b of a schedule where each of p ranks has s neighbouring blocks: rank and block renamed
+// alike.
+Schedule with_blocks(const char* combinator, Schedule a, const std::function<Rank(Rank)>& name) {
+  const int p = a.ranks, n = a.blocks, s = n / p;
+  if (n % p != 0) {
+    throw std::logic_error(std::string(combinator) + ": " + std::to_string(n) +
+                           " blocks cannot belong to " + std::to_string(p) + " ranks");
+  }
+  return on({p, n, name, [name, s](Block b) { return IndexList(name(b / s) * s + b % s); }},
+            std::move(a));
 }
 
 IndexList renamed(const IndexList& list, const std::function<int(int)>& name) {
@@ -35,8 +51,9 @@ BlockSet renamed(const BlockSet& set, const std::function<IndexList(Block)>& nam
 
 Schedule then(Schedule a, Schedule b) {
   require_same_shape(a, b, "then");
-  Schedule out{a.ranks, a.blocks, a.rounds + b.rounds, {}, phases_of(a), std::max(a.planes, b.planes)};
-  for (const Phase& phase : phases_of(b)) out.phases.push_back(phase);
+  Schedule out{a.ranks, a.blocks, a.rounds + b.rounds, {}, {}, std::max(a.planes, b.planes)};
+  append_phases(a, out.phases);
+  append_phases(b, out.phases);
   out.round = [first = a.rounds, a = std::move(a.round), b = std::move(b.round)](int k, Send send) {
     k < first ? a(k, send) : b(k - first, send);
   };
@@ -81,6 +98,19 @@ Schedule dual(Schedule a) {
   return out;
 }
 
+Schedule reduce_scatter_then(Schedule all_gather) {
+  return then(named("reduce-scatter", dual(all_gather)), named("all-gather", all_gather));
+}
+
+Schedule halves(Schedule a, Schedule b) {
+  const int ranks = a.ranks, blocks = 2 * a.blocks;
+  const auto same = [](Rank r) { return r; };
+  require_same_shape(a, b, "halves");
+  return together(
+      on({ranks, blocks, same, [](Block i) { return IndexList(2 * i); }}, std::move(a)),
+      on({ranks, blocks, same, [](Block i) { return IndexList(2 * i + 1); }}, std::move(b)));
+}
+
 Schedule on(Group group, Schedule a) {
   Schedule out{group.ranks, group.blocks, a.rounds, {}, a.phases, a.planes};
   out.round = [group = std::move(group), a = std::move(a)](int k, Send send) {
@@ -94,16 +124,17 @@ Schedule on(Group group, Schedule a) {
 
 Schedule on_ranks(int ranks, std::vector<Rank> members, Schedule a) {
   const int blocks = a.blocks;
-  return on({ranks, blocks,
-             [members = std::move(members)](Rank r) { return members[static_cast<std::size_t>(r)]; }},
-            std::move(a));
+  return on(
+      {ranks, blocks,
+       [members = std::move(members)](Rank r) { return members[static_cast<std::size_t>(r)]; }},
+      std::move(a));
 }
 
 Schedule on_blocks(int blocks, Block first, Schedule a) {
   const int ranks = a.ranks;
-  return on({ranks, blocks, [](Rank r) { return r; },
-             [first](Block b) { return IndexList(first + b); }},
-            std::move(a));
+  return on(
+      {ranks, blocks, [](Rank r) { return r; }, [first](Block b) { return IndexList(first + b); }},
+      std::move(a));
 }
 
 Schedule rooted_at(Rank root, Schedule a) {
@@ -112,16 +143,30 @@ Schedule rooted_at(Rank root, Schedule a) {
   return on({p, blocks, [root, p](Rank r) { return (r + root) % p; }}, std::move(a));
 }
 
+Schedule turned(int by, Schedule a) {
+  const int p = a.ranks;
+  if (by == 0) return a;
+  return with_blocks("turned", std::move(a), [by, p](Rank r) { return (r + by) % p; });
+}
+
+Schedule mirrored(Schedule a) {
+  const int p = a.ranks;
+  return with_blocks("mirrored", std::move(a), [p](Rank r) { return (p - r) % p; });
+}
+
 Schedule refined(int parts, Schedule a) {
   if (parts == 1) return a;
   const int ranks = a.ranks, blocks = a.blocks * parts;
   return on({ranks, blocks, [](Rank r) { return r; },
-             [parts](Block b) { return IndexList(Run{b * parts, parts, 1}); }},
+             [parts](Block b) {
+               return IndexList(Run{b * parts, parts, 1});
+             }},
             std::move(a));
 }
 
 Schedule pipelined(Schedule a, int segments, int interval) {
-  Schedule out{a.ranks, a.blocks * segments, a.rounds + (segments - 1) * interval, {}, {}, a.planes};
+  Schedule out{a.ranks, a.blocks * segments, a.rounds + (segments - 1) * interval, {}, {},
+               a.planes};
   if (a.rounds == 0) out.rounds = 0;
   out.round = [a = std::move(a), segments, interval](int k, Send send) {
     for (int s = 0; s < segments; ++s) {
@@ -129,8 +174,11 @@ Schedule pipelined(Schedule a, int segments, int interval) {
       if (step < 0 || step >= a.rounds) continue;
       const std::function<int(int)> segment = [&](Block b) { return b * segments + s; };
       for_each_transfer(a, step, [&](const Transfer& t) {
-        send.exactly({t.from, t.to, {renamed(t.what.list, segment), t.what.plane},
-                      {renamed(t.where.list, segment), t.where.plane}, t.act});
+        send.exactly({t.from,
+                      t.to,
+                      {renamed(t.what.list, segment), t.what.plane},
+                      {renamed(t.where.list, segment), t.where.plane},
+                      t.act});
       });
     }
   };

@@ -24,6 +24,13 @@ Schedule together(Schedule a, Schedule b);
 // The dual of a broadcast is a reduce, of an all-gather a reduce-scatter.
 Schedule dual(Schedule a);
 
+// An all-reduce from its second half: first the dual of `all_gather`, which leaves every rank with
+// its own block of the sum, then `all_gather` itself.
+Schedule reduce_scatter_then(Schedule all_gather);
+
+// Both at once, each on one half of every block: block b becomes 2b for `a` and 2b + 1 for `b`.
+Schedule halves(Schedule a, Schedule b);
+
 // The same schedule among other ranks and on other blocks of a larger one: rank r of `a` is played
 // by rank(r), block b of `a` is the blocks block(b). Where `block` is empty, blocks stay.
 struct Group {
@@ -36,8 +43,14 @@ Schedule on(Group group, Schedule a);
 
 // on() for the common cases.
 Schedule on_ranks(int ranks, std::vector<Rank> members, Schedule a);  // same blocks
-Schedule on_blocks(int blocks, Block first, Schedule a);               // a's blocks, from `first` on
+Schedule on_blocks(int blocks, Block first, Schedule a);              // a's blocks, from `first` on
 Schedule rooted_at(Rank root, Schedule a);  // rank 0's part is played by root, 1's by root + 1, ...
+
+// Where every rank has blocks of its own (block b belongs to rank b, or its part of the blocks):
+// the same schedule turned by so many ranks, or in a mirror that maps rank r to -r. Blocks move
+// along.
+Schedule turned(int by, Schedule a);
+Schedule mirrored(Schedule a);
 
 // Every block split into `parts` equal neighbours that travel together: block b becomes the blocks
 // b * parts ... b * parts + parts - 1. No round changes.

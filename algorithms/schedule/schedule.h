@@ -1,9 +1,10 @@
 // A schedule is a value: a pure function from a round number to the transfers of that round.
 //
-// Meaning is round-synchronous: every transfer of round k reads what was there when the round began,
-// and its writes are there when round k + 1 begins. How a schedule is executed (without barriers
-// between rounds), timed, drawn or proved is the readers' business; a schedule knows no bytes, no
-// threads and no clock. Schedules are immutable and may be read from many threads at once.
+// Meaning is round-synchronous: every transfer of round k reads what was there when the round
+// began, and its writes are there when round k + 1 begins. How a schedule is executed (without
+// barriers between rounds), timed, drawn or proved is the readers' business; a schedule knows no
+// bytes, no threads and no clock. Schedules are immutable and may be read from many threads at
+// once.
 #pragma once
 
 #include <functional>
@@ -25,7 +26,9 @@ inline constexpr Act reduce = Act::reduce;
 //   many -> one   (reduce) a switch ALU       many -> many  both at once
 // copy: the receiver's block becomes what was sent. reduce: what was sent is added to the
 // receiver's block (or becomes it, where the receiver has none yet). A transfer from a rank to
-// itself is local work and no message.
+// itself is local work and no message. What several add to one place in a round is all added; a
+// receiver that is also among the senders adds its own once more, so where everybody sends and
+// everybody receives, the sum belongs on another plane.
 struct Transfer {
   RankSet from, to;
   BlockSet what, where;
@@ -39,9 +42,10 @@ class Send {
  public:
   template <class Visit, class = std::enable_if_t<!std::is_same_v<std::decay_t<Visit>, Send>>>
   Send(int ranks, int blocks, const Visit& visit)
-      : ranks_(ranks), blocks_(blocks), visit_(&visit), call_([](const void* f, Transfer&& t) {
-          (*static_cast<const Visit*>(f))(std::move(t));
-        }) {}
+      : ranks_(ranks),
+        blocks_(blocks),
+        visit_(&visit),
+        call_([](const void* f, Transfer&& t) { (*static_cast<const Visit*>(f))(std::move(t)); }) {}
 
   void operator()(const RankSet& from, const RankSet& to, const BlockSet& what, Act act) const {
     BlockSet at{what.list.modulo(blocks_), what.plane};
@@ -49,9 +53,11 @@ class Send {
   }
   void operator()(const RankSet& from, const RankSet& to, const BlockSet& what,
                   const BlockSet& where, Act act) const {
-    call_(visit_, Transfer{from.modulo(ranks_), to.modulo(ranks_),
+    call_(visit_, Transfer{from.modulo(ranks_),
+                           to.modulo(ranks_),
                            {what.list.modulo(blocks_), what.plane},
-                           {where.list.modulo(blocks_), where.plane}, act});
+                           {where.list.modulo(blocks_), where.plane},
+                           act});
   }
   // A transfer whose indices are in range already (the combinators' way).
   void exactly(Transfer transfer) const { call_(visit_, std::move(transfer)); }

@@ -47,7 +47,8 @@ Measured MpiContender::run(const Batch& batch) {
 void MpiContender::give_up(const std::string& what) {
   const int status = job_->stop();
   const std::string words = job_->last_words();
-  missing = status == kNotInstalled ? words : what + " (status " + std::to_string(status) + "): " + words;
+  missing = what + " (status " + std::to_string(status) + ")" + (words.empty() ? "" : ": " + words);
+  if (status == kNotInstalled) missing = words;
 }
 
 }  // namespace rankine::rivals

@@ -360,7 +360,8 @@ Result<const Prepared*> Member::State::find(const Call& call) {
   return found;
 }
 
-Status Member::call(const Call& call) {
+template <class Run>
+Status Member::run(const Call& call, Run interpreted) {
   State& s = *state_;
   Crossbar& crossbar = s.shared->crossbar;
   const auto self = static_cast<std::size_t>(s.run.waiter.rank);
@@ -385,10 +386,20 @@ Status Member::call(const Call& call) {
 
   run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(call.in));
   run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
-  const bool done = interpret(prepared.plan, run);
+  const bool done = interpreted(prepared.plan, run);
   if (!done) [[unlikely]] return crossbar.reason();
   record.inside.store(false, std::memory_order_relaxed);
   return {};
+}
+
+Status Member::call(const Call& call) {
+  return run(call, [](const Plan& plan, RankState& state) { return interpret(plan, state); });
+}
+
+Status Member::call(const Call& call, RoundObserver& observer) {
+  return run(call, [&](const Plan& plan, RankState& state) {
+    return interpret(plan, state, observer);
+  });
 }
 
 Result<std::string> Member::plan_of(const Call& call) {

@@ -36,6 +36,7 @@
 namespace rankine {
 
 class Member;
+class RoundObserver;
 
 struct CommunicatorOptions {
   int ranks = 2;
@@ -101,6 +102,8 @@ class Member {
 
   // Any collective, untyped.
   Status call(const Call& call);
+  // The same under a clock (throttle.h), which all ranks share for this one call. Slow.
+  Status call(const Call& call, RoundObserver& observer);
 
   // The algorithm and transport that such a call would get: "ring, direct transport, 3 segments".
   Result<std::string> plan_of(const Call& call);
@@ -131,6 +134,8 @@ class Member {
   friend class Communicator;
   struct State;
   Member(Communicator& communicator, Rank rank);
+  template <class Run>
+  Status run(const Call& call, Run run);
   Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;
 
   std::unique_ptr<State> state_;

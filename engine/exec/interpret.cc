@@ -1,5 +1,7 @@
 #include "engine/exec/interpret.h"
 
+#include <algorithm>
+
 namespace rankine {
 namespace {
 
@@ -108,16 +110,35 @@ bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
                      op.round);
 }
 
-}  // namespace
+// Announces rounds to an observer as the ops come to them; costs nothing where there is none.
+struct NoObserver {
+  bool come_to(int) const noexcept { return true; }
+};
+struct Observed {
+  RoundObserver& observer;
+  int next = 0;
+  // Ops count rounds from 1; 0 is staging.
+  bool come_to(int op_round) noexcept {
+    while (next < op_round) {
+      if (!observer.before_round(next++)) return false;
+    }
+    return true;
+  }
+};
 
-bool interpret(const Plan& plan, RankState& state) noexcept {
+template <class Observing>
+bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
   const RankPlan& mine = plan.rank[static_cast<std::size_t>(state.waiter.rank)];
   if (plan.transport == Transport::direct && plan.ranks > 1) enter(state);
   const Operand* operand = mine.operands.data();
   for (const Op* op = mine.ops.data();; ++op) {
     bool going = true;
+    if (op->code != OpCode::end && !observing.come_to(std::min<int>(op->round, plan.rounds))) {
+      return false;
+    }
     switch (op->code) {
       case OpCode::end:
+        if (!observing.come_to(plan.rounds)) return false;
         state.progress_base += plan.span;
         keep_up(plan, state);
         for (const Traffic& t : mine.traffic) {
@@ -155,6 +176,16 @@ bool interpret(const Plan& plan, RankState& state) noexcept {
     }
     if (!going) [[unlikely]] return false;
   }
+}
+
+}  // namespace
+
+bool interpret(const Plan& plan, RankState& state) noexcept {
+  return walk(plan, state, NoObserver{});
+}
+
+bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept {
+  return walk(plan, state, Observed{observer});
 }
 
 }  // namespace rankine

@@ -28,8 +28,19 @@ struct RankState {
   }
 };
 
+// Is told when a rank comes to a round of the schedule (from 0), before it does anything of it: the
+// place of clocks and perturbation. False ends the call.
+class RoundObserver {
+ public:
+  virtual ~RoundObserver() = default;
+  virtual bool before_round(int k) noexcept = 0;
+};
+
 // Runs one call. The caller has set our own addresses in `memory`, waiter.call and
 // waiter.fingerprint. Neither allocates nor throws. False: the communicator was aborted.
 bool interpret(const Plan& plan, RankState& state) noexcept;
+
+// The same, observed: every round is announced, also those in which this rank has nothing to do.
+bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept;
 
 }  // namespace rankine

@@ -29,6 +29,7 @@ class Lowering {
         next_ordinal_(ranks_, 1) {
     plan_.transport = Transport::direct;
     plan_.ranks = program.ranks;
+    plan_.rounds = program.rounds;
     plan_.rank.resize(ranks_);
   }
 
@@ -60,8 +61,10 @@ class Lowering {
       if (s.producer >= 0) wait_for(op, s.producer);
       if (entered_[r * ranks_ + q] == 0) {
         entered_[r * ranks_ + q] = 1;
-        plan.ops.push_back({.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q),
-                            .round = round_of(op)});
+        if (options_.mutant != LowerOptions::Mutant::no_entry_waits) {
+          plan.ops.push_back({.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q),
+                              .round = round_of(op)});
+        }
       }
       last_reader_[q * ranks_ + r] = index;
     }

@@ -39,6 +39,7 @@ class Lowering {
         message_of_(program.sources.size(), -1) {
     plan_.transport = Transport::mailbox;
     plan_.ranks = program.ranks;
+    plan_.rounds = program.rounds;
     plan_.rank.resize(ranks_);
   }
 
@@ -105,13 +106,21 @@ class Lowering {
       subround_of[static_cast<std::size_t>(i - begin)] = subround;
       subrounds = std::max(subrounds, subround + 1);
     }
-    for (int sub = 0; sub < subrounds; ++sub) {
+    const auto sends = [&](int sub) {
       for (std::size_t m = first_message; m < messages_.size(); ++m) {
         if (messages_[m].subround == sub) send(messages_[m]);
       }
+    };
+    const auto receptions = [&](int sub) {
       for (int i = begin; i < end; ++i) {
         if (subround_of[static_cast<std::size_t>(i - begin)] == sub) fold(i);
       }
+    };
+    const bool sends_first = options_.mutant != LowerOptions::Mutant::receives_first;
+    for (int sub = 0; sub < subrounds; ++sub) {
+      if (sends_first) sends(sub);
+      receptions(sub);
+      if (!sends_first) sends(sub);
     }
     return {};
   }
@@ -162,6 +171,8 @@ class Lowering {
     if (op.completes) fold.flags |= kDivides;
     if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
     if (options_.streams && op.bytes >= kStreamFrom) fold.flags |= kStreams;
+    const bool early = options_.mutant == LowerOptions::Mutant::early_release;
+    if (early) release(op);
     plan.ops.push_back(fold);
     plan_.most_operands = std::max(plan_.most_operands, op.sources);
     for (int s = 0; s < op.sources; ++s) {
@@ -176,6 +187,12 @@ class Lowering {
                                  messages_[static_cast<std::size_t>(m)].number, 0});
       }
     }
+    if (!early) release(op);
+  }
+
+  // Gives back all messages that an operation has used.
+  void release(const Operation& op) {
+    RankPlan& plan = plan_.rank[static_cast<std::size_t>(op.rank)];
     for (int s = 0; s < op.sources; ++s) {
       const int m = message_of_[static_cast<std::size_t>(op.first_source + s)];
       if (m < 0) continue;

@@ -77,6 +77,7 @@ struct RankPlan {
 struct Plan {
   Transport transport = Transport::direct;
   int ranks = 0;
+  int rounds = 0;  // of the schedule
   std::vector<RankPlan> rank;
   std::uint32_t span = 0;  // by how much a call advances the progress counters (direct)
   int most_operands = 0;   // of any op
@@ -94,7 +95,16 @@ struct LowerOptions {
   int mailbox_capacity = 8;       // messages that a pair may have under way (kUnderWay of mailbox.h)
   bool streams = false;           // destinations may be stored past the caches
   // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
-  enum class Mutant : std::uint8_t { none, no_write_after_read, no_exit_waits, no_credit_waits, dropped_wait };
+  enum class Mutant : std::uint8_t {
+    none,
+    no_write_after_read,
+    no_exit_waits,
+    no_credit_waits,
+    dropped_wait,    // every third wait for progress
+    no_entry_waits,
+    receives_first,  // in a sub-round of the mailbox transport
+    early_release,   // messages are given back before they are used
+  };
   Mutant mutant = Mutant::none;
 };
 

@@ -27,10 +27,12 @@ struct Version {
 
 class Builder {
  public:
-  Builder(const Schedule& schedule, const Goal& goal, const Layout& layout, Buffers buffers)
+  Builder(const Schedule& schedule, const Goal& goal, const Layout& layout, Buffers buffers,
+          const ProgramOptions& options)
       : schedule_(schedule),
         goal_(goal),
         layout_(layout),
+        options_(options),
         // An all-reduce's inputs are overwritten everywhere and an all-to-all's by other blocks, so
         // these two know which way they are called. Elsewhere at most a rank's own block lies in
         // both buffers, and the plan that is right in place is as good apart.
@@ -142,6 +144,7 @@ class Builder {
 
   // Somebody other than the next version reads this one in the round that writes the next one.
   bool is_read_while_replaced(const Version& v) {
+    if (options_.mutant == ProgramOptions::Mutant::no_renaming) return false;
     const Version& next = at(v.next);
     return std::any_of(v.readers.begin(), v.readers.end(), [&](int reader) {
       return reader != v.next && at(reader).round == next.round;
@@ -191,6 +194,7 @@ class Builder {
   // The input version moves to scratch before round 0; all its readers follow it there. The slot
   // number of what is left of it in the input is that of the staging operation's source.
   void stage(int input) {
+    if (options_.mutant == ProgramOptions::Mutant::no_staging) return;
     at(input).home = Home::scratch0;
     staged_.push_back(input);
   }
@@ -329,6 +333,7 @@ class Builder {
   const Schedule& schedule_;
   const Goal& goal_;
   const Layout& layout_;
+  const ProgramOptions& options_;
   const bool shared_;     // output may be the same memory as the input
   const bool stage_all_;  // input blocks lie under other blocks' outputs
   std::vector<int> current_;  // per (rank, slot): the version there when the round began
@@ -342,8 +347,8 @@ class Builder {
 }  // namespace
 
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
-                             Buffers buffers) {
-  return Builder(schedule, goal, layout, buffers).build();
+                             Buffers buffers, const ProgramOptions& options) {
+  return Builder(schedule, goal, layout, buffers, options).build();
 }
 
 }  // namespace rankine

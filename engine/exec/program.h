@@ -73,9 +73,15 @@ struct Program {
 // either way, and are always planned so that both are safe.
 enum class Buffers : std::uint8_t { apart, in_place };
 
+// Faults for the tests of the tests: a rule for places left out, to see that the fuzz test notices.
+struct ProgramOptions {
+  enum class Mutant : std::uint8_t { none, no_renaming, no_staging };
+  Mutant mutant = Mutant::none;
+};
+
 // Fails (invalid_argument) on schedules that read what is not there: the verifier's business, but no
 // schedule is executed on trust. Empty blocks vanish, except a barrier's.
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
-                             Buffers buffers);
+                             Buffers buffers, const ProgramOptions& options = {});
 
 }  // namespace rankine

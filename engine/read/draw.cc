@@ -511,7 +511,10 @@ class Page {
       std::size_t last = first + 1;
       const std::string& name = views_[std::min(first == 0 ? 1 : first, views_.size() - 1)].phase;
       while (last < views_.size() && views_[last].phase == name) ++last;
-      if (!name.empty()) line("\n" + painted(name, Paint::title));
+      if (!name.empty()) {
+        line("");
+        line(painted(name, Paint::title));
+      }
       const std::size_t strips = options_.states ? (last - first + panels_ - 1) / panels_ : 1;
       for (std::size_t strip = 0; strip < strips; ++strip) {
         const std::size_t size = (last - first + strips - strip - 1) / (strips - strip);
@@ -709,8 +712,10 @@ class Page {
     return text + std::string(width - std::min(width, width_of(text)), ' ');
   }
   std::string painted(const std::string& text, Paint paint) const {
-    if (!options_.colour || paint == Paint::plain || text.empty()) return text;
-    return fmt::format("{}{}\x1b[0m", kPaints[static_cast<std::size_t>(paint)], text);
+    const std::size_t end = text.find_last_not_of(' ') + 1;  // trailing spaces stay unpainted
+    if (!options_.colour || paint == Paint::plain || end == 0) return text;
+    return fmt::format("{}{}\x1b[0m{}", kPaints[static_cast<std::size_t>(paint)],
+                       text.substr(0, end), text.substr(end));
   }
   void line(std::string text) {
     while (text.ends_with(' ')) text.pop_back();

@@ -1,6 +1,7 @@
 #include "engine/read/sweep.h"
 
 #include <fmt/format.h>
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -104,7 +105,8 @@ std::vector<SweepResult> sweep(const SweepOptions& options, const SweepProgress&
     const std::lock_guard lock(reporting);
     progress(++done, results.size());
   };
-  tbb::task_arena arena(options.threads > 0 ? options.threads : tbb::task_arena::automatic);
+  const int cores = tbb::info::default_concurrency();
+  tbb::task_arena arena(options.threads > 0 ? std::min(options.threads, cores) : cores);
   arena.execute(
       [&] { tbb::parallel_for(std::size_t{0}, order.size(), work, tbb::simple_partitioner()); });
   return results;

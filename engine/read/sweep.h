@@ -22,7 +22,7 @@ struct SweepOptions {
   std::vector<int> aggregations = {0, 1, 2, 4};  // of algorithms that take aggregation
   int all_roots_up_to = 9;  // up to this N every root is tried (and for send_recv every peer);
                             // beyond, roots 0, N / 2 and N - 1
-  int threads = 0;          // 0: as many as there are cores
+  int threads = 0;          // at most as many as there are cores; 0: all
   VerifyOptions verify;
 };
 

@@ -158,6 +158,7 @@ TEST_F(ArenaTest, LargeRequestsAndCoarseAlignments) {
   Arena arena;
   EXPECT_TRUE(is_aligned(arena.allocate(100, page_bytes()), page_bytes()));
   EXPECT_TRUE(is_aligned(arena.allocate(100, 8 * kMiB), 8 * kMiB));
+  EXPECT_GT(arena.bytes_reserved(), 8 * kMiB) << "the gap in front must be mapped too";
   char* const large = static_cast<char*>(arena.allocate(100 * kMiB));
   ASSERT_NE(large, nullptr);
   large[0] = large[100 * kMiB - 1] = 1;

@@ -116,6 +116,16 @@ TEST(ReadCpuQuota, MountThatShowsOnlyASubtree) {
   EXPECT_EQ(read_cpu_quota(tree.root())->cores, 3.0);
 }
 
+// The process has left the cgroup namespace that it sees.
+TEST(ReadCpuQuota, CgroupOutsideTheNamespace) {
+  TempTree tree;
+  tree.write("/proc/self/cgroup", "0::/../outside\n");
+  tree.write("/proc/self/mountinfo", kV2Mount);
+  tree.write("/sys/fs/cgroup/cpu.max", "300000 100000\n");
+  tree.write("/sys/fs/outside/cpu.max", "100000 100000\n");
+  EXPECT_EQ(read_cpu_quota(tree.root())->cores, 3.0);
+}
+
 TEST(ReadCpuQuota, EscapedMountPointAndRootCgroup) {
   TempTree tree;
   tree.write("/proc/self/cgroup", "0::/\n");

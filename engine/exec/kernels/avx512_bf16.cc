@@ -22,8 +22,8 @@ struct Target : Avx512 {
     const __m512 a = as<__m512>(x.a);
     const __m512 b = as<__m512>(x.b);
     constexpr int kSubnormal = 0x20;
-    if (_mm512_fpclass_ps_mask(a, kSubnormal) != 0 || _mm512_fpclass_ps_mask(b, kSubnormal) != 0)
-        [[unlikely]] {
+    if (!_kortestz_mask16_u8(_mm512_fpclass_ps_mask(a, kSubnormal),
+                             _mm512_fpclass_ps_mask(b, kSubnormal))) [[unlikely]] {
       const Vec<std::uint32_t> low = round_bfloat(x.a) >> 16;
       const Vec<std::uint32_t> high = round_bfloat(x.b) >> 16;
       return as<Bytes>(_mm512_packus_epi32(as<__m512i>(low), as<__m512i>(high)));

@@ -56,21 +56,16 @@ struct Avx512 {
   }
   template <std::size_t kBytes, class Register>
   RANKINE_INLINE static void store_exact(char* to, Register value) {
-    if constexpr (kBytes == 32) {
-      store(to, _mm512_maskz_extracti64x4_epi64(0xff, as<__m512i>(value), 0));
+    if constexpr (kBytes == 4) {
+      store<std::uint32_t>(to, as<Vec<std::uint32_t, sizeof(Register)>>(value)[0]);
     } else {
-      __m128i low;
-      if constexpr (sizeof(Register) == 64) {
-        low = _mm512_castsi512_si128(as<__m512i>(value));
+      const auto words = as<Vec<std::uint64_t, sizeof(Register)>>(value);
+      if constexpr (kBytes == 8) {
+        store<std::uint64_t>(to, words[0]);
+      } else if constexpr (kBytes == 16) {
+        store(to, __builtin_shufflevector(words, words, 0, 1));
       } else {
-        low = _mm256_castsi256_si128(as<__m256i>(value));
-      }
-      if constexpr (kBytes == 4) {
-        store(to, _mm_cvtsi128_si32(low));
-      } else if constexpr (kBytes == 8) {
-        store(to, _mm_cvtsi128_si64(low));
-      } else {
-        store(to, low);
+        store(to, __builtin_shufflevector(words, words, 0, 1, 2, 3));
       }
     }
   }

@@ -24,13 +24,14 @@ Isa detect() {
   unsigned ecx = 0;
   unsigned edx = 0;
   const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-  if (avx2_kernels() == nullptr || !f16c || !__builtin_cpu_supports("avx2")) return Isa::portable;
-  if (avx512_kernels() == nullptr || !__builtin_cpu_supports("bmi2") ||
-      !__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-      !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
+  // The CPU first: the functions that return the tables are compiled for it, too.
+  if (!f16c || !__builtin_cpu_supports("avx2") || avx2_kernels() == nullptr) return Isa::portable;
+  if (!__builtin_cpu_supports("bmi2") || !__builtin_cpu_supports("avx512f") ||
+      !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
+      !__builtin_cpu_supports("avx512vl") || avx512_kernels() == nullptr) {
     return Isa::avx2;
   }
-  if (avx512_bf16_kernels() == nullptr || !__builtin_cpu_supports("avx512bf16")) {
+  if (!__builtin_cpu_supports("avx512bf16") || avx512_bf16_kernels() == nullptr) {
     return Isa::avx512;
   }
   return Isa::avx512_bf16;

@@ -1,0 +1,50 @@
+// PAT, parallel aggregated trees, as NCCL ships it since 2.23: every block spreads through a
+// binomial tree of its own, the farthest distance first; all trees run at once, turned against each
+// other, and what is to travel equally far goes in one message of at most a blocks.
+// Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
+// arXiv:2506.20252.
+//   p ranks    q = 2^ceil(log2 p)    a = 2^i blocks per message at most, a <= max(1, q / 2)
+//   w way: a block reaches the rank w to the right of its own from the one that is w without its
+//   lowest bit to the right
+#pragma once
+
+#include "algorithms/schedule/combine.h"
+#include "algorithms/shapes.h"
+
+namespace rankine {
+
+constexpr int pat_default_aggregation(int p) { return p > 1 ? 1 << (ceil_log2(p) - 1) : 1; }
+
+// The offsets served in each round. First a trees grow from each block's own rank, log2 a rounds
+// with 1, 2, 4 ... a / 2 blocks per message; then each of the a roots' subtrees of q / a ranks is
+// walked depth first, all a at once: q / a - 1 rounds, or p - 1 where a = 1. Depth first is what
+// bounds the buffers.
+inline std::vector<std::vector<int>> pat_offsets(int p, int a) {
+  const int q = 1 << ceil_log2(p);
+  std::vector<std::vector<int>> rounds;
+  const auto add_round = [&](int first, int stride) {
+    if (first < p) rounds.emplace_back();
+    for (int w = first; w < p; w += stride) rounds.back().push_back(w);
+  };
+  for (int d = q / 2; d >= q / a && a > 1; d /= 2) add_round(d, 2 * d);
+  for (int w : depth_first(q / a)) add_round(w, q / a);
+  return rounds;
+}
+
+inline Schedule pat_all_gather(int p, int a) {
+  auto offsets = pat_offsets(p, a);
+  const int rounds = static_cast<int>(offsets.size());
+  return {p, p, rounds, [p, offsets = std::move(offsets)](int k, Send send) {
+            const std::vector<int>& served = offsets[static_cast<std::size_t>(k)];
+            const int d = served.front() & -served.front();
+            for (Rank r : ranks(p)) {
+              BlockSet moving;
+              for (int w : served) moving.list.append(((r - w + d) % p + p) % p);
+              send(r, r + d, moving, copy);
+            }
+          }};
+}
+
+inline Schedule pat_reduce_scatter(int p, int a) { return dual(pat_all_gather(p, a)); }
+
+}  // namespace rankine

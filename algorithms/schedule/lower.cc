@@ -1,0 +1,32 @@
+#include "algorithms/schedule/lower.h"
+
+namespace rankine {
+
+Schedule lower(Schedule schedule, Abilities abilities) {
+  if (abilities.multicast && abilities.alu) return schedule;
+  Schedule out = schedule;
+  out.round = [schedule = std::move(schedule), abilities](int k, Send send) {
+    for_each_transfer(schedule, k, [&](const Transfer& t) {
+      const bool many_to = t.to.size() > 1 && !abilities.multicast;
+      const bool many_from = t.from.size() > 1 && !abilities.alu;
+      if (!many_to && !many_from) {
+        send.exactly(t);
+        return;
+      }
+      // One side that the network can do stays whole.
+      const std::vector<int> from = t.from.to_vector(), to = t.to.to_vector();
+      if (!many_from) {
+        for (const Rank r : to) send.exactly({t.from, r, t.what, t.where, t.act});
+      } else if (!many_to) {
+        for (const Rank r : from) send.exactly({r, t.to, t.what, t.where, t.act});
+      } else {
+        for (const Rank r : to) {
+          for (const Rank s : from) send.exactly({s, r, t.what, t.where, t.act});
+        }
+      }
+    });
+  };
+  return out;
+}
+
+}  // namespace rankine

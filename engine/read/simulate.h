@@ -1,0 +1,52 @@
+// The simulator: how long a schedule takes on a network, exactly, without data and for any N.
+//
+//   dataflow  messages are taken in the order the schedule states them; each starts at the earliest
+//             time at which a send port of its sender and a receive port of its receiver are free and
+//             what it carries has arrived. No backfilling: a port that waits for data waits.
+//   rounds    a round starts when the last message of the round before has ended; within a round the
+//             ports take messages in the order stated. What the papers' formulas mean.
+//
+// A transfer of one rank to itself is local and takes no time. A multicast or ALU transfer needs a
+// network that has the ability; lower() turns others into messages first.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
+#include "engine/exec/status.h"
+#include "engine/fabric/fabric.h"
+#include "engine/fabric/ticks.h"
+
+namespace rankine {
+
+enum class Sync : std::uint8_t { dataflow, rounds };
+std::string_view name_of(Sync sync);
+std::optional<Sync> parse_sync(std::string_view text);
+
+struct SimulateOptions {
+  Sync sync = Sync::dataflow;
+  bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
+};
+
+struct Simulation {
+  Ticks end = 0;
+  std::vector<Ticks> round_end;  // when the last message of each round ended
+  double seconds = 0;            // end, rounded once
+  int rounds = 0;                // last round with a message, plus one
+  std::uint64_t messages = 0;
+  // Weights (see Pricing): per rank, sent and received, and reduced into the rank's blocks.
+  std::vector<std::int64_t> sent, received, reduced;
+  std::int64_t weight_per_byte = 1;
+  int partners_max = 0;  // distinct ranks that a rank sends to or receives from
+  int ports_needed = 0;  // most messages of one rank in one direction in a round
+};
+
+// `bytes` is M. Errors: a multicast or ALU transfer on a network without it, bad fabric.
+Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
+                            std::uint64_t bytes, const SimulateOptions& options = {});
+
+}  // namespace rankine

@@ -1,0 +1,40 @@
+#include "engine/tools/console.h"
+
+#include <ostream>
+
+namespace rankine::tools {
+
+Exit exit_of(Code code) {
+  switch (code) {
+    case Code::ok:
+      return Exit::ok;
+    case Code::invalid_argument:
+      return Exit::usage;
+    case Code::timeout:
+      return Exit::timeout;
+    case Code::out_of_memory:
+    case Code::system:
+      return Exit::environment;
+    case Code::mismatch:
+    case Code::rank_lost:
+    case Code::remote_error:
+    case Code::aborted:
+      return Exit::wrong;
+  }
+  return Exit::wrong;
+}
+
+void Progress::show(std::string_view text) {
+  if (!console_.err_is_terminal) return;
+  const std::size_t blanks = width_ > text.size() ? width_ - text.size() : 0;
+  console_.err << '\r' << text << std::string(blanks, ' ') << std::flush;
+  width_ = text.size();
+}
+
+void Progress::clear() {
+  if (width_ == 0) return;
+  console_.err << '\r' << std::string(width_, ' ') << '\r' << std::flush;
+  width_ = 0;
+}
+
+}  // namespace rankine::tools

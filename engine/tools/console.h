@@ -1,0 +1,48 @@
+// Where a subcommand writes, and how it ends.
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+#include "engine/exec/status.h"
+
+namespace rankine::tools {
+
+// Exit codes of the process, the same for every subcommand.
+enum class Exit : int {
+  ok = 0,
+  wrong = 1,        // wrong data, a failed proof, or below a floor that was asked for
+  usage = 2,        // arguments
+  environment = 3,  // memory, threads or files that the machine refuses
+  timeout = 124,    // as of timeout(1)
+};
+
+Exit exit_of(Code code);
+
+// Results go to `out` and nothing else does; progress and errors go to `err`.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+};
+
+// A line on stderr that is rewritten in place; silent where stderr is no terminal. Not thread-safe.
+class Progress {
+ public:
+  explicit Progress(Console& console) : console_(console) {}
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(std::string_view text);
+  void clear();  // before anything is printed, and at the end
+
+ private:
+  Console& console_;
+  std::size_t width_ = 0;  // of the line that stands there now
+};
+
+}  // namespace rankine::tools
