@@ -242,6 +242,7 @@ struct Member::State {
   std::unique_ptr<Arena> scratch;
   std::size_t scratch_bytes = 0;
   const Algorithm* last_named = nullptr;  // the algorithm last asked for by name
+  std::uint32_t barrier_in = 0, barrier_out = 0;
 
   Result<const Prepared*> find(const Call& call);
   Status adopt(const Prepared& prepared);
@@ -277,6 +278,25 @@ Status Member::size_mismatch(std::string_view what, std::size_t got, std::size_t
   return invalid_argument(std::string(what) + " has " + std::to_string(got) +
                           " elements; the other argument and " + std::to_string(ranks()) +
                           " ranks ask for " + std::to_string(allowed));
+}
+
+Status Member::check_sizes(const Call& call, std::size_t in, std::size_t out) const {
+  Status status = check_call(call, ranks());
+  if (!status.ok()) return status;
+  const Goal goal{call.collective, ranks(), natural_blocks(call.collective, ranks()), call.root,
+                  call.peer};
+  const Layout layout = make_layout(goal, natural_counts(call, ranks()), 1, Borders::plain);
+  const BufferRule rule = buffer_rule(layout, goal, rank());
+  if (rule.input_bytes > in) return size_mismatch("in", in, rule.input_bytes);
+  if (rule.output_bytes > out) return size_mismatch("out", out, rule.output_bytes);
+  return {};
+}
+
+Status Member::barrier(const CallOptions& options) {
+  // A barrier is an all-reduce of one word under "or", which may hear from a rank twice.
+  return call({.collective = Collective::barrier, .in = &state_->barrier_in,
+               .out = &state_->barrier_out, .count = 1, .type = DataType::u32,
+               .op = ReduceOp::bor, .options = options});
 }
 
 Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {

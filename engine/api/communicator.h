@@ -129,6 +129,30 @@ class Member {
   template <class T>
   Status reduce(std::span<const T> in, std::span<T> out, Rank root, ReduceOp op = ReduceOp::sum,
                 const CallOptions& options = {});
+  // Block d of in goes to rank d, which puts it at the place of the sender: in and out have ranks()
+  // blocks of the same size.
+  template <class T>
+  Status all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options = {});
+  // out at the root = the ranks' inputs one after the other; elsewhere out may be empty.
+  template <class T>
+  Status gather(std::span<const T> in, std::span<T> out, Rank root, const CallOptions& options = {});
+  // out = this rank's block of the root's in; elsewhere in may be empty.
+  template <class T>
+  Status scatter(std::span<const T> in, std::span<T> out, Rank root,
+                 const CallOptions& options = {});
+  // The receiver's data = the sender's. All ranks call it; the others' data are not touched.
+  template <class T>
+  Status send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options = {});
+  // Returns when all ranks have called it.
+  Status barrier(const CallOptions& options = {});
+
+  // With one count per rank, zeros included (all_gather, reduce_scatter, gather, scatter), or one per
+  // pair, [from * ranks() + to] (all_to_all). Counts must be the same on all ranks; buffers hold what
+  // the rank gives and gets, without gaps.
+  template <class T>
+  Status with_counts(Collective collective, std::span<const T> in, std::span<T> out,
+                     std::span<const std::size_t> counts, Rank root = 0,
+                     ReduceOp op = ReduceOp::sum, const CallOptions& options = {});
 
  private:
   friend class Communicator;
@@ -137,6 +161,8 @@ class Member {
   template <class Run>
   Status run(const Call& call, Run run);
   Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;
+  // Whether buffers of so many elements are what a call with counts needs of this rank.
+  Status check_sizes(const Call& call, std::size_t in, std::size_t out) const;
 
   std::unique_ptr<State> state_;
 };
@@ -184,6 +210,51 @@ Status Member::reduce(std::span<const T> in, std::span<T> out, Rank root, Reduce
   return call({.collective = Collective::reduce, .in = in.data(), .out = out.data(),
                .count = in.size(), .type = data_type_of<T>, .op = op, .root = root,
                .options = options});
+}
+
+template <class T>
+Status Member::all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options) {
+  const auto n = static_cast<std::size_t>(ranks());
+  if (in.size() % n != 0) return size_mismatch("in", in.size(), in.size() / n * n);
+  if (out.size() != in.size()) return size_mismatch("out", out.size(), in.size());
+  return call({.collective = Collective::all_to_all, .in = in.data(), .out = out.data(),
+               .count = in.size() / n, .type = data_type_of<T>, .options = options});
+}
+
+template <class T>
+Status Member::gather(std::span<const T> in, std::span<T> out, Rank root,
+                      const CallOptions& options) {
+  const std::size_t all = in.size() * static_cast<std::size_t>(ranks());
+  if (rank() == root && out.size() != all) return size_mismatch("out", out.size(), all);
+  return call({.collective = Collective::gather, .in = in.data(), .out = out.data(),
+               .count = in.size(), .type = data_type_of<T>, .root = root, .options = options});
+}
+
+template <class T>
+Status Member::scatter(std::span<const T> in, std::span<T> out, Rank root,
+                       const CallOptions& options) {
+  const std::size_t all = out.size() * static_cast<std::size_t>(ranks());
+  if (rank() == root && in.size() != all) return size_mismatch("in", in.size(), all);
+  return call({.collective = Collective::scatter, .in = in.data(), .out = out.data(),
+               .count = out.size(), .type = data_type_of<T>, .root = root, .options = options});
+}
+
+template <class T>
+Status Member::send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options) {
+  return call({.collective = Collective::send_recv, .in = data.data(), .out = data.data(),
+               .count = data.size(), .type = data_type_of<T>, .root = from, .peer = to,
+               .options = options});
+}
+
+template <class T>
+Status Member::with_counts(Collective collective, std::span<const T> in, std::span<T> out,
+                           std::span<const std::size_t> counts, Rank root, ReduceOp op,
+                           const CallOptions& options) {
+  const Call request{.collective = collective, .in = in.data(), .out = out.data(),
+                     .type = data_type_of<T>, .op = op, .root = root, .counts = counts,
+                     .options = options};
+  Status status = check_sizes(request, in.size(), out.size());
+  return status.ok() ? call(request) : status;
 }
 
 }  // namespace rankine

@@ -178,11 +178,14 @@ class Builder {
     }
     if (v == kNone) return;  // nothing was there before: no input to protect
     if (stage_all_) {
-      stage(v);
+      // Where the first version would overwrite what others still read, the input goes elsewhere.
+      const bool taken = first_written != kNone && at(first_written).home == Home::scratch0 &&
+                         is_read_while_replaced(at(v));
+      stage(v, taken ? Home::scratch1 : Home::scratch0);
     } else if (shared_ && output && first_written != kNone &&
                at(first_written).home == Home::output && is_read_while_replaced(at(v))) {
       if (first_written == last) {
-        stage(v);
+        stage(v, Home::scratch0);
       } else {
         const Home second = at(at(first_written).next).home;
         at(first_written).home = second == Home::scratch0 ? Home::scratch1 : Home::scratch0;
@@ -193,9 +196,9 @@ class Builder {
 
   // The input version moves to scratch before round 0; all its readers follow it there. The slot
   // number of what is left of it in the input is that of the staging operation's source.
-  void stage(int input) {
+  void stage(int input, Home home) {
     if (options_.mutant == ProgramOptions::Mutant::no_staging) return;
-    at(input).home = Home::scratch0;
+    at(input).home = home;
     staged_.push_back(input);
   }
 

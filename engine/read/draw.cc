@@ -16,7 +16,7 @@
 namespace rankine {
 namespace {
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Views: the schedule, executed over lists of contributions
 
 using Contributions = std::vector<Rank>;      // ascending
@@ -142,7 +142,7 @@ class Player {
   std::vector<Contributions> complete_;  // by block
 };
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Words: sets of numbers as short texts
 
 // The signs that a drawing is made of.
@@ -257,7 +257,7 @@ std::string routes_text(const std::vector<Block>& blocks, const Goal& goal, cons
   return out;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Arrows: the transfers of a round
 
 // What is drawn as one arrow: a transfer, or several messages alike.
@@ -368,7 +368,7 @@ std::string arrow_text(const Arrow& arrow, int ranks, const Signs& signs) {
                      arrow.label, end, group(arrow.to));
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Tables: what the ranks hold after a round
 
 struct Cell {
@@ -381,15 +381,6 @@ struct Column {
   std::vector<std::vector<Cell>> cells;  // by view, then rank
   std::size_t width = 0;                 // of the widest text or title
 };
-
-bool is_blank(const Column& column, const Signs& signs) {
-  for (const auto& view : column.cells) {
-    for (const Cell& cell : view) {
-      if (cell.text != signs.nothing) return false;
-    }
-  }
-  return true;
-}
 
 Cell holding_cell(const HoldingView& holding, const Goal& goal, const Signs& signs) {
   Cell cell{"", holding.written, holding.complete};
@@ -405,33 +396,33 @@ Cell holding_cell(const HoldingView& holding, const Goal& goal, const Signs& sig
 // One column per place; neighbouring blocks that look the same throughout share one.
 std::vector<Column> place_columns(const Schedule& schedule, const Goal& goal,
                                   const std::vector<RoundView>& views, const Signs& signs) {
-  const Cell nothing{std::string(signs.nothing)};
-  std::vector<Column> columns;
-  for (int plane = 0; plane < schedule.planes; ++plane) {
-    std::vector<std::vector<Block>> shared;
-    const std::size_t first = columns.size();
-    for (Block b = 0; b < schedule.blocks; ++b) {
-      Column column;
-      for (const RoundView& view : views) {
-        column.cells.emplace_back(static_cast<std::size_t>(schedule.ranks), nothing);
-        for (std::size_t r = 0; r < view.ranks.size(); ++r) {
-          for (const HoldingView& holding : view.ranks[r]) {
-            if (holding.block == b && holding.plane == plane) {
-              column.cells.back()[r] = holding_cell(holding, goal, signs);
-            }
-          }
-        }
-      }
-      if (plane > 0 && is_blank(column, signs)) continue;
-      if (columns.size() > first && columns.back().cells == column.cells) {
-        shared.back().push_back(b);
-      } else {
-        columns.push_back(std::move(column));
-        shared.push_back({b});
+  const std::vector<Cell> nothing(static_cast<std::size_t>(schedule.ranks),
+                                  Cell{std::string(signs.nothing)});
+  Column blank;
+  blank.cells.assign(views.size(), nothing);
+  std::vector<Column> all(static_cast<std::size_t>(schedule.places()), blank);
+  for (std::size_t v = 0; v < views.size(); ++v) {
+    for (std::size_t r = 0; r < views[v].ranks.size(); ++r) {
+      for (const HoldingView& holding : views[v].ranks[r]) {
+        const int place = place_of(schedule, holding.block, holding.plane);
+        all[static_cast<std::size_t>(place)].cells[v][r] = holding_cell(holding, goal, signs);
       }
     }
-    for (std::size_t i = first; i < columns.size(); ++i) {
-      columns[i].title = set_text(shared[i - first], schedule.blocks, ",", signs, primes(plane));
+  }
+  std::vector<Column> columns;
+  for (int plane = 0; plane < schedule.planes; ++plane) {
+    const auto column_of = [&](Block b) -> Column& {
+      return all[static_cast<std::size_t>(place_of(schedule, b, plane))];
+    };
+    for (Block b = 0; b < schedule.blocks;) {
+      std::vector<Block> shared{b};
+      while (++b < schedule.blocks && column_of(b).cells == column_of(shared[0]).cells) {
+        shared.push_back(b);
+      }
+      Column& column = column_of(shared[0]);
+      if (plane > 0 && column.cells == blank.cells) continue;
+      column.title = set_text(shared, schedule.blocks, ",", signs, primes(plane));
+      columns.push_back(std::move(column));
     }
   }
   return columns;
@@ -482,7 +473,7 @@ std::vector<Column> route_columns(const Schedule& schedule, const Goal& goal,
   return {std::move(has), std::move(sends)};
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The page
 
 enum class Paint : unsigned char { plain, title, faint, fresh, complete };
@@ -596,7 +587,7 @@ class Page {
     if (!is_all_to_all(goal_)) {
       for (Column& column : columns_) column.width = widest;
     }
-    label_width_ = 7 + digits(schedule_.ranks - 1);  // "  rank 3"
+    label_width_ = 7 + static_cast<std::size_t>(digits(schedule_.ranks - 1));  // "  rank 3"
     const std::size_t space = static_cast<std::size_t>(std::max(options_.width, 0));
     gap_ = 1;
     if (label_width_ + panel_width() > space) gap_ = 0;  // the column for `written` must do

@@ -14,9 +14,10 @@
 // is block 3 of scratch plane 1, -3:3'-> goes from one to the other, and "at 2: 3 += 3'" is local
 // work.
 //
-// Copying collectives show a block as held or not; all-to-all, whose blocks are N x N, shows every
-// rank's blocks as a list "source>destination". The texts are deterministic and kept as golden
-// files.
+// Copying collectives show a block as held (o) or not. All-to-all, whose blocks are N x N, shows
+// from whom each rank has its blocks, and which blocks it has yet to send: "source>destination".
+// Rounds stand side by side as far as the width allows, and blocks that look alike throughout share
+// a column. The texts are deterministic and kept as golden files.
 //
 // Drawing proves nothing and stops at nothing: what a wrong schedule adds twice is shown twice
 // ("0+1+1"), what it reads in vain is nothing. Pure functions; may be called from any number of

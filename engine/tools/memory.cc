@@ -1,5 +1,6 @@
 #include "engine/tools/memory.h"
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -15,14 +16,20 @@ std::optional<std::uint64_t> number_in(const std::string& file) {
   return value;
 }
 
-std::optional<std::uint64_t> meminfo(const std::string& root) {
-  std::ifstream stream(root + "/proc/meminfo");
+// The number behind a name at the beginning of a line.
+std::optional<std::uint64_t> field_in(const std::string& file, std::string_view field) {
+  std::ifstream stream(file);
   std::string name;
-  std::uint64_t kib = 0;
-  for (std::string line; stream >> name >> kib; std::getline(stream, line)) {
-    if (name == "MemAvailable:") return kib * 1024;
+  std::uint64_t value = 0;
+  for (std::string rest; stream >> name >> value; std::getline(stream, rest)) {
+    if (name == field) return value;
   }
   return std::nullopt;
+}
+
+std::optional<std::uint64_t> in_bytes(std::optional<std::uint64_t> kib) {
+  if (kib) *kib *= 1024;
+  return kib;
 }
 
 }  // namespace
@@ -32,12 +39,15 @@ AvailableMemory available_memory(const std::string& root) {
   const auto consider = [&](std::optional<std::uint64_t> bytes, std::string why) {
     if (bytes && *bytes < least.bytes) least = {*bytes, std::move(why)};
   };
-  consider(meminfo(root), "MemAvailable of /proc/meminfo");
+  consider(in_bytes(field_in(root + "/proc/meminfo", "MemAvailable:")), "MemAvailable of /proc/meminfo");
   const auto cgroup = [&](const std::string& folder, const char* limit, const char* usage) {
     const auto most = number_in(root + folder + limit), used = number_in(root + folder + usage);
     if (!most) return;
+    // Files that nobody has read lately count as used, and are given up first.
     const std::uint64_t taken = used.value_or(0);
-    consider(*most > taken ? *most - taken : 0, "the limit in " + folder + limit);
+    const std::uint64_t files = std::min(taken, field_in(root + folder + "memory.stat", "inactive_file").value_or(0));
+    const std::uint64_t kept = taken - files;
+    consider(*most > kept ? *most - kept : 0, "the limit in " + folder + limit);
   };
   cgroup("/sys/fs/cgroup/", "memory.max", "memory.current");
   cgroup("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes");

@@ -294,19 +294,16 @@ struct FewSources {
   }
 };
 
-// Three and more vectors of at least kFar bytes are fetched kAhead bytes early: many streams are too
-// much for the prefetcher, and 16-bit floats keep the core too busy to run ahead by itself (four
-// bf16 sources in L3: 27 -> 60 GB/s). In L1 it would cost 15 %.
+// Vectors of at least kFar bytes are fetched kAhead bytes early when there are three or more of them:
+// that many streams are too much for the prefetcher, and 16-bit floats keep the core too busy to run
+// ahead by itself (four bf16 sources in L3: 27 -> 60 GB/s). In L1 it would cost 15 %.
 inline constexpr std::size_t kFar = std::size_t{128} << 10;
 inline constexpr std::size_t kAhead = 1024;
 
+template <bool kFetch>
 struct AnySources {
   const void* const* srcs;
   int count;
-  bool far;
-
-  RANKINE_INLINE AnySources(const void* const* from, int n_srcs, std::size_t bytes)
-      : srcs(from), count(n_srcs), far(n_srcs > 2 && bytes >= kFar) {}
 
   RANKINE_INLINE const char* source(int s) const { return static_cast<const char*>(srcs[s]); }
 
@@ -339,10 +336,11 @@ struct AnySources {
  private:
   // Runs past the end by kAhead; a prefetch never faults.
   template <std::size_t kBytes>
-  RANKINE_INLINE void fetch(const char* from) const {
-    if (!far) return;
+  RANKINE_INLINE static void fetch(const char* from) {
+    if constexpr (kFetch) {
 #pragma GCC unroll 8
-    for (std::size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(from + kAhead + line);
+      for (std::size_t b = 0; b < kBytes; b += 64) __builtin_prefetch(from + kAhead + b);
+    }
   }
 };
 
@@ -356,7 +354,7 @@ RANKINE_INLINE std::size_t to_alignment(const void* p) {
 
 // Alignment is reached at a whole element.
 template <class F>
-RANKINE_INLINE bool can_stream(const void* dst) {
+RANKINE_INLINE bool can_align(const void* dst) {
   return to_alignment<F>(dst) % sizeof(typename F::Element) == 0;
 }
 
@@ -396,30 +394,48 @@ inline constexpr std::size_t kRegisters = 2;
 // Destinations of at least this many registers are worth one that overlaps, to align the stores.
 inline constexpr std::size_t kAlignFrom = 16;
 
+// Where the results go.
+struct Temporal {
+  template <class Register>
+  RANKINE_INLINE void operator()(char* to, Register value) const {
+    store(to, value);
+  }
+  RANKINE_INLINE void done() const {}
+};
+
+// Asked per register, so that far vectors need one body only: they wait for memory anyway.
+struct TemporalOrStreaming {
+  bool streaming;
+
+  template <class Register>
+  RANKINE_INLINE void operator()(char* to, Register value) const {
+    if (streaming) {
+      Target::stream(to, value);
+    } else {
+      store(to, value);
+    }
+  }
+  RANKINE_INLINE void done() const {
+    if (streaming) Target::fence();
+  }
+};
+
 // Ends that do not fill a register overlap their neighbour instead of being masked. Both ends are
 // folded before anything is stored and stored after everything else, so dst may be one of the sources.
-// Streaming needs a dst that can_stream().
-template <class F, bool kStream, class Sources, class Finish>
-RANKINE_INLINE void sweep(char* dst, Sources sources, std::size_t bytes, Finish finish) {
+template <class F, class Sources, class Finish, class Put>
+RANKINE_INLINE void sweep(char* dst, Sources sources, std::size_t bytes, Finish finish, Put put) {
   using Register = typename F::Register;
   constexpr std::size_t kBytes = sizeof(Register);
   if (bytes < kBytes) return sweep_partial<F>(dst, sources, bytes, finish);
   const auto one = [&](std::size_t at) {
     return F::last(finish(sources.template fold<F>(at, load<Register>)));
   };
-  const auto put = [dst](std::size_t at, Register value) {
-    if constexpr (kStream) {
-      Target::stream(dst + at, value);
-    } else {
-      store(dst + at, value);
-    }
-  };
   const std::size_t end = bytes - kBytes;
   const Register tail = one(end);
   Register head = tail;
   std::size_t begin = 0;
-  if (kStream || bytes >= kAlignFrom * kBytes) {
-    begin = can_stream<F>(dst) ? to_alignment<F>(dst) : 0;
+  if (bytes >= kAlignFrom * kBytes) {
+    begin = can_align<F>(dst) ? to_alignment<F>(dst) : 0;
     if (begin != 0) head = one(0);
   }
   std::size_t at = begin;
@@ -427,15 +443,23 @@ RANKINE_INLINE void sweep(char* dst, Sources sources, std::size_t bytes, Finish 
     typename F::Total totals[kRegisters];
     sources.template fold_many<F, kRegisters>(totals, at);
 #pragma GCC unroll 8
-    for (std::size_t r = 0; r < kRegisters; ++r) put(at + r * kBytes, F::last(finish(totals[r])));
+    for (std::size_t r = 0; r < kRegisters; ++r) {
+      put(dst + at + r * kBytes, F::last(finish(totals[r])));
+    }
   }
-  for (; at < end; at += kBytes) put(at, one(at));
+  for (; at < end; at += kBytes) put(dst + at, one(at));
   if (begin != 0) store(dst, head);
   store(dst + end, tail);
-  if constexpr (kStream) Target::fence();
+  put.done();
 }
 
 // --- Kernels.
+
+// Streaming needs alignment and a length worth a fence; without them ordinary stores do.
+template <class F>
+RANKINE_INLINE TemporalOrStreaming streaming_if_possible(const void* dst, std::size_t bytes) {
+  return {can_align<F>(dst) && bytes >= kAlignFrom * sizeof(typename F::Register)};
+}
 
 void copy(void* dst, const void* src, std::size_t bytes) noexcept {
   if (dst != src && bytes != 0) __builtin_memcpy(dst, src, bytes);
@@ -444,55 +468,68 @@ void copy(void* dst, const void* src, std::size_t bytes) noexcept {
 void copy_streaming(void* dst, const void* src, std::size_t bytes) noexcept {
   if (dst == src) return;
   using F = Fold<std::uint8_t, ReduceOp::bor>;
-  sweep<F, true>(static_cast<char*>(dst), FewSources<1>(&src), bytes, Keep{});
+  sweep<F>(static_cast<char*>(dst), FewSources<1>(&src), bytes, Keep{},
+           streaming_if_possible<F>(dst, bytes));
+}
+
+// Any number of sources: near ones with plain code, far ones with prefetches and a choice of stores.
+template <class F, class Finish>
+RANKINE_INLINE void sweep_any(void* dst, const void* const* srcs, int n_srcs, std::size_t bytes,
+                              Finish finish, TemporalOrStreaming put) {
+  char* to = static_cast<char*>(dst);
+  if (put.streaming || (n_srcs > 2 && bytes >= kFar)) {
+    sweep<F>(to, AnySources<true>{srcs, n_srcs}, bytes, finish, put);
+  } else {
+    sweep<F>(to, AnySources<false>{srcs, n_srcs}, bytes, finish, Temporal{});
+  }
 }
 
 template <class F>
-[[gnu::noinline]] void fold_any(void* dst, const void* const* srcs, int n_srcs,
-                                std::size_t bytes) noexcept {
-  if (n_srcs == 1) return copy(dst, srcs[0], bytes);
-  sweep<F, false>(static_cast<char*>(dst), AnySources(srcs, n_srcs, bytes), bytes, Keep{});
+[[gnu::noinline]] void reduce_any(void* dst, const void* const* srcs, int n_srcs, std::size_t bytes,
+                                  TemporalOrStreaming put) noexcept {
+  sweep_any<F>(dst, srcs, n_srcs, bytes, Keep{}, put);
 }
 
-template <class F>
+template <class F, bool kStream>
 void reduce(void* dst, const void* const* srcs, int n_srcs, std::size_t count, int) noexcept {
   const std::size_t bytes = count * sizeof(typename F::Element);
-  if (n_srcs != 2) return fold_any<F>(dst, srcs, n_srcs, bytes);
-  sweep<F, false>(static_cast<char*>(dst), FewSources<2>(srcs), bytes, Keep{});
+  if constexpr (kStream) {
+    if (n_srcs == 1) return copy_streaming(dst, srcs[0], bytes);
+    reduce_any<F>(dst, srcs, n_srcs, bytes, streaming_if_possible<F>(dst, bytes));
+  } else {
+    if (n_srcs == 2) {
+      return sweep<F>(static_cast<char*>(dst), FewSources<2>(srcs), bytes, Keep{}, Temporal{});
+    }
+    if (n_srcs == 1) return copy(dst, srcs[0], bytes);
+    reduce_any<F>(dst, srcs, n_srcs, bytes, {false});
+  }
 }
 
-template <class F>
-void reduce_streaming(void* dst, const void* const* srcs, int n_srcs, std::size_t count,
-                      int) noexcept {
-  const std::size_t bytes = count * sizeof(typename F::Element);
-  if (n_srcs == 1) return copy_streaming(dst, srcs[0], bytes);
-  if (!can_stream<F>(dst)) return reduce<F>(dst, srcs, n_srcs, count, 0);
-  sweep<F, true>(static_cast<char*>(dst), AnySources(srcs, n_srcs, bytes), bytes, Keep{});
+template <class T>
+[[gnu::noinline]] void divided_sum(void* dst, const void* const* srcs, int n_srcs,
+                                   std::size_t bytes, int divisor,
+                                   TemporalOrStreaming put) noexcept {
+  using F = typename FoldFor<T, ReduceOp::sum>::type;
+  if constexpr (std::is_integral_v<T>) {
+    sweep_any<F>(dst, srcs, n_srcs, bytes, DivideInteger<T>(divisor), put);
+  } else {
+    using Float = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    if ((divisor & (divisor - 1)) == 0) {
+      sweep_any<F>(dst, srcs, n_srcs, bytes, ScaleFloat<Float>(divisor), put);
+    } else {
+      sweep_any<F>(dst, srcs, n_srcs, bytes, DivideFloat<Float>(divisor), put);
+    }
+  }
 }
 
 template <class T, bool kStream>
 void average(void* dst, const void* const* srcs, int n_srcs, std::size_t count,
              int divisor) noexcept {
   using F = typename FoldFor<T, ReduceOp::sum>::type;
-  if (divisor <= 1) {
-    return (kStream ? reduce_streaming<F> : reduce<F>)(dst, srcs, n_srcs, count, 0);
-  }
-  if constexpr (kStream) {
-    if (!can_stream<F>(dst)) return average<T, false>(dst, srcs, n_srcs, count, divisor);
-  }
-  char* to = static_cast<char*>(dst);
+  if (divisor <= 1) return reduce<F, kStream>(dst, srcs, n_srcs, count, 0);
   const std::size_t bytes = count * sizeof(T);
-  const AnySources sources(srcs, n_srcs, bytes);
-  if constexpr (std::is_integral_v<T>) {
-    sweep<F, kStream>(to, sources, bytes, DivideInteger<T>(divisor));
-  } else {
-    using Float = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    if ((divisor & (divisor - 1)) == 0) {
-      sweep<F, kStream>(to, sources, bytes, ScaleFloat<Float>(divisor));
-    } else {
-      sweep<F, kStream>(to, sources, bytes, DivideFloat<Float>(divisor));
-    }
-  }
+  const auto put = kStream ? streaming_if_possible<F>(dst, bytes) : TemporalOrStreaming{false};
+  divided_sum<T>(dst, srcs, n_srcs, bytes, divisor, put);
 }
 
 template <DataType kType, ReduceOp kOp, bool kStream>
@@ -504,7 +541,7 @@ constexpr ReduceKernel kernel() {
     return average<T, kStream>;
   } else {
     using F = typename FoldFor<T, kOp>::type;
-    return kStream ? reduce_streaming<F> : reduce<F>;
+    return reduce<F, kStream>;
   }
 }
 

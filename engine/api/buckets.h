@@ -1,0 +1,51 @@
+// Bucket fusion: many small tensors as few large all-reduces, as data-parallel training does with its
+// gradients. A call costs a fixed latency; tensors that share one share it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "engine/api/communicator.h"
+
+namespace rankine {
+
+// Reduces tensors in place, packed into buckets of at most `bucket_bytes` in the order given. A tensor
+// that is larger than a bucket is reduced where it is. One per rank; used by that rank's thread. All
+// ranks give the same shapes in the same order.
+class Buckets {
+ public:
+  static constexpr std::size_t kDefaultBytes = 25'000'000;  // PyTorch DDP's 25 MB
+
+  explicit Buckets(Member& member, std::size_t bucket_bytes = kDefaultBytes)
+      : member_(member), bucket_bytes_(bucket_bytes) {}
+
+  // Every tensor becomes the reduction of all ranks' tensors. Errors: those of Member::call().
+  template <class T>
+  Status all_reduce(std::span<const std::span<T>> tensors, ReduceOp op = ReduceOp::sum,
+                    const CallOptions& options = {}) {
+    parts_.clear();
+    for (const std::span<T> tensor : tensors) parts_.push_back({tensor.data(), tensor.size()});
+    return reduce_parts(data_type_of<T>, op, options);
+  }
+
+  std::size_t calls() const { return calls_; }  // all-reduces made so far
+
+ private:
+  struct Part {
+    void* data;
+    std::size_t count;
+  };
+
+  Status reduce_parts(DataType type, ReduceOp op, const CallOptions& options);
+  Status reduce_bucket(std::span<const Part> parts, std::size_t count, DataType type, ReduceOp op,
+                       const CallOptions& options);
+
+  Member& member_;
+  const std::size_t bucket_bytes_;
+  std::vector<Part> parts_;
+  std::vector<std::byte> bucket_;
+  std::size_t calls_ = 0;
+};
+
+}  // namespace rankine

@@ -1,0 +1,107 @@
+#include "engine/tools/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+
+std::string argument_name(const std::string& flags) {
+  for (const std::string_view part : split_list(flags)) {
+    if (part.starts_with("--") || !part.starts_with('-')) return std::string(part);
+  }
+  return flags;
+}
+
+Result<int> Whole::operator()(std::string_view argument, std::string_view text) const {
+  return parse_whole(argument, text, lowest, highest);
+}
+
+bool same_name(std::string_view a, std::string_view b) {
+  const auto plain = [](std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+      if (c == '_' || c == '-') continue;
+      out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return out;
+  };
+  return plain(a) == plain(b);
+}
+
+Result<Collective> read_collective(std::string_view argument, std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const Collective collective : all_collectives()) {
+    if (algorithm_names(collective).empty()) continue;
+    if (same_name(text, name_of(collective))) return collective;
+    names.push_back(name_of(collective));
+  }
+  return unknown_name(argument, text, names);
+}
+
+Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
+                                                      std::string_view text,
+                                                      std::optional<Collective> collective) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& line : catalogue()) {
+    if (collective && line.collective != *collective) continue;
+    if (std::find(names.begin(), names.end(), line.name) == names.end()) {
+      names.push_back(line.name);
+    }
+  }
+  std::vector<std::string_view> wanted;
+  for (const std::string_view part : split_list(text)) {
+    if (part == "all") {
+      wanted = names;
+      break;
+    }
+    const auto found = std::find_if(names.begin(), names.end(), [&](std::string_view name) {
+      return same_name(name, part);
+    });
+    if (found == names.end()) {
+      names.push_back("all");
+      const std::string what = collective ? fmt::format("{} for {}", argument, name_of(*collective))
+                                          : std::string(argument);
+      return unknown_name(what, part, names);
+    }
+    wanted.push_back(*found);
+  }
+  if (wanted.empty()) {
+    return invalid_argument(
+        fmt::format("{} is '{}'; allowed are {}, all", argument, text, join(names)));
+  }
+  std::vector<const Algorithm*> lines;
+  for (const Algorithm& line : catalogue()) {
+    if (collective && line.collective != *collective) continue;
+    if (std::find(wanted.begin(), wanted.end(), line.name) != wanted.end()) lines.push_back(&line);
+  }
+  return lines;
+}
+
+Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text) {
+  PolicyResult parsed = parse_placement_policy(text);
+  if (parsed.ok()) return std::move(parsed.policy);
+  constexpr std::array<std::string_view, 4> kNames = {"compact", "scatter", "one_per_node", "none"};
+  std::string message = fmt::format("{} is '{}': {}", argument, text, parsed.error);
+  const std::string_view meant = closest(text, kNames);
+  if (!meant.empty()) message += fmt::format("; did you mean '{}'?", meant);
+  return invalid_argument(std::move(message));
+}
+
+Result<std::optional<WaitPolicy>> read_wait(std::string_view argument, std::string_view text) {
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "spin", "yield", "park"};
+  WaitPolicy policy;
+  if (text == "auto") return std::optional<WaitPolicy>();
+  if (text == "spin") return std::optional(policy);
+  policy.probes = 4;
+  policy.mode = WaitPolicy::Mode::yield;
+  if (text == "yield") return std::optional(policy);
+  policy.mode = WaitPolicy::Mode::park;
+  if (text == "park") return std::optional(policy);
+  return unknown_name(argument, text, kNames);
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,74 @@
+// Options of subcommands that check themselves: CLI11 finds them, our parsers read them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "algorithms/catalogue.h"
+#include "engine/exec/crossbar.h"
+#include "engine/exec/status.h"
+#include "engine/tools/console.h"
+#include "numa/placement.h"
+
+namespace rankine::tools {
+
+// Thrown while CLI11 parses, and caught where it was called (tool.cc). The text says it all.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// What a subcommand leaves with the tool: its options' owner, and what it does once they are read.
+struct Subcommand {
+  CLI::App* app = nullptr;
+  std::function<Result<Exit>(Console&)> run;
+};
+
+// "--minbytes" of "-b,--minbytes"; a positional's own name.
+std::string argument_name(const std::string& flags);
+
+// Adds an option whose text goes through parse(argument, text), a Result; what is wrong with it
+// throws UsageError. The target must live as long as the app.
+template <class T, class Parse>
+CLI::Option* add_argument(CLI::App& app, const std::string& flags, T& target, Parse parse,
+                          const std::string& help) {
+  const std::string name = argument_name(flags);
+  return app.add_option_function<std::string>(
+      flags,
+      [&target, parse, name](const std::string& text) {
+        auto value = parse(std::string_view(name), std::string_view(text));
+        if (!value.ok()) throw UsageError(value.status().text());
+        target = std::move(*value);
+      },
+      help);
+}
+
+// parse_whole() with these ends.
+struct Whole {
+  int lowest, highest;
+  Result<int> operator()(std::string_view argument, std::string_view text) const;
+};
+
+// Names that may be written in any case, with "-" or nothing for "_": "AllReduce".
+bool same_name(std::string_view a, std::string_view b);
+
+// A collective for which the catalogue has an algorithm.
+Result<Collective> read_collective(std::string_view argument, std::string_view text);
+
+// "ring,direct" or "all", as lines of the catalogue in its order. Each name must be an algorithm of
+// `collective`; without a collective, of any.
+Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
+                                                      std::string_view text,
+                                                      std::optional<Collective> collective);
+
+Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text);
+
+// "auto" is nullopt.
+Result<std::optional<WaitPolicy>> read_wait(std::string_view argument, std::string_view text);
+
+}  // namespace rankine::tools

@@ -1,0 +1,88 @@
+// Measuring and checking real collectives on pinned threads.
+//
+// Method. All ranks loop inside one Team::run. After the warm-up calls come batches: the ranks meet
+// at a barrier, each reads the clock, makes the batch's calls and reads the clock again. The time of
+// a batch is the longest of any rank; a sample is that time divided by the calls. A batch holds as
+// many calls as take 20 us, so that reading the clock (20 to 30 ns) does not count.
+//
+// Afterwards buffers are filled with TestData, the output is spoilt, and one call more is checked
+// element by element on every rank.
+//
+// fresh: every batch is one call; before it each rank rewrites its input, untimed, and the time
+// covers the call and one read of the result, as a program that computes and uses the data has it.
+// off_cache: calls rotate over more memory than all last-level caches hold, in an order that
+// prefetchers do not guess.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/api/call.h"
+#include "engine/api/team.h"
+#include "engine/tools/statistics.h"
+
+namespace rankine::tools {
+
+struct MeasureOptions {
+  int warmups = 5;       // calls, at least 1: the first one compiles
+  int batches = 0;       // 0: at least kFewestBatches, and as many as fit into `seconds`
+  int calls = 0;         // per batch; 0: as many as take 20 us
+  int checks = 1;        // checked calls, each with other data; 0: unchecked
+  double seconds = 0.15;  // for batches = 0
+  bool fresh = false;
+  bool off_cache = false;
+
+  static constexpr int kFewestBatches = 5;
+  static constexpr int kMostBatches = 2000;
+};
+
+struct Series {
+  std::vector<double> samples;  // seconds per call, one per batch, in the order measured
+  Statistics seconds;           // of the samples
+  int calls = 0;                // per batch
+  std::int64_t wrong = -1;      // elements, over all ranks and checks; -1: unchecked
+};
+
+struct Measured {
+  Series out_of_place, in_place;
+  std::string algorithm, transport;  // what ran
+};
+
+// Bytes of the buffers of one rank, the largest over all ranks.
+struct BufferBytes {
+  std::size_t input = 0, output = 0;
+};
+// Requires check_call(call, ranks).ok(). Addresses in `call` are not used.
+BufferBytes buffer_bytes(const Call& call, int ranks);
+
+class Workbench {
+ public:
+  struct Options {
+    TeamOptions team;
+    BufferBytes buffers;     // of the largest call to come
+    bool off_cache = false;  // whether such a measurement will come
+  };
+
+  // Memory that create() will take for buffers, over all ranks. Saturates instead of overflowing.
+  static std::size_t memory_needed(const Options& options);
+
+  // Errors: those of Team, and memory that cannot be had.
+  static Result<std::unique_ptr<Workbench>> create(const Options& options);
+  ~Workbench();
+
+  Team& team();
+
+  // The call says collective, count, type, op, root, peer and options; the buffers are ours.
+  // Errors: the call's own; after any but invalid_argument the workbench is finished.
+  Result<Measured> measure(const Call& call, const MeasureOptions& options);
+
+ private:
+  struct State;
+  explicit Workbench(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rankine::tools
