@@ -29,6 +29,10 @@
 
 namespace rankine {
 
+// Whoever includes schedule.h first has the Act `reduce` too; the names are never confused, but GCC
+// warns.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 enum class Collective : unsigned char {
   broadcast,
   reduce,
@@ -41,6 +45,7 @@ enum class Collective : unsigned char {
   send_recv,
   barrier,
 };
+#pragma GCC diagnostic pop
 inline constexpr int kCollectives = 10;
 
 std::span<const Collective> all_collectives();

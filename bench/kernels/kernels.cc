@@ -1,13 +1,14 @@
-// Reduction and copy kernels, alone on one core: how fast each type, operator, number of sources and instruction set is
-// at sizes that live in L1, L2, L3 and memory.
+// Reduction and copy kernels, alone on one core: how fast each type, operator, number of sources
+// and instruction set is at sizes that live in L1, L2, L3 and memory.
 //
 //   bazel run -c opt //bench/kernels -- --benchmark_filter='^reduce/bf16/sum/2/'
 //
-// Names: reduce/<type>/<op>/<sources>/<isa>/<bytes of one vector>, stream/... for the non-temporal stores, small/... for
-// a few elements, copy/<temporal or not>/<bytes>; plain/f32/<bytes> is `dst[i] = a[i] + b[i]` as the compiler
-// vectorises it for this CPU. bytes_per_second counts what the code asks for: every source read and the destination
-// written once (no read for ownership). Vectors lie apart in one allocation, each at a different offset within its
-// page, so that no source aliases the destination modulo 4 KiB.
+// Names: reduce/<type>/<op>/<sources>/<isa>/<bytes of one vector>, stream/... for the non-temporal
+// stores, small/... for a few elements, copy/<temporal or not>/<bytes>; plain/f32/<bytes> is
+// `dst[i] = a[i] + b[i]` as the compiler vectorises it for this CPU. bytes_per_second counts what
+// the code asks for: every source read and the destination written once (no read for ownership).
+// Vectors lie apart in one allocation, each at a different offset within its page, so that no
+// source aliases the destination modulo 4 KiB.
 
 #include <benchmark/benchmark.h>
 
@@ -30,8 +31,8 @@ class Vectors {
  public:
   Vectors(int sources, std::size_t bytes) {
     const std::size_t stride = (bytes + 4095) / 4096 * 4096 + 4096 + 320;
-    memory_.reset(static_cast<char*>(
-        std::aligned_alloc(4096, (stride * static_cast<std::size_t>(sources + 1) + 4095) / 4096 * 4096)));
+    memory_.reset(static_cast<char*>(std::aligned_alloc(
+        4096, (stride * static_cast<std::size_t>(sources + 1) + 4095) / 4096 * 4096)));
     for (int i = 0; i <= sources; ++i) {
       char* at = memory_.get() + static_cast<std::size_t>(i) * stride;
       // Ones as f32; as any other type harmless numbers, neither NaN nor subnormal.

@@ -1,14 +1,18 @@
-// One batch: some calls of one collective at one size by one contender, timed and checked. The same code runs in the
-// driver's threads and in the processes of an MPI job, so all contenders are timed alike. Header only.
+// One batch: some calls of one collective at one size by one contender, timed and checked. The same
+// code runs in the driver's threads and in the processes of an MPI job, so all contenders are timed
+// alike. Header only.
 //
-//   warm   all buffers stay untouched, calls run back to back; a call's time is the batch's time over its calls, of the
+//   warm   all buffers stay untouched, calls run back to back; a call's time is the batch's time
+//   over its calls, of the
 //          slowest rank.
-//   fresh  before each call every rank rewrites its own input, not timed; after a barrier the time covers the call and
-//          one read of the whole result. A call's time is that of its slowest rank; the batch's is the mean of the middle
-//          half of its calls.
+//   fresh  before each call every rank rewrites its own input, not timed; after a barrier the time
+//   covers the call and
+//          one read of the whole result. A call's time is that of its slowest rank; the batch's is
+//          the mean of the middle half of its calls.
 //
-// Sizes follow nccl-tests: M bytes are a rank's input of an all-reduce, a broadcast, a reduce, an all-to-all and a
-// reduce-scatter, and a rank's output of an all-gather. What does not divide by the ranks is left out.
+// Sizes follow nccl-tests: M bytes are a rank's input of an all-reduce, a broadcast, a reduce, an
+// all-to-all and a reduce-scatter, and a rank's output of an all-gather. What does not divide by
+// the ranks is left out.
 #ifndef RANKINE_BENCH_RIVALS_BATCH_H_
 #define RANKINE_BENCH_RIVALS_BATCH_H_
 
@@ -28,36 +32,42 @@
 namespace rankine::rivals {
 
 enum class Collective { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kReduce };
-inline constexpr std::string_view kCollectiveNames[] = {"all_reduce",     "broadcast",  "all_gather",
-                                                        "reduce_scatter", "all_to_all", "reduce"};
+inline constexpr std::string_view kCollectiveNames[] = {
+    "all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "reduce"};
 
 enum class Protocol { kWarm, kFresh };
 inline constexpr std::string_view kProtocolNames[] = {"warm", "fresh"};
 
-inline std::string_view name_of(Collective collective) { return kCollectiveNames[static_cast<int>(collective)]; }
-inline std::string_view name_of(Protocol protocol) { return kProtocolNames[static_cast<int>(protocol)]; }
+inline std::string_view name_of(Collective collective) {
+  return kCollectiveNames[static_cast<int>(collective)];
+}
+inline std::string_view name_of(Protocol protocol) {
+  return kProtocolNames[static_cast<int>(protocol)];
+}
 
 struct Batch {
   Collective collective = Collective::kAllReduce;
   Protocol protocol = Protocol::kWarm;
-  std::size_t bytes = 0;   // M
-  int calls = 1;           // timed; at most kMaxCalls where protocol is kFresh
-  int warmups = 0;         // the same calls before them
-  bool in_place = false;   // all-reduce on one buffer; fresh only, since a sum of sums soon overflows
+  std::size_t bytes = 0;  // M
+  int calls = 1;          // timed; at most kMaxCalls where protocol is kFresh
+  int warmups = 0;        // the same calls before them
+  bool in_place =
+      false;  // all-reduce on one buffer; fresh only, since a sum of sums soon overflows
   std::uint32_t seed = 0;  // of the data, so that a result left over from another batch is wrong
 };
 
 struct Measured {
-  double us = 0;          // per call, as defined above
-  double wall_us = 0;     // per call with everything around it: what the next batch's length is planned by
+  double us = 0;  // per call, as defined above
+  double wall_us =
+      0;  // per call with everything around it: what the next batch's length is planned by
   std::uint64_t wrong = 0;  // elements of the last call's result, over all ranks
 };
 
 // One rank's share of a batch, in floats.
 struct Shape {
-  std::size_t in;      // of the input
-  std::size_t out;     // of the result
-  std::size_t block;   // what goes to or comes from one peer
+  std::size_t in;     // of the input
+  std::size_t out;    // of the result
+  std::size_t block;  // what goes to or comes from one peer
 };
 
 inline Shape shape(const Batch& batch, int ranks, int rank) {
@@ -65,24 +75,33 @@ inline Shape shape(const Batch& batch, int ranks, int rank) {
   const std::size_t block = count / static_cast<std::size_t>(ranks);
   const std::size_t blocks = block * static_cast<std::size_t>(ranks);
   switch (batch.collective) {
-    case Collective::kAllReduce: return {count, count, count};
-    case Collective::kBroadcast: return {rank == 0 ? count : 0, rank == 0 ? 0 : count, count};
-    case Collective::kAllGather: return {block, blocks, block};
-    case Collective::kReduceScatter: return {blocks, block, block};
-    case Collective::kAllToAll: return {blocks, blocks, block};
-    case Collective::kReduce: return {count, rank == 0 ? count : 0, count};
+    case Collective::kAllReduce:
+      return {count, count, count};
+    case Collective::kBroadcast:
+      return {rank == 0 ? count : 0, rank == 0 ? 0 : count, count};
+    case Collective::kAllGather:
+      return {block, blocks, block};
+    case Collective::kReduceScatter:
+      return {blocks, block, block};
+    case Collective::kAllToAll:
+      return {blocks, blocks, block};
+    case Collective::kReduce:
+      return {count, rank == 0 ? count : 0, count};
   }
   return {};
 }
 
-inline std::uint64_t count_wrong(const Batch& batch, int ranks, int rank, const float* out, std::uint32_t shift) {
+inline std::uint64_t count_wrong(const Batch& batch, int ranks, int rank, const float* out,
+                                 std::uint32_t shift) {
   const Shape s = shape(batch, ranks, rank);
   const Kernels& k = kernels();
   std::uint64_t wrong = 0;
   switch (batch.collective) {
     case Collective::kAllReduce:
-    case Collective::kReduce: return k.count_wrong(out, s.out, 0, ranks, 0, shift);
-    case Collective::kBroadcast: return k.count_wrong(out, s.out, 0, 1, 0, shift);
+    case Collective::kReduce:
+      return k.count_wrong(out, s.out, 0, ranks, 0, shift);
+    case Collective::kBroadcast:
+      return k.count_wrong(out, s.out, 0, 1, 0, shift);
     case Collective::kReduceScatter:
       return k.count_wrong(out, s.out, 0, ranks, static_cast<std::size_t>(rank) * s.block, shift);
     case Collective::kAllGather:
@@ -99,8 +118,8 @@ inline std::uint64_t count_wrong(const Batch& batch, int ranks, int rank, const 
   return wrong;
 }
 
-// Every rank calls this with the same batch; call(in, out, shape) makes one call of the collective. Each rank's times
-// end up in its seat, for summarise() once all ranks have returned.
+// Every rank calls this with the same batch; call(in, out, shape) makes one call of the collective.
+// Each rank's times end up in its seat, for summarise() once all ranks have returned.
 template <class Call>
 void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float* out, Call&& call) {
   const Kernels& k = kernels();
@@ -171,7 +190,8 @@ inline int planned_calls(Protocol protocol, double wall_us, double target_us) {
 }
 inline int planned_warmups(int calls) { return 2 + calls / 8; }
 
-// Short batches grow until one is long enough to plan by. run(batch) makes one and returns Measured.
+// Short batches grow until one is long enough to plan by. run(batch) makes one and returns
+// Measured.
 template <class Run>
 int calibrated_calls(Batch batch, double target_us, Run&& run) {
   int calls = 1;
@@ -180,9 +200,11 @@ int calibrated_calls(Batch batch, double target_us, Run&& run) {
     batch.warmups = planned_warmups(calls);
     // The least of three, because whoever is interrupted now would be measured too briefly later.
     double wall_us = run(batch).wall_us;
-    for (int i = 0; i < 2 && wall_us < target_us; ++i) wall_us = std::min(wall_us, run(batch).wall_us);
+    for (int i = 0; i < 2 && wall_us < target_us; ++i)
+      wall_us = std::min(wall_us, run(batch).wall_us);
     const int planned = planned_calls(batch.protocol, wall_us, target_us);
-    // A first call may cost a hundred times what the others do, so growth is bounded and an early plan is not final.
+    // A first call may cost a hundred times what the others do, so growth is bounded and an early
+    // plan is not final.
     if (calls >= planned || calls >= 64) return planned;
     calls = std::min(8 * calls, planned);
   }

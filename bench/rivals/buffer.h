@@ -1,4 +1,5 @@
-// Page-aligned memory with huge pages where the system has them, the same for every contender. Header only.
+// Page-aligned memory with huge pages where the system has them, the same for every contender.
+// Header only.
 #ifndef RANKINE_BENCH_RIVALS_BUFFER_H_
 #define RANKINE_BENCH_RIVALS_BUFFER_H_
 

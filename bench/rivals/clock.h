@@ -1,4 +1,5 @@
-// Time stamps cheap enough to stand on both sides of one 100 ns call. Header only, also compiled by mpicxx.
+// Time stamps cheap enough to stand on both sides of one 100 ns call. Header only, also compiled by
+// mpicxx.
 #ifndef RANKINE_BENCH_RIVALS_CLOCK_H_
 #define RANKINE_BENCH_RIVALS_CLOCK_H_
 
@@ -13,7 +14,8 @@ namespace rankine::rivals {
 
 using Ticks = std::uint64_t;
 
-// The fences keep the work that is timed between its two stamps: loads have arrived, stores are issued.
+// The fences keep the work that is timed between its two stamps: loads have arrived, stores are
+// issued.
 inline Ticks ticks_now() noexcept {
 #if defined(__x86_64__)
   _mm_lfence();
@@ -40,7 +42,8 @@ inline double nanoseconds_per_tick() noexcept {
   return value;
 }
 
-// What one pair of stamps adds to whatever stands between them. A mean, because the counter may move in steps of 10 ns.
+// What one pair of stamps adds to whatever stands between them. A mean, because the counter may
+// move in steps of 10 ns.
 inline double stamp_cost_ns() noexcept {
   constexpr int kPairs = 10000;
   Ticks sum = 0;

@@ -19,18 +19,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kPoliteS = 5;  // to end by itself
-constexpr double kFirmS = 5;    // to end after SIGTERM, by which an mpirun ends its ranks
-
 std::runtime_error failed(const char* what) {
   return std::runtime_error(std::string(what) + ": " + std::strerror(errno));
 }
 
 }  // namespace
 
-Coprocess::Coprocess(std::vector<std::string> arguments) {
+Coprocess::Coprocess(std::vector<std::string> arguments, double patience_s)
+    : patience_s_(patience_s) {
   signal(SIGPIPE, SIG_IGN);  // send() reports it
-  // Close-on-exec throughout: a coprocess that held another one's pipe open would keep it from seeing its input end.
+  // Close-on-exec throughout: a coprocess that held another one's pipe open would keep it from
+  // seeing its input end.
   int to[2];
   int from[2];
   if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw failed("pipe2");
@@ -45,7 +44,7 @@ Coprocess::Coprocess(std::vector<std::string> arguments) {
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);  // it died before it could be watched
-    setpgid(0, 0);                      // so that stop() reaches what it starts, and the terminal's ^C does not
+    setpgid(0, 0);  // so that stop() reaches what it starts, and the terminal's ^C does not
     signal(SIGPIPE, SIG_DFL);
     dup2(to[0], STDIN_FILENO);
     dup2(from[1], STDOUT_FILENO);
@@ -109,11 +108,11 @@ bool Coprocess::wait_for_end(double limit_s) {
 int Coprocess::stop() {
   if (child_ < 0) return status_;
   close(to_);
-  if (!wait_for_end(kPoliteS)) {
-    kill(child_, SIGTERM);
-    if (!wait_for_end(kFirmS)) {
+  if (!wait_for_end(patience_s_)) {
+    kill(child_, SIGTERM);  // by which an mpirun ends its ranks
+    if (!wait_for_end(patience_s_)) {
       kill(-child_, SIGKILL);
-      wait_for_end(kFirmS);
+      wait_for_end(patience_s_);
     }
   }
   kill(-child_, SIGKILL);  // whatever it has left behind in its group

@@ -1,5 +1,5 @@
-// The driver's own ranks: threads pinned one per core (in turn, where there are fewer cores), asleep between jobs, so
-// that contenders in other processes have the machine for themselves.
+// The driver's own ranks: threads pinned one per core (in turn, where there are fewer cores),
+// asleep between jobs, so that contenders in other processes have the machine for themselves.
 #ifndef RANKINE_BENCH_RIVALS_CREW_H_
 #define RANKINE_BENCH_RIVALS_CREW_H_
 
@@ -31,8 +31,9 @@ class Crew {
   // body(rank) in every rank's thread; returns when all have returned.
   void run(const std::function<void(int)>& body);
 
-  // One-way latency of a cache line between the first two ranks' cores, in ns: the least of a few short series, so that
-  // only the machine's state counts and not who else ran. 0 where two ranks do not have two cores.
+  // One-way latency of a cache line between the first two ranks' cores, in ns: the least of a few
+  // short series, so that only the machine's state counts and not who else ran. 0 where two ranks
+  // do not have two cores.
   double ping_pong_ns();
 
  private:

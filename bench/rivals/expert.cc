@@ -31,7 +31,9 @@ class Expert : public Rival {
 
   Line& line(int rank) noexcept { return lines_[static_cast<std::size_t>(rank)]; }
 
-  std::uint64_t count(int rank) noexcept { return line(rank).count.load(std::memory_order_relaxed); }
+  std::uint64_t count(int rank) noexcept {
+    return line(rank).count.load(std::memory_order_relaxed);
+  }
 
   void publish(int rank, std::uint64_t value) noexcept {
     line(rank).count.store(value, std::memory_order_release);  // pairs with wait_for_all()
@@ -40,7 +42,8 @@ class Expert : public Rival {
   void wait_for_all(std::uint64_t value) noexcept {
     for (Line& peer : lines_) {
       Patience patience(crowded_);
-      while (peer.count.load(std::memory_order_acquire) < value) patience.wait();  // pairs with publish()
+      while (peer.count.load(std::memory_order_acquire) < value)
+        patience.wait();  // pairs with publish()
     }
   }
 
@@ -60,10 +63,13 @@ class OneShot final : public Expert {
 
   bool takes(std::size_t bytes) const override { return bytes <= kOneShotBytes; }
 
-  // Two stages in turn: whoever writes a stage again has heard of call n - 1 from all, so all are done reading call n - 2.
+  // Two stages in turn: whoever writes a stage again has heard of call n - 1 from all, so all are
+  // done reading call n - 2.
   void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
     const std::uint64_t call = this->count(rank) + 1;
-    const auto stage = [&](int r) { return stages_[2 * static_cast<std::size_t>(r) + call % 2].data(); };
+    const auto stage = [&](int r) {
+      return stages_[2 * static_cast<std::size_t>(r) + call % 2].data();
+    };
     kernels().copy(stage(rank), in, count);
     publish(rank, call);
     const float* ins[kMaxRanks];
@@ -80,9 +86,12 @@ class TwoShot final : public Expert {
  public:
   enum class Form { kPull, kPush, kStream };
 
-  TwoShot(const char* its_name, Form form, const Setup& setup) : Expert(its_name, setup), form_(form) {}
+  TwoShot(const char* its_name, Form form, const Setup& setup)
+      : Expert(its_name, setup), form_(form) {}
 
-  bool takes(std::size_t bytes) const override { return form_ != Form::kStream || bytes >= kOneShotBytes; }
+  bool takes(std::size_t bytes) const override {
+    return form_ != Form::kStream || bytes >= kOneShotBytes;
+  }
 
   void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
     const std::uint64_t call = this->count(rank);
@@ -130,7 +139,9 @@ class TwoShot final : public Expert {
 
 }  // namespace
 
-std::unique_ptr<Rival> make_expert_one_shot(const Setup& setup) { return std::make_unique<OneShot>(setup); }
+std::unique_ptr<Rival> make_expert_one_shot(const Setup& setup) {
+  return std::make_unique<OneShot>(setup);
+}
 
 std::unique_ptr<Rival> make_expert_pull(const Setup& setup) {
   return std::make_unique<TwoShot>("expert_pull", TwoShot::Form::kPull, setup);

@@ -7,8 +7,8 @@
 #include <immintrin.h>
 #endif
 
-// An output that is an input too lies at exactly the same place, which no vector width can get wrong; the compiler cannot
-// know that and would fall back to one float at a time.
+// An output that is an input too lies at exactly the same place, which no vector width can get
+// wrong; the compiler cannot know that and would fall back to one float at a time.
 #if defined(__clang__)
 #define RIVALS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -22,8 +22,10 @@ namespace {
 constexpr std::size_t kBlock = 1024;  // floats; a block's running sum stays in the nearest cache
 
 RIVALS_INLINE std::uint32_t pattern(int rank, std::size_t index, std::uint32_t shift) {
-  // 24 bits of the index and Fibonacci hashing: a result that lies at the wrong place does not pass for the right one.
-  const std::uint32_t key = static_cast<std::uint32_t>(index) + static_cast<std::uint32_t>(rank) * 977u + shift * 7919u;
+  // 24 bits of the index and Fibonacci hashing: a result that lies at the wrong place does not pass
+  // for the right one.
+  const std::uint32_t key =
+      static_cast<std::uint32_t>(index) + static_cast<std::uint32_t>(rank) * 977u + shift * 7919u;
   return (key * 2654435761u) >> 27;
 }
 
@@ -32,7 +34,8 @@ RIVALS_INLINE void add_two(float* out, const float* a, const float* b, std::size
   for (std::size_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
 
-RIVALS_INLINE void add_two_to_two(float* out, float* other, const float* a, const float* b, std::size_t count) {
+RIVALS_INLINE void add_two_to_two(float* out, float* other, const float* a, const float* b,
+                                  std::size_t count) {
   RIVALS_INDEPENDENT
   for (std::size_t i = 0; i < count; ++i) {
     const float sum = a[i] + b[i];
@@ -42,7 +45,8 @@ RIVALS_INLINE void add_two_to_two(float* out, float* other, const float* a, cons
 }
 
 // A block's sum of any number of inputs.
-RIVALS_INLINE void add_many(float* sum, const float* const* ins, int in_count, std::size_t at, std::size_t count) {
+RIVALS_INLINE void add_many(float* sum, const float* const* ins, int in_count, std::size_t at,
+                            std::size_t count) {
   if (in_count == 1) {
     std::memcpy(sum, ins[0] + at, count * sizeof(float));
     return;
@@ -51,8 +55,8 @@ RIVALS_INLINE void add_many(float* sum, const float* const* ins, int in_count, s
   for (int k = 2; k < in_count; ++k) add_two(sum, sum, ins[k] + at, count);
 }
 
-RIVALS_INLINE void reduce_any(float* const* outs, int out_count, const float* const* ins, int in_count,
-                              std::size_t begin, std::size_t end) {
+RIVALS_INLINE void reduce_any(float* const* outs, int out_count, const float* const* ins,
+                              int in_count, std::size_t begin, std::size_t end) {
   if (in_count == 2 && out_count == 1) {
     add_two(outs[0] + begin, ins[0] + begin, ins[1] + begin, end - begin);
     return;
@@ -69,7 +73,8 @@ RIVALS_INLINE void reduce_any(float* const* outs, int out_count, const float* co
   }
 }
 
-RIVALS_INLINE void fill_any(float* data, std::size_t count, int rank, std::size_t first, std::uint32_t shift) {
+RIVALS_INLINE void fill_any(float* data, std::size_t count, int rank, std::size_t first,
+                            std::uint32_t shift) {
   for (std::size_t i = 0; i < count; ++i) {
     data[i] = static_cast<float>(static_cast<std::int32_t>(pattern(rank, first + i, shift)));
   }
@@ -85,8 +90,8 @@ RIVALS_INLINE std::uint32_t read_any(const float* data, std::size_t count) {
   return sum;
 }
 
-RIVALS_INLINE std::size_t count_wrong_any(const float* data, std::size_t count, int first_rank, int ranks,
-                                          std::size_t first, std::uint32_t shift) {
+RIVALS_INLINE std::size_t count_wrong_any(const float* data, std::size_t count, int first_rank,
+                                          int ranks, std::size_t first, std::uint32_t shift) {
   std::size_t wrong = 0;
   std::uint32_t sum[kBlock];
   for (std::size_t at = 0; at < count; at += kBlock) {
@@ -107,19 +112,20 @@ void copy_portable(float* to, const float* from, std::size_t count) {
   if (count > 0) std::memcpy(to, from, count * sizeof(float));
 }
 
-void reduce_portable(float* const* outs, int out_count, const float* const* ins, int in_count, std::size_t begin,
-                     std::size_t end) {
+void reduce_portable(float* const* outs, int out_count, const float* const* ins, int in_count,
+                     std::size_t begin, std::size_t end) {
   reduce_any(outs, out_count, ins, in_count, begin, end);
 }
 
-void fill_portable(float* data, std::size_t count, int rank, std::size_t first, std::uint32_t shift) {
+void fill_portable(float* data, std::size_t count, int rank, std::size_t first,
+                   std::uint32_t shift) {
   fill_any(data, count, rank, first, shift);
 }
 
 std::uint32_t read_portable(const float* data, std::size_t count) { return read_any(data, count); }
 
-std::size_t count_wrong_portable(const float* data, std::size_t count, int first_rank, int ranks, std::size_t first,
-                                 std::uint32_t shift) {
+std::size_t count_wrong_portable(const float* data, std::size_t count, int first_rank, int ranks,
+                                 std::size_t first, std::uint32_t shift) {
   return count_wrong_any(data, count, first_rank, ranks, first, shift);
 }
 
@@ -129,13 +135,15 @@ constexpr Kernels kPortable{"portable",    copy_portable, reduce_portable,     r
 #if defined(__x86_64__)
 
 #if defined(__clang__)
-#define RIVALS_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), min_vector_width(512)))
+#define RIVALS_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), min_vector_width(512)))
 #else
-#define RIVALS_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#define RIVALS_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
 
-// By hand, because a compiler makes a call of memcpy from the loop, and memcpy chooses string instructions by sizes that
-// a virtual machine reports wrongly.
+// By hand, because a compiler makes a call of memcpy from the loop, and memcpy chooses string
+// instructions by sizes that a virtual machine reports wrongly.
 RIVALS_AVX512 void copy_avx512(float* to, const float* from, std::size_t count) {
   std::size_t i = 0;
   for (; i + 64 <= count; i += 64) {
@@ -154,14 +162,17 @@ RIVALS_AVX512 void copy_avx512(float* to, const float* from, std::size_t count) 
   }
 }
 
-RIVALS_AVX512 void reduce_avx512(float* const* outs, int out_count, const float* const* ins, int in_count,
-                                 std::size_t begin, std::size_t end) {
+RIVALS_AVX512 void reduce_avx512(float* const* outs, int out_count, const float* const* ins,
+                                 int in_count, std::size_t begin, std::size_t end) {
   reduce_any(outs, out_count, ins, in_count, begin, end);
 }
 
-RIVALS_AVX512 void reduce_streaming_avx512(float* const* outs, int out_count, const float* const* ins, int in_count,
-                                           std::size_t begin, std::size_t end) {
-  const auto offset = [&](int k, std::size_t i) { return reinterpret_cast<std::uintptr_t>(outs[k] + i) % 64; };
+RIVALS_AVX512 void reduce_streaming_avx512(float* const* outs, int out_count,
+                                           const float* const* ins, int in_count, std::size_t begin,
+                                           std::size_t end) {
+  const auto offset = [&](int k, std::size_t i) {
+    return reinterpret_cast<std::uintptr_t>(outs[k] + i) % 64;
+  };
   for (int k = 1; k < out_count; ++k) {
     if (offset(k, 0) != offset(0, 0)) return reduce_any(outs, out_count, ins, in_count, begin, end);
   }
@@ -178,14 +189,17 @@ RIVALS_AVX512 void reduce_streaming_avx512(float* const* outs, int out_count, co
   _mm_sfence();  // such stores are ordered by nothing else, and a flag is going to follow them
 }
 
-RIVALS_AVX512 void fill_avx512(float* data, std::size_t count, int rank, std::size_t first, std::uint32_t shift) {
+RIVALS_AVX512 void fill_avx512(float* data, std::size_t count, int rank, std::size_t first,
+                               std::uint32_t shift) {
   fill_any(data, count, rank, first, shift);
 }
 
-RIVALS_AVX512 std::uint32_t read_avx512(const float* data, std::size_t count) { return read_any(data, count); }
+RIVALS_AVX512 std::uint32_t read_avx512(const float* data, std::size_t count) {
+  return read_any(data, count);
+}
 
-RIVALS_AVX512 std::size_t count_wrong_avx512(const float* data, std::size_t count, int first_rank, int ranks,
-                                             std::size_t first, std::uint32_t shift) {
+RIVALS_AVX512 std::size_t count_wrong_avx512(const float* data, std::size_t count, int first_rank,
+                                             int ranks, std::size_t first, std::uint32_t shift) {
   return count_wrong_any(data, count, first_rank, ranks, first, shift);
 }
 
@@ -198,7 +212,8 @@ constexpr Kernels kAvx512{"avx512",    copy_avx512, reduce_avx512,     reduce_st
 
 const Kernels& kernels() noexcept {
 #if defined(__x86_64__)
-  static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+  static const bool wide = __builtin_cpu_supports("avx512f") &&
+                           __builtin_cpu_supports("avx512bw") &&
                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (wide) return kAvx512;
 #endif

@@ -1,5 +1,6 @@
-// Plain loops over floats, compiled once for AVX-512 and once for any machine; the choice is made when the program starts.
-// The test pattern and the timed read of a result live here too, so that they cost every contender the same.
+// Plain loops over floats, compiled once for AVX-512 and once for any machine; the choice is made
+// when the program starts. The test pattern and the timed read of a result live here too, so that
+// they cost every contender the same.
 #ifndef RANKINE_BENCH_RIVALS_KERNELS_H_
 #define RANKINE_BENCH_RIVALS_KERNELS_H_
 
@@ -14,23 +15,26 @@ struct Kernels {
   // to[i] = from[i]
   void (*copy)(float* to, const float* from, std::size_t count);
 
-  // outs[*][i] = ins[0][i] + ins[1][i] + ..., in this order, for begin <= i < end. An output may be an input.
-  void (*reduce)(float* const* outs, int out_count, const float* const* ins, int in_count, std::size_t begin,
-                 std::size_t end);
+  // outs[*][i] = ins[0][i] + ins[1][i] + ..., in this order, for begin <= i < end. An output may be
+  // an input.
+  void (*reduce)(float* const* outs, int out_count, const float* const* ins, int in_count,
+                 std::size_t begin, std::size_t end);
 
   // As reduce, with stores that go past the caches, if all outputs lie alike towards cache lines.
   void (*reduce_streaming)(float* const* outs, int out_count, const float* const* ins, int in_count,
                            std::size_t begin, std::size_t end);
 
-  // data[i] = pattern(rank, first + i, shift): integers 0..31, so that any order of summation is exact.
+  // data[i] = pattern(rank, first + i, shift): integers 0..31, so that any order of summation is
+  // exact.
   void (*fill)(float* data, std::size_t count, int rank, std::size_t first, std::uint32_t shift);
 
   // Reads all the data once; the sum of its bits, so that no compiler may leave the reading out.
   std::uint32_t (*read_all)(const float* data, std::size_t count);
 
-  // How many data[i] differ from the sum of pattern(r, first + i, shift) over first_rank <= r < first_rank + ranks.
-  std::size_t (*count_wrong)(const float* data, std::size_t count, int first_rank, int ranks, std::size_t first,
-                             std::uint32_t shift);
+  // How many data[i] differ from the sum of pattern(r, first + i, shift) over first_rank <= r <
+  // first_rank + ranks.
+  std::size_t (*count_wrong)(const float* data, std::size_t count, int first_rank, int ranks,
+                             std::size_t first, std::uint32_t shift);
 };
 
 // The best for this machine.

@@ -1,6 +1,6 @@
-// Where the ranks of one contender meet around timed calls. Ranks are threads of the driver or processes of an MPI job:
-// a Meeting holds no address, so it works in a shared mapping too, and every contender has the same barrier with the
-// same skew. Header only, also compiled by mpicxx.
+// Where the ranks of one contender meet around timed calls. Ranks are threads of the driver or
+// processes of an MPI job: a Meeting holds no address, so it works in a shared mapping too, and
+// every contender has the same barrier with the same skew. Header only, also compiled by mpicxx.
 #ifndef RANKINE_BENCH_RIVALS_MEETING_H_
 #define RANKINE_BENCH_RIVALS_MEETING_H_
 
@@ -18,8 +18,9 @@
 namespace rankine::rivals {
 
 inline constexpr int kMaxRanks = 64;
-inline constexpr int kMaxCalls = 4096;           // in one batch whose calls are timed one by one
-inline constexpr std::size_t kLine = 128;        // two cache lines, because hardware fetches them in pairs
+inline constexpr int kMaxCalls = 4096;  // in one batch whose calls are timed one by one
+inline constexpr std::size_t kLine =
+    128;  // two cache lines, because hardware fetches them in pairs
 
 inline void pause_cpu() noexcept {
 #if defined(__x86_64__)
@@ -27,7 +28,8 @@ inline void pause_cpu() noexcept {
 #endif
 }
 
-// Waits while ranks have a core each: PAUSE. Where they share cores: a few probes, then the core goes to somebody else.
+// Waits while ranks have a core each: PAUSE. Where they share cores: a few probes, then the core
+// goes to somebody else.
 class Patience {
  public:
   explicit Patience(bool crowded) noexcept : crowded_(crowded) {}
@@ -47,9 +49,9 @@ class Patience {
 struct Meeting {
   struct alignas(kLine) Seat {
     std::atomic<std::uint64_t> arrived{0};
-    Ticks whole_batch = 0;          // written by the seat's rank, read by rank 0 after a barrier
-    std::uint64_t wrong = 0;        // likewise
-    Ticks calls[kMaxCalls] = {};    // likewise
+    Ticks whole_batch = 0;        // written by the seat's rank, read by rank 0 after a barrier
+    std::uint64_t wrong = 0;      // likewise
+    Ticks calls[kMaxCalls] = {};  // likewise
   };
 
   int ranks = 0;

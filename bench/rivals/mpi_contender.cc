@@ -19,8 +19,9 @@ nlohmann::json parse(const std::optional<std::string>& line) {
 
 MpiContender::MpiContender(std::string its_name, const std::string& start_mpi, const Setup& setup)
     : Contender(std::move(its_name), Family::kMpi) {
-  job_ = std::make_unique<Coprocess>(std::vector<std::string>{
-      start_mpi, name, std::to_string(setup.ranks), setup.crowded ? "crowded" : "roomy", "--serve"});
+  job_ = std::make_unique<Coprocess>(
+      std::vector<std::string>{start_mpi, name, std::to_string(setup.ranks),
+                               setup.crowded ? "crowded" : "roomy", "--serve"});
 }
 
 void MpiContender::await() {
@@ -34,14 +35,16 @@ void MpiContender::await() {
 
 Measured MpiContender::run(const Batch& batch) {
   std::ostringstream order;
-  order << name_of(batch.collective) << ' ' << batch.bytes << ' ' << name_of(batch.protocol) << ' ' << batch.calls << ' '
-        << batch.warmups << ' ' << batch.in_place << ' ' << batch.seed;
-  const nlohmann::json answer = job_->send(order.str()) ? parse(job_->receive(kBatchLimitS)) : nlohmann::json();
+  order << name_of(batch.collective) << ' ' << batch.bytes << ' ' << name_of(batch.protocol) << ' '
+        << batch.calls << ' ' << batch.warmups << ' ' << batch.in_place << ' ' << batch.seed;
+  const nlohmann::json answer =
+      job_->send(order.str()) ? parse(job_->receive(kBatchLimitS)) : nlohmann::json();
   if (!answer.is_object() || !answer.contains("us")) {
     give_up("failed at " + std::to_string(batch.bytes) + " B");
     return {};
   }
-  return {answer.value("us", 0.0), answer.value("wall_us", 0.0), answer.value("wrong", std::uint64_t{0})};
+  return {answer.value("us", 0.0), answer.value("wall_us", 0.0),
+          answer.value("wrong", std::uint64_t{0})};
 }
 
 void MpiContender::give_up(const std::string& what) {

@@ -12,10 +12,12 @@ namespace rankine::rivals {
 
 class MpiContender final : public Contender {
  public:
-  // its_name is one that the script start_mpi knows. Returns at once; await() finds out what became of it.
+  // its_name is one that the script start_mpi knows. Returns at once; await() finds out what became
+  // of it.
   MpiContender(std::string its_name, const std::string& start_mpi, const Setup& setup);
 
-  // Waits until the job is ready, which includes compiling its program in the first run; else fills in `missing`.
+  // Waits until the job is ready, which includes compiling its program in the first run; else fills
+  // in `missing`.
   void await();
 
   bool takes(std::size_t /*bytes*/) const override { return true; }

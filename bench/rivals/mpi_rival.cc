@@ -1,11 +1,15 @@
-// MPI collectives under the protocol of batch.h. Not built by Bazel: start_mpi compiles it with mpicxx and starts it.
+// MPI collectives under the protocol of batch.h. Not built by Bazel: start_mpi compiles it with
+// mpicxx and starts it.
 //
-//   start_mpi openmpi_ucx 2 roomy -b 8 -e 64M          measures all_reduce from 8 B to 64 MiB, one JSON object per line
-//   start_mpi mpich 2 roomy --serve                    reads "all_reduce 1024 warm 100 10 0 7" (collective, M, protocol,
-//                                                      calls, warm-ups, in place, seed), answers one JSON object per
-//                                                      line, ends with its input
+//   start_mpi openmpi_ucx 2 roomy -b 8 -e 64M          measures all_reduce from 8 B to 64 MiB, one
+//   JSON object per line start_mpi mpich 2 roomy --serve                    reads "all_reduce 1024
+//   warm 100 10 0 7" (collective, M, protocol,
+//                                                      calls, warm-ups, in place, seed), answers
+//                                                      one JSON object per line, ends with its
+//                                                      input
 //
-// Ranks sleep between batches, in read() or on a futex, so that other contenders can be measured meanwhile.
+// Ranks sleep between batches, in read() or on a futex, so that other contenders can be measured
+// meanwhile.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <mpi.h>
@@ -32,10 +36,11 @@
 namespace rankine::rivals {
 namespace {
 
-constexpr unsigned kBatchLimitS = 120;  // a batch that takes longer hangs; the process is then killed by SIGALRM
+constexpr unsigned kBatchLimitS =
+    120;  // a batch that takes longer hangs; the process is then killed by SIGALRM
 
-// Shared by the ranks. Commands, barriers and times take this way and not MPI's, so that all libraries are timed by the
-// same code and nothing polls between batches.
+// Shared by the ranks. Commands, barriers and times take this way and not MPI's, so that all
+// libraries are timed by the same code and nothing polls between batches.
 struct Board {
   std::atomic<std::uint32_t> order{0};  // counts batches; a futex
   bool stop = false;
@@ -154,32 +159,45 @@ class Rank {
   void run(const Batch& batch, Meeting& meeting) {
     const MPI_Comm world = MPI_COMM_WORLD;
     const auto with = [&](auto&& call) {
-      run_batch(batch, meeting, rank_, in_.data(), out_.data(), [&](float* in, float* out, const Shape& s) {
-        call(in, out, mpi_int(s.block));
-      });
+      run_batch(batch, meeting, rank_, in_.data(), out_.data(),
+                [&](float* in, float* out, const Shape& s) { call(in, out, mpi_int(s.block)); });
     };
     switch (batch.collective) {
       case Collective::kAllReduce:
         if (batch.in_place) {
-          with([&](float*, float* out, int n) { MPI_Allreduce(MPI_IN_PLACE, out, n, MPI_FLOAT, MPI_SUM, world); });
+          with([&](float*, float* out, int n) {
+            MPI_Allreduce(MPI_IN_PLACE, out, n, MPI_FLOAT, MPI_SUM, world);
+          });
         } else {
-          with([&](float* in, float* out, int n) { MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, world); });
+          with([&](float* in, float* out, int n) {
+            MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, world);
+          });
         }
         return;
       case Collective::kBroadcast:
-        with([&](float* in, float* out, int n) { MPI_Bcast(rank_ == 0 ? in : out, n, MPI_FLOAT, 0, world); });
+        with([&](float* in, float* out, int n) {
+          MPI_Bcast(rank_ == 0 ? in : out, n, MPI_FLOAT, 0, world);
+        });
         return;
       case Collective::kAllGather:
-        with([&](float* in, float* out, int n) { MPI_Allgather(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world); });
+        with([&](float* in, float* out, int n) {
+          MPI_Allgather(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world);
+        });
         return;
       case Collective::kReduceScatter:
-        with([&](float* in, float* out, int n) { MPI_Reduce_scatter_block(in, out, n, MPI_FLOAT, MPI_SUM, world); });
+        with([&](float* in, float* out, int n) {
+          MPI_Reduce_scatter_block(in, out, n, MPI_FLOAT, MPI_SUM, world);
+        });
         return;
       case Collective::kAllToAll:
-        with([&](float* in, float* out, int n) { MPI_Alltoall(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world); });
+        with([&](float* in, float* out, int n) {
+          MPI_Alltoall(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world);
+        });
         return;
       case Collective::kReduce:
-        with([&](float* in, float* out, int n) { MPI_Reduce(in, out, n, MPI_FLOAT, MPI_SUM, 0, world); });
+        with([&](float* in, float* out, int n) {
+          MPI_Reduce(in, out, n, MPI_FLOAT, MPI_SUM, 0, world);
+        });
         return;
     }
   }
@@ -221,13 +239,14 @@ bool parse_batch(const std::string& line, Batch* batch) {
   std::istringstream words(line);
   std::string collective;
   std::string protocol;
-  if (!(words >> collective >> batch->bytes >> protocol >> batch->calls >> batch->warmups >> batch->in_place >>
-        batch->seed)) {
+  if (!(words >> collective >> batch->bytes >> protocol >> batch->calls >> batch->warmups >>
+        batch->in_place >> batch->seed)) {
     return false;
   }
   batch->protocol = protocol == "warm" ? Protocol::kWarm : Protocol::kFresh;
-  return parse_collective(collective, &batch->collective) && (protocol == "warm" || protocol == "fresh") &&
-         batch->calls >= 1 && batch->warmups >= 0 && (protocol == "warm" || batch->calls <= kMaxCalls);
+  return parse_collective(collective, &batch->collective) &&
+         (protocol == "warm" || protocol == "fresh") && batch->calls >= 1 && batch->warmups >= 0 &&
+         (protocol == "warm" || batch->calls <= kMaxCalls);
 }
 
 void serve(Rank& conductor, int ranks) {
@@ -317,7 +336,8 @@ bool measure_all(Rank& conductor, const Options& options) {
         batch.bytes = bytes;
         batch.protocol = protocol;
         const auto run = [&](const Batch& b) { return conductor.conduct(b); };
-        batch.calls = options.calls > 0 ? options.calls : calibrated_calls(batch, options.target_us, run);
+        batch.calls =
+            options.calls > 0 ? options.calls : calibrated_calls(batch, options.target_us, run);
         batch.warmups = options.warmups >= 0 ? options.warmups : planned_warmups(batch.calls);
         std::vector<double> us;
         std::uint64_t wrong = 0;
@@ -327,12 +347,14 @@ bool measure_all(Rank& conductor, const Options& options) {
           us.push_back(m.us);
           wrong += m.wrong;
         }
-        std::printf("{\"collective\": \"%s\", \"size\": %zu, \"protocol\": \"%s\", \"median_us\": %.4f, "
-                    "\"min_us\": %.4f, \"p99_us\": %.4f, \"max_us\": %.4f, \"batches\": %d, \"iterations\": %d, "
-                    "\"wrong\": %llu}\n",
-                    collective.c_str(), bytes, kProtocolNames[static_cast<int>(protocol)].data(), median(us),
-                    quantile(us, 0), percentile_99(us), quantile(us, 1), options.batches, batch.calls,
-                    static_cast<unsigned long long>(wrong));
+        std::printf(
+            "{\"collective\": \"%s\", \"size\": %zu, \"protocol\": \"%s\", \"median_us\": %.4f, "
+            "\"min_us\": %.4f, \"p99_us\": %.4f, \"max_us\": %.4f, \"batches\": %d, "
+            "\"iterations\": %d, "
+            "\"wrong\": %llu}\n",
+            collective.c_str(), bytes, kProtocolNames[static_cast<int>(protocol)].data(),
+            median(us), quantile(us, 0), percentile_99(us), quantile(us, 1), options.batches,
+            batch.calls, static_cast<unsigned long long>(wrong));
         std::fflush(stdout);
         all_right = all_right && wrong == 0;
       }

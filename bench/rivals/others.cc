@@ -25,14 +25,16 @@ class Slices : public Rival {
         outs_(static_cast<std::size_t>(setup.ranks)) {}
 
   template <class Barrier>
-  void reduce_between(Barrier&& barrier, int rank, const float* in, float* out, std::size_t count) noexcept {
+  void reduce_between(Barrier&& barrier, int rank, const float* in, float* out,
+                      std::size_t count) noexcept {
     ins_[static_cast<std::size_t>(rank)] = in;
     outs_[static_cast<std::size_t>(rank)] = out;
     barrier();
     const auto ranks = static_cast<std::size_t>(ranks_);
     const std::size_t slice = ((count + ranks - 1) / ranks + 15) / 16 * 16;
     const std::size_t begin = std::min(count, slice * static_cast<std::size_t>(rank));
-    kernels().reduce(outs_.data(), ranks_, ins_.data(), ranks_, begin, std::min(count, begin + slice));
+    kernels().reduce(outs_.data(), ranks_, ins_.data(), ranks_, begin,
+                     std::min(count, begin + slice));
     barrier();
   }
 
@@ -55,8 +57,9 @@ class StdBarrier final : public Slices {
   std::barrier<> barrier_;
 };
 
-// Calls what GCC makes of `#pragma omp parallel` and `#pragma omp barrier`. Loading the runtime instead of compiling with
-// -fopenmp keeps it optional and gives the same code under every compiler.
+// Calls what GCC makes of `#pragma omp parallel` and `#pragma omp barrier`. Loading the runtime
+// instead of compiling with -fopenmp keeps it optional and gives the same code under every
+// compiler.
 class OpenMp final : public Slices {
  public:
   explicit OpenMp(const Setup& setup) : Slices("openmp", setup) {
@@ -70,7 +73,8 @@ class OpenMp final : public Slices {
     rank_ = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_thread_num"));
     team_size_ = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_num_threads"));
     stop_ = reinterpret_cast<int (*)(int)>(dlsym(library, "omp_pause_resource_all"));
-    if (parallel_ == nullptr || barrier_ == nullptr || rank_ == nullptr || team_size_ == nullptr || stop_ == nullptr) {
+    if (parallel_ == nullptr || barrier_ == nullptr || rank_ == nullptr || team_size_ == nullptr ||
+        stop_ == nullptr) {
       missing = "libgomp.so.1 is not the OpenMP 5.0 runtime that was expected";
     }
   }
@@ -97,7 +101,8 @@ class OpenMp final : public Slices {
         },
         &job, static_cast<unsigned>(ranks_), 0);
     if (short_of_threads_) missing = "OpenMP gave fewer threads than ranks";
-    // Idle threads of a team spin for milliseconds, which the next contender would pay for: end them.
+    // Idle threads of a team spin for milliseconds, which the next contender would pay for: end
+    // them.
     constexpr int kPauseHard = 2;
     stop_(kPauseHard);
     return true;
@@ -119,7 +124,8 @@ class InferenceShm final : public Rival {
       : Rival("inference_shm", Family::kOther),
         ranks_(setup.ranks),
         states_(static_cast<std::size_t>(setup.ranks)) {
-    for (int i = 0; i < 2 * ranks_; ++i) region_.emplace_back(std::min(kPieceBytes, setup.max_bytes));
+    for (int i = 0; i < 2 * ranks_; ++i)
+      region_.emplace_back(std::min(kPieceBytes, setup.max_bytes));
   }
 
   void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
@@ -138,7 +144,8 @@ class InferenceShm final : public Rival {
   static constexpr std::size_t kOneShotBytes = std::size_t{1} << 20;
   static constexpr std::size_t kPieceBytes = std::size_t{32} << 20;
 
-  // Written by its own rank only. `turn` picks one of the rank's two places in the region; the other may still be read.
+  // Written by its own rank only. `turn` picks one of the rank's two places in the region; the
+  // other may still be read.
   struct alignas(kLine) State {
     std::atomic<std::uint64_t> reached{0};
     std::uint64_t turn = 0;
@@ -157,7 +164,8 @@ class InferenceShm final : public Rival {
 
   void places(int rank, float** all) noexcept {
     const std::uint64_t turn = state(rank).turn++ % 2;
-    for (int r = 0; r < ranks_; ++r) all[r] = region_[2 * static_cast<std::size_t>(r) + turn].data();
+    for (int r = 0; r < ranks_; ++r)
+      all[r] = region_[2 * static_cast<std::size_t>(r) + turn].data();
   }
 
   void one_shot(int rank, const float* in, float* out, std::size_t count) noexcept {
@@ -174,7 +182,9 @@ class InferenceShm final : public Rival {
     kernels().copy(all[rank], in, count);
     reach(rank);
     const std::size_t slice = (count / static_cast<std::size_t>(ranks_) + 15) / 16 * 16;
-    const auto border = [&](int r) { return r == ranks_ ? count : std::min(count, slice * static_cast<std::size_t>(r)); };
+    const auto border = [&](int r) {
+      return r == ranks_ ? count : std::min(count, slice * static_cast<std::size_t>(r));
+    };
     kernels().reduce(&all[rank], 1, all, ranks_, border(rank), border(rank + 1));
     reach(rank);
     for (int k = 0; k < ranks_; ++k) {
@@ -191,10 +201,14 @@ class InferenceShm final : public Rival {
 
 }  // namespace
 
-std::unique_ptr<Rival> make_std_barrier(const Setup& setup) { return std::make_unique<StdBarrier>(setup); }
+std::unique_ptr<Rival> make_std_barrier(const Setup& setup) {
+  return std::make_unique<StdBarrier>(setup);
+}
 
 std::unique_ptr<Rival> make_openmp(const Setup& setup) { return std::make_unique<OpenMp>(setup); }
 
-std::unique_ptr<Rival> make_inference_shm(const Setup& setup) { return std::make_unique<InferenceShm>(setup); }
+std::unique_ptr<Rival> make_inference_shm(const Setup& setup) {
+  return std::make_unique<InferenceShm>(setup);
+}
 
 }  // namespace rankine::rivals

@@ -1,4 +1,5 @@
-// Three more ways in use today to sum vectors over the threads of one machine, each written from its description.
+// Three more ways in use today to sum vectors over the threads of one machine, each written from
+// its description.
 #ifndef RANKINE_BENCH_RIVALS_OTHERS_H_
 #define RANKINE_BENCH_RIVALS_OTHERS_H_
 
@@ -8,14 +9,16 @@
 
 namespace rankine::rivals {
 
-// What a reader of a C++20 book writes: std::barrier before and after, each thread sums its slice into every output.
+// What a reader of a C++20 book writes: std::barrier before and after, each thread sums its slice
+// into every output.
 std::unique_ptr<Rival> make_std_barrier(const Setup& setup);
 
 // The same between barriers of GCC's OpenMP runtime, inside one parallel region.
 std::unique_ptr<Rival> make_openmp(const Setup& setup);
 
-// CPU inference servers: all data goes through a region that all can map, one-shot up to 1 MiB and two-shot above, in
-// pieces of 32 MiB. They spin without PAUSE and without end, so with more ranks than cores a wait costs time slices.
+// CPU inference servers: all data goes through a region that all can map, one-shot up to 1 MiB and
+// two-shot above, in pieces of 32 MiB. They spin without PAUSE and without end, so with more ranks
+// than cores a wait costs time slices.
 std::unique_ptr<Rival> make_inference_shm(const Setup& setup);
 
 }  // namespace rankine::rivals

@@ -14,12 +14,13 @@
 namespace rankine::rivals {
 namespace {
 
-// Ends the program when the work in its scope takes too long: threads that spin for ever cannot be ended otherwise.
+// Ends the program when the work in its scope takes too long: threads that spin for ever cannot be
+// ended otherwise.
 class Watchdog {
  public:
   explicit Watchdog(const std::string& contender) {
-    std::snprintf(message, sizeof(message), "\nrivals: %s did not finish a batch within %u s\n", contender.c_str(),
-                  kBatchLimitS);
+    std::snprintf(message, sizeof(message), "\nrivals: %s did not finish a batch within %u s\n",
+                  contender.c_str(), kBatchLimitS);
     struct sigaction action {};
     action.sa_handler = bark;
     sigaction(SIGALRM, &action, nullptr);
@@ -61,8 +62,9 @@ Measured InProcess::run(const Batch& batch) {
   const Watchdog watchdog(name);
   const auto body = [&](int rank) {
     const auto r = static_cast<std::size_t>(rank);
-    run_batch(batch, *stage_.meeting, rank, stage_.ins[r].data(), stage_.outs[r].data(),
-              [&](float* in, float* out, const Shape& s) { rival_->all_reduce(rank, in, out, s.block); });
+    run_batch(
+        batch, *stage_.meeting, rank, stage_.ins[r].data(), stage_.outs[r].data(),
+        [&](float* in, float* out, const Shape& s) { rival_->all_reduce(rank, in, out, s.block); });
   };
   const auto pinned_body = [&](int rank) {
     pin_this_thread(stage_.crew.cpus()[static_cast<std::size_t>(rank) % stage_.crew.cpus().size()]);
@@ -83,8 +85,8 @@ double Row::drift() const {
   return least == ping_pong_ns.end() || *least <= 0 ? 1 : *most / *least;
 }
 
-std::optional<std::size_t> Row::best(Family family,
-                                     const std::vector<std::unique_ptr<Contender>>& contenders) const {
+std::optional<std::size_t> Row::best(
+    Family family, const std::vector<std::unique_ptr<Contender>>& contenders) const {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (contenders[i]->family != family || cells[i].us.empty() || cells[i].wrong > 0) continue;
@@ -103,8 +105,15 @@ double Row::ratio(std::size_t a, std::size_t b) const {
 
 namespace {
 
-Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan, const Batch& common,
-                 const std::vector<int>& calls, Crew& crew) {
+// Who comes k-th in a round: another one first each time, and every other round the other way
+// about, so that nobody always finds what the same predecessor left in the caches.
+std::size_t turn(int round, std::size_t k, std::size_t contenders) {
+  const std::size_t forward = (k + static_cast<std::size_t>(round)) % contenders;
+  return round % 2 == 0 ? forward : contenders - 1 - forward;
+}
+
+Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
+                 const Batch& common, const std::vector<int>& calls, Crew& crew) {
   Row row;
   row.bytes = common.bytes;
   row.protocol = common.protocol;
@@ -112,7 +121,7 @@ Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan
   for (int round = 0; round < plan.rounds; ++round) {
     row.ping_pong_ns.push_back(crew.ping_pong_ns());
     for (std::size_t k = 0; k < contenders.size(); ++k) {
-      const std::size_t i = (k + static_cast<std::size_t>(round)) % contenders.size();
+      const std::size_t i = turn(round, k, contenders.size());
       Contender& contender = *contenders[i];
       if (calls[i] == 0 || !contender.missing.empty()) continue;
       Batch batch = common;
@@ -136,8 +145,8 @@ Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan
 
 }  // namespace
 
-Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan, std::size_t bytes,
-                Protocol protocol, Crew& crew) {
+Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
+                std::size_t bytes, Protocol protocol, Crew& crew) {
   Batch common;
   common.bytes = bytes;
   common.protocol = protocol;
@@ -146,7 +155,9 @@ Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan&
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     Contender& contender = *contenders[i];
     if (!contender.missing.empty() || !contender.takes(bytes)) continue;
-    const auto run = [&](const Batch& batch) { return contender.missing.empty() ? contender.run(batch) : Measured{}; };
+    const auto run = [&](const Batch& batch) {
+      return contender.missing.empty() ? contender.run(batch) : Measured{};
+    };
     calls[i] = plan.calls > 0 ? plan.calls : calibrated_calls(common, plan.batch_us, run);
   }
   Row best = measure_once(contenders, plan, common, calls, crew);

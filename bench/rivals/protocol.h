@@ -1,9 +1,11 @@
-// The measuring protocol: all contenders take turns, batch by batch, in one run on one machine state.
+// The measuring protocol: all contenders take turns, batch by batch, in one run on one machine
+// state.
 //
-// A row is one size under one of the two protocols of batch.h. It has several rounds; in each, every contender runs one
-// batch, and the one that begins changes from round to round. A contender's figure is the median of its batches. Before
-// each round and after the last a probe measures the latency of a cache line between two cores: where that has changed by
-// more than kSteady within a row, the machine has changed under the contenders and the row is repeated.
+// A row is one size under one of the two protocols of batch.h. It has several rounds; in each,
+// every contender runs one batch, in an order that changes from round to round. A contender's
+// figure is the median of its batches. Before each round and after the last a probe measures the
+// latency of a cache line between two cores: where that has changed by more than kSteady within a
+// row, the machine has changed under the contenders and the row is repeated.
 #ifndef RANKINE_BENCH_RIVALS_PROTOCOL_H_
 #define RANKINE_BENCH_RIVALS_PROTOCOL_H_
 
@@ -28,7 +30,8 @@ inline constexpr unsigned kBatchLimitS = 150;  // a contender that takes longer 
 
 class Contender {
  public:
-  Contender(std::string its_name, Family its_family) : name(std::move(its_name)), family(its_family) {}
+  Contender(std::string its_name, Family its_family)
+      : name(std::move(its_name)), family(its_family) {}
   virtual ~Contender() = default;
   Contender(const Contender&) = delete;
   Contender& operator=(const Contender&) = delete;
@@ -44,7 +47,8 @@ class Contender {
   std::string missing;  // why it cannot be measured; empty when it can
 };
 
-// A Rival in this process, on the crew's threads and buffers. A rival that hangs ends the program with status 124.
+// A Rival in this process, on the crew's threads and buffers. A rival that hangs ends the program
+// with status 124.
 class InProcess final : public Contender {
  public:
   // One per program, shared by all: each rank's buffers lie near the core that writes them first.
@@ -67,8 +71,8 @@ class InProcess final : public Contender {
 
 struct Plan {
   int rounds = 9;
-  int calls = 0;            // in a batch; 0: as many as take batch_us
-  int warmups = -1;         // before them; -1: an eighth as many and two
+  int calls = 0;     // in a batch; 0: as many as take batch_us
+  int warmups = -1;  // before them; -1: an eighth as many and two
   double batch_us = 2000;
   bool in_place = false;
 };
@@ -91,14 +95,15 @@ struct Row {
   bool steady() const { return drift() <= kSteady; }
 
   // The contender of this family with the least median; none when no such contender ran.
-  std::optional<std::size_t> best(Family family, const std::vector<std::unique_ptr<Contender>>& contenders) const;
+  std::optional<std::size_t> best(Family family,
+                                  const std::vector<std::unique_ptr<Contender>>& contenders) const;
 
   // The median over the rounds of a's time over b's of the same round.
   double ratio(std::size_t a, std::size_t b) const;
 };
 
-Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan, std::size_t bytes,
-                Protocol protocol, Crew& crew);
+Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
+                std::size_t bytes, Protocol protocol, Crew& crew);
 
 }  // namespace rankine::rivals
 

@@ -1,4 +1,5 @@
-// Rankine and everybody else on the same sizes, taking turns in one run. README.md says how to read what it prints.
+// Rankine and everybody else on the same sizes, taking turns in one run. README.md says how to read
+// what it prints.
 //
 //   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json /tmp/rivals.json
 //
@@ -28,13 +29,14 @@
 namespace rankine::rivals {
 namespace {
 
-// Everyone who takes part, in the order of the table's columns. A contender in this process is one more file with its
-// Rival and one more line here.
+// Everyone who takes part, in the order of the table's columns. A contender in this process is one
+// more file with its Rival and one more line here.
 constexpr std::unique_ptr<Rival> (*kInProcess[])(const Setup&) = {
     make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
     make_std_barrier,     make_openmp,      make_inference_shm,
 };
-constexpr const char* kMpi[] = {"openmpi_ucx", "openmpi_sm", "mpich"};  // names that start_mpi knows
+constexpr const char* kMpi[] = {"openmpi_ucx", "openmpi_sm",
+                                "mpich"};  // names that start_mpi knows
 
 struct Options {
   int ranks = 2;
@@ -52,10 +54,14 @@ using Contenders = std::vector<std::unique_ptr<Contender>>;
 
 const char* family_name(Family family) {
   switch (family) {
-    case Family::kRankine: return "rankine";
-    case Family::kExpert: return "expert";
-    case Family::kMpi: return "mpi";
-    case Family::kOther: return "other";
+    case Family::kRankine:
+      return "rankine";
+    case Family::kExpert:
+      return "expert";
+    case Family::kMpi:
+      return "mpi";
+    case Family::kOther:
+      return "other";
   }
   return "";
 }
@@ -72,7 +78,8 @@ std::string find_start_mpi() {
 }
 
 bool wanted(const Options& options, const std::string& name) {
-  return options.only.empty() || std::find(options.only.begin(), options.only.end(), name) != options.only.end();
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }
 
 // Jobs are started first and compile, if they must, at the same time.
@@ -80,7 +87,8 @@ Contenders gather(const Options& options, const Setup& setup, InProcess::Stage& 
   Contenders contenders;
   for (const auto make : kInProcess) {
     auto rival = make(setup);
-    if (wanted(options, rival->name)) contenders.push_back(std::make_unique<InProcess>(std::move(rival), stage));
+    if (wanted(options, rival->name))
+      contenders.push_back(std::make_unique<InProcess>(std::move(rival), stage));
   }
   std::vector<MpiContender*> jobs;
   const std::string start_mpi = find_start_mpi();
@@ -94,7 +102,8 @@ Contenders gather(const Options& options, const Setup& setup, InProcess::Stage& 
   return contenders;
 }
 
-// --- the table ---------------------------------------------------------------------------------------------------------
+// --- the table
+// ---------------------------------------------------------------------------------------------------------
 
 constexpr int kColumn = 15;
 
@@ -118,7 +127,8 @@ std::string cell_text(const Cell& cell, const Contender& contender) {
   if (cell.us.empty()) return "-";
   if (cell.wrong > 0) return "WRONG";
   char text[48];
-  std::snprintf(text, sizeof(text), "%s\u00b1%.0f%%", significant(median(cell.us)).c_str(), 100 * spread(cell.us));
+  std::snprintf(text, sizeof(text), "%s\u00b1%.0f%%", significant(median(cell.us)).c_str(),
+                100 * spread(cell.us));
   return text;
 }
 
@@ -133,7 +143,8 @@ constexpr Comparison kComparisons[] = {
     {"expert/mpi", Family::kExpert, Family::kMpi},
 };
 
-std::optional<double> ratio(const Comparison& comparison, const Row& row, const Contenders& contenders) {
+std::optional<double> ratio(const Comparison& comparison, const Row& row,
+                            const Contenders& contenders) {
   const auto ours = row.best(comparison.ours, contenders);
   const auto theirs = row.best(comparison.theirs, contenders);
   if (!ours || !theirs) return std::nullopt;
@@ -141,11 +152,14 @@ std::optional<double> ratio(const Comparison& comparison, const Row& row, const 
 }
 
 void print_header(const Options& options, const Setup& setup, const Contenders& contenders) {
-  std::printf("# all_reduce f32 sum %s, %d ranks, cores", options.plan.in_place ? "in place" : "out of place", setup.ranks);
+  std::printf("# all_reduce f32 sum %s, %d ranks, cores",
+              options.plan.in_place ? "in place" : "out of place", setup.ranks);
   for (const int cpu : setup.cpus) std::printf(" %d", cpu);
   std::printf("%s; loops: %s\n", setup.crowded ? " (crowded)" : "", kernels().name);
-  std::printf("# us per call: median of %d batches, +- half the interquartile range; a pair of stamps adds %.0f ns to fresh\n",
-              options.plan.rounds, stamp_cost_ns());
+  std::printf(
+      "# us per call: median of %d batches, +- half the interquartile range; a pair of stamps adds "
+      "%.0f ns to fresh\n",
+      options.plan.rounds, stamp_cost_ns());
   for (const auto& contender : contenders) {
     if (!contender->missing.empty()) {
       std::printf("# %s: missing: %s\n", contender->name.c_str(), contender->missing.c_str());
@@ -155,14 +169,16 @@ void print_header(const Options& options, const Setup& setup, const Contenders& 
   }
   std::printf("# size(B) protocol ping-pong(ns)");
   for (const auto& contender : contenders) std::printf("%s", padded(contender->name).c_str());
-  for (const Comparison& comparison : kComparisons) std::printf("%s", padded(comparison.title).c_str());
+  for (const Comparison& comparison : kComparisons)
+    std::printf("%s", padded(comparison.title).c_str());
   std::printf("\n");
   std::fflush(stdout);
 }
 
 void print_row(const Row& row, const Contenders& contenders) {
-  std::printf("%9zu %8s %6.0f %6.0f%s", row.bytes, kProtocolNames[static_cast<int>(row.protocol)].data(),
-              row.ping_pong_ns.front(), row.ping_pong_ns.back(), row.steady() ? " " : "~");
+  std::printf("%9zu %8s %6.0f %6.0f%s", row.bytes,
+              kProtocolNames[static_cast<int>(row.protocol)].data(), row.ping_pong_ns.front(),
+              row.ping_pong_ns.back(), row.steady() ? " " : "~");
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     std::printf("%s", padded(cell_text(row.cells[i], *contenders[i])).c_str());
   }
@@ -172,12 +188,14 @@ void print_row(const Row& row, const Contenders& contenders) {
     if (value) std::snprintf(text, sizeof(text), "%.2f", *value);
     std::printf("%s", padded(text).c_str());
   }
-  if (row.repeats > 0) std::printf("  # repeated %d x%s", row.repeats, row.steady() ? "" : ", machine unsteady");
+  if (row.repeats > 0)
+    std::printf("  # repeated %d x%s", row.repeats, row.steady() ? "" : ", machine unsteady");
   std::printf("\n");
   std::fflush(stdout);
 }
 
-// --- JSON --------------------------------------------------------------------------------------------------------------
+// --- JSON
+// --------------------------------------------------------------------------------------------------------------
 
 nlohmann::json to_json(const Row& row, const Contenders& contenders) {
   nlohmann::json json = {{"size", row.bytes},
@@ -188,13 +206,18 @@ nlohmann::json to_json(const Row& row, const Contenders& contenders) {
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const Cell& cell = row.cells[i];
     if (cell.us.empty()) continue;
-    json["contenders"][contenders[i]->name] = {
-        {"median_us", median(cell.us)}, {"min_us", quantile(cell.us, 0)}, {"p99_us", percentile_99(cell.us)},
-        {"max_us", quantile(cell.us, 1)}, {"spread", spread(cell.us)},    {"iterations", cell.calls},
-        {"wrong", cell.wrong},          {"batches_us", cell.us}};
+    json["contenders"][contenders[i]->name] = {{"median_us", median(cell.us)},
+                                               {"min_us", quantile(cell.us, 0)},
+                                               {"p99_us", percentile_99(cell.us)},
+                                               {"max_us", quantile(cell.us, 1)},
+                                               {"spread", spread(cell.us)},
+                                               {"iterations", cell.calls},
+                                               {"wrong", cell.wrong},
+                                               {"batches_us", cell.us}};
   }
   for (const Comparison& comparison : kComparisons) {
-    if (const auto value = ratio(comparison, row, contenders)) json["ratios"][comparison.title] = *value;
+    if (const auto value = ratio(comparison, row, contenders))
+      json["ratios"][comparison.title] = *value;
   }
   return json;
 }
@@ -228,7 +251,8 @@ nlohmann::json context(const Options& options, const Setup& setup, const Contend
   return json;
 }
 
-// --- the run -----------------------------------------------------------------------------------------------------------
+// --- the run
+// -----------------------------------------------------------------------------------------------------------
 
 int fail_usage(const std::string& what) {
   std::cerr << "rivals: " << what << "\n";
@@ -250,11 +274,14 @@ int measure(const Options& options) {
   std::vector<Protocol> protocols;
   if (options.protocol != "fresh" && !options.plan.in_place) protocols.push_back(Protocol::kWarm);
   if (options.protocol != "warm") protocols.push_back(Protocol::kFresh);
-  if (protocols.empty()) return fail_usage("--in-place needs --protocol fresh: sums of sums overflow");
+  if (protocols.empty())
+    return fail_usage("--in-place needs --protocol fresh: sums of sums overflow");
 
   std::string json_path = options.json;
-  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY"); folder != nullptr && !json_path.empty()) {
-    json_path = (std::filesystem::path(folder) / json_path).string();  // `bazel run` changes the folder
+  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY");
+      folder != nullptr && !json_path.empty()) {
+    json_path =
+        (std::filesystem::path(folder) / json_path).string();  // `bazel run` changes the folder
   }
 
   Crew crew(setup.ranks, setup.cpus);
@@ -265,7 +292,8 @@ int measure(const Options& options) {
 
   nlohmann::json rows = nlohmann::json::array();
   bool all_right = true;
-  for (const std::size_t bytes : size_range(*first, *last, static_cast<std::size_t>(options.factor))) {
+  for (const std::size_t bytes :
+       size_range(*first, *last, static_cast<std::size_t>(options.factor))) {
     for (const Protocol protocol : protocols) {
       const Row row = measure_row(contenders, options.plan, bytes, protocol, crew);
       print_row(row, contenders);
@@ -274,13 +302,15 @@ int measure(const Options& options) {
     }
   }
   for (const auto& contender : contenders) {
-    if (!contender->missing.empty()) std::printf("# %s: missing: %s\n", contender->name.c_str(), contender->missing.c_str());
+    if (!contender->missing.empty())
+      std::printf("# %s: missing: %s\n", contender->name.c_str(), contender->missing.c_str());
   }
   std::printf("# wrong elements: %s\n", all_right ? "none" : "see WRONG above");
 
   if (!json_path.empty()) {
     std::ofstream file(json_path);
-    file << nlohmann::json{{"context", context(options, setup, contenders)}, {"rows", rows}}.dump(1) << "\n";
+    file << nlohmann::json{{"context", context(options, setup, contenders)}, {"rows", rows}}.dump(1)
+         << "\n";
     if (!file) return fail_usage("cannot write " + json_path);
   }
   return all_right ? 0 : 1;
@@ -289,16 +319,24 @@ int measure(const Options& options) {
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("Rankine and its rivals on the same sizes, taking turns in one run.");
-  app.add_option("--ranks", options.ranks, "ranks; more than cores is allowed")->check(CLI::Range(1, kMaxRanks));
-  app.add_option("-b,--minbytes", options.first, "first size, bytes per rank; K, M, G are binary")->capture_default_str();
+  app.add_option("--ranks", options.ranks, "ranks; more than cores is allowed")
+      ->check(CLI::Range(1, kMaxRanks));
+  app.add_option("-b,--minbytes", options.first, "first size, bytes per rank; K, M, G are binary")
+      ->capture_default_str();
   app.add_option("-e,--maxbytes", options.last, "last size")->capture_default_str();
-  app.add_option("-f,--stepfactor", options.factor, "from size to size")->check(CLI::Range(2, 1 << 20));
-  app.add_option("-n,--iters", options.plan.calls, "calls in a batch; 0: as many as take --batch-ms")
+  app.add_option("-f,--stepfactor", options.factor, "from size to size")
+      ->check(CLI::Range(2, 1 << 20));
+  app.add_option("-n,--iters", options.plan.calls,
+                 "calls in a batch; 0: as many as take --batch-ms")
       ->check(CLI::Range(0, kMaxCalls));
-  app.add_option("-w,--warmup_iters", options.plan.warmups, "calls before each batch; -1: an eighth of the calls, and two");
-  app.add_option("--rounds", options.plan.rounds, "batches of each contender per row")->check(CLI::Range(1, 1000));
-  app.add_option("--batch-ms", options.batch_ms, "length of a batch")->check(CLI::Range(0.01, 10000.0));
-  app.add_option("--protocol", options.protocol, "warm, fresh or both")->check(CLI::IsMember({"warm", "fresh", "both"}));
+  app.add_option("-w,--warmup_iters", options.plan.warmups,
+                 "calls before each batch; -1: an eighth of the calls, and two");
+  app.add_option("--rounds", options.plan.rounds, "batches of each contender per row")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--batch-ms", options.batch_ms, "length of a batch")
+      ->check(CLI::Range(0.01, 10000.0));
+  app.add_option("--protocol", options.protocol, "warm, fresh or both")
+      ->check(CLI::IsMember({"warm", "fresh", "both"}));
   app.add_flag("--in-place", options.plan.in_place, "one buffer per rank, fresh only");
   app.add_option("--only", options.only, "these contenders, separated by commas")->delimiter(',');
   app.add_option("--json", options.json, "write everything there, too");

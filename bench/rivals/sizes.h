@@ -17,11 +17,19 @@ inline std::optional<std::size_t> parse_size(const std::string& text) {
   const unsigned long long number = std::strtoull(text.c_str(), &end, 10);
   int shift = 0;
   switch (std::toupper(static_cast<unsigned char>(*end))) {
-    case '\0': break;
-    case 'K': shift = 10; break;
-    case 'M': shift = 20; break;
-    case 'G': shift = 30; break;
-    default: return std::nullopt;
+    case '\0':
+      break;
+    case 'K':
+      shift = 10;
+      break;
+    case 'M':
+      shift = 20;
+      break;
+    case 'G':
+      shift = 30;
+      break;
+    default:
+      return std::nullopt;
   }
   if (shift > 0 && end[1] != '\0') return std::nullopt;
   if (number > (~0ULL >> 8 >> shift)) return std::nullopt;
@@ -29,7 +37,8 @@ inline std::optional<std::size_t> parse_size(const std::string& text) {
 }
 
 // first, first * factor, ... up to last. factor is at least 2.
-inline std::vector<std::size_t> size_range(std::size_t first, std::size_t last, std::size_t factor) {
+inline std::vector<std::size_t> size_range(std::size_t first, std::size_t last,
+                                           std::size_t factor) {
   std::vector<std::size_t> sizes;
   for (std::size_t size = first; size <= last; size *= factor) {
     sizes.push_back(size);

@@ -21,8 +21,8 @@ inline double quantile(std::vector<double> values, double q) {
 
 inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
-// The mean of the middle half. Like the median it ignores calls that somebody interrupted; unlike the median it sees
-// below the step of a clock that moves by 10 ns.
+// The mean of the middle half. Like the median it ignores calls that somebody interrupted; unlike
+// the median it sees below the step of a clock that moves by 10 ns.
 inline double middle_mean(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -40,7 +40,8 @@ inline double percentile_99(std::vector<double> values) {
   return values[std::max<std::size_t>(rank, 1) - 1];
 }
 
-// Half the distance between the quartiles, as a part of the median: what the table shows after "+-".
+// Half the distance between the quartiles, as a part of the median: what the table shows after
+// "+-".
 inline double spread(const std::vector<double>& values) {
   const double middle = median(values);
   return middle > 0 ? (quantile(values, 0.75) - quantile(values, 0.25)) / 2 / middle : 0;

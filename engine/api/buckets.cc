@@ -10,8 +10,8 @@ Status Buckets::reduce_parts(DataType type, ReduceOp op, const CallOptions& opti
   for (std::size_t i = 0; i <= parts_.size(); ++i) {
     const bool full = i == parts_.size() || filled + parts_[i].count > room;
     if (full && i > first) {
-      Status status = reduce_bucket(std::span(parts_).subspan(first, i - first), filled, type, op,
-                                    options);
+      Status status =
+          reduce_bucket(std::span(parts_).subspan(first, i - first), filled, type, op, options);
       if (!status.ok()) return status;
       first = i;
       filled = 0;
@@ -25,8 +25,13 @@ Status Buckets::reduce_bucket(std::span<const Part> parts, std::size_t count, Da
                               ReduceOp op, const CallOptions& options) {
   ++calls_;
   const auto reduce_at = [&](void* data) {
-    return member_.call({.collective = Collective::all_reduce, .in = data, .out = data,
-                         .count = count, .type = type, .op = op, .options = options});
+    return member_.call({.collective = Collective::all_reduce,
+                         .in = data,
+                         .out = data,
+                         .count = count,
+                         .type = type,
+                         .op = op,
+                         .options = options});
   };
   if (parts.size() == 1) return reduce_at(parts[0].data);
   const std::size_t width = size_of(type);

@@ -1,5 +1,5 @@
-// Bucket fusion: many small tensors as few large all-reduces, as data-parallel training does with its
-// gradients. A call costs a fixed latency; tensors that share one share it.
+// Bucket fusion: many small tensors as few large all-reduces, as data-parallel training does with
+// its gradients. A call costs a fixed latency; tensors that share one share it.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace rankine {
 
-// Reduces tensors in place, packed into buckets of at most `bucket_bytes` in the order given. A tensor
-// that is larger than a bucket is reduced where it is. One per rank; used by that rank's thread. All
-// ranks give the same shapes in the same order.
+// Reduces tensors in place, packed into buckets of at most `bucket_bytes` in the order given. A
+// tensor that is larger than a bucket is reduced where it is. One per rank; used by that rank's
+// thread. All ranks give the same shapes in the same order.
 class Buckets {
  public:
   static constexpr std::size_t kDefaultBytes = 25'000'000;  // PyTorch DDP's 25 MB

@@ -16,8 +16,8 @@ namespace rankine {
 struct CallOptions {
   // A name of the catalogue. It runs, or the call fails: never another in its place.
   std::string_view algorithm{};
-  int segments = 0;                     // P of pipelined algorithms; 0: chosen by size
-  int group = 0;                        // ranks per group of hierarchical ones; 0: their default
+  int segments = 0;                      // P of pipelined algorithms; 0: chosen by size
+  int group = 0;                         // ranks per group of hierarchical ones; 0: their default
   std::optional<Transport> transport{};  // forced, or the faster one
 };
 

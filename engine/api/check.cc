@@ -48,8 +48,8 @@ Status check_call(const Call& call, int ranks) {
   }
   const auto blocks = static_cast<std::size_t>(natural_blocks(call.collective, ranks));
   if (!call.counts.empty() && call.counts.size() != blocks) {
-    return invalid_argument("counts has " + std::to_string(call.counts.size()) +
-                            " entries; " + std::string(name_of(call.collective)) + " among " +
+    return invalid_argument("counts has " + std::to_string(call.counts.size()) + " entries; " +
+                            std::string(name_of(call.collective)) + " among " +
                             std::to_string(ranks) + " ranks needs " + std::to_string(blocks));
   }
   // All sizes together must stay below what a pointer difference can say.
@@ -66,8 +66,8 @@ Status check_call(const Call& call, int ranks) {
     for (std::size_t i = 0; i < blocks; ++i) {
       if (call.counts[i] > limit - total) {
         return invalid_argument("counts[" + std::to_string(i) + "] is " +
-                                std::to_string(call.counts[i]) + "; all counts together may be at most " +
-                                std::to_string(limit));
+                                std::to_string(call.counts[i]) +
+                                "; all counts together may be at most " + std::to_string(limit));
       }
       total += call.counts[i];
     }
@@ -77,8 +77,8 @@ Status check_call(const Call& call, int ranks) {
 
 std::vector<std::size_t> natural_counts(const Call& call, int ranks) {
   if (!call.counts.empty()) return {call.counts.begin(), call.counts.end()};
-  return std::vector<std::size_t>(
-      static_cast<std::size_t>(natural_blocks(call.collective, ranks)), call.count);
+  return std::vector<std::size_t>(static_cast<std::size_t>(natural_blocks(call.collective, ranks)),
+                                  call.count);
 }
 
 BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank) {

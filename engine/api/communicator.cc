@@ -10,6 +10,7 @@
 
 #include "engine/api/check.h"
 #include "engine/api/choose.h"
+#include "engine/api/environment.h"
 #include "engine/exec/compile.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/interpret.h"
@@ -100,8 +101,9 @@ std::string to_string(const WaitPolicy& policy) {
 }
 
 struct Communicator::Shared {
-  Shared(const CommunicatorOptions& options, WaitPolicy policy)
+  Shared(const CommunicatorOptions& options, WaitPolicy policy, const Environment& environment)
       : ranks(options.ranks),
+        forced(environment),
         first_count(options.first_count),
         stride(slot_stride(options.ranks)),
         crossbar(options.ranks, policy,
@@ -126,6 +128,7 @@ struct Communicator::Shared {
   Status provide_mailboxes(const Plan& plan);
 
   const int ranks;
+  const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const std::uint32_t stride;
   Crossbar crossbar;
@@ -176,8 +179,10 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   const std::size_t senders =
       call.collective == Collective::all_to_all ? static_cast<std::size_t>(ranks) : 1;
   const std::size_t m = elements / senders * size_of(call.type);
-  request.algorithm =
-      key.algorithm != nullptr ? key.algorithm : &choose_algorithm(call.collective, ranks, m);
+  const Algorithm* asked = key.algorithm != nullptr
+                               ? key.algorithm
+                               : forced.algorithm[static_cast<std::size_t>(call.collective)];
+  request.algorithm = asked != nullptr ? asked : &choose_algorithm(call.collective, ranks, m);
   request.params.ranks = ranks;
   request.params.root = call.root;
   request.params.peer = call.peer;
@@ -187,6 +192,7 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.type = call.type;
   request.op = call.op;
   request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
+  request.transport = forced.transport;
   if (key.transport >= 0) request.transport = static_cast<Transport>(key.transport);
   request.slot_payload = stride - sizeof(SlotHeader);
   auto compiled = compile(request);
@@ -227,7 +233,8 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
   return made;
 }
 
-// --- Member ---------------------------------------------------------------------------------------
+// --- Member
+// ---------------------------------------------------------------------------------------
 
 struct Member::State {
   struct Local {
@@ -294,9 +301,13 @@ Status Member::check_sizes(const Call& call, std::size_t in, std::size_t out) co
 
 Status Member::barrier(const CallOptions& options) {
   // A barrier is an all-reduce of one word under "or", which may hear from a rank twice.
-  return call({.collective = Collective::barrier, .in = &state_->barrier_in,
-               .out = &state_->barrier_out, .count = 1, .type = DataType::u32,
-               .op = ReduceOp::bor, .options = options});
+  return call({.collective = Collective::barrier,
+               .in = &state_->barrier_in,
+               .out = &state_->barrier_out,
+               .count = 1,
+               .type = DataType::u32,
+               .op = ReduceOp::bor,
+               .options = options});
 }
 
 Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
@@ -336,8 +347,8 @@ Status Member::State::adopt(const Prepared& prepared) {
     auto larger = std::make_unique<Arena>(options);
     void* memory = larger->allocate(bytes);
     if (memory == nullptr) {
-      return {Code::out_of_memory, "scratch of rank " + std::to_string(self) + ": " +
-                                       std::to_string(bytes) + " bytes"};
+      return {Code::out_of_memory,
+              "scratch of rank " + std::to_string(self) + ": " + std::to_string(bytes) + " bytes"};
     }
     scratch = std::move(larger);
     scratch_bytes = bytes;
@@ -359,8 +370,9 @@ Result<const Prepared*> Member::State::find(const Call& call) {
           .collective = call.collective,
           .type = call.type,
           .op = call.op,
-          .in_place = call.in == call.out && (call.collective == Collective::all_reduce ||
-                                              call.collective == Collective::all_to_all)};
+          .in_place = call.in == call.out && call.in != nullptr &&
+                      (call.collective == Collective::all_reduce ||
+                       call.collective == Collective::all_to_all)};
   if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
   Local& slot = local[key.hash() % kLocalPlans];
   if (slot.prepared != nullptr && slot.key == key && call.counts.empty()) [[likely]] {
@@ -407,7 +419,8 @@ Status Member::run(const Call& call, Run interpreted) {
   run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(call.in));
   run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
   const bool done = interpreted(prepared.plan, run);
-  if (!done) [[unlikely]] return crossbar.reason();
+  if (!done) [[unlikely]]
+    return crossbar.reason();
   record.inside.store(false, std::memory_order_relaxed);
   return {};
 }
@@ -417,9 +430,8 @@ Status Member::call(const Call& call) {
 }
 
 Status Member::call(const Call& call, RoundObserver& observer) {
-  return run(call, [&](const Plan& plan, RankState& state) {
-    return interpret(plan, state, observer);
-  });
+  return run(call,
+             [&](const Plan& plan, RankState& state) { return interpret(plan, state, observer); });
 }
 
 Result<std::string> Member::plan_of(const Call& call) {
@@ -429,7 +441,8 @@ Result<std::string> Member::plan_of(const Call& call) {
          " transport";
 }
 
-// --- Communicator ---------------------------------------------------------------------------------
+// --- Communicator
+// ---------------------------------------------------------------------------------
 
 Communicator::Communicator(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
 Communicator::~Communicator() = default;
@@ -447,12 +460,17 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
                             " entries; allowed are none or " + std::to_string(options.ranks));
   }
+  const auto environment = read_environment();
+  if (!environment.ok()) return environment.status();
   try {
-    const WaitPolicy policy = options.wait ? *options.wait : choose_wait_policy(options.ranks);
+    WaitPolicy policy = choose_wait_policy(options.ranks);
+    if (environment->wait) policy.mode = *environment->wait;
+    if (options.wait) policy = *options.wait;
     return std::unique_ptr<Communicator>(
-        new Communicator(std::make_unique<Shared>(options, policy)));
+        new Communicator(std::make_unique<Shared>(options, policy, *environment)));
   } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory, "a communicator of " + std::to_string(options.ranks) + " ranks");
+    return Status(Code::out_of_memory,
+                  "a communicator of " + std::to_string(options.ranks) + " ranks");
   }
 }
 

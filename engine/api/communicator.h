@@ -5,13 +5,15 @@
 //   auto member = (*comm)->join(r);
 //   Status s = member->all_reduce(std::span<const float>(x), std::span<float>(sum));
 //
-// A Communicator is shared by all ranks and thread-safe; it must outlive its members. A Member is one
-// rank's handle and is used by one thread at a time. Every rank makes the same calls in the same
-// order, as in MPI and NCCL. Engine-owned pinned threads are in team.h.
+// A Communicator is shared by all ranks and thread-safe; it must outlive its members. A Member is
+// one rank's handle and is used by one thread at a time. Every rank makes the same calls in the
+// same order, as in MPI and NCCL. Engine-owned pinned threads are in team.h.
 //
-// Buffers belong to the caller, must stay valid until the call returns, need no alignment, and may be
-// in place: all_reduce, reduce, broadcast and all_to_all with in == out; all_gather with in at the
-// rank's own block of out; reduce_scatter with out at the rank's own block of in.
+// Buffers belong to the caller, must stay valid until the call returns, need no alignment, and may
+// be in place: all_reduce, reduce, broadcast and all_to_all with in == out; all_gather with in at
+// the rank's own block of out; reduce_scatter with out at the rank's own block of in. all_reduce
+// and all_to_all are in place on all ranks or on none; a rank that brings and gets nothing says so
+// too, by equal pointers that are not null or by others.
 //
 // Errors. invalid_argument: found before any byte moves; the buffers are untouched and the
 // communicator goes on (but the other ranks wait for this call until their deadline). Everything
@@ -42,7 +44,8 @@ struct CommunicatorOptions {
   int ranks = 2;
   // A call that is not done by then ends the communicator on all ranks.
   std::chrono::milliseconds timeout{30'000};
-  std::optional<WaitPolicy> wait{};  // none: spin where every rank has a core, else yield, then park
+  std::optional<WaitPolicy>
+      wait{};  // none: spin where every rank has a core, else yield, then park
   // Where each rank's mailboxes and scratch lie; empty: wherever first touched.
   std::span<const ArenaOptions> arenas{};
   // The counters' first value; the tests start near the wrap.
@@ -65,7 +68,8 @@ class Communicator {
 
   int ranks() const;
 
-  // The handle of one rank, once per rank and at a time. Errors: rank out of range or already joined.
+  // The handle of one rank, once per rank and at a time. Errors: rank out of range or already
+  // joined.
   Result<std::unique_ptr<Member>> join(Rank rank);
 
   // Ends all calls of all ranks with Code::aborted and that text. From any thread, at any time.
@@ -135,7 +139,8 @@ class Member {
   Status all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options = {});
   // out at the root = the ranks' inputs one after the other; elsewhere out may be empty.
   template <class T>
-  Status gather(std::span<const T> in, std::span<T> out, Rank root, const CallOptions& options = {});
+  Status gather(std::span<const T> in, std::span<T> out, Rank root,
+                const CallOptions& options = {});
   // out = this rank's block of the root's in; elsewhere in may be empty.
   template <class T>
   Status scatter(std::span<const T> in, std::span<T> out, Rank root,
@@ -146,9 +151,9 @@ class Member {
   // Returns when all ranks have called it.
   Status barrier(const CallOptions& options = {});
 
-  // With one count per rank, zeros included (all_gather, reduce_scatter, gather, scatter), or one per
-  // pair, [from * ranks() + to] (all_to_all). Counts must be the same on all ranks; buffers hold what
-  // the rank gives and gets, without gaps.
+  // With one count per rank, zeros included (all_gather, reduce_scatter, gather, scatter), or one
+  // per pair, [from * ranks() + to] (all_to_all). Counts must be the same on all ranks; buffers
+  // hold what the rank gives and gets, without gaps.
   template <class T>
   Status with_counts(Collective collective, std::span<const T> in, std::span<T> out,
                      std::span<const std::size_t> counts, Rank root = 0,
@@ -171,8 +176,13 @@ template <class T>
 Status Member::all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op,
                           const CallOptions& options) {
   if (in.size() != out.size()) return size_mismatch("out", out.size(), in.size());
-  return call({.collective = Collective::all_reduce, .in = in.data(), .out = out.data(),
-               .count = in.size(), .type = data_type_of<T>, .op = op, .options = options});
+  return call({.collective = Collective::all_reduce,
+               .in = in.data(),
+               .out = out.data(),
+               .count = in.size(),
+               .type = data_type_of<T>,
+               .op = op,
+               .options = options});
 }
 
 template <class T>
@@ -184,8 +194,12 @@ template <class T>
 Status Member::all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options) {
   const std::size_t all = in.size() * static_cast<std::size_t>(ranks());
   if (out.size() != all) return size_mismatch("out", out.size(), all);
-  return call({.collective = Collective::all_gather, .in = in.data(), .out = out.data(),
-               .count = in.size(), .type = data_type_of<T>, .options = options});
+  return call({.collective = Collective::all_gather,
+               .in = in.data(),
+               .out = out.data(),
+               .count = in.size(),
+               .type = data_type_of<T>,
+               .options = options});
 }
 
 template <class T>
@@ -193,22 +207,37 @@ Status Member::reduce_scatter(std::span<const T> in, std::span<T> out, ReduceOp 
                               const CallOptions& options) {
   const std::size_t all = out.size() * static_cast<std::size_t>(ranks());
   if (in.size() != all) return size_mismatch("in", in.size(), all);
-  return call({.collective = Collective::reduce_scatter, .in = in.data(), .out = out.data(),
-               .count = out.size(), .type = data_type_of<T>, .op = op, .options = options});
+  return call({.collective = Collective::reduce_scatter,
+               .in = in.data(),
+               .out = out.data(),
+               .count = out.size(),
+               .type = data_type_of<T>,
+               .op = op,
+               .options = options});
 }
 
 template <class T>
 Status Member::broadcast(std::span<T> data, Rank root, const CallOptions& options) {
-  return call({.collective = Collective::broadcast, .in = data.data(), .out = data.data(),
-               .count = data.size(), .type = data_type_of<T>, .root = root, .options = options});
+  return call({.collective = Collective::broadcast,
+               .in = data.data(),
+               .out = data.data(),
+               .count = data.size(),
+               .type = data_type_of<T>,
+               .root = root,
+               .options = options});
 }
 
 template <class T>
 Status Member::reduce(std::span<const T> in, std::span<T> out, Rank root, ReduceOp op,
                       const CallOptions& options) {
   if (rank() == root && out.size() != in.size()) return size_mismatch("out", out.size(), in.size());
-  return call({.collective = Collective::reduce, .in = in.data(), .out = out.data(),
-               .count = in.size(), .type = data_type_of<T>, .op = op, .root = root,
+  return call({.collective = Collective::reduce,
+               .in = in.data(),
+               .out = out.data(),
+               .count = in.size(),
+               .type = data_type_of<T>,
+               .op = op,
+               .root = root,
                .options = options});
 }
 
@@ -217,8 +246,12 @@ Status Member::all_to_all(std::span<const T> in, std::span<T> out, const CallOpt
   const auto n = static_cast<std::size_t>(ranks());
   if (in.size() % n != 0) return size_mismatch("in", in.size(), in.size() / n * n);
   if (out.size() != in.size()) return size_mismatch("out", out.size(), in.size());
-  return call({.collective = Collective::all_to_all, .in = in.data(), .out = out.data(),
-               .count = in.size() / n, .type = data_type_of<T>, .options = options});
+  return call({.collective = Collective::all_to_all,
+               .in = in.data(),
+               .out = out.data(),
+               .count = in.size() / n,
+               .type = data_type_of<T>,
+               .options = options});
 }
 
 template <class T>
@@ -226,8 +259,13 @@ Status Member::gather(std::span<const T> in, std::span<T> out, Rank root,
                       const CallOptions& options) {
   const std::size_t all = in.size() * static_cast<std::size_t>(ranks());
   if (rank() == root && out.size() != all) return size_mismatch("out", out.size(), all);
-  return call({.collective = Collective::gather, .in = in.data(), .out = out.data(),
-               .count = in.size(), .type = data_type_of<T>, .root = root, .options = options});
+  return call({.collective = Collective::gather,
+               .in = in.data(),
+               .out = out.data(),
+               .count = in.size(),
+               .type = data_type_of<T>,
+               .root = root,
+               .options = options});
 }
 
 template <class T>
@@ -235,14 +273,24 @@ Status Member::scatter(std::span<const T> in, std::span<T> out, Rank root,
                        const CallOptions& options) {
   const std::size_t all = out.size() * static_cast<std::size_t>(ranks());
   if (rank() == root && in.size() != all) return size_mismatch("in", in.size(), all);
-  return call({.collective = Collective::scatter, .in = in.data(), .out = out.data(),
-               .count = out.size(), .type = data_type_of<T>, .root = root, .options = options});
+  return call({.collective = Collective::scatter,
+               .in = in.data(),
+               .out = out.data(),
+               .count = out.size(),
+               .type = data_type_of<T>,
+               .root = root,
+               .options = options});
 }
 
 template <class T>
 Status Member::send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options) {
-  return call({.collective = Collective::send_recv, .in = data.data(), .out = data.data(),
-               .count = data.size(), .type = data_type_of<T>, .root = from, .peer = to,
+  return call({.collective = Collective::send_recv,
+               .in = data.data(),
+               .out = data.data(),
+               .count = data.size(),
+               .type = data_type_of<T>,
+               .root = from,
+               .peer = to,
                .options = options});
 }
 
@@ -250,8 +298,13 @@ template <class T>
 Status Member::with_counts(Collective collective, std::span<const T> in, std::span<T> out,
                            std::span<const std::size_t> counts, Rank root, ReduceOp op,
                            const CallOptions& options) {
-  const Call request{.collective = collective, .in = in.data(), .out = out.data(),
-                     .type = data_type_of<T>, .op = op, .root = root, .counts = counts,
+  const Call request{.collective = collective,
+                     .in = in.data(),
+                     .out = out.data(),
+                     .type = data_type_of<T>,
+                     .op = op,
+                     .root = root,
+                     .counts = counts,
                      .options = options};
   Status status = check_sizes(request, in.size(), out.size());
   return status.ok() ? call(request) : status;

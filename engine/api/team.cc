@@ -78,8 +78,8 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
 
   std::vector<ArenaOptions> arenas;
   for (const RankPlace& place : placement.ranks) arenas.push_back(arena_options(topology, place));
-  auto communicator = Communicator::create({.ranks = options.ranks, .timeout = options.timeout,
-                                            .wait = options.wait, .arenas = arenas});
+  auto communicator = Communicator::create(
+      {.ranks = options.ranks, .timeout = options.timeout, .wait = options.wait, .arenas = arenas});
   if (!communicator.ok()) return communicator.status();
 
   auto state = std::make_unique<State>();
@@ -120,8 +120,8 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
   }
   for (Rank r = 0; r < options.ranks; ++r) {
     const auto i = static_cast<std::size_t>(r);
-    s.report.push_back(make_rank_report(r, topology, placement.ranks[i], pins[i],
-                                        s.communicator->arena(r)));
+    s.report.push_back(
+        make_rank_report(r, topology, placement.ranks[i], pins[i], s.communicator->arena(r)));
   }
   return team;
 }

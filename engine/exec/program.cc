@@ -19,6 +19,7 @@ struct Version {
   int previous = kNone;  // the version of this slot before this one
   int next = kNone;      // and the one after
   int contributions = 0;
+  Act act = Act::reduce;  // how the round's transfers make it
   Home home = Home::input;
   int operation = kNone;
   std::vector<int> sources{};
@@ -90,13 +91,18 @@ class Builder {
       for_each_transfer(schedule_, k, [&](const Transfer& t) {
         const std::vector<int> what = t.what.list.to_vector();
         const std::vector<int> where = t.where.list.to_vector();
+        if (what.size() != where.size() && status.ok()) {
+          status = invalid_argument("schedule: round " + std::to_string(k) + " sends " +
+                                    std::to_string(what.size()) + " blocks to " +
+                                    std::to_string(where.size()) + " places");
+        }
         // Blocks innermost: neighbours become versions one after the other, and then one operation.
         t.to.for_each([&](Rank to) {
           t.from.for_each([&](Rank from) {
             for (std::size_t i = 0; i < what.size() && status.ok(); ++i) {
               const int from_slot = place_of(schedule_, what[i], t.what.plane);
               const int to_slot = place_of(schedule_, where[i], t.where.plane);
-              if (block_of(from_slot).bytes == 0) continue;
+              if (block_of(from_slot).bytes + block_of(to_slot).bytes == 0) continue;
               status = deliver(k, from, from_slot, to, to_slot, t.act, born);
             }
           });
@@ -113,22 +119,28 @@ class Builder {
 
   Status deliver(int k, Rank from, int from_slot, Rank to, int to_slot, Act act,
                  std::vector<int>& born) {
+    const auto refuse = [&](int slot, Rank r, const char* why) {
+      return invalid_argument("schedule: round " + std::to_string(k) + ", place " +
+                              std::to_string(slot) + " of rank " + std::to_string(r) + ": " + why);
+    };
     const int source = current_[cell(from, from_slot)];
-    if (source == kNone) {
-      return invalid_argument("schedule: round " + std::to_string(k) + " reads place " +
-                              std::to_string(from_slot) + " of rank " + std::to_string(from) +
-                              ", where nothing is");
+    if (source == kNone) return refuse(from_slot, from, "is read, and nothing is there");
+    if (block_of(from_slot).bytes != block_of(to_slot).bytes) {
+      return refuse(to_slot, to, "is sent a block of another size");
     }
     int& target = born_[cell(to, to_slot)];
     if (target == kNone) {
       target = static_cast<int>(versions_.size());
       const int old = current_[cell(to, to_slot)];
-      versions_.push_back({.rank = to, .slot = to_slot, .round = k, .previous = old});
+      versions_.push_back(
+          {.rank = to, .slot = to_slot, .round = k, .previous = old, .act = act});
       born.push_back(target);
       if (old != kNone) {
         at(old).next = target;
         if (act == Act::reduce) add_source(target, old);
       }
+    } else if (act == Act::copy || at(target).act == Act::copy) {
+      return refuse(to_slot, to, "is copied to and written once more; only reductions may meet");
     }
     add_source(target, source);
     return {};
@@ -269,7 +281,9 @@ class Builder {
       const int occupant = occupant_before(v);
       if (occupant != kNone) {
         for (const int reader : at(occupant).readers) {
-          if (at(reader).rank != v.rank) earlier.push_back(at(reader).operation);
+          // Without renaming (a mutant) a reader may come later; else all are of earlier rounds.
+          if (at(reader).rank == v.rank || at(reader).operation == kNone) continue;
+          earlier.push_back(at(reader).operation);
         }
       }
       Operation op{v.rank, v.round, place(v), block_of(v.slot).bytes};

@@ -79,8 +79,9 @@ struct ProgramOptions {
   Mutant mutant = Mutant::none;
 };
 
-// Fails (invalid_argument) on schedules that read what is not there: the verifier's business, but no
-// schedule is executed on trust. Empty blocks vanish, except a barrier's.
+// Fails (invalid_argument) on schedules that read what is not there, change a block's size on its way
+// or let a copy meet other writes in one round: the verifier's business, but no schedule is executed
+// on trust. Empty blocks vanish, except a barrier's.
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options = {});
 

@@ -1,8 +1,8 @@
 // What a network is, for every clock: ports, links and abilities. See DESIGN.md for the port model.
 //
-// A rank has `ports` send ports and as many receive ports, full duplex. A message of m bytes occupies
-// one of each for alpha + m * beta. Ranks of one group reach each other over `link`, others over
-// `between`; without groups all are one group.
+// A rank has `ports` send ports and as many receive ports, full duplex. A message of m bytes
+// occupies one of each for alpha + m * beta. Ranks of one group reach each other over `link`,
+// others over `between`; without groups all are one group.
 #pragma once
 
 #include <span>
@@ -25,10 +25,10 @@ struct Fabric {
   std::string name = "custom";
   int ports = 1;
   Link link{};
-  int group = 0;  // ranks per group; 0: one group
-  Link between{};  // among groups
-  bool multicast = false;  // one -> many in one transfer
-  bool alu = false;        // many -> one, reduced on the way
+  int group = 0;            // ranks per group; 0: one group
+  Link between{};           // among groups
+  bool multicast = false;   // one -> many in one transfer
+  bool alu = false;         // many -> one, reduced on the way
   Fraction alpha_switch{};  // seconds per hop through the switch; multicast and ALU cost two
 
   bool two_level() const { return group > 0; }

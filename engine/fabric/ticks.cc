@@ -45,8 +45,9 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
     if (unit != 0) unit = common(unit, beta.bottom());
   }
   if (unit == 0) {
-    return invalid_argument("alpha and beta have no common unit within 64 bits; fewer digits are "
-                            "needed");
+    return invalid_argument(
+        "alpha and beta have no common unit within 64 bits; fewer digits are "
+        "needed");
   }
   const auto ticks = [unit](Fraction seconds) {
     return static_cast<Ticks>(unit / seconds.bottom()) * seconds.top();

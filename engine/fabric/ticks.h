@@ -20,8 +20,9 @@ __extension__ using Ticks = __int128;
 // beta per unit of weight.
 class Pricing {
  public:
-  // `bytes` is M (blocks_per_m() of the goal's blocks make it up). Blocks get whole bytes, the first
-  // M mod B one more; with `ideal` every block is exactly M / B. Errors: a unit beyond 128 bits.
+  // `bytes` is M (blocks_per_m() of the goal's blocks make it up). Blocks get whole bytes, the
+  // first M mod B one more; with `ideal` every block is exactly M / B. Errors: a unit beyond 128
+  // bits.
   static Result<Pricing> make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
                               bool ideal);
 
@@ -34,7 +35,9 @@ class Pricing {
     return far ? far_alpha_ + far_beta_ * weight : near_alpha_ + near_beta_ * weight;
   }
   // A multicast or ALU transfer: two hops and one passage of the data.
-  Ticks through_switch(std::int64_t weight) const { return switch_alpha_ * 2 + near_beta_ * weight; }
+  Ticks through_switch(std::int64_t weight) const {
+    return switch_alpha_ * 2 + near_beta_ * weight;
+  }
 
   double seconds(Ticks ticks) const;
   // The same as an exact fraction's text would be too long for people; tests compare ticks.

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <functional>
+#include <iterator>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>

@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/exec/status.h"
 
@@ -27,6 +28,7 @@ struct Console {
   std::ostream& err;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
+  std::vector<std::string> arguments = {};  // as they were given, for reports
 };
 
 // A line on stderr that is rewritten in place; silent where stderr is no terminal. Not thread-safe.

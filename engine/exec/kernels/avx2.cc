@@ -52,8 +52,8 @@ struct Target {
       if (bytes <= 16) {
         return as<Register>(_mm256_castsi128_si256(as<__m128i>(load_up_to_16(from, bytes))));
       }
-      return as<Register>(_mm256_set_m128i(as<__m128i>(load_up_to_16(from + 16, bytes - 16)),
-                                           load<__m128i>(from)));
+      return as<Register>(
+          _mm256_set_m128i(as<__m128i>(load_up_to_16(from + 16, bytes - 16)), load<__m128i>(from)));
     }
   }
   template <class Register>

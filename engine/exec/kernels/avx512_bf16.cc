@@ -1,5 +1,5 @@
-// AVX-512 with bfloat16 instructions (Cooper Lake, Sapphire Rapids, Zen 4 and later): other sums and products of
-// bfloat16, the rest is AVX-512's. Compiled as avx512.cc, and with -mavx512bf16.
+// AVX-512 with bfloat16 instructions (Cooper Lake, Sapphire Rapids, Zen 4 and later): other sums
+// and products of bfloat16, the rest is AVX-512's. Compiled as avx512.cc, and with -mavx512bf16.
 #include "engine/exec/kernels/kernel_table.h"
 
 #if defined(__AVX512BF16__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
@@ -17,7 +17,8 @@ struct Target : Avx512 {
     return {as<Vec<float>>(_mm512_unpacklo_epi16(zero, as<__m512i>(x))),
             as<Vec<float>>(_mm512_unpackhi_epi16(zero, as<__m512i>(x)))};
   }
-  // The conversion flushes subnormals to zero, whatever MXCSR says; they are rare enough for a branch.
+  // The conversion flushes subnormals to zero, whatever MXCSR says; they are rare enough for a
+  // branch.
   RANKINE_INLINE static Bytes narrow_bfloat(Floats x) {
     const __m512 a = as<__m512>(x.a);
     const __m512 b = as<__m512>(x.b);

@@ -1,4 +1,5 @@
-// What the AVX-512 instruction sets share: registers of 64 bytes, F, BW, DQ, VL and BMI2. Textual, see vector.h.
+// What the AVX-512 instruction sets share: registers of 64 bytes, F, BW, DQ, VL and BMI2. Textual,
+// see vector.h.
 #pragma once
 
 #include <immintrin.h>
@@ -19,8 +20,8 @@ constexpr std::size_t kWidth = 64;
 namespace rankine {
 namespace {
 
-// The zero-masking forms under a full mask are the plain instructions. g++ 12 takes the undefined pass-through operand of
-// the plain forms for an uninitialised variable.
+// The zero-masking forms under a full mask are the plain instructions. g++ 12 takes the undefined
+// pass-through operand of the plain forms for an uninitialised variable.
 struct Avx512 {
   // VRANGE orders -0 below +0; only NaN needs a second look.
   template <class T>

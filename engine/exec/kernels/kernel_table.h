@@ -16,7 +16,8 @@ struct KernelTable {
   CopyKernel copy_streaming;
 };
 
-// One per source file, each compiled for its instruction set. nullptr: the compiler had no such target.
+// One per source file, each compiled for its instruction set. nullptr: the compiler had no such
+// target.
 const KernelTable* portable_kernels();
 const KernelTable* avx2_kernels();
 const KernelTable* avx512_kernels();

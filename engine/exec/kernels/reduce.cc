@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kIsaNames[kIsas] = {"portable", "avx2", "avx512", "avx512_bf16"};
 
-// __builtin_cpu_supports also asks whether the operating system saves the wide registers. It does not
-// know F16C by name in every compiler.
+// __builtin_cpu_supports also asks whether the operating system saves the wide registers. It does
+// not know F16C by name in every compiler.
 Isa detect() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -81,8 +81,7 @@ Isa hardware_isa() {
 Isa best_isa() {
   static const Isa isa = [] {
     const char* cap = std::getenv("RANKINE_ISA");
-    return std::min(hardware_isa(),
-                    parse_isa(cap == nullptr ? "" : cap).value_or(hardware_isa()));
+    return std::min(hardware_isa(), parse_isa(cap == nullptr ? "" : cap).value_or(hardware_isa()));
   }();
   return isa;
 }

@@ -10,7 +10,8 @@
 
 namespace rankine {
 
-// In order: each can do all that the ones before it can. avx512 needs F, BW, DQ and VL; avx512_bf16 also BF16.
+// In order: each can do all that the ones before it can. avx512 needs F, BW, DQ and VL; avx512_bf16
+// also BF16.
 enum class Isa : std::uint8_t { portable, avx2, avx512, avx512_bf16 };
 inline constexpr int kIsas = 4;
 
@@ -20,27 +21,31 @@ std::optional<Isa> parse_isa(std::string_view text);
 // What this build, this CPU and this operating system can run.
 Isa hardware_isa();
 
-// hardware_isa(), capped by the environment variable RANKINE_ISA=portable|avx2|avx512|avx512_bf16 (read once; an unknown
-// value caps nothing).
+// hardware_isa(), capped by the environment variable RANKINE_ISA=portable|avx2|avx512|avx512_bf16
+// (read once; an unknown value caps nothing).
 Isa best_isa();
 
-// dst[i] = finish(srcs[0][i] op srcs[1][i] op ... op srcs[n_srcs - 1][i]) for i < count, folded left to right, in one
-// pass over memory.
+// dst[i] = finish(srcs[0][i] op srcs[1][i] op ... op srcs[n_srcs - 1][i]) for i < count, folded
+// left to right, in one pass over memory.
 //
-// Requires: n_srcs >= 1; dst is exactly one of the sources or overlaps none. Sources may repeat. Pointers need no
-// alignment at all. count may be 0 (then no pointer is read). Thread-safe; allocates nothing.
+// Requires: n_srcs >= 1; dst is exactly one of the sources or overlaps none. Sources may repeat.
+// Pointers need no alignment at all. count may be 0 (then no pointer is read). Thread-safe;
+// allocates nothing.
 //
 // The result is the same to the last bit with every instruction set:
-// - integers wrap (two's complement); f32 and f64 round after every operation; f16 and bf16 are widened to f32, folded
-//   there over all sources and rounded once, to nearest even. Subnormals are never flushed (given the
-//   default floating-point environment, which the kernels neither read nor set).
-// - min and max: if any source is NaN the result is the quiet NaN with an empty payload and a clear sign;
+// - integers wrap (two's complement); f32 and f64 round after every operation; f16 and bf16 are
+// widened to f32, folded
+//   there over all sources and rounded once, to nearest even. Subnormals are never flushed (given
+//   the default floating-point environment, which the kernels neither read nor set).
+// - min and max: if any source is NaN the result is the quiet NaN with an empty payload and a clear
+// sign;
 //   -0 is less than +0.
 // - sum, prod, avg of floats: a NaN source gives some quiet NaN; sign and payload are unspecified.
 // - n_srcs = 1 copies bytes (then finishes).
-// - divisor = 0: no finish. divisor > 0, avg only: the total is divided by it. Floats: a true division in the type
-//   of the accumulation, before the rounding of f16 and bf16. Integers: the (wrapped) total, truncated toward zero.
-//   Other operators ignore divisor; avg accumulates like sum.
+// - divisor = 0: no finish. divisor > 0, avg only: the total is divided by it. Floats: a true
+// division in the type
+//   of the accumulation, before the rounding of f16 and bf16. Integers: the (wrapped) total,
+//   truncated toward zero. Other operators ignore divisor; avg accumulates like sum.
 using ReduceKernel = void (*)(void* dst, const void* const* srcs, int n_srcs, std::size_t count,
                               int divisor) noexcept;
 
@@ -48,9 +53,9 @@ using ReduceKernel = void (*)(void* dst, const void* const* srcs, int n_srcs, st
 ReduceKernel find_reduce(DataType type, ReduceOp op, Isa isa);
 ReduceKernel find_reduce(DataType type, ReduceOp op);  // best_isa()
 
-// Same contract, but stores around the caches: for destinations far beyond the last-level cache, out of place. Fences
-// at the end, so a release store by the same thread publishes the result. A destination that is not aligned
-// to its element type gets ordinary stores.
+// Same contract, but stores around the caches: for destinations far beyond the last-level cache,
+// out of place. Fences at the end, so a release store by the same thread publishes the result. A
+// destination that is not aligned to its element type gets ordinary stores.
 ReduceKernel find_reduce_streaming(DataType type, ReduceOp op, Isa isa);
 
 // dst == src is fine; any other overlap is not. bytes may be 0.

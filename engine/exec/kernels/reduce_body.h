@@ -1,6 +1,6 @@
-// The kernels of one instruction set, from its Target (see vector.h, which also says why nothing here has external
-// linkage). Layers: a Fold says how registers of one element type combine; Sources say where they come
-// from; sweep() walks over memory once.
+// The kernels of one instruction set, from its Target (see vector.h, which also says why nothing
+// here has external linkage). Layers: a Fold says how registers of one element type combine;
+// Sources say where they come from; sweep() walks over memory once.
 #pragma once
 
 #include "engine/exec/kernels/kernel_table.h"
@@ -79,8 +79,9 @@ RANKINE_INLINE Vec<float> combine_floats(Vec<float> x, Vec<float> y) {
   return combine<kOp, float>(x, y);
 }
 
-// --- Folds: first() a register, step() the others in, last() back to memory's format. Signed integers
-// exist only where the sign matters (min, max); elsewhere the unsigned type wraps as it should.
+// --- Folds: first() a register, step() the others in, last() back to memory's format. Signed
+// integers exist only where the sign matters (min, max); elsewhere the unsigned type wraps as it
+// should.
 
 template <class T, ReduceOp kOp>
 struct Fold {
@@ -119,9 +120,9 @@ struct BFloatFold {
   RANKINE_INLINE static Register last(Total total) { return Target::narrow_bfloat(total); }
 };
 
-// Minimum and maximum of 16-bit floats need no float: flipping the magnitude of negative numbers makes codes compare as
-// signed integers, -0 below +0, with the NaNs of both signs at the two ends. Those are neighbours modulo
-// 2^16, so adding kTurn brings all NaNs to the end that wins.
+// Minimum and maximum of 16-bit floats need no float: flipping the magnitude of negative numbers
+// makes codes compare as signed integers, -0 below +0, with the NaNs of both signs at the two ends.
+// Those are neighbours modulo 2^16, so adding kTurn brings all NaNs to the end that wins.
 template <class Code, ReduceOp kOp>
 struct OrderedFold {
   using Element = Code;
@@ -190,7 +191,8 @@ struct DivideFloat {
   }
 };
 
-// By a power of two: the reciprocal is exact, so the product rounds the same number as the quotient.
+// By a power of two: the reciprocal is exact, so the product rounds the same number as the
+// quotient.
 template <class T>
 struct ScaleFloat {
   T factor;
@@ -201,14 +203,15 @@ struct ScaleFloat {
   }
 };
 
-// Unsigned magnitudes by multiplication with a rounded-up reciprocal (Granlund and Montgomery, PLDI 1994); 64-bit
-// ones one by one. by >= 2.
+// Unsigned magnitudes by multiplication with a rounded-up reciprocal (Granlund and Montgomery, PLDI
+// 1994); 64-bit ones one by one. by >= 2.
 template <class U>
 struct Quotient;
 
 template <>
 struct Quotient<std::uint8_t> {
-  std::uint32_t reciprocal;  // 2^16 / by, rounded up: exact for 8-bit numerators; 0: the quotient is 0
+  std::uint32_t
+      reciprocal;  // 2^16 / by, rounded up: exact for 8-bit numerators; 0: the quotient is 0
   RANKINE_INLINE explicit Quotient(int by)
       : reciprocal(by > 255 ? 0U : 65535U / static_cast<std::uint32_t>(by) + 1U) {}
   RANKINE_INLINE Vec<std::uint8_t> operator()(Vec<std::uint8_t> x) const {
@@ -274,8 +277,7 @@ struct FewSources {
   const char *p0, *p1;
 
   RANKINE_INLINE explicit FewSources(const void* const* srcs)
-      : p0(static_cast<const char*>(srcs[0])),
-        p1(static_cast<const char*>(srcs[kCount - 1])) {}
+      : p0(static_cast<const char*>(srcs[0])), p1(static_cast<const char*>(srcs[kCount - 1])) {}
 
   template <class F, class Load>
   RANKINE_INLINE typename F::Total fold(std::size_t at, Load get) const {
@@ -294,16 +296,17 @@ struct FewSources {
   }
 };
 
-// Vectors of at least kFar bytes are fetched kAhead bytes early when there are three or more of them:
-// that many streams are too much for the prefetcher, and 16-bit floats keep the core too busy to run
-// ahead by itself (four bf16 sources in L3: 27 -> 60 GB/s). In L1 it would cost 15 %.
+// Vectors of at least kFar bytes are fetched kAhead bytes early when there are three or more of
+// them: that many streams are too much for the prefetcher, and 16-bit floats keep the core too busy
+// to run ahead by itself (four bf16 sources in L3: 27 -> 60 GB/s). In L1 it would cost 15 %.
 inline constexpr std::size_t kFar = std::size_t{128} << 10;
 inline constexpr std::size_t kAhead = 1024;
 
-template <bool kFetch>
+template <bool kMayFetch>
 struct AnySources {
   const void* const* srcs;
   int count;
+  bool fetching = false;
 
   RANKINE_INLINE const char* source(int s) const { return static_cast<const char*>(srcs[s]); }
 
@@ -336,8 +339,9 @@ struct AnySources {
  private:
   // Runs past the end by kAhead; a prefetch never faults.
   template <std::size_t kBytes>
-  RANKINE_INLINE static void fetch(const char* from) {
-    if constexpr (kFetch) {
+  RANKINE_INLINE void fetch(const char* from) const {
+    if constexpr (kMayFetch) {
+      if (!fetching) return;
 #pragma GCC unroll 8
       for (std::size_t b = 0; b < kBytes; b += 64) __builtin_prefetch(from + kAhead + b);
     }
@@ -358,8 +362,8 @@ RANKINE_INLINE bool can_align(const void* dst) {
   return to_alignment<F>(dst) % sizeof(typename F::Element) == 0;
 }
 
-// Less than a register. The sizes of a few elements get plain loads and stores, which, unlike masked
-// ones, are forwarded from one to the next.
+// Less than a register. The sizes of a few elements get plain loads and stores, which, unlike
+// masked ones, are forwarded from one to the next.
 template <class F, class Sources, class Finish>
 RANKINE_INLINE void sweep_partial(char* dst, Sources sources, std::size_t bytes, Finish finish) {
   using Register = typename F::Register;
@@ -387,8 +391,8 @@ RANKINE_INLINE void sweep_partial(char* dst, Sources sources, std::size_t bytes,
   }
 }
 
-// Registers per turn. More would help three and more sources in L1 (by 5 %) and hurt them in L2 (by 20 to
-// 50 %), where short visits to each source suit the prefetcher.
+// Registers per turn. More would help three and more sources in L1 (by 5 %) and hurt them in L2 (by
+// 20 to 50 %), where short visits to each source suit the prefetcher.
 inline constexpr std::size_t kRegisters = 2;
 
 // Destinations of at least this many registers are worth one that overlaps, to align the stores.
@@ -421,7 +425,8 @@ struct TemporalOrStreaming {
 };
 
 // Ends that do not fill a register overlap their neighbour instead of being masked. Both ends are
-// folded before anything is stored and stored after everything else, so dst may be one of the sources.
+// folded before anything is stored and stored after everything else, so dst may be one of the
+// sources.
 template <class F, class Sources, class Finish, class Put>
 RANKINE_INLINE void sweep(char* dst, Sources sources, std::size_t bytes, Finish finish, Put put) {
   using Register = typename F::Register;
@@ -472,13 +477,15 @@ void copy_streaming(void* dst, const void* src, std::size_t bytes) noexcept {
            streaming_if_possible<F>(dst, bytes));
 }
 
-// Any number of sources: near ones with plain code, far ones with prefetches and a choice of stores.
+// Any number of sources: near ones with plain code, far ones with prefetches and a choice of
+// stores.
 template <class F, class Finish>
 RANKINE_INLINE void sweep_any(void* dst, const void* const* srcs, int n_srcs, std::size_t bytes,
                               Finish finish, TemporalOrStreaming put) {
   char* to = static_cast<char*>(dst);
-  if (put.streaming || (n_srcs > 2 && bytes >= kFar)) {
-    sweep<F>(to, AnySources<true>{srcs, n_srcs}, bytes, finish, put);
+  const bool fetching = n_srcs > 2 && bytes >= kFar;
+  if (fetching || put.streaming) {
+    sweep<F>(to, AnySources<true>{srcs, n_srcs, fetching}, bytes, finish, put);
   } else {
     sweep<F>(to, AnySources<false>{srcs, n_srcs}, bytes, finish, Temporal{});
   }

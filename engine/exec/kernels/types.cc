@@ -9,7 +9,7 @@ namespace {
 constexpr std::array<std::size_t, kDataTypes> kSizes = {4, 8, 2, 2, 1, 1, 4, 4, 8, 8};
 constexpr std::array<std::string_view, kDataTypes> kTypeNames = {
     "f32", "f64", "f16", "bf16", "i8", "u8", "i32", "u32", "i64", "u64"};
-constexpr std::array<std::string_view, kReduceOps> kOpNames = {"sum", "prod", "min",  "max",
+constexpr std::array<std::string_view, kReduceOps> kOpNames = {"sum", "prod", "min", "max",
                                                                "avg", "band", "bor", "bxor"};
 
 template <class Value>
@@ -19,13 +19,13 @@ struct Spelling {
 };
 
 constexpr Spelling<DataType> kTypeAliases[] = {
-    {"float32", DataType::f32},     {"float", DataType::f32},   {"fp32", DataType::f32},
-    {"single", DataType::f32},      {"float64", DataType::f64}, {"double", DataType::f64},
-    {"fp64", DataType::f64},        {"float16", DataType::f16}, {"half", DataType::f16},
-    {"fp16", DataType::f16},        {"bfloat16", DataType::bf16}, {"bfloat", DataType::bf16},
-    {"int8", DataType::i8},         {"char", DataType::i8},     {"uint8", DataType::u8},
-    {"int32", DataType::i32},       {"int", DataType::i32},     {"uint32", DataType::u32},
-    {"int64", DataType::i64},       {"uint64", DataType::u64},
+    {"float32", DataType::f32}, {"float", DataType::f32},     {"fp32", DataType::f32},
+    {"single", DataType::f32},  {"float64", DataType::f64},   {"double", DataType::f64},
+    {"fp64", DataType::f64},    {"float16", DataType::f16},   {"half", DataType::f16},
+    {"fp16", DataType::f16},    {"bfloat16", DataType::bf16}, {"bfloat", DataType::bf16},
+    {"int8", DataType::i8},     {"char", DataType::i8},       {"uint8", DataType::u8},
+    {"int32", DataType::i32},   {"int", DataType::i32},       {"uint32", DataType::u32},
+    {"int64", DataType::i64},   {"uint64", DataType::u64},
 };
 constexpr Spelling<ReduceOp> kOpAliases[] = {
     {"product", ReduceOp::prod}, {"mean", ReduceOp::avg}, {"average", ReduceOp::avg},

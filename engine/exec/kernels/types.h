@@ -1,5 +1,5 @@
-// Element types and reduction operators: the two enums that plans, the C ABI and the tools share, and the
-// storage types of the two 16-bit floats that C++20 lacks.
+// Element types and reduction operators: the two enums that plans, the C ABI and the tools share,
+// and the storage types of the two 16-bit floats that C++20 lacks.
 #pragma once
 
 #include <bit>
@@ -25,8 +25,9 @@ std::size_t size_of(DataType type);
 std::string_view name_of(DataType type);
 std::string_view name_of(ReduceOp op);
 
-// The spellings of the field: ours (f32), NumPy's and PyTorch's (float32, int8), C's (float, double, half),
-// nccl-tests' (bfloat16, uint64). Case does not matter. nullopt: no such type or operator.
+// The spellings of the field: ours (f32), NumPy's and PyTorch's (float32, int8), C's (float,
+// double, half), nccl-tests' (bfloat16, uint64). Case does not matter. nullopt: no such type or
+// operator.
 std::optional<DataType> parse_data_type(std::string_view text);
 std::optional<ReduceOp> parse_reduce_op(std::string_view text);
 
@@ -37,9 +38,10 @@ constexpr bool supports(DataType type, ReduceOp op) {
   return op < ReduceOp::band || !is_float(type);
 }
 
-// 16-bit floats: storage only, arithmetic happens in float. From float: round to nearest, ties to even;
-// overflow becomes infinity, subnormals are exact, a NaN stays a (quiet) NaN with the leading bits of its payload.
-// Bit for bit what F16C and AVX512-BF16 do, except that the latter flushes subnormals.
+// 16-bit floats: storage only, arithmetic happens in float. From float: round to nearest, ties to
+// even; overflow becomes infinity, subnormals are exact, a NaN stays a (quiet) NaN with the leading
+// bits of its payload. Bit for bit what F16C and AVX512-BF16 do, except that the latter flushes
+// subnormals.
 struct Half {  // IEEE binary16: 1 sign, 5 exponent, 10 fraction bits
   std::uint16_t bits;
 

@@ -1,9 +1,10 @@
-// Registers of kWidth bytes, as GCC and Clang vector types. Textual: a source file that is compiled for one instruction
-// set defines kWidth, includes this, defines Target, then includes reduce_body.h.
+// Registers of kWidth bytes, as GCC and Clang vector types. Textual: a source file that is compiled
+// for one instruction set defines kWidth, includes this, defines Target, then includes
+// reduce_body.h.
 //
-// Everything here and in reduce_body.h has internal linkage, and nothing calls an inline function of the standard
-// library: a shared inline function that is compiled here with AVX-512 would be one definition
-// of many, and the linker might keep it for a CPU that cannot run it.
+// Everything here and in reduce_body.h has internal linkage, and nothing calls an inline function
+// of the standard library: a shared inline function that is compiled here with AVX-512 would be one
+// definition of many, and the linker might keep it for a CPU that cannot run it.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ template <class T, std::size_t kBytes = kWidth>
 using Vec = typename VectorOf<T, kBytes>::type;
 using Bytes = Vec<std::uint8_t>;
 
-// Two registers of floats: a register of 16-bit floats, widened. Which element goes where is the business of the pair
-// of functions that widen and narrow.
+// Two registers of floats: a register of 16-bit floats, widened. Which element goes where is the
+// business of the pair of functions that widen and narrow.
 struct Floats {
   Vec<float> a;
   Vec<float> b;
@@ -66,8 +67,8 @@ inline constexpr double kNan<double> = __builtin_nan("");
 
 // --- What a Target may use when it has no instruction of its own.
 
-// IEEE minimum and maximum. Both orders of the comparison agree except on zeros, where OR keeps the minus and AND
-// drops it, and on NaN, which is put right at the end.
+// IEEE minimum and maximum. Both orders of the comparison agree except on zeros, where OR keeps the
+// minus and AND drops it, and on NaN, which is put right at the end.
 template <class T>
 RANKINE_INLINE Vec<T> generic_min(Vec<T> x, Vec<T> y) {
   const Vec<T> xy = x < y ? x : y;
@@ -84,7 +85,8 @@ RANKINE_INLINE Vec<T> generic_max(Vec<T> x, Vec<T> y) {
   return ((x != x) | (y != y)) ? splat(kNan<T>) : both;
 }
 
-// binary16 in the low half of each lane -> float. The multiplication rebiases the exponent and normalises subnormals.
+// binary16 in the low half of each lane -> float. The multiplication rebiases the exponent and
+// normalises subnormals.
 RANKINE_INLINE Vec<float> decode_half(Vec<std::uint32_t> code) {
   const Vec<std::uint32_t> magnitude = (code & 0x7fffU) << 13;
   const Vec<std::uint32_t> rebiased = as<Vec<std::uint32_t>>(as<Vec<float>>(magnitude) * 0x1p112F);
@@ -92,7 +94,8 @@ RANKINE_INLINE Vec<float> decode_half(Vec<std::uint32_t> code) {
   return as<Vec<float>>(special | ((code & 0x8000U) << 16));
 }
 
-// float -> binary16 in the low half of each lane. Adding 0.5 leaves the rounded subnormal in the low bits.
+// float -> binary16 in the low half of each lane. Adding 0.5 leaves the rounded subnormal in the
+// low bits.
 RANKINE_INLINE Vec<std::uint32_t> encode_half(Vec<float> value) {
   using Words = Vec<std::uint32_t>;
   const Words bits = as<Words>(value);
@@ -120,8 +123,8 @@ RANKINE_INLINE Floats generic_widen_bfloat(Bytes bfloats) {
   return {as<Vec<float>>(pairs << 16), as<Vec<float>>(pairs & 0xffff0000U)};
 }
 
-// To the nearest upper half, ties to even. No test for NaN: what was computed from bfloat16 is a NaN
-// whose payload ends in 16 zeros, if it is one, and rounding cannot carry out of those.
+// To the nearest upper half, ties to even. No test for NaN: what was computed from bfloat16 is a
+// NaN whose payload ends in 16 zeros, if it is one, and rounding cannot carry out of those.
 RANKINE_INLINE Vec<std::uint32_t> round_bfloat(Vec<float> value) {
   const Vec<std::uint32_t> bits = as<Vec<std::uint32_t>>(value);
   return bits + (((bits >> 16) & 1U) + 0x7fffU);
@@ -131,8 +134,8 @@ RANKINE_INLINE Bytes generic_narrow_bfloat(Floats floats) {
   return as<Bytes>((round_bfloat(floats.a) >> 16) | (round_bfloat(floats.b) & 0xffff0000U));
 }
 
-// --- 16 bytes or fewer, from and to general registers. A round trip through the stack would stall: a
-// wide load cannot be served from the narrow stores before it.
+// --- 16 bytes or fewer, from and to general registers. A round trip through the stack would stall:
+// a wide load cannot be served from the narrow stores before it.
 
 using Quarter = Vec<std::uint64_t, 16>;
 

@@ -40,6 +40,7 @@ enum class Damage {
   other_sender,
   other_receiver,
   other_block,
+  double_block,   // of several, at once
   drop_block,     // of several
   drop_receiver,  // of several: a multicast
   drop_sender,    // of several: an ALU
@@ -51,6 +52,7 @@ constexpr std::array kDamages = {
     std::pair{Damage::other_sender, "other sender"},
     std::pair{Damage::other_receiver, "other receiver"},
     std::pair{Damage::other_block, "other block"},
+    std::pair{Damage::double_block, "double one block"},
     std::pair{Damage::drop_block, "drop one block"},
     std::pair{Damage::drop_receiver, "drop one receiver"},
     std::pair{Damage::drop_sender, "drop one sender"},
@@ -58,10 +60,10 @@ constexpr std::array kDamages = {
 
 struct Mutant {
   Damage damage;
-  int round = 0;            // of the damaged transfer
-  std::size_t index = 0;    // of the damaged transfer within its round
-  Rank was = -1, now = -1;  // of a redirected one
-  Transfer instead;         // drop: none; double: none
+  int round = 0;                  // of the damaged transfer
+  std::size_t index = 0;          // of the damaged transfer within its round
+  Rank was = -1, now = -1;        // of a redirected one
+  std::vector<Transfer> instead;  // of the damaged one; a redirected one comes last
   std::string text() const {
     std::string out = kDamages[static_cast<std::size_t>(damage)].second;
     out += ", round " + std::to_string(round) + ", transfer " + std::to_string(index);
@@ -80,13 +82,10 @@ Schedule damaged(const Schedule& original, const TransferList& rounds, const Mut
     if (static_cast<std::size_t>(k) < rounds.size()) {
       const std::vector<Transfer>& transfers = rounds[static_cast<std::size_t>(k)];
       for (std::size_t i = 0; i < transfers.size(); ++i) {
-        if (k != mutant.round || i != mutant.index || is_later) {
+        if (k != mutant.round || i != mutant.index) {
           send.exactly(transfers[i]);
-        } else if (mutant.damage == Damage::double_at_once) {
-          send.exactly(transfers[i]);
-          send.exactly(transfers[i]);
-        } else if (mutant.damage != Damage::drop) {
-          send.exactly(mutant.instead);
+        } else {
+          for (const Transfer& t : mutant.instead) send.exactly(t);
         }
       }
     }
@@ -136,8 +135,8 @@ void for_each_mutant(const Schedule& schedule, const TransferList& rounds, const
     for (std::size_t i = 0; i < transfers.size(); ++i) {
       const Transfer& t = transfers[i];
       visit(Mutant{Damage::drop, k, i, -1, -1, {}});
-      visit(Mutant{Damage::double_at_once, k, i, -1, -1, {}});
-      visit(Mutant{Damage::double_later, k, i, -1, -1, {}});
+      visit(Mutant{Damage::double_at_once, k, i, -1, -1, {t, t}});
+      visit(Mutant{Damage::double_later, k, i, -1, -1, {t}});
       const int senders = t.from.size(), receivers = t.to.size(), blocks = t.what.list.size();
       // Of many, the first, the last and one between them stand for all.
       const auto some = [](int count) {
@@ -151,23 +150,23 @@ void for_each_mutant(const Schedule& schedule, const TransferList& rounds, const
         for (const Rank r : others(schedule.ranks, t.from, -1)) {
           Transfer instead = t;
           instead.from = changed(t.from, at, r);
-          visit(Mutant{Damage::other_sender, k, i, t.from[at], r, std::move(instead)});
+          visit(Mutant{Damage::other_sender, k, i, t.from[at], r, {std::move(instead)}});
         }
         if (senders == 1) continue;
         Transfer instead = t;
         instead.from = without(t.from, at);
-        visit(Mutant{Damage::drop_sender, k, i, t.from[at], -1, std::move(instead)});
+        visit(Mutant{Damage::drop_sender, k, i, t.from[at], -1, {std::move(instead)}});
       }
       for (const int at : some(receivers)) {
         for (const Rank r : others(schedule.ranks, t.to, -1)) {
           Transfer instead = t;
           instead.to = changed(t.to, at, r);
-          visit(Mutant{Damage::other_receiver, k, i, t.to[at], r, std::move(instead)});
+          visit(Mutant{Damage::other_receiver, k, i, t.to[at], r, {std::move(instead)}});
         }
         if (receivers == 1) continue;
         Transfer instead = t;
         instead.to = without(t.to, at);
-        visit(Mutant{Damage::drop_receiver, k, i, t.to[at], -1, std::move(instead)});
+        visit(Mutant{Damage::drop_receiver, k, i, t.to[at], -1, {std::move(instead)}});
       }
       for (const int at : some(blocks)) {
         if (schedule.blocks > 1) {
@@ -175,13 +174,26 @@ void for_each_mutant(const Schedule& schedule, const TransferList& rounds, const
           const Block b = (t.what.list[at] + 1) % schedule.blocks;
           instead.what.list = changed(t.what.list, at, b);
           instead.where.list = changed(t.where.list, at, b);
-          visit(Mutant{Damage::other_block, k, i, -1, -1, std::move(instead)});
+          visit(Mutant{Damage::other_block, k, i, -1, -1, {std::move(instead)}});
         }
         if (blocks == 1) continue;
-        Transfer instead = t;
-        instead.what.list = without(t.what.list, at);
-        instead.where.list = without(t.where.list, at);
-        visit(Mutant{Damage::drop_block, k, i, -1, -1, std::move(instead)});
+        Transfer rest = t, single = t;
+        rest.what.list = without(t.what.list, at);
+        rest.where.list = without(t.where.list, at);
+        single.what.list = IndexList(t.what.list[at]);
+        single.where.list = IndexList(t.where.list[at]);
+        visit(Mutant{Damage::drop_block, k, i, -1, -1, {rest}});
+        visit(Mutant{Damage::double_block, k, i, -1, -1, {t, single}});
+        for (const Rank r : others(schedule.ranks, t.from, -1)) {
+          Transfer other = single;
+          other.from = changed(t.from, 0, r);
+          visit(Mutant{Damage::other_sender, k, i, t.from[0], r, {rest, std::move(other)}});
+        }
+        for (const Rank r : others(schedule.ranks, t.to, -1)) {
+          Transfer other = single;
+          other.to = changed(t.to, 0, r);
+          visit(Mutant{Damage::other_receiver, k, i, t.to[0], r, {rest, std::move(other)}});
+        }
       }
     }
   }
@@ -238,7 +250,7 @@ class Jury {
     }
     const bool is_another_way = mutant.damage == Damage::other_sender ? sends_the_same(mutant)
                                 : mutant.damage == Damage::other_receiver
-                                    ? mutant.instead.act == Act::reduce
+                                    ? mutant.instead.back().act == Act::reduce
                                     : false;
     if (is_another_way && moves_as_much(counts.total, counts_.total) && !(counts == counts_)) {
       ++tally.equivalent;
@@ -247,9 +259,9 @@ class Jury {
     survivors.push_back(base_.name() + ": " + mutant.text());
   }
 
+  // Blocks, not messages: a block that is redirected by itself is a message more.
   static bool moves_as_much(const RankCounts& a, const RankCounts& b) {
-    return a.sent == b.sent && a.received == b.received && a.messages_sent == b.messages_sent &&
-           a.messages_received == b.messages_received;
+    return a.sent == b.sent && a.received == b.received;
   }
 
   bool sends_the_same(const Mutant& mutant) {
@@ -257,8 +269,8 @@ class Jury {
     if (views_.empty()) views_ = view_rounds(schedule_, goal_);
     const RoundView& before = views_[static_cast<std::size_t>(mutant.round)];
     bool same = true;
-    mutant.instead.what.list.for_each([&](Block b) {
-      const int plane = mutant.instead.what.plane;
+    mutant.instead.back().what.list.for_each([&](Block b) {
+      const int plane = mutant.instead.back().what.plane;
       same = same && held(before, mutant.was, b, plane) == held(before, mutant.now, b, plane);
     });
     return same;

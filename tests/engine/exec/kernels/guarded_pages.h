@@ -1,5 +1,5 @@
-// Memory between two pages that nobody may touch: an access outside it ends the test at once, also where no sanitizer
-// looks (masked loads, streaming stores).
+// Memory between two pages that nobody may touch: an access outside it ends the test at once, also
+// where no sanitizer looks (masked loads, streaming stores).
 #pragma once
 
 #include <gtest/gtest.h>

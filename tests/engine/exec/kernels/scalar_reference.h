@@ -1,5 +1,6 @@
-// Reductions as the contract of reduce.h words them, one element at a time, with none of the code under test: 16-bit
-// floats are decoded and rounded by arithmetic on doubles, integers wrap through 64 bits.
+// Reductions as the contract of reduce.h words them, one element at a time, with none of the code
+// under test: 16-bit floats are decoded and rounded by arithmetic on doubles, integers wrap through
+// 64 bits.
 #pragma once
 
 #include <bit>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "engine/exec/kernels/types.h"
 
@@ -36,7 +38,20 @@ struct SmallFloat {
     return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - kBias - kFraction);
   }
 
-  // The value in units of the last place of its binade, rounded by the FPU's default mode: nearest even.
+  // The same from a table.
+  static float decoded(std::uint16_t code) {
+    static const std::vector<float> all = [] {
+      std::vector<float> values;
+      for (int c = 0; c < 0x10000; ++c) {
+        values.push_back(static_cast<float>(decode(static_cast<std::uint16_t>(c))));
+      }
+      return values;
+    }();
+    return all[code];
+  }
+
+  // The value in units of the last place of its binade, rounded by the FPU's default mode: nearest
+  // even.
   static std::uint16_t encode(double value) {
     const int sign = std::signbit(value) ? 0x8000 : 0;
     if (std::isnan(value)) return kQuietNan;
@@ -46,7 +61,8 @@ struct SmallFloat {
     int exponent = std::ilogb(magnitude) + kBias;
     if (exponent < 1) exponent = 1;
     const double units = std::nearbyint(std::ldexp(magnitude, kBias + kFraction - exponent));
-    // A subnormal has no implicit one to subtract; a carry out of the fraction moves to the next exponent by itself.
+    // A subnormal has no implicit one to subtract; a carry out of the fraction moves to the next
+    // exponent by itself.
     const double code = units + static_cast<double>(exponent - 1) * (1 << kFraction);
     const double infinity = static_cast<double>(kSpecial) * (1 << kFraction);
     return static_cast<std::uint16_t>(sign | static_cast<int>(code < infinity ? code : infinity));
@@ -67,14 +83,13 @@ inline constexpr bool kIsFloat = kIsSmallFloat<T> || std::is_floating_point_v<T>
 
 // The type that a fold accumulates in.
 template <class T>
-using Accumulator =
-    std::conditional_t<kIsSmallFloat<T>, float,
-                       std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>>;
+using Accumulator = std::conditional_t<kIsSmallFloat<T>, float,
+                                       std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>>;
 
 template <class T>
 Accumulator<T> widen(T value) {
   if constexpr (kIsSmallFloat<T>) {
-    return static_cast<float>(Format<T>::decode(value.bits));
+    return Format<T>::decoded(value.bits);
   } else {
     return static_cast<Accumulator<T>>(value);
   }

@@ -92,7 +92,8 @@ TYPED_TEST(SixteenBitFloatTest, EveryCodeDecodesAndComesBack) {
   }
 }
 
-// Between any two neighbours: the midpoint goes to the even one, the floats beside it to the nearer one.
+// Between any two neighbours: the midpoint goes to the even one, the floats beside it to the nearer
+// one.
 TYPED_TEST(SixteenBitFloatTest, RoundsToNearestEven) {
   const auto infinity = TypeParam(std::numeric_limits<float>::infinity()).bits;
   for (std::uint32_t code = 0; code < infinity; ++code) {

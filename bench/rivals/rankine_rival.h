@@ -1,0 +1,16 @@
+// Rankine itself as a contender: a communicator that the driver's own pinned threads have joined,
+// with everything left to the engine's choice.
+#ifndef RANKINE_BENCH_RIVALS_RANKINE_RIVAL_H_
+#define RANKINE_BENCH_RIVALS_RANKINE_RIVAL_H_
+
+#include <memory>
+
+#include "bench/rivals/rival.h"
+
+namespace rankine::rivals {
+
+std::unique_ptr<Rival> make_rankine(const Setup& setup);
+
+}  // namespace rankine::rivals
+
+#endif  // RANKINE_BENCH_RIVALS_RANKINE_RIVAL_H_

@@ -1,0 +1,287 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/rivals/coprocess.h"
+#include "bench/rivals/expert.h"
+#include "bench/rivals/others.h"
+#include "bench/rivals/protocol.h"
+#include "bench/rivals/sizes.h"
+#include "bench/rivals/statistics.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define RIVALS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RIVALS_TSAN 1
+#endif
+#endif
+
+namespace rankine::rivals {
+namespace {
+
+using Make = std::unique_ptr<Rival> (*)(const Setup&);
+
+const Make kAll[] = {
+    make_expert_one_shot, make_expert_pull, make_expert_push,
+    make_expert_stream,   make_std_barrier, make_inference_shm,
+#if !defined(RIVALS_TSAN)
+    make_openmp,  // its runtime is not instrumented
+#endif
+};
+
+constexpr std::size_t kMaxFloats = 600001;
+
+// Everything that a contender in this process needs.
+struct Driver {
+  explicit Driver(int ranks)
+      : setup{ranks, kMaxFloats * sizeof(float), false, allowed_cpus()}, crew(ranks, setup.cpus) {
+    setup.crowded = static_cast<std::size_t>(ranks) > setup.cpus.size();
+    stage = std::make_unique<InProcess::Stage>(crew, setup.crowded, setup.max_bytes);
+  }
+  Setup setup;
+  Crew crew;
+  std::unique_ptr<InProcess::Stage> stage;
+};
+
+class InProcessTest : public testing::TestWithParam<int> {};
+
+TEST_P(InProcessTest, EveryRivalIsRightAtEverySize) {
+  Driver driver(GetParam());
+  for (const Make make : kAll) {
+    InProcess contender(make(driver.setup), *driver.stage);
+    if (!contender.missing.empty()) continue;
+    std::uint32_t seed = 0;
+    for (const std::size_t count : {0, 1, 2, 17, 1031, 4096, 600001}) {
+      if (!contender.takes(count * sizeof(float))) continue;
+      for (const bool in_place : {false, true}) {
+        for (const Protocol protocol : {Protocol::kWarm, Protocol::kFresh}) {
+          if (in_place && protocol == Protocol::kWarm) continue;
+          Batch batch;
+          batch.bytes = count * sizeof(float);
+          batch.protocol = protocol;
+          batch.in_place = in_place;
+          batch.calls = 3;
+          batch.warmups = 2;
+          batch.seed = seed += 10;
+          EXPECT_EQ(contender.run(batch).wrong, 0u)
+              << contender.name << ", " << count << " floats, " << name_of(protocol)
+              << (in_place ? ", in place" : "");
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, InProcessTest, testing::Values(1, 2, 3, 4));
+
+// A rival that is right, but for one thing.
+struct Liar final : Rival {
+  enum class Lie { kOneElement, kOldResult };
+  Liar(Lie its_lie, const Setup& setup)
+      : Rival("liar", Family::kOther), lie(its_lie), honest(make_expert_push(setup)), calls(2) {}
+  void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
+    const int call = calls[static_cast<std::size_t>(rank)]++;
+    if (lie == Lie::kOneElement || call == 0) honest->all_reduce(rank, in, out, count);
+    if (lie == Lie::kOneElement && rank == 1) out[count / 2] += 1;
+  }
+  const Lie lie;
+  std::unique_ptr<Rival> honest;
+  std::vector<int> calls;
+};
+
+TEST(Check, FindsOneWrongElement) {
+  Driver driver(2);
+  InProcess liar(std::make_unique<Liar>(Liar::Lie::kOneElement, driver.setup), *driver.stage);
+  Batch batch;
+  batch.bytes = 4000;
+  EXPECT_EQ(liar.run(batch).wrong, 1u);
+}
+
+TEST(Check, FindsAResultOfThePreviousCall) {
+  Driver driver(2);
+  InProcess liar(std::make_unique<Liar>(Liar::Lie::kOldResult, driver.setup), *driver.stage);
+  Batch batch;
+  batch.bytes = 4000;
+  batch.protocol = Protocol::kFresh;
+  batch.calls = 2;
+  EXPECT_GT(liar.run(batch).wrong, 1500u);  // of 2000; some sums are the same by chance
+}
+
+TEST(Check, KnowsEveryCollective) {
+  const int ranks = 3;
+  const Kernels& k = kernels();
+  for (int c = 0; c < 6; ++c) {
+    Batch batch;
+    batch.collective = static_cast<Collective>(c);
+    batch.bytes = 3 * 50 * sizeof(float);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Shape s = shape(batch, ranks, rank);
+      std::vector<float> out(s.out);
+      // All ranks' inputs, and from them by the book what this rank gets.
+      std::vector<std::vector<float>> ins;
+      for (int r = 0; r < ranks; ++r) {
+        ins.emplace_back(shape(batch, ranks, r).in);
+        k.fill(ins.back().data(), ins.back().size(), r, 0, 5);
+      }
+      const auto own = static_cast<std::size_t>(rank);
+      for (std::size_t i = 0; i < s.out; ++i) {
+        const std::size_t from = i / s.block;
+        const std::size_t at = i % s.block;
+        switch (batch.collective) {
+          case Collective::kAllReduce:
+          case Collective::kReduce:
+            out[i] = ins[0][i] + ins[1][i] + ins[2][i];
+            break;
+          case Collective::kBroadcast:
+            out[i] = ins[0][i];
+            break;
+          case Collective::kAllGather:
+            out[i] = ins[from][at];
+            break;
+          case Collective::kAllToAll:
+            out[i] = ins[from][own * s.block + at];
+            break;
+          case Collective::kReduceScatter: {
+            const std::size_t j = own * s.block + i;
+            out[i] = ins[0][j] + ins[1][j] + ins[2][j];
+            break;
+          }
+        }
+      }
+      EXPECT_EQ(count_wrong(batch, ranks, rank, out.data(), 5), 0u) << name_of(batch.collective);
+      if (out.empty()) continue;
+      out.back() += 1;
+      EXPECT_EQ(count_wrong(batch, ranks, rank, out.data(), 5), 1u) << name_of(batch.collective);
+    }
+  }
+}
+
+TEST(Coprocess, AnswersAndEnds) {
+  Coprocess cat({"cat"});
+  ASSERT_TRUE(cat.send("one\ntwo"));
+  EXPECT_EQ(cat.receive(10), "one");
+  EXPECT_EQ(cat.receive(10), "two");
+  EXPECT_EQ(cat.receive(0.02), std::nullopt);
+  EXPECT_EQ(cat.stop(), 0);
+  EXPECT_EQ(cat.stop(), 0);
+}
+
+TEST(Coprocess, TellsWhyItEnded) {
+  Coprocess child({"sh", "-c", "echo not installed >&2; echo ----- >&2; exit 3"});
+  EXPECT_EQ(child.receive(10), std::nullopt);
+  EXPECT_EQ(child.stop(), 3);
+  EXPECT_EQ(child.last_words(), "not installed");
+  Coprocess nothing({"/no/such/program"});
+  EXPECT_EQ(nothing.receive(10), std::nullopt);
+  EXPECT_EQ(nothing.stop(), 127);
+}
+
+bool alive(const std::string& pid) {
+  std::ifstream stat("/proc/" + pid + "/stat");
+  std::string ignored;
+  std::string name;
+  std::string state;
+  return stat >> ignored >> name >> state && state != "Z";
+}
+
+TEST(Coprocess, NeverLingersNorDoItsChildren) {
+  const char* const script = "trap '' TERM; sleep 1000 & echo $!; while :; do sleep 0.1; done";
+  Coprocess stubborn({"sh", "-c", script}, 0.1);
+  const auto grandchild = stubborn.receive(10);
+  ASSERT_TRUE(grandchild.has_value());
+  EXPECT_TRUE(alive(*grandchild));
+  EXPECT_EQ(stubborn.stop(), 128 + SIGKILL);
+  for (int i = 0; i < 1000 && alive(*grandchild); ++i) usleep(1000);
+  EXPECT_FALSE(alive(*grandchild));
+}
+
+// Times are given, so that rows can be judged.
+struct Scripted final : Contender {
+  Scripted(std::string its_name, Family its_family, double its_us)
+      : Contender(std::move(its_name), its_family), us(its_us) {}
+  bool takes(std::size_t bytes) const override { return bytes > 4; }
+  Measured run(const Batch& batch) override {
+    EXPECT_TRUE(missing.empty());
+    if (breaks && ++runs > 2) missing = "broken";
+    calls = batch.calls;
+    return {us, us, 0};
+  }
+  double us;
+  int calls = 0;
+  int runs = 0;
+  bool breaks = false;
+};
+
+TEST(Row, ComparesTheBestOfFamilies) {
+  std::vector<std::unique_ptr<Contender>> all;
+  all.push_back(std::make_unique<Scripted>("a", Family::kExpert, 2));
+  all.push_back(std::make_unique<Scripted>("b", Family::kExpert, 1));
+  all.push_back(std::make_unique<Scripted>("c", Family::kMpi, 4));
+  auto broken = std::make_unique<Scripted>("d", Family::kMpi, 0.1);
+  broken->breaks = true;
+  all.push_back(std::move(broken));
+  Crew crew(1, allowed_cpus());
+  Plan plan;
+  plan.rounds = 5;
+  const Row row = measure_row(all, plan, 8, Protocol::kWarm, crew);
+  EXPECT_TRUE(row.steady());  // one rank has nobody to play ping-pong with
+  EXPECT_EQ(row.cells[0].us, std::vector<double>(5, 2.0));
+  EXPECT_EQ(row.best(Family::kExpert, all), 1u);
+  EXPECT_EQ(row.best(Family::kMpi, all), 2u);  // half a row is no figure
+  EXPECT_EQ(row.best(Family::kRankine, all), std::nullopt);
+  EXPECT_DOUBLE_EQ(row.ratio(1, 2), 0.25);
+  EXPECT_EQ(static_cast<Scripted&>(*all[0]).calls, 1000);  // 2 ms of 2 us
+
+  const Row too_small = measure_row(all, plan, 4, Protocol::kWarm, crew);
+  EXPECT_TRUE(too_small.cells[0].us.empty());
+}
+
+TEST(Row, SeesThatTheMachineHasChanged) {
+  Row row;
+  row.ping_pong_ns = {20, 22, 29};
+  EXPECT_TRUE(row.steady());
+  row.ping_pong_ns = {20, 200, 20};  // there and back
+  EXPECT_FALSE(row.steady());
+}
+
+TEST(Crew, ProbesTwoCores) {
+  Driver driver(2);
+  const double ns = driver.crew.ping_pong_ns();
+  if (driver.setup.cpus.size() < 2) {
+    EXPECT_EQ(ns, 0);
+  } else {
+    EXPECT_GT(ns, 1);
+  }
+}
+
+TEST(Statistics, AreWhatTheirNamesSay) {
+  const std::vector<double> values = {5, 1, 4, 2, 3, 100, 6, 7, 8};
+  EXPECT_DOUBLE_EQ(median(values), 5);
+  EXPECT_DOUBLE_EQ(percentile_99(values), 100);
+  EXPECT_DOUBLE_EQ(quantile(values, 0.25), 3);
+  EXPECT_DOUBLE_EQ(spread(values), 0.4);
+  EXPECT_DOUBLE_EQ(middle_mean(values), 5);
+  EXPECT_DOUBLE_EQ(median({}), 0);
+}
+
+TEST(Sizes, AreReadAsNcclTestsDoes) {
+  EXPECT_EQ(parse_size("8"), 8u);
+  EXPECT_EQ(parse_size("32k"), 32768u);
+  EXPECT_EQ(parse_size("2M"), 2097152u);
+  for (const char* bad : {"", "M", "-1", "1T", "1KB", "99999999999G"}) {
+    EXPECT_EQ(parse_size(bad), std::nullopt) << bad;
+  }
+  EXPECT_EQ(size_range(8, 100, 3), (std::vector<std::size_t>{8, 24, 72}));
+}
+
+}  // namespace
+}  // namespace rankine::rivals

@@ -1,0 +1,34 @@
+// Environment variables, in the field's habit: they force, or fail; never a silent substitute.
+//
+//   RANKINE_ALGO=all_reduce:ring;broadcast:chain   the algorithm of calls that name none
+//   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
+//   RANKINE_TRANSPORT=auto|direct|mailbox          the transport of calls that name none
+//   RANKINE_ISA=portable|avx2|avx512               caps the kernels (see kernels/reduce.h)
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "algorithms/catalogue.h"
+#include "engine/exec/crossbar.h"
+#include "engine/exec/plan.h"
+#include "engine/exec/status.h"
+
+namespace rankine {
+
+struct Environment {
+  std::array<const Algorithm*, kCollectives> algorithm{};  // nullptr: not forced
+  std::optional<Transport> transport;
+  std::optional<WaitPolicy::Mode> wait;
+};
+
+// "all_reduce:ring;broadcast:chain". The error names the part that is wrong and what is allowed.
+Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::string_view text);
+Result<std::optional<Transport>> parse_forced_transport(std::string_view text);
+Result<std::optional<WaitPolicy::Mode>> parse_wait_mode(std::string_view text);
+
+// Reads the variables now. Errors name the variable and its value.
+Result<Environment> read_environment();
+
+}  // namespace rankine

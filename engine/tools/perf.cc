@@ -1,0 +1,447 @@
+#include "engine/tools/perf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <memory>
+#include <ostream>
+
+#include "engine/api/check.h"
+#include "engine/api/choose.h"
+#include "engine/tools/machine.h"
+#include "engine/tools/memory.h"
+#include "engine/tools/metrics.h"
+#include "engine/tools/perf_report.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+// One row to come.
+struct Case {
+  Call call;
+  std::size_t bytes = 0;
+};
+
+std::vector<std::string_view> names_of_types() {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < kDataTypes; ++i) names.push_back(name_of(static_cast<DataType>(i)));
+  return names;
+}
+
+std::vector<std::string_view> names_of_ops() {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < kReduceOps; ++i) names.push_back(name_of(static_cast<ReduceOp>(i)));
+  return names;
+}
+
+// "f32,bf16" or "all", with one of the two enums' parsers.
+template <class T, class ParseOne>
+Result<std::vector<T>> read_names(std::string_view argument, std::string_view text,
+                                  std::vector<std::string_view> names, ParseOne parse_one) {
+  std::vector<T> values;
+  const auto add = [&values](T value) {
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  };
+  for (const std::string_view part : split_list(text)) {
+    if (part == "all") {
+      for (std::size_t i = 0; i < names.size(); ++i) add(static_cast<T>(i));
+    } else if (const auto value = parse_one(part)) {
+      add(*value);
+    } else {
+      names.push_back("all");
+      return unknown_name(argument, part, names);
+    }
+  }
+  if (!values.empty()) return values;
+  names.push_back("all");
+  return unknown_name(argument, text, names);
+}
+
+Result<std::optional<Transport>> read_transport(std::string_view argument, std::string_view text) {
+  constexpr std::array<std::string_view, 3> kNames = {"auto", "direct", "mailbox"};
+  if (text == "auto") return std::optional<Transport>();
+  if (text == "direct") return std::optional(Transport::direct);
+  if (text == "mailbox") return std::optional(Transport::mailbox);
+  return unknown_name(argument, text, kNames);
+}
+
+// The lists read here remember whether all were asked for: then what does not exist is left out.
+auto read_ops(PerfOptions& options) {
+  return [&options](std::string_view argument, std::string_view text) {
+    options.skip_unsupported |= text == "all";
+    return read_names<ReduceOp>(argument, text, names_of_ops(), parse_reduce_op);
+  };
+}
+auto read_types(PerfOptions& options) {
+  return [&options](std::string_view argument, std::string_view text) {
+    options.skip_unsupported |= text == "all";
+    return read_names<DataType>(argument, text, names_of_types(), parse_data_type);
+  };
+}
+
+Result<std::size_t> read_step(std::string_view argument, std::string_view text) {
+  auto step = parse_size(argument, text);
+  if (step.ok() && *step == 0) {
+    return invalid_argument(fmt::format("{} is '{}'; allowed are sizes from 1", argument, text));
+  }
+  return step;
+}
+
+Result<double> read_seconds(std::string_view argument, std::string_view text) {
+  const auto duration = parse_duration(argument, text);
+  if (!duration.ok()) return duration.status();
+  return std::chrono::duration<double>(*duration).count();
+}
+
+Result<double> read_bandwidth(std::string_view argument, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+  return invalid_argument(
+      fmt::format("{} is '{}'; allowed are numbers from 0, in GB/s", argument, text));
+}
+
+Result<std::vector<Rank>> read_roots(const PerfOptions& options, int ranks) {
+  if (!has_root(options.collective)) return std::vector<Rank>{0};
+  if (options.roots == "all" || options.roots == "-1") {
+    std::vector<Rank> all(static_cast<std::size_t>(ranks));
+    for (Rank r = 0; r < ranks; ++r) all[static_cast<std::size_t>(r)] = r;
+    return all;
+  }
+  const auto root = parse_whole("--root", options.roots, 0, ranks - 1);
+  if (root.ok()) return std::vector<Rank>{*root};
+  return invalid_argument(root.status().text() + ", or all");
+}
+
+// Algorithms to run; a null pointer: the engine's choice. Those that refuse this many ranks are
+// left out and noted where all were asked for, and an error where they were named.
+Result<std::vector<const Algorithm*>> algorithms_to_run(const PerfOptions& options, int ranks,
+                                                        std::vector<std::string>& notes) {
+  if (options.algorithms.empty()) return std::vector<const Algorithm*>{nullptr};
+  auto lines = read_algorithms("--algo", options.algorithms, options.collective);
+  if (!lines.ok()) return lines;
+  const bool all = options.algorithms == "all";
+  std::vector<const Algorithm*> out;
+  Params params;
+  params.ranks = ranks;
+  params.group = options.group;
+  params.segments = std::max(1, options.segments);
+  for (const Algorithm* line : *lines) {
+    const auto refusal = line->refusal(params);
+    if (!refusal) {
+      out.push_back(line);
+    } else if (all) {
+      notes.push_back("left out: " + *refusal);
+    } else {
+      return invalid_argument("--algo: " + *refusal);
+    }
+  }
+  if (out.empty()) {
+    return invalid_argument(fmt::format("--ranks is {}; no algorithm of {} allows it", ranks,
+                                        name_of(options.collective)));
+  }
+  return out;
+}
+
+Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
+                                   std::vector<std::string>& notes) {
+  const auto sizes = sizes_of(options);
+  if (!sizes.ok()) return sizes.status();
+  const auto roots = read_roots(options, ranks);
+  if (!roots.ok()) return roots.status();
+  const auto lines = algorithms_to_run(options, ranks, notes);
+  if (!lines.ok()) return lines.status();
+  const bool reducing = reduces(options.collective);
+  std::vector<ReduceOp> ops = options.ops;
+  if (!reducing) ops.resize(1);
+
+  std::vector<Case> cases;
+  for (const DataType type : options.types) {
+    for (const ReduceOp op : ops) {
+      if (reducing && !supports(type, op) && options.skip_unsupported) continue;
+      for (const Rank root : *roots) {
+        std::optional<std::size_t> last;
+        for (const std::size_t size : *sizes) {
+          Case one;
+          one.call = {.collective = options.collective, .type = type, .op = op, .root = root};
+          one.call.peer = (root + 1) % ranks;
+          one.call.count = count_for(options.collective, ranks, size, size_of(type));
+          if (last == one.call.count) continue;  // rounding made it the same row
+          last = one.call.count;
+          if (Status status = check_call(one.call, ranks); !status.ok()) return status;
+          one.bytes = one.call.count * counts_per_size(options.collective, ranks) * size_of(type);
+          for (const Algorithm* line : *lines) {
+            one.call.options = {.algorithm = line != nullptr ? line->name : std::string_view(),
+                                .segments = options.segments,
+                                .group = options.group,
+                                .transport = options.transport};
+            cases.push_back(one);
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+// Refuses what the memory cannot hold, before anything is allocated.
+Status check_memory(const Workbench::Options& bench, const Case& largest) {
+  const std::size_t needed = Workbench::memory_needed(bench);
+  const AvailableMemory available = available_memory();
+  constexpr std::uint64_t kSpare = std::uint64_t{64} << 20;  // plans, scratch, threads
+  if (available.bytes > kSpare && needed <= available.bytes - kSpare) return {};
+  return {Code::out_of_memory,
+          fmt::format("--maxbytes is {}: {} ranks need {} for their buffers; available are {} ({})",
+                      format_size(largest.bytes), bench.team.ranks,
+                      format_bytes(static_cast<double>(needed)),
+                      format_bytes(static_cast<double>(available.bytes)), available.why)};
+}
+
+int segments_of(const Case& one, const Measured& measured, int ranks) {
+  const Algorithm* line = find_algorithm(one.call.collective, measured.algorithm);
+  if (line == nullptr || !line->takes("segments")) return 0;
+  if (one.call.options.segments > 0) return one.call.options.segments;
+  return choose_segments(*line, ranks, one.bytes);
+}
+
+}  // namespace
+
+Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
+  constexpr std::size_t kMostSizes = 100'000;
+  // One end alone moves the other where it must.
+  std::size_t first = options.min_bytes.value_or(PerfOptions::kMinBytes);
+  std::size_t last = options.max_bytes.value_or(PerfOptions::kMaxBytes);
+  if (!options.min_bytes) first = std::min(first, last);
+  if (!options.max_bytes) last = std::max(first, last);
+  if (first > last) {
+    return invalid_argument(fmt::format("--minbytes is {}; allowed are sizes up to --maxbytes, "
+                                        "which is {}",
+                                        format_size(first), format_size(last)));
+  }
+  if (options.collective == Collective::barrier) return std::vector<std::size_t>{0};
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = first; size <= last;) {
+    if (sizes.size() >= kMostSizes) {
+      return invalid_argument(fmt::format("--stepbytes is {}: more than {} sizes from {} to {}",
+                                          format_size(options.step_bytes.value_or(0)), kMostSizes,
+                                          format_size(first), format_size(last)));
+    }
+    sizes.push_back(size);
+    const std::size_t before = size;  // sizes stay below 2^63, so only the product can overflow
+    if (options.step_bytes) {
+      size += *options.step_bytes;
+    } else if (size == 0) {
+      size = PerfOptions::kMinBytes;
+    } else {
+      const auto factor = static_cast<std::size_t>(options.step_factor);
+      if (size > last / factor) break;
+      size *= factor;
+    }
+    if (size <= before) break;
+  }
+  return sizes;
+}
+
+Result<Exit> perf(const PerfOptions& options, Console& console) {
+  const Machine machine = read_machine();
+  const int ranks = options.ranks > 0 ? options.ranks : std::max(2, machine.budget.cores);
+  std::vector<std::string> notes;
+  const auto cases = cases_of(options, ranks, notes);
+  if (!cases.ok()) return cases.status();
+  if (cases->empty()) {
+    return invalid_argument("--op and --datatype leave nothing: bit operations are allowed on "
+                            "integers only");
+  }
+
+  Workbench::Options bench;
+  bench.team = {.ranks = ranks,
+                .placement = options.placement,
+                .timeout = options.timeout,
+                .wait = options.wait};
+  bench.off_cache = options.measure.off_cache;
+  const Case* largest = &cases->front();
+  for (const Case& one : *cases) {
+    const BufferBytes bytes = buffer_bytes(one.call, ranks);
+    bench.buffers.input = std::max(bench.buffers.input, bytes.input);
+    bench.buffers.output = std::max(bench.buffers.output, bytes.output);
+    if (one.bytes > largest->bytes) largest = &one;
+  }
+  if (Status status = check_memory(bench, *largest); !status.ok()) return status;
+
+  // A file that cannot be written is known before minutes of measuring.
+  const bool json_to_out = options.json_file == "-";
+  std::ofstream file;
+  if (!options.json_file.empty() && !json_to_out) {
+    file.open(options.json_file);
+    if (!file) {
+      return Status(Code::system, fmt::format("--json is '{}', which cannot be written",
+                                              options.json_file));
+    }
+  }
+
+  auto created = Workbench::create(bench);
+  if (!created.ok()) return created.status();
+  Workbench& workbench = **created;
+  PerfRun run{.options = options,
+              .machine = machine,
+              .ranks = ranks,
+              .places = workbench.team().report(),
+              .placement = describe_placement(workbench.team().report()),
+              .waiting = to_string(workbench.team().communicator().wait_policy()),
+              .started = utc_now(),
+              .arguments = console.arguments};
+
+  PerfTable table(console.out, options.stats);
+  PerfCsv csv(console.out);
+  const bool show_table = !options.csv && !json_to_out;
+  if (show_table) {
+    table.begin(run);
+    for (const std::string& note : notes) table.note(note);
+  }
+  if (options.csv) csv.begin(run);
+
+  std::vector<PerfRow> rows;
+  PerfTotals totals;
+  Status failure;
+  {
+    Progress progress(console);
+    for (const Case& one : *cases) {
+      progress.show(fmt::format("{} of {}: {}", rows.size() + 1, cases->size(),
+                                format_size(one.bytes)));
+      auto measured = workbench.measure(one.call, options.measure);
+      progress.clear();
+      if (!measured.ok()) {
+        failure = measured.status();
+        break;
+      }
+      PerfRow row;
+      row.bytes = one.bytes;
+      row.count = one.call.count;
+      row.type = one.call.type;
+      row.op = reduces(options.collective) ? name_of(one.call.op) : "none";
+      row.root = has_root(options.collective) ? one.call.root : -1;
+      row.segments = segments_of(one, *measured, ranks);
+      row.bus_factor = bus_factor(options.collective, ranks);
+      row.measured = std::move(*measured);
+      totals.add(row);
+      if (show_table) table.row(row);
+      if (options.csv) csv.row(run, row);
+      rows.push_back(std::move(row));
+    }
+  }
+  const bool above_floor = totals.average_busbw() >= options.min_busbw;
+  if (show_table && failure.ok()) table.end(totals, above_floor);
+  if (!options.json_file.empty()) {
+    const std::string text =
+        perf_json(run, rows, totals, above_floor, failure.text()).dump(2) + "\n";
+    if (json_to_out) {
+      console.out << text;
+    } else if (!(file << text << std::flush)) {
+      return Status(Code::system, fmt::format("--json is '{}', which could not be written",
+                                              options.json_file));
+    }
+  }
+  if (!failure.ok()) return failure;
+  if (totals.wrong > 0) {
+    console.err << fmt::format("rankine perf: {} elements are wrong\n", totals.wrong);
+    return Exit::wrong;
+  }
+  if (!above_floor) {
+    console.err << fmt::format("rankine perf: the average busbw is {:.3g} GB/s; --min-busbw asks for {:g}\n",
+                               totals.average_busbw(), options.min_busbw);
+    return Exit::wrong;
+  }
+  return Exit::ok;
+}
+
+Subcommand add_perf(CLI::App& tool) {
+  auto options = std::make_shared<PerfOptions>();
+  PerfOptions& o = *options;
+  MeasureOptions& m = o.measure;
+  CLI::App* app = tool.add_subcommand(
+      "perf", "measure a collective on pinned threads and check its results, as nccl-tests");
+  constexpr int kMany = 1'000'000'000;
+  add_argument(*app, "collective", o.collective, read_collective,
+               "which one; 'rankine list' shows all")
+      ->required();
+
+  add_argument(*app, "-b,--minbytes", o.min_bytes, parse_size, "smallest size: 8, 4K, 1M, 64MiB; binary (8)")->group("Sizes");
+  add_argument(*app, "-e,--maxbytes", o.max_bytes, parse_size, "largest size (64M)")
+      ->group("Sizes");
+  add_argument(*app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "from size to size (4)")
+      ->group("Sizes");
+  add_argument(*app, "-i,--stepbytes", o.step_bytes, read_step, "step instead of a factor")
+      ->group("Sizes");
+
+  add_argument(*app, "-t,--ranks", o.ranks, Whole{1, Communicator::kMaxRanks},
+               "ranks, a thread each (usable cores, at least 2)")
+      ->group("What runs");
+  add_argument(*app, "-o,--op", o.ops, read_ops(o), "sum prod min max avg band bor bxor, or all")
+      ->group("What runs");
+  add_argument(*app, "-d,--datatype", o.types, read_types(o),
+               "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64, or all")
+      ->group("What runs");
+  app->add_option("-r,--root", o.roots, "root of rooted collectives, or all (0)")
+      ->group("What runs");
+  app->add_option("--algo", o.algorithms, "names of the catalogue, or all (the engine's choice)")
+      ->group("What runs");
+  add_argument(*app, "--transport", o.transport, read_transport, "auto, direct or mailbox (auto)")
+      ->group("What runs");
+  add_argument(*app, "--segments", o.segments, Whole{1, 1 << 20},
+               "P of pipelined algorithms (by size)")
+      ->group("What runs");
+  add_argument(*app, "--group", o.group, Whole{1, Communicator::kMaxRanks},
+               "ranks per group of hierarchical algorithms")
+      ->group("What runs");
+  add_argument(*app, "--placement", o.placement, read_placement,
+               "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)")
+      ->group("What runs");
+  add_argument(*app, "--wait", o.wait, read_wait, "auto, spin, yield or park (auto)")
+      ->group("What runs");
+  add_argument(*app, "-T,--timeout", o.timeout, parse_duration,
+               "of one call: 30 (seconds), 500ms; then exit code 124 (30)")
+      ->group("What runs");
+
+  add_argument(*app, "-n,--iters", m.batches, Whole{1, kMany}, "batches (as many as fit into --time)")
+      ->group("Measuring");
+  add_argument(*app, "-m,--agg_iters", m.calls, Whole{1, kMany},
+               "calls per batch (as many as take 20 us)")
+      ->group("Measuring");
+  add_argument(*app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "warm-up calls (5)")
+      ->group("Measuring");
+  add_argument(*app, "-c,--check", m.checks, Whole{0, 1000},
+               "checked calls per row, each with other data; 0 for none (1)")
+      ->group("Measuring");
+  add_argument(*app, "--time", m.seconds, read_seconds, "for each measurement (150ms)")
+      ->group("Measuring");
+  app->add_flag("--fresh", m.fresh,
+                "rewrite the input before each call, untimed; time the call and one read of the "
+                "result")
+      ->group("Measuring");
+  app->add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold")
+      ->group("Measuring");
+  add_argument(*app, "--min-busbw", o.min_busbw, read_bandwidth,
+               "exit with 1 where the average stays below so many GB/s")
+      ->group("Measuring");
+
+  app->add_flag("--stats", o.stats, "min, median, p99 and max over the batches")->group("Output");
+  app->add_flag("--csv", o.csv, "one line per measurement in place of the table")->group("Output");
+  app->add_option("-J,--json,--output_file", o.json_file,
+                  "also write JSON with nccl-tests' keys; '-' for standard output, without the table")
+      ->group("Output");
+  app->footer(
+      "Examples:\n"
+      "  rankine perf all_reduce                          8 B to 64 MiB on all cores, 10 seconds\n"
+      "  rankine perf all_reduce -b 1K -e 1M -f 2 -d bf16\n"
+      "  rankine perf all_gather --ranks 64 --algo all -e 64K\n"
+      "  rankine perf reduce -r all -o all -d all -b 4K -e 4K --time 10ms\n"
+      "  rankine perf all_reduce --stats --fresh --json result.json\n"
+      "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout.");
+  return {app, [options](Console& console) { return perf(*options, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,269 @@
+#include "engine/tools/perf_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <unistd.h>
+
+#include <ostream>
+
+#include "algorithms/schedule/collective.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr double kMicro = 1e6;
+
+// Four significant digits in a column of seven, whatever the magnitude, as nccl-tests does it.
+std::string time_text(double seconds) {
+  const double us = seconds * kMicro;
+  const int places = us >= 10000 ? 0 : us >= 1000 ? 1 : us >= 10 ? 2 : 3;
+  return fmt::format("{:.{}f}", us, places);
+}
+
+std::string wrong_text(std::int64_t wrong) { return wrong < 0 ? "N/A" : std::to_string(wrong); }
+
+std::string_view mode_of(const MeasureOptions& measure) {
+  if (measure.fresh && measure.off_cache) return "fresh, off-cache";
+  if (measure.fresh) return "fresh";
+  return measure.off_cache ? "off-cache" : "warm";
+}
+
+nlohmann::ordered_json series_json(const PerfRow& row, const Series& series) {
+  nlohmann::ordered_json json = {
+      {"time", series.seconds.median * kMicro},
+      {"alg_bw", algbw(row, series)},
+      {"bus_bw", busbw(row, series)},
+      {"nwrong", nullptr},
+      {"min", series.seconds.min * kMicro},
+      {"median", series.seconds.median * kMicro},
+      {"p99", series.seconds.p99 * kMicro},
+      {"max", series.seconds.max * kMicro},
+      {"batches", series.samples.size()},
+      {"calls_per_batch", series.calls},
+  };
+  if (series.wrong >= 0) json["nwrong"] = series.wrong;
+  return json;
+}
+
+nlohmann::ordered_json per_iter_json(const Series& series, bool every_time) {
+  const Statistics& s = series.seconds;
+  nlohmann::ordered_json json = {
+      {"min_us", s.min * kMicro},
+      {"max_us", s.max * kMicro},
+      {"avg_us", s.mean * kMicro},
+      {"stdev_us", s.deviation * kMicro},
+      {"cv_pct", s.mean > 0 ? 100 * s.deviation / s.mean : 0},
+  };
+  if (every_time) {
+    auto& times = json["times_us"] = nlohmann::ordered_json::array();
+    for (const double seconds : series.samples) times.push_back(seconds * kMicro);
+  }
+  return json;
+}
+
+}  // namespace
+
+double algbw(const PerfRow& row, const Series& series) {
+  const double seconds = series.seconds.median;
+  return seconds > 0 ? static_cast<double>(row.bytes) / seconds / 1e9 : 0;
+}
+
+double busbw(const PerfRow& row, const Series& series) {
+  return algbw(row, series) * row.bus_factor;
+}
+
+void PerfTotals::add(const PerfRow& row) {
+  for (const Series* series : {&row.measured.out_of_place, &row.measured.in_place}) {
+    if (series->wrong > 0) wrong += series->wrong;
+    busbw_sum += busbw(row, *series);
+    ++measurements;
+  }
+}
+
+void PerfTable::begin(const PerfRun& run) {
+  const PerfOptions& options = run.options;
+  const Machine& machine = run.machine;
+  const MeasureOptions& m = options.measure;
+  fmt::print(out_, "# rankine {}: {} among {} {}\n", kVersion, name_of(options.collective),
+             run.ranks, run.ranks == 1 ? "rank" : "ranks");
+  fmt::print(out_, "# machine   : {}, {}, {}\n", machine.host, machine.cpu,
+             machine.topology.summary());
+  fmt::print(out_, "# cores     : {}\n", machine.budget.why);
+  fmt::print(out_, "# placement : {}: {}\n", to_string(options.placement), run.placement);
+  for (const std::string& line : refusals(run.places)) note("not enforced: " + line);
+  fmt::print(out_, "# waiting   : {}; kernels: {}\n", run.waiting, machine.isa);
+  const std::string batches =
+      m.batches > 0 ? fmt::format("{} batches", m.batches)
+                    : fmt::format("batches for {}", format_seconds(m.seconds));
+  const std::string calls = m.fresh       ? "one call and one read of the result each"
+                            : m.calls > 0 ? fmt::format("{} calls each", m.calls)
+                                          : std::string("at least 20 us of calls each");
+  fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; slowest rank, median\n",
+             mode_of(m), m.warmups, batches, calls);
+  fmt::print(out_, "#\n");
+  const int extra = stats_ ? 32 : 0;
+  fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", 29 + extra, "in-place",
+             29 + extra);
+  const auto columns = [&](std::string_view a, std::string_view b, std::string_view c,
+                           std::string_view d) {
+    std::string text = fmt::format("  {:>7} {:>7} {:>7} {:>6}", a, b, c, d);
+    if (stats_) {
+      for (const std::string_view name : {"min", "median", "p99", "max"}) {
+        text += fmt::format(" {:>7}", a == "time" ? name : a);
+      }
+    }
+    return text;
+  };
+  const std::string names = columns("time", "algbw", "busbw", "#wrong");
+  const std::string units = columns("(us)", "(GB/s)", "(GB/s)", "");
+  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}  {}\n", "size", "count", "type",
+             "redop", "root", names, names, "algo");
+  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", "(B)", "(elements)", "", "", "",
+             units, units);
+  out_ << std::flush;
+}
+
+void PerfTable::note(std::string_view text) { fmt::print(out_, "# {}\n", text); }
+
+void PerfTable::row(const PerfRow& row) {
+  fmt::print(out_, "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count, name_of(row.type),
+             row.op, row.root);
+  for (const Series* series : {&row.measured.out_of_place, &row.measured.in_place}) {
+    const Statistics& s = series->seconds;
+    fmt::print(out_, "  {:>7} {:>7.2f} {:>7.2f} {:>6}", time_text(s.median), algbw(row, *series),
+               busbw(row, *series), wrong_text(series->wrong));
+    if (!stats_) continue;
+    for (const double seconds : {s.min, s.median, s.p99, s.max}) {
+      fmt::print(out_, " {:>7}", time_text(seconds));
+    }
+  }
+  fmt::print(out_, "  {}{}{}\n", row.measured.algorithm,
+             row.segments > 0 ? fmt::format("/{}", row.segments) : "",
+             row.measured.transport == "direct" ? "" : "@" + row.measured.transport);
+  out_ << std::flush;
+}
+
+void PerfTable::end(const PerfTotals& totals, bool above_floor) {
+  fmt::print(out_, "# Out of bounds values : {} {}\n", totals.wrong,
+             totals.wrong == 0 ? "OK" : "FAILED");
+  fmt::print(out_, "# Avg bus bandwidth    : {:g} {}\n#\n", totals.average_busbw(),
+             above_floor ? "OK" : "FAILED");
+  out_ << std::flush;
+}
+
+void PerfCsv::begin(const PerfRun&) {
+  fmt::print(out_,
+             "collective,ranks,size,count,type,redop,root,place,algorithm,transport,segments,mode,"
+             "batches,calls_per_batch,time_us,algbw_gbs,busbw_gbs,wrong,min_us,median_us,p99_us,"
+             "max_us\n");
+  out_ << std::flush;
+}
+
+void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
+  const auto line = [&](std::string_view place, const Series& series) {
+    const Statistics& s = series.seconds;
+    fmt::print(out_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{},",
+               name_of(run.options.collective), run.ranks, row.bytes, row.count, name_of(row.type),
+               row.op, row.root, place, row.measured.algorithm, row.measured.transport,
+               row.segments, fmt::format("\"{}\"", mode_of(run.options.measure)), series.samples.size(),
+               series.calls, s.median * kMicro, algbw(row, series), busbw(row, series),
+               series.wrong < 0 ? "" : std::to_string(series.wrong));
+    fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f}\n", s.min * kMicro, s.median * kMicro,
+               s.p99 * kMicro, s.max * kMicro);
+  };
+  line("out_of_place", row.measured.out_of_place);
+  line("in_place", row.measured.in_place);
+  out_ << std::flush;
+}
+
+nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>& rows,
+                                 const PerfTotals& totals, bool above_floor,
+                                 const std::string& error) {
+  using Json = nlohmann::ordered_json;
+  const PerfOptions& options = run.options;
+  const MeasureOptions& m = options.measure;
+  Json json;
+  json["version"] = kVersion;
+  json["start_time"] = run.started;
+  json["args"] = run.arguments;
+  json["env"] = Json::object();
+  for (const char* name : {"RANKINE_ISA", "HWLOC_SYNTHETIC", "HWLOC_XMLFILE"}) {
+    if (const char* value = std::getenv(name)) json["env"][name] = value;
+  }
+  json["nccl_version"] = nullptr;
+  // Keys of nccl-tests first: ranks are threads, one to each "GPU".
+  Json& config = json["config"] = {
+      {"nthreads", run.ranks},
+      {"ngpus", 1},
+      {"minimum_bytes", options.min_bytes.value_or(PerfOptions::kMinBytes)},
+      {"maximum_bytes", options.max_bytes.value_or(PerfOptions::kMaxBytes)},
+  };
+  if (options.step_bytes) {
+    config["step_bytes"] = *options.step_bytes;
+  } else {
+    config["step_factor"] = options.step_factor;
+  }
+  config["warmup_iters"] = m.warmups;
+  config["iterations"] = m.batches;
+  config["aggregated_iterations"] = m.calls;
+  config["validation"] = m.checks;
+  config["graph"] = 0;
+  config["blocking_collectives"] = true;
+  config["per_iter_timing"] = options.stats;
+  config["per_iter_skip"] = 0;
+  config["parallel_init"] = false;
+  config["collective"] = name_of(options.collective);
+  config["ranks"] = run.ranks;
+  config["placement"] = to_string(options.placement);
+  config["wait"] = run.waiting;
+  config["isa"] = run.machine.isa;
+  config["mode"] = mode_of(m);
+  config["machine"] = run.machine.topology.summary();
+  config["cores"] = run.machine.budget.why;
+  Json& not_enforced = config["not_enforced"] = Json::array();
+  for (const std::string& line : refusals(run.places)) not_enforced.push_back(line);
+
+  Json& devices = json["devices"] = Json::array();
+  for (const RankReport& place : run.places) {
+    devices.push_back({{"rank", place.rank},
+                       {"group", 0},
+                       {"pid", static_cast<int>(getpid())},
+                       {"hostname", run.machine.host},
+                       {"device", place.place.cpu},
+                       {"device_hex", place.place.cpu < 0 ? std::string()
+                                                          : fmt::format("0x{:02x}", place.place.cpu)},
+                       {"device_info", run.machine.cpu},
+                       {"node", place.place.node}});
+  }
+  Json& results = json["results"] = Json::array();
+  for (const PerfRow& row : rows) {
+    const Measured& measured = row.measured;
+    Json one;
+    one["size"] = row.bytes;
+    one["count"] = row.count;
+    one["type"] = name_of(row.type);
+    one["redop"] = row.op;
+    one["root"] = row.root;
+    one["actual_iterations"] =
+        measured.out_of_place.samples.size() * static_cast<std::size_t>(measured.out_of_place.calls);
+    one["experiment_name"] =
+        fmt::format("{} {} {}", name_of(options.collective), measured.algorithm, run.ranks);
+    one["algorithm"] = measured.algorithm;
+    one["transport"] = measured.transport;
+    one["segments"] = row.segments;
+    one["out_of_place"] = series_json(row, measured.out_of_place);
+    one["in_place"] = series_json(row, measured.in_place);
+    one["out_of_place_per_iter"] = per_iter_json(measured.out_of_place, options.stats);
+    one["in_place_per_iter"] = per_iter_json(measured.in_place, options.stats);
+    results.push_back(std::move(one));
+  }
+  json["out_of_bounds"] = {{"count", totals.wrong}, {"okay", totals.wrong == 0}};
+  json["average_bus_bandwidth"] = {{"bandwidth", totals.average_busbw()}, {"okay", above_floor}};
+  json["errors"] = Json::array();
+  if (!error.empty()) json["errors"].push_back(error);
+  json["end_time"] = utc_now();
+  return json;
+}
+
+}  // namespace rankine::tools

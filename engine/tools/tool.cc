@@ -1,0 +1,123 @@
+#include "engine/tools/tool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/tools/arguments.h"
+#include "engine/tools/machine.h"
+#include "engine/tools/perf.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+// A new subcommand is its file and its name here.
+constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_perf};
+
+// Long and short names of an app's options, as people write them.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::string unknown_argument(const CLI::App& app, const std::string& given) {
+  if (!given.starts_with('-')) {
+    return fmt::format("'{}' is one argument too many; 'rankine {} --help' shows what is allowed",
+                       given, app.get_name());
+  }
+  const std::string name = given.substr(0, given.find('='));
+  const std::vector<std::string> owned = option_names(app);
+  std::vector<std::string_view> names(owned.begin(), owned.end());
+  std::string text = fmt::format("{} is no option of 'rankine {}'; 'rankine {} --help' lists all",
+                                 name, app.get_name(), app.get_name());
+  const std::string_view meant = name.starts_with("--") ? closest(name, names) : "";
+  if (!meant.empty()) text += fmt::format("; did you mean '{}'?", meant);
+  return text;
+}
+
+Exit fail(Console& console, std::string_view who, std::string_view text, Exit exit) {
+  console.err << fmt::format("{}: {}\n", who, text);
+  return exit;
+}
+
+}  // namespace
+
+Exit run_tool(const std::vector<std::string>& arguments, Console& console) {
+  console.arguments = arguments;
+  CLI::App app("Collectives on the threads of one node: measured, proved and drawn.", "rankine");
+  app.set_version_flag("--version", fmt::format("rankine {}", kVersion));
+  app.require_subcommand(0, 1);
+  app.allow_extras();
+  app.footer("'rankine <subcommand> --help' explains each, with examples.");
+  std::vector<Subcommand> subcommands;
+  for (const auto add : kSubcommands) {
+    subcommands.push_back(add(app));
+    subcommands.back().app->allow_extras();
+  }
+
+  std::string who = "rankine";
+  const auto chosen = [&]() -> const Subcommand* {
+    for (const Subcommand& one : subcommands) {
+      if (one.app->parsed()) return &one;
+    }
+    return nullptr;
+  };
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants it
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    console.out << app.help("", CLI::AppFormatMode::Normal);
+    return Exit::ok;
+  } catch (const CLI::CallForVersion& version) {
+    console.out << version.what() << "\n";
+    return Exit::ok;
+  } catch (const CLI::ParseError& error) {
+    if (const Subcommand* one = chosen()) who += " " + one->app->get_name();
+    return fail(console, who, error.what(), Exit::usage);
+  } catch (const UsageError& error) {
+    if (const Subcommand* one = chosen()) who += " " + one->app->get_name();
+    return fail(console, who, error.what(), Exit::usage);
+  }
+
+  const Subcommand* one = chosen();
+  if (one == nullptr) {
+    std::vector<std::string> owned;
+    for (const Subcommand& each : subcommands) owned.push_back(each.app->get_name());
+    const std::vector<std::string_view> names(owned.begin(), owned.end());
+    const std::vector<std::string> rest = app.remaining();
+    if (rest.empty()) {
+      console.err << app.help();
+      return fail(console, who, "a subcommand is needed; allowed are " + join(names), Exit::usage);
+    }
+    return fail(console, who, unknown_name("subcommand", rest.front(), names).text(), Exit::usage);
+  }
+  who += " " + one->app->get_name();
+  const std::vector<std::string> rest = one->app->remaining(true);
+  if (!rest.empty()) {
+    return fail(console, who, unknown_argument(*one->app, rest.front()), Exit::usage);
+  }
+  try {
+    Result<Exit> result = one->run(console);
+    if (result.ok()) return *result;
+    const Status& status = result.status();
+    const std::string kind = status.code() == Code::invalid_argument
+                                 ? std::string()
+                                 : fmt::format("{}: ", name_of(status.code()));
+    return fail(console, who, kind + status.text(), exit_of(status.code()));
+  } catch (const std::bad_alloc&) {
+    return fail(console, who, "out of memory", Exit::environment);
+  } catch (const std::exception& error) {
+    return fail(console, who, error.what(), Exit::environment);
+  }
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,196 @@
+#include "algorithms/catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "algorithms/formula.h"
+#include "algorithms/shapes.h"
+#include "tests/algorithms/reference.h"
+
+namespace rankine {
+namespace {
+
+std::string title(const Algorithm& line) {
+  return std::string(name_of(line.collective)) + " " + std::string(line.name);
+}
+
+TEST(Catalogue, EveryCollectiveHasAnAlgorithmForAnyNumberOfRanks) {
+  for (const Collective c : all_collectives()) {
+    int universal = 0;
+    for (const Algorithm& line : catalogue()) {
+      universal += line.collective == c && line.allowed_when == "1" ? 1 : 0;
+    }
+    EXPECT_GT(universal, 0) << name_of(c);
+  }
+}
+
+TEST(Catalogue, NamesAreUniqueAndPlain) {
+  std::set<std::string> titles;
+  for (const Algorithm& line : catalogue()) {
+    EXPECT_TRUE(titles.insert(title(line)).second) << title(line);
+    EXPECT_EQ(line.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"),
+              std::string_view::npos)
+        << line.name;
+    EXPECT_EQ(find_algorithm(line.collective, line.name), &line);
+  }
+  EXPECT_EQ(find_algorithm(Collective::barrier, "ring"), nullptr);
+  EXPECT_EQ(algorithm_names(Collective::scatter), "binomial, linear, chain");
+}
+
+TEST(Catalogue, EveryLineIsComplete) {
+  for (const Algorithm& line : catalogue()) {
+    SCOPED_TRACE(title(line));
+    EXPECT_FALSE(line.citation.empty());
+    EXPECT_FALSE(line.summary.empty());
+    EXPECT_LE(line.summary.size(), 90u);
+    EXPECT_EQ(line.allowed_when == "1", line.needs.empty());
+    Params params;
+    params.ranks = 12;
+    for (const std::string_view formula : {line.allowed_when, line.rounds, line.sent, line.received,
+                                           line.send_ports, line.receive_ports}) {
+      EXPECT_NO_THROW(evaluate(formula, params)) << formula;
+    }
+  }
+}
+
+TEST(Catalogue, AmongOneRankNothingIsSent) {
+  for (const Algorithm& line : catalogue()) {
+    SCOPED_TRACE(title(line));
+    Params params;
+    EXPECT_EQ(line.make(params).rounds, 0);
+    for (const std::string_view formula :
+         {line.rounds, line.sent, line.received, line.send_ports, line.receive_ports}) {
+      EXPECT_EQ(evaluate(formula, params), 0) << formula;
+    }
+  }
+}
+
+// A line's formulas may use a letter only if the line takes the parameter.
+TEST(Catalogue, FormulasUseWhatTheLineTakes) {
+  for (const Algorithm& line : catalogue()) {
+    const std::string all = std::string(line.rounds) + " " + std::string(line.sent) + " " +
+                            std::string(line.received) + " " + std::string(line.send_ports) + " " +
+                            std::string(line.receive_ports) + " " + std::string(line.allowed_when);
+    EXPECT_EQ(all.find('P') != std::string::npos, line.takes("segments")) << title(line);
+    EXPECT_EQ(all.find('G') != std::string::npos, line.takes("group")) << title(line);
+    EXPECT_EQ(all.find('A') != std::string::npos, line.takes("aggregation")) << title(line);
+    EXPECT_EQ(all.find('H') != std::string::npos, line.collective == Collective::send_recv);
+  }
+}
+
+TEST(Catalogue, EverySmallCaseGivesTheRightNumbers) {
+  for (const Algorithm& line : catalogue()) {
+    for (int n = 1; n <= 13; ++n) {
+      for (Rank root = 0; root<(has_root(line.collective) ? n : 1); root += n> 6 ? 3 : 1) {
+        for (int segments : {1, 2, 5}) {
+          for (int group : {0, 1, 2, 3, 5}) {
+            for (int aggregation : {0, 1, 2, 4}) {
+              const Params params{n, root, (root * 2 + 1) % n, segments, group, aggregation};
+              if ((segments > 1 && !line.takes("segments")) ||
+                  (group > 0 && !line.takes("group")) ||
+                  (aggregation > 0 && !line.takes("aggregation")) || line.refusal(params)) {
+                continue;
+              }
+              const Schedule s = line.make(params);
+              EXPECT_EQ(failure(s, goal_of(line, params, s)), "")
+                  << title(line) << " N=" << n << " root=" << root << " P=" << segments
+                  << " G=" << group << " A=" << aggregation;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Catalogue, GroupsNeedNotDivideWhereTheLineSaysSo) {
+  const Algorithm& line = *find_algorithm(Collective::all_reduce, "hierarchical");
+  for (int n = 1; n <= 20; ++n) {
+    for (int g = 1; g <= n; ++g) {
+      const Params params{n, 0, 0, 2, g, 0};
+      ASSERT_EQ(line.refusal(params), std::nullopt);
+      const Schedule s = line.make(params);
+      EXPECT_EQ(failure(s, goal_of(line, params, s)), "") << n << " in groups of " << g;
+    }
+  }
+}
+
+TEST(Refusal, SaysWhatIsNeeded) {
+  const auto text = [](Collective c, std::string_view name, const Params& params) {
+    return find_algorithm(c, name)->refusal(params).value_or("");
+  };
+  using enum Collective;
+  EXPECT_EQ(text(all_reduce, "ring", {.ranks = 0}),
+            "all_reduce 'ring': ranks is 0; allowed are 1 to 16384");
+  EXPECT_EQ(text(all_reduce, "ring", {.ranks = 100000}),
+            "all_reduce 'ring': ranks is 100000; allowed are 1 to 16384");
+  EXPECT_EQ(text(broadcast, "chain", {.ranks = 4, .segments = 0}),
+            "broadcast 'chain': segments is 0; allowed are 1 to 16384");
+  EXPECT_EQ(text(broadcast, "chain", {.ranks = 4, .root = 4}),
+            "broadcast 'chain': root is 4; allowed are 0 to 3");
+  EXPECT_EQ(text(broadcast, "chain", {.ranks = 4, .root = -1}),
+            "broadcast 'chain': root is -1; allowed are 0 to 3");
+  EXPECT_EQ(text(send_recv, "direct", {.ranks = 2, .peer = 2}),
+            "send_recv 'direct': peer is 2; allowed are 0 to 1");
+  EXPECT_EQ(text(all_reduce, "hierarchical", {.ranks = 4, .group = 5}),
+            "all_reduce 'hierarchical': group is 5; allowed are 1 to 4, and 0 for the default");
+  EXPECT_EQ(text(all_reduce, "hierarchical", {.ranks = 4, .group = -1}),
+            "all_reduce 'hierarchical': group is -1; allowed are 1 to 4, and 0 for the default");
+  EXPECT_EQ(text(all_reduce, "ring_2d", {.ranks = 7, .group = 3}),
+            "all_reduce 'ring_2d': ranks is 7, group is 3; the number of ranks must be a multiple "
+            "of the group");
+  EXPECT_EQ(text(all_gather, "pat", {.ranks = 8, .aggregation = 3}),
+            "all_gather 'pat': ranks is 8, aggregation is 3; the aggregation must be a power of "
+            "two that is less than the number of ranks");
+  EXPECT_EQ(text(all_gather, "pat", {.ranks = 8, .aggregation = 8}),
+            "all_gather 'pat': ranks is 8, aggregation is 8; the aggregation must be a power of "
+            "two that is less than the number of ranks");
+  EXPECT_EQ(text(all_gather, "pat", {.ranks = 8, .aggregation = -2}),
+            "all_gather 'pat': aggregation is -2; allowed are 1 to 4, and 0 for the default");
+}
+
+TEST(Refusal, IsNothingWhereTheDefaultsAreTaken) {
+  for (const Algorithm& line : catalogue()) {
+    for (int n = 1; n <= 200; ++n) {
+      EXPECT_EQ(line.refusal({.ranks = n}), std::nullopt) << title(line) << " " << n;
+    }
+  }
+}
+
+TEST(Resolved, PutsDefaultsInPlaceOfZeros) {
+  EXPECT_EQ(resolved({.ranks = 12}).group, 3);
+  EXPECT_EQ(resolved({.ranks = 16}).group, 4);
+  EXPECT_EQ(resolved({.ranks = 13}).group, 1);
+  EXPECT_EQ(resolved({.ranks = 12, .group = 6}).group, 6);
+  EXPECT_EQ(resolved({.ranks = 12}).aggregation, 8);
+  EXPECT_EQ(resolved({.ranks = 16}).aggregation, 8);
+  EXPECT_EQ(resolved({.ranks = 1}).aggregation, 1);
+  EXPECT_EQ(resolved({.ranks = 12, .aggregation = 2}).aggregation, 2);
+}
+
+TEST(Resolved, IsWhatRuns) {
+  for (const Algorithm& line : catalogue()) {
+    for (int n : {1, 2, 6, 12, 13}) {
+      EXPECT_EQ(text_of(line.make({.ranks = n})), text_of(line.make(resolved({.ranks = n}))))
+          << title(line);
+    }
+  }
+}
+
+TEST(MiddleDivisor, IsTheOneNearestToTheSquareRoot) {
+  for (int n = 1; n <= 500; ++n) {
+    const int d = middle_divisor(n);
+    EXPECT_EQ(n % d, 0);
+    EXPECT_LE(d * d, n);
+    for (int e = d + 1; e * e <= n; ++e) EXPECT_NE(n % e, 0) << n;
+  }
+}
+
+TEST(BlocksPerM, CountsTheSendBufferOfAnAllToAll) {
+  EXPECT_EQ(blocks_per_m({Collective::all_to_all, 4, 32, 0, 0}), 8);
+  EXPECT_EQ(blocks_per_m({Collective::all_gather, 4, 4, 0, 0}), 4);
+}
+
+}  // namespace
+}  // namespace rankine

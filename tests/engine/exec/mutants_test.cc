@@ -1,0 +1,142 @@
+// Tests of the tests: plans with one rule left out must be noticed.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/engine/exec/replay.h"
+#include "tests/engine/exec/session.h"
+#include "tests/engine/exec/test_team.h"
+
+namespace rankine {
+namespace {
+
+constexpr int kSessions = 3000;
+
+struct Mutant {
+  const char* name;
+  CallRules rules;
+  void (*spoil)(Plan&) = nullptr;  // after lowering
+  bool on_threads = true;          // without reading memory that is nobody's
+};
+
+CallRules lowered(LowerOptions::Mutant mutant, Transport transport) {
+  return {.ranks = 9, .mutant = mutant, .transport = transport};
+}
+CallRules placed(ProgramOptions::Mutant mutant) {
+  return {.ranks = 9, .program = {.mutant = mutant}};
+}
+
+std::vector<Mutant> mutants() {
+  using enum LowerOptions::Mutant;
+  CallRules crowded{.ranks = 9, .mailbox_capacity = 1 << 20, .transport = Transport::mailbox};
+  return {
+      {"direct: writes do not wait for reads", lowered(no_write_after_read, Transport::direct)},
+      {"direct: nobody waits before it returns", lowered(no_exit_waits, Transport::direct)},
+      {"direct: every third wait is dropped", lowered(dropped_wait, Transport::direct)},
+      {"direct: nobody waits for entries", lowered(no_entry_waits, Transport::direct), nullptr,
+       false},
+      {"direct: calls' counts overlap", lowered(none, Transport::direct),
+       [](Plan& plan) { plan.span = (plan.span + 1) / 2; }},
+      {"mailbox: writes do not wait for reads", lowered(no_write_after_read, Transport::mailbox)},
+      {"mailbox: nobody waits before it returns", lowered(no_exit_waits, Transport::mailbox)},
+      {"mailbox: nobody waits for credit", lowered(no_credit_waits, Transport::mailbox)},
+      {"mailbox: receives first", lowered(receives_first, Transport::mailbox)},
+      {"mailbox: messages are given back too early", lowered(early_release, Transport::mailbox),
+       nullptr, false},
+      {"mailbox: the calls' numbers overlap", lowered(none, Transport::mailbox),
+       [](Plan& plan) {
+         for (RankPlan& rank : plan.rank) {
+           for (Traffic& traffic : rank.traffic) {
+             traffic.sent -= traffic.sent > 1 ? 1 : 0;
+             traffic.received -= traffic.received > 1 ? 1 : 0;
+           }
+         }
+       },
+       false},
+      {"mailbox: more under way than slots", crowded},
+      {"no renaming", placed(ProgramOptions::Mutant::no_renaming)},
+      {"no staging", placed(ProgramOptions::Mutant::no_staging)},
+  };
+}
+
+Session spoilt_session(const Mutant& mutant, Random& random) {
+  Session session = random_session(random, {.calls = mutant.rules, .checks_plans = false});
+  if (mutant.spoil != nullptr) {
+    for (TestCall& call : session.made) mutant.spoil(call.plan);
+  }
+  return session;
+}
+
+// The first session in which the mutant shows, or -1; how it shows.
+struct Notice {
+  int session = -1;
+  std::string how;
+};
+
+template <class Run>
+void expect_all_noticed(bool on_threads, Run run) {
+  for (const Mutant& mutant : mutants()) {
+    if (on_threads && !mutant.on_threads) continue;
+    Notice notice;
+    for (int i = 0; i < kSessions && notice.session < 0; ++i) {
+      const std::uint64_t seed = 0xbad00000u + static_cast<std::uint64_t>(i);
+      Random random(seed);
+      const Session session = spoilt_session(mutant, random);
+      notice.how = run(session, random);
+      if (!notice.how.empty()) notice.session = i;
+    }
+    EXPECT_GE(notice.session, 0) << mutant.name << " went unnoticed";
+    std::printf("%-45s session %4d: %s\n", mutant.name, notice.session,
+                notice.how.substr(0, notice.how.find('\n')).c_str());
+  }
+}
+
+TEST(Mutants, each_is_noticed_by_the_replay) {
+  expect_all_noticed(false, [](const Session& session, Random& random) {
+    return Replay({session.ranks, session.first_count, session.slot_payload}, random)
+        .run(session.calls);
+  });
+}
+
+// Also by the threads, where timing allows. What is stuck is given up soon.
+TEST(Mutants, those_that_stay_in_their_memory_are_noticed_on_threads) {
+  expect_all_noticed(true, [](const Session& session, Random& random) {
+    TestTeam team({.ranks = session.ranks, .policy = random_policy(random),
+                   .timeout_ns = 200'000'000, .first_count = session.first_count,
+                   .slot_payload = session.slot_payload});
+    return team.run(session.calls, random.next());
+  });
+}
+
+// Waits are few because implied ones are dropped: each one that is left is needed.
+TEST(Mutants, most_single_waits_of_the_direct_transport_are_needed) {
+  int dropped = 0, noticed = 0;
+  for (int i = 0; i < 400; ++i) {
+    Random random(0x0a17u + static_cast<std::uint64_t>(i));
+    Session session = random_session(
+        random, {.calls = {.ranks = 9, .transport = Transport::direct}, .schedules = 1});
+    std::vector<Op*> waits;
+    for (RankPlan& rank : session.made[0].plan.rank) {
+      for (Op& op : rank.ops) {
+        if (op.code == OpCode::wait_progress) waits.push_back(&op);
+      }
+    }
+    if (waits.empty()) continue;
+    Op& op = *random.pick(waits);
+    // Its own entry's wait, satisfied by then, in its place.
+    op.code = OpCode::wait_progress;
+    op.value = 0;
+    ++dropped;
+    bool shows = false;
+    for (int attempt = 0; attempt < 50 && !shows; ++attempt) {
+      Replay replay({session.ranks, session.first_count, session.slot_payload}, random);
+      shows = !replay.run(session.calls).empty();
+    }
+    noticed += shows ? 1 : 0;
+  }
+  std::printf("%d of %d single waits are needed\n", noticed, dropped);
+  EXPECT_GT(noticed, dropped / 2);
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,207 @@
+#include "tests/engine/exec/test_team.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "engine/exec/fingerprint.h"
+#include "engine/exec/mailbox.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::byte kPoison{0xdb};
+
+// Loses some time, or none.
+class Dawdler final : public RoundObserver {
+ public:
+  explicit Dawdler(std::uint64_t seed) : random_(seed) {}
+
+  bool before_round(int) noexcept override {
+    dawdle();
+    return true;
+  }
+  void dawdle() {
+    switch (random_.below(6)) {
+      case 0:
+        for (int i = random_.below(4); i >= 0; --i) sched_yield();
+        break;
+      case 1:
+        for (int i = random_.below(300); i >= 0; --i) pause_cpu();
+        break;
+      default:
+        break;
+    }
+  }
+  Random& random() { return random_; }
+
+ private:
+  Random random_;
+};
+
+struct alignas(kCacheLine) Line {
+  std::byte bytes[kCacheLine];
+};
+
+}  // namespace
+
+struct TestTeam::State {
+  explicit State(const Options& o)
+      : options(o), crossbar(o.ranks, o.policy, o.timeout_ns), ranks(size(o.ranks)),
+        credits(ranks.size() * ranks.size()), mailboxes(credits.size()) {
+    const std::size_t stride =
+        (sizeof(SlotHeader) + options.slot_payload + kCacheLine - 1) / kCacheLine * kCacheLine;
+    slots.resize(mailboxes.size() * kSlots * stride / kCacheLine);
+    for (std::size_t m = 0; m < mailboxes.size(); ++m) {
+      std::byte* first = slots[m * kSlots * stride / kCacheLine].bytes;
+      mailboxes[m] = {first, static_cast<std::uint32_t>(stride), &credits[m]};
+      credits[m].value.store(options.first_count);
+      for (std::uint32_t i = 0; i < kSlots; ++i) {
+        (new (first + i * stride) SlotHeader)->flag.store(options.first_count);
+      }
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      crossbar.progress(static_cast<Rank>(r)).value.store(options.first_count);
+      crossbar.entry(static_cast<Rank>(r)).call.store(options.first_count);
+      RankState& state = ranks[r].state;
+      state.waiter = {.crossbar = &crossbar, .rank = static_cast<Rank>(r),
+                      .call = options.first_count};
+      state.progress_base = options.first_count;
+      state.outbox.resize(ranks.size());
+      state.inbox.resize(ranks.size());
+      state.memory.resize(ranks.size() * 4);
+      for (std::size_t q = 0; q < ranks.size(); ++q) {
+        state.outbox[q] = {mailboxes[r * ranks.size() + q], options.first_count,
+                           options.first_count};
+        state.inbox[q] = {mailboxes[q * ranks.size() + r], options.first_count};
+      }
+    }
+  }
+
+  static std::size_t size(int n) { return static_cast<std::size_t>(n); }
+
+  void play(std::size_t r, std::span<const TestCall* const> calls, std::uint64_t seed) {
+    Dawdler dawdler(seed + 0x1000 * (r + 1));
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const bool observed = dawdler.random().one_in(2);
+      if (!play(r, *calls[i], i, dawdler, observed)) return;
+    }
+  }
+
+  bool play(std::size_t r, const TestCall& call, std::size_t index, Dawdler& dawdler,
+            bool observed) {
+    Own& mine = ranks[r];
+    RankState& state = mine.state;
+    const Image& image = call.before[r];
+    std::copy(image.bytes.begin(), image.bytes.end(), mine.region.begin());
+    dawdler.dawdle();
+    ++state.waiter.call;
+    state.waiter.deadline_ns = 0;
+    state.waiter.fingerprint =
+        with_call(make_fingerprint(call.goal.collective, call.type, call.op, false,
+                                   call.plan.transport == Transport::mailbox, call.goal.root, 0,
+                                   index),
+                  static_cast<std::uint32_t>(state.waiter.call))
+            .bits;
+    CallRecord& record = crossbar.record(state.waiter.rank);
+    record.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
+    record.count.store(index, std::memory_order_relaxed);
+    record.algorithm.store("random", std::memory_order_relaxed);
+    record.inside.store(true, std::memory_order_relaxed);
+    record.number.store(state.waiter.call, std::memory_order_release);
+    state.memory_of(r, Memory::input) = mine.region.data() + image.input;
+    state.memory_of(r, Memory::output) = mine.region.data() + image.output;
+    state.memory_of(r, Memory::scratch) = mine.scratch.data();
+    const bool done =
+        observed ? interpret(call.plan, state, dawdler) : interpret(call.plan, state);
+    if (!done) {
+      note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
+           std::string(name_of(crossbar.reason().code())) + ", " + crossbar.reason().text());
+      return false;
+    }
+    record.inside.store(false, std::memory_order_relaxed);
+    const Image& wanted = call.after[r];
+    if (std::memcmp(mine.region.data(), wanted.bytes.data(), wanted.bytes.size()) != 0) {
+      Image got = wanted;
+      std::copy_n(mine.region.begin(), got.bytes.size(), got.bytes.begin());
+      note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
+           difference_between(got, wanted));
+      crossbar.abort({Code::remote_error, "wrong data"});
+      return false;
+    }
+    std::fill(mine.region.begin(), mine.region.end(), kPoison);
+    std::fill(mine.scratch.begin(), mine.scratch.end(), kPoison);
+    return true;
+  }
+
+  void note(const std::string& what) {
+    const std::lock_guard lock(mutex);
+    if (fault.empty()) fault = what;
+  }
+
+  struct Own {
+    RankState state;
+    std::vector<std::byte> region, scratch;
+  };
+
+  const Options options;
+  Crossbar crossbar;
+  std::vector<Own> ranks;
+  std::vector<Counter> credits;
+  std::vector<Line> slots;
+  std::vector<Mailbox> mailboxes;
+  std::mutex mutex;
+  std::string fault;
+};
+
+TestTeam::TestTeam(const Options& options) : state_(std::make_unique<State>(options)) {}
+TestTeam::~TestTeam() = default;
+Crossbar& TestTeam::crossbar() { return state_->crossbar; }
+
+std::string TestTeam::run(std::span<const TestCall* const> calls, std::uint64_t seed) {
+  State& s = *state_;
+  // Twice the room that is needed: a faulty plan that mixes up two calls still reads our memory.
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+    std::size_t bytes = 0, scratch = 0, operands = 0;
+    for (const TestCall* call : calls) {
+      for (const Image& image : call->before) bytes = std::max(bytes, image.bytes.size());
+      for (const RankPlan& plan : call->plan.rank) scratch = std::max(scratch, plan.scratch_bytes);
+      operands = std::max(operands, static_cast<std::size_t>(call->plan.most_operands));
+    }
+    s.ranks[r].region.assign(2 * bytes, kPoison);
+    s.ranks[r].scratch.assign(2 * scratch, kPoison);
+    s.ranks[r].state.operands.assign(operands, nullptr);
+  }
+  s.fault.clear();
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+    threads.emplace_back([&s, r, calls, seed] { s.play(r, calls, seed); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return s.fault;
+}
+
+WaitPolicy random_policy(Random& random) {
+  WaitPolicy policy;
+  switch (random.below(4)) {
+    case 0:
+      policy.mode = WaitPolicy::Mode::spin;
+      policy.spin_ns = 5'000;
+      break;
+    case 1:
+      policy.mode = WaitPolicy::Mode::park;
+      policy.probes = static_cast<std::uint32_t>(random.below(3));
+      break;
+    default:
+      policy.mode = WaitPolicy::Mode::yield;
+      policy.probes = 4;
+      policy.yields = static_cast<std::uint32_t>(random.between(1, 12));
+  }
+  return policy;
+}
+
+}  // namespace rankine
