@@ -321,7 +321,7 @@ int run(int argc, char** argv) {
   CLI::App app("Rankine and its rivals on the same sizes, taking turns in one run.");
   app.add_option("--ranks", options.ranks, "ranks; more than cores is allowed")
       ->check(CLI::Range(1, kMaxRanks));
-  app.add_option("-b,--minbytes", options.first, "first size, bytes per rank; K, M, G are binary")
+  app.add_option("-b,--minbytes", options.first, "first size, bytes per rank, such as 64K")
       ->capture_default_str();
   app.add_option("-e,--maxbytes", options.last, "last size")->capture_default_str();
   app.add_option("-f,--stepfactor", options.factor, "from size to size")

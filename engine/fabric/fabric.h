@@ -10,15 +10,16 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/formula.h"
 #include "algorithms/schedule/blocks.h"
+#include "algorithms/schedule/lower.h"
 #include "engine/exec/status.h"
+#include "engine/fabric/rational.h"
 
 namespace rankine {
 
 struct Link {
-  Fraction alpha;  // seconds per message
-  Fraction beta;   // seconds per byte
+  Rational alpha;  // seconds per message
+  Rational beta;   // seconds per byte
 };
 
 struct Fabric {
@@ -37,7 +38,7 @@ struct Fabric {
   }
 };
 
-// A preset with its source.
+// A preset with its source. Bandwidths are per direction, as the port model has it.
 struct Regime {
   std::string_view name;
   Fabric fabric;
@@ -48,7 +49,10 @@ std::span<const Regime> regimes();
 const Regime* find_regime(std::string_view name);
 std::string regime_names();
 
-// Ports at least 1, times not negative, no group below 0; the error names the member.
+// What tools take where nobody names a network: one port, 1 us, 100 GB/s.
+const Regime& plain_regime();
+
+// Ports 1 .. kMostPorts, times not negative, no group below 0; the error names the member.
 Status check_fabric(const Fabric& fabric);
 
 }  // namespace rankine

@@ -1,7 +1,9 @@
 #include "engine/fabric/ticks.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 
 #include "algorithms/catalogue.h"
@@ -9,10 +11,21 @@
 namespace rankine {
 namespace {
 
-// lcm, or 0 where it leaves 64 bits.
-std::int64_t common(std::int64_t a, std::int64_t b) {
-  const Ticks both = static_cast<Ticks>(a / std::gcd(a, b)) * b;
-  return both > std::numeric_limits<std::int64_t>::max() ? 0 : static_cast<std::int64_t>(both);
+Ticks product(Ticks a, Ticks b) {
+  Ticks out = 0;
+  if (__builtin_mul_overflow(a, b, &out) || out > Pricing::kMost) {
+    throw std::overflow_error("ticks beyond 128 bits");
+  }
+  return out;
+}
+
+Ticks least_common_multiple(Ticks a, Ticks b) {
+  Ticks x = a, y = b;
+  while (y != 0) {
+    x %= y;
+    std::swap(x, y);
+  }
+  return product(a / x, b);
 }
 
 }  // namespace
@@ -20,68 +33,64 @@ std::int64_t common(std::int64_t a, std::int64_t b) {
 Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
                               bool ideal) {
   Pricing out;
-  const auto per_m = static_cast<std::uint64_t>(blocks_per_m(goal));
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 52;
   if (bytes > kMostBytes) {
     return invalid_argument("bytes is " + std::to_string(bytes) + "; allowed are 0 to " +
                             std::to_string(kMostBytes));
   }
-  out.weight_per_byte_ = ideal ? static_cast<std::int64_t>(per_m) : 1;
+  const auto per_m = static_cast<std::uint64_t>(blocks_per_m(goal));
+  // Ideal: M / B is `share` / `parts` in lowest terms, and 1 / `parts` of a byte weighs one.
+  const std::uint64_t common = std::gcd(bytes, per_m);
+  const std::uint64_t share = common == 0 ? 0 : bytes / common;
+  const std::uint64_t parts = common == 0 ? 1 : per_m / common;
+  out.weight_per_byte_ = ideal ? static_cast<std::int64_t>(parts) : 1;
   out.upto_.reserve(static_cast<std::size_t>(goal.blocks) + 1);
   out.upto_.push_back(0);
+  constexpr auto kMostWeight = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const std::uint64_t greatest = ideal ? share : bytes / std::max<std::uint64_t>(1, per_m) + 1;
+  if (greatest > kMostWeight / static_cast<std::uint64_t>(std::max(1, goal.blocks))) {
+    return invalid_argument("bytes is " + std::to_string(bytes) + ", in " +
+                            std::to_string(goal.blocks) +
+                            " blocks; together they leave 63 bits: fewer are needed");
+  }
   for (int b = 0; b < goal.blocks; ++b) {
     const std::uint64_t i = static_cast<std::uint64_t>(b) % per_m;
-    const std::uint64_t weight = ideal ? bytes : bytes / per_m + (i < bytes % per_m ? 1 : 0);
+    const std::uint64_t weight = ideal ? share : bytes / per_m + (i < bytes % per_m ? 1 : 0);
     out.upto_.push_back(out.upto_.back() + static_cast<std::int64_t>(weight));
   }
-  // One tick divides every alpha, and the beta of one unit of weight.
-  std::int64_t unit = 1;
-  for (const Fraction alpha : {fabric.link.alpha, fabric.between.alpha, fabric.alpha_switch}) {
-    if (unit != 0) unit = common(unit, alpha.bottom());
+  try {
+    const Rational near = fabric.link.beta / Rational(out.weight_per_byte_);
+    const Rational far = fabric.between.beta / Rational(out.weight_per_byte_);
+    // One tick divides every alpha, and the beta of one unit of weight.
+    Ticks unit = 1;
+    for (const Rational time :
+         {fabric.link.alpha, fabric.between.alpha, fabric.alpha_switch, near, far}) {
+      unit = least_common_multiple(unit, time.bottom());
+    }
+    const auto ticks = [unit](Rational seconds) {
+      return product(unit / seconds.bottom(), seconds.top());
+    };
+    out.per_second_ = unit;
+    out.rates_ = {ticks(fabric.link.alpha), ticks(near), ticks(fabric.between.alpha), ticks(far),
+                  ticks(fabric.alpha_switch)};
+    const Ticks most_alpha = std::max({out.rates_.near_alpha, out.rates_.far_alpha,
+                                       product(out.rates_.switch_alpha, 2)});
+    const Ticks most_beta = std::max(out.rates_.near_beta, out.rates_.far_beta);
+    out.most_ = most_alpha + product(most_beta, out.upto_.back());
+    product(out.most_, 1);
+  } catch (const std::overflow_error&) {
+    return invalid_argument("alpha and beta have no common unit within 128 bits for " +
+                            std::to_string(bytes) + " bytes; fewer digits are needed");
   }
-  const Fraction near = fabric.link.beta / Fraction(out.weight_per_byte_);
-  const Fraction far = fabric.between.beta / Fraction(out.weight_per_byte_);
-  for (const Fraction beta : {near, far}) {
-    if (unit != 0) unit = common(unit, beta.bottom());
-  }
-  if (unit == 0) {
-    return invalid_argument(
-        "alpha and beta have no common unit within 64 bits; fewer digits are "
-        "needed");
-  }
-  const auto ticks = [unit](Fraction seconds) {
-    return static_cast<Ticks>(unit / seconds.bottom()) * seconds.top();
-  };
-  out.per_second_ = unit;
-  out.near_alpha_ = ticks(fabric.link.alpha);
-  out.far_alpha_ = ticks(fabric.between.alpha);
-  out.switch_alpha_ = ticks(fabric.alpha_switch);
-  out.near_beta_ = ticks(near);
-  out.far_beta_ = ticks(far);
   return out;
 }
 
-std::int64_t Pricing::weight(const IndexList& blocks) const {
+std::int64_t Pricing::weight_of_strided(const Run& run) const {
   std::int64_t total = 0;
-  for (int i = 0; i < blocks.runs(); ++i) {
-    const Run& run = blocks.run(i);
-    if (run.stride == 1) {
-      total += upto_[static_cast<std::size_t>(run.first + run.count)] -
-               upto_[static_cast<std::size_t>(run.first)];
-      continue;
-    }
-    for (int j = 0, b = run.first; j < run.count; ++j, b += run.stride) {
-      total += upto_[static_cast<std::size_t>(b) + 1] - upto_[static_cast<std::size_t>(b)];
-    }
+  for (int j = 0, b = run.first; j < run.count; ++j, b += run.stride) {
+    total += upto_[static_cast<std::size_t>(b) + 1] - upto_[static_cast<std::size_t>(b)];
   }
   return total;
-}
-
-double Pricing::seconds(Ticks ticks) const {
-  // One correctly rounded division where both fit into a long double's 64 bits, as they do in
-  // practice.
-  return static_cast<double>(static_cast<long double>(ticks) /
-                             static_cast<long double>(per_second_));
 }
 
 }  // namespace rankine

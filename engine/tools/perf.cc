@@ -172,7 +172,15 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
           one.call.count = count_for(options.collective, ranks, size, size_of(type));
           if (last == one.call.count) continue;  // rounding made it the same row
           last = one.call.count;
-          if (Status status = check_call(one.call, ranks); !status.ok()) return status;
+          if (reducing && !supports(type, op)) {
+            return invalid_argument(fmt::format(
+                "--op is '{}' with --datatype '{}'; bit operations are allowed on integers only",
+                name_of(op), name_of(type)));
+          }
+          if (Status status = check_call(one.call, ranks); !status.ok()) {
+            return invalid_argument(
+                fmt::format("size is {}: {}", format_size(size), status.text()));
+          }
           one.bytes = one.call.count * counts_per_size(options.collective, ranks) * size_of(type);
           for (const Algorithm* line : *lines) {
             one.call.options = {.algorithm = line != nullptr ? line->name : std::string_view(),
@@ -189,14 +197,16 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
 }
 
 // Refuses what the memory cannot hold, before anything is allocated.
-Status check_memory(const Workbench::Options& bench, const Case& largest) {
+Status check_memory(const Workbench::Options& bench, const Case& largest,
+                    std::size_t max_bytes) {
   const std::size_t needed = Workbench::memory_needed(bench);
   const AvailableMemory available = available_memory();
   constexpr std::uint64_t kSpare = std::uint64_t{64} << 20;  // plans, scratch, threads
   if (available.bytes > kSpare && needed <= available.bytes - kSpare) return {};
   return {Code::out_of_memory,
-          fmt::format("--maxbytes is {}: {} ranks need {} for their buffers; available are {} ({})",
-                      format_size(largest.bytes), bench.team.ranks,
+          fmt::format("--maxbytes is {}: for a size of {}, {} ranks need {} of buffers; available "
+                      "are {} ({})",
+                      format_size(max_bytes), format_size(largest.bytes), bench.team.ranks,
                       format_bytes(static_cast<double>(needed)),
                       format_bytes(static_cast<double>(available.bytes)), available.why)};
 }
@@ -270,7 +280,8 @@ Result<Exit> perf(const PerfOptions& options, Console& console) {
     bench.buffers.output = std::max(bench.buffers.output, bytes.output);
     if (one.bytes > largest->bytes) largest = &one;
   }
-  if (Status status = check_memory(bench, *largest); !status.ok()) return status;
+  if (Status status = check_memory(bench, *largest, options.max_bytes.value_or(largest->bytes));
+      !status.ok()) return status;
 
   // A file that cannot be written is known before minutes of measuring.
   const bool json_to_out = options.json_file == "-";
@@ -372,7 +383,7 @@ Subcommand add_perf(CLI::App& tool) {
   add_argument(*app, "-b,--minbytes", o.min_bytes, parse_size, "smallest size: 8, 4K, 1M, 64MiB; binary (8)")->group("Sizes");
   add_argument(*app, "-e,--maxbytes", o.max_bytes, parse_size, "largest size (64M)")
       ->group("Sizes");
-  add_argument(*app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "from size to size (4)")
+  add_argument(*app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "from size to size (2)")
       ->group("Sizes");
   add_argument(*app, "-i,--stepbytes", o.step_bytes, read_step, "step instead of a factor")
       ->group("Sizes");

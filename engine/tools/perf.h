@@ -21,7 +21,7 @@ struct PerfOptions {
   int ranks = 0;  // 0: usable cores, at least 2
   std::optional<std::size_t> min_bytes, max_bytes;  // else kMinBytes, kMaxBytes
   std::optional<std::size_t> step_bytes;            // instead of the factor
-  int step_factor = 4;
+  int step_factor = 2;
   std::vector<DataType> types = {DataType::f32};
   std::vector<ReduceOp> ops = {ReduceOp::sum};
   bool skip_unsupported = false;  // "all" was asked for: pairs that do not exist are left out

@@ -9,15 +9,19 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/tools/arguments.h"
+#include "engine/tools/list.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/perf.h"
+#include "engine/tools/show.h"
 #include "engine/tools/text.h"
+#include "engine/tools/topo.h"
+#include "engine/tools/verify.h"
 
 namespace rankine::tools {
 namespace {
 
 // A new subcommand is its file and its name here.
-constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_perf};
+constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show, add_perf, add_topo};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {

@@ -91,7 +91,7 @@ void expect_all_noticed(bool on_threads, Run run) {
   }
 }
 
-TEST(Mutants, each_is_noticed_by_the_replay) {
+TEST(Mutants, EachIsNoticedByTheReplay) {
   expect_all_noticed(false, [](const Session& session, Random& random) {
     return Replay({session.ranks, session.first_count, session.slot_payload}, random)
         .run(session.calls);
@@ -99,7 +99,7 @@ TEST(Mutants, each_is_noticed_by_the_replay) {
 }
 
 // Also by the threads, where timing allows. What is stuck is given up soon.
-TEST(Mutants, those_that_stay_in_their_memory_are_noticed_on_threads) {
+TEST(Mutants, ThoseThatStayInTheirMemoryAreNoticedOnThreads) {
   expect_all_noticed(true, [](const Session& session, Random& random) {
     TestTeam team({.ranks = session.ranks, .policy = random_policy(random),
                    .timeout_ns = 200'000'000, .first_count = session.first_count,
@@ -109,7 +109,7 @@ TEST(Mutants, those_that_stay_in_their_memory_are_noticed_on_threads) {
 }
 
 // Waits are few because implied ones are dropped: each one that is left is needed.
-TEST(Mutants, most_single_waits_of_the_direct_transport_are_needed) {
+TEST(Mutants, MostSingleWaitsOfTheDirectTransportAreNeeded) {
   int dropped = 0, noticed = 0;
   for (int i = 0; i < 400; ++i) {
     Random random(0x0a17u + static_cast<std::uint64_t>(i));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kSessions = affordable(20000);  // RANKINE_SESSIONS runs another number
 
-TEST(Replay, random_schedules_of_all_forms_give_what_they_mean) {
+TEST(Replay, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
   const auto only = number_from_environment("RANKINE_SEED");
   const auto sessions =
       only ? 1 : static_cast<int>(number_from_environment("RANKINE_SESSIONS").value_or(kSessions));

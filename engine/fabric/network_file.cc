@@ -1,0 +1,186 @@
+#include "engine/fabric/network_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/fabric/units.h"
+
+namespace rankine {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kMembers =
+    "name, preset, ports, alpha, bandwidth, beta, group, between, multicast, alu, alpha_switch";
+constexpr std::string_view kLinkMembers = "alpha, bandwidth, beta";
+
+Status bad(const std::string& member, const Json& value, std::string_view allowed) {
+  return invalid_argument(member + " is " + value.dump() + "; allowed are " + std::string(allowed));
+}
+
+Result<Rational> read_number(const std::string& member, const Json& value) {
+  // Whole numbers that fit keep all their digits; others are doubles.
+  if (value.is_number_integer()) return Rational(value.get<std::int64_t>());
+  return shortest_decimal(member, value.get<double>());
+}
+
+Result<Rational> read_time(const std::string& member, const Json& value) {
+  constexpr std::string_view kAllowed = "times such as \"1.5us\", or seconds, not negative";
+  if (value.is_string()) return parse_seconds(member, value.get<std::string>());
+  if (!value.is_number()) return bad(member, value, kAllowed);
+  auto number = read_number(member, value);
+  if (number.ok() && *number < 0) return bad(member, value, kAllowed);
+  return number;
+}
+
+// Seconds per byte, from bytes per second.
+Result<Rational> read_bandwidth(const std::string& member, const Json& value) {
+  constexpr std::string_view kAllowed =
+      "positive bandwidths such as \"100GB/s\", or bytes per second";
+  if (value.is_string()) return parse_bandwidth(member, value.get<std::string>());
+  if (!value.is_number()) return bad(member, value, kAllowed);
+  auto number = read_number(member, value);
+  if (!number.ok()) return number;
+  if (!(Rational(0) < *number)) return bad(member, value, kAllowed);
+  return Rational(1) / *number;
+}
+
+Result<Rational> read_beta(const std::string& member, const Json& value) {
+  constexpr std::string_view kAllowed = "seconds per byte, not negative (0: no limit)";
+  if (!value.is_number()) return bad(member, value, kAllowed);
+  auto number = read_number(member, value);
+  if (number.ok() && *number < 0) return bad(member, value, kAllowed);
+  return number;
+}
+
+Status read_whole(const std::string& member, const Json& value, int lowest, int highest, int& into) {
+  const bool whole = value.is_number_integer();
+  const auto number = whole ? value.get<std::int64_t>() : 0;
+  if (!whole || number < lowest || number > highest) {
+    return bad(member, value,
+               "whole numbers from " + std::to_string(lowest) + " to " + std::to_string(highest));
+  }
+  into = static_cast<int>(number);
+  return {};
+}
+
+Status read_flag(const std::string& member, const Json& value, bool& into) {
+  if (!value.is_boolean()) return bad(member, value, "true and false");
+  into = value.get<bool>();
+  return {};
+}
+
+Status take(Result<Rational> value, Rational& into) {
+  if (value.ok()) into = *value;
+  return value.status();
+}
+
+// A member of a link; `prefix` is "" or "between.". Nothing if it is none.
+std::optional<Status> read_link_member(const std::string& prefix, const std::string& name,
+                                       const Json& value, Link& link) {
+  const std::string member = prefix + name;
+  if (name == "alpha") return take(read_time(member, value), link.alpha);
+  if (name == "bandwidth") return take(read_bandwidth(member, value), link.beta);
+  if (name == "beta") return take(read_beta(member, value), link.beta);
+  return std::nullopt;
+}
+
+Status read_link(const std::string& member, const Json& value, Link& link) {
+  if (!value.is_object()) {
+    return bad(member, value, "objects with the members " + std::string(kLinkMembers));
+  }
+  if (value.contains("bandwidth") && value.contains("beta")) {
+    return invalid_argument(member + " has bandwidth and beta; one of them is allowed");
+  }
+  for (const auto& [name, part] : value.items()) {
+    const auto status = read_link_member(member + ".", name, part, link);
+    if (!status) {
+      return invalid_argument(member + " has a member '" + name + "'; allowed are " +
+                              std::string(kLinkMembers));
+    }
+    if (!status->ok()) return *status;
+  }
+  return {};
+}
+
+Status read_member(const std::string& name, const Json& value, Fabric& fabric) {
+  if (name == "preset") return {};  // read first
+  if (name == "name") {
+    if (!value.is_string()) return bad(name, value, "texts");
+    fabric.name = value.get<std::string>();
+    return {};
+  }
+  if (name == "ports") return read_whole(name, value, 1, Fabric::kMostPorts, fabric.ports);
+  if (name == "group") return read_whole(name, value, 0, 1 << 14, fabric.group);
+  if (name == "between") return read_link(name, value, fabric.between);
+  if (name == "multicast") return read_flag(name, value, fabric.multicast);
+  if (name == "alu") return read_flag(name, value, fabric.alu);
+  if (name == "alpha_switch") return take(read_time(name, value), fabric.alpha_switch);
+  if (const auto status = read_link_member("", name, value, fabric.link)) return *status;
+  return invalid_argument("the network has a member '" + name + "'; allowed are " +
+                          std::string(kMembers));
+}
+
+}  // namespace
+
+Result<Fabric> parse_network(std::string_view json, std::string_view name) {
+  Json root;
+  try {
+    root = Json::parse(json);
+  } catch (const Json::parse_error& error) {
+    return invalid_argument(std::string("the network is not JSON: ") + error.what());
+  }
+  if (!root.is_object()) {
+    return invalid_argument("the network is " + std::string(root.type_name()) +
+                            "; an object is needed");
+  }
+  Fabric fabric = plain_regime().fabric;
+  if (root.contains("preset")) {
+    const Json& preset = root["preset"];
+    const Regime* regime =
+        preset.is_string() ? find_regime(preset.get<std::string>()) : nullptr;
+    if (regime == nullptr) return bad("preset", preset, regime_names());
+    fabric = regime->fabric;
+  }
+  fabric.name = name;
+  if (root.contains("bandwidth") && root.contains("beta")) {
+    return invalid_argument("the network has bandwidth and beta; one of them is allowed");
+  }
+  for (const auto& [member, value] : root.items()) {
+    Status status = read_member(member, value, fabric);
+    if (!status.ok()) return status;
+  }
+  if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
+    return invalid_argument("group is " + std::to_string(fabric.group) +
+                            " and between is missing; allowed are objects with the members " +
+                            std::string(kLinkMembers));
+  }
+  Status status = check_fabric(fabric);
+  if (!status.ok()) return status;
+  return fabric;
+}
+
+Result<Fabric> find_network(std::string_view argument, const std::string& preset_or_path) {
+  if (const Regime* regime = find_regime(preset_or_path)) return regime->fabric;
+  std::ifstream file(preset_or_path);
+  if (!file) {
+    return invalid_argument(std::string(argument) + " is '" + preset_or_path +
+                            "', which is no preset and no file that can be read (" +
+                            std::strerror(errno) + "); presets are " + regime_names());
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file && !file.eof()) {
+    return invalid_argument(std::string(argument) + " is '" + preset_or_path +
+                            "', which cannot be read");
+  }
+  auto fabric = parse_network(text.str(), preset_or_path);
+  if (fabric.ok()) return fabric;
+  return invalid_argument(std::string(argument) + " '" + preset_or_path +
+                          "': " + fabric.status().text());
+}
+
+}  // namespace rankine

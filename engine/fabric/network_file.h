@@ -1,0 +1,33 @@
+// Networks of users' own, as small JSON files.
+//
+//   {
+//     "name": "two racks",             for reports; default: the file's name
+//     "preset": "scale_out",           start from a preset; default: plain
+//     "ports": 2,
+//     "alpha": "1.5us",                or seconds: 1.5e-6
+//     "bandwidth": "50GB/s",           or bytes per second: 5e10; or "beta", seconds per byte: 2e-11
+//     "group": 8,                      ranks per group, with "between" for the links among groups:
+//     "between": {"alpha": "5us", "bandwidth": "25GB/s"},
+//     "multicast": true, "alu": true,  what the switch can do, and what a hop through it takes:
+//     "alpha_switch": "150ns"
+//   }
+//
+// All members are optional; any other is an error. Numbers are read by their shortest decimal text,
+// exactly. Errors name the member, its value and what is allowed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/exec/status.h"
+#include "engine/fabric/fabric.h"
+
+namespace rankine {
+
+// `name`: what the network is called where the text does not say.
+Result<Fabric> parse_network(std::string_view json, std::string_view name);
+
+// The preset of that name, or else the file of that path. `argument` is named in errors.
+Result<Fabric> find_network(std::string_view argument, const std::string& preset_or_path);
+
+}  // namespace rankine

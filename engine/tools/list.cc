@@ -1,0 +1,132 @@
+#include "engine/tools/list.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/formula.h"
+#include "engine/tools/table.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+
+// A formula, or what it comes to.
+std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
+  if (options.ranks > 0) return evaluate(formula, params).to_string();
+  constexpr std::size_t kWidest = 24;  // the whole of it is in the JSON
+  if (formula.size() <= kWidest) return std::string(formula);
+  return std::string(formula.substr(0, kWidest - 3)) + "...";
+}
+
+nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& options,
+                                 const Params& params) {
+  nlohmann::ordered_json json = {
+      {"collective", name_of(line.collective)},
+      {"name", line.name},
+      {"allowed_when", line.allowed_when},
+      {"needs", line.needs},
+      {"parameters", split_list(line.parameters)},
+      {"rounds", line.rounds},
+      {"sent", line.sent},
+      {"received", line.received},
+      {"send_ports", line.send_ports},
+      {"receive_ports", line.receive_ports},
+      {"summary", line.summary},
+      {"citation", line.citation},
+  };
+  if (options.ranks == 0) return json;
+  const auto value = [&](std::string_view formula) {
+    return evaluate(formula, params).to_string();
+  };
+  json["at"] = {{"ranks", params.ranks}, {"segments", params.segments},
+                {"group", params.group}, {"aggregation", params.aggregation}};
+  if (const auto refusal = line.refusal(params)) {
+    json["at"]["refused"] = *refusal;
+    return json;
+  }
+  json["at"]["rounds"] = value(line.rounds);
+  json["at"]["sent"] = value(line.sent);
+  json["at"]["received"] = value(line.received);
+  json["at"]["send_ports"] = value(line.send_ports);
+  json["at"]["receive_ports"] = value(line.receive_ports);
+  return json;
+}
+
+}  // namespace
+
+Result<Exit> list(const ListOptions& options, Console& console) {
+  Params params;
+  params.ranks = std::max(1, options.ranks);
+  params.segments = options.segments;
+  params = resolved(params);
+  auto json = nlohmann::ordered_json::array();
+  std::string text;
+  for (const Collective collective : all_collectives()) {
+    if (options.collective && collective != *options.collective) continue;
+    std::vector<std::vector<std::string>> rows;
+    for (const Algorithm& line : catalogue()) {
+      if (line.collective != collective) continue;
+      json.push_back(line_json(line, options, params));
+      if (options.ranks > 0 && line.refusal(params)) {
+        rows.push_back({std::string(line.name), "-", "-", "-", "-", "-",
+                        std::string(line.needs.empty() ? line.allowed_when : line.needs), ""});
+        continue;
+      }
+      rows.push_back({std::string(line.name), shown(line.rounds, options, params),
+                      shown(line.sent, options, params), shown(line.received, options, params),
+                      fmt::format("{}/{}", shown(line.send_ports, options, params),
+                                  shown(line.receive_ports, options, params)),
+                      join(split_list(line.parameters), ","), std::string(line.summary),
+                      std::string(line.citation)});
+    }
+    if (rows.empty()) continue;
+    rows.insert(rows.begin(), {"algorithm", "rounds", "sent/M", "received/M", "ports", "takes",
+                               "what it does", "source"});
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", name_of(collective),
+                        columns(rows, "llllllll", "  "));
+  }
+  if (options.json) {
+    console.out << json.dump(2) << "\n";
+    return Exit::ok;
+  }
+  console.out << text << "\n";
+  if (options.ranks > 0) {
+    console.out << fmt::format("N = {}, P = {}, G = {}, A = {}", params.ranks, params.segments,
+                               params.group, params.aggregation);
+  } else {
+    console.out << "N ranks, P segments, G ranks per group, A blocks per message";
+  }
+  console.out << "; M bytes per rank. sent, received: by the busiest rank.\n"
+              << "ports: messages sent and received at once. --json has every field in full.\n";
+  return Exit::ok;
+}
+
+Subcommand add_list(CLI::App& tool) {
+  auto options = std::make_shared<ListOptions>();
+  CLI::App* app = tool.add_subcommand(
+      "list", "the catalogue: every algorithm with its cost, constraints and source");
+  add_argument(*app, "collective", options->collective, read_collective, "only this one");
+  add_argument(*app, "--ranks", options->ranks, Whole{1, kMostRanks},
+               "compute the formulas for so many ranks");
+  add_argument(*app, "--segments", options->segments, Whole{1, 1 << 20},
+               "P of pipelined algorithms, with --ranks (1)");
+  app->add_flag("--json", options->json, "one object per algorithm, with all fields");
+  app->footer(
+      "Examples:\n"
+      "  rankine list\n"
+      "  rankine list all_reduce --ranks 8\n"
+      "  rankine list --json");
+  return {app, [options](Console& console) { return list(*options, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,195 @@
+#include "engine/tools/show.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/read/draw.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+int terminal_width() {
+  constexpr int kDefault = 100;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefault;
+  return size.ws_col;
+}
+
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view text = value;
+    return text.find("UTF-8") != std::string_view::npos ||
+           text.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+bool chosen(const std::string& when, bool automatic) {
+  return when == "always" || (when == "auto" && automatic);
+}
+
+auto read_when(std::string_view argument, std::string_view text) -> Result<std::string> {
+  constexpr std::array<std::string_view, 3> kNames = {"auto", "always", "never"};
+  for (const std::string_view name : kNames) {
+    if (text == name) return std::string(text);
+  }
+  return unknown_name(argument, text, kNames);
+}
+
+// Round k alone: a schedule that ends with it, in which it is a phase of its own. The drawing of
+// that phase is what remains.
+std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
+                       const DrawOptions& drawing) {
+  Schedule cut = schedule;
+  cut.rounds = k + 1;
+  const std::string mark = "\x01";  // occurs in no drawing
+  cut.phases = {{"before", k}, {mark, 1}};
+  if (k == 0) cut.phases.erase(cut.phases.begin());
+  std::string text = draw(cut, goal, drawing);
+  text.erase(0, text.find('\n', text.find(mark)) + 1);
+  return fmt::format("{}: {} ranks, {} blocks, round {} of {}\n\n{}", name_of(goal.collective),
+                     schedule.ranks, schedule.blocks, k, schedule.rounds, text);
+}
+
+nlohmann::ordered_json view_json(const RoundView& view) {
+  using Json = nlohmann::ordered_json;
+  Json json;
+  json["round"] = view.round;
+  json["phase"] = view.phase;
+  Json& transfers = json["transfers"] = Json::array();
+  for (const TransferView& transfer : view.transfers) {
+    transfers.push_back({{"from", transfer.from},
+                         {"to", transfer.to},
+                         {"what", transfer.what},
+                         {"what_plane", transfer.what_plane},
+                         {"where", transfer.where},
+                         {"where_plane", transfer.where_plane},
+                         {"act", transfer.act == Act::copy ? "copy" : "reduce"}});
+  }
+  Json& holdings = json["holdings"] = Json::array();
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    Json places = Json::array();
+    for (const HoldingView& place : view.ranks[r]) {
+      places.push_back({{"block", place.block},
+                        {"plane", place.plane},
+                        {"contributions", place.contributions},
+                        {"complete", place.complete},
+                        {"needed", place.needed},
+                        {"written", place.written}});
+    }
+    holdings.push_back({{"rank", r}, {"places", std::move(places)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+Result<Exit> show(const ShowOptions& options, Console& console) {
+  if (options.algorithm.empty()) {
+    return invalid_argument(fmt::format("--algo is needed; {} has {}", name_of(options.collective),
+                                        algorithm_names(options.collective)));
+  }
+  const auto lines = read_algorithms("--algo", options.algorithm, options.collective);
+  if (!lines.ok()) return lines.status();
+  if (lines->size() != 1) {
+    return invalid_argument(fmt::format("--algo is '{}'; one algorithm is allowed, of {}",
+                                        options.algorithm, algorithm_names(options.collective)));
+  }
+  const Algorithm& line = *lines->front();
+  const Params params = resolved(options.params);
+  if (const auto refusal = line.refusal(params)) return invalid_argument(*refusal);
+  const Schedule schedule = line.make(params);
+  const Goal goal = goal_of(line, params, schedule);
+  if (options.round && *options.round >= schedule.rounds) {
+    return invalid_argument(
+        schedule.rounds == 0
+            ? fmt::format("--round is {}; {} among {} ranks has no rounds", *options.round,
+                          line.name, params.ranks)
+            : fmt::format("--round is {}; allowed are 0 to {}", *options.round,
+                          schedule.rounds - 1));
+  }
+
+  if (options.json) {
+    nlohmann::ordered_json json = {
+        {"collective", name_of(line.collective)},
+        {"algorithm", line.name},
+        {"summary", line.summary},
+        {"citation", line.citation},
+        {"ranks", schedule.ranks},
+        {"blocks", schedule.blocks},
+        {"planes", schedule.planes},
+        {"rounds", schedule.rounds},
+        {"root", has_root(line.collective) ? params.root : -1},
+        {"segments", line.takes("segments") ? params.segments : 0},
+        {"group", line.takes("group") ? params.group : 0},
+        {"aggregation", line.takes("aggregation") ? params.aggregation : 0},
+    };
+    if (line.collective == Collective::send_recv) json["peer"] = params.peer;
+    auto& views = json["views"] = nlohmann::ordered_json::array();
+    for (const RoundView& view : view_rounds(schedule, goal)) {
+      if (!options.round || view.round == *options.round) views.push_back(view_json(view));
+    }
+    console.out << json.dump(1) << "\n";
+    return Exit::ok;
+  }
+
+  const DrawOptions drawing{
+      .colour = chosen(options.colour, console.out_is_terminal && std::getenv("NO_COLOR") == nullptr),
+      .utf8 = chosen(options.lines, console.out_is_terminal && locale_is_utf8()),
+      .width = options.width > 0 ? options.width : terminal_width(),
+      .states = !options.transfers_only};
+  console.out << fmt::format("{} ({}): {}\n", line.name, line.citation, line.summary);
+  console.out << (options.round ? draw_round(schedule, goal, *options.round, drawing)
+                                : draw(schedule, goal, drawing));
+  return Exit::ok;
+}
+
+Subcommand add_show(CLI::App& tool) {
+  auto owned = std::make_shared<ShowOptions>();
+  ShowOptions& o = *owned;
+  CLI::App* app = tool.add_subcommand("show", "draw an algorithm round by round");
+  add_argument(*app, "collective", o.collective, read_collective,
+               "which one; 'rankine list' shows all")
+      ->required();
+  app->add_option("--algo", o.algorithm, "a name of the catalogue");
+  add_argument(*app, "--ranks", o.params.ranks, Whole{1, ShowOptions::kMostRanks}, "N (4)");
+  constexpr int kMany = 1024;
+  add_argument(*app, "--root", o.params.root, Whole{0, ShowOptions::kMostRanks - 1},
+               "of rooted collectives; the sender of send_recv (0)");
+  add_argument(*app, "--peer", o.params.peer, Whole{0, ShowOptions::kMostRanks - 1},
+               "the receiver of send_recv (0)");
+  add_argument(*app, "--segments", o.params.segments, Whole{1, kMany},
+               "P of pipelined algorithms (1)");
+  add_argument(*app, "--group", o.params.group, Whole{0, ShowOptions::kMostRanks},
+               "ranks per group of hierarchical algorithms; 0: their default (0)");
+  add_argument(*app, "--aggregation", o.params.aggregation, Whole{0, kMany},
+               "blocks per message of pat; 0: its default (0)");
+  add_argument(*app, "--round", o.round, Whole{0, 1'000'000}, "only this one, from 0");
+  app->add_flag("--transfers", o.transfers_only, "without what the ranks hold");
+  add_argument(*app, "--colour,--color", o.colour, read_when, "auto, always or never (auto)");
+  add_argument(*app, "--utf8", o.lines, read_when, "lines and arrows: auto, always or never (auto)");
+  add_argument(*app, "--width", o.width, Whole{20, 10'000}, "columns to keep to (the terminal's)");
+  app->add_flag("--json", o.json, "transfers and holdings of every round");
+  app->footer(
+      "Examples:\n"
+      "  rankine show all_gather --algo ring --ranks 4\n"
+      "  rankine show broadcast --algo chain --ranks 5 --segments 3 --root 2\n"
+      "  rankine show all_reduce --algo recursive_doubling --ranks 8 --round 1\n"
+      "  rankine show all_reduce --algo ring --json");
+  return {app, [owned](Console& console) { return show(*owned, console); }};
+}
+
+}  // namespace rankine::tools

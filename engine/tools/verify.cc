@@ -1,0 +1,231 @@
+#include "engine/tools/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/read/sweep.h"
+#include "engine/tools/table.h"
+#include "engine/tools/text.h"
+#include "numa/cpu_list.h"
+
+namespace rankine::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The sweeps that make up what was asked for: one per run of neighbouring N and named algorithm.
+Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
+  const auto lines = read_algorithms("--algo", arguments.algorithms, arguments.collective);
+  if (!lines.ok()) return lines.status();
+  std::set<std::string> names;
+  for (const Algorithm* line : *lines) names.insert(std::string(line->name));
+  if (arguments.algorithms == "all") names = {""};
+
+  std::vector<int> ranks = arguments.ranks;
+  if (ranks.empty()) {
+    ranks.resize(VerifyArguments::kDefaultRanksTo);
+    std::iota(ranks.begin(), ranks.end(), 1);
+  }
+  SweepOptions options;
+  options.collective = arguments.collective;
+  options.threads = arguments.threads;
+  if (!arguments.segments.empty()) options.segments = arguments.segments;
+  if (arguments.all_roots_up_to) options.all_roots_up_to = *arguments.all_roots_up_to;
+  std::vector<SweepOptions> sweeps;
+  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    options.ranks_from = ranks[first];
+    options.ranks_to = ranks[last];
+    for (const std::string& name : names) {
+      options.algorithm = name;
+      sweeps.push_back(options);
+    }
+  }
+  return sweeps;
+}
+
+struct Tally {
+  Collective collective;
+  std::set<std::string_view> algorithms;
+  std::size_t cases = 0, failed = 0;
+};
+
+std::vector<Tally> tallies_of(const std::vector<SweepResult>& results) {
+  std::vector<Tally> tallies;
+  for (const Collective collective : all_collectives()) {
+    Tally tally{.collective = collective};
+    for (const SweepResult& result : results) {
+      if (result.algorithm->collective != collective) continue;
+      tally.algorithms.insert(result.algorithm->name);
+      ++tally.cases;
+      tally.failed += result.ok() ? 0 : 1;
+    }
+    if (tally.cases > 0) tallies.push_back(std::move(tally));
+  }
+  return tallies;
+}
+
+std::string describe_ranks(const VerifyArguments& arguments) {
+  if (arguments.ranks.empty()) return fmt::format("1-{}", VerifyArguments::kDefaultRanksTo);
+  return format_cpu_list(arguments.ranks);  // the same notation
+}
+
+void print(const VerifyArguments& arguments, const std::vector<SweepResult>& results,
+           double seconds, Console& console) {
+  const std::vector<Tally> tallies = tallies_of(results);
+  std::vector<std::vector<std::string>> rows = {
+      {"collective", "algorithms", "cases", "proved", "failed"}};
+  std::size_t failed = 0;
+  for (const Tally& tally : tallies) {
+    failed += tally.failed;
+    rows.push_back({std::string(name_of(tally.collective)), std::to_string(tally.algorithms.size()),
+                    std::to_string(tally.cases), std::to_string(tally.cases - tally.failed),
+                    std::to_string(tally.failed)});
+  }
+  console.out << columns(rows, "lrrrr");
+  if (failed > 0) {
+    constexpr std::size_t kShown = 40;
+    std::vector<std::vector<std::string>> failures = {{"failed", "why"}};
+    for (const SweepResult& result : results) {
+      if (!result.ok() && failures.size() <= kShown) {
+        failures.push_back({result.name(), result.failure});
+      }
+    }
+    console.out << "\n" << columns(failures, "ll");
+    if (failed > kShown) {
+      console.out << fmt::format("and {} more; --json has all\n", failed - kShown);
+    }
+  }
+  console.out << fmt::format("\n{} of {} cases proved, N = {}, in {}\n", results.size() - failed,
+                             results.size(), describe_ranks(arguments), format_seconds(seconds));
+}
+
+void print_json(const VerifyArguments& arguments, const std::vector<SweepResult>& results,
+                double seconds, Console& console) {
+  using Json = nlohmann::ordered_json;
+  Json json;
+  std::size_t failed = 0;
+  for (const SweepResult& result : results) failed += result.ok() ? 0 : 1;
+  json["ranks"] = describe_ranks(arguments);
+  json["cases"] = results.size();
+  json["proved"] = results.size() - failed;
+  json["failed"] = failed;
+  json["seconds"] = seconds;
+  Json& collectives = json["collectives"] = Json::array();
+  for (const Tally& tally : tallies_of(results)) {
+    collectives.push_back({{"collective", name_of(tally.collective)},
+                           {"algorithms", tally.algorithms},
+                           {"cases", tally.cases},
+                           {"failed", tally.failed}});
+  }
+  Json& failures = json["failures"] = Json::array();
+  for (const SweepResult& result : results) {
+    if (result.ok()) continue;
+    const Params& params = result.params;
+    failures.push_back({{"case", result.name()},
+                        {"collective", name_of(result.algorithm->collective)},
+                        {"algorithm", result.algorithm->name},
+                        {"ranks", params.ranks},
+                        {"root", params.root},
+                        {"peer", params.peer},
+                        {"segments", params.segments},
+                        {"group", params.group},
+                        {"aggregation", params.aggregation},
+                        {"failure", result.failure}});
+  }
+  console.out << json.dump(2) << "\n";
+}
+
+// "all", or the largest N up to which every root is tried.
+Result<int> read_roots(std::string_view argument, std::string_view text) {
+  if (text == "all") return VerifyArguments::kMostRanks;
+  auto limit = parse_whole(argument, text, 0, VerifyArguments::kMostRanks);
+  if (!limit.ok()) return invalid_argument(limit.status().text() + ", or all");
+  return limit;
+}
+
+}  // namespace
+
+Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console) {
+  const auto sweeps = sweeps_of(arguments);
+  if (!sweeps.ok()) return sweeps.status();
+  std::size_t all = 0;
+  for (const SweepOptions& options : *sweeps) all += sweep_cases(options).size();
+  if (all == 0) {
+    return invalid_argument(fmt::format(
+        "--ranks is {}: --algo {} allows none of them; 'rankine list' shows what each needs",
+        describe_ranks(arguments), arguments.algorithms));
+  }
+  const auto begin = Clock::now();
+  std::vector<SweepResult> results;
+  {
+    Progress progress(console);
+    auto shown = begin;
+    for (const SweepOptions& options : *sweeps) {
+      const std::size_t before = results.size();
+      const SweepProgress report = [&](std::size_t done, std::size_t) {
+        constexpr auto kOften = std::chrono::milliseconds(100);
+        if (Clock::now() - shown < kOften) return;
+        shown = Clock::now();
+        progress.show(fmt::format("{} of {} cases, {}", before + done, all,
+                                  format_seconds(seconds_since(begin))));
+      };
+      for (SweepResult& result : sweep(options, report)) results.push_back(std::move(result));
+    }
+  }
+  const double seconds = seconds_since(begin);
+  if (arguments.json) {
+    print_json(arguments, results, seconds, console);
+  } else {
+    print(arguments, results, seconds, console);
+  }
+  const bool proved = std::all_of(results.begin(), results.end(),
+                                  [](const SweepResult& result) { return result.ok(); });
+  return proved ? Exit::ok : Exit::wrong;
+}
+
+Subcommand add_verify(CLI::App& tool) {
+  auto owned = std::make_shared<VerifyArguments>();
+  VerifyArguments& a = *owned;
+  CLI::App* app = tool.add_subcommand(
+      "verify", "prove that schedules do what their collectives ask, and that the catalogue is right");
+  add_argument(*app, "--collective", a.collective, read_collective, "only this one");
+  app->add_option("--algo", a.algorithms, "names of the catalogue, or all (all)");
+  add_argument(*app, "--ranks", a.ranks,
+               [](std::string_view argument, std::string_view text) {
+                 return parse_whole_list(argument, text, 1, VerifyArguments::kMostRanks);
+               },
+               "N: 8, 2,3,8 or 1..130 (1..130)");
+  add_argument(*app, "--roots", a.all_roots_up_to, read_roots,
+               "all, or up to which N every root is tried; beyond, 0, N/2 and N-1 (9)");
+  add_argument(*app, "--segments", a.segments,
+               [](std::string_view argument, std::string_view text) {
+                 return parse_whole_list(argument, text, 1, 1024);
+               },
+               "of pipelined algorithms (1,2,3)");
+  add_argument(*app, "--threads", a.threads, Whole{1, 1024}, "cores to use (all)");
+  app->add_flag("--json", a.json, "counts and every failure as JSON");
+  app->footer(
+      "Examples:\n"
+      "  rankine verify                                 the whole catalogue, N = 1..130\n"
+      "  rankine verify --collective broadcast --roots all --ranks 1..33 --segments 1,2,3,7\n"
+      "  rankine verify --algo ring --ranks 4096\n"
+      "Exit codes: 0 proved, 1 a case failed, 2 usage.");
+  return {app, [owned](Console& console) { return verify_catalogue(*owned, console); }};
+}
+
+}  // namespace rankine::tools

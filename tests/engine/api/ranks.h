@@ -1,0 +1,45 @@
+// The caller's own threads as ranks: for tests that need ranks to come late, leave or disagree.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "engine/api/communicator.h"
+
+namespace rankine {
+
+class Ranks {
+ public:
+  explicit Ranks(const CommunicatorOptions& options) {
+    auto made = Communicator::create(options);
+    made.status().throw_if_error();
+    communicator_ = std::move(*made);
+    for (Rank r = 0; r < options.ranks; ++r) members_.push_back(std::move(*communicator_->join(r)));
+  }
+
+  Communicator& communicator() { return *communicator_; }
+
+  // Calls f on a thread per rank and returns what each of them returned. A rank that has returned
+  // stays a member: it has not left.
+  std::vector<Status> run(const std::function<Status(Member&)>& f) {
+    std::vector<Status> results(members_.size());
+    std::vector<std::thread> threads;
+    for (std::size_t r = 0; r < members_.size(); ++r) {
+      threads.emplace_back([&, r] { results[r] = f(*members_[r]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return results;
+  }
+
+  // The rank's handle goes: it takes part no more.
+  void drop(Rank r) { members_[static_cast<std::size_t>(r)].reset(); }
+
+ private:
+  std::unique_ptr<Communicator> communicator_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+}  // namespace rankine
