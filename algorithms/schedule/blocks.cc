@@ -1,14 +1,8 @@
 #include "algorithms/schedule/blocks.h"
 
+#include <algorithm>
+
 namespace rankine {
-namespace {
-
-int wrap(int index, int n) {
-  const int rest = index % n;
-  return rest < 0 ? rest + n : rest;
-}
-
-}  // namespace
 
 void IndexList::append(Run run) {
   if (run.count <= 0) return;
@@ -29,15 +23,32 @@ void IndexList::append(Run run) {
   if (runs_ < kInline) {
     inline_[static_cast<std::size_t>(runs_)] = run;
   } else {
-    spilled_.push_back(run);
+    spill(run);
   }
   ++runs_;
 }
 
-int IndexList::size() const {
-  int total = 0;
-  for (int i = 0; i < runs_; ++i) total += run(i).count;
-  return total;
+// Room is for kSmallest runs, or for the next power of two: the number of runs says how much there
+// is, and the list needs no member for it.
+void IndexList::spill(Run run) {
+  constexpr int kSmallest = 4;
+  const int held = runs_ - kInline;
+  const bool full = held == 0 || (held >= kSmallest && (held & (held - 1)) == 0);
+  if (full) {
+    Run* larger = new Run[static_cast<std::size_t>(std::max(kSmallest, 2 * held))];
+    std::copy_n(spilled_, held, larger);
+    delete[] spilled_;
+    spilled_ = larger;
+  }
+  spilled_[held] = run;
+}
+
+void IndexList::copy_spilled(const IndexList& other) {
+  // Room as spill() would have made it.
+  int room = 4;
+  while (room < runs_ - kInline) room *= 2;
+  spilled_ = new Run[static_cast<std::size_t>(room)];
+  std::copy_n(other.spilled_, runs_ - kInline, spilled_);
 }
 
 int IndexList::operator[](int i) const {
@@ -53,7 +64,7 @@ std::vector<int> IndexList::to_vector() const {
   return out;
 }
 
-IndexList IndexList::modulo(int n) const {
+IndexList IndexList::all_modulo(int n) const {
   IndexList out;
   for (int i = 0; i < runs_; ++i) {
     const Run& part = run(i);

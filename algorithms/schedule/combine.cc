@@ -34,14 +34,15 @@ Schedule with_blocks(const char* combinator, Schedule a, const std::function<Ran
             std::move(a));
 }
 
-IndexList renamed(const IndexList& list, const std::function<int(int)>& name) {
+template <class Name>
+IndexList renamed(const IndexList& list, const Name& name) {
   IndexList out;
   list.for_each([&](int index) { out.append(Run{name(index), 1, 1}); });
   return out;
 }
 
-BlockSet renamed(const BlockSet& set, const std::function<IndexList(Block)>& name) {
-  if (!name) return set;
+BlockSet renamed(BlockSet&& set, const std::function<IndexList(Block)>& name) {
+  if (!name) return std::move(set);
   BlockSet out{{}, set.plane};
   set.list.for_each([&](Block b) { out.list.append(name(b)); });
   return out;
@@ -90,9 +91,9 @@ Schedule dual(Schedule a) {
   Schedule out = a;
   std::reverse(out.phases.begin(), out.phases.end());
   out.round = [a = std::move(a)](int k, Send send) {
-    for_each_transfer(a, a.rounds - 1 - k, [&](const Transfer& t) {
+    take_each_transfer(a, a.rounds - 1 - k, [&](Transfer&& t) {
       const Act act = t.act == copy ? reduce : copy;
-      send.exactly({t.to, t.from, t.where, t.what, act});
+      send.exactly({std::move(t.to), std::move(t.from), std::move(t.where), std::move(t.what), act});
     });
   };
   return out;
@@ -114,9 +115,10 @@ Schedule halves(Schedule a, Schedule b) {
 Schedule on(Group group, Schedule a) {
   Schedule out{group.ranks, group.blocks, a.rounds, {}, a.phases, a.planes};
   out.round = [group = std::move(group), a = std::move(a)](int k, Send send) {
-    for_each_transfer(a, k, [&](const Transfer& t) {
+    take_each_transfer(a, k, [&](Transfer&& t) {
       send.exactly({renamed(t.from, group.rank), renamed(t.to, group.rank),
-                    renamed(t.what, group.block), renamed(t.where, group.block), t.act});
+                    renamed(std::move(t.what), group.block),
+                    renamed(std::move(t.where), group.block), t.act});
     });
   };
   return out;
@@ -169,16 +171,15 @@ Schedule pipelined(Schedule a, int segments, int interval) {
                a.planes};
   if (a.rounds == 0) out.rounds = 0;
   out.round = [a = std::move(a), segments, interval](int k, Send send) {
-    for (int s = 0; s < segments; ++s) {
-      const int step = k - s * interval;
-      if (step < 0 || step >= a.rounds) continue;
-      const std::function<int(int)> segment = [&](Block b) { return b * segments + s; };
-      for_each_transfer(a, step, [&](const Transfer& t) {
-        send.exactly({t.from,
-                      t.to,
-                      {renamed(t.what.list, segment), t.what.plane},
-                      {renamed(t.where.list, segment), t.where.plane},
-                      t.act});
+    // The segments that are under way: 0 <= k - s * interval < a.rounds.
+    const int first = k < a.rounds ? 0 : (k - a.rounds) / interval + 1;
+    const int last = std::min(segments - 1, k / interval);
+    for (int s = first; s <= last; ++s) {
+      const auto segment = [segments, s](Block b) { return b * segments + s; };
+      take_each_transfer(a, k - s * interval, [&](Transfer&& t) {
+        t.what.list = renamed(t.what.list, segment);
+        t.where.list = renamed(t.where.list, segment);
+        send.exactly(std::move(t));
       });
     }
   };

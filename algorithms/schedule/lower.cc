@@ -6,11 +6,11 @@ Schedule lower(Schedule schedule, Abilities abilities) {
   if (abilities.multicast && abilities.alu) return schedule;
   Schedule out = schedule;
   out.round = [schedule = std::move(schedule), abilities](int k, Send send) {
-    for_each_transfer(schedule, k, [&](const Transfer& t) {
+    take_each_transfer(schedule, k, [&](Transfer&& t) {
       const bool many_to = t.to.size() > 1 && !abilities.multicast;
       const bool many_from = t.from.size() > 1 && !abilities.alu;
       if (!many_to && !many_from) {
-        send.exactly(t);
+        send.exactly(std::move(t));
         return;
       }
       // One side that the network can do stays whole.

@@ -60,7 +60,8 @@ class Send {
                            act});
   }
   // A transfer whose indices are in range already (the combinators' way).
-  void exactly(Transfer transfer) const { call_(visit_, std::move(transfer)); }
+  void exactly(Transfer&& transfer) const { call_(visit_, std::move(transfer)); }
+  void exactly(const Transfer& transfer) const { call_(visit_, Transfer(transfer)); }
 
  private:
   int ranks_, blocks_;
@@ -90,6 +91,12 @@ template <class Visit>
 void for_each_transfer(const Schedule& schedule, int k, const Visit& visit) {
   const auto hand_on = [&visit](Transfer&& transfer) { visit(std::as_const(transfer)); };
   schedule.round(k, Send(schedule.ranks, schedule.blocks, hand_on));
+}
+
+// The same for combinators, which change a transfer and hand it on: visit(Transfer&&).
+template <class Visit>
+void take_each_transfer(const Schedule& schedule, int k, const Visit& visit) {
+  schedule.round(k, Send(schedule.ranks, schedule.blocks, visit));
 }
 
 // A place is a block on a plane, as one number below Schedule::places().

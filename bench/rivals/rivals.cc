@@ -102,8 +102,7 @@ Contenders gather(const Options& options, const Setup& setup, InProcess::Stage& 
   return contenders;
 }
 
-// --- the table
-// ---------------------------------------------------------------------------------------------------------
+// --- the table ---
 
 constexpr int kColumn = 15;
 
@@ -194,8 +193,7 @@ void print_row(const Row& row, const Contenders& contenders) {
   std::fflush(stdout);
 }
 
-// --- JSON
-// --------------------------------------------------------------------------------------------------------------
+// --- JSON ---
 
 nlohmann::json to_json(const Row& row, const Contenders& contenders) {
   nlohmann::json json = {{"size", row.bytes},
@@ -251,8 +249,7 @@ nlohmann::json context(const Options& options, const Setup& setup, const Contend
   return json;
 }
 
-// --- the run
-// -----------------------------------------------------------------------------------------------------------
+// --- the run ---
 
 int fail_usage(const std::string& what) {
   std::cerr << "rivals: " << what << "\n";

@@ -1,8 +1,8 @@
 // What a network is, for every clock: ports, links and abilities. See DESIGN.md for the port model.
 //
-// A rank has `ports` send ports and as many receive ports, full duplex. A message of m bytes
-// occupies one of each for alpha + m * beta. Ranks of one group reach each other over `link`,
-// others over `between`; without groups all are one group.
+// A rank has `ports` send ports and as many receive ports, full duplex. A message of m bytes occupies
+// one of each for alpha + m * beta. Ranks of one group reach each other over `link`, others over
+// `between`; without groups all are one group.
 #pragma once
 
 #include <span>
@@ -30,9 +30,12 @@ struct Fabric {
   Link between{};           // among groups
   bool multicast = false;   // one -> many in one transfer
   bool alu = false;         // many -> one, reduced on the way
-  Fraction alpha_switch{};  // seconds per hop through the switch; multicast and ALU cost two
+  Rational alpha_switch{};  // seconds per hop through the switch; multicast and ALU cost two
+
+  static constexpr int kMostPorts = 1 << 14;  // more than that no rank of any schedule can use
 
   bool two_level() const { return group > 0; }
+  Abilities abilities() const { return {multicast, alu}; }
   const Link& between_ranks(Rank a, Rank b) const {
     return group > 0 && a / group != b / group ? between : link;
   }

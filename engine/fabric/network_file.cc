@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "engine/fabric/units.h"
@@ -22,7 +23,8 @@ Status bad(const std::string& member, const Json& value, std::string_view allowe
 }
 
 Result<Rational> read_number(const std::string& member, const Json& value) {
-  // Whole numbers that fit keep all their digits; others are doubles.
+  // Whole numbers keep all their digits; others are doubles.
+  if (value.is_number_unsigned()) return Rational(Int128{value.get<std::uint64_t>()}, 1);
   if (value.is_number_integer()) return Rational(value.get<std::int64_t>());
   return shortest_decimal(member, value.get<double>());
 }

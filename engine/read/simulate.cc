@@ -1,103 +1,274 @@
 #include "engine/read/simulate.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <string>
 
 namespace rankine {
 namespace {
 
 // When each of a rank's ports of one direction is free again. k is small: a scan finds the earliest.
+template <class Tick>
 class Ports {
  public:
   Ports(int ranks, int k)
       : k_(static_cast<std::size_t>(k)), free_(static_cast<std::size_t>(ranks) * k_, 0) {}
 
-  Ticks& earliest(Rank r) {
+  Tick& earliest(Rank r) {
     const auto first = free_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * k_);
+    if (k_ == 1) return *first;
     return *std::min_element(first, first + static_cast<std::ptrdiff_t>(k_));
   }
-  void reset(Ticks time) { std::fill(free_.begin(), free_.end(), time); }
+  void reset(Tick time) { std::fill(free_.begin(), free_.end(), time); }
 
  private:
   std::size_t k_;
-  std::vector<Ticks> free_;
+  std::vector<Tick> free_;
 };
 
+// Zeroed memory that costs nothing where nobody writes; on huge pages where there is much of it:
+// rounds walk diagonally through the (rank, place) table, a page per message.
+template <class T>
+class LazyTable {
+ public:
+  explicit LazyTable(std::size_t size) : bytes_(size * sizeof(T)) {
+    if (bytes_ == 0) return;
+    if (bytes_ < kMapped) {
+      data_ = static_cast<T*>(std::calloc(size, sizeof(T)));
+    } else {
+      void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      data_ = mapped == MAP_FAILED ? nullptr : static_cast<T*>(mapped);
+      if (data_ != nullptr) madvise(mapped, bytes_, MADV_HUGEPAGE);
+    }
+    if (data_ == nullptr) throw std::bad_alloc();
+  }
+  ~LazyTable() {
+    if (bytes_ < kMapped) {
+      std::free(data_);
+    } else {
+      munmap(data_, bytes_);
+    }
+  }
+  LazyTable(const LazyTable&) = delete;
+  LazyTable& operator=(const LazyTable&) = delete;
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  static constexpr std::size_t kMapped = std::size_t{8} << 20;
+  std::size_t bytes_;
+  T* data_ = nullptr;
+};
+
+// When what lies in a cell (a place at a rank) arrived; 0 where it was there from the start. A plain
+// table, or a hash table where there are many more cells than blocks ever come by: an all-to-all has
+// N^3 cells and moves N^2 blocks.
+template <class Tick>
+class ReadyTimes {
+ public:
+  ReadyTimes(std::size_t cells, bool sparse) : sparse_(sparse), table_(sparse ? 0 : cells) {
+    if (sparse) slots_.resize(kSmallest);
+  }
+  Tick get(std::size_t cell) const {
+    if (!sparse_) return table_[cell];
+    const Slot& slot = slots_[find(slots_, cell)];
+    return slot.cell == cell + 1 ? slot.time : 0;
+  }
+  Tick& at(std::size_t cell) {
+    if (!sparse_) return table_[cell];
+    if (2 * (held_ + 1) > slots_.size()) grow();
+    Slot& slot = slots_[find(slots_, cell)];
+    if (slot.cell == 0) {
+      slot.cell = cell + 1;
+      ++held_;
+    }
+    return slot.time;
+  }
+  void will_need(std::size_t cell) const {
+    if (!sparse_) __builtin_prefetch(&table_[cell], 1);
+  }
+
+ private:
+  static constexpr std::size_t kSmallest = 1024;
+  struct Slot {
+    std::size_t cell = 0;  // plus one; 0: free
+    Tick time = 0;
+  };
+  static std::size_t find(const std::vector<Slot>& slots, std::size_t cell) {
+    std::size_t i = ((cell * 0x9e3779b97f4a7c15ULL) >> 20) & (slots.size() - 1);
+    while (slots[i].cell != 0 && slots[i].cell != cell + 1) i = (i + 1) & (slots.size() - 1);
+    return i;
+  }
+  void grow() {
+    std::vector<Slot> larger(2 * slots_.size());
+    for (const Slot& slot : slots_) {
+      if (slot.cell != 0) larger[find(larger, slot.cell - 1)] = slot;
+    }
+    slots_.swap(larger);
+  }
+
+  const bool sparse_;
+  LazyTable<Tick> table_;
+  std::vector<Slot> slots_;
+  std::size_t held_ = 0;
+};
+
+// Who sends to whom, as a matrix of bits.
+class Meetings {
+ public:
+  explicit Meetings(int ranks)
+      : ranks_(static_cast<std::size_t>(ranks)),
+        words_((ranks_ + 63) / 64),
+        bits_(ranks_ * words_, 0) {}
+
+  void add(Rank from, Rank to) { word(from, to) |= bit(to); }
+  void summarise(Simulation& result) const {
+    std::vector<int> targets(ranks_, 0), sources(ranks_, 0), partners(ranks_, 0);
+    for (std::size_t i = 0; i < bits_.size(); ++i) {
+      const auto a = static_cast<Rank>(i / words_);
+      for (std::uint64_t left = bits_[i]; left != 0; left &= left - 1) {
+        const int b = static_cast<int>(i % words_) * 64 + std::countr_zero(left);
+        ++targets[static_cast<std::size_t>(a)];
+        ++sources[static_cast<std::size_t>(b)];
+        ++partners[static_cast<std::size_t>(a)];
+        const bool mutual = (bits_[index(b, a)] & bit(a)) != 0;
+        if (!mutual) ++partners[static_cast<std::size_t>(b)];
+      }
+    }
+    result.targets_max = *std::max_element(targets.begin(), targets.end());
+    result.sources_max = *std::max_element(sources.begin(), sources.end());
+    result.partners_max = *std::max_element(partners.begin(), partners.end());
+  }
+
+ private:
+  static std::uint64_t bit(Rank to) { return std::uint64_t{1} << (to % 64); }
+  std::size_t index(Rank from, Rank to) const {
+    return static_cast<std::size_t>(from) * words_ + static_cast<std::size_t>(to) / 64;
+  }
+  std::uint64_t& word(Rank from, Rank to) { return bits_[index(from, to)]; }
+
+  std::size_t ranks_, words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+// Tick: 64 bits where all times fit, which is twice as fast, or 128. run() says when they did not.
+template <class Tick>
 class Simulator {
  public:
-  Simulator(const Schedule& schedule, const Fabric& fabric, const Pricing& pricing,
-            const SimulateOptions& options)
+  // A message may be added to a time up to here without overflow.
+  static constexpr Tick kLatest = sizeof(Tick) == 8 ? static_cast<Tick>(Tick{1} << 62)
+                                                    : static_cast<Tick>(Ticks{1} << 126);
+
+  Simulator(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
+            const Pricing& pricing, const SimulateOptions& options)
       : schedule_(schedule),
         fabric_(fabric),
         pricing_(pricing),
         by_rounds_(options.sync == Sync::rounds),
+        unlimited_(options.unlimited_ports),
+        near_alpha_(static_cast<Tick>(pricing.rates().near_alpha)),
+        near_beta_(static_cast<Tick>(pricing.rates().near_beta)),
+        far_alpha_(static_cast<Tick>(pricing.rates().far_alpha)),
+        far_beta_(static_cast<Tick>(pricing.rates().far_beta)),
         places_(static_cast<std::size_t>(schedule.places())),
-        send_(schedule.ranks, fabric.ports),
-        receive_(schedule.ranks, fabric.ports),
-        out_now_(ranks_of(schedule), 0),
-        in_now_(ranks_of(schedule), 0),
-        partners_(ranks_of(schedule)) {
-    if (!by_rounds_) ready_.assign(ranks_of(schedule) * places_, 0);
+        send_(schedule.ranks, unlimited_ ? 0 : fabric.ports),
+        receive_(schedule.ranks, unlimited_ ? 0 : fabric.ports),
+        ready_(by_rounds_ ? 0 : ranks_of(schedule) * places_, is_sparse(schedule, goal)),
+        now_(ranks_of(schedule)),
+        meetings_(schedule.ranks) {
     result_.sent.assign(ranks_of(schedule), 0);
     result_.received.assign(ranks_of(schedule), 0);
     result_.reduced.assign(ranks_of(schedule), 0);
     result_.weight_per_byte = pricing.weight_per_byte();
+    result_.ticks_per_second = pricing.ticks_per_second();
+    result_.round_end.reserve(static_cast<std::size_t>(schedule.rounds));
   }
 
-  Result<Simulation> run() {
-    Status status;
-    for (int k = 0; k < schedule_.rounds && status.ok(); ++k) {
+  // False: times left the type. What the network cannot do is in status().
+  bool run() {
+    for (int k = 0; k < schedule_.rounds; ++k) {
       if (by_rounds_) {
-        send_.reset(result_.end);
-        receive_.reset(result_.end);
+        send_.reset(end_);
+        receive_.reset(end_);
       }
-      round_end_ = by_rounds_ ? result_.end : 0;
+      round_end_ = by_rounds_ ? end_ : 0;
       const std::uint64_t before = result_.messages;
-      for_each_transfer(schedule_, k, [&](const Transfer& t) {
-        if (status.ok()) status = transfer(t);
-      });
+      for_each_transfer(schedule_, k, [this](const Transfer& t) { transfer(t); });
+      if (!status_.ok()) return true;
+      if (overflow_) return false;
       end_round(k, before);
     }
-    if (!status.ok()) return status;
+    result_.end = end_;
     result_.seconds = pricing_.seconds(result_.end);
-    for (auto& partners : partners_) {
-      std::sort(partners.begin(), partners.end());
-      const auto distinct = std::unique(partners.begin(), partners.end()) - partners.begin();
-      result_.partners_max = std::max(result_.partners_max, static_cast<int>(distinct));
-    }
-    return std::move(result_);
+    meetings_.summarise(result_);
+    return true;
   }
+  const Status& status() const { return status_; }
+  Simulation& result() { return result_; }
 
  private:
   struct Arrival {
     std::size_t cell;
-    Ticks time;
+    std::size_t count, stride;
+    Tick time;
     bool replaces;  // a copy: what was there before does not matter
+  };
+  // One rank in the current round, and whom it sent to last: rings meet the same one in each.
+  struct Now {
+    int sends = 0, receives = 0;
+    Rank last_target = -1;
   };
 
   static std::size_t ranks_of(const Schedule& schedule) {
     return static_cast<std::size_t>(schedule.ranks);
   }
-  std::size_t cell(Rank r, const BlockSet& set, Block b) const {
-    return static_cast<std::size_t>(r) * places_ +
-           static_cast<std::size_t>(place_of(schedule_, b, set.plane));
+  static bool is_sparse(const Schedule& schedule, const Goal& goal) {
+    constexpr std::size_t kManyForAllToAll = std::size_t{1} << 20, kMany = std::size_t{1} << 29;
+    const std::size_t cells = ranks_of(schedule) * static_cast<std::size_t>(schedule.places());
+    return cells > (goal.collective == Collective::all_to_all ? kManyForAllToAll : kMany);
   }
+  std::size_t cell(Rank r, int plane, Block b) const {
+    return static_cast<std::size_t>(r) * places_ +
+           static_cast<std::size_t>(place_of(schedule_, b, plane));
+  }
+  Now& now(Rank r) { return now_[static_cast<std::size_t>(r)]; }
 
-  Status transfer(const Transfer& t) {
-    const int from = t.from.size(), to = t.to.size();
+  void transfer(const Transfer& t) {
     const std::int64_t weight = pricing_.weight(t.what.list);
-    if (from == 1 && to == 1) {
-      message(t, t.from.front(), t.to.front(), weight);
-      return {};
+    const bool many_from = t.from.size() > 1, many_to = t.to.size() > 1;
+    if (!many_from && !many_to) {
+      if (!t.from.empty() && !t.to.empty()) message(t, t.from.front(), t.to.front(), weight);
+      return;
     }
-    if ((to > 1 && !fabric_.multicast) || (from > 1 && !fabric_.alu)) {
-      return invalid_argument(std::string("the schedule has a ") +
-                              (from > 1 ? "many -> one" : "one -> many") + " transfer; network '" +
-                              fabric_.name + "' has no " + (from > 1 ? "ALU" : "multicast") +
-                              " (lower the schedule, or choose a network that has it)");
+    if ((many_to && !fabric_.multicast) || (many_from && !fabric_.alu)) {
+      if (!status_.ok()) return;
+      const bool needs_alu = many_from && !fabric_.alu;
+      status_ = invalid_argument(std::string("the schedule has a ") +
+                                 (needs_alu ? "many -> one" : "one -> many") +
+                                 " transfer; network '" + fabric_.name + "' has no " +
+                                 (needs_alu ? "ALU" : "multicast") +
+                                 " (lower the schedule, or choose a network that has it)");
+      return;
     }
     through_switch(t, weight);
-    return {};
+  }
+
+  Tick cost(Rank from, Rank to, std::int64_t weight) const {
+    if (fabric_.two_level() && &fabric_.between_ranks(from, to) == &fabric_.between) {
+      return far_alpha_ + far_beta_ * static_cast<Tick>(weight);
+    }
+    return near_alpha_ + near_beta_ * static_cast<Tick>(weight);
+  }
+  Tick checked(Tick end) {
+    if (end <= kLatest) [[likely]] return end;
+    overflow_ = true;
+    return kLatest;
   }
 
   void message(const Transfer& t, Rank from, Rank to, std::int64_t weight) {
@@ -105,104 +276,138 @@ class Simulator {
       arrive(t, to, data_ready(t, from));
       return;
     }
-    Ticks& out = send_.earliest(from);
-    Ticks& in = receive_.earliest(to);
-    const Ticks start = std::max({out, in, data_ready(t, from)});
-    const Ticks end = start + pricing_.message(fabric_, from, to, weight);
-    out = in = end;
-    account(from, to, weight);
-    ++result_.messages;
+    Tick end = data_ready(t, from);
+    if (unlimited_) {
+      end = checked(end + cost(from, to, weight));
+    } else {
+      Tick& out = send_.earliest(from);
+      Tick& in = receive_.earliest(to);
+      end = checked(std::max({out, in, end}) + cost(from, to, weight));
+      out = in = end;
+    }
+    result_.sent[static_cast<std::size_t>(from)] += weight;
+    result_.received[static_cast<std::size_t>(to)] += weight;
     if (t.act == Act::reduce) result_.reduced[static_cast<std::size_t>(to)] += weight;
+    ++now(from).sends;
+    ++now(to).receives;
+    if (now(from).last_target != to) {
+      now(from).last_target = to;
+      meetings_.add(from, to);
+    }
+    ++result_.messages;
     arrive(t, to, end);
   }
 
   // All ports that the transfer touches are taken at once, for the same time.
   void through_switch(const Transfer& t, std::int64_t weight) {
-    Ticks start = 0;
-    t.from.for_each([&](Rank r) { start = std::max({start, send_.earliest(r), data_ready(t, r)}); });
-    t.to.for_each([&](Rank r) { start = std::max(start, receive_.earliest(r)); });
-    const Ticks end = start + pricing_.through_switch(weight);
+    Tick start = 0;
+    t.from.for_each([&](Rank r) { start = std::max(start, data_ready(t, r)); });
+    if (!unlimited_) {
+      t.from.for_each([&](Rank r) { start = std::max(start, send_.earliest(r)); });
+      t.to.for_each([&](Rank r) { start = std::max(start, receive_.earliest(r)); });
+    }
+    if (by_rounds_) start = std::max(start, end_);
+    const Tick end = checked(start + static_cast<Tick>(pricing_.through_switch(weight)));
     t.from.for_each([&](Rank r) {
-      send_.earliest(r) = end;
+      if (!unlimited_) send_.earliest(r) = end;
       result_.sent[static_cast<std::size_t>(r)] += weight;
-      ++out_now_[static_cast<std::size_t>(r)];
+      ++now(r).sends;
     });
     t.to.for_each([&](Rank r) {
-      receive_.earliest(r) = end;
+      if (!unlimited_) receive_.earliest(r) = end;
       result_.received[static_cast<std::size_t>(r)] += weight;
-      ++in_now_[static_cast<std::size_t>(r)];
+      ++now(r).receives;
       if (t.act == Act::reduce) result_.reduced[static_cast<std::size_t>(r)] += weight;
       arrive(t, r, end);
     });
     t.from.for_each([&](Rank a) {
-      t.to.for_each([&](Rank b) { meet(a, b); });
+      t.to.for_each([&](Rank b) {
+        if (a != b) meetings_.add(a, b);
+      });
     });
     ++result_.messages;
   }
 
-  void account(Rank from, Rank to, std::int64_t weight) {
-    result_.sent[static_cast<std::size_t>(from)] += weight;
-    result_.received[static_cast<std::size_t>(to)] += weight;
-    ++out_now_[static_cast<std::size_t>(from)];
-    ++in_now_[static_cast<std::size_t>(to)];
-    meet(from, to);
-  }
-
-  // Remembers partners cheaply: a ring meets the same one in every round.
-  void meet(Rank a, Rank b) {
-    if (a == b) return;
-    for (const auto& [self, other] : {std::pair(a, b), std::pair(b, a)}) {
-      auto& list = partners_[static_cast<std::size_t>(self)];
-      const std::size_t n = list.size();
-      if ((n > 0 && list[n - 1] == other) || (n > 1 && list[n - 2] == other)) continue;
-      if (std::find(list.begin(), list.end(), other) == list.end()) list.push_back(other);
+  // In rounds everything of the rounds before is there.
+  Tick data_ready(const Transfer& t, Rank r) const {
+    if (by_rounds_) return end_;
+    Tick ready = 0;
+    for (int i = 0; i < t.what.list.runs(); ++i) {
+      const Run& run = t.what.list.run(i);
+      std::size_t at = cell(r, t.what.plane, run.first);
+      for (int j = 0; j < run.count; ++j, at += static_cast<std::size_t>(run.stride)) {
+        ready = std::max(ready, ready_.get(at));
+      }
     }
-  }
-
-  Ticks data_ready(const Transfer& t, Rank r) const {
-    Ticks ready = 0;
-    if (by_rounds_) return ready;  // everything of the rounds before is there
-    t.what.list.for_each([&](Block b) { ready = std::max(ready, ready_[cell(r, t.what, b)]); });
     return ready;
   }
 
-  void arrive(const Transfer& t, Rank to, Ticks end) {
+  void arrive(const Transfer& t, Rank to, Tick end) {
     round_end_ = std::max(round_end_, end);
     if (by_rounds_) return;
-    t.where.list.for_each([&](Block b) {
-      arrivals_.push_back({cell(to, t.where, b), end, t.act == Act::copy});
-    });
+    for (int i = 0; i < t.where.list.runs(); ++i) {
+      const Run& run = t.where.list.run(i);
+      arrivals_.push_back({cell(to, t.where.plane, run.first), static_cast<std::size_t>(run.count),
+                           static_cast<std::size_t>(run.stride), end, t.act == Act::copy});
+    }
+  }
+
+  // A round reads what was there when it began, so its arrivals count from the next one on.
+  template <class Visit>
+  void for_each_arrival(const Visit& visit) {
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t i = 0; i < arrivals_.size(); ++i) {
+      if (i + kAhead < arrivals_.size()) ready_.will_need(arrivals_[i + kAhead].cell);
+      const Arrival& a = arrivals_[i];
+      std::size_t at = a.cell;
+      for (std::size_t j = 0; j < a.count; ++j, at += a.stride) visit(a, ready_.at(at));
+    }
   }
 
   void end_round(int k, std::uint64_t messages_before) {
-    // A round reads what was there when it began, so its arrivals count from the next one on.
-    for (const Arrival& a : arrivals_) {
-      if (a.replaces) ready_[a.cell] = 0;
-    }
-    for (const Arrival& a : arrivals_) ready_[a.cell] = std::max(ready_[a.cell], a.time);
+    for_each_arrival([](const Arrival& a, Tick& ready) {
+      if (a.replaces) ready = 0;
+    });
+    for_each_arrival([](const Arrival& a, Tick& ready) { ready = std::max(ready, a.time); });
     arrivals_.clear();
-    result_.end = std::max(result_.end, round_end_);
+    end_ = std::max(end_, round_end_);
     result_.round_end.push_back(round_end_);
     if (result_.messages > messages_before) result_.rounds = k + 1;
-    for (std::size_t r = 0; r < out_now_.size(); ++r) {
-      result_.ports_needed = std::max({result_.ports_needed, out_now_[r], in_now_[r]});
-      out_now_[r] = in_now_[r] = 0;
+    for (Now& rank : now_) {
+      result_.send_ports_needed = std::max(result_.send_ports_needed, rank.sends);
+      result_.receive_ports_needed = std::max(result_.receive_ports_needed, rank.receives);
+      rank.sends = rank.receives = 0;
     }
   }
 
   const Schedule& schedule_;
   const Fabric& fabric_;
   const Pricing& pricing_;
-  const bool by_rounds_;
+  const bool by_rounds_, unlimited_;
+  const Tick near_alpha_, near_beta_, far_alpha_, far_beta_;
   const std::size_t places_;
-  Ports send_, receive_;
-  std::vector<Ticks> ready_;  // per (rank, place): when what is there arrived
+  Ports<Tick> send_, receive_;
+  ReadyTimes<Tick> ready_;
   std::vector<Arrival> arrivals_;
-  Ticks round_end_ = 0;
-  std::vector<int> out_now_, in_now_;  // messages of each rank in this round
-  std::vector<std::vector<Rank>> partners_;
+  Tick end_ = 0, round_end_ = 0;
+  std::vector<Now> now_;
+  Meetings meetings_;
+  bool overflow_ = false;
+  Status status_;
   Simulation result_;
 };
+
+// Nothing where the times do not fit into Tick.
+template <class Tick>
+std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Goal& goal,
+                                              const Fabric& fabric, const Pricing& pricing,
+                                              const SimulateOptions& options) {
+  if (pricing.most() > Simulator<Tick>::kLatest) return std::nullopt;
+  Simulator<Tick> simulator(schedule, goal, fabric, pricing, options);
+  if (!simulator.run()) return std::nullopt;
+  if (!simulator.status().ok()) return Result<Simulation>(simulator.status());
+  return Result<Simulation>(std::move(simulator.result()));
+}
 
 }  // namespace
 
@@ -218,9 +423,19 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
                             std::uint64_t bytes, const SimulateOptions& options) {
   Status status = check_fabric(fabric);
   if (!status.ok()) return status;
-  const auto pricing = Pricing::make(fabric, goal, bytes, options.ideal_blocks);
-  if (!pricing.ok()) return pricing.status();
-  return Simulator(schedule, fabric, *pricing, options).run();
+  try {
+    const auto pricing = Pricing::make(fabric, goal, bytes, options.ideal_blocks);
+    if (!pricing.ok()) return pricing.status();
+    auto result = simulate_in<std::int64_t>(schedule, goal, fabric, *pricing, options);
+    if (!result) result = simulate_in<Ticks>(schedule, goal, fabric, *pricing, options);
+    if (result) return std::move(*result);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "simulating " + std::to_string(schedule.ranks) +
+                                           " ranks with " + std::to_string(schedule.places()) +
+                                           " blocks each");
+  }
+  return invalid_argument("the time of the schedule leaves 128 bits at the exact unit of alpha and "
+                          "beta; fewer digits are needed");
 }
 
 }  // namespace rankine

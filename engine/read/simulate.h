@@ -29,23 +29,31 @@ std::optional<Sync> parse_sync(std::string_view text);
 
 struct SimulateOptions {
   Sync sync = Sync::dataflow;
-  bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
+  bool ideal_blocks = false;     // blocks of exactly M / B bytes, also where that is no whole number
+  bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
 };
 
 struct Simulation {
   Ticks end = 0;
   std::vector<Ticks> round_end;  // when the last message of each round ended
-  double seconds = 0;            // end, rounded once
-  int rounds = 0;                // last round with a message, plus one
+  Ticks ticks_per_second = 1;
+  double seconds = 0;  // end, rounded once
+  int rounds = 0;      // last round with a message, plus one
   std::uint64_t messages = 0;
   // Weights (see Pricing): per rank, sent and received, and reduced into the rank's blocks.
   std::vector<std::int64_t> sent, received, reduced;
   std::int64_t weight_per_byte = 1;
   int partners_max = 0;  // distinct ranks that a rank sends to or receives from
-  int ports_needed = 0;  // most messages of one rank in one direction in a round
+  int targets_max = 0, sources_max = 0;  // those that it sends to; those that it receives from
+  int send_ports_needed = 0;     // most messages that one rank sends in a round
+  int receive_ports_needed = 0;  // likewise that it receives
+  int ports_needed() const {
+    return send_ports_needed > receive_ports_needed ? send_ports_needed : receive_ports_needed;
+  }
 };
 
-// `bytes` is M. Errors: a multicast or ALU transfer on a network without it, bad fabric.
+// `bytes` is M. Errors: a multicast or ALU transfer on a network without it, bad fabric, times that
+// leave 128 bits, out_of_memory. Deterministic; may be called from any number of threads at once.
 Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options = {});
 

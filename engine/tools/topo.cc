@@ -247,7 +247,8 @@ Result<Exit> topo(const TopoOptions& options, Console& console) {
   }
   View view{.topology = topology,
             .ranks = ranks,
-            .placement = place_ranks(topology, ranks, options.placement)};
+            .placement = place_ranks(topology, ranks, options.placement),
+            .real = std::nullopt};
   if (!view.placement.ok()) return invalid_argument("--placement: " + view.placement.error);
   if (!options.synthetic) {
     auto real = try_out(ranks, options.placement);

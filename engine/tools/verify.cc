@@ -60,7 +60,7 @@ Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
 
 struct Tally {
   Collective collective;
-  std::set<std::string_view> algorithms;
+  std::set<std::string_view> algorithms{};
   std::size_t cases = 0, failed = 0;
 };
 

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -22,12 +21,13 @@ class Ranks {
 
   Communicator& communicator() { return *communicator_; }
 
-  // Calls f on a thread per rank and returns what each of them returned. A rank that has returned
-  // stays a member: it has not left.
+  // Calls f on a thread per rank that has not been dropped, and returns what each of them returned,
+  // by rank. A rank whose f has returned stays a member: it has not left.
   std::vector<Status> run(const std::function<Status(Member&)>& f) {
     std::vector<Status> results(members_.size());
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r < members_.size(); ++r) {
+      if (members_[r] == nullptr) continue;
       threads.emplace_back([&, r] { results[r] = f(*members_[r]); });
     }
     for (std::thread& thread : threads) thread.join();

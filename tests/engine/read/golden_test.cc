@@ -67,8 +67,8 @@ TEST(Golden, NoFileIsLeftOver) {
   if (std::getenv("RANKINE_GOLDEN_OUT") != nullptr) GTEST_SKIP();
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator("tests/golden")) {
-    if (std::count(entry.path().filename().string().begin(), entry.path().filename().string().end(),
-                   '.') == 2) {
+    const std::string name = entry.path().filename().string();
+    if (std::count(name.begin(), name.end(), '.') == 2) {
       ++files;
     }
   }
