@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "algorithms/catalogue.h"
 #include "engine/claims/execute.h"
@@ -288,7 +287,7 @@ std::string key_of(const RunText& run, const Letters& letters) {
 
 struct Runs::State {
   std::map<std::string, std::map<std::string, Value, std::less<>>> known;  // by key and quantity
-  std::set<std::string> executed;
+  std::map<std::string, std::optional<std::string>> executed;  // what was wrong; none: too large
 };
 
 Runs::Runs() : state_(std::make_unique<State>()) {}
@@ -356,11 +355,12 @@ Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters,
   for (const RunText& run : runs) {
     const Setup setup = set_up(run, letters);
     if (setup.params.ranks > most_ranks) continue;
-    if (!state_->executed.insert(key_of(run, letters)).second) {
-      ++out.runs;
-      continue;
+    const std::string key = key_of(run, letters);
+    auto before = state_->executed.find(key);
+    if (before == state_->executed.end()) {
+      before = state_->executed.emplace(key, Played(setup).execute_it()).first;
     }
-    const auto fault = Played(setup).execute_it();
+    const std::optional<std::string>& fault = before->second;
     if (!fault) continue;
     ++out.runs;
     if (!fault->empty() && out.fault.empty()) {

@@ -185,6 +185,11 @@ struct Surroundings {
   }
 };
 
+template <class T>
+const char* as_chars(const std::vector<T>& values) {
+  return reinterpret_cast<const char*>(values.data());
+}
+
 ReduceKernel find(DataType type, ReduceOp op, Isa isa, bool streaming) {
   return streaming ? find_reduce_streaming(type, op, isa) : find_reduce(type, op, isa);
 }
@@ -210,7 +215,7 @@ class ReduceTest : public ::testing::TestWithParam<Param> {
     for (int s = 0; s < shape.sources; ++s) {
       std::vector<T> input = some_values<T>(random, shape.count);
       at[s] = arenas().place(s, where, bytes, random);
-      std::memcpy(at[s], input.data(), bytes);
+      std::copy_n(as_chars(input), bytes, at[s]);
       srcs[s] = at[s];
       inputs.push_back(std::move(input));
     }
@@ -227,7 +232,7 @@ class ReduceTest : public ::testing::TestWithParam<Param> {
     ASSERT_TRUE(surroundings.intact()) << text(shape);
     for (int s = 0; s < shape.sources; ++s) {
       if (s == shape.alias) continue;
-      ASSERT_EQ(std::memcmp(at[s], inputs[static_cast<std::size_t>(s)].data(), bytes), 0)
+      ASSERT_TRUE(std::equal(at[s], at[s] + bytes, as_chars(inputs[static_cast<std::size_t>(s)])))
           << "source " << s << " changed, " << text(shape);
     }
     for (std::ptrdiff_t i = 0; i < count; ++i) {
@@ -273,7 +278,7 @@ TEST_P(ReduceTest, EveryCountAndNumberOfSources) {
 TEST_P(ReduceTest, LongVectorsInAndOutOfPlace) {
   with_element(type(), [&]<class T>() {
     Random random(4);
-    for (const std::size_t count : {1009, 4099}) {
+    for (const std::size_t count : {1009U, 4099U}) {
       for (const int sources : {1, 2, 3, 5}) {
         for (const bool streaming : {false, true}) {
           const int alias = below(random, sources + 1) - 1;
@@ -304,7 +309,7 @@ TEST_P(ReduceTest, DstMayBeAnySource) {
     Random random(8);
     for (int sources = 1; sources <= kMostSources; ++sources) {
       for (int alias = kNoAlias; alias < sources; ++alias) {
-        for (const std::size_t count : {1, 7, 64, 200, 1300}) {
+        for (const std::size_t count : {1U, 7U, 64U, 200U, 1300U}) {
           if (count > 200 && sources > 3) continue;
           for (const bool streaming : {false, true}) {
             run<T>({count, sources, alias, some_divisor(random), streaming}, Place::anywhere,
