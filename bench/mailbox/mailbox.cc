@@ -1,5 +1,5 @@
-// The mailbox against a bare cache line and two well-known SPSC queues: one-way latency of a ping-pong
-// and throughput of 8-byte messages between two pinned threads.
+// The mailbox against a bare cache line and two well-known SPSC queues: one-way latency of a
+// ping-pong and throughput of 8-byte messages between two pinned threads.
 //
 //   third_party/bazel run //bench/mailbox
 //
@@ -168,9 +168,17 @@ void throughput(benchmark::State& state) {
   peer.join();
 }
 
-#define RANKINE_MAILBOX_BENCHMARK(Kind)                                                          \
-  BENCHMARK(latency<Kind>)->UseManualTime()->Iterations(30)->Repetitions(5)->ReportAggregatesOnly(); \
-  BENCHMARK(throughput<Kind>)->UseManualTime()->Iterations(30)->Repetitions(5)->ReportAggregatesOnly()
+#define RANKINE_MAILBOX_BENCHMARK(Kind) \
+  BENCHMARK(latency<Kind>)              \
+      ->UseManualTime()                 \
+      ->Iterations(30)                  \
+      ->Repetitions(5)                  \
+      ->ReportAggregatesOnly();         \
+  BENCHMARK(throughput<Kind>)           \
+      ->UseManualTime()                 \
+      ->Iterations(30)                  \
+      ->Repetitions(5)                  \
+      ->ReportAggregatesOnly()
 
 RANKINE_MAILBOX_BENCHMARK(BareLine);
 RANKINE_MAILBOX_BENCHMARK(OurMailbox);

@@ -33,7 +33,7 @@ namespace {
 // more file with its Rival and one more line here.
 constexpr std::unique_ptr<Rival> (*kInProcess[])(const Setup&) = {
     make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
-    make_std_barrier,     make_openmp,      make_inference_shm,
+    make_std_barrier,     make_openmp,      make_inference_shm, make_rankine,
 };
 constexpr const char* kMpi[] = {"openmpi_ucx", "openmpi_sm",
                                 "mpich"};  // names that start_mpi knows

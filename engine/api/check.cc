@@ -25,6 +25,10 @@ Status check_rank(std::string_view argument, Rank value, int ranks) {
 }  // namespace
 
 Status check_call(const Call& call, int ranks) {
+  if (static_cast<int>(call.collective) >= kCollectives) {
+    return invalid_argument("collective is " + std::to_string(static_cast<int>(call.collective)) +
+                            "; allowed are 0 to " + std::to_string(kCollectives - 1));
+  }
   if (static_cast<int>(call.type) >= kDataTypes) {
     return invalid_argument("type is " + std::to_string(static_cast<int>(call.type)) +
                             "; allowed are 0 to " + std::to_string(kDataTypes - 1));

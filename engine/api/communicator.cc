@@ -205,12 +205,13 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
     prepared->rules.push_back(buffer_rule(compiled->layout, compiled->goal, r));
   }
   std::uint64_t hash = static_cast<std::uint64_t>(request.params.segments) * 31 +
-                       static_cast<std::uint64_t>(request.params.group);
+                       static_cast<std::uint64_t>(request.params.group) * 1031 +
+                       static_cast<std::uint64_t>(key.peer);
   for (const std::size_t n : request.counts) hash = (hash ^ n) * 0x100000001b3u;
   const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
-      prepared->plan.transport == Transport::mailbox, call.root, line, hash);
+      prepared->plan.transport == Transport::mailbox, key.root, line, hash);
   prepared->bytes = bytes_of(prepared->plan);
   return PreparedPtr(std::move(prepared));
 }
@@ -240,6 +241,7 @@ struct Member::State {
   struct Local {
     Key key;
     PreparedPtr prepared;
+    bool has_counts = false;  // which the key does not hold: only kept alive, never found here
   };
 
   Communicator* communicator;
@@ -319,6 +321,8 @@ Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
   }
   const Algorithm* found = find_algorithm(call.collective, name);
   if (found == nullptr) {
+    Status status = check_call(call, shared->ranks);  // a collective that is none has no name
+    if (!status.ok()) return status;
     return invalid_argument("algorithm is '" + std::string(name) + "'; " +
                             std::string(name_of(call.collective)) + " has " +
                             algorithm_names(call.collective));
@@ -364,7 +368,7 @@ Result<const Prepared*> Member::State::find(const Call& call) {
   Key key{.count = call.count,
           .algorithm = *algorithm,
           .root = has_root(call.collective) ? call.root : 0,
-          .peer = call.peer,
+          .peer = call.collective == Collective::send_recv ? call.peer : 0,
           .segments = call.options.segments,
           .group = call.options.group,
           .collective = call.collective,
@@ -375,7 +379,8 @@ Result<const Prepared*> Member::State::find(const Call& call) {
                        call.collective == Collective::all_to_all)};
   if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
   Local& slot = local[key.hash() % kLocalPlans];
-  if (slot.prepared != nullptr && slot.key == key && call.counts.empty()) [[likely]] {
+  if (slot.prepared != nullptr && slot.key == key && call.counts.empty() && !slot.has_counts)
+      [[likely]] {
     return slot.prepared.get();
   }
   auto prepared = shared->prepare(key, call);
@@ -386,9 +391,7 @@ Result<const Prepared*> Member::State::find(const Call& call) {
     return status;
   }
   const Prepared* found = prepared->get();
-  slot = {key, std::move(*prepared)};
-  // Calls with counts are always looked up among all plans: the slot's key does not hold counts.
-  if (!call.counts.empty()) slot.key.count = static_cast<std::size_t>(-1);
+  slot = {key, std::move(*prepared), !call.counts.empty()};
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/schedule/combine.h"
 #include "engine/claims/execute.h"
 #include "engine/fabric/ticks.h"
 #include "engine/read/count.h"
@@ -22,6 +23,7 @@ struct Setup {
   Fabric fabric;
   std::uint64_t bytes = 0;
   int nodes = 0;
+  bool mirrored = false;
   SimulateOptions options{.sync = Sync::rounds, .ideal_blocks = true};
 };
 
@@ -80,6 +82,8 @@ Setup set_up(const RunText& run, const Letters& letters) {
       s.params.root = number();
     } else if (option == "peer") {
       s.params.peer = number();
+    } else if (option == "mirrored") {
+      s.mirrored = number() != 0;
     } else if (option == "nodes") {
       s.nodes = s.fabric.group = number();
     } else if (option == "far_alpha") {
@@ -99,12 +103,17 @@ Setup set_up(const RunText& run, const Letters& letters) {
 
 Value value_of(Ticks time, Ticks per_second) { return Value::fraction(time, per_second); }
 
+Schedule schedule_of(const Setup& setup) {
+  Schedule schedule = setup.algorithm->make(setup.params);
+  return setup.mirrored ? halves(schedule, mirrored(schedule)) : schedule;
+}
+
 // One setup, simulated; what is asked for later is worked out later.
 class Played {
  public:
   explicit Played(Setup setup)
       : setup_(std::move(setup)),
-        schedule_(setup_.algorithm->make(setup_.params)),
+        schedule_(schedule_of(setup_)),
         goal_(goal_of(*setup_.algorithm, setup_.params, schedule_)) {}
 
   Value time() { return timed(setup_.fabric); }
@@ -139,6 +148,11 @@ class Played {
     if (name == "sent") return most(s.sent);
     if (name == "received") return most(s.received);
     if (name == "reduced") return most(s.reduced);
+    const auto least = [&s](const std::vector<std::int64_t>& weights) {
+      return Value::fraction(*std::min_element(weights.begin(), weights.end()), s.weight_per_byte);
+    };
+    if (name == "least_sent") return least(s.sent);
+    if (name == "least_received") return least(s.received);
     if (name == "ports") return s.ports_needed;
     if (name == "partners") return s.partners_max;
     return std::nullopt;

@@ -4,6 +4,7 @@
 //   run       [name:] collective algorithm [; option=expression ...]
 //   options   ranks bytes alpha beta ports segments group aggregation root peer
 //             nodes (ranks per node; links between nodes have far_alpha and far_beta)
+//             mirrored=1 (half of every block through the algorithm, half through its mirror image)
 //             switch_alpha (the network then multicasts and adds up) sync=dataflow (else rounds)
 //
 // Blocks have exactly M / B bytes, as in the papers' formulas. Quantities of the run `a` are the
@@ -12,7 +13,7 @@
 //   time                     simulated, seconds
 //   n_alpha n_beta           the same with alpha = 1 and beta = 0; with alpha = 0 and M beta = 1
 //   rounds messages          messages of all ranks
-//   sent received reduced    bytes of the busiest rank
+//   sent received reduced    bytes of the busiest rank; least_sent least_received: of the idlest
 //   ports send_ports receive_ports   most messages of one rank in a round, one direction
 //   partners                 most ranks that one rank exchanges messages with
 //   crossing rank_crossing   bytes that leave the busiest node; that one rank sends to other nodes
@@ -32,7 +33,7 @@
 
 namespace rankine::claims {
 
-inline constexpr int kMostSegments = 1024;
+inline constexpr int kMostSegments = 256;
 
 // The algorithm does not exist for these parameters; the case does not count.
 struct NotDefined : std::runtime_error {

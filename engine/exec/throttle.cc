@@ -1,9 +1,12 @@
 #include "engine/exec/throttle.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <string>
+#include <utility>
 
 namespace rankine {
 namespace {
@@ -17,12 +20,56 @@ struct Event {
   std::vector<int> reads{}, writes{};  // places of this rank
 };
 
-constexpr std::uint32_t kStride = 64;
+// What a round brings to a rank's places, and when.
+struct Arrival {
+  const Event* event;
+  Ticks end;
+};
 
-void sleep_until(std::int64_t when_ns) {
-  const timespec when{when_ns / 1'000'000'000, when_ns % 1'000'000'000};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) == EINTR) {
+// Wall: what a rank sleeps for in a round, and whose lateness becomes its own.
+struct Deadline {
+  Ticks until = 0;  // 0: nothing arrives
+  std::vector<Rank> sources{};
+};
+
+constexpr std::uint32_t kStride = 64;
+// From the moment at which all ranks are known to be there until time runs: they are woken meanwhile.
+constexpr std::int64_t kLeadNs = 1'000'000, kLeadPerRankNs = 50'000;
+// Where every rank has a core: the last stretch of a sleep is spent awake, since a timer needs
+// longer to wake a sleeping core.
+constexpr std::int64_t kAwakeNs = 80'000;
+
+void sleep_until(std::int64_t when_ns, const WaitPolicy& policy) {
+  const bool spins = policy.mode == WaitPolicy::Mode::spin;
+  const std::int64_t asleep_until = spins ? when_ns - kAwakeNs : when_ns;
+  if (now_ns() < asleep_until) {
+    const timespec when{asleep_until / 1'000'000'000, asleep_until % 1'000'000'000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) == EINTR) {
+    }
   }
+  while (now_ns() < when_ns) pause_cpu();
+}
+
+// The kernel may wake a thread later than asked, by its timer slack: 50 us by default.
+class NoTimerSlack {
+ public:
+  void begin() {
+    before_ = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  }
+  void end() {
+    if (before_ > 0) prctl(PR_SET_TIMERSLACK, before_, 0, 0, 0);
+    before_ = 0;
+  }
+
+ private:
+  int before_ = 0;
+};
+
+bool contains(const RankSet& set, Rank r) {
+  bool found = false;
+  set.for_each([&](Rank member) { found = found || member == r; });
+  return found;
 }
 
 }  // namespace
@@ -50,41 +97,68 @@ struct Throttle::State {
   // One rank's clock: its ports, when its places were filled, its channels to the others.
   class RankClock : public RoundObserver {
    public:
-    bool before_round(int k) noexcept override { return shared->before_round(*this, k); }
+    bool before_round(int k) noexcept override {
+      return shared->options.mode == ClockMode::wall ? shared->keep_deadline(*this, k)
+                                                     : shared->agree_on_round(*this, k);
+    }
+
+    // Of the model. Virtual: the rank's own. Wall: used while planning only.
+    Ticks ready_for(const Event& event, bool by_rounds) const;
+    void occupy(const Event& event, Ticks end);
+    void start_round(Ticks when);
+    void end_round(const std::vector<Arrival>& arrivals);
 
     State* shared = nullptr;
     Waiter waiter;
-    std::vector<std::vector<Event>> rounds;
     std::vector<Ticks> send_ports, receive_ports, ready;
     std::vector<Ticks> round_end;
+
+    // Virtual.
+    std::vector<std::vector<Event>> rounds;
     std::vector<Outbox> to;   // by peer
     std::vector<Inbox> from;  // by peer
     std::vector<std::uint32_t> sent, received;
-    Ticks late = 0;         // how far real time ran ahead of the plan after the last round
-    Ticks last_target = 0;  // wall: what the last round slept for
+
+    // Wall.
+    std::vector<Deadline> deadlines;        // by round
+    std::vector<std::int64_t> late_before;  // by round: `late` when the rank came to it; read by
+                                            // others once its progress says that it has
+    std::vector<std::int64_t> woke_ns;      // by round; 0: did not sleep
+    std::vector<std::int64_t> behind_ns;    // one per deadline
+    std::int64_t late = 0;                  // nanoseconds behind the plan
+    std::int64_t missed = 0;
     std::int64_t finished_ns = 0;
+    NoTimerSlack slack;
   };
 
   State(int ranks, const ThrottleOptions& with)
       : options(with), crossbar(ranks, with.wait, with.timeout_ns),
         clocks(static_cast<std::size_t>(ranks)) {}
 
-  bool before_round(RankClock& clock, int k) noexcept;
-  bool start_together(RankClock& clock) noexcept;
+  RankClock& clock_of(Rank r) { return clocks[static_cast<std::size_t>(r)]; }
+  std::vector<std::pair<Rank, Event>> events_of(const Schedule& schedule, const Fabric& fabric,
+                                                const Pricing& pricing, const Transfer& t);
+  void plan_round(std::vector<std::vector<std::pair<Rank, Event>>> transfers);
+
+  // Virtual.
+  void connect();
+  bool agree_on_round(RankClock& clock, int k) noexcept;
   bool meet(RankClock& clock, const Event& event, Ticks& end) noexcept;
   bool greatest(RankClock& clock, Ticks& value) noexcept;
-  void keep_time(RankClock& clock, Ticks until) noexcept;
   bool tell(RankClock& clock, Rank peer, Ticks value) noexcept;
   bool hear(RankClock& clock, Rank peer, Ticks& value) noexcept;
 
-  void connect();
-  double ns_per_tick() const {
-    return 1e9 * options.dilate / static_cast<double>(ticks_per_second);
+  // Wall.
+  bool keep_deadline(RankClock& clock, int k) noexcept;
+  bool start_together(RankClock& clock) noexcept;
+  double ns_of(Ticks ticks) const {
+    return nearest_double(ticks, ticks_per_second) * 1e9 * options.dilate;
   }
 
   const ThrottleOptions options;
   Crossbar crossbar;
   Ticks ticks_per_second = 1;
+  Ticks least_cost = 0;
   std::vector<RankClock> clocks;
   struct alignas(kCacheLine) Slot {
     std::byte bytes[kStride];
@@ -93,6 +167,130 @@ struct Throttle::State {
   std::vector<Counter> credits;
   std::int64_t start_ns = 0;  // wall; written by rank 0 before it tells the others to go
 };
+
+// --- The model, as in simulate() ------------------------------------------------------------------
+
+// The earliest time at which this rank could do its part.
+Ticks Throttle::State::RankClock::ready_for(const Event& event, bool by_rounds) const {
+  Ticks when = 0;
+  const bool local = !event.sends && !event.receives;
+  if (event.sends) when = *std::min_element(send_ports.begin(), send_ports.end());
+  if ((event.sends || local) && !by_rounds) {
+    for (const int place : event.reads) when = std::max(when, ready[static_cast<std::size_t>(place)]);
+  }
+  if (event.receives) {
+    when = std::max(when, *std::min_element(receive_ports.begin(), receive_ports.end()));
+  }
+  return when;
+}
+
+void Throttle::State::RankClock::occupy(const Event& event, Ticks end) {
+  if (event.sends) *std::min_element(send_ports.begin(), send_ports.end()) = end;
+  if (event.receives) *std::min_element(receive_ports.begin(), receive_ports.end()) = end;
+}
+
+void Throttle::State::RankClock::start_round(Ticks when) {
+  std::fill(send_ports.begin(), send_ports.end(), when);
+  std::fill(receive_ports.begin(), receive_ports.end(), when);
+}
+
+// A round reads what was there when it began, so its arrivals count from the next one on.
+void Throttle::State::RankClock::end_round(const std::vector<Arrival>& arrivals) {
+  for (const Arrival& a : arrivals) {
+    if (!a.event->replaces) continue;
+    for (const int place : a.event->writes) ready[static_cast<std::size_t>(place)] = 0;
+  }
+  for (const Arrival& a : arrivals) {
+    for (const int place : a.event->writes) {
+      Ticks& there = ready[static_cast<std::size_t>(place)];
+      there = std::max(there, a.end);
+    }
+  }
+}
+
+// A transfer as each of those sees it who touch it, the coordinator first.
+std::vector<std::pair<Rank, Event>> Throttle::State::events_of(const Schedule& schedule,
+                                                               const Fabric& fabric,
+                                                               const Pricing& pricing,
+                                                               const Transfer& t) {
+  const bool plain = t.from.size() == 1 && t.to.size() == 1;
+  const bool local = plain && t.from.front() == t.to.front();
+  const std::int64_t weight = pricing.weight(t.what.list);
+  const Ticks cost = local   ? 0
+                     : plain ? pricing.message(fabric, t.from.front(), t.to.front(), weight)
+                             : pricing.through_switch(weight);
+  if (!local) least_cost = least_cost == 0 ? cost : std::min(least_cost, cost);
+  std::vector<Rank> touched = t.to.to_vector();
+  t.from.for_each([&](Rank r) {
+    if (std::find(touched.begin(), touched.end(), r) == touched.end()) touched.push_back(r);
+  });
+  std::vector<std::pair<Rank, Event>> events;
+  for (const Rank r : touched) {
+    Event event{.coordinator = touched.front(), .cost = cost};
+    event.sends = !local && contains(t.from, r);
+    event.receives = !local && contains(t.to, r);
+    event.replaces = t.act == Act::copy;
+    if (contains(t.from, r)) {
+      t.what.list.for_each(
+          [&](Block b) { event.reads.push_back(place_of(schedule, b, t.what.plane)); });
+    }
+    if (contains(t.to, r)) {
+      t.where.list.for_each(
+          [&](Block b) { event.writes.push_back(place_of(schedule, b, t.where.plane)); });
+    }
+    events.emplace_back(r, std::move(event));
+  }
+  events.front().second.others.assign(touched.begin() + 1, touched.end());
+  return events;
+}
+
+// Wall: what the ranks would agree on in this round, worked out by one.
+void Throttle::State::plan_round(std::vector<std::vector<std::pair<Rank, Event>>> transfers) {
+  std::vector<std::vector<Arrival>> arrivals(clocks.size());
+  Ticks last = 0;
+  if (options.by_rounds) {
+    for (const RankClock& clock : clocks) {
+      if (!clock.round_end.empty()) last = std::max(last, clock.round_end.back());
+    }
+    for (RankClock& clock : clocks) clock.start_round(last);
+  }
+  for (RankClock& clock : clocks) {
+    clock.round_end.push_back(options.by_rounds ? last : 0);
+    clock.deadlines.emplace_back();
+  }
+  for (const auto& events : transfers) {
+    Ticks end = 0;
+    for (const auto& [r, event] : events) {
+      end = std::max(end, clock_of(r).ready_for(event, options.by_rounds));
+    }
+    end += events.front().second.cost;
+    for (const auto& [r, event] : events) {
+      RankClock& clock = clock_of(r);
+      clock.occupy(event, end);
+      clock.round_end.back() = std::max(clock.round_end.back(), end);
+      if (event.writes.empty()) continue;
+      arrivals[static_cast<std::size_t>(r)].push_back({&event, end});
+      if (!event.receives) continue;
+      Deadline& deadline = clock.deadlines.back();
+      deadline.until = std::max(deadline.until, end);
+      for (const auto& [source, theirs] : events) {
+        if (theirs.sends && source != r) deadline.sources.push_back(source);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < clocks.size(); ++r) {
+    if (!options.by_rounds) clocks[r].end_round(arrivals[r]);
+    if (options.by_rounds && clocks[r].deadlines.back().until > 0) {
+      // All wait for the last of the round before, so its lateness is everybody's.
+      clocks[r].deadlines.back().sources.clear();
+      for (std::size_t other = 0; other < clocks.size(); ++other) {
+        if (other != r) clocks[r].deadlines.back().sources.push_back(static_cast<Rank>(other));
+      }
+    }
+  }
+}
+
+// --- Virtual --------------------------------------------------------------------------------------
 
 // Every pair has a mailbox for times, beside those for data.
 void Throttle::State::connect() {
@@ -145,114 +343,95 @@ bool Throttle::State::greatest(RankClock& clock, Ticks& value) noexcept {
   return true;
 }
 
-bool Throttle::State::start_together(RankClock& clock) noexcept {
-  const Rank n = static_cast<Rank>(clocks.size());
-  Ticks here = 0;
-  if (clock.waiter.rank != 0) return tell(clock, 0, here) && hear(clock, 0, here);
-  for (Rank r = 1; r < n; ++r) {
-    if (!hear(clock, r, here)) return false;
-  }
-  start_ns = now_ns();
-  for (Rank r = 1; r < n; ++r) {
-    if (!tell(clock, r, here)) return false;
-  }
-  return true;
-}
-
 // When this transfer ends, agreed by all who touch it.
 bool Throttle::State::meet(RankClock& clock, const Event& event, Ticks& end) noexcept {
-  Ticks ready = 0;
-  if (event.sends) {
-    ready = *std::min_element(clock.send_ports.begin(), clock.send_ports.end());
-    if (!options.by_rounds) {
-      for (const int place : event.reads) {
-        ready = std::max(ready, clock.ready[static_cast<std::size_t>(place)]);
-      }
-    }
-  }
-  if (event.receives) {
-    ready = std::max(ready, *std::min_element(clock.receive_ports.begin(),
-                                              clock.receive_ports.end()));
-  }
+  Ticks ready = clock.ready_for(event, options.by_rounds);
   if (event.coordinator != clock.waiter.rank) {
-    if (!tell(clock, event.coordinator, ready) || !hear(clock, event.coordinator, end)) return false;
-  } else {
-    for (const Rank other : event.others) {
-      Ticks theirs = 0;
-      if (!hear(clock, other, theirs)) return false;
-      ready = std::max(ready, theirs);
-    }
-    end = ready + event.cost;
-    for (const Rank other : event.others) {
-      if (!tell(clock, other, end)) return false;
-    }
+    return tell(clock, event.coordinator, ready) && hear(clock, event.coordinator, end);
   }
-  if (event.sends) *std::min_element(clock.send_ports.begin(), clock.send_ports.end()) = end;
-  if (event.receives) {
-    *std::min_element(clock.receive_ports.begin(), clock.receive_ports.end()) = end;
+  for (const Rank other : event.others) {
+    Ticks theirs = 0;
+    if (!hear(clock, other, theirs)) return false;
+    ready = std::max(ready, theirs);
+  }
+  end = ready + event.cost;
+  for (const Rank other : event.others) {
+    if (!tell(clock, other, end)) return false;
   }
   return true;
 }
 
-// Sleeps until the plan's `until` and notes how late it really is.
-void Throttle::State::keep_time(RankClock& clock, Ticks until) noexcept {
-  const double unit = ns_per_tick();
-  const std::int64_t target =
-      start_ns + static_cast<std::int64_t>(static_cast<double>(until) * unit);
-  if (now_ns() < target) sleep_until(target);
-  const std::int64_t behind = now_ns() - target;
-  clock.late = behind > 0 ? static_cast<Ticks>(static_cast<double>(behind) / unit) : 0;
-}
-
-bool Throttle::State::before_round(RankClock& clock, int k) noexcept {
-  if (k == 0 && options.mode == ClockMode::wall && !start_together(clock)) return false;
+bool Throttle::State::agree_on_round(RankClock& clock, int k) noexcept {
   Ticks last = clock.round_end.empty() ? 0 : clock.round_end.back();
   if (options.by_rounds) {
     if (!greatest(clock, last)) return false;
-    std::fill(clock.send_ports.begin(), clock.send_ports.end(), last);
-    std::fill(clock.receive_ports.begin(), clock.receive_ports.end(), last);
+    clock.start_round(last);
   }
-  struct Arrival {
-    const Event* event;
-    Ticks end;
-  };
   std::vector<Arrival> arrivals;
-  Ticks round_end = options.by_rounds ? last : 0, arrived = 0;
+  Ticks round_end = options.by_rounds ? last : 0;
   for (const Event& event : clock.rounds[static_cast<std::size_t>(k)]) {
     Ticks end = 0;
-    if (!event.sends && !event.receives) {  // local: there as soon as its source
-      for (const int place : event.reads) {
-        end = std::max(end, clock.ready[static_cast<std::size_t>(place)]);
-      }
-    } else if (!meet(clock, event, end)) {
-      return false;
-    }
+    if (!meet(clock, event, end)) return false;
+    clock.occupy(event, end);
     round_end = std::max(round_end, end);
-    if (!event.writes.empty()) {
-      arrivals.push_back({&event, end});
-      arrived = std::max(arrived, end);
-    }
+    if (!event.writes.empty()) arrivals.push_back({&event, end});
   }
-  if (options.mode == ClockMode::wall && arrived > 0) {
-    keep_time(clock, arrived);
-  } else {
-    clock.late = 0;
-  }
-  if (!options.by_rounds) {
-    for (const Arrival& a : arrivals) {
-      if (!a.event->replaces) continue;
-      for (const int place : a.event->writes) clock.ready[static_cast<std::size_t>(place)] = 0;
-    }
-    for (const Arrival& a : arrivals) {
-      for (const int place : a.event->writes) {
-        Ticks& ready = clock.ready[static_cast<std::size_t>(place)];
-        ready = std::max(ready, a.end + clock.late);
-      }
-    }
-  }
-  clock.round_end.push_back(round_end + clock.late);
+  if (!options.by_rounds) clock.end_round(arrivals);
+  clock.round_end.push_back(round_end);
   return true;
 }
+
+// --- Wall -----------------------------------------------------------------------------------------
+
+// Progress counters: 1 when a rank is there (rank 0: when all are), 2 + k when it comes to round k.
+bool Throttle::State::start_together(RankClock& clock) noexcept {
+  const Rank n = static_cast<Rank>(clocks.size());
+  const Rank self = clock.waiter.rank;
+  std::atomic<std::uint32_t>& here = crossbar.progress(self).value;
+  if (self == 0) {
+    for (Rank r = 1; r < n; ++r) {
+      if (!wait_until(clock.waiter, crossbar.progress(r).value, 1, r, 0)) return false;
+    }
+    start_ns = now_ns() + kLeadNs + n * kLeadPerRankNs;
+    publish(crossbar, self, here, 1);
+  } else {
+    publish(crossbar, self, here, 1);
+    if (!wait_until(clock.waiter, crossbar.progress(0).value, 1, 0, 0)) return false;
+  }
+  clock.slack.begin();
+  sleep_until(start_ns, options.wait);
+  return true;
+}
+
+bool Throttle::State::keep_deadline(RankClock& clock, int k) noexcept {
+  if (k == 0 && !start_together(clock)) return false;
+  const auto round = static_cast<std::size_t>(k);
+  const std::uint32_t come = static_cast<std::uint32_t>(k) + 2;
+  clock.late_before[round] = clock.late;
+  publish(crossbar, clock.waiter.rank, crossbar.progress(clock.waiter.rank).value, come);
+  const Deadline& deadline = clock.deadlines[round];
+  if (deadline.until == 0) return true;
+
+  const std::int64_t planned = start_ns + static_cast<std::int64_t>(ns_of(deadline.until));
+  sleep_until(planned + clock.late, options.wait);
+  // Senders came to this round a message ago, unless they are late.
+  for (const Rank source : deadline.sources) {
+    if (!wait_until(clock.waiter, crossbar.progress(source).value, come, source, k)) return false;
+    clock.late = std::max(clock.late, clock_of(source).late_before[round]);
+  }
+  sleep_until(planned + clock.late, options.wait);
+  const std::int64_t now = now_ns();
+  const std::int64_t behind = now - planned - clock.late;
+  clock.woke_ns[round] = now;
+  clock.behind_ns.push_back(behind);
+  if (behind > options.tolerance_ns) {
+    clock.late += behind;
+    ++clock.missed;
+  }
+  return true;
+}
+
+// --- Throttle -------------------------------------------------------------------------------------
 
 Throttle::Throttle(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Throttle::~Throttle() = default;
@@ -262,66 +441,54 @@ Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, con
                                                    const ThrottleOptions& options) {
   Status status = check_fabric(fabric);
   if (!status.ok()) return status;
+  const bool wall = options.mode == ClockMode::wall;
   auto state = std::make_unique<State>(schedule.ranks, options);
   state->ticks_per_second = pricing.ticks_per_second();
-  state->connect();
+  const auto rounds = static_cast<std::size_t>(schedule.rounds);
   for (Rank r : ranks(schedule.ranks)) {
-    State::RankClock& clock = state->clocks[static_cast<std::size_t>(r)];
+    State::RankClock& clock = state->clock_of(r);
     clock.shared = state.get();
     clock.waiter = {.crossbar = &state->crossbar, .rank = r};
-    clock.rounds.resize(static_cast<std::size_t>(schedule.rounds));
     clock.send_ports.assign(static_cast<std::size_t>(fabric.ports), 0);
     clock.receive_ports.assign(static_cast<std::size_t>(fabric.ports), 0);
     clock.ready.assign(static_cast<std::size_t>(schedule.places()), 0);
+    clock.rounds.resize(wall ? 0 : rounds);
+    clock.late_before.assign(wall ? rounds : 0, 0);
+    clock.woke_ns.assign(wall ? rounds : 0, 0);
+    clock.behind_ns.reserve(wall ? rounds : 0);
   }
+  if (!wall) state->connect();
   for (int k = 0; k < schedule.rounds; ++k) {
+    std::vector<std::vector<std::pair<Rank, Event>>> transfers;
     for_each_transfer(schedule, k, [&](const Transfer& t) {
-      const bool plain = t.from.size() == 1 && t.to.size() == 1;
       if ((t.to.size() > 1 && !fabric.multicast) || (t.from.size() > 1 && !fabric.alu)) {
         status = invalid_argument("network '" + fabric.name + "' cannot do a transfer of round " +
                                   std::to_string(k) + "; lower the schedule first");
         return;
       }
-      const std::int64_t weight = pricing.weight(t.what.list);
-      const bool local = plain && t.from.front() == t.to.front();
-      std::vector<Rank> touched = t.to.to_vector();
-      t.from.for_each([&](Rank r) {
-        if (std::find(touched.begin(), touched.end(), r) == touched.end()) touched.push_back(r);
-      });
-      const Rank coordinator = touched.front();
-      const auto contains = [](const RankSet& set, Rank r) {
-        bool found = false;
-        set.for_each([&](Rank member) { found = found || member == r; });
-        return found;
-      };
-      for (const Rank r : touched) {
-        Event event{.coordinator = coordinator};
-        event.cost = plain ? pricing.message(fabric, t.from.front(), t.to.front(), weight)
-                           : pricing.through_switch(weight);
-        event.sends = !local && contains(t.from, r);
-        event.receives = !local && contains(t.to, r);
-        event.replaces = t.act == Act::copy;
-        if (r == coordinator) event.others.assign(touched.begin() + 1, touched.end());
-        if (contains(t.from, r)) {
-          t.what.list.for_each([&](Block b) {
-            event.reads.push_back(place_of(schedule, b, t.what.plane));
-          });
-        }
-        if (contains(t.to, r)) {
-          t.where.list.for_each([&](Block b) {
-            event.writes.push_back(place_of(schedule, b, t.where.plane));
-          });
-        }
-        state->clocks[static_cast<std::size_t>(r)].rounds[static_cast<std::size_t>(k)].push_back(
-            std::move(event));
+      if (t.from.empty() || t.to.empty()) return;
+      auto events = state->events_of(schedule, fabric, pricing, t);
+      if (wall) {
+        transfers.push_back(std::move(events));
+        return;
+      }
+      for (auto& [r, event] : events) {
+        state->clock_of(r).rounds[static_cast<std::size_t>(k)].push_back(std::move(event));
       }
     });
+    if (!status.ok()) return status;
+    if (wall) state->plan_round(std::move(transfers));
   }
-  if (!status.ok()) return status;
   return std::unique_ptr<Throttle>(new Throttle(std::move(state)));
 }
 
-RoundObserver& Throttle::observer(Rank r) { return state_->clocks[static_cast<std::size_t>(r)]; }
+RoundObserver& Throttle::observer(Rank r) { return state_->clock_of(r); }
+
+void Throttle::finished(Rank r) {
+  State::RankClock& clock = state_->clock_of(r);
+  clock.finished_ns = now_ns();
+  clock.slack.end();
+}
 
 std::vector<Ticks> Throttle::round_end() const {
   std::vector<Ticks> ends;
@@ -340,18 +507,59 @@ Ticks Throttle::end() const {
   return last;
 }
 
-void Throttle::finished(Rank r) {
-  state_->clocks[static_cast<std::size_t>(r)].finished_ns = now_ns();
-}
-
 std::int64_t Throttle::elapsed_ns() const {
   std::int64_t last = state_->start_ns;
   for (const State::RankClock& clock : state_->clocks) last = std::max(last, clock.finished_ns);
   return last - state_->start_ns;
 }
 
+std::vector<std::int64_t> Throttle::round_elapsed_ns() const {
+  std::vector<std::int64_t> elapsed;
+  for (const State::RankClock& clock : state_->clocks) {
+    elapsed.resize(std::max(elapsed.size(), clock.woke_ns.size()), 0);
+    for (std::size_t k = 0; k < clock.woke_ns.size(); ++k) {
+      if (clock.woke_ns[k] == 0) continue;
+      elapsed[k] = std::max(elapsed[k], clock.woke_ns[k] - state_->start_ns);
+    }
+  }
+  return elapsed;
+}
+
+Lateness Throttle::lateness() const {
+  Lateness lateness;
+  std::vector<std::int64_t> behind;
+  for (const State::RankClock& clock : state_->clocks) {
+    behind.insert(behind.end(), clock.behind_ns.begin(), clock.behind_ns.end());
+    lateness.missed += clock.missed;
+    lateness.passed_on_ns = std::max(lateness.passed_on_ns, clock.late);
+  }
+  lateness.deadlines = static_cast<std::int64_t>(behind.size());
+  if (behind.empty()) return lateness;
+  std::sort(behind.begin(), behind.end());
+  lateness.median_ns = behind[behind.size() / 2];
+  lateness.worst_ns = behind.back();
+  return lateness;
+}
+
+double Throttle::ns_of(Ticks ticks) const { return state_->ns_of(ticks); }
+Ticks Throttle::least_cost() const { return state_->least_cost; }
+
 Status Throttle::health() const {
   return state_->crossbar.aborted() ? state_->crossbar.reason() : Status();
+}
+
+std::vector<std::int64_t> measure_wake_ups(int sleeps, std::int64_t sleep_ns,
+                                           const WaitPolicy& policy) {
+  NoTimerSlack slack;
+  slack.begin();
+  std::vector<std::int64_t> late;
+  for (int i = 0; i < sleeps; ++i) {
+    const std::int64_t until = now_ns() + sleep_ns;
+    sleep_until(until, policy);
+    late.push_back(now_ns() - until);
+  }
+  slack.end();
+  return late;
 }
 
 }  // namespace rankine

@@ -16,6 +16,11 @@ std::string argument_name(const std::string& flags) {
   return flags;
 }
 
+CLI::Option* add_text(CLI::App& app, const std::string& flags, std::string& target,
+                      const std::string& kind, const std::string& help) {
+  return app.add_option(flags, target, help)->type_name(kind)->take_last();
+}
+
 Result<int> Whole::operator()(std::string_view argument, std::string_view text) const {
   return parse_whole(argument, text, lowest, highest);
 }

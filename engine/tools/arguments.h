@@ -34,19 +34,22 @@ std::string argument_name(const std::string& flags);
 
 // Adds an option whose text goes through parse(argument, text), a Result; what is wrong with it
 // throws UsageError. The target must live as long as the app.
+// `kind` is what the help says of the text: SIZE, N, NAME ... Given twice, the last one counts.
 template <class T, class Parse>
 CLI::Option* add_argument(CLI::App& app, const std::string& flags, T& target, Parse parse,
-                          const std::string& help) {
+                          const std::string& kind, const std::string& help) {
   const std::string name = argument_name(flags);
-  return app.add_option_function<std::string>(
-      flags,
-      [&target, parse, name](const std::string& text) {
-        auto value = parse(std::string_view(name), std::string_view(text));
-        if (!value.ok()) throw UsageError(value.status().text());
-        target = std::move(*value);
-      },
-      help);
+  const auto read = [&target, parse, name](const std::string& text) {
+    auto value = parse(std::string_view(name), std::string_view(text));
+    if (!value.ok()) throw UsageError(value.status().text());
+    target = std::move(*value);
+  };
+  return app.add_option_function<std::string>(flags, read, help)->type_name(kind)->take_last();
 }
+
+// Any text at all, to be read when other arguments are known.
+CLI::Option* add_text(CLI::App& app, const std::string& flags, std::string& target,
+                      const std::string& kind, const std::string& help);
 
 // parse_whole() with these ends.
 struct Whole {

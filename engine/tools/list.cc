@@ -28,6 +28,13 @@ std::string shown(std::string_view formula, const ListOptions& options, const Pa
   return std::string(formula.substr(0, kWidest - 3)) + "...";
 }
 
+// Out and in, or once where they are the same.
+std::string ports(const Algorithm& line, const ListOptions& options, const Params& params) {
+  const std::string out = shown(line.send_ports, options, params);
+  const std::string in = shown(line.receive_ports, options, params);
+  return out == in ? out : out + ", " + in;
+}
+
 nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& options,
                                  const Params& params) {
   nlohmann::ordered_json json = {
@@ -84,8 +91,7 @@ Result<Exit> list(const ListOptions& options, Console& console) {
       }
       rows.push_back({std::string(line.name), shown(line.rounds, options, params),
                       shown(line.sent, options, params), shown(line.received, options, params),
-                      fmt::format("{}/{}", shown(line.send_ports, options, params),
-                                  shown(line.receive_ports, options, params)),
+                      ports(line, options, params),
                       join(split_list(line.parameters), ","), std::string(line.summary),
                       std::string(line.citation)});
     }
@@ -107,7 +113,7 @@ Result<Exit> list(const ListOptions& options, Console& console) {
     console.out << "N ranks, P segments, G ranks per group, A blocks per message";
   }
   console.out << "; M bytes per rank. sent, received: by the busiest rank.\n"
-              << "ports: messages sent and received at once. --json has every field in full.\n";
+              << "ports: messages at once, out and in. --json has every field in full.\n";
   return Exit::ok;
 }
 
@@ -115,10 +121,10 @@ Subcommand add_list(CLI::App& tool) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* app = tool.add_subcommand(
       "list", "the catalogue: every algorithm with its cost, constraints and source");
-  add_argument(*app, "collective", options->collective, read_collective, "only this one");
-  add_argument(*app, "--ranks", options->ranks, Whole{1, kMostRanks},
+  add_argument(*app, "collective", options->collective, read_collective, "NAME", "only this one");
+  add_argument(*app, "--ranks", options->ranks, Whole{1, kMostRanks}, "N",
                "compute the formulas for so many ranks");
-  add_argument(*app, "--segments", options->segments, Whole{1, 1 << 20},
+  add_argument(*app, "--segments", options->segments, Whole{1, 1 << 20}, "P",
                "P of pipelined algorithms, with --ranks (1)");
   app->add_flag("--json", options->json, "one object per algorithm, with all fields");
   app->footer(

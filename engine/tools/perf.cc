@@ -204,7 +204,7 @@ Status check_memory(const Workbench::Options& bench, const Case& largest,
   constexpr std::uint64_t kSpare = std::uint64_t{64} << 20;  // plans, scratch, threads
   if (available.bytes > kSpare && needed <= available.bytes - kSpare) return {};
   return {Code::out_of_memory,
-          fmt::format("--maxbytes is {}: for a size of {}, {} ranks need {} of buffers; available "
+          fmt::format("--maxbytes is {}: for a size of {}, {} ranks need {} of buffers and scratch; available "
                       "are {} ({})",
                       format_size(max_bytes), format_size(largest.bytes), bench.team.ranks,
                       format_bytes(static_cast<double>(needed)),
@@ -220,13 +220,20 @@ int segments_of(const Case& one, const Measured& measured, int ranks) {
 
 }  // namespace
 
+void set_ends(PerfOptions& options, int cores) {
+  if (!options.max_bytes) {
+    // Where ranks share cores, a call takes that much longer.
+    const int share = std::max(1, (options.ranks + cores - 1) / std::max(1, cores));
+    std::size_t most = PerfOptions::kMaxBytes;
+    for (int i = 1; i < share; i *= 2) most /= 2;
+    options.max_bytes = std::max(most, options.min_bytes.value_or(0));
+  }
+  if (!options.min_bytes) options.min_bytes = std::min(PerfOptions::kMinBytes, *options.max_bytes);
+}
+
 Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
   constexpr std::size_t kMostSizes = 100'000;
-  // One end alone moves the other where it must.
-  std::size_t first = options.min_bytes.value_or(PerfOptions::kMinBytes);
-  std::size_t last = options.max_bytes.value_or(PerfOptions::kMaxBytes);
-  if (!options.min_bytes) first = std::min(first, last);
-  if (!options.max_bytes) last = std::max(first, last);
+  const std::size_t first = *options.min_bytes, last = *options.max_bytes;
   if (first > last) {
     return invalid_argument(fmt::format("--minbytes is {}; allowed are sizes up to --maxbytes, "
                                         "which is {}",
@@ -256,9 +263,12 @@ Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
   return sizes;
 }
 
-Result<Exit> perf(const PerfOptions& options, Console& console) {
+Result<Exit> perf(const PerfOptions& asked, Console& console) {
   const Machine machine = read_machine();
-  const int ranks = options.ranks > 0 ? options.ranks : std::max(2, machine.budget.cores);
+  PerfOptions options = asked;
+  if (options.ranks == 0) options.ranks = std::max(2, machine.budget.cores);
+  const int ranks = options.ranks;
+  set_ends(options, machine.budget.cores);
   std::vector<std::string> notes;
   const auto cases = cases_of(options, ranks, notes);
   if (!cases.ok()) return cases.status();
@@ -280,8 +290,7 @@ Result<Exit> perf(const PerfOptions& options, Console& console) {
     bench.buffers.output = std::max(bench.buffers.output, bytes.output);
     if (one.bytes > largest->bytes) largest = &one;
   }
-  if (Status status = check_memory(bench, *largest, options.max_bytes.value_or(largest->bytes));
-      !status.ok()) return status;
+  if (Status status = check_memory(bench, *largest, *options.max_bytes); !status.ok()) return status;
 
   // A file that cannot be written is known before minutes of measuring.
   const bool json_to_out = options.json_file == "-";
@@ -348,7 +357,9 @@ Result<Exit> perf(const PerfOptions& options, Console& console) {
   if (show_table && failure.ok()) table.end(totals, above_floor);
   if (!options.json_file.empty()) {
     const std::string text =
-        perf_json(run, rows, totals, above_floor, failure.text()).dump(2) + "\n";
+        perf_json(run, rows, totals, above_floor, failure.text())
+            .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+        "\n";
     if (json_to_out) {
       console.out << text;
     } else if (!(file << text << std::flush)) {
@@ -376,58 +387,63 @@ Subcommand add_perf(CLI::App& tool) {
   CLI::App* app = tool.add_subcommand(
       "perf", "measure a collective on pinned threads and check its results, as nccl-tests");
   constexpr int kMany = 1'000'000'000;
-  add_argument(*app, "collective", o.collective, read_collective,
+  add_argument(*app, "collective", o.collective, read_collective, "NAME",
                "which one; 'rankine list' shows all")
       ->required();
 
-  add_argument(*app, "-b,--minbytes", o.min_bytes, parse_size, "smallest size: 8, 4K, 1M, 64MiB; binary (8)")->group("Sizes");
-  add_argument(*app, "-e,--maxbytes", o.max_bytes, parse_size, "largest size (64M)")
+  add_argument(*app, "-b,--minbytes", o.min_bytes, parse_size, "SIZE",
+               "smallest size: 8, 4K, 1M, 64MiB; binary (8)")->group("Sizes");
+  add_argument(*app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
+               "largest size (64M; less where ranks outnumber cores)")
       ->group("Sizes");
-  add_argument(*app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "from size to size (2)")
+  add_argument(*app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "N", "from size to size (2)")
       ->group("Sizes");
-  add_argument(*app, "-i,--stepbytes", o.step_bytes, read_step, "step instead of a factor")
+  add_argument(*app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE", "step instead of a factor")
       ->group("Sizes");
 
-  add_argument(*app, "-t,--ranks", o.ranks, Whole{1, Communicator::kMaxRanks},
+  add_argument(*app, "-t,--ranks", o.ranks, Whole{1, Communicator::kMaxRanks}, "N",
                "ranks, a thread each (usable cores, at least 2)")
       ->group("What runs");
-  add_argument(*app, "-o,--op", o.ops, read_ops(o), "sum prod min max avg band bor bxor, or all")
+  add_argument(*app, "-o,--op", o.ops, read_ops(o), "LIST",
+               "sum prod min max avg band bor bxor, or all")
       ->group("What runs");
-  add_argument(*app, "-d,--datatype", o.types, read_types(o),
+  add_argument(*app, "-d,--datatype", o.types, read_types(o), "LIST",
                "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64, or all")
       ->group("What runs");
-  app->add_option("-r,--root", o.roots, "root of rooted collectives, or all (0)")
+  add_text(*app, "-r,--root", o.roots, "RANK", "root of rooted collectives, or all (0)")
       ->group("What runs");
-  app->add_option("--algo", o.algorithms, "names of the catalogue, or all (the engine's choice)")
+  add_text(*app, "--algo", o.algorithms, "LIST",
+           "names of the catalogue, or all (the engine's choice)")
       ->group("What runs");
-  add_argument(*app, "--transport", o.transport, read_transport, "auto, direct or mailbox (auto)")
+  add_argument(*app, "--transport", o.transport, read_transport, "NAME",
+               "auto, direct or mailbox (auto)")
       ->group("What runs");
-  add_argument(*app, "--segments", o.segments, Whole{1, 1 << 20},
+  add_argument(*app, "--segments", o.segments, Whole{1, 1 << 20}, "P",
                "P of pipelined algorithms (by size)")
       ->group("What runs");
-  add_argument(*app, "--group", o.group, Whole{1, Communicator::kMaxRanks},
+  add_argument(*app, "--group", o.group, Whole{1, Communicator::kMaxRanks}, "N",
                "ranks per group of hierarchical algorithms")
       ->group("What runs");
-  add_argument(*app, "--placement", o.placement, read_placement,
+  add_argument(*app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)")
       ->group("What runs");
-  add_argument(*app, "--wait", o.wait, read_wait, "auto, spin, yield or park (auto)")
+  add_argument(*app, "--wait", o.wait, read_wait, "NAME", "auto, spin, yield or park (auto)")
       ->group("What runs");
-  add_argument(*app, "-T,--timeout", o.timeout, parse_duration,
+  add_argument(*app, "-T,--timeout", o.timeout, parse_duration, "TIME",
                "of one call: 30 (seconds), 500ms; then exit code 124 (30)")
       ->group("What runs");
 
-  add_argument(*app, "-n,--iters", m.batches, Whole{1, kMany}, "batches (as many as fit into --time)")
+  add_argument(*app, "-n,--iters", m.batches, Whole{1, kMany}, "N", "batches (as many as fit into --time)")
       ->group("Measuring");
-  add_argument(*app, "-m,--agg_iters", m.calls, Whole{1, kMany},
+  add_argument(*app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
                "calls per batch (as many as take 20 us)")
       ->group("Measuring");
-  add_argument(*app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "warm-up calls (5)")
+  add_argument(*app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N", "warm-up calls (5)")
       ->group("Measuring");
-  add_argument(*app, "-c,--check", m.checks, Whole{0, 1000},
+  add_argument(*app, "-c,--check", m.checks, Whole{0, 1000}, "N",
                "checked calls per row, each with other data; 0 for none (1)")
       ->group("Measuring");
-  add_argument(*app, "--time", m.seconds, read_seconds, "for each measurement (150ms)")
+  add_argument(*app, "--time", m.seconds, read_seconds, "TIME", "for each measurement (150ms)")
       ->group("Measuring");
   app->add_flag("--fresh", m.fresh,
                 "rewrite the input before each call, untimed; time the call and one read of the "
@@ -435,13 +451,14 @@ Subcommand add_perf(CLI::App& tool) {
       ->group("Measuring");
   app->add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold")
       ->group("Measuring");
-  add_argument(*app, "--min-busbw", o.min_busbw, read_bandwidth,
+  add_argument(*app, "--min-busbw", o.min_busbw, read_bandwidth, "GB/S",
                "exit with 1 where the average stays below so many GB/s")
       ->group("Measuring");
 
-  app->add_flag("--stats", o.stats, "min, median, p99 and max over the batches")->group("Output");
+  app->add_flag("-I,--stats,--per_iter_timing", o.stats,
+                "min, median, p99 and max over the batches")->group("Output");
   app->add_flag("--csv", o.csv, "one line per measurement in place of the table")->group("Output");
-  app->add_option("-J,--json,--output_file", o.json_file,
+  add_text(*app, "-J,--json,--output_file", o.json_file, "FILE",
                   "also write JSON with nccl-tests' keys; '-' for standard output, without the table")
       ->group("Output");
   app->footer(

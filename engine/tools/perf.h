@@ -19,7 +19,7 @@ namespace rankine::tools {
 struct PerfOptions {
   Collective collective = Collective::all_reduce;
   int ranks = 0;  // 0: usable cores, at least 2
-  std::optional<std::size_t> min_bytes, max_bytes;  // else kMinBytes, kMaxBytes
+  std::optional<std::size_t> min_bytes, max_bytes;  // else set_ends()
   std::optional<std::size_t> step_bytes;            // instead of the factor
   int step_factor = 2;
   std::vector<DataType> types = {DataType::f32};
@@ -40,8 +40,12 @@ struct PerfOptions {
   static constexpr std::size_t kMinBytes = 8, kMaxBytes = std::size_t{64} << 20;
 };
 
-// The sizes that -b, -e, -i and -f ask for, before they are rounded to elements. Errors: an end
-// below the beginning, more sizes than anybody can wait for.
+// Fills in the ends that were not given: 8 B to 64 MiB, the latter less where `ranks` outnumber the
+// cores. One end alone moves the other where it must. Requires options.ranks > 0.
+void set_ends(PerfOptions& options, int cores);
+
+// The sizes that -b, -e, -i and -f ask for, before they are rounded to elements. Requires both ends.
+// Errors: an end below the beginning, more sizes than anybody can wait for.
 Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options);
 
 Subcommand add_perf(CLI::App& tool);

@@ -24,7 +24,7 @@ std::string time_text(double seconds) {
 std::string wrong_text(std::int64_t wrong) { return wrong < 0 ? "N/A" : std::to_string(wrong); }
 
 std::string_view mode_of(const MeasureOptions& measure) {
-  if (measure.fresh && measure.off_cache) return "fresh, off-cache";
+  if (measure.fresh && measure.off_cache) return "fresh+off-cache";
   if (measure.fresh) return "fresh";
   return measure.off_cache ? "off-cache" : "warm";
 }
@@ -166,7 +166,7 @@ void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
     fmt::print(out_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{},",
                name_of(run.options.collective), run.ranks, row.bytes, row.count, name_of(row.type),
                row.op, row.root, place, row.measured.algorithm, row.measured.transport,
-               row.segments, fmt::format("\"{}\"", mode_of(run.options.measure)), series.samples.size(),
+               row.segments, mode_of(run.options.measure), series.samples.size(),
                series.calls, s.median * kMicro, algbw(row, series), busbw(row, series),
                series.wrong < 0 ? "" : std::to_string(series.wrong));
     fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f}\n", s.min * kMicro, s.median * kMicro,
@@ -196,8 +196,8 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
   Json& config = json["config"] = {
       {"nthreads", run.ranks},
       {"ngpus", 1},
-      {"minimum_bytes", options.min_bytes.value_or(PerfOptions::kMinBytes)},
-      {"maximum_bytes", options.max_bytes.value_or(PerfOptions::kMaxBytes)},
+      {"minimum_bytes", options.min_bytes.value_or(0)},
+      {"maximum_bytes", options.max_bytes.value_or(0)},
   };
   if (options.step_bytes) {
     config["step_bytes"] = *options.step_bytes;

@@ -161,27 +161,27 @@ Subcommand add_show(CLI::App& tool) {
   auto owned = std::make_shared<ShowOptions>();
   ShowOptions& o = *owned;
   CLI::App* app = tool.add_subcommand("show", "draw an algorithm round by round");
-  add_argument(*app, "collective", o.collective, read_collective,
+  add_argument(*app, "collective", o.collective, read_collective, "NAME",
                "which one; 'rankine list' shows all")
       ->required();
-  app->add_option("--algo", o.algorithm, "a name of the catalogue");
-  add_argument(*app, "--ranks", o.params.ranks, Whole{1, ShowOptions::kMostRanks}, "N (4)");
+  add_text(*app, "--algo", o.algorithm, "NAME", "a name of the catalogue");
+  add_argument(*app, "--ranks", o.params.ranks, Whole{1, ShowOptions::kMostRanks}, "N", "ranks (4)");
   constexpr int kMany = 1024;
-  add_argument(*app, "--root", o.params.root, Whole{0, ShowOptions::kMostRanks - 1},
+  add_argument(*app, "--root", o.params.root, Whole{0, ShowOptions::kMostRanks - 1}, "RANK",
                "of rooted collectives; the sender of send_recv (0)");
-  add_argument(*app, "--peer", o.params.peer, Whole{0, ShowOptions::kMostRanks - 1},
+  add_argument(*app, "--peer", o.params.peer, Whole{0, ShowOptions::kMostRanks - 1}, "RANK",
                "the receiver of send_recv (0)");
-  add_argument(*app, "--segments", o.params.segments, Whole{1, kMany},
+  add_argument(*app, "--segments", o.params.segments, Whole{1, kMany}, "P",
                "P of pipelined algorithms (1)");
-  add_argument(*app, "--group", o.params.group, Whole{0, ShowOptions::kMostRanks},
+  add_argument(*app, "--group", o.params.group, Whole{0, ShowOptions::kMostRanks}, "G",
                "ranks per group of hierarchical algorithms; 0: their default (0)");
-  add_argument(*app, "--aggregation", o.params.aggregation, Whole{0, kMany},
+  add_argument(*app, "--aggregation", o.params.aggregation, Whole{0, kMany}, "A",
                "blocks per message of pat; 0: its default (0)");
-  add_argument(*app, "--round", o.round, Whole{0, 1'000'000}, "only this one, from 0");
+  add_argument(*app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
   app->add_flag("--transfers", o.transfers_only, "without what the ranks hold");
-  add_argument(*app, "--colour,--color", o.colour, read_when, "auto, always or never (auto)");
-  add_argument(*app, "--utf8", o.lines, read_when, "lines and arrows: auto, always or never (auto)");
-  add_argument(*app, "--width", o.width, Whole{20, 10'000}, "columns to keep to (the terminal's)");
+  add_argument(*app, "--colour,--color", o.colour, read_when, "WHEN", "auto, always or never (auto)");
+  add_argument(*app, "--utf8", o.lines, read_when, "WHEN", "lines and arrows: auto, always or never (auto)");
+  add_argument(*app, "--width", o.width, Whole{20, 10'000}, "N", "columns to keep to (the terminal's)");
   app->add_flag("--json", o.json, "transfers and holdings of every round");
   app->footer(
       "Examples:\n"

@@ -9,8 +9,10 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/tools/arguments.h"
+#include "engine/tools/choose.h"
 #include "engine/tools/list.h"
 #include "engine/tools/machine.h"
+#include "engine/tools/map.h"
 #include "engine/tools/perf.h"
 #include "engine/tools/show.h"
 #include "engine/tools/text.h"
@@ -21,7 +23,7 @@ namespace rankine::tools {
 namespace {
 
 // A new subcommand is its file and its name here.
-constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show, add_perf, add_topo};
+constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show, add_perf, add_topo, add_choose, add_map};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -39,10 +41,11 @@ std::string unknown_argument(const CLI::App& app, const std::string& given) {
                        given, app.get_name());
   }
   const std::string name = given.substr(0, given.find('='));
+  const std::string whole = app.get_parent() == nullptr ? "rankine" : "rankine " + app.get_name();
   const std::vector<std::string> owned = option_names(app);
   std::vector<std::string_view> names(owned.begin(), owned.end());
-  std::string text = fmt::format("{} is no option of 'rankine {}'; 'rankine {} --help' lists all",
-                                 name, app.get_name(), app.get_name());
+  std::string text = fmt::format("{} is no option of '{}'; '{} --help' lists all", name, whole,
+                                 whole);
   const std::string_view meant = name.starts_with("--") ? closest(name, names) : "";
   if (!meant.empty()) text += fmt::format("; did you mean '{}'?", meant);
   return text;
@@ -84,11 +87,23 @@ Exit run_tool(const std::vector<std::string>& arguments, Console& console) {
   } catch (const CLI::CallForVersion& version) {
     console.out << version.what() << "\n";
     return Exit::ok;
+  } catch (const CLI::ArgumentMismatch& error) {
+    if (const Subcommand* one = chosen()) who += " " + one->app->get_name();
+    const std::string_view text = error.what();
+    return fail(console, who, fmt::format("{} needs a value", text.substr(0, text.find(':'))),
+                Exit::usage);
   } catch (const CLI::ParseError& error) {
     if (const Subcommand* one = chosen()) who += " " + one->app->get_name();
     return fail(console, who, error.what(), Exit::usage);
   } catch (const UsageError& error) {
-    if (const Subcommand* one = chosen()) who += " " + one->app->get_name();
+    const Subcommand* one = chosen();
+    if (one != nullptr) who += " " + one->app->get_name();
+    // An option misspelt leaves its value behind: name the cause, not what came of it.
+    for (const std::string& given : one != nullptr ? one->app->remaining(true) : app.remaining()) {
+      if (one != nullptr && given.starts_with("-")) {
+        return fail(console, who, unknown_argument(*one->app, given), Exit::usage);
+      }
+    }
     return fail(console, who, error.what(), Exit::usage);
   }
 
@@ -101,6 +116,9 @@ Exit run_tool(const std::vector<std::string>& arguments, Console& console) {
     if (rest.empty()) {
       console.err << app.help();
       return fail(console, who, "a subcommand is needed; allowed are " + join(names), Exit::usage);
+    }
+    if (rest.front().starts_with("-")) {
+      return fail(console, who, unknown_argument(app, rest.front()), Exit::usage);
     }
     return fail(console, who, unknown_name("subcommand", rest.front(), names).text(), Exit::usage);
   }

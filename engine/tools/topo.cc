@@ -74,7 +74,7 @@ std::vector<int> ranks_on(const Placement& placement, int cpu) {
 
 std::string rank_text(const std::vector<int>& ranks) {
   if (ranks.empty()) return "";
-  return fmt::format("  <- {} {}", ranks.size() == 1 ? "rank" : "ranks", format_cpu_list(ranks));
+  return fmt::format(" <- {} {}", ranks.size() == 1 ? "rank" : "ranks", format_cpu_list(ranks));
 }
 
 // Packages, nodes, caches and cores as an indented tree. CPUs stand in the machine's order, so a
@@ -91,6 +91,7 @@ std::string tree(const View& view) {
     const bool node = package || last->numa_node != cpu.numa_node;
     const bool l3 = node || last->l3 != cpu.l3;
     const bool core = l3 || last->core != cpu.core;
+    if (core && last != nullptr) out += '\n';
     if (package) out += fmt::format("package {}\n", cpu.package);
     if (node) {
       const NumaNode* home = topology.find_node(cpu.numa_node);
@@ -106,11 +107,12 @@ std::string tree(const View& view) {
                                            format_cpu_list(here)));
     }
     if (l3) out += fmt::format("    L3 {}{}\n", cpu.l3, size(topology.caches().l3));
-    if (core) out += fmt::format("      core {}\n", cpu.core);
-    out += fmt::format("        cpu {}{}\n", cpu.os_index,
+    if (core) out += fmt::format("      core {}", cpu.core);
+    out += fmt::format("{}cpu {}{}", core ? "  " : ", ", cpu.os_index,
                        rank_text(ranks_on(view.placement, cpu.os_index)));
     last = &cpu;
   }
+  out += '\n';
   for (const NumaNode& node : topology.nodes()) {
     if (node.cpus.empty()) {
       out += fmt::format("node {}{}  memory only\n", node.os_index, size(node.memory_bytes));
@@ -268,9 +270,9 @@ Subcommand add_topo(CLI::App& tool) {
   TopoOptions& o = *owned;
   CLI::App* app =
       tool.add_subcommand("topo", "draw the machine and where every rank and its memory goes");
-  add_argument(*app, "--ranks", o.ranks, Whole{1, Communicator::kMaxRanks},
+  add_argument(*app, "--ranks", o.ranks, Whole{1, Communicator::kMaxRanks}, "N",
                "how many (usable cores, at least 2)");
-  add_argument(*app, "--placement", o.placement, read_placement,
+  add_argument(*app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
   add_argument(
       *app, "--synthetic", o.synthetic,
@@ -279,7 +281,7 @@ Subcommand add_topo(CLI::App& tool) {
         if (parsed.ok()) return std::move(*parsed.topology);
         return invalid_argument(fmt::format("{}: {}", argument, parsed.error));
       },
-      "a machine in hwloc's notation instead of ours");
+      "TEXT", "a machine in hwloc's notation instead of ours");
   app->add_flag("--json", o.json, "the same as JSON");
   app->footer(
       "Examples:\n"

@@ -58,6 +58,17 @@ Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
   return sweeps;
 }
 
+// Cases too large for any memory prove nothing and fail nothing: they are set apart.
+std::vector<SweepResult> take_too_large(std::vector<SweepResult>& results) {
+  const auto first = std::stable_partition(
+      results.begin(), results.end(), [](const SweepResult& result) {
+        return !result.failure.starts_with(name_of(ViolationKind::too_large));
+      });
+  std::vector<SweepResult> taken(first, results.end());
+  results.erase(first, results.end());
+  return taken;
+}
+
 struct Tally {
   Collective collective;
   std::set<std::string_view> algorithms{};
@@ -85,7 +96,7 @@ std::string describe_ranks(const VerifyArguments& arguments) {
 }
 
 void print(const VerifyArguments& arguments, const std::vector<SweepResult>& results,
-           double seconds, Console& console) {
+           const std::vector<SweepResult>& too_large, double seconds, Console& console) {
   const std::vector<Tally> tallies = tallies_of(results);
   std::vector<std::vector<std::string>> rows = {
       {"collective", "algorithms", "cases", "proved", "failed"}};
@@ -110,12 +121,15 @@ void print(const VerifyArguments& arguments, const std::vector<SweepResult>& res
       console.out << fmt::format("and {} more; --json has all\n", failed - kShown);
     }
   }
+  for (const SweepResult& result : too_large) {
+    console.out << fmt::format("left out: {}: {}\n", result.name(), result.failure);
+  }
   console.out << fmt::format("\n{} of {} cases proved, N = {}, in {}\n", results.size() - failed,
                              results.size(), describe_ranks(arguments), format_seconds(seconds));
 }
 
 void print_json(const VerifyArguments& arguments, const std::vector<SweepResult>& results,
-                double seconds, Console& console) {
+                const std::vector<SweepResult>& too_large, double seconds, Console& console) {
   using Json = nlohmann::ordered_json;
   Json json;
   std::size_t failed = 0;
@@ -146,6 +160,10 @@ void print_json(const VerifyArguments& arguments, const std::vector<SweepResult>
                         {"group", params.group},
                         {"aggregation", params.aggregation},
                         {"failure", result.failure}});
+  }
+  Json& left_out = json["left_out"] = Json::array();
+  for (const SweepResult& result : too_large) {
+    left_out.push_back({{"case", result.name()}, {"why", result.failure}});
   }
   console.out << json.dump(2) << "\n";
 }
@@ -188,10 +206,16 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
     }
   }
   const double seconds = seconds_since(begin);
+  const std::vector<SweepResult> too_large = take_too_large(results);
+  if (results.empty()) {
+    return Status(Code::out_of_memory,
+                  fmt::format("--ranks is {}: {}", describe_ranks(arguments),
+                              too_large.front().failure));
+  }
   if (arguments.json) {
-    print_json(arguments, results, seconds, console);
+    print_json(arguments, results, too_large, seconds, console);
   } else {
-    print(arguments, results, seconds, console);
+    print(arguments, results, too_large, seconds, console);
   }
   const bool proved = std::all_of(results.begin(), results.end(),
                                   [](const SweepResult& result) { return result.ok(); });
@@ -203,21 +227,21 @@ Subcommand add_verify(CLI::App& tool) {
   VerifyArguments& a = *owned;
   CLI::App* app = tool.add_subcommand(
       "verify", "prove that schedules do what their collectives ask, and that the catalogue is right");
-  add_argument(*app, "--collective", a.collective, read_collective, "only this one");
-  app->add_option("--algo", a.algorithms, "names of the catalogue, or all (all)");
+  add_argument(*app, "--collective", a.collective, read_collective, "NAME", "only this one");
+  add_text(*app, "--algo", a.algorithms, "LIST", "names of the catalogue, or all (all)");
   add_argument(*app, "--ranks", a.ranks,
                [](std::string_view argument, std::string_view text) {
                  return parse_whole_list(argument, text, 1, VerifyArguments::kMostRanks);
                },
-               "N: 8, 2,3,8 or 1..130 (1..130)");
-  add_argument(*app, "--roots", a.all_roots_up_to, read_roots,
+               "LIST", "N: 8, 2,3,8 or 1..130 (1..130)");
+  add_argument(*app, "--roots", a.all_roots_up_to, read_roots, "N",
                "all, or up to which N every root is tried; beyond, 0, N/2 and N-1 (9)");
   add_argument(*app, "--segments", a.segments,
                [](std::string_view argument, std::string_view text) {
                  return parse_whole_list(argument, text, 1, 1024);
                },
-               "of pipelined algorithms (1,2,3)");
-  add_argument(*app, "--threads", a.threads, Whole{1, 1024}, "cores to use (all)");
+               "LIST", "of pipelined algorithms (1,2,3)");
+  add_argument(*app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
   app->add_flag("--json", a.json, "counts and every failure as JSON");
   app->footer(
       "Examples:\n"

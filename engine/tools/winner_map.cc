@@ -13,10 +13,11 @@
 namespace rankine::tools {
 namespace {
 
-// Colours that stay apart for people who see colours differently (after Okabe and Ito), then shades.
-constexpr std::array<std::string_view, 12> kColours = {
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9",
-    "#f0e442", "#7f7f7f", "#8c564b", "#9467bd", "#17becf", "#bcbd22"};
+// Colours that stay apart for people who see colours differently (after Okabe and Ito), then
+// shades.
+constexpr std::array<std::string_view, 12> kColours = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
+                                                       "#d55e00", "#56b4e9", "#f0e442", "#7f7f7f",
+                                                       "#8c564b", "#9467bd", "#17becf", "#bcbd22"};
 
 std::vector<const Algorithm*> winners_of(const WinnerMap& map) {
   std::vector<const Algorithm*> winners;
@@ -38,13 +39,14 @@ Status fill(Winner& cell, const MapRequest& request, int ranks, std::uint64_t by
   if (!candidates.ok()) return candidates.status();
   std::erase_if(*candidates, [&](const Candidate& c) {
     const auto& only = request.contenders;
-    return !c.ok() || (!only.empty() &&
-                       std::find(only.begin(), only.end(), c.algorithm) == only.end());
+    return !c.ok() ||
+           (!only.empty() && std::find(only.begin(), only.end(), c.algorithm) == only.end());
   });
   if (candidates->empty()) return {};
   const Candidate& best = candidates->front();
   cell = {best.algorithm, best.seconds, 1};
-  if (candidates->size() > 1 && best.seconds > 0) cell.lead = (*candidates)[1].seconds / best.seconds;
+  if (candidates->size() > 1 && best.seconds > 0)
+    cell.lead = (*candidates)[1].seconds / best.seconds;
   return {};
 }
 
@@ -98,7 +100,8 @@ std::string to_svg(const WinnerMap& map) {
     return kColours[static_cast<std::size_t>(at) % kColours.size()];
   };
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+      "{1}\" "
       "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
       "fill=\"white\"/>\n<text x=\"{2}\" y=\"24\" font-size=\"15\">{3}: the cheapest algorithm on "
       "{4}</text>\n",
@@ -116,7 +119,8 @@ std::string to_svg(const WinnerMap& map) {
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" fill-opacity=\"{:.2f}\">"
           "<title>N = {}, {}: {}, {}, second {:.2f} x</title></rect>\n",
           kLeft + column * kCell, y, kCell - 1, kCell - 1, colour(cell.algorithm), opacity,
-          map.ranks[r], format_bytes(static_cast<double>(map.sizes[static_cast<std::size_t>(column)])),
+          map.ranks[r],
+          format_bytes(static_cast<double>(map.sizes[static_cast<std::size_t>(column)])),
           cell.algorithm->name, format_seconds(cell.seconds), cell.lead);
     }
   }
@@ -133,13 +137,15 @@ std::string to_svg(const WinnerMap& map) {
   int y = kTop;
   for (const Algorithm* algorithm : winners) {
     const int x = kLeft + columns * kCell + 20;
-    svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"{}\"/>"
-                       "<text x=\"{}\" y=\"{}\">{}</text>\n",
-                       x, y, colour(algorithm), x + 22, y + 12, algorithm->name);
+    svg += fmt::format(
+        "<rect x=\"{}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"{}\"/>"
+        "<text x=\"{}\" y=\"{}\">{}</text>\n",
+        x, y, colour(algorithm), x + 22, y + 12, algorithm->name);
     y += 22;
   }
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"#555\">pale: the second is close</text>\n</svg>\n",
-                     kLeft + columns * kCell + 20, y + 12);
+  svg += fmt::format(
+      "<text x=\"{}\" y=\"{}\" fill=\"#555\">pale: the second is close</text>\n</svg>\n",
+      kLeft + columns * kCell + 20, y + 12);
   return svg;
 }
 

@@ -46,8 +46,8 @@ Result<WinnerMap> make_winner_map(const MapRequest& request,
 // Where the winner changes along a row: "N = 8: recursive_doubling to 32 KiB, ring beyond".
 std::string crossovers(const WinnerMap& map);
 
-// A self-contained picture: sizes to the right, ranks upwards, a colour per algorithm, paler where the
-// lead is small, with legend and scales.
+// A self-contained picture: sizes to the right, ranks upwards, a colour per algorithm, paler where
+// the lead is small, with legend and scales.
 std::string to_svg(const WinnerMap& map);
 
 }  // namespace rankine::tools

@@ -226,7 +226,9 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
   Series& series = in_place ? measured_.in_place : measured_.out_of_place;
   std::size_t turn = 0;
 
+  // The ranks meet before calls: filling takes long, and must not count as waiting.
   data_[0].fill(goal_, layout_, r, ends(r, turn, in_place).in);
+  if (!meeting_.arrive()) return stopped();
   for (int i = 0; i < options_.warmups; ++i) {
     Status status = make_call(me, ends(r, turn++, in_place));
     if (!status.ok()) return status;
@@ -293,6 +295,7 @@ Status Trial::check(Member& me, Slot& slot, bool in_place, std::size_t turn) {
     const TestData& data = data_[static_cast<std::size_t>(i)];
     if (rule.output_bytes > 0) std::memset(e.out, kSpoilt, rule.output_bytes);
     if (rule.input_bytes > 0) data.fill(goal_, layout_, r, e.in);
+    if (!meeting_.arrive()) return stopped();
     Status status = make_call(me, e);
     if (!status.ok()) return status;
     if (rule.output_bytes > 0) slot.wrong += data.count_wrong(goal_, layout_, r, e.out);
@@ -327,7 +330,8 @@ Team& Workbench::team() { return *state_->team; }
 
 std::size_t Workbench::memory_needed(const Options& options) {
   const BufferBytes region = region_bytes(options, Topology::detect());
-  const auto total = (static_cast<unsigned __int128>(region.input) + region.output) *
+  const auto total = (static_cast<unsigned __int128>(region.input) + region.output +
+                      options.buffers.output) *
                      static_cast<unsigned>(options.team.ranks);
   constexpr auto kMost = static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max());
   return static_cast<std::size_t>(std::min(total, kMost));

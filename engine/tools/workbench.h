@@ -66,7 +66,8 @@ class Workbench {
     bool off_cache = false;  // whether such a measurement will come
   };
 
-  // Memory that create() will take for buffers, over all ranks. Saturates instead of overflowing.
+  // Memory that create() will take for buffers, over all ranks, and once more the outputs for the
+  // scratch of algorithms. Saturates instead of overflowing.
   static std::size_t memory_needed(const Options& options);
 
   // Errors: those of Team, and memory that cannot be had.

@@ -1,4 +1,11 @@
 // Reduction and copy kernels, chosen at run time by instruction set.
+//
+// One body over GCC's and Clang's vector types, compiled per instruction set, with intrinsics where
+// the compiler has no name for an instruction. Why not plain loops or Highway (two sources of 4
+// KiB, bytes read and written, one Zen 5 core, g++ 12 -O3 -march=native): f32 sum 600 GB/s here,
+// 525 as a loop; bf16 218 against 48; f16 149 against 12; and Highway 1.0.3 truncates f32 to bf16
+// where we must round. In L2 and L3 f16 and bf16 reach 0.8 to 1.1 of f32's rate; two floats
+// take 1.5 ns.
 #pragma once
 
 #include <cstddef>
@@ -29,23 +36,22 @@ Isa best_isa();
 // left to right, in one pass over memory.
 //
 // Requires: n_srcs >= 1; dst is exactly one of the sources or overlaps none. Sources may repeat.
-// Pointers need no alignment at all. count may be 0 (then no pointer is read). Thread-safe;
-// allocates nothing.
+// Pointers need no alignment at all. count may be 0 (then no pointer is used). Thread-safe;
+// allocates nothing. Nothing outside the vectors is written, and nothing outside is read, except by
+// prefetch.
 //
 // The result is the same to the last bit with every instruction set:
-// - integers wrap (two's complement); f32 and f64 round after every operation; f16 and bf16 are
-// widened to f32, folded
-//   there over all sources and rounded once, to nearest even. Subnormals are never flushed (given
-//   the default floating-point environment, which the kernels neither read nor set).
-// - min and max: if any source is NaN the result is the quiet NaN with an empty payload and a clear
-// sign;
-//   -0 is less than +0.
-// - sum, prod, avg of floats: a NaN source gives some quiet NaN; sign and payload are unspecified.
+// - Integers wrap (two's complement). f32 and f64 round after every operation. f16 and bf16 are
+//   widened to f32, folded there over all sources and rounded once, to nearest even. Subnormals are
+//   never flushed (in the default floating-point environment, which the kernels neither read nor
+//   set).
+// - min and max: if any source is NaN, the result is the quiet NaN with a clear sign and an empty
+//   payload. -0 is less than +0.
+// - sum, prod and avg of floats: a NaN source gives a quiet NaN of unspecified sign and payload.
 // - n_srcs = 1 copies bytes (then finishes).
-// - divisor = 0: no finish. divisor > 0, avg only: the total is divided by it. Floats: a true
-// division in the type
-//   of the accumulation, before the rounding of f16 and bf16. Integers: the (wrapped) total,
-//   truncated toward zero. Other operators ignore divisor; avg accumulates like sum.
+// - divisor = 0: no finish. divisor > 0, for avg: the total is divided by it. Floats: true division
+//   in the type of the accumulation, before f16 and bf16 are rounded. Integers: the (wrapped)
+//   total, truncated toward zero. avg accumulates like sum; the other operators ignore divisor.
 using ReduceKernel = void (*)(void* dst, const void* const* srcs, int n_srcs, std::size_t count,
                               int divisor) noexcept;
 
@@ -55,7 +61,7 @@ ReduceKernel find_reduce(DataType type, ReduceOp op);  // best_isa()
 
 // Same contract, but stores around the caches: for destinations far beyond the last-level cache,
 // out of place. Fences at the end, so a release store by the same thread publishes the result. A
-// destination that is not aligned to its element type gets ordinary stores.
+// destination that is short, or not aligned to its element type, gets ordinary stores.
 ReduceKernel find_reduce_streaming(DataType type, ReduceOp op, Isa isa);
 
 // dst == src is fine; any other overlap is not. bytes may be 0.

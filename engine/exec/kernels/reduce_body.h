@@ -151,19 +151,19 @@ struct OrderedFold {
 
 template <class T>
 inline constexpr bool kIsCode = std::is_same_v<T, HalfCode> || std::is_same_v<T, BFloatCode>;
-template <class T, ReduceOp kOp>
+template <ReduceOp kOp>
 inline constexpr bool kIsOrder = kOp == ReduceOp::min || kOp == ReduceOp::max;
 
 template <class T, ReduceOp kOp>
 struct FoldFor {
   static auto choose() {
-    if constexpr (kIsCode<T> && kIsOrder<T, kOp>) {
+    if constexpr (kIsCode<T> && kIsOrder<kOp>) {
       return OrderedFold<T, kOp>{};
     } else if constexpr (std::is_same_v<T, HalfCode>) {
       return HalfFold<kOp>{};
     } else if constexpr (std::is_same_v<T, BFloatCode>) {
       return BFloatFold<kOp>{};
-    } else if constexpr (std::is_integral_v<T> && !kIsOrder<T, kOp>) {
+    } else if constexpr (std::is_integral_v<T> && !kIsOrder<kOp>) {
       return Fold<std::make_unsigned_t<T>, kOp>{};
     } else {
       return Fold<T, kOp>{};
@@ -210,8 +210,7 @@ struct Quotient;
 
 template <>
 struct Quotient<std::uint8_t> {
-  std::uint32_t
-      reciprocal;  // 2^16 / by, rounded up: exact for 8-bit numerators; 0: the quotient is 0
+  std::uint32_t reciprocal;  // 2^16 / by, rounded up: exact for 8 bits. 0: every quotient is 0.
   RANKINE_INLINE explicit Quotient(int by)
       : reciprocal(by > 255 ? 0U : 65535U / static_cast<std::uint32_t>(by) + 1U) {}
   RANKINE_INLINE Vec<std::uint8_t> operator()(Vec<std::uint8_t> x) const {
@@ -477,8 +476,7 @@ void copy_streaming(void* dst, const void* src, std::size_t bytes) noexcept {
            streaming_if_possible<F>(dst, bytes));
 }
 
-// Any number of sources: near ones with plain code, far ones with prefetches and a choice of
-// stores.
+// Any number of sources: near ones with plain code, far ones with prefetches, a choice of stores.
 template <class F, class Finish>
 RANKINE_INLINE void sweep_any(void* dst, const void* const* srcs, int n_srcs, std::size_t bytes,
                               Finish finish, TemporalOrStreaming put) {

@@ -40,8 +40,8 @@ constexpr bool supports(DataType type, ReduceOp op) {
 
 // 16-bit floats: storage only, arithmetic happens in float. From float: round to nearest, ties to
 // even; overflow becomes infinity, subnormals are exact, a NaN stays a (quiet) NaN with the leading
-// bits of its payload. Bit for bit what F16C and AVX512-BF16 do, except that the latter flushes
-// subnormals.
+// bits of its payload. Bit for bit what F16C does, and AVX512-BF16, but for the subnormals that the
+// latter flushes.
 struct Half {  // IEEE binary16: 1 sign, 5 exponent, 10 fraction bits
   std::uint16_t bits;
 

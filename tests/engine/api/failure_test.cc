@@ -295,6 +295,38 @@ TEST(MismatchOfNumbers, ACallLessIsFoundOut) {
   }
 }
 
+// --- memory after the end -------------------------------------------------------------------------
+
+// A rank whose call has ended in an error may give its buffers back at once: nobody reads them still.
+TEST(BuffersAfterAnError, AreTheCallersAgain) {
+  constexpr std::size_t kCount = std::size_t{1} << 22;
+  for (int attempt = 0; attempt < 12; ++attempt) {
+    for (const int ranks : {2, 4}) {
+      Ranks all({.ranks = ranks, .timeout = kLong});
+      std::atomic<int> entered{0};
+      std::thread stranger([&] {
+        while (entered.load() < ranks) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::microseconds(attempt * 300));
+        all.communicator().abort("now");
+      });
+      const auto results = all.run([&](Member& me) {
+        entered.fetch_add(1);
+        for (;;) {
+          // Large enough for a mapping of its own, which goes with the vector.
+          std::vector<float> in(kCount, 1.0F), out(kCount);
+          const Status status = me.all_reduce(std::span<const float>(in), std::span(out));
+          std::fill(in.begin(), in.end(), 0.0F);
+          if (!status.ok()) return status;
+        }
+      });
+      stranger.join();
+      for (const Status& status : results) {
+        EXPECT_EQ(name_of(status.code()), name_of(Code::aborted)) << status.text();
+      }
+    }
+  }
+}
+
 // --- counters that wrap ---------------------------------------------------------------------------
 
 TEST(Wrap, CountersRunOverTheEndOfTheirRange) {

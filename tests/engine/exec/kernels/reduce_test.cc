@@ -464,17 +464,6 @@ TEST(FindReduceTest, NullExactlyWhereUnsupported) {
   }
 }
 
-TEST(IsaTest, BestIsWithinTheHardwareAndNamesRoundTrip) {
-  EXPECT_LE(best_isa(), hardware_isa());
-  for (int i = 0; i < kIsas; ++i) {
-    EXPECT_EQ(parse_isa(name_of(static_cast<Isa>(i))), static_cast<Isa>(i));
-  }
-  EXPECT_EQ(parse_isa("avx"), std::nullopt);
-  // Beyond the hardware: the best there is, never a crash.
-  EXPECT_EQ(find_reduce(DataType::f32, ReduceOp::sum, Isa::avx512),
-            find_reduce(DataType::f32, ReduceOp::sum, std::min(Isa::avx512, hardware_isa())));
-}
-
 TEST(CopyTest, CopiesAnyLengthAtAnyAddress) {
   Random random(14);
   const auto check = [&](std::size_t bytes, Place where, bool streaming) {

@@ -1,0 +1,91 @@
+#include "engine/tools/choose.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "engine/api/predict.h"
+#include "engine/tools/network.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+struct ChooseArguments {
+  Collective collective = Collective::all_reduce;
+  int ranks = 8;
+  std::size_t bytes = std::size_t{1} << 20;
+  NetworkArguments network;
+  Sync sync = Sync::dataflow;
+  bool explain = false, json = false;
+};
+
+nlohmann::ordered_json to_json(const Candidate& candidate) {
+  nlohmann::ordered_json row = {{"algorithm", candidate.algorithm->name}};
+  if (!candidate.ok()) {
+    row["refusal"] = candidate.refusal;
+    return row;
+  }
+  row["time"] = candidate.seconds;
+  row["rounds"] = candidate.rounds;
+  if (candidate.algorithm->takes("segments")) row["segments"] = candidate.params.segments;
+  return row;
+}
+
+Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
+  const auto fabric = network_of(a.network);
+  if (!fabric.ok()) return fabric.status();
+  Params params;
+  params.ranks = a.ranks;
+  params.peer = a.ranks > 1 ? 1 : 0;
+  params.segments = 0;
+  const auto candidates = predict(a.collective, params, a.bytes, *fabric, {.sync = a.sync});
+  if (!candidates.ok()) return candidates.status();
+  const Candidate& best = candidates->front();
+  if (!best.ok()) return invalid_argument("no algorithm can run: " + best.refusal);
+  if (a.json) {
+    nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
+                                  {"ranks", a.ranks},
+                                  {"bytes", a.bytes},
+                                  {"network", fabric->name},
+                                  {"sync", name_of(a.sync)},
+                                  {"choice", to_json(best)}};
+    for (const Candidate& c : *candidates) out["candidates"].push_back(to_json(c));
+    console.out << out.dump(2) << '\n';
+    return Exit::ok;
+  }
+  console.out << fmt::format("{} of {} among {} ranks on {}: {}, {}\n", name_of(a.collective),
+                             format_bytes(static_cast<double>(a.bytes)), a.ranks, fabric->name,
+                             best.algorithm->name, format_seconds(best.seconds));
+  if (a.explain) console.out << explain(*candidates);
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_choose(CLI::App& tool) {
+  auto owned = std::make_shared<ChooseArguments>();
+  ChooseArguments& a = *owned;
+  CLI::App* app = tool.add_subcommand(
+      "choose", "the cheapest algorithm on a modelled network, and what the others would cost");
+  add_argument(*app, "collective", a.collective, read_collective, "NAME",
+               "which one; 'rankine list' shows all")
+      ->required();
+  add_argument(*app, "--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
+  add_argument(*app, "--bytes", a.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
+  add_argument(*app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
+  add_network_arguments(*app, a.network);
+  app->add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
+  app->add_flag("--json", a.json, "the choice and all candidates as JSON");
+  app->footer(
+      "Examples:\n"
+      "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --explain\n"
+      "  rankine choose broadcast --ranks 9 --bytes 1M --alpha 2us --bandwidth 50GB/s --ports 2\n"
+      "Networks:\n" +
+      describe_presets());
+  return {app, [owned](Console& console) { return run_choose(*owned, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,10 @@
+// rankine choose: which algorithm a modelled network asks for, and why not another.
+#pragma once
+
+#include "engine/tools/arguments.h"
+
+namespace rankine::tools {
+
+Subcommand add_choose(CLI::App& tool);
+
+}  // namespace rankine::tools

@@ -1,0 +1,148 @@
+#include "engine/tools/map.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "engine/tools/network.h"
+#include "engine/tools/text.h"
+#include "engine/tools/winner_map.h"
+
+namespace rankine::tools {
+namespace {
+
+struct MapArguments {
+  Collective collective = Collective::all_reduce;
+  std::vector<int> ranks = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+  std::size_t min_bytes = 64, max_bytes = std::size_t{256} << 20;
+  std::string algorithms = "all";
+  NetworkArguments network;
+  Sync sync = Sync::dataflow;
+  std::string svg, png;
+  bool json = false;
+};
+
+Status write_file(const std::string& path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (out) return {};
+  return {Code::system, fmt::format("'{}' cannot be written", path)};
+}
+
+// Pictures are drawn once, as SVG; librsvg's program turns them into pixels.
+Status write_png(const std::string& svg, const std::string& path) {
+  const std::string drawing = path + ".svg";
+  Status status = write_file(drawing, svg);
+  if (!status.ok()) return status;
+  const pid_t child = fork();
+  if (child == 0) {
+    execlp("rsvg-convert", "rsvg-convert", "--output", path.c_str(), drawing.c_str(), nullptr);
+    _exit(127);
+  }
+  int result = 0;
+  const bool waited = child > 0 && waitpid(child, &result, 0) == child;
+  unlink(drawing.c_str());
+  if (waited && WIFEXITED(result) && WEXITSTATUS(result) == 0) return {};
+  return {Code::system, "--png needs the program rsvg-convert (Debian: librsvg2-bin)"};
+}
+
+nlohmann::ordered_json to_json(const WinnerMap& map) {
+  nlohmann::ordered_json out = {{"collective", name_of(map.collective)},
+                                {"network", map.fabric.name},
+                                {"ranks", map.ranks},
+                                {"sizes", map.sizes}};
+  for (std::size_t row = 0; row < map.ranks.size(); ++row) {
+    nlohmann::ordered_json cells = nlohmann::ordered_json::array();
+    for (std::size_t column = 0; column < map.sizes.size(); ++column) {
+      const Winner& w = map.at(row, column);
+      if (w.algorithm == nullptr) {
+        cells.push_back(nullptr);
+      } else {
+        cells.push_back({{"algorithm", w.algorithm->name}, {"time", w.seconds}, {"lead", w.lead}});
+      }
+    }
+    out["winners"].push_back(cells);
+  }
+  return out;
+}
+
+Result<Exit> run_map(const MapArguments& a, Console& console) {
+  MapRequest request{a.collective, {}, a.ranks, {}, {}, {.sync = a.sync}};
+  const auto fabric = network_of(a.network);
+  if (!fabric.ok()) return fabric.status();
+  request.fabric = *fabric;
+  if (a.min_bytes == 0 || a.max_bytes < a.min_bytes) {
+    return invalid_argument(
+        fmt::format("--minbytes is {} and --maxbytes is {}; allowed are 1 and more, rising",
+                    a.min_bytes, a.max_bytes));
+  }
+  for (std::uint64_t m = a.min_bytes; m <= a.max_bytes; m *= 2) request.sizes.push_back(m);
+  auto contenders = read_algorithms("--algo", a.algorithms, a.collective);
+  if (!contenders.ok()) return contenders.status();
+  request.contenders = *contenders;
+
+  Result<WinnerMap> map = [&] {
+    Progress progress(console);
+    return make_winner_map(request, [&](std::size_t done, std::size_t all) {
+      if (done % 8 == 0) progress.show(fmt::format("{} of {} cells", done, all));
+    });
+  }();
+  if (!map.ok()) return map.status();
+  const std::string svg = to_svg(*map);
+  Status status = a.svg.empty() ? Status() : write_file(a.svg, svg);
+  if (status.ok() && !a.png.empty()) status = write_png(svg, a.png);
+  if (!status.ok()) return status;
+  if (a.json) {
+    console.out << to_json(*map).dump(2) << '\n';
+    return Exit::ok;
+  }
+  console.out << fmt::format("{}: the cheapest algorithm on {}\n", name_of(a.collective),
+                             fabric->name)
+              << crossovers(*map);
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_map(CLI::App& tool) {
+  auto owned = std::make_shared<MapArguments>();
+  MapArguments& a = *owned;
+  CLI::App* app = tool.add_subcommand(
+      "map",
+      "the cheapest algorithm over ranks and sizes on a modelled network, as text and picture");
+  add_argument(*app, "collective", a.collective, read_collective, "NAME",
+               "which one; 'rankine list' shows all")
+      ->required();
+  add_argument(
+      *app, "--ranks", a.ranks,
+      [](std::string_view argument, std::string_view text) {
+        return parse_whole_list(argument, text, 1, 256);
+      },
+      "LIST", "N: 8, 2,4,8 or 2..16 (2,3,4,6,8,12 ... 64)");
+  add_argument(*app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest M (64)");
+  add_argument(*app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE",
+               "largest M; from size to size it doubles (256M)");
+  add_text(*app, "--algo", a.algorithms, "LIST",
+           "only these of the catalogue: ring,double_tree (all)");
+  add_argument(*app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
+  add_network_arguments(*app, a.network);
+  add_text(*app, "--svg", a.svg, "FILE", "write the picture to this file");
+  add_text(*app, "--png", a.png, "FILE", "write the picture to this file, as pixels");
+  app->add_flag("--json", a.json, "the whole map as JSON");
+  app->footer(
+      "Examples:\n"
+      "  rankine map all_reduce --network scale_out --svg map.svg --png map.png\n"
+      "  rankine map all_reduce --algo ring,binary_tree,double_tree,hierarchical --network "
+      "two_level\n"
+      "Networks:\n" +
+      describe_presets());
+  return {app, [owned](Console& console) { return run_map(*owned, console); }};
+}
+
+}  // namespace rankine::tools

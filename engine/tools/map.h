@@ -1,0 +1,10 @@
+// rankine map: a picture of the cheapest algorithm over ranks and sizes on a modelled network.
+#pragma once
+
+#include "engine/tools/arguments.h"
+
+namespace rankine::tools {
+
+Subcommand add_map(CLI::App& tool);
+
+}  // namespace rankine::tools

@@ -1,0 +1,73 @@
+#include "engine/tools/network.h"
+
+#include <fmt/format.h>
+
+#include "engine/fabric/network_file.h"
+#include "engine/fabric/units.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+// A parser's value where the option may also be absent.
+template <class T, class Parse>
+auto optionally(Parse parse) {
+  return [parse](std::string_view argument, std::string_view text) -> Result<std::optional<T>> {
+    const Result<T> value = parse(argument, text);
+    if (!value.ok()) return value.status();
+    return std::optional<T>(*value);
+  };
+}
+
+}  // namespace
+
+void add_network_arguments(CLI::App& app, NetworkArguments& arguments) {
+  constexpr const char* kGroup = "Network";
+  add_text(app, "--network", arguments.network, "NAME",
+           "a preset (" + regime_names() + ") or a JSON file (plain)")
+      ->group(kGroup);
+  add_argument(app, "--alpha", arguments.alpha, optionally<Rational>(parse_seconds), "TIME",
+               "per message: 1us, 500ns")
+      ->group(kGroup);
+  add_argument(app, "--bandwidth", arguments.beta, optionally<Rational>(parse_bandwidth), "RATE",
+               "per port and direction: 100GB/s, 800Gb/s")
+      ->group(kGroup);
+  add_argument(app, "--ports", arguments.ports, optionally<int>(Whole{1, Fabric::kMostPorts}), "K",
+               "messages that a rank sends, and receives, at once")
+      ->group(kGroup);
+  app.add_flag("--lower", arguments.lower,
+               "turn multicasts and reductions in the switch into messages where it cannot do them")
+      ->group(kGroup);
+}
+
+Result<Fabric> network_of(const NetworkArguments& arguments) {
+  Fabric fabric = plain_regime().fabric;
+  if (!arguments.network.empty()) {
+    auto found = find_network("--network", arguments.network);
+    if (!found.ok()) return found.status();
+    fabric = *found;
+  }
+  if (arguments.alpha) fabric.link.alpha = *arguments.alpha;
+  if (arguments.beta) fabric.link.beta = *arguments.beta;
+  if (arguments.ports) fabric.ports = *arguments.ports;
+  if (arguments.alpha || arguments.beta || arguments.ports) fabric.name += " (changed)";
+  Status status = check_fabric(fabric);
+  if (!status.ok()) return status;
+  return fabric;
+}
+
+Result<Sync> read_sync(std::string_view argument, std::string_view text) {
+  if (const auto sync = parse_sync(text)) return *sync;
+  constexpr std::string_view kNames[] = {"dataflow", "rounds"};
+  return unknown_name(argument, text, kNames);
+}
+
+std::string describe_presets() {
+  std::string text;
+  for (const Regime& regime : regimes()) {
+    text += fmt::format("  {:<12} {}\n", regime.name, regime.source);
+  }
+  return text;
+}
+
+}  // namespace rankine::tools

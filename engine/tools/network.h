@@ -1,0 +1,34 @@
+// The options of subcommands that model a network: a preset or file, then what overrides it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/fabric/fabric.h"
+#include "engine/read/simulate.h"
+#include "engine/tools/arguments.h"
+
+namespace rankine::tools {
+
+struct NetworkArguments {
+  std::string network;  // a preset's name or a file's; empty: plain_regime()
+  std::optional<Rational> alpha, beta;
+  std::optional<int> ports;
+  bool lower = false;  // rewrite what the network cannot do into messages
+};
+
+// --network, --alpha, --bandwidth, --ports and --lower.
+void add_network_arguments(CLI::App& app, NetworkArguments& arguments);
+
+// The network that they describe. Errors name the option, its value and what is allowed.
+Result<Fabric> network_of(const NetworkArguments& arguments);
+
+// "dataflow" or "rounds".
+Result<Sync> read_sync(std::string_view argument, std::string_view text);
+
+// "preset or file"'s help: the presets, one per line, with their sources.
+std::string describe_presets();
+
+}  // namespace rankine::tools

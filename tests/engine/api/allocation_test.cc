@@ -1,0 +1,109 @@
+// Once a call has been made, making it again allocates nothing, on any rank and on both transports.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/team.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
+  void* memory = alignment <= alignof(std::max_align_t)
+                     ? std::malloc(bytes)
+                     : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// All forms of new: the compiler's choice among them is not ours.
+void* operator new(std::size_t bytes) { return counted(bytes, 1); }
+void* operator new[](std::size_t bytes) { return counted(bytes, 1); }
+void* operator new(std::size_t bytes, std::align_val_t a) {
+  return counted(bytes, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t bytes, std::align_val_t a) {
+  return counted(bytes, static_cast<std::size_t>(a));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace rankine {
+namespace {
+
+struct Setting {
+  int ranks;
+  std::size_t count;
+  WaitPolicy::Mode mode;
+};
+
+void PrintTo(const Setting& s, std::ostream* out) {
+  *out << s.ranks << " ranks, " << s.count << " elements, mode " << static_cast<int>(s.mode);
+}
+
+class Allocation : public testing::TestWithParam<Setting> {};
+
+TEST_P(Allocation, NoneAfterTheFirstCall) {
+  const auto [ranks, count, mode] = GetParam();
+  auto team = Team::create({.ranks = ranks, .wait = WaitPolicy{.mode = mode, .probes = 4}});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  const std::size_t all = count * static_cast<std::size_t>(ranks);
+  const Status status = (*team)->run([&, n = count](Member& me) {
+    std::vector<float> vector(n, 1.0F), other(n), wide(all, 1.0F), wide_too(all);
+    const auto calls = [&](int repetitions) {
+      for (int i = 0; i < repetitions; ++i) {
+        for (const Transport transport : {Transport::mailbox, Transport::direct}) {
+          const CallOptions options{.transport = transport};
+          me.all_reduce(std::span(vector), ReduceOp::max, options).throw_if_error();
+          me.all_reduce(std::span<const float>(vector), std::span(other), ReduceOp::sum, options)
+              .throw_if_error();
+          me.all_gather(std::span<const float>(vector), std::span(wide), options).throw_if_error();
+          me.reduce_scatter(std::span<const float>(wide), std::span(vector), ReduceOp::min, options)
+              .throw_if_error();
+          me.all_to_all(std::span<const float>(wide), std::span(wide_too), options)
+              .throw_if_error();
+          me.broadcast(std::span(vector), 0, options).throw_if_error();
+        }
+        me.all_reduce(std::span(vector)).throw_if_error();
+        me.all_reduce(std::span(vector), ReduceOp::sum, {.algorithm = "ring"}).throw_if_error();
+        me.barrier().throw_if_error();
+      }
+    };
+    calls(2);  // the second time in case that the first one's plans met in the cache
+    if (me.rank() == 0) counting.store(true);
+    me.barrier().throw_if_error();
+    calls(20);
+    me.barrier().throw_if_error();
+    if (me.rank() == 0) counting.store(false);
+    me.barrier().throw_if_error();
+  });
+  counting.store(false);
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(allocations.exchange(0), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, Allocation,
+                         testing::Values(Setting{1, 10, WaitPolicy::Mode::spin},
+                                         Setting{2, 10, WaitPolicy::Mode::spin},
+                                         Setting{2, 9'000, WaitPolicy::Mode::yield},
+                                         Setting{3, 700, WaitPolicy::Mode::park},
+                                         Setting{5, 33, WaitPolicy::Mode::yield}));
+
+}  // namespace
+}  // namespace rankine

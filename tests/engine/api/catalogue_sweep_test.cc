@@ -1,0 +1,147 @@
+// Every line of the catalogue, executed: numbers of ranks, awkward counts, types and operations, both
+// transports, in place and apart, every root where ranks are few.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/team.h"
+#include "tests/engine/api/collective_case.h"
+
+namespace rankine {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kEvery = 16;  // of the cases, this fraction
+#else
+constexpr int kEvery = 1;
+#endif
+
+struct Kind {
+  DataType type;
+  ReduceOp op;
+};
+constexpr Kind kKinds[] = {
+    {DataType::f32, ReduceOp::sum}, {DataType::u32, ReduceOp::sum},  {DataType::bf16, ReduceOp::avg},
+    {DataType::u8, ReduceOp::bxor}, {DataType::f64, ReduceOp::avg},  {DataType::i64, ReduceOp::prod},
+    {DataType::f16, ReduceOp::max}, {DataType::i32, ReduceOp::min},  {DataType::i8, ReduceOp::sum},
+};
+
+std::vector<Rank> roots(Collective collective, int ranks) {
+  if (!has_root(collective)) return {0};
+  std::vector<Rank> all;
+  for (Rank r = 0; r < ranks; ++r) {
+    if (ranks <= 4 || r == 0 || r == 1 || r == ranks - 1) all.push_back(r);
+  }
+  return all;
+}
+
+std::vector<std::size_t> counts(int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  std::vector<std::size_t> all = {0, 1, 3, n - 1, n, n + 1, 13 * n + 5, 1009};
+  if (ranks > 17) all = {0, 1, n + 1, 1009};
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+// All cases of one algorithm among so many ranks; kinds of data alternate.
+void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveCase>& cases) {
+  std::vector<CallOptions> variants = {{.algorithm = algorithm.name}};
+  if (algorithm.takes("segments")) {
+    variants.push_back({.algorithm = algorithm.name, .segments = 3});
+  }
+  if (algorithm.takes("group")) {
+    for (const int group : {1, 2, 3, ranks}) {
+      variants.push_back({.algorithm = algorithm.name, .group = group});
+    }
+  }
+  for (CallOptions options : variants) {
+    Params params;
+    params.ranks = ranks;
+    params.segments = std::max(1, options.segments);
+    params.group = options.group;
+    if (algorithm.refusal(params)) continue;
+    for (const Rank root : roots(algorithm.collective, ranks)) {
+      for (const std::size_t count : counts(ranks)) {
+        // An all-to-all moves count * N * N elements.
+        if (algorithm.collective == Collective::all_to_all && ranks > 17 && count > 100) continue;
+        for (const Transport transport : {Transport::direct, Transport::mailbox}) {
+          for (const bool in_place : {false, true}) {
+            options.transport = transport;
+            const std::size_t number = cases.size();
+            const Kind kind = kKinds[number * 7 % std::size(kKinds)];
+            cases.push_back({algorithm.collective, ranks, count, kind.type, kind.op, root,
+                             static_cast<Rank>(number % static_cast<std::size_t>(ranks)), in_place,
+                             number % 3 == 0 ? 0 : number % 61, number, options});
+          }
+        }
+      }
+    }
+  }
+}
+
+class CatalogueSweep : public testing::TestWithParam<int> {};
+
+TEST_P(CatalogueSweep, EveryAlgorithmMeansWhatItSays) {
+  const int ranks = GetParam();
+  std::vector<CollectiveCase> all;
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective != Collective::barrier) append_cases(algorithm, ranks, all);
+  }
+  std::vector<CollectiveCase> cases;
+  for (std::size_t i = 0; i < all.size(); i += kEvery) cases.push_back(all[i]);
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  std::mutex mutex;
+  std::string fault;
+  const Status status = (*team)->run([&](Member& me) {
+    CaseBuffers buffers;
+    for (const CollectiveCase& test : cases) {
+      const std::string found = run_case(me, test, buffers);
+      if (found.empty()) continue;
+      const std::lock_guard lock(mutex);
+      if (fault.empty()) fault = found;
+      return;
+    }
+  });
+  EXPECT_EQ(fault, "");
+  EXPECT_TRUE(fault.empty() ? status.ok() : true) << status.text();
+  std::printf("%d ranks: %zu cases\n", ranks, cases.size());
+}
+
+// Nobody may leave before everybody has come.
+TEST_P(CatalogueSweep, EveryBarrierHoldsEverybody) {
+  const int ranks = GetParam();
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  for (const Algorithm& algorithm : catalogue()) {
+    Params params;
+    params.ranks = ranks;
+    if (algorithm.collective != Collective::barrier || algorithm.refusal(params)) continue;
+    for (const Transport transport : {Transport::direct, Transport::mailbox}) {
+      std::atomic<int> arrivals{0};
+      std::atomic<int> early{0};
+      const Status status = (*team)->run([&](Member& me) {
+        for (int round = 1; round <= 20; ++round) {
+          arrivals.fetch_add(1, std::memory_order_relaxed);
+          me.barrier({.algorithm = algorithm.name, .transport = transport}).throw_if_error();
+          if (arrivals.load(std::memory_order_relaxed) < round * ranks) early.fetch_add(1);
+        }
+      });
+      EXPECT_TRUE(status.ok()) << algorithm.name << ": " << status.text();
+      EXPECT_EQ(early.load(), 0) << algorithm.name << ", " << name_of(transport);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CatalogueSweep, testing::Range(1, 18));
+INSTANTIATE_TEST_SUITE_P(ManyRanks, CatalogueSweep, testing::Values(33, 64));
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,211 @@
+#include "tests/engine/api/collective_case.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace rankine {
+namespace {
+
+constexpr std::size_t kGuard = 64;
+
+std::uint64_t mixed(std::uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9u;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// What rank r brings of element i of natural block b: a whole number, small enough for sums and
+// products among 64 ranks to be exact in a float of that type, in whatever order they are formed.
+std::uint64_t value(const CollectiveCase& test, Rank r, Block b, std::size_t i) {
+  const std::uint64_t bits = mixed(test.seed * 0x9e3779b97f4a7c15u +
+                                   static_cast<std::uint64_t>(r) * 0x100000001u +
+                                   static_cast<std::uint64_t>(b) * 0x10001u + i * 0x1000003u);
+  if (!reduces(test.collective)) return bits & 0x7f;
+  const bool is_sum = test.op == ReduceOp::sum || test.op == ReduceOp::avg;
+  switch (test.type) {
+    case DataType::bf16:
+      if (is_sum) return bits & 3;
+      break;
+    case DataType::f16:
+      if (is_sum) return bits & 15;
+      break;
+    case DataType::f32:
+    case DataType::f64:
+      if (is_sum) return bits & 0xffff;
+      break;
+    default:
+      return bits;
+  }
+  if (test.op == ReduceOp::prod) return bits % 8 == 0 ? 2 : 1;
+  return bits & 0x7f;
+}
+
+template <class T>
+T element(std::uint64_t bits) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(bits);
+  } else if constexpr (sizeof(T) == 2) {
+    return T(static_cast<float>(bits));
+  } else {
+    return static_cast<T>(bits);
+  }
+}
+
+template <class T>
+T combined(ReduceOp op, T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+    switch (op) {
+      case ReduceOp::sum:
+      case ReduceOp::avg:
+        return static_cast<T>(x + y);
+      case ReduceOp::prod:
+        return static_cast<T>(x * y);
+      case ReduceOp::min:
+        return std::min(a, b);
+      case ReduceOp::max:
+        return std::max(a, b);
+      case ReduceOp::band:
+        return static_cast<T>(x & y);
+      case ReduceOp::bor:
+        return static_cast<T>(x | y);
+      case ReduceOp::bxor:
+        return static_cast<T>(x ^ y);
+    }
+    return a;
+  } else {
+    const auto x = static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(a));
+    const auto y = static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(b));
+    double result = x + y;
+    if (op == ReduceOp::prod) result = x * y;
+    if (op == ReduceOp::min) result = std::min(x, y);
+    if (op == ReduceOp::max) result = std::max(x, y);
+    if constexpr (sizeof(T) == 2) {
+      return T(static_cast<float>(result));
+    } else {
+      return static_cast<T>(result);
+    }
+  }
+}
+
+template <class T>
+T average(T total, int ranks) {
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    return static_cast<T>(static_cast<Wide>(total) / static_cast<Wide>(ranks));
+  } else if constexpr (sizeof(T) == 8) {
+    return total / ranks;
+  } else {
+    return T(static_cast<float>(total) / static_cast<float>(ranks));
+  }
+}
+
+// The result of element i of natural block b.
+template <class T>
+T result(const CollectiveCase& test, const Goal& goal, Block b, std::size_t i) {
+  const Rank source = goal.source_of(b);
+  if (source >= 0) return element<T>(value(test, source, b, i));
+  T total = element<T>(value(test, 0, b, i));
+  for (Rank r = 1; r < test.ranks; ++r) {
+    total = combined(test.op, total, element<T>(value(test, r, b, i)));
+  }
+  return test.op == ReduceOp::avg ? average(total, test.ranks) : total;
+}
+
+Goal goal_of_case(const CollectiveCase& test) {
+  return {test.collective, test.ranks, natural_blocks(test.collective, test.ranks), test.root,
+          test.peer};
+}
+
+}  // namespace
+
+void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
+  const Goal goal = goal_of_case(test);
+  const std::size_t block = test.count * size_of(test.type);
+  std::size_t in = 0, out = 0, own_in = 0, own_out = 0;
+  bool has_both = false;
+  for (Block b = 0; b < goal.blocks; ++b) {
+    if (goal.starts(rank, b) && goal.needs(rank, b) && !has_both) {
+      has_both = true;
+      own_in = in;
+      own_out = out;
+    }
+    if (goal.starts(rank, b)) in += block;
+    if (goal.needs(rank, b)) out += block;
+  }
+  if (test.collective == Collective::all_to_all) own_in = own_out = 0;
+  // The vector's memory is aligned to 16 bytes or so; what matters is that the skew varies.
+  const std::size_t begin = kGuard + test.skew;
+  if (test.in_place && (has_both || test.collective == Collective::all_to_all)) {
+    in_ = begin + (own_out > own_in ? own_out - own_in : 0);
+    out_ = in_ + own_in - own_out;
+  } else if (test.in_place && in == 0 && out == 0) {
+    in_ = out_ = begin;
+  } else {
+    in_ = begin;
+    out_ = begin + in + kGuard;
+  }
+  wanted_.assign(std::max(in_ + in, out_ + out) + kGuard, std::byte{0x5a});
+  with_element(test.type, [&]<class T>() {
+    std::size_t at = in_;
+    for (Block b = 0; b < goal.blocks; ++b) {
+      if (!goal.starts(rank, b)) continue;
+      for (std::size_t i = 0; i < test.count; ++i, at += sizeof(T)) {
+        const T x = element<T>(value(test, rank, b, i));
+        std::memcpy(wanted_.data() + at, &x, sizeof(T));
+      }
+    }
+    bytes_ = wanted_;
+    at = out_;
+    for (Block b = 0; b < goal.blocks; ++b) {
+      if (!goal.needs(rank, b)) continue;
+      for (std::size_t i = 0; i < test.count; ++i, at += sizeof(T)) {
+        const T x = result<T>(test, goal, b, i);
+        std::memcpy(wanted_.data() + at, &x, sizeof(T));
+      }
+    }
+  });
+}
+
+std::string CaseBuffers::check() const {
+  if (bytes_ == wanted_) return {};
+  const auto first = std::mismatch(bytes_.begin(), bytes_.end(), wanted_.begin());
+  return "byte " + std::to_string(first.first - bytes_.begin()) + " of " +
+         std::to_string(bytes_.size()) + " (in at " + std::to_string(in_) + ", out at " +
+         std::to_string(out_) + ") is " + std::to_string(static_cast<int>(*first.first)) +
+         ", should be " + std::to_string(static_cast<int>(*first.second));
+}
+
+std::string to_string(const CollectiveCase& test) {
+  std::string text(name_of(test.collective));
+  text += " " + std::string(test.options.algorithm.empty() ? "chosen" : test.options.algorithm);
+  text += ", " + std::to_string(test.ranks) + " ranks, count " + std::to_string(test.count) + " " +
+          std::string(name_of(test.type)) + " " + std::string(name_of(test.op)) + ", root " +
+          std::to_string(test.root) + ", peer " + std::to_string(test.peer);
+  if (test.in_place) text += ", in place";
+  if (test.options.transport) text += ", " + std::string(name_of(*test.options.transport));
+  if (test.options.segments > 0) text += ", segments " + std::to_string(test.options.segments);
+  if (test.options.group > 0) text += ", group " + std::to_string(test.options.group);
+  return text;
+}
+
+std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers) {
+  buffers.fill(test, me.rank());
+  const Status status = me.call({.collective = test.collective,
+                                 .in = buffers.in(),
+                                 .out = buffers.out(),
+                                 .count = test.count,
+                                 .type = test.type,
+                                 .op = test.op,
+                                 .root = test.root,
+                                 .peer = test.peer,
+                                 .options = test.options});
+  const std::string fault = status.ok() ? buffers.check() : status.text();
+  if (fault.empty()) return {};
+  return to_string(test) + ", at rank " + std::to_string(me.rank()) + ": " + fault;
+}
+
+}  // namespace rankine

@@ -1,0 +1,48 @@
+// One collective call as data: what every rank brings, and what it must end with, worked out element by
+// element from the meaning of the collective alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/api/call.h"
+#include "engine/api/communicator.h"
+
+namespace rankine {
+
+struct CollectiveCase {
+  Collective collective = Collective::all_reduce;
+  int ranks = 2;
+  std::size_t count = 0;  // as in Call
+  DataType type = DataType::f32;
+  ReduceOp op = ReduceOp::sum;
+  Rank root = 0, peer = 0;
+  bool in_place = false;
+  std::size_t skew = 0;  // bytes by which the buffers miss a multiple of 64
+  std::uint64_t seed = 0;
+  CallOptions options{};
+};
+
+std::string to_string(const CollectiveCase& test);
+
+// A rank's buffers, with guards around them, filled for a case. Reused from case to case.
+class CaseBuffers {
+ public:
+  void fill(const CollectiveCase& test, Rank rank);
+  const void* in() const { return bytes_.data() + in_; }
+  void* out() { return bytes_.data() + out_; }
+  // Empty, or which byte is not as it must be: the output, all that lies around it, and the input
+  // (where it is not the output).
+  std::string check() const;
+
+ private:
+  std::vector<std::byte> bytes_, wanted_;
+  std::size_t in_ = 0, out_ = 0;
+};
+
+// Fills, calls and checks. Empty, or what went wrong.
+std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers);
+
+}  // namespace rankine

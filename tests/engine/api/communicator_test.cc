@@ -1,0 +1,246 @@
+// The public interface: typed and untyped, engine-owned and the caller's threads, every type with
+// every operation, awkward sizes, and what the engine chooses by itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/api/team.h"
+#include "tests/engine/api/collective_case.h"
+#include "tests/engine/api/ranks.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// Runs cases back to back on a team and reports the first that goes wrong.
+void expect_fine(int ranks, const std::vector<CollectiveCase>& cases) {
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  std::mutex mutex;
+  std::string fault;
+  const Status status = (*team)->run([&](Member& me) {
+    CaseBuffers buffers;
+    for (const CollectiveCase& test : cases) {
+      const std::string found = run_case(me, test, buffers);
+      if (found.empty()) continue;
+      const std::lock_guard lock(mutex);
+      if (fault.empty()) fault = found;
+      return;
+    }
+  });
+  EXPECT_EQ(fault, "") << status.text();
+}
+
+TEST(Collectives, EveryTypeWithEveryOperation) {
+  for (const int ranks : {2, 3, 5}) {
+    std::vector<CollectiveCase> cases;
+    for (int type = 0; type < kDataTypes; ++type) {
+      for (int op = 0; op < kReduceOps; ++op) {
+        const auto t = static_cast<DataType>(type);
+        const auto o = static_cast<ReduceOp>(op);
+        if (!supports(t, o)) continue;
+        for (const Collective collective :
+             {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter}) {
+          for (const std::size_t count : {std::size_t{13}, std::size_t{2000}}) {
+            for (const bool in_place : {false, true}) {
+              cases.push_back({.collective = collective, .ranks = ranks, .count = count, .type = t,
+                               .op = o, .root = ranks - 1, .in_place = in_place,
+                               .skew = cases.size() % 9, .seed = cases.size()});
+            }
+          }
+        }
+      }
+    }
+    expect_fine(ranks, cases);
+  }
+}
+
+class Sizes : public testing::TestWithParam<int> {};
+
+TEST_P(Sizes, WhatTheEngineChoosesIsRight) {
+  const int ranks = GetParam();
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::vector<std::size_t> few = {0, 1, 3, n - 1, n, n + 1, 1009, 5003};
+  std::vector<CollectiveCase> cases;
+  for (const Collective collective : all_collectives()) {
+    if (collective == Collective::barrier) continue;
+    std::vector<std::size_t> counts = few;
+    const bool is_vector = natural_blocks(collective, 2) == 1;
+    if (ranks <= 9) counts.push_back(is_vector ? kMiB / 4 : kMiB / 4 / n);
+    for (const std::size_t count : counts) {
+      if (!is_vector && ranks > 9 && count > 1009) continue;
+      for (const bool in_place : {false, true}) {
+        cases.push_back({.collective = collective, .ranks = ranks, .count = count,
+                         .type = count % 2 == 0 ? DataType::f32 : DataType::i64,
+                         .root = static_cast<Rank>(count % n),
+                         .peer = static_cast<Rank>((count + 1) % n), .in_place = in_place,
+                         .skew = cases.size() % 5, .seed = cases.size()});
+      }
+    }
+  }
+  expect_fine(ranks, cases);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Sizes, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 64));
+
+// Past 32 MiB results are stored past the caches.
+TEST(Collectives, VectorsLargerThanTheCaches) {
+  const std::size_t count = 9 * kMiB + 3;  // of f32
+  std::vector<CollectiveCase> cases;
+  for (const std::string_view algorithm : {"direct_one_shot", "ring"}) {
+    for (const bool in_place : {false, true}) {
+      cases.push_back({.collective = Collective::all_reduce, .ranks = 2, .count = count,
+                       .in_place = in_place, .seed = 5, .options = {.algorithm = algorithm}});
+    }
+  }
+  cases.push_back({.collective = Collective::broadcast, .ranks = 2, .count = count, .seed = 6});
+  expect_fine(2, cases);
+}
+
+TEST(TypedCalls, EachCollectiveOnEngineThreads) {
+  for (const int ranks : {1, 2, 3, 6}) {
+    auto team = Team::create({.ranks = ranks});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    ASSERT_EQ((*team)->ranks(), ranks);
+    const Status status = (*team)->run([ranks](Member& me) {
+      const auto n = static_cast<std::size_t>(ranks);
+      const auto r = static_cast<std::size_t>(me.rank());
+      EXPECT_EQ(me.ranks(), ranks);
+      const auto own = [](std::size_t rank) {
+        return std::vector<std::int32_t>{static_cast<std::int32_t>(rank), 7};
+      };
+      std::vector<std::int32_t> everything;
+      for (std::size_t q = 0; q < n; ++q) {
+        const auto part = own(q);
+        everything.insert(everything.end(), part.begin(), part.end());
+      }
+      const auto total = static_cast<std::int32_t>(n * (n - 1) / 2);
+      const auto seven = static_cast<std::int32_t>(7 * n);
+      const std::vector<std::int32_t> sums = {total, seven};
+      const std::vector<std::int32_t> mine = own(r);
+      const std::span<const std::int32_t> in(mine);
+
+      std::vector<std::int32_t> out(2);
+      me.all_reduce(in, std::span(out)).throw_if_error();
+      EXPECT_EQ(out, sums);
+      out = mine;
+      me.all_reduce(std::span(out), ReduceOp::max).throw_if_error();
+      EXPECT_EQ(out, (std::vector<std::int32_t>{ranks - 1, 7}));
+
+      std::vector<std::int32_t> wide(2 * n);
+      me.all_gather(in, std::span(wide)).throw_if_error();
+      EXPECT_EQ(wide, everything);
+
+      std::vector<std::int32_t> one(2);
+      me.reduce_scatter(std::span<const std::int32_t>(wide), std::span(one)).throw_if_error();
+      EXPECT_EQ(one, (std::vector<std::int32_t>{static_cast<std::int32_t>(r * n), seven}));
+
+      out = mine;
+      me.broadcast(std::span(out), ranks - 1).throw_if_error();
+      EXPECT_EQ(out, own(n - 1));
+
+      out = {-1, -1};
+      const bool is_root = me.rank() == ranks / 2;
+      me.reduce(in, is_root ? std::span(out) : std::span<std::int32_t>(), ranks / 2)
+          .throw_if_error();
+      EXPECT_EQ(out, is_root ? sums : (std::vector<std::int32_t>{-1, -1}));
+
+      std::fill(wide.begin(), wide.end(), -1);
+      me.gather(in, is_root ? std::span(wide) : std::span<std::int32_t>(), ranks / 2)
+          .throw_if_error();
+      if (is_root) {
+        EXPECT_EQ(wide, everything);
+      }
+      me.scatter(is_root ? std::span<const std::int32_t>(wide) : std::span<const std::int32_t>(),
+                 std::span(out), ranks / 2)
+          .throw_if_error();
+      EXPECT_EQ(out, mine);
+
+      std::vector<std::int32_t> to_all(n), from_all(n), wanted(n);
+      for (std::size_t q = 0; q < n; ++q) {
+        to_all[q] = static_cast<std::int32_t>(100 * r + q);
+        wanted[q] = static_cast<std::int32_t>(100 * q + r);
+      }
+      me.all_to_all(std::span<const std::int32_t>(to_all), std::span(from_all)).throw_if_error();
+      EXPECT_EQ(from_all, wanted);
+      me.all_to_all(std::span<const std::int32_t>(to_all), std::span(to_all)).throw_if_error();
+      EXPECT_EQ(to_all, wanted);
+
+      out = mine;
+      me.send_recv(std::span(out), 0, ranks - 1).throw_if_error();
+      EXPECT_EQ(out, me.rank() == ranks - 1 ? own(0) : mine);
+      me.barrier().throw_if_error();
+    });
+    EXPECT_TRUE(status.ok()) << status.text();
+    EXPECT_FALSE((*team)->thrown());
+  }
+}
+
+TEST(CallersThreads, JoinAndCallLikeEngineThreads) {
+  for (const int ranks : {1, 2, 5}) {
+    Ranks all({.ranks = ranks});
+    std::mutex mutex;
+    std::string fault;
+    for (int run = 0; run < 3; ++run) {  // new threads each time: a handle is bound to none
+      const auto results = all.run([&](Member& me) {
+        CaseBuffers buffers;
+        for (std::uint64_t seed = 0; seed < 20; ++seed) {
+          const std::string found =
+              run_case(me,
+                       {.collective = seed % 2 == 0 ? Collective::all_reduce : Collective::all_gather,
+                        .ranks = ranks, .count = seed * 37 % 400, .in_place = seed % 3 == 0,
+                        .seed = seed},
+                       buffers);
+          const std::lock_guard lock(mutex);
+          if (fault.empty()) fault = found;
+        }
+        return Status();
+      });
+    }
+    EXPECT_EQ(fault, "");
+  }
+}
+
+TEST(PlanOf, NamesAlgorithmAndTransport) {
+  auto team = Team::create({.ranks = 2});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  const Status status = (*team)->run([](Member& me) {
+    std::vector<float> data(10);
+    const Call call{.in = data.data(), .out = data.data(), .count = data.size(),
+                    .options = {.algorithm = "ring", .transport = Transport::direct}};
+    const auto plan = me.plan_of(call);
+    plan.status().throw_if_error();
+    EXPECT_NE(plan->find("ring, direct transport"), std::string::npos) << *plan;
+    EXPECT_FALSE(me.plan_of({.options = {.algorithm = "sorcery"}}).ok());
+    me.call(call).throw_if_error();
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST(Teams, ManyRunsAndTeamsSideBySide) {
+  std::vector<std::unique_ptr<Team>> teams;
+  for (const int ranks : {2, 3, 4}) {
+    auto team = Team::create({.ranks = ranks});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    teams.push_back(std::move(*team));
+  }
+  for (int run = 0; run < 30; ++run) {
+    for (const auto& team : teams) {
+      const Status status = team->run([&](Member& me) {
+        std::vector<std::uint64_t> data(static_cast<std::size_t>(run), 1);
+        me.all_reduce(std::span(data)).throw_if_error();
+        for (const std::uint64_t x : data) EXPECT_EQ(x, static_cast<std::uint64_t>(team->ranks()));
+      });
+      EXPECT_TRUE(status.ok()) << status.text();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,275 @@
+// Calls that are refused: the text names the argument, its value and what is allowed; no byte moves,
+// and the communicator goes on.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/team.h"
+#include "tests/engine/api/ranks.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::size_t kRoom = 64;  // elements of the buffers that bad calls bring
+constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+
+struct Buffers {
+  std::vector<float> in = std::vector<float>(kRoom, 1.0F), out = std::vector<float>(kRoom, 2.0F);
+};
+
+struct BadCall {
+  const char* name;
+  void (*spoil)(Call&, Buffers&);
+  std::vector<std::string> words;  // of the error
+};
+
+void PrintTo(const BadCall& bad, std::ostream* out) { *out << bad.name; }
+
+constexpr int kRanks = 3;
+
+class Errors : public testing::TestWithParam<BadCall> {};
+
+TEST_P(Errors, NameTheArgumentAndLeaveEverythingAsItWas) {
+  auto team = Team::create({.ranks = kRanks});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  const Status status = (*team)->run([](Member& me) {
+    Buffers buffers;
+    Call call{.in = buffers.in.data(), .out = buffers.out.data(), .count = 10};
+    GetParam().spoil(call, buffers);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      const Status refused = me.call(call);
+      EXPECT_EQ(name_of(refused.code()), name_of(Code::invalid_argument)) << refused.text();
+      for (const std::string& word : GetParam().words) {
+        EXPECT_NE(refused.text().find(word), std::string::npos)
+            << "'" << word << "' is not in: " << refused.text();
+      }
+      EXPECT_EQ(buffers.in, std::vector<float>(kRoom, 1.0F));
+      EXPECT_EQ(buffers.out, std::vector<float>(kRoom, 2.0F));
+      const Status fine = me.all_reduce(std::span<const float>(buffers.in).first(5),
+                                        std::span<float>(buffers.out).first(5));
+      EXPECT_TRUE(fine.ok()) << fine.text();
+      for (std::size_t i = 0; i < 5; ++i) {
+        EXPECT_EQ(buffers.out[i], 3.0F);
+        buffers.out[i] = 2.0F;
+      }
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+using testing::Values;
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, Errors,
+    Values(
+        BadCall{"in is null", [](Call& c, Buffers&) { c.in = nullptr; },
+                {"in is null", "40 bytes"}},
+        BadCall{"out is null", [](Call& c, Buffers&) { c.out = nullptr; },
+                {"out is null", "40 bytes"}},
+        BadCall{"buffers overlap in part",
+                [](Call& c, Buffers& b) { c.in = b.out.data() + 3; },
+                {"overlap", "in (0x", "40 bytes", "in place"}},
+        BadCall{"the input of an all-gather in another rank's block",
+                [](Call& c, Buffers& b) {
+                  c.collective = Collective::all_gather;
+                  c.in = b.out.data() + 5;
+                },
+                {"overlap", "120 bytes"}},
+        BadCall{"the output of a reduce-scatter across blocks",
+                [](Call& c, Buffers& b) {
+                  c.collective = Collective::reduce_scatter;
+                  c.out = b.in.data() + 15;
+                },
+                {"overlap", "120 bytes"}},
+        BadCall{"unknown algorithm",
+                [](Call& c, Buffers&) { c.options.algorithm = "sorcery"; },
+                {"algorithm is 'sorcery'", "all_reduce has", "ring", "direct_one_shot"}},
+        BadCall{"an algorithm of another collective",
+                [](Call& c, Buffers&) {
+                  c.collective = Collective::all_to_all;
+                  c.options.algorithm = "direct_one_shot";
+                },
+                {"algorithm is 'direct_one_shot'", "all_to_all has"}},
+        BadCall{"root too small",
+                [](Call& c, Buffers&) {
+                  c.collective = Collective::broadcast;
+                  c.root = -1;
+                },
+                {"root is -1", "0 to 2"}},
+        BadCall{"root too large",
+                [](Call& c, Buffers&) {
+                  c.collective = Collective::reduce;
+                  c.root = kRanks;
+                },
+                {"root is 3", "0 to 2"}},
+        BadCall{"peer too large",
+                [](Call& c, Buffers&) {
+                  c.collective = Collective::send_recv;
+                  c.peer = kRanks;
+                },
+                {"peer is 3", "0 to 2"}},
+        BadCall{"no such type",
+                [](Call& c, Buffers&) { c.type = static_cast<DataType>(99); },
+                {"type is 99", "0 to 9"}},
+        BadCall{"no such operation",
+                [](Call& c, Buffers&) { c.op = static_cast<ReduceOp>(77); },
+                {"operation is 77", "0 to 7"}},
+        BadCall{"no such collective",
+                [](Call& c, Buffers&) { c.collective = static_cast<Collective>(200); },
+                {"collective is 200", "0 to 9"}},
+        BadCall{"bits of floats", [](Call& c, Buffers&) { c.op = ReduceOp::bxor; },
+                {"operation is bxor", "f32", "integers"}},
+        BadCall{"bytes overflow", [](Call& c, Buffers&) { c.count = kMost / 2; },
+                {"count is 9223372036854775807", "at most"}},
+        BadCall{"bytes of all ranks overflow",
+                [](Call& c, Buffers&) {
+                  c.collective = Collective::all_gather;
+                  c.count = kMost / 16;
+                },
+                {"count is", "at most"}},
+        BadCall{"too few counts",
+                [](Call& c, Buffers&) {
+                  static const std::vector<std::size_t> kCounts = {1, 2};
+                  c.collective = Collective::all_gather;
+                  c.counts = kCounts;
+                },
+                {"counts has 2 entries", "all_gather", "3 ranks", "needs 3"}},
+        BadCall{"counts overflow",
+                [](Call& c, Buffers&) {
+                  static const std::vector<std::size_t> kCounts = {1, kMost / 8, 2};
+                  c.collective = Collective::all_gather;
+                  c.counts = kCounts;
+                },
+                {"counts[1] is"}}));
+
+TEST(ErrorsOfNumbers, WhatAnAlgorithmCannotTakeIsNamed) {
+  int refusals = 0;
+  for (const int ranks : {3, 5, 6, 7}) {
+    auto team = Team::create({.ranks = ranks});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    for (const Algorithm& algorithm : catalogue()) {
+      Params params;
+      params.ranks = ranks;
+      CallOptions options{.algorithm = algorithm.name};
+      if (algorithm.takes("group")) options.group = params.group = 4;
+      if (algorithm.takes("segments")) options.segments = params.segments = 1 << 20;
+      if (!algorithm.refusal(params)) continue;
+      ++refusals;
+      const Status status = (*team)->run([&](Member& me) {
+        std::vector<float> in(400, 1.0F), out(400, 2.0F);
+        const Status refused = me.call({.collective = algorithm.collective,
+                                        .in = in.data(),
+                                        .out = out.data(),
+                                        .count = 8,
+                                        .options = options});
+        EXPECT_EQ(name_of(refused.code()), name_of(Code::invalid_argument)) << refused.text();
+        EXPECT_NE(refused.text().find(algorithm.name), std::string::npos) << refused.text();
+        const bool names_it = refused.text().find("group is 4") != std::string::npos ||
+                              refused.text().find("segments is 1048576") != std::string::npos ||
+                              refused.text().find("ranks is " + std::to_string(ranks)) !=
+                                  std::string::npos;
+        EXPECT_TRUE(names_it) << refused.text();
+        EXPECT_EQ(out, std::vector<float>(400, 2.0F));
+        EXPECT_TRUE(me.all_reduce(std::span(in)).ok());
+      });
+      EXPECT_TRUE(status.ok()) << status.text();
+    }
+  }
+  EXPECT_GT(refusals, 0);
+}
+
+TEST(ErrorsOfNumbers, TypedCallsWantSizesThatAgree) {
+  auto team = Team::create({.ranks = 3});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  const Status status = (*team)->run([](Member& me) {
+    std::vector<float> ten(10), thirty(30), eleven(11);
+    const std::span<const float> in(ten);
+    const auto refused = [](const Status& result, const std::string& got, const std::string& wanted) {
+      EXPECT_EQ(name_of(result.code()), name_of(Code::invalid_argument));
+      EXPECT_NE(result.text().find(got), std::string::npos) << result.text();
+      EXPECT_NE(result.text().find(wanted), std::string::npos) << result.text();
+    };
+    refused(me.all_reduce(in, std::span(eleven)), "out has 11", "10");
+    refused(me.all_gather(in, std::span(eleven)), "out has 11", "30");
+    refused(me.reduce_scatter(in, std::span(eleven)), "in has 10", "33");
+    refused(me.all_to_all(in, std::span(ten)), "in has 10", "9");
+    refused(me.all_to_all(std::span<const float>(thirty), std::span(ten)), "out has 10", "30");
+    if (me.rank() == 1) {
+      refused(me.reduce(in, std::span(eleven), 1), "out has 11", "10");
+      refused(me.gather(in, std::span(eleven), 1), "out has 11", "30");
+      refused(me.scatter(in, std::span(eleven), 1), "in has 10", "33");
+    }
+    EXPECT_TRUE(me.all_gather(in, std::span(thirty)).ok());
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST(ErrorsOfNumbers, CountsDoNotHideAnImpossibleCount) {
+  Ranks all({.ranks = 2});
+  const auto results = all.run([](Member& me) {
+    const std::vector<std::size_t> counts = {2, 3};
+    std::vector<float> in(3), out(5);
+    const Call with_counts{.collective = Collective::all_gather, .in = in.data(),
+                           .out = out.data(), .counts = counts};
+    Status fine = me.call(with_counts);
+    EXPECT_TRUE(fine.ok()) << fine.text();
+    Call impossible = with_counts;
+    impossible.counts = {};
+    impossible.count = kMost;
+    EXPECT_EQ(name_of(me.call(impossible).code()), name_of(Code::invalid_argument));
+    return me.call(with_counts);
+  });
+  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST(ErrorsOfNumbers, NothingNeedsNoBuffers) {
+  for (const Collective collective : all_collectives()) {
+    if (collective == Collective::barrier) continue;
+    for (const int ranks : {1, 2, 3}) {
+      Ranks all({.ranks = ranks});
+      const auto results =
+          all.run([&](Member& me) { return me.call({.collective = collective, .count = 0}); });
+      for (const Status& status : results) {
+        EXPECT_TRUE(status.ok()) << name_of(collective) << ": " << status.text();
+      }
+    }
+  }
+}
+
+TEST(ErrorsOfCommunicators, RanksTimeoutsAndJoining) {
+  const auto text = [](const Status& status) {
+    EXPECT_EQ(name_of(status.code()), name_of(Code::invalid_argument));
+    return status.text();
+  };
+  EXPECT_EQ(text(Communicator::create({.ranks = 0}).status()), "ranks is 0; allowed are 1 to 1024");
+  EXPECT_EQ(text(Communicator::create({.ranks = 1025}).status()),
+            "ranks is 1025; allowed are 1 to 1024");
+  EXPECT_EQ(text(Team::create({.ranks = -1}).status()), "ranks is -1; allowed are 1 to 1024");
+  EXPECT_NE(text(Communicator::create({.ranks = 2, .timeout = std::chrono::milliseconds(0)}).status())
+                .find("timeout is 0 ms"),
+            std::string::npos);
+  const std::vector<ArenaOptions> arenas(3);
+  EXPECT_NE(text(Communicator::create({.ranks = 2, .arenas = arenas}).status()).find("arenas has 3"),
+            std::string::npos);
+  auto communicator = Communicator::create({.ranks = 2});
+  ASSERT_TRUE(communicator.ok());
+  EXPECT_NE(text((*communicator)->join(2).status()).find("rank is 2"), std::string::npos);
+  EXPECT_NE(text((*communicator)->join(-1).status()).find("rank is -1"), std::string::npos);
+  auto member = (*communicator)->join(1);
+  ASSERT_TRUE(member.ok());
+  EXPECT_NE(text((*communicator)->join(1).status()).find("joined"), std::string::npos);
+}
+
+TEST(ErrorsAsExceptions, AreOfTheRightKind) {
+  EXPECT_THROW(Status(Code::invalid_argument, "x").throw_if_error(), std::invalid_argument);
+  EXPECT_THROW(Status(Code::timeout, "x").throw_if_error(), std::runtime_error);
+  EXPECT_NO_THROW(Status().throw_if_error());
+}
+
+}  // namespace
+}  // namespace rankine

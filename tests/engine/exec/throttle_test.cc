@@ -1,0 +1,218 @@
+// The clocks on threads. The virtual one must equal the simulator to the last tick, in every round
+// and on any machine; of the wall clock only what does not depend on the machine is asserted.
+#include "engine/exec/throttle.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/read/simulate.h"
+#include "tests/engine/exec/clocked_run.h"
+
+namespace rankine {
+namespace {
+
+using testing::ClockedRun;
+using testing::run_clocked;
+
+// Groups of three, unlike links, a switch that can do all: nothing in it is a multiple of anything.
+Fabric uneven_fabric(int ports) {
+  Fabric fabric;
+  fabric.ports = ports;
+  fabric.link = {Rational(7, 10'000'000), Rational(1, 70'000'000'000)};
+  fabric.group = 3;
+  fabric.between = {Rational(23, 10'000'000), Rational(1, 11'000'000'000)};
+  fabric.multicast = fabric.alu = true;
+  fabric.alpha_switch = Rational(13, 100'000'000);
+  return fabric;
+}
+
+constexpr std::array<int, 5> kPorts = {1, 2, 3, 4, 8};
+constexpr std::uint64_t kBytes = 10'007;
+
+struct Setting {
+  int ports;
+  Sync sync;
+};
+
+void expect_equal(const Algorithm& line, const Params& params, Setting setting) {
+  const Schedule schedule = line.make(params);
+  const Goal goal = goal_of(line, params, schedule);
+  const Fabric fabric = uneven_fabric(setting.ports);
+  const std::string what = std::string(name_of(line.collective)) + " " + std::string(line.name) +
+                           ", N = " + std::to_string(params.ranks) +
+                           ", P = " + std::to_string(params.segments) +
+                           ", k = " + std::to_string(setting.ports) + ", " +
+                           std::string(name_of(setting.sync));
+  const auto predicted = simulate(schedule, goal, fabric, kBytes, {.sync = setting.sync});
+  ASSERT_TRUE(predicted.ok()) << what << ": " << predicted.status().text();
+  const auto pricing = Pricing::make(fabric, goal, kBytes, false);
+  ASSERT_TRUE(pricing.ok());
+  ThrottleOptions options;
+  options.by_rounds = setting.sync == Sync::rounds;
+  const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
+  ASSERT_EQ(run.failure, "") << what;
+  EXPECT_TRUE(run.clock->end() == predicted->end)
+      << what << ": " << to_text(run.clock->end()) << " on threads, " << to_text(predicted->end)
+      << " simulated";
+  EXPECT_TRUE(run.clock->round_end() == predicted->round_end) << what;
+}
+
+// One parameter set per line and N: what it takes, not at its simplest.
+std::optional<Params> params_for(const Algorithm& line, int n) {
+  Params params;
+  params.ranks = n;
+  if (has_root(line.collective)) params.root = n / 2;
+  params.peer = n - 1;
+  if (line.takes("segments")) params.segments = 3;
+  if (line.refusal(params)) return std::nullopt;
+  return params;
+}
+
+// Every line of the catalogue at these N, under all ten settings.
+void expect_equal_everywhere(const std::vector<int>& ns) {
+  for (const int n : ns) {
+    for (const Algorithm& line : catalogue()) {
+      const auto params = params_for(line, n);
+      if (!params) continue;
+      for (const int ports : kPorts) {
+        for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
+          expect_equal(line, *params, {ports, sync});
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(VirtualClock, EqualsTheSimulatorAtSmallN) { expect_equal_everywhere({1, 2, 3, 4, 5, 6}); }
+TEST(VirtualClock, EqualsTheSimulatorAtMiddlingN) { expect_equal_everywhere({7, 8, 9, 12, 16}); }
+TEST(VirtualClock, EqualsTheSimulatorAtLargerN) { expect_equal_everywhere({25, 33}); }
+
+TEST(VirtualClock, EqualsTheSimulatorOnALoweredSchedule) {
+  for (const Algorithm& line : catalogue()) {
+    if (line.name != "switch") continue;
+    Params params;
+    params.ranks = 5;
+    const Schedule schedule = lower(line.make(params), {});
+    const Goal goal = goal_of(line, params, schedule);
+    Fabric fabric = uneven_fabric(2);
+    fabric.multicast = fabric.alu = false;
+    const auto predicted = simulate(schedule, goal, fabric, kBytes);
+    ASSERT_TRUE(predicted.ok()) << predicted.status().text();
+    const auto pricing = Pricing::make(fabric, goal, kBytes, false);
+    ASSERT_TRUE(pricing.ok());
+    const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, {});
+    EXPECT_EQ(run.failure, "");
+    EXPECT_TRUE(run.clock->end() == predicted->end) << name_of(line.collective);
+  }
+}
+
+TEST(Throttle, RefusesWhatTheNetworkCannotDo) {
+  const Algorithm& line = *find_algorithm(Collective::broadcast, "switch");
+  Params params;
+  params.ranks = 4;
+  const Schedule schedule = line.make(params);
+  const Goal goal = goal_of(line, params, schedule);
+  Fabric fabric = uneven_fabric(1);
+  fabric.multicast = false;
+  const auto pricing = Pricing::make(fabric, goal, kBytes, false);
+  ASSERT_TRUE(pricing.ok());
+  const auto clock = Throttle::create(schedule, fabric, *pricing, {});
+  ASSERT_FALSE(clock.ok());
+  EXPECT_EQ(clock.status().code(), Code::invalid_argument);
+  EXPECT_NE(clock.status().text().find("round 0"), std::string::npos) << clock.status().text();
+}
+
+// A wall clock's plan is the simulator's result too; nobody gets anything before its time, and the
+// report agrees with itself.
+TEST(WallClock, KeepsItsPlanAndReportsHowWell) {
+  for (const char* name : {"ring", "double_tree", "hierarchical"}) {
+    for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
+      const Algorithm& line = *find_algorithm(Collective::all_reduce, name);
+      Params params;
+      params.ranks = 4;
+      params.segments = line.takes("segments") ? 2 : 1;
+      const Schedule schedule = line.make(params);
+      const Goal goal = goal_of(line, params, schedule);
+      const Fabric fabric = uneven_fabric(1);
+      const auto predicted = simulate(schedule, goal, fabric, kBytes, {.sync = sync});
+      ASSERT_TRUE(predicted.ok());
+      const auto pricing = Pricing::make(fabric, goal, kBytes, false);
+      ASSERT_TRUE(pricing.ok());
+      ThrottleOptions options;
+      options.mode = ClockMode::wall;
+      options.by_rounds = sync == Sync::rounds;
+      options.dilate = 1000;
+      const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
+      ASSERT_EQ(run.failure, "") << name;
+      EXPECT_TRUE(run.clock->end() == predicted->end) << name;
+      EXPECT_TRUE(run.clock->round_end() == predicted->round_end) << name;
+
+      // Deadlines are not missed to the early side.
+      const double planned_ns = predicted->seconds * 1e9 * options.dilate;
+      EXPECT_NEAR(run.clock->ns_of(run.clock->end()), planned_ns, 1);
+      EXPECT_GE(static_cast<double>(run.clock->elapsed_ns()) + 1, planned_ns) << name;
+      const auto rounds = run.clock->round_elapsed_ns();
+      ASSERT_EQ(rounds.size(), predicted->round_end.size());
+      std::int64_t deadlines = 0;
+      for (std::size_t k = 0; k < rounds.size(); ++k) {
+        if (rounds[k] == 0) continue;
+        ++deadlines;
+        EXPECT_GE(static_cast<double>(rounds[k]) + 1, run.clock->ns_of(predicted->round_end[k]))
+            << name << ", round " << k;
+        EXPECT_LE(rounds[k], run.clock->elapsed_ns());
+      }
+      const Lateness lateness = run.clock->lateness();
+      EXPECT_GE(lateness.deadlines, deadlines);
+      EXPECT_LE(lateness.missed, lateness.deadlines);
+      EXPECT_LE(0, lateness.median_ns);
+      EXPECT_LE(lateness.median_ns, lateness.worst_ns);
+      EXPECT_EQ(lateness.missed > 0, lateness.passed_on_ns > 0);
+      EXPECT_EQ(lateness.missed > 0, lateness.worst_ns > options.tolerance_ns);
+    }
+  }
+}
+
+// A rank that cannot keep a deadline keeps its distance from then on, and takes those along who hear
+// from it: nothing catches up.
+TEST(WallClock, PassesLatenessOn) {
+  const Algorithm& line = *find_algorithm(Collective::broadcast, "chain");
+  Params params;
+  params.ranks = 3;
+  const Schedule schedule = line.make(params);
+  const Goal goal = goal_of(line, params, schedule);
+  const Fabric fabric = uneven_fabric(1);
+  const auto pricing = Pricing::make(fabric, goal, kBytes, false);
+  ASSERT_TRUE(pricing.ok());
+  ThrottleOptions options;
+  options.mode = ClockMode::wall;
+  options.tolerance_ns = -1;  // nobody is ever on time
+  const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
+  ASSERT_EQ(run.failure, "");
+  const Lateness lateness = run.clock->lateness();
+  EXPECT_EQ(lateness.missed, lateness.deadlines);
+  EXPECT_EQ(lateness.deadlines, 2);
+  const auto rounds = run.clock->round_elapsed_ns();
+  const double second_message = run.clock->ns_of(run.clock->round_end()[1]) -
+                                run.clock->ns_of(run.clock->round_end()[0]);
+  EXPECT_GE(static_cast<double>(rounds[1] - rounds[0]) + 1, second_message);
+}
+
+TEST(WakeUps, AreNeverEarly) {
+  for (const std::int64_t late : measure_wake_ups(5, 100'000, {})) EXPECT_GE(late, 0);
+}
+
+TEST(ClockMode, NamesReadBack) {
+  for (const ClockMode mode : {ClockMode::none, ClockMode::wall, ClockMode::virtual_time}) {
+    EXPECT_EQ(parse_clock_mode(name_of(mode)), mode);
+  }
+  EXPECT_FALSE(parse_clock_mode("sundial"));
+}
+
+}  // namespace
+}  // namespace rankine
