@@ -23,6 +23,7 @@
 #include "bench/rivals/mpi_contender.h"
 #include "bench/rivals/others.h"
 #include "bench/rivals/protocol.h"
+#include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/sizes.h"
 #include "nlohmann/json.hpp"
 

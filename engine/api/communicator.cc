@@ -405,7 +405,6 @@ Status Member::run(const Call& call, Run interpreted) {
   const Prepared& prepared = **found;
   Status status = check_buffers(prepared.rules[self], call.in, call.out);
   if (!status.ok()) return status;
-  if (crossbar.aborted()) return crossbar.reason();
 
   RankState& run = s.run;
   ++run.waiter.call;
@@ -416,15 +415,18 @@ Status Member::run(const Call& call, Run interpreted) {
   record.fingerprint.store(run.waiter.fingerprint, std::memory_order_relaxed);
   record.count.store(call.count, std::memory_order_relaxed);
   record.algorithm.store(prepared.algorithm, std::memory_order_relaxed);
-  record.inside.store(true, std::memory_order_relaxed);
   record.number.store(run.waiter.call, std::memory_order_release);  // pairs with disagrees()
 
   run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(call.in));
   run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
-  const bool done = interpreted(prepared.plan, run);
-  if (!done) [[unlikely]]
+  if (!crossbar.begin(run.waiter.rank)) [[unlikely]]
     return crossbar.reason();
-  record.inside.store(false, std::memory_order_relaxed);
+  const bool done = interpreted(prepared.plan, run);
+  crossbar.end(run.waiter.rank);
+  if (!done) [[unlikely]] {
+    crossbar.wait_until_quiet(run.waiter.rank);
+    return crossbar.reason();
+  }
   return {};
 }
 

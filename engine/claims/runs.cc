@@ -319,7 +319,10 @@ std::vector<RunText> read_runs(std::string_view runs, std::string_view before) {
         if (sign == std::string_view::npos) {
           throw std::logic_error("'" + std::string(option) + "' is no option of a run");
         }
-        run.options.emplace_back(trimmed(option.substr(0, sign)), trimmed(option.substr(sign + 1)));
+        const std::string key(trimmed(option.substr(0, sign)));
+        const auto same = [&key](const auto& each) { return each.first == key; };
+        std::erase_if(run.options, same);
+        run.options.emplace_back(key, trimmed(option.substr(sign + 1)));
       }
     };
     read_options(before);

@@ -1,5 +1,7 @@
 #include "engine/exec/crossbar.h"
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "engine/exec/fingerprint.h"
@@ -43,7 +45,7 @@ void Crossbar::abort(Status reason) {
     const std::lock_guard lock(reason_mutex_);
     if (aborted_.load(std::memory_order_relaxed)) return;
     reason_ = std::move(reason);
-    aborted_.store(true, std::memory_order_release);  // pairs with aborted()
+    aborted_.store(true, std::memory_order_seq_cst);  // pairs with aborted() and begin()
   }
   for (Rank r = 0; r < ranks_; ++r) ring(r, true);
 }
@@ -51,6 +53,18 @@ void Crossbar::abort(Status reason) {
 Status Crossbar::reason() const {
   const std::lock_guard lock(reason_mutex_);
   return reason_;
+}
+
+void Crossbar::wait_until_quiet(Rank r) {
+  if (!strict_) barrier_everywhere();  // pairs with begin(): who began without a look is seen here
+  const std::int64_t until = now_ns() + timeout_ns_;
+  for (Rank q = 0; q < ranks_; ++q) {
+    if (q == r) continue;
+    // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
+    while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
 }
 
 void Crossbar::leave(Rank r) {

@@ -50,13 +50,13 @@ struct alignas(kCacheLine) Entry {
 };
 static_assert(sizeof(Entry) == kCacheLine);
 
-// What a rank last called, for reports. Relaxed: read only to explain an error.
+// What a rank last called, for reports. Relaxed (but for `inside`): read only to explain an error.
 struct alignas(kCacheLine) CallRecord {
   std::atomic<std::uint64_t> number{0};  // calls begun
   std::atomic<std::uint64_t> fingerprint{0};
   std::atomic<std::uint64_t> count{0};
   std::atomic<const char*> algorithm{nullptr};  // a string of the catalogue
-  std::atomic<bool> inside{false};
+  std::atomic<bool> inside{false};  // a call, in which it may read the others' memory
 };
 
 // The slow side of waiting: touched only by ranks that wait long and those who wake them.
@@ -120,6 +120,32 @@ class Crossbar {
     return aborted_.load(std::memory_order_acquire);  // pairs with the store in abort()
   }
   Status reason() const;
+
+  // A rank begins a call, in which it may read the others' memory, and ends it. False: aborted, and
+  // nothing has begun.
+  bool begin(Rank r) {
+    std::atomic<bool>& inside = record(r).inside;
+    bool over;
+    // The store comes before the look; wait_until_quiet() has it the other way round. As in
+    // announce(), the rare side runs the barrier for both where it can.
+    if (strict_) {
+      inside.store(true, std::memory_order_seq_cst);
+      over = aborted_.load(std::memory_order_seq_cst);
+    } else {
+      inside.store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      over = aborted();
+    }
+    if (over) [[unlikely]] end(r);
+    return !over;
+  }
+  void end(Rank r) {
+    record(r).inside.store(false, std::memory_order_release);  // pairs with wait_until_quiet()
+  }
+  // After an abort, for a rank that has ended its call: until nobody else is inside one, so that its
+  // buffers are its caller's again. Every rank that is inside finds out at its next wait. Gives up
+  // after another timeout, so that a rank that is stopped for good stops nobody else.
+  void wait_until_quiet(Rank r);
 
   // This rank takes part no more: ranks that wait for it are told (rank_lost).
   void leave(Rank r);

@@ -63,9 +63,8 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
       wanted = names;
       break;
     }
-    const auto found = std::find_if(names.begin(), names.end(), [&](std::string_view name) {
-      return same_name(name, part);
-    });
+    const auto found = std::find_if(names.begin(), names.end(),
+                                    [&](std::string_view name) { return same_name(name, part); });
     if (found == names.end()) {
       names.push_back("all");
       const std::string what = collective ? fmt::format("{} for {}", argument, name_of(*collective))

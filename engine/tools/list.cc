@@ -55,8 +55,10 @@ nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& optio
   const auto value = [&](std::string_view formula) {
     return evaluate(formula, params).to_string();
   };
-  json["at"] = {{"ranks", params.ranks}, {"segments", params.segments},
-                {"group", params.group}, {"aggregation", params.aggregation}};
+  json["at"] = {{"ranks", params.ranks},
+                {"segments", params.segments},
+                {"group", params.group},
+                {"aggregation", params.aggregation}};
   if (const auto refusal = line.refusal(params)) {
     json["at"]["refused"] = *refusal;
     return json;
@@ -91,9 +93,8 @@ Result<Exit> list(const ListOptions& options, Console& console) {
       }
       rows.push_back({std::string(line.name), shown(line.rounds, options, params),
                       shown(line.sent, options, params), shown(line.received, options, params),
-                      ports(line, options, params),
-                      join(split_list(line.parameters), ","), std::string(line.summary),
-                      std::string(line.citation)});
+                      ports(line, options, params), join(split_list(line.parameters), ","),
+                      std::string(line.summary), std::string(line.citation)});
     }
     if (rows.empty()) continue;
     rows.insert(rows.begin(), {"algorithm", "rounds", "sent/M", "received/M", "ports", "takes",

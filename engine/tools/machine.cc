@@ -78,8 +78,8 @@ std::vector<std::string> refusals(const std::vector<RankReport>& ranks) {
   }
   std::vector<std::string> out;
   for (const auto& [what, who] : lines) {
-    out.push_back(fmt::format("{} {}: {}", who.size() == 1 ? "rank" : "ranks",
-                              format_cpu_list(who), what));
+    out.push_back(
+        fmt::format("{} {}: {}", who.size() == 1 ? "rank" : "ranks", format_cpu_list(who), what));
   }
   return out;
 }

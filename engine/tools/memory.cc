@@ -35,17 +35,20 @@ std::optional<std::uint64_t> in_bytes(std::optional<std::uint64_t> kib) {
 }  // namespace
 
 AvailableMemory available_memory(const std::string& root) {
-  AvailableMemory least{static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()), "unknown"};
+  AvailableMemory least{static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
+                        "unknown"};
   const auto consider = [&](std::optional<std::uint64_t> bytes, std::string why) {
     if (bytes && *bytes < least.bytes) least = {*bytes, std::move(why)};
   };
-  consider(in_bytes(field_in(root + "/proc/meminfo", "MemAvailable:")), "MemAvailable of /proc/meminfo");
+  consider(in_bytes(field_in(root + "/proc/meminfo", "MemAvailable:")),
+           "MemAvailable of /proc/meminfo");
   const auto cgroup = [&](const std::string& folder, const char* limit, const char* usage) {
     const auto most = number_in(root + folder + limit), used = number_in(root + folder + usage);
     if (!most) return;
     // Files that nobody has read lately count as used, and are given up first.
     const std::uint64_t taken = used.value_or(0);
-    const std::uint64_t files = std::min(taken, field_in(root + folder + "memory.stat", "inactive_file").value_or(0));
+    const std::uint64_t files =
+        std::min(taken, field_in(root + folder + "memory.stat", "inactive_file").value_or(0));
     const std::uint64_t kept = taken - files;
     consider(*most > kept ? *most - kept : 0, "the limit in " + folder + limit);
   };

@@ -197,18 +197,19 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
 }
 
 // Refuses what the memory cannot hold, before anything is allocated.
-Status check_memory(const Workbench::Options& bench, const Case& largest,
-                    std::size_t max_bytes) {
+Status check_memory(const Workbench::Options& bench, const Case& largest, std::size_t max_bytes) {
   const std::size_t needed = Workbench::memory_needed(bench);
   const AvailableMemory available = available_memory();
   constexpr std::uint64_t kSpare = std::uint64_t{64} << 20;  // plans, scratch, threads
   if (available.bytes > kSpare && needed <= available.bytes - kSpare) return {};
-  return {Code::out_of_memory,
-          fmt::format("--maxbytes is {}: for a size of {}, {} ranks need {} of buffers and scratch; available "
-                      "are {} ({})",
-                      format_size(max_bytes), format_size(largest.bytes), bench.team.ranks,
-                      format_bytes(static_cast<double>(needed)),
-                      format_bytes(static_cast<double>(available.bytes)), available.why)};
+  return {
+      Code::out_of_memory,
+      fmt::format(
+          "--maxbytes is {}: for a size of {}, {} ranks need {} of buffers and scratch; available "
+          "are {} ({})",
+          format_size(max_bytes), format_size(largest.bytes), bench.team.ranks,
+          format_bytes(static_cast<double>(needed)),
+          format_bytes(static_cast<double>(available.bytes)), available.why)};
 }
 
 int segments_of(const Case& one, const Measured& measured, int ranks) {
@@ -235,9 +236,10 @@ Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
   constexpr std::size_t kMostSizes = 100'000;
   const std::size_t first = *options.min_bytes, last = *options.max_bytes;
   if (first > last) {
-    return invalid_argument(fmt::format("--minbytes is {}; allowed are sizes up to --maxbytes, "
-                                        "which is {}",
-                                        format_size(first), format_size(last)));
+    return invalid_argument(
+        fmt::format("--minbytes is {}; allowed are sizes up to --maxbytes, "
+                    "which is {}",
+                    format_size(first), format_size(last)));
   }
   if (options.collective == Collective::barrier) return std::vector<std::size_t>{0};
   std::vector<std::size_t> sizes;
@@ -273,8 +275,9 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   const auto cases = cases_of(options, ranks, notes);
   if (!cases.ok()) return cases.status();
   if (cases->empty()) {
-    return invalid_argument("--op and --datatype leave nothing: bit operations are allowed on "
-                            "integers only");
+    return invalid_argument(
+        "--op and --datatype leave nothing: bit operations are allowed on "
+        "integers only");
   }
 
   Workbench::Options bench;
@@ -290,7 +293,8 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     bench.buffers.output = std::max(bench.buffers.output, bytes.output);
     if (one.bytes > largest->bytes) largest = &one;
   }
-  if (Status status = check_memory(bench, *largest, *options.max_bytes); !status.ok()) return status;
+  if (Status status = check_memory(bench, *largest, *options.max_bytes); !status.ok())
+    return status;
 
   // A file that cannot be written is known before minutes of measuring.
   const bool json_to_out = options.json_file == "-";
@@ -298,8 +302,8 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   if (!options.json_file.empty() && !json_to_out) {
     file.open(options.json_file);
     if (!file) {
-      return Status(Code::system, fmt::format("--json is '{}', which cannot be written",
-                                              options.json_file));
+      return Status(Code::system,
+                    fmt::format("--json is '{}', which cannot be written", options.json_file));
     }
   }
 
@@ -330,8 +334,8 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   {
     Progress progress(console);
     for (const Case& one : *cases) {
-      progress.show(fmt::format("{} of {}: {}", rows.size() + 1, cases->size(),
-                                format_size(one.bytes)));
+      progress.show(
+          fmt::format("{} of {}: {}", rows.size() + 1, cases->size(), format_size(one.bytes)));
       auto measured = workbench.measure(one.call, options.measure);
       progress.clear();
       if (!measured.ok()) {
@@ -363,8 +367,8 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     if (json_to_out) {
       console.out << text;
     } else if (!(file << text << std::flush)) {
-      return Status(Code::system, fmt::format("--json is '{}', which could not be written",
-                                              options.json_file));
+      return Status(Code::system,
+                    fmt::format("--json is '{}', which could not be written", options.json_file));
     }
   }
   if (!failure.ok()) return failure;
@@ -373,8 +377,9 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     return Exit::wrong;
   }
   if (!above_floor) {
-    console.err << fmt::format("rankine perf: the average busbw is {:.3g} GB/s; --min-busbw asks for {:g}\n",
-                               totals.average_busbw(), options.min_busbw);
+    console.err << fmt::format(
+        "rankine perf: the average busbw is {:.3g} GB/s; --min-busbw asks for {:g}\n",
+        totals.average_busbw(), options.min_busbw);
     return Exit::wrong;
   }
   return Exit::ok;
@@ -392,7 +397,8 @@ Subcommand add_perf(CLI::App& tool) {
       ->required();
 
   add_argument(*app, "-b,--minbytes", o.min_bytes, parse_size, "SIZE",
-               "smallest size: 8, 4K, 1M, 64MiB; binary (8)")->group("Sizes");
+               "smallest size: 8, 4K, 1M, 64MiB; binary (8)")
+      ->group("Sizes");
   add_argument(*app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
                "largest size (64M; less where ranks outnumber cores)")
       ->group("Sizes");
@@ -433,7 +439,8 @@ Subcommand add_perf(CLI::App& tool) {
                "of one call: 30 (seconds), 500ms; then exit code 124 (30)")
       ->group("What runs");
 
-  add_argument(*app, "-n,--iters", m.batches, Whole{1, kMany}, "N", "batches (as many as fit into --time)")
+  add_argument(*app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
+               "batches (as many as fit into --time)")
       ->group("Measuring");
   add_argument(*app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
                "calls per batch (as many as take 20 us)")
@@ -456,10 +463,11 @@ Subcommand add_perf(CLI::App& tool) {
       ->group("Measuring");
 
   app->add_flag("-I,--stats,--per_iter_timing", o.stats,
-                "min, median, p99 and max over the batches")->group("Output");
+                "min, median, p99 and max over the batches")
+      ->group("Output");
   app->add_flag("--csv", o.csv, "one line per measurement in place of the table")->group("Output");
   add_text(*app, "-J,--json,--output_file", o.json_file, "FILE",
-                  "also write JSON with nccl-tests' keys; '-' for standard output, without the table")
+           "also write JSON with nccl-tests' keys; '-' for standard output, without the table")
       ->group("Output");
   app->footer(
       "Examples:\n"

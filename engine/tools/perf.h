@@ -18,7 +18,7 @@ namespace rankine::tools {
 
 struct PerfOptions {
   Collective collective = Collective::all_reduce;
-  int ranks = 0;  // 0: usable cores, at least 2
+  int ranks = 0;                                    // 0: usable cores, at least 2
   std::optional<std::size_t> min_bytes, max_bytes;  // else set_ends()
   std::optional<std::size_t> step_bytes;            // instead of the factor
   int step_factor = 2;
@@ -44,8 +44,8 @@ struct PerfOptions {
 // cores. One end alone moves the other where it must. Requires options.ranks > 0.
 void set_ends(PerfOptions& options, int cores);
 
-// The sizes that -b, -e, -i and -f ask for, before they are rounded to elements. Requires both ends.
-// Errors: an end below the beginning, more sizes than anybody can wait for.
+// The sizes that -b, -e, -i and -f ask for, before they are rounded to elements. Requires both
+// ends. Errors: an end below the beginning, more sizes than anybody can wait for.
 Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options);
 
 Subcommand add_perf(CLI::App& tool);

@@ -31,16 +31,11 @@ std::string_view mode_of(const MeasureOptions& measure) {
 
 nlohmann::ordered_json series_json(const PerfRow& row, const Series& series) {
   nlohmann::ordered_json json = {
-      {"time", series.seconds.median * kMicro},
-      {"alg_bw", algbw(row, series)},
-      {"bus_bw", busbw(row, series)},
-      {"nwrong", nullptr},
-      {"min", series.seconds.min * kMicro},
-      {"median", series.seconds.median * kMicro},
-      {"p99", series.seconds.p99 * kMicro},
-      {"max", series.seconds.max * kMicro},
-      {"batches", series.samples.size()},
-      {"calls_per_batch", series.calls},
+      {"time", series.seconds.median * kMicro}, {"alg_bw", algbw(row, series)},
+      {"bus_bw", busbw(row, series)},           {"nwrong", nullptr},
+      {"min", series.seconds.min * kMicro},     {"median", series.seconds.median * kMicro},
+      {"p99", series.seconds.p99 * kMicro},     {"max", series.seconds.max * kMicro},
+      {"batches", series.samples.size()},       {"calls_per_batch", series.calls},
   };
   if (series.wrong >= 0) json["nwrong"] = series.wrong;
   return json;
@@ -93,9 +88,9 @@ void PerfTable::begin(const PerfRun& run) {
   fmt::print(out_, "# placement : {}: {}\n", to_string(options.placement), run.placement);
   for (const std::string& line : refusals(run.places)) note("not enforced: " + line);
   fmt::print(out_, "# waiting   : {}; kernels: {}\n", run.waiting, machine.isa);
-  const std::string batches =
-      m.batches > 0 ? fmt::format("{} batches", m.batches)
-                    : fmt::format("batches for {}", format_seconds(m.seconds));
+  const std::string batches = m.batches > 0
+                                  ? fmt::format("{} batches", m.batches)
+                                  : fmt::format("batches for {}", format_seconds(m.seconds));
   const std::string calls = m.fresh       ? "one call and one read of the result each"
                             : m.calls > 0 ? fmt::format("{} calls each", m.calls)
                                           : std::string("at least 20 us of calls each");
@@ -166,8 +161,8 @@ void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
     fmt::print(out_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{},",
                name_of(run.options.collective), run.ranks, row.bytes, row.count, name_of(row.type),
                row.op, row.root, place, row.measured.algorithm, row.measured.transport,
-               row.segments, mode_of(run.options.measure), series.samples.size(),
-               series.calls, s.median * kMicro, algbw(row, series), busbw(row, series),
+               row.segments, mode_of(run.options.measure), series.samples.size(), series.calls,
+               s.median * kMicro, algbw(row, series), busbw(row, series),
                series.wrong < 0 ? "" : std::to_string(series.wrong));
     fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f}\n", s.min * kMicro, s.median * kMicro,
                s.p99 * kMicro, s.max * kMicro);
@@ -226,15 +221,16 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
 
   Json& devices = json["devices"] = Json::array();
   for (const RankReport& place : run.places) {
-    devices.push_back({{"rank", place.rank},
-                       {"group", 0},
-                       {"pid", static_cast<int>(getpid())},
-                       {"hostname", run.machine.host},
-                       {"device", place.place.cpu},
-                       {"device_hex", place.place.cpu < 0 ? std::string()
-                                                          : fmt::format("0x{:02x}", place.place.cpu)},
-                       {"device_info", run.machine.cpu},
-                       {"node", place.place.node}});
+    devices.push_back(
+        {{"rank", place.rank},
+         {"group", 0},
+         {"pid", static_cast<int>(getpid())},
+         {"hostname", run.machine.host},
+         {"device", place.place.cpu},
+         {"device_hex",
+          place.place.cpu < 0 ? std::string() : fmt::format("0x{:02x}", place.place.cpu)},
+         {"device_info", run.machine.cpu},
+         {"node", place.place.node}});
   }
   Json& results = json["results"] = Json::array();
   for (const PerfRow& row : rows) {
@@ -245,8 +241,8 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
     one["type"] = name_of(row.type);
     one["redop"] = row.op;
     one["root"] = row.root;
-    one["actual_iterations"] =
-        measured.out_of_place.samples.size() * static_cast<std::size_t>(measured.out_of_place.calls);
+    one["actual_iterations"] = measured.out_of_place.samples.size() *
+                               static_cast<std::size_t>(measured.out_of_place.calls);
     one["experiment_name"] =
         fmt::format("{} {} {}", name_of(options.collective), measured.algorithm, run.ranks);
     one["algorithm"] = measured.algorithm;

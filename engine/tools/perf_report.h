@@ -20,8 +20,8 @@ struct PerfRow {
   std::size_t bytes = 0;  // as nccl-tests counts them, see metrics.h
   std::size_t count = 0;
   DataType type = DataType::f32;
-  std::string op;  // "none" where nothing is reduced
-  int root = -1;   // -1: the collective has none
+  std::string op;    // "none" where nothing is reduced
+  int root = -1;     // -1: the collective has none
   int segments = 0;  // of pipelined algorithms; else 0
   double bus_factor = 0;
   Measured measured;

@@ -114,12 +114,11 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   const Schedule schedule = line.make(params);
   const Goal goal = goal_of(line, params, schedule);
   if (options.round && *options.round >= schedule.rounds) {
-    return invalid_argument(
-        schedule.rounds == 0
-            ? fmt::format("--round is {}; {} among {} ranks has no rounds", *options.round,
-                          line.name, params.ranks)
-            : fmt::format("--round is {}; allowed are 0 to {}", *options.round,
-                          schedule.rounds - 1));
+    return invalid_argument(schedule.rounds == 0
+                                ? fmt::format("--round is {}; {} among {} ranks has no rounds",
+                                              *options.round, line.name, params.ranks)
+                                : fmt::format("--round is {}; allowed are 0 to {}", *options.round,
+                                              schedule.rounds - 1));
   }
 
   if (options.json) {
@@ -147,7 +146,8 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   }
 
   const DrawOptions drawing{
-      .colour = chosen(options.colour, console.out_is_terminal && std::getenv("NO_COLOR") == nullptr),
+      .colour =
+          chosen(options.colour, console.out_is_terminal && std::getenv("NO_COLOR") == nullptr),
       .utf8 = chosen(options.lines, console.out_is_terminal && locale_is_utf8()),
       .width = options.width > 0 ? options.width : terminal_width(),
       .states = !options.transfers_only};
@@ -165,7 +165,8 @@ Subcommand add_show(CLI::App& tool) {
                "which one; 'rankine list' shows all")
       ->required();
   add_text(*app, "--algo", o.algorithm, "NAME", "a name of the catalogue");
-  add_argument(*app, "--ranks", o.params.ranks, Whole{1, ShowOptions::kMostRanks}, "N", "ranks (4)");
+  add_argument(*app, "--ranks", o.params.ranks, Whole{1, ShowOptions::kMostRanks}, "N",
+               "ranks (4)");
   constexpr int kMany = 1024;
   add_argument(*app, "--root", o.params.root, Whole{0, ShowOptions::kMostRanks - 1}, "RANK",
                "of rooted collectives; the sender of send_recv (0)");
@@ -179,9 +180,12 @@ Subcommand add_show(CLI::App& tool) {
                "blocks per message of pat; 0: its default (0)");
   add_argument(*app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
   app->add_flag("--transfers", o.transfers_only, "without what the ranks hold");
-  add_argument(*app, "--colour,--color", o.colour, read_when, "WHEN", "auto, always or never (auto)");
-  add_argument(*app, "--utf8", o.lines, read_when, "WHEN", "lines and arrows: auto, always or never (auto)");
-  add_argument(*app, "--width", o.width, Whole{20, 10'000}, "N", "columns to keep to (the terminal's)");
+  add_argument(*app, "--colour,--color", o.colour, read_when, "WHEN",
+               "auto, always or never (auto)");
+  add_argument(*app, "--utf8", o.lines, read_when, "WHEN",
+               "lines and arrows: auto, always or never (auto)");
+  add_argument(*app, "--width", o.width, Whole{20, 10'000}, "N",
+               "columns to keep to (the terminal's)");
   app->add_flag("--json", o.json, "transfers and holdings of every round");
   app->footer(
       "Examples:\n"

@@ -71,8 +71,10 @@ T integer_value(std::uint64_t random, int ranks, ReduceOp op) {
     case ReduceOp::band:
     case ReduceOp::bor: {
       // About one bit in all ranks together for each bit of the type: neither 0 nor all ones.
-      const std::uint64_t rare = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ranks) / kBits);
-      const std::uint64_t bits = (random >> 8) % rare == 0 ? std::uint64_t{1} << (random % kBits) : 0;
+      const std::uint64_t rare =
+          std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ranks) / kBits);
+      const std::uint64_t bits =
+          (random >> 8) % rare == 0 ? std::uint64_t{1} << (random % kBits) : 0;
       return static_cast<T>(op == ReduceOp::bor ? bits : ~bits);
     }
     default:
@@ -161,8 +163,7 @@ void along_block(int b, std::size_t block_bytes, std::size_t element_bytes,
 
 }  // namespace
 
-TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op,
-                   std::uint64_t seed)
+TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op, std::uint64_t seed)
     : element_bytes_(size_of(type)), period_bytes_(element_bytes_ * kPeriod) {
   const auto n = static_cast<std::size_t>(ranks);
   contributions_.resize(n * period_bytes_);

@@ -78,17 +78,17 @@ Result<std::size_t> parse_size(std::string_view argument, std::string_view text)
   const Decimal number = take_decimal(rest);
   const int shift = shift_of(rest);
   if (!number.found || shift < 0) {
-    return invalid_argument(fmt::format(
-        "{} is '{}'; allowed are bytes such as 8, 4K, 1.5M or 64MiB (K M G T, binary)", argument,
-        text));
+    return invalid_argument(
+        fmt::format("{} is '{}'; allowed are bytes such as 8, 4K, 1.5M or 64MiB (K M G T, binary)",
+                    argument, text));
   }
   const auto too_large = [&] {
-    return invalid_argument(fmt::format("{} is '{}', which does not fit into 63 bits; allowed are "
-                                        "sizes below 8388608T (8 EiB)",
-                                        argument, text));
+    return invalid_argument(
+        fmt::format("{} is '{}', which does not fit into 63 bits; allowed are "
+                    "sizes below 8388608T (8 EiB)",
+                    argument, text));
   };
-  constexpr auto kMost =
-      static_cast<unsigned __int128>(std::numeric_limits<std::ptrdiff_t>::max());
+  constexpr auto kMost = static_cast<unsigned __int128>(std::numeric_limits<std::ptrdiff_t>::max());
   unsigned __int128 scale = 1;
   for (int i = 0; i < number.places; ++i) scale *= 10;
   // digits / scale * 2^shift, without a step that overflows: at most 30 digits, so halves come out
@@ -134,18 +134,16 @@ std::string format_bytes(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, whole ? 0 : 1, kUnits[unit]);
 }
 
-Result<int> parse_whole(std::string_view argument, std::string_view text, int lowest,
-                        int highest) {
+Result<int> parse_whole(std::string_view argument, std::string_view text, int lowest, int highest) {
   const std::string_view digits = trimmed(text);
   int value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || value < lowest ||
       value > highest) {
-    const std::string allowed =
-        lowest == highest ? fmt::format("only {}", lowest)
-        : highest == std::numeric_limits<int>::max()
-            ? fmt::format("whole numbers from {}", lowest)
-            : fmt::format("whole numbers from {} to {}", lowest, highest);
+    const std::string allowed = lowest == highest ? fmt::format("only {}", lowest)
+                                : highest == std::numeric_limits<int>::max()
+                                    ? fmt::format("whole numbers from {}", lowest)
+                                    : fmt::format("whole numbers from {} to {}", lowest, highest);
     return invalid_argument(fmt::format("{} is '{}'; allowed {} {}", argument, text,
                                         lowest == highest ? "is" : "are", allowed));
   }
@@ -178,8 +176,7 @@ Result<std::vector<int>> parse_whole_list(std::string_view argument, std::string
   return values;
 }
 
-Result<std::chrono::milliseconds> parse_duration(std::string_view argument,
-                                                 std::string_view text) {
+Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text) {
   constexpr double kMostSeconds = 86'400;
   std::string_view rest = trimmed(text);
   const Decimal number = take_decimal(rest);
@@ -233,8 +230,8 @@ std::string_view closest(std::string_view name, std::span<const std::string_view
     for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
     for (std::size_t i = 1; i <= a.size(); ++i) {
       for (std::size_t j = 1; j <= b.size(); ++j) {
-        d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
-                            d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+        d[i][j] = std::min(
+            {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
         if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
           d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
         }

@@ -23,7 +23,8 @@ namespace rankine::tools {
 namespace {
 
 // A new subcommand is its file and its name here.
-constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show, add_perf, add_topo, add_choose, add_map};
+constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show, add_perf,
+                                                     add_topo, add_choose, add_map};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -44,8 +45,8 @@ std::string unknown_argument(const CLI::App& app, const std::string& given) {
   const std::string whole = app.get_parent() == nullptr ? "rankine" : "rankine " + app.get_name();
   const std::vector<std::string> owned = option_names(app);
   std::vector<std::string_view> names(owned.begin(), owned.end());
-  std::string text = fmt::format("{} is no option of '{}'; '{} --help' lists all", name, whole,
-                                 whole);
+  std::string text =
+      fmt::format("{} is no option of '{}'; '{} --help' lists all", name, whole, whole);
   const std::string_view meant = name.starts_with("--") ? closest(name, names) : "";
   if (!meant.empty()) text += fmt::format("; did you mean '{}'?", meant);
   return text;

@@ -132,10 +132,10 @@ void print(const View& view, const TopoOptions& options, Console& console) {
   };
   if (view.real) line("machine", view.real->machine.host + ", " + view.real->machine.cpu);
   line("topology", topology.summary());
-  line("caches", fmt::format("L1d {}, L2 {}, L3 {}; pages {}, huge pages {}",
-                             bytes(topology.caches().l1d), bytes(topology.caches().l2),
-                             bytes(topology.caches().l3), bytes(topology.page_bytes()),
-                             bytes(topology.huge_page_bytes())));
+  line("caches",
+       fmt::format("L1d {}, L2 {}, L3 {}; pages {}, huge pages {}", bytes(topology.caches().l1d),
+                   bytes(topology.caches().l2), bytes(topology.caches().l3),
+                   bytes(topology.page_bytes()), bytes(topology.huge_page_bytes())));
   if (view.real) {
     const Machine& machine = view.real->machine;
     line("cores", machine.budget.why);
@@ -177,18 +177,13 @@ void print_json(const View& view, const TopoOptions& options, Console& console) 
   using Json = nlohmann::ordered_json;
   const Topology& topology = view.topology;
   Json json;
-  json["topology"] = {{"source", topology.source()},
-                      {"is_this_system", topology.is_this_system()},
-                      {"packages", topology.packages()},
-                      {"nodes", topology.nodes().size()},
-                      {"l3_groups", topology.l3_groups()},
-                      {"cores", topology.cores()},
-                      {"cpus", topology.cpus().size()},
-                      {"l1d_bytes", topology.caches().l1d},
-                      {"l2_bytes", topology.caches().l2},
-                      {"l3_bytes", topology.caches().l3},
-                      {"page_bytes", topology.page_bytes()},
-                      {"huge_page_bytes", topology.huge_page_bytes()}};
+  json["topology"] = {
+      {"source", topology.source()},         {"is_this_system", topology.is_this_system()},
+      {"packages", topology.packages()},     {"nodes", topology.nodes().size()},
+      {"l3_groups", topology.l3_groups()},   {"cores", topology.cores()},
+      {"cpus", topology.cpus().size()},      {"l1d_bytes", topology.caches().l1d},
+      {"l2_bytes", topology.caches().l2},    {"l3_bytes", topology.caches().l3},
+      {"page_bytes", topology.page_bytes()}, {"huge_page_bytes", topology.huge_page_bytes()}};
   Json& nodes = json["nodes"] = Json::array();
   for (const NumaNode& node : topology.nodes()) {
     nodes.push_back(
@@ -209,10 +204,8 @@ void print_json(const View& view, const TopoOptions& options, Console& console) 
   Json& ranks = json["ranks"] = Json::array();
   for (std::size_t r = 0; r < view.placement.ranks.size(); ++r) {
     const RankPlace& place = view.placement.ranks[r];
-    Json rank = {{"rank", r},
-                 {"cpu", place.cpu},
-                 {"node", place.node},
-                 {"core_shared", place.core_shared}};
+    Json rank = {
+        {"rank", r}, {"cpu", place.cpu}, {"node", place.node}, {"core_shared", place.core_shared}};
     if (view.real) {
       const RankReport& report = view.real->report[r];
       rank["pin"] = enforcement_json(report.pin);

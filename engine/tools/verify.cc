@@ -60,8 +60,8 @@ Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
 
 // Cases too large for any memory prove nothing and fail nothing: they are set apart.
 std::vector<SweepResult> take_too_large(std::vector<SweepResult>& results) {
-  const auto first = std::stable_partition(
-      results.begin(), results.end(), [](const SweepResult& result) {
+  const auto first =
+      std::stable_partition(results.begin(), results.end(), [](const SweepResult& result) {
         return !result.failure.starts_with(name_of(ViolationKind::too_large));
       });
   std::vector<SweepResult> taken(first, results.end());
@@ -208,9 +208,8 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
   const double seconds = seconds_since(begin);
   const std::vector<SweepResult> too_large = take_too_large(results);
   if (results.empty()) {
-    return Status(Code::out_of_memory,
-                  fmt::format("--ranks is {}: {}", describe_ranks(arguments),
-                              too_large.front().failure));
+    return Status(Code::out_of_memory, fmt::format("--ranks is {}: {}", describe_ranks(arguments),
+                                                   too_large.front().failure));
   }
   if (arguments.json) {
     print_json(arguments, results, too_large, seconds, console);
@@ -226,21 +225,24 @@ Subcommand add_verify(CLI::App& tool) {
   auto owned = std::make_shared<VerifyArguments>();
   VerifyArguments& a = *owned;
   CLI::App* app = tool.add_subcommand(
-      "verify", "prove that schedules do what their collectives ask, and that the catalogue is right");
+      "verify",
+      "prove that schedules do what their collectives ask, and that the catalogue is right");
   add_argument(*app, "--collective", a.collective, read_collective, "NAME", "only this one");
   add_text(*app, "--algo", a.algorithms, "LIST", "names of the catalogue, or all (all)");
-  add_argument(*app, "--ranks", a.ranks,
-               [](std::string_view argument, std::string_view text) {
-                 return parse_whole_list(argument, text, 1, VerifyArguments::kMostRanks);
-               },
-               "LIST", "N: 8, 2,3,8 or 1..130 (1..130)");
+  add_argument(
+      *app, "--ranks", a.ranks,
+      [](std::string_view argument, std::string_view text) {
+        return parse_whole_list(argument, text, 1, VerifyArguments::kMostRanks);
+      },
+      "LIST", "N: 8, 2,3,8 or 1..130 (1..130)");
   add_argument(*app, "--roots", a.all_roots_up_to, read_roots, "N",
                "all, or up to which N every root is tried; beyond, 0, N/2 and N-1 (9)");
-  add_argument(*app, "--segments", a.segments,
-               [](std::string_view argument, std::string_view text) {
-                 return parse_whole_list(argument, text, 1, 1024);
-               },
-               "LIST", "of pipelined algorithms (1,2,3)");
+  add_argument(
+      *app, "--segments", a.segments,
+      [](std::string_view argument, std::string_view text) {
+        return parse_whole_list(argument, text, 1, 1024);
+      },
+      "LIST", "of pipelined algorithms (1,2,3)");
   add_argument(*app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
   app->add_flag("--json", a.json, "counts and every failure as JSON");
   app->footer(

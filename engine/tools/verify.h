@@ -14,10 +14,10 @@ namespace rankine::tools {
 struct VerifyArguments {
   std::optional<Collective> collective;
   std::string algorithms = "all";
-  std::vector<int> ranks;               // empty: 1..130
-  std::vector<int> segments;            // empty: the sweep's own
-  std::optional<int> all_roots_up_to;   // else the sweep's own
-  int threads = 0;                      // 0: all cores
+  std::vector<int> ranks;              // empty: 1..130
+  std::vector<int> segments;           // empty: the sweep's own
+  std::optional<int> all_roots_up_to;  // else the sweep's own
+  int threads = 0;                     // 0: all cores
   bool json = false;
 
   static constexpr int kDefaultRanksTo = 130;

@@ -47,8 +47,7 @@ BufferBytes region_bytes(const Workbench::Options& options, const Topology& topo
 }
 
 double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 // Reads all of it, as a consumer would.
@@ -82,9 +81,10 @@ class Trial {
         ranks_(team.ranks()),
         goal_{call.collective, ranks_, natural_blocks(call.collective, ranks_), call.root,
               call.peer},
-        layout_(make_layout(goal_, natural_counts(call, ranks_), size_of(call.type),
-                            Borders::plain)),
-        meeting_(ranks_, team.communicator().wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
+        layout_(
+            make_layout(goal_, natural_counts(call, ranks_), size_of(call.type), Borders::plain)),
+        meeting_(ranks_,
+                 team.communicator().wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
         slots_(static_cast<std::size_t>(ranks_)) {
     for (Rank r = 0; r < ranks_; ++r) {
       rules_.push_back(buffer_rule(layout_, goal_, r));
@@ -213,11 +213,10 @@ void Trial::after_batch(Series& series) {
   }
   series.samples.push_back(seconds / calls_);
   const int batches = static_cast<int>(series.samples.size());
-  done_ = options_.batches > 0
-              ? batches >= options_.batches
-              : batches >= MeasureOptions::kMostBatches ||
-                    (batches >= MeasureOptions::kFewestBatches &&
-                     seconds_now() - begun_ > options_.seconds);
+  done_ = options_.batches > 0 ? batches >= options_.batches
+                               : batches >= MeasureOptions::kMostBatches ||
+                                     (batches >= MeasureOptions::kFewestBatches &&
+                                      seconds_now() - begun_ > options_.seconds);
 }
 
 Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
@@ -330,9 +329,9 @@ Team& Workbench::team() { return *state_->team; }
 
 std::size_t Workbench::memory_needed(const Options& options) {
   const BufferBytes region = region_bytes(options, Topology::detect());
-  const auto total = (static_cast<unsigned __int128>(region.input) + region.output +
-                      options.buffers.output) *
-                     static_cast<unsigned>(options.team.ranks);
+  const auto total =
+      (static_cast<unsigned __int128>(region.input) + region.output + options.buffers.output) *
+      static_cast<unsigned>(options.team.ranks);
   constexpr auto kMost = static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max());
   return static_cast<std::size_t>(std::min(total, kMost));
 }
@@ -359,9 +358,8 @@ Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
     mine.output = static_cast<std::byte*>(mine.arena.allocate(region.output));
     if (mine.input == nullptr || mine.output == nullptr) {
       const std::lock_guard lock(mutex);
-      failure = {Code::out_of_memory,
-                 fmt::format("buffers of rank {}: {} bytes", me.rank(),
-                             region.input + region.output)};
+      failure = {Code::out_of_memory, fmt::format("buffers of rank {}: {} bytes", me.rank(),
+                                                  region.input + region.output)};
       return;
     }
     if (region.input > 0) std::memset(mine.input, 0, region.input);

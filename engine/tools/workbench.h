@@ -1,9 +1,9 @@
 // Measuring and checking real collectives on pinned threads.
 //
 // Method. All ranks loop inside one Team::run. After the warm-up calls come batches: the ranks meet
-// at a barrier, each reads the clock, makes the batch's calls and reads the clock again. The time of
-// a batch is the longest of any rank; a sample is that time divided by the calls. A batch holds as
-// many calls as take 20 us, so that reading the clock (20 to 30 ns) does not count.
+// at a barrier, each reads the clock, makes the batch's calls and reads the clock again. The time
+// of a batch is the longest of any rank; a sample is that time divided by the calls. A batch holds
+// as many calls as take 20 us, so that reading the clock (20 to 30 ns) does not count.
 //
 // Afterwards buffers are filled with TestData, the output is spoilt, and one call more is checked
 // element by element on every rank.
@@ -27,10 +27,10 @@
 namespace rankine::tools {
 
 struct MeasureOptions {
-  int warmups = 5;       // calls, at least 1: the first one compiles
-  int batches = 0;       // 0: at least kFewestBatches, and as many as fit into `seconds`
-  int calls = 0;         // per batch; 0: as many as take 20 us
-  int checks = 1;        // checked calls, each with other data; 0: unchecked
+  int warmups = 5;        // calls, at least 1: the first one compiles
+  int batches = 0;        // 0: at least kFewestBatches, and as many as fit into `seconds`
+  int calls = 0;          // per batch; 0: as many as take 20 us
+  int checks = 1;         // checked calls, each with other data; 0: unchecked
   double seconds = 0.15;  // for batches = 0
   bool fresh = false;
   bool off_cache = false;

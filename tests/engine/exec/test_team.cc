@@ -111,19 +111,20 @@ struct TestTeam::State {
     record.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
     record.count.store(index, std::memory_order_relaxed);
     record.algorithm.store("random", std::memory_order_relaxed);
-    record.inside.store(true, std::memory_order_relaxed);
     record.number.store(state.waiter.call, std::memory_order_release);
     state.memory_of(r, Memory::input) = mine.region.data() + image.input;
     state.memory_of(r, Memory::output) = mine.region.data() + image.output;
     state.memory_of(r, Memory::scratch) = mine.scratch.data();
+    if (!crossbar.begin(state.waiter.rank)) return false;
     const bool done =
         observed ? interpret(call.plan, state, dawdler) : interpret(call.plan, state);
+    crossbar.end(state.waiter.rank);
     if (!done) {
+      crossbar.wait_until_quiet(state.waiter.rank);
       note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
            std::string(name_of(crossbar.reason().code())) + ", " + crossbar.reason().text());
       return false;
     }
-    record.inside.store(false, std::memory_order_relaxed);
     const Image& wanted = call.after[r];
     if (std::memcmp(mine.region.data(), wanted.bytes.data(), wanted.bytes.size()) != 0) {
       Image got = wanted;

@@ -1,0 +1,489 @@
+// The simulator against closed forms, exactly, and against cases small enough to work out by hand.
+#include "engine/read/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/lower.h"
+#include "engine/read/count.h"
+
+namespace rankine {
+namespace {
+
+using enum Collective;
+
+constexpr Collective kReduce = Collective::reduce;
+const Rational kAlpha(7, 3'000'000), kBeta(1, 11'000'000'000);
+constexpr std::int64_t kM = 1'000'003;  // a prime: no block size divides it
+
+Fabric fabric_with_ports(int ports) {
+  Fabric fabric;
+  fabric.ports = ports;
+  fabric.link = {kAlpha, kBeta};
+  return fabric;
+}
+
+Fabric all_able_fabric(int ports) {
+  Fabric fabric = fabric_with_ports(ports);
+  fabric.multicast = fabric.alu = true;
+  fabric.alpha_switch = Rational(1, 7'000'000);
+  return fabric;
+}
+
+struct Setup {
+  Collective collective = all_reduce;
+  const char* algorithm = "ring";
+  Params params{};
+  Fabric fabric = fabric_with_ports(1);
+  SimulateOptions options{.ideal_blocks = true};
+  std::uint64_t bytes = kM;
+};
+
+Simulation simulated(const Setup& setup) {
+  const Algorithm* line = find_algorithm(setup.collective, setup.algorithm);
+  EXPECT_NE(line, nullptr) << setup.algorithm;
+  const Schedule schedule = line->make(setup.params);
+  auto result = simulate(schedule, goal_of(*line, setup.params, schedule), setup.fabric,
+                         setup.bytes, setup.options);
+  EXPECT_TRUE(result.ok()) << setup.algorithm << ": " << result.status().text();
+  return result.ok() ? std::move(*result) : Simulation{};
+}
+
+Rational exact(const Simulation& result) { return {result.end, result.ticks_per_second}; }
+
+// a alpha + b M beta
+Rational cost(Rational a, Rational b) { return a * kAlpha + b * Rational(kM) * kBeta; }
+
+// The same to the last tick, and its double the nearest there is.
+void expect_time(const Simulation& result, const Rational& time, const std::string& what) {
+  EXPECT_TRUE(exact(result) == time)
+      << what << ": " << exact(result).to_string() << ", expected " << time.to_string();
+  EXPECT_EQ(result.seconds, time.to_double()) << what;
+}
+
+constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
+
+// --- Closed forms ---------------------------------------------------------------------------------
+
+TEST(ClosedForm, RingAllReduce) {
+  for (const int n : {2, 3, 4, 5, 7, 8, 16, 33, 64}) {
+    for (const Sync sync : kBoth) {
+      const auto result = simulated(
+          {all_reduce, "ring", {.ranks = n}, fabric_with_ports(1), {sync, true}});
+      expect_time(result, cost(2 * (n - 1), Rational(2 * (n - 1), n)), "N = " + std::to_string(n));
+      EXPECT_EQ(result.rounds, 2 * (n - 1));
+    }
+  }
+}
+
+TEST(ClosedForm, ChainIsTheMasterFormulaOfPipelining) {
+  for (const int n : {2, 3, 5, 8, 17}) {
+    for (const int p : {1, 2, 3, 10, 64}) {
+      const int l = n - 1;
+      for (const Sync sync : kBoth) {
+        for (const Collective c : {broadcast, kReduce}) {
+          const auto result = simulated({c, "chain", {.ranks = n, .root = n / 3, .segments = p},
+                                         fabric_with_ports(1), {sync, true}});
+          expect_time(result, cost(l + p - 1, Rational(l + p - 1, p)),
+                      "N = " + std::to_string(n) + ", P = " + std::to_string(p));
+        }
+      }
+    }
+  }
+}
+
+TEST(ClosedForm, BinomialTreesInOneSegment) {
+  for (const int n : {2, 3, 4, 6, 8, 9, 31, 33}) {
+    const int l = ceil_log2(n);
+    for (const char* name : {"binomial_near", "binomial_far"}) {
+      const auto result =
+          simulated({broadcast, name, {.ranks = n}, fabric_with_ports(1), {Sync::rounds, true}});
+      expect_time(result, cost(l, l), std::string(name) + ", N = " + std::to_string(n));
+    }
+  }
+}
+
+TEST(ClosedForm, RecursiveDoublingAndHalving) {
+  for (const int n : {2, 4, 8, 16, 32}) {
+    const int l = floor_log2(n);
+    for (const Sync sync : kBoth) {
+      const std::string what = "N = " + std::to_string(n);
+      const Fabric fabric = fabric_with_ports(1);
+      const SimulateOptions options{sync, true};
+      expect_time(simulated({all_reduce, "recursive_doubling", {.ranks = n}, fabric, options}),
+                  cost(l, l), what);
+      expect_time(simulated({all_reduce, "halving_doubling", {.ranks = n}, fabric, options}),
+                  cost(2 * l, Rational(2 * (n - 1), n)), what);
+      expect_time(simulated({all_gather, "recursive_doubling", {.ranks = n}, fabric, options}),
+                  cost(l, Rational(n - 1, n)), what);
+      expect_time(simulated({reduce_scatter, "recursive_halving", {.ranks = n}, fabric, options}),
+                  cost(l, Rational(n - 1, n)), what);
+    }
+  }
+}
+
+TEST(ClosedForm, BruckAndPairwise) {
+  for (const int n : {2, 3, 5, 8, 12, 33}) {
+    const std::string what = "N = " + std::to_string(n);
+    const SimulateOptions options{Sync::rounds, true};
+    const Fabric fabric = fabric_with_ports(1);
+    expect_time(simulated({all_gather, "bruck", {.ranks = n}, fabric, options}),
+                cost(ceil_log2(n), Rational(n - 1, n)), what);
+    expect_time(simulated({all_to_all, "pairwise", {.ranks = n}, fabric, options}),
+                cost(n - 1, Rational(n - 1, n)), what);
+  }
+}
+
+// N^3 cells: the table of arrival times is a hash table here.
+TEST(ClosedForm, LargeAllToAll) {
+  const int n = 160;
+  for (const Sync sync : kBoth) {
+    expect_time(simulated({all_to_all, "pairwise", {.ranks = n}, fabric_with_ports(1), {sync, true}}),
+                cost(n - 1, Rational(n - 1, n)), std::string(name_of(sync)));
+  }
+}
+
+// k ports share the work of a rank that talks to all others: waves of k messages.
+TEST(Ports, ServeInWaves) {
+  for (const int n : {2, 3, 5, 8, 13}) {
+    for (const int k : {1, 2, 3, 4, 8}) {
+      const int waves = (n - 1 + k - 1) / k;
+      const std::string what = "N = " + std::to_string(n) + ", k = " + std::to_string(k);
+      for (const Sync sync : kBoth) {
+        expect_time(
+            simulated({all_reduce, "central", {.ranks = n}, fabric_with_ports(k), {sync, true}}),
+            cost(2 * waves, 2 * waves), what);
+      }
+      // One message per round: more ports help only where nobody waits for the round.
+      expect_time(simulated({broadcast, "linear", {.ranks = n}, fabric_with_ports(k),
+                             {Sync::dataflow, true}}),
+                  cost(waves, waves), what);
+      expect_time(
+          simulated({broadcast, "linear", {.ranks = n}, fabric_with_ports(k), {Sync::rounds, true}}),
+          cost(n - 1, n - 1), what);
+    }
+  }
+}
+
+TEST(Ports, AsManyAsMessagesMakeItOneStep) {
+  const int n = 9;
+  for (const Sync sync : kBoth) {
+    expect_time(
+        simulated({all_gather, "direct", {.ranks = n}, fabric_with_ports(n - 1), {sync, true}}),
+        cost(1, Rational(1, n)), std::string(name_of(sync)));
+  }
+}
+
+TEST(Ports, WithoutLimitTheCriticalPathIsLeft) {
+  const SimulateOptions unlimited{.ideal_blocks = true, .unlimited_ports = true};
+  expect_time(simulated({all_reduce, "central", {.ranks = 9}, fabric_with_ports(1), unlimited}),
+              cost(2, 2), "central");
+  // Every segment on its own: no port makes the second wait for the first.
+  expect_time(simulated({broadcast, "chain", {.ranks = 5, .segments = 4}, fabric_with_ports(1),
+                         unlimited}),
+              cost(4, 1), "chain");
+}
+
+// --- By hand --------------------------------------------------------------------------------------
+
+// alpha = 1, beta = 1, a byte per block: a message of b blocks takes 1 + b.
+Fabric unit_fabric(int ports) {
+  Fabric fabric;
+  fabric.ports = ports;
+  fabric.link = {1, 1};
+  return fabric;
+}
+
+struct Stated {
+  int round;
+  Rank from, to;
+  BlockSet what;
+  Act act = copy;
+};
+
+Schedule schedule_of(int ranks, int blocks, int rounds, std::vector<Stated> transfers) {
+  return {ranks, blocks, rounds, [transfers](int k, Send send) {
+            for (const Stated& t : transfers) {
+              if (t.round == k) send(t.from, t.to, t.what, t.act);
+            }
+          }};
+}
+
+std::vector<int> round_ends(const Schedule& schedule, int ports, Sync sync) {
+  const Goal goal{broadcast, schedule.ranks, schedule.blocks};
+  const auto result = simulate(schedule, goal, unit_fabric(ports),
+                               static_cast<std::uint64_t>(schedule.blocks), {.sync = sync});
+  EXPECT_TRUE(result.ok()) << result.status().text();
+  std::vector<int> ends;
+  if (!result.ok()) return ends;
+  for (const Ticks end : result->round_end) ends.push_back(static_cast<int>(end));
+  return ends;
+}
+
+using Ends = std::vector<int>;
+
+// 2 hears a small message early and passes it on; only under rounds does it wait for the large one.
+TEST(ByHand, DataflowDoesNotWaitForOthers) {
+  const Schedule s = schedule_of(4, 10, 2,
+                                 {{0, 0, 1, blocks(0, 9)}, {0, 0, 2, block(9)}, {1, 2, 3, block(9)}});
+  EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (Ends{10, 4}));
+  EXPECT_EQ(round_ends(s, 2, Sync::rounds), (Ends{10, 12}));
+}
+
+// The first of two messages waits for its data, and the port with it: the second may not overtake.
+TEST(ByHand, PortsDoNotBackfill) {
+  const Schedule s = schedule_of(
+      4, 4, 2, {{0, 0, 1, blocks(0, 3)}, {1, 1, 2, blocks(0, 3)}, {1, 1, 3, block(3)}});
+  EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{4, 10}));
+  EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (Ends{4, 8}));
+}
+
+// Both sides of an exchange read what was there when the round began.
+TEST(ByHand, ExchangesReadTheOldValue) {
+  const Schedule s = schedule_of(
+      2, 1, 2,
+      {{0, 0, 1, block(0), rankine::reduce}, {0, 1, 0, block(0), rankine::reduce},
+       {1, 0, 1, block(0)}});
+  EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{2, 4}));
+}
+
+// A reduction waits for all that was added before, a copy's reader for the copy alone.
+TEST(ByHand, ReductionsWaitForAllCopiesReplace) {
+  for (const Act act : {copy, rankine::reduce}) {
+    const Schedule s = schedule_of(4, 8, 3,
+                                   {{0, 0, 2, blocks(0, 7), rankine::reduce},
+                                    {1, 1, 2, block(0), act},
+                                    {2, 2, 3, block(0)}});
+    // Two receive ports: the second message to 2 arrives at 2, long before the first at 8.
+    EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (act == copy ? Ends{8, 2, 4} : Ends{8, 2, 10}));
+  }
+}
+
+TEST(ByHand, ReceivePortsQueueInTheOrderStated) {
+  const Schedule s = schedule_of(
+      4, 6, 1, {{0, 1, 0, blocks(0, 3)}, {0, 2, 0, block(3)}, {0, 3, 0, blocks(4, 2)}});
+  EXPECT_EQ(round_ends(s, 1, Sync::rounds), (Ends{4 + 2 + 3}));
+  EXPECT_EQ(round_ends(s, 2, Sync::rounds), (Ends{5}));  // 4 on one port, 2 + 3 on the other
+  EXPECT_EQ(round_ends(s, 3, Sync::rounds), (Ends{4}));
+}
+
+TEST(ByHand, LocalWorkTakesNoTimeAndNoPort) {
+  const Schedule s = schedule_of(
+      2, 2, 3, {{0, 0, 1, block(0)}, {1, 1, 1, block(0)}, {2, 1, 0, block(0)}});
+  EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{2, 2, 4}));
+  EXPECT_EQ(round_ends(s, 1, Sync::rounds), (Ends{2, 2, 4}));
+}
+
+TEST(ByHand, WholeBytesGoToTheFirstBlocks) {
+  const Schedule s = schedule_of(2, 3, 1, {{0, 0, 1, block(0)}, {0, 0, 1, block(2)}});
+  const auto result = simulate(s, {broadcast, 2, 3}, unit_fabric(2), 10);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(static_cast<int>(result->end), 1 + 4);  // 4 3 3
+  EXPECT_EQ(result->sent, (std::vector<std::int64_t>{7, 0}));
+}
+
+// --- Switches, groups, lowering -------------------------------------------------------------------
+
+Rational switch_cost(int hops, Rational m) {
+  return Rational(hops) * all_able_fabric(1).alpha_switch + m * Rational(kM) * kBeta;
+}
+
+TEST(Switch, TransfersCostTwoHopsAndOnePassage) {
+  for (const int n : {2, 4, 7, 33}) {
+    for (const Sync sync : kBoth) {
+      const Fabric fabric = all_able_fabric(1);
+      for (const Collective c : {broadcast, kReduce, all_reduce}) {
+        if (n == 2 && c != all_reduce) continue;  // among two it is a plain message
+        expect_time(simulated({c, "switch", {.ranks = n}, fabric, {sync, true}}), switch_cost(2, 1),
+                    std::string(name_of(c)) + ", N = " + std::to_string(n));
+      }
+    }
+  }
+}
+
+TEST(Switch, TouchesEveryPortAtOnce) {
+  // N multicasts to everybody else: with fewer receive ports than N - 1 they queue, k at a time.
+  const int n = 5;
+  expect_time(
+      simulated({all_gather, "switch", {.ranks = n}, all_able_fabric(n - 1), {Sync::dataflow, true}}),
+      switch_cost(2, Rational(1, n)), "all at once");
+  expect_time(simulated({all_gather, "switch", {.ranks = n}, all_able_fabric(1),
+                         {Sync::dataflow, true}}),
+              switch_cost(2 * n, 1), "one after the other");
+}
+
+TEST(Switch, IsNeededOrLowered) {
+  const Algorithm& line = *find_algorithm(all_reduce, "switch");
+  const Params params{.ranks = 4};
+  const Schedule schedule = line.make(params);
+  const Goal goal = goal_of(line, params, schedule);
+  const Fabric plain = fabric_with_ports(1);
+  const auto refused = simulate(schedule, goal, plain, kM);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+  EXPECT_NE(refused.status().text().find("has no ALU"), std::string::npos)
+      << refused.status().text();
+
+  // Lowered: everybody to everybody, N - 1 messages in and out of each port.
+  const auto lowered = simulate(lower(schedule, plain.abilities()), goal, plain, kM,
+                                {Sync::rounds, true});
+  ASSERT_TRUE(lowered.ok()) << lowered.status().text();
+  EXPECT_EQ(lowered->messages, 12U);
+  EXPECT_EQ(lowered->ports_needed(), 3);
+
+  // With one of the two abilities the other side is split only.
+  Fabric multicasts = all_able_fabric(4);
+  multicasts.alu = false;
+  const auto half = simulate(lower(schedule, multicasts.abilities()), goal, multicasts, kM,
+                             {Sync::rounds, true});
+  ASSERT_TRUE(half.ok()) << half.status().text();
+  EXPECT_EQ(half->messages, 4U);
+  expect_time(*half, switch_cost(2, 1), "a multicast each");
+}
+
+TEST(Switch, LoweredBroadcastIsTheLinearOne) {
+  const int n = 6;
+  const Algorithm& line = *find_algorithm(broadcast, "switch");
+  const Params params{.ranks = n, .root = 2};
+  const Schedule schedule = lower(line.make(params), {});
+  for (const int k : {1, 2, 8}) {
+    const int waves = (n - 1 + k - 1) / k;
+    const auto result = simulate(schedule, goal_of(line, params, schedule), fabric_with_ports(k), kM,
+                                 {Sync::rounds, true});
+    ASSERT_TRUE(result.ok());
+    expect_time(*result, cost(waves, waves), "k = " + std::to_string(k));
+  }
+}
+
+TEST(Groups, MakeTheSlowLinkSetThePace) {
+  Fabric fabric = fabric_with_ports(1);
+  fabric.group = 4;
+  fabric.between = {kAlpha * Rational(3), kBeta * Rational(18)};
+  const int n = 16;
+  // Every round of a flat ring crosses between groups.
+  for (const Sync sync : kBoth) {
+    expect_time(simulated({all_reduce, "ring", {.ranks = n}, fabric, {sync, true}}),
+                Rational(2 * (n - 1)) *
+                    (kAlpha * Rational(3) + kBeta * Rational(18) * Rational(kM, n)),
+                "flat");
+  }
+  // Reduce in groups, ring among their first ranks, broadcast in groups.
+  const int m = n / 4;
+  expect_time(simulated({all_reduce, "hierarchical", {.ranks = n, .group = 4}, fabric,
+                         {Sync::rounds, true}}),
+              cost(6, 6) + Rational(2 * (m - 1)) * (kAlpha * Rational(3) +
+                                                    kBeta * Rational(18) * Rational(kM, m)),
+              "hierarchical");
+}
+
+// --- Accounts -------------------------------------------------------------------------------------
+
+// One byte per block: the simulator's accounts are the counter's, field by field.
+TEST(Accounts, AreThoseOfCount) {
+  for (const int n : {1, 2, 3, 5, 8, 9}) {
+    for (const Algorithm& line : catalogue()) {
+      Params params{.ranks = n, .root = n / 2, .peer = n - 1, .segments = 2};
+      if (line.refusal(params)) continue;
+      const Schedule schedule = line.make(params);
+      const Goal goal = goal_of(line, params, schedule);
+      const auto result = simulate(schedule, goal, all_able_fabric(2),
+                                   static_cast<std::uint64_t>(blocks_per_m(goal)));
+      const std::string what = std::string(name_of(line.collective)) + " " +
+                               std::string(line.name) + ", N = " + std::to_string(n);
+      ASSERT_TRUE(result.ok()) << what << ": " << result.status().text();
+      const Counts counts = count(schedule);
+      for (std::size_t r = 0; r < counts.ranks.size(); ++r) {
+        EXPECT_EQ(result->sent[r], counts.ranks[r].sent) << what << ", rank " << r;
+        EXPECT_EQ(result->received[r], counts.ranks[r].received) << what << ", rank " << r;
+        EXPECT_EQ(result->reduced[r], counts.ranks[r].reduced) << what << ", rank " << r;
+      }
+      EXPECT_EQ(result->rounds, counts.rounds) << what;
+      EXPECT_EQ(result->partners_max, counts.busiest.partners) << what;
+      EXPECT_EQ(result->send_ports_needed, counts.busiest.send_ports) << what;
+      EXPECT_EQ(result->receive_ports_needed, counts.busiest.receive_ports) << what;
+    }
+  }
+}
+
+TEST(Accounts, TellTargetsFromSources) {
+  const auto ring = simulated({all_reduce, "ring", {.ranks = 6}});
+  EXPECT_EQ(ring.targets_max, 1);
+  EXPECT_EQ(ring.sources_max, 1);
+  EXPECT_EQ(ring.partners_max, 2);
+  const auto doubling = simulated({all_reduce, "recursive_doubling", {.ranks = 8}});
+  EXPECT_EQ(doubling.targets_max, 3);
+  EXPECT_EQ(doubling.partners_max, 3);
+  const auto gather = simulated({gather, "linear", {.ranks = 6}});
+  EXPECT_EQ(gather.targets_max, 1);
+  EXPECT_EQ(gather.sources_max, 5);
+  EXPECT_EQ(gather.messages, 5U);
+}
+
+// --- Limits ---------------------------------------------------------------------------------------
+
+// Decimals of 17 digits need a unit of 1e-28 s: the time does not fit into 64 bits, and is exact.
+TEST(Exactness, GoesBeyond64Bits) {
+  Fabric fabric = fabric_with_ports(1);
+  fabric.link = {Rational(12345678901234567, Int128{1'000'000'000'000} * 10'000'000'000),
+                 Rational(11111111111111112, Int128{100'000'000'000'000} * 100'000'000'000'000)};
+  const int n = 64;
+  for (const Sync sync : kBoth) {
+    const auto result = simulated({all_reduce, "ring", {.ranks = n}, fabric, {sync, true}});
+    const Rational time =
+        Rational(2 * (n - 1)) * (fabric.link.alpha + fabric.link.beta * Rational(kM, n));
+    expect_time(result, time, std::string(name_of(sync)));
+  }
+}
+
+// The first messages fit into 64 bits and the last do not.
+TEST(Exactness, SwitchesToWiderTicksOnTheWay) {
+  Fabric fabric = fabric_with_ports(1);
+  const Int128 unit = Int128{1} << 58;
+  fabric.link = {Rational(1, unit - 1), 1};
+  const int n = 40;
+  const auto result =
+      simulated({broadcast, "chain", {.ranks = n}, fabric, {}, 10});
+  expect_time(Simulation{.end = result.end,
+                         .ticks_per_second = result.ticks_per_second,
+                         .seconds = result.seconds},
+              Rational(n - 1) * (fabric.link.alpha + Rational(10)), "39 messages of 10 s");
+  EXPECT_TRUE(result.end > Ticks{1} << 63);
+}
+
+TEST(Exactness, DoesNotDependOnTheUnit) {
+  // The same network in other words.
+  Fabric a = fabric_with_ports(1), b = a;
+  a.link = {Rational(1, 1'000'000), Rational(1, 100'000'000'000)};
+  b.link = a.link;
+  b.between = {Rational(1, 999'999'999'989), Rational(1, 1'000'003)};  // unused, a finer unit
+  const auto of_a = simulated({all_reduce, "double_tree", {.ranks = 13, .segments = 3}, a});
+  const auto of_b = simulated({all_reduce, "double_tree", {.ranks = 13, .segments = 3}, b});
+  EXPECT_TRUE(exact(of_a) == exact(of_b));
+  EXPECT_EQ(of_a.seconds, of_b.seconds);
+}
+
+TEST(Limits, AreErrors) {
+  const Schedule schedule = nothing(2, 1);
+  const Goal goal{broadcast, 2, 1};
+  Fabric fabric = fabric_with_ports(0);
+  EXPECT_EQ(simulate(schedule, goal, fabric, 1).status().code(), Code::invalid_argument);
+  fabric = fabric_with_ports(1);
+  EXPECT_FALSE(simulate(schedule, goal, fabric, std::uint64_t{1} << 53).ok());
+  const auto idle = simulate(schedule, goal, fabric, 1);
+  ASSERT_TRUE(idle.ok());
+  EXPECT_EQ(idle->seconds, 0);
+  EXPECT_EQ(idle->messages, 0U);
+  EXPECT_EQ(idle->rounds, 0);
+}
+
+TEST(Sync, NamesReadBack) {
+  for (const Sync sync : kBoth) EXPECT_EQ(parse_sync(name_of(sync)), sync);
+  EXPECT_FALSE(parse_sync("barrier"));
+}
+
+}  // namespace
+}  // namespace rankine

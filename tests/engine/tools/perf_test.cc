@@ -1,0 +1,317 @@
+// Measuring for real: small teams, short times, every result checked.
+#include "engine/tools/perf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/tools/meeting.h"
+#include "engine/tools/metrics.h"
+#include "engine/tools/perf_report.h"
+#include "engine/tools/statistics.h"
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> perf_command(const std::string& collective,
+                                      const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"perf", collective, "-n", "2", "-m", "3", "-w", "1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::vector<std::vector<std::string>> data_lines(const std::string& table) {
+  std::vector<std::vector<std::string>> lines;
+  std::istringstream stream(table);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    lines.emplace_back();
+    for (std::string word; words >> word;) lines.back().push_back(word);
+  }
+  return lines;
+}
+
+TEST(Perf, HasNcclTestsColumnsAndFooter) {
+  const Captured captured =
+      run_captured(perf_command("all_reduce", {"-t", "2", "-b", "8", "-e", "32"}));
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  const auto lines = data_lines(captured.out);
+  ASSERT_EQ(lines.size(), 3U) << captured.out;
+  for (const auto& words : lines) {
+    ASSERT_EQ(words.size(), 14U);  // and the algorithm
+    EXPECT_THAT(std::vector<std::string>(words.begin() + 2, words.begin() + 5),
+                ElementsAre("f32", "sum", "-1"));
+    EXPECT_EQ(words[8], "0");
+    EXPECT_EQ(words[12], "0");
+  }
+  EXPECT_EQ(lines[0][0], "8");
+  EXPECT_EQ(lines[0][1], "2");
+  EXPECT_THAT(captured.out, AllOf(HasSubstr("# Out of bounds values : 0 OK\n"),
+                                  HasSubstr("# Avg bus bandwidth    : "), HasSubstr("# placement"),
+                                  HasSubstr("# waiting")));
+}
+
+TEST(Perf, ChecksEveryCollective) {
+  for (const Collective collective : all_collectives()) {
+    const std::string name(name_of(collective));
+    if (algorithm_names(collective).empty()) continue;
+    for (const char* ranks : {"1", "2", "3"}) {
+      const Captured captured = run_captured(
+          perf_command(name, {"-t", ranks, "-b", "0", "-e", "12K", "-f", "128", "-c", "2", "-r",
+                              "all", "-d", "f32,bf16,i8", "-o", "sum,avg"}));
+      EXPECT_EQ(captured.exit, 0) << name << " among " << ranks << ": " << captured.err;
+      EXPECT_FALSE(data_lines(captured.out).empty());
+    }
+  }
+}
+
+TEST(Perf, RunsAlgorithmsOnBothTransports) {
+  for (const char* transport : {"direct", "mailbox"}) {
+    const Captured captured = run_captured(
+        perf_command("all_reduce", {"-t", "3", "-b", "4K", "-e", "4K", "--algo",
+                                    "ring,direct_one_shot", "--transport", transport, "--csv"}));
+    ASSERT_EQ(captured.exit, 0) << captured.err;
+    std::istringstream stream(captured.out);
+    std::string header, line;
+    std::getline(stream, header);
+    EXPECT_THAT(header, HasSubstr("collective,ranks,size,count"));
+    int lines = 0;
+    for (; std::getline(stream, line); ++lines) {
+      EXPECT_THAT(line, AllOf(HasSubstr("all_reduce,3,4096,1024,f32,sum,-1,"),
+                              HasSubstr(std::string(",") + transport + ",")));
+      EXPECT_THAT(line, HasSubstr(lines < 2 ? ",ring," : ",direct_one_shot,"));
+      EXPECT_EQ(std::count(line.begin(), line.end(), ','),
+                std::count(header.begin(), header.end(), ','));
+    }
+    EXPECT_EQ(lines, 4);
+  }
+}
+
+TEST(Perf, WritesNcclTestsJson) {
+  const Captured captured = run_captured(perf_command(
+      "all_gather", {"-t", "2", "-b", "64", "-e", "128", "--fresh", "--stats", "--json", "-"}));
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  const json report = json::parse(captured.out);
+  for (const char* key :
+       {"version", "start_time", "args", "env", "nccl_version", "config", "devices", "results",
+        "out_of_bounds", "average_bus_bandwidth", "errors", "end_time"}) {
+    EXPECT_TRUE(report.contains(key)) << key;
+  }
+  for (const char* key :
+       {"nthreads", "ngpus", "minimum_bytes", "maximum_bytes", "step_factor", "warmup_iters",
+        "iterations", "aggregated_iterations", "validation", "graph", "blocking_collectives",
+        "per_iter_timing", "per_iter_skip", "parallel_init"}) {
+    EXPECT_TRUE(report.at("config").contains(key)) << key;
+  }
+  ASSERT_EQ(report.at("devices").size(), 2U);
+  for (const char* key :
+       {"rank", "group", "pid", "hostname", "device", "device_hex", "device_info"}) {
+    EXPECT_TRUE(report.at("devices")[1].contains(key)) << key;
+  }
+  ASSERT_EQ(report.at("results").size(), 2U);
+  const json& result = report.at("results")[0];
+  EXPECT_EQ(result.at("size"), 64);
+  EXPECT_EQ(result.at("count"), 8);  // per rank
+  EXPECT_EQ(result.at("redop"), "none");
+  EXPECT_EQ(result.at("root"), -1);
+  for (const char* place : {"out_of_place", "in_place"}) {
+    const json& one = result.at(place);
+    EXPECT_EQ(one.at("nwrong"), 0);
+    EXPECT_GT(one.at("time"), 0);
+    EXPECT_NEAR(one.at("bus_bw").get<double>(), one.at("alg_bw").get<double>() / 2, 1e-9);
+    EXPECT_LE(one.at("min"), one.at("median"));
+    EXPECT_LE(one.at("median"), one.at("p99"));
+    EXPECT_LE(one.at("p99"), one.at("max"));
+    const json& times = result.at(std::string(place) + "_per_iter");
+    EXPECT_EQ(times.at("times_us").size(), 2U);
+    EXPECT_TRUE(times.contains("cv_pct"));
+  }
+  EXPECT_EQ(report.at("out_of_bounds"), json({{"count", 0}, {"okay", true}}));
+}
+
+TEST(Perf, WritesJsonToAFileBesideTheTable) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "perf.json";
+  const Captured captured = run_captured(perf_command(
+      "all_reduce", {"-t", "2", "-b", "8", "-e", "8", "-c", "0", "--json", file.string()}));
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  EXPECT_EQ(data_lines(captured.out).size(), 1U);
+  EXPECT_THAT(captured.out, HasSubstr("N/A"));
+  std::ifstream stream(file);
+  EXPECT_TRUE(json::parse(stream).at("results")[0].at("in_place").at("nwrong").is_null());
+}
+
+TEST(Perf, MeasuresBeyondTheCaches) {
+  const Captured captured = run_captured(
+      perf_command("all_reduce", {"-t", "2", "-b", "100", "-e", "100", "--off-cache", "-I"}));
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  const auto lines = data_lines(captured.out);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].size(), 14U + 8);
+}
+
+TEST(Perf, EndsWithTheRightCode) {
+  const std::vector<std::string> small = {"-t", "2", "-b", "8", "-e", "8"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = small;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_captured(perf_command("all_reduce", arguments));
+  };
+  const Captured slow = with({"--min-busbw", "1e9"});
+  EXPECT_EQ(slow.exit, 1);
+  EXPECT_THAT(slow.err, HasSubstr("--min-busbw asks for 1e+09"));
+  const Captured nowhere = with({"--json", "/nonexistent/file"});
+  EXPECT_EQ(nowhere.exit, 3);
+  EXPECT_THAT(nowhere.err, HasSubstr("--json is '/nonexistent/file'"));
+  const Captured huge = run_captured({"perf", "all_reduce", "-e", "4000000T"});
+  EXPECT_EQ(huge.exit, 3);
+  EXPECT_THAT(huge.err, AllOf(HasSubstr("--maxbytes is 4000000T"), HasSubstr("available are")));
+}
+
+// Three ranks wait while the vector is handed from rank to rank: far longer than a millisecond.
+TEST(Perf, GivesUpAfterItsTimeout) {
+  const Captured late =
+      run_captured(perf_command("all_reduce", {"-t", "4", "-b", "32M", "-e", "32M", "--algo",
+                                               "chain", "--segments", "1", "--timeout", "1ms"}));
+  EXPECT_EQ(late.exit, 124);
+  EXPECT_THAT(late.err, AllOf(HasSubstr("1 ms"), HasSubstr("waits for rank")));
+}
+
+TEST(Perf, LeavesOutWhatRefusesTheRanksOnlyIfAllWereAskedFor) {
+  const auto run = [](const std::string& algorithms) {
+    return run_captured(perf_command(
+        "all_reduce", {"-t", "3", "-b", "64", "-e", "64", "--group", "2", "--algo", algorithms}));
+  };
+  const Captured all = run("all");
+  EXPECT_EQ(all.exit, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr("# left out: all_reduce 'ring_2d'"));
+  const Captured named = run("ring_2d");
+  EXPECT_EQ(named.exit, 2);
+  EXPECT_THAT(named.err, AllOf(HasSubstr("ring_2d"), HasSubstr("multiple of the group")));
+}
+
+TEST(PerfTotals, CountsWrongElements) {
+  PerfRow row;
+  row.bytes = 1000;
+  row.bus_factor = 0.5;
+  row.measured.out_of_place.seconds.median = 1e-6;  // 1 GB/s
+  row.measured.in_place.seconds.median = 1e-6;
+  row.measured.out_of_place.wrong = 3;
+  row.measured.in_place.wrong = -1;  // unchecked
+  PerfTotals totals;
+  totals.add(row);
+  EXPECT_EQ(totals.wrong, 3);
+  EXPECT_DOUBLE_EQ(totals.average_busbw(), 0.5);
+  std::ostringstream out;
+  PerfTable(out, false).end(totals, true);
+  EXPECT_THAT(out.str(), HasSubstr("# Out of bounds values : 3 FAILED\n"));
+}
+
+TEST(SizesOf, StepsByFactorOrBytes) {
+  PerfOptions options;
+  options.min_bytes = 8;
+  options.max_bytes = 100;
+  EXPECT_THAT(*sizes_of(options), ElementsAre(8, 16, 32, 64));
+  options.step_bytes = 40;
+  EXPECT_THAT(*sizes_of(options), ElementsAre(8, 48, 88));
+  options.step_bytes.reset();
+  options.min_bytes = 0;
+  options.max_bytes = 16;
+  EXPECT_THAT(*sizes_of(options), ElementsAre(0, 8, 16));
+  options.min_bytes = std::size_t{1} << 62;
+  options.max_bytes = (std::size_t{1} << 63) - 1;
+  EXPECT_EQ(sizes_of(options)->size(), 1U);
+}
+
+TEST(SetEnds, KeepsTheDefaultShort) {
+  PerfOptions options;
+  options.ranks = 2;
+  set_ends(options, 2);
+  EXPECT_EQ(*options.min_bytes, 8U);
+  EXPECT_EQ(*options.max_bytes, std::size_t{64} << 20);
+  options.max_bytes.reset();
+  options.ranks = 64;
+  set_ends(options, 2);
+  EXPECT_EQ(*options.max_bytes, std::size_t{2} << 20);
+  PerfOptions small;
+  small.ranks = 2;
+  small.max_bytes = 4;
+  set_ends(small, 2);
+  EXPECT_EQ(*small.min_bytes, 4U);
+  PerfOptions large;
+  large.ranks = 64;
+  large.min_bytes = std::size_t{1} << 30;
+  set_ends(large, 2);
+  EXPECT_EQ(*large.max_bytes, std::size_t{1} << 30);
+}
+
+TEST(Metrics, FollowNcclTests) {
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::all_reduce, 4), 1.5);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::all_gather, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::broadcast, 4), 1);
+  EXPECT_EQ(count_for(Collective::all_reduce, 4, 64, 4), 16U);
+  EXPECT_EQ(count_for(Collective::all_gather, 4, 64, 4), 4U);  // per rank
+  EXPECT_EQ(count_for(Collective::all_to_all, 4, 64, 4), 4U);  // per pair
+  EXPECT_EQ(count_for(Collective::reduce_scatter, 64, 8, 4), 1U);
+  EXPECT_EQ(count_for(Collective::all_reduce, 4, 0, 4), 0U);
+}
+
+TEST(Statistics, OfFewAndMany) {
+  EXPECT_EQ(summarise({}).samples, 0U);
+  const Statistics three = summarise({3, 1, 2});
+  EXPECT_EQ(three.min, 1);
+  EXPECT_EQ(three.median, 2);
+  EXPECT_EQ(three.p99, 3);
+  EXPECT_EQ(three.max, 3);
+  EXPECT_DOUBLE_EQ(three.mean, 2);
+  EXPECT_DOUBLE_EQ(three.deviation, 1);
+  EXPECT_DOUBLE_EQ(summarise({1, 2, 3, 4}).median, 2.5);
+  std::vector<double> many;
+  for (int i = 1; i <= 1000; ++i) many.push_back(i);
+  EXPECT_EQ(summarise(many).p99, 990);
+}
+
+TEST(Meeting, TheLastActsBeforeAnybodyGoesOn) {
+  constexpr int kRanks = 4, kTurns = 200;
+  Meeting meeting(kRanks, 4);
+  int value = 0;  // written by one, read by all, guarded by the meeting
+  std::atomic<int> bad{0};
+  std::vector<std::thread> threads;
+  for (int r = 0; r < kRanks; ++r) {
+    threads.emplace_back([&] {
+      for (int turn = 1; turn <= kTurns; ++turn) {
+        if (!meeting.arrive([&] { value = turn; }) || value != turn) ++bad;
+        if (!meeting.arrive()) ++bad;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(bad, 0);
+}
+
+TEST(Meeting, StopsThoseWhoWait) {
+  Meeting meeting(2, 4);
+  std::atomic<bool> went_on{true};
+  std::thread waiting([&] { went_on = meeting.arrive(); });
+  meeting.stop();
+  waiting.join();
+  EXPECT_FALSE(went_on);
+}
+
+}  // namespace
+}  // namespace rankine::tools
