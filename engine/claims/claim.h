@@ -23,8 +23,8 @@ struct Claim {
   std::string_view id;        // never changes: "lu-ring-ar-time"
   std::string_view where;     // "5.1", "Appendix C.5"
   std::string_view text;      // the claim, quoted or in short
-  std::string_view stated{};
   std::string_view printed{};
+  std::string_view stated{};
   std::string_view runs{};
   std::string_view found{};
   std::string_view sets{};

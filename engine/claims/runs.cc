@@ -8,7 +8,6 @@
 #include "algorithms/schedule/combine.h"
 #include "engine/claims/execute.h"
 #include "engine/fabric/ticks.h"
-#include "engine/read/count.h"
 #include "engine/read/simulate.h"
 
 namespace rankine::claims {
@@ -35,12 +34,9 @@ std::int64_t whole(const Value& value, std::string_view what) {
   return static_cast<std::int64_t>(value.top());
 }
 
-Fraction fraction(const Value& value, std::string_view what) {
-  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
-  if (!value.exact() || value.top() > kMost || value.top() < -kMost || value.bottom() > kMost) {
-    throw std::logic_error(std::string(what) + " is " + to_string(value) + ", no short fraction");
-  }
-  return {static_cast<std::int64_t>(value.top()), static_cast<std::int64_t>(value.bottom())};
+Rational exactly(const Value& value, std::string_view what) {
+  if (!value.exact()) throw std::logic_error(std::string(what) + " is no exact number");
+  return {value.top(), value.bottom()};
 }
 
 Setup set_up(const RunText& run, const Letters& letters) {
@@ -67,9 +63,9 @@ Setup set_up(const RunText& run, const Letters& letters) {
     } else if (option == "bytes") {
       s.bytes = static_cast<std::uint64_t>(whole(value, option));
     } else if (option == "alpha") {
-      s.fabric.link.alpha = fraction(value, option);
+      s.fabric.link.alpha = exactly(value, option);
     } else if (option == "beta") {
-      s.fabric.link.beta = fraction(value, option);
+      s.fabric.link.beta = exactly(value, option);
     } else if (option == "ports") {
       s.fabric.ports = number();
     } else if (option == "segments") {
@@ -87,11 +83,11 @@ Setup set_up(const RunText& run, const Letters& letters) {
     } else if (option == "nodes") {
       s.nodes = s.fabric.group = number();
     } else if (option == "far_alpha") {
-      s.fabric.between.alpha = fraction(value, option);
+      s.fabric.between.alpha = exactly(value, option);
     } else if (option == "far_beta") {
-      s.fabric.between.beta = fraction(value, option);
+      s.fabric.between.beta = exactly(value, option);
     } else if (option == "switch_alpha") {
-      s.fabric.alpha_switch = fraction(value, option);
+      s.fabric.alpha_switch = exactly(value, option);
       s.fabric.multicast = s.fabric.alu = true;
     } else {
       throw std::logic_error("a run has no option '" + option + "'");
@@ -120,9 +116,9 @@ class Played {
 
   Value time_with(int alpha, bool beta) {
     Fabric fabric = setup_.fabric;
-    const Fraction per_byte =
-        beta ? Fraction(1, static_cast<std::int64_t>(std::max<std::uint64_t>(1, setup_.bytes)))
-             : Fraction(0);
+    const Rational per_byte =
+        beta ? Rational(1, static_cast<Int128>(std::max<std::uint64_t>(1, setup_.bytes)))
+             : Rational(0);
     fabric.link = fabric.between = {alpha, per_byte};
     fabric.alpha_switch = alpha;
     return timed(fabric);
@@ -136,8 +132,8 @@ class Played {
     if (name == "rank_crossing") return crossing(false);
     if (name == "ring_load") return ring_load();
     if (name == "send_ports" || name == "receive_ports") {
-      if (!counts_) counts_ = count(schedule_);
-      return name == "send_ports" ? counts_->busiest.send_ports : counts_->busiest.receive_ports;
+      return name == "send_ports" ? simulated().send_ports_needed
+                                  : simulated().receive_ports_needed;
     }
     const Simulation& s = simulated();
     const auto most = [&s](const std::vector<std::int64_t>& weights) {
@@ -153,7 +149,7 @@ class Played {
     };
     if (name == "least_sent") return least(s.sent);
     if (name == "least_received") return least(s.received);
-    if (name == "ports") return s.ports_needed;
+    if (name == "ports") return s.ports_needed();
     if (name == "partners") return s.partners_max;
     return std::nullopt;
   }
@@ -249,7 +245,6 @@ class Played {
   Schedule schedule_;
   Goal goal_;
   std::optional<Simulation> simulation_;
-  std::optional<Counts> counts_;
 };
 
 // The number of segments with the least time. The time falls, then rises: thirds close in on it.

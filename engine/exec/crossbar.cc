@@ -9,11 +9,12 @@
 
 namespace rankine {
 
-Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns)
+Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
+                   std::optional<bool> strict)
     : ranks_(ranks),
       policy_(policy),
       timeout_ns_(timeout_ns),
-      strict_(!membarrier_available()),
+      strict_(strict.value_or(false) || !membarrier_available()),
       progress_(std::make_unique<Counter[]>(index(ranks))),
       entries_(std::make_unique<Entry[]>(index(ranks))),
       records_(std::make_unique<CallRecord[]>(index(ranks))),

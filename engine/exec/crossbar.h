@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "algorithms/schedule/blocks.h"
@@ -83,7 +84,9 @@ struct WaitPolicy {
 
 class Crossbar {
  public:
-  Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns);
+  // strict: do without membarrier; none: where the kernel refuses it.
+  Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
+           std::optional<bool> strict = std::nullopt);
   Crossbar(const Crossbar&) = delete;
   Crossbar& operator=(const Crossbar&) = delete;
 

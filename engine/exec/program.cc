@@ -253,7 +253,16 @@ class Builder {
 
   // --- operations ---------------------------------------------------------------------------
 
+  // Blocks of one rank together, so that neighbours become one operation.
+  void sort_by_place(std::vector<int>& versions) {
+    std::sort(versions.begin(), versions.end(), [this](int a, int b) {
+      return cell(at(a).rank, at(a).slot) < cell(at(b).rank, at(b).slot);
+    });
+  }
+
   void emit() {
+    sort_by_place(staged_);
+    sort_by_place(local_copies_);
     program_.ranks = schedule_.ranks;
     program_.rounds = schedule_.rounds;
     for (const int v : staged_) {

@@ -108,12 +108,14 @@ Status read_link(const std::string& member, const Json& value, Link& link) {
   return {};
 }
 
-Status read_member(const std::string& name, const Json& value, Fabric& fabric) {
-  if (name == "preset") return {};  // read first
+}  // namespace
+
+std::optional<Status> read_network_member(const std::string& name, const Json& value,
+                                          Fabric& fabric) {
   if (name == "name") {
     if (!value.is_string()) return bad(name, value, "texts");
     fabric.name = value.get<std::string>();
-    return {};
+    return Status();
   }
   if (name == "ports") return read_whole(name, value, 1, Fabric::kMostPorts, fabric.ports);
   if (name == "group") return read_whole(name, value, 0, 1 << 14, fabric.group);
@@ -121,20 +123,18 @@ Status read_member(const std::string& name, const Json& value, Fabric& fabric) {
   if (name == "multicast") return read_flag(name, value, fabric.multicast);
   if (name == "alu") return read_flag(name, value, fabric.alu);
   if (name == "alpha_switch") return take(read_time(name, value), fabric.alpha_switch);
-  if (const auto status = read_link_member("", name, value, fabric.link)) return *status;
-  return invalid_argument("the network has a member '" + name + "'; allowed are " +
-                          std::string(kMembers));
+  return read_link_member("", name, value, fabric.link);
 }
 
-}  // namespace
-
 Result<Fabric> parse_network(std::string_view json, std::string_view name) {
-  Json root;
   try {
-    root = Json::parse(json);
+    return read_network(Json::parse(json), name);
   } catch (const Json::parse_error& error) {
     return invalid_argument(std::string("the network is not JSON: ") + error.what());
   }
+}
+
+Result<Fabric> read_network(const Json& root, std::string_view name) {
   if (!root.is_object()) {
     return invalid_argument("the network is " + std::string(root.type_name()) +
                             "; an object is needed");
@@ -152,8 +152,13 @@ Result<Fabric> parse_network(std::string_view json, std::string_view name) {
     return invalid_argument("the network has bandwidth and beta; one of them is allowed");
   }
   for (const auto& [member, value] : root.items()) {
-    Status status = read_member(member, value, fabric);
-    if (!status.ok()) return status;
+    if (member == "preset") continue;
+    const auto status = read_network_member(member, value, fabric);
+    if (!status) {
+      return invalid_argument("the network has a member '" + member + "'; allowed are " +
+                              std::string(kMembers));
+    }
+    if (!status->ok()) return *status;
   }
   if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
     return invalid_argument("group is " + std::to_string(fabric.group) +

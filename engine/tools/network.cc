@@ -19,6 +19,14 @@ auto optionally(Parse parse) {
   };
 }
 
+Result<Rational> parse_beta(std::string_view argument, std::string_view text) {
+  auto beta = parse_decimal(argument, text);
+  if (!beta.ok() || !(*beta < 0)) return beta;
+  return invalid_argument(fmt::format("{} is '{}'; allowed are seconds per byte, not negative "
+                                      "(0: no limit)",
+                                      argument, text));
+}
+
 }  // namespace
 
 void add_network_arguments(CLI::App& app, NetworkArguments& arguments) {
@@ -29,11 +37,31 @@ void add_network_arguments(CLI::App& app, NetworkArguments& arguments) {
   add_argument(app, "--alpha", arguments.alpha, optionally<Rational>(parse_seconds), "TIME",
                "per message: 1us, 500ns")
       ->group(kGroup);
-  add_argument(app, "--bandwidth", arguments.beta, optionally<Rational>(parse_bandwidth), "RATE",
-               "per port and direction: 100GB/s, 800Gb/s")
-      ->group(kGroup);
+  CLI::Option* bandwidth =
+      add_argument(app, "--bandwidth", arguments.beta, optionally<Rational>(parse_bandwidth),
+                   "RATE", "per port and direction: 100GB/s, 800Gb/s")
+          ->group(kGroup);
+  add_argument(app, "--beta", arguments.beta, optionally<Rational>(parse_beta), "SECONDS",
+               "per byte, in place of a bandwidth: 1e-11; 0: no limit")
+      ->group(kGroup)
+      ->excludes(bandwidth);
   add_argument(app, "--ports", arguments.ports, optionally<int>(Whole{1, Fabric::kMostPorts}), "K",
                "messages that a rank sends, and receives, at once")
+      ->group(kGroup);
+  app.add_flag("--multicast", arguments.multicast, "the switch can copy a message to many")
+      ->group(kGroup);
+  app.add_flag("--alu", arguments.alu, "the switch can add messages up")->group(kGroup);
+  add_argument(app, "--alpha-switch", arguments.alpha_switch, optionally<Rational>(parse_seconds),
+               "TIME", "per hop through the switch; such a transfer takes two")
+      ->group(kGroup);
+  add_argument(app, "--node-ranks", arguments.group, optionally<int>(Whole{0, 1 << 14}), "N",
+               "ranks per group (node) of the network, with slower links among groups; 0: one group")
+      ->group(kGroup);
+  add_argument(app, "--between-alpha", arguments.between_alpha,
+               optionally<Rational>(parse_seconds), "TIME", "per message among groups")
+      ->group(kGroup);
+  add_argument(app, "--between-bandwidth", arguments.between_beta,
+               optionally<Rational>(parse_bandwidth), "RATE", "among groups")
       ->group(kGroup);
   app.add_flag("--lower", arguments.lower,
                "turn multicasts and reductions in the switch into messages where it cannot do them")
@@ -50,7 +78,21 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   if (arguments.alpha) fabric.link.alpha = *arguments.alpha;
   if (arguments.beta) fabric.link.beta = *arguments.beta;
   if (arguments.ports) fabric.ports = *arguments.ports;
-  if (arguments.alpha || arguments.beta || arguments.ports) fabric.name += " (changed)";
+  if (arguments.alpha_switch) fabric.alpha_switch = *arguments.alpha_switch;
+  if (arguments.group) fabric.group = *arguments.group;
+  if (arguments.between_alpha) fabric.between.alpha = *arguments.between_alpha;
+  if (arguments.between_beta) fabric.between.beta = *arguments.between_beta;
+  fabric.multicast |= arguments.multicast;
+  fabric.alu |= arguments.alu;
+  if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
+    return invalid_argument(fmt::format("--node-ranks is {}; --between-alpha and "
+                                        "--between-bandwidth are needed with it",
+                                        fabric.group));
+  }
+  const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
+                       arguments.alpha_switch || arguments.group || arguments.between_alpha ||
+                       arguments.between_beta || arguments.multicast || arguments.alu;
+  if (changed) fabric.name += " (changed)";
   Status status = check_fabric(fabric);
   if (!status.ok()) return status;
   return fabric;

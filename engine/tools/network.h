@@ -14,12 +14,14 @@ namespace rankine::tools {
 
 struct NetworkArguments {
   std::string network;  // a preset's name or a file's; empty: plain_regime()
-  std::optional<Rational> alpha, beta;
-  std::optional<int> ports;
+  std::optional<Rational> alpha, beta, alpha_switch, between_alpha, between_beta;
+  std::optional<int> ports, group;
+  bool multicast = false, alu = false;
   bool lower = false;  // rewrite what the network cannot do into messages
 };
 
-// --network, --alpha, --bandwidth, --ports and --lower.
+// --network, --lower, and what overrides members of the network: --alpha, --bandwidth or --beta,
+// --ports, --multicast, --alu, --alpha-switch, --node-ranks, --between-alpha, --between-bandwidth.
 void add_network_arguments(CLI::App& app, NetworkArguments& arguments);
 
 // The network that they describe. Errors name the option, its value and what is allowed.

@@ -33,7 +33,8 @@ struct Decimal {
   unsigned __int128 digits = 0;
   int places = 0;
   bool found = false;
-  bool too_long = false;
+  bool too_long = false;  // more digits than `digits` holds
+  bool too_fine = false;  // more places than anybody needs
 };
 Decimal take_decimal(std::string_view& text) {
   Decimal number;
@@ -47,7 +48,8 @@ Decimal take_decimal(std::string_view& text) {
       number.found = true;
       if (number.digits != 0 || text.front() != '0') ++digits;
       if (digits > kMostDigits) number.too_long = true;
-      if (!number.too_long) {
+      if (number.places == kMostDigits) number.too_fine = true;
+      if (!number.too_long && !number.too_fine) {
         number.digits = number.digits * 10 + static_cast<unsigned>(text.front() - '0');
         number.places += point ? 1 : 0;
       }
@@ -91,8 +93,8 @@ Result<std::size_t> parse_size(std::string_view argument, std::string_view text)
   constexpr auto kMost = static_cast<unsigned __int128>(std::numeric_limits<std::ptrdiff_t>::max());
   unsigned __int128 scale = 1;
   for (int i = 0; i < number.places; ++i) scale *= 10;
-  // digits / scale * 2^shift, without a step that overflows: at most 30 digits, so halves come out
-  // exactly by dividing first where that leaves nothing over.
+  // digits / scale * 2^shift without a step that overflows: whole part first, then bit by bit what
+  // the part behind the point is worth. Both are below 10^30.
   const unsigned __int128 whole = number.digits / scale, part = number.digits % scale;
   if (number.too_long || whole > (kMost >> shift)) return too_large();
   unsigned __int128 bytes = whole << shift;
@@ -104,7 +106,7 @@ Result<std::size_t> parse_size(std::string_view argument, std::string_view text)
       left -= scale;
     }
   }
-  if (left != 0) {
+  if (left != 0 || number.too_fine) {
     return invalid_argument(
         fmt::format("{} is '{}', which is not a whole number of bytes", argument, text));
   }
@@ -188,7 +190,8 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std:
                                                     : 0;
   const double seconds =
       static_cast<double>(number.digits) * std::pow(10.0, -number.places) * factor;
-  if (!number.found || number.too_long || !(seconds > 0) || seconds > kMostSeconds) {
+  if (!number.found || number.too_long || number.too_fine || !(seconds > 0) ||
+      seconds > kMostSeconds) {
     return invalid_argument(
         fmt::format("{} is '{}'; allowed are times above 0 and up to a day, such as 30 (seconds), "
                     "0.5, 500ms, 2s or 3min",

@@ -10,11 +10,14 @@
 
 #include "engine/tools/arguments.h"
 #include "engine/tools/choose.h"
+#include "engine/tools/cost.h"
+#include "engine/tools/claims.h"
 #include "engine/tools/list.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/map.h"
 #include "engine/tools/perf.h"
 #include "engine/tools/show.h"
+#include "engine/tools/simulate.h"
 #include "engine/tools/text.h"
 #include "engine/tools/topo.h"
 #include "engine/tools/verify.h"
@@ -24,7 +27,7 @@ namespace {
 
 // A new subcommand is its file and its name here.
 constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show, add_perf,
-                                                     add_topo, add_choose, add_map};
+                                                     add_topo, add_choose, add_map, add_simulate, add_cost, add_claims};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {

@@ -1,5 +1,5 @@
-// Every line of the catalogue, executed: numbers of ranks, awkward counts, types and operations, both
-// transports, in place and apart, every root where ranks are few.
+// Every line of the catalogue, executed: numbers of ranks, awkward counts, types and operations,
+// both transports, in place and apart, every root where ranks are few.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,9 +27,9 @@ struct Kind {
   ReduceOp op;
 };
 constexpr Kind kKinds[] = {
-    {DataType::f32, ReduceOp::sum}, {DataType::u32, ReduceOp::sum},  {DataType::bf16, ReduceOp::avg},
-    {DataType::u8, ReduceOp::bxor}, {DataType::f64, ReduceOp::avg},  {DataType::i64, ReduceOp::prod},
-    {DataType::f16, ReduceOp::max}, {DataType::i32, ReduceOp::min},  {DataType::i8, ReduceOp::sum},
+    {DataType::f32, ReduceOp::sum}, {DataType::u32, ReduceOp::sum}, {DataType::bf16, ReduceOp::avg},
+    {DataType::u8, ReduceOp::bxor}, {DataType::f64, ReduceOp::avg}, {DataType::i64, ReduceOp::prod},
+    {DataType::f16, ReduceOp::max}, {DataType::i32, ReduceOp::min}, {DataType::i8, ReduceOp::sum},
 };
 
 std::vector<Rank> roots(Collective collective, int ranks) {

@@ -20,9 +20,9 @@ std::uint64_t mixed(std::uint64_t x) {
 // What rank r brings of element i of natural block b: a whole number, small enough for sums and
 // products among 64 ranks to be exact in a float of that type, in whatever order they are formed.
 std::uint64_t value(const CollectiveCase& test, Rank r, Block b, std::size_t i) {
-  const std::uint64_t bits = mixed(test.seed * 0x9e3779b97f4a7c15u +
-                                   static_cast<std::uint64_t>(r) * 0x100000001u +
-                                   static_cast<std::uint64_t>(b) * 0x10001u + i * 0x1000003u);
+  const std::uint64_t bits =
+      mixed(test.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(r) * 0x100000001u +
+            static_cast<std::uint64_t>(b) * 0x10001u + i * 0x1000003u);
   if (!reduces(test.collective)) return bits & 0x7f;
   const bool is_sum = test.op == ReduceOp::sum || test.op == ReduceOp::avg;
   switch (test.type) {
@@ -77,8 +77,10 @@ T combined(ReduceOp op, T a, T b) {
     }
     return a;
   } else {
-    const auto x = static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(a));
-    const auto y = static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(b));
+    const auto x =
+        static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(a));
+    const auto y =
+        static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(b));
     double result = x + y;
     if (op == ReduceOp::prod) result = x * y;
     if (op == ReduceOp::min) result = std::min(x, y);

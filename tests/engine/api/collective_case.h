@@ -1,5 +1,5 @@
-// One collective call as data: what every rank brings, and what it must end with, worked out element by
-// element from the meaning of the collective alone.
+// One collective call as data: what every rank brings, and what it must end with, worked out
+// element by element from the meaning of the collective alone.
 #pragma once
 
 #include <cstddef>

@@ -49,9 +49,15 @@ TEST(Collectives, EveryTypeWithEveryOperation) {
              {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter}) {
           for (const std::size_t count : {std::size_t{13}, std::size_t{2000}}) {
             for (const bool in_place : {false, true}) {
-              cases.push_back({.collective = collective, .ranks = ranks, .count = count, .type = t,
-                               .op = o, .root = ranks - 1, .in_place = in_place,
-                               .skew = cases.size() % 9, .seed = cases.size()});
+              cases.push_back({.collective = collective,
+                               .ranks = ranks,
+                               .count = count,
+                               .type = t,
+                               .op = o,
+                               .root = ranks - 1,
+                               .in_place = in_place,
+                               .skew = cases.size() % 9,
+                               .seed = cases.size()});
             }
           }
         }
@@ -76,11 +82,15 @@ TEST_P(Sizes, WhatTheEngineChoosesIsRight) {
     for (const std::size_t count : counts) {
       if (!is_vector && ranks > 9 && count > 1009) continue;
       for (const bool in_place : {false, true}) {
-        cases.push_back({.collective = collective, .ranks = ranks, .count = count,
+        cases.push_back({.collective = collective,
+                         .ranks = ranks,
+                         .count = count,
                          .type = count % 2 == 0 ? DataType::f32 : DataType::i64,
                          .root = static_cast<Rank>(count % n),
-                         .peer = static_cast<Rank>((count + 1) % n), .in_place = in_place,
-                         .skew = cases.size() % 5, .seed = cases.size()});
+                         .peer = static_cast<Rank>((count + 1) % n),
+                         .in_place = in_place,
+                         .skew = cases.size() % 5,
+                         .seed = cases.size()});
       }
     }
   }
@@ -95,8 +105,12 @@ TEST(Collectives, VectorsLargerThanTheCaches) {
   std::vector<CollectiveCase> cases;
   for (const std::string_view algorithm : {"direct_one_shot", "ring"}) {
     for (const bool in_place : {false, true}) {
-      cases.push_back({.collective = Collective::all_reduce, .ranks = 2, .count = count,
-                       .in_place = in_place, .seed = 5, .options = {.algorithm = algorithm}});
+      cases.push_back({.collective = Collective::all_reduce,
+                       .ranks = 2,
+                       .count = count,
+                       .in_place = in_place,
+                       .seed = 5,
+                       .options = {.algorithm = algorithm}});
     }
   }
   cases.push_back({.collective = Collective::broadcast, .ranks = 2, .count = count, .seed = 6});
@@ -191,12 +205,14 @@ TEST(CallersThreads, JoinAndCallLikeEngineThreads) {
       const auto results = all.run([&](Member& me) {
         CaseBuffers buffers;
         for (std::uint64_t seed = 0; seed < 20; ++seed) {
-          const std::string found =
-              run_case(me,
-                       {.collective = seed % 2 == 0 ? Collective::all_reduce : Collective::all_gather,
-                        .ranks = ranks, .count = seed * 37 % 400, .in_place = seed % 3 == 0,
-                        .seed = seed},
-                       buffers);
+          const std::string found = run_case(
+              me,
+              {.collective = seed % 2 == 0 ? Collective::all_reduce : Collective::all_gather,
+               .ranks = ranks,
+               .count = seed * 37 % 400,
+               .in_place = seed % 3 == 0,
+               .seed = seed},
+              buffers);
           const std::lock_guard lock(mutex);
           if (fault.empty()) fault = found;
         }
@@ -212,7 +228,9 @@ TEST(PlanOf, NamesAlgorithmAndTransport) {
   ASSERT_TRUE(team.ok()) << team.status().text();
   const Status status = (*team)->run([](Member& me) {
     std::vector<float> data(10);
-    const Call call{.in = data.data(), .out = data.data(), .count = data.size(),
+    const Call call{.in = data.data(),
+                    .out = data.data(),
+                    .count = data.size(),
                     .options = {.algorithm = "ring", .transport = Transport::direct}};
     const auto plan = me.plan_of(call);
     plan.status().throw_if_error();

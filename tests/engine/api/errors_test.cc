@@ -1,5 +1,5 @@
-// Calls that are refused: the text names the argument, its value and what is allowed; no byte moves,
-// and the communicator goes on.
+// Calls that are refused: the text names the argument, its value and what is allowed; no byte
+// moves, and the communicator goes on.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -66,86 +66,89 @@ using testing::Values;
 
 INSTANTIATE_TEST_SUITE_P(
     Arguments, Errors,
-    Values(
-        BadCall{"in is null", [](Call& c, Buffers&) { c.in = nullptr; },
-                {"in is null", "40 bytes"}},
-        BadCall{"out is null", [](Call& c, Buffers&) { c.out = nullptr; },
-                {"out is null", "40 bytes"}},
-        BadCall{"buffers overlap in part",
-                [](Call& c, Buffers& b) { c.in = b.out.data() + 3; },
-                {"overlap", "in (0x", "40 bytes", "in place"}},
-        BadCall{"the input of an all-gather in another rank's block",
-                [](Call& c, Buffers& b) {
-                  c.collective = Collective::all_gather;
-                  c.in = b.out.data() + 5;
-                },
-                {"overlap", "120 bytes"}},
-        BadCall{"the output of a reduce-scatter across blocks",
-                [](Call& c, Buffers& b) {
-                  c.collective = Collective::reduce_scatter;
-                  c.out = b.in.data() + 15;
-                },
-                {"overlap", "120 bytes"}},
-        BadCall{"unknown algorithm",
-                [](Call& c, Buffers&) { c.options.algorithm = "sorcery"; },
-                {"algorithm is 'sorcery'", "all_reduce has", "ring", "direct_one_shot"}},
-        BadCall{"an algorithm of another collective",
-                [](Call& c, Buffers&) {
-                  c.collective = Collective::all_to_all;
-                  c.options.algorithm = "direct_one_shot";
-                },
-                {"algorithm is 'direct_one_shot'", "all_to_all has"}},
-        BadCall{"root too small",
-                [](Call& c, Buffers&) {
-                  c.collective = Collective::broadcast;
-                  c.root = -1;
-                },
-                {"root is -1", "0 to 2"}},
-        BadCall{"root too large",
-                [](Call& c, Buffers&) {
-                  c.collective = Collective::reduce;
-                  c.root = kRanks;
-                },
-                {"root is 3", "0 to 2"}},
-        BadCall{"peer too large",
-                [](Call& c, Buffers&) {
-                  c.collective = Collective::send_recv;
-                  c.peer = kRanks;
-                },
-                {"peer is 3", "0 to 2"}},
-        BadCall{"no such type",
-                [](Call& c, Buffers&) { c.type = static_cast<DataType>(99); },
-                {"type is 99", "0 to 9"}},
-        BadCall{"no such operation",
-                [](Call& c, Buffers&) { c.op = static_cast<ReduceOp>(77); },
-                {"operation is 77", "0 to 7"}},
-        BadCall{"no such collective",
-                [](Call& c, Buffers&) { c.collective = static_cast<Collective>(200); },
-                {"collective is 200", "0 to 9"}},
-        BadCall{"bits of floats", [](Call& c, Buffers&) { c.op = ReduceOp::bxor; },
-                {"operation is bxor", "f32", "integers"}},
-        BadCall{"bytes overflow", [](Call& c, Buffers&) { c.count = kMost / 2; },
-                {"count is 9223372036854775807", "at most"}},
-        BadCall{"bytes of all ranks overflow",
-                [](Call& c, Buffers&) {
-                  c.collective = Collective::all_gather;
-                  c.count = kMost / 16;
-                },
-                {"count is", "at most"}},
-        BadCall{"too few counts",
-                [](Call& c, Buffers&) {
-                  static const std::vector<std::size_t> kCounts = {1, 2};
-                  c.collective = Collective::all_gather;
-                  c.counts = kCounts;
-                },
-                {"counts has 2 entries", "all_gather", "3 ranks", "needs 3"}},
-        BadCall{"counts overflow",
-                [](Call& c, Buffers&) {
-                  static const std::vector<std::size_t> kCounts = {1, kMost / 8, 2};
-                  c.collective = Collective::all_gather;
-                  c.counts = kCounts;
-                },
-                {"counts[1] is"}}));
+    Values(BadCall{"in is null",
+                   [](Call& c, Buffers&) { c.in = nullptr; },
+                   {"in is null", "40 bytes"}},
+           BadCall{"out is null",
+                   [](Call& c, Buffers&) { c.out = nullptr; },
+                   {"out is null", "40 bytes"}},
+           BadCall{"buffers overlap in part",
+                   [](Call& c, Buffers& b) { c.in = b.out.data() + 3; },
+                   {"overlap", "in (0x", "40 bytes", "in place"}},
+           BadCall{"the input of an all-gather in another rank's block",
+                   [](Call& c, Buffers& b) {
+                     c.collective = Collective::all_gather;
+                     c.in = b.out.data() + 5;
+                   },
+                   {"overlap", "120 bytes"}},
+           BadCall{"the output of a reduce-scatter across blocks",
+                   [](Call& c, Buffers& b) {
+                     c.collective = Collective::reduce_scatter;
+                     c.out = b.in.data() + 15;
+                   },
+                   {"overlap", "120 bytes"}},
+           BadCall{"unknown algorithm",
+                   [](Call& c, Buffers&) { c.options.algorithm = "sorcery"; },
+                   {"algorithm is 'sorcery'", "all_reduce has", "ring", "direct_one_shot"}},
+           BadCall{"an algorithm of another collective",
+                   [](Call& c, Buffers&) {
+                     c.collective = Collective::all_to_all;
+                     c.options.algorithm = "direct_one_shot";
+                   },
+                   {"algorithm is 'direct_one_shot'", "all_to_all has"}},
+           BadCall{"root too small",
+                   [](Call& c, Buffers&) {
+                     c.collective = Collective::broadcast;
+                     c.root = -1;
+                   },
+                   {"root is -1", "0 to 2"}},
+           BadCall{"root too large",
+                   [](Call& c, Buffers&) {
+                     c.collective = Collective::reduce;
+                     c.root = kRanks;
+                   },
+                   {"root is 3", "0 to 2"}},
+           BadCall{"peer too large",
+                   [](Call& c, Buffers&) {
+                     c.collective = Collective::send_recv;
+                     c.peer = kRanks;
+                   },
+                   {"peer is 3", "0 to 2"}},
+           BadCall{"no such type",
+                   [](Call& c, Buffers&) { c.type = static_cast<DataType>(99); },
+                   {"type is 99", "0 to 9"}},
+           BadCall{"no such operation",
+                   [](Call& c, Buffers&) { c.op = static_cast<ReduceOp>(77); },
+                   {"operation is 77", "0 to 7"}},
+           BadCall{"no such collective",
+                   [](Call& c, Buffers&) { c.collective = static_cast<Collective>(200); },
+                   {"collective is 200", "0 to 9"}},
+           BadCall{"bits of floats",
+                   [](Call& c, Buffers&) { c.op = ReduceOp::bxor; },
+                   {"operation is bxor", "f32", "integers"}},
+           BadCall{"bytes overflow",
+                   [](Call& c, Buffers&) { c.count = kMost / 2; },
+                   {"count is 9223372036854775807", "at most"}},
+           BadCall{"bytes of all ranks overflow",
+                   [](Call& c, Buffers&) {
+                     c.collective = Collective::all_gather;
+                     c.count = kMost / 16;
+                   },
+                   {"count is", "at most"}},
+           BadCall{"too few counts",
+                   [](Call& c, Buffers&) {
+                     static const std::vector<std::size_t> kCounts = {1, 2};
+                     c.collective = Collective::all_gather;
+                     c.counts = kCounts;
+                   },
+                   {"counts has 2 entries", "all_gather", "3 ranks", "needs 3"}},
+           BadCall{"counts overflow",
+                   [](Call& c, Buffers&) {
+                     static const std::vector<std::size_t> kCounts = {1, kMost / 8, 2};
+                     c.collective = Collective::all_gather;
+                     c.counts = kCounts;
+                   },
+                   {"counts[1] is"}}));
 
 TEST(ErrorsOfNumbers, WhatAnAlgorithmCannotTakeIsNamed) {
   int refusals = 0;
@@ -169,10 +172,10 @@ TEST(ErrorsOfNumbers, WhatAnAlgorithmCannotTakeIsNamed) {
                                         .options = options});
         EXPECT_EQ(name_of(refused.code()), name_of(Code::invalid_argument)) << refused.text();
         EXPECT_NE(refused.text().find(algorithm.name), std::string::npos) << refused.text();
-        const bool names_it = refused.text().find("group is 4") != std::string::npos ||
-                              refused.text().find("segments is 1048576") != std::string::npos ||
-                              refused.text().find("ranks is " + std::to_string(ranks)) !=
-                                  std::string::npos;
+        const bool names_it =
+            refused.text().find("group is 4") != std::string::npos ||
+            refused.text().find("segments is 1048576") != std::string::npos ||
+            refused.text().find("ranks is " + std::to_string(ranks)) != std::string::npos;
         EXPECT_TRUE(names_it) << refused.text();
         EXPECT_EQ(out, std::vector<float>(400, 2.0F));
         EXPECT_TRUE(me.all_reduce(std::span(in)).ok());
@@ -189,7 +192,8 @@ TEST(ErrorsOfNumbers, TypedCallsWantSizesThatAgree) {
   const Status status = (*team)->run([](Member& me) {
     std::vector<float> ten(10), thirty(30), eleven(11);
     const std::span<const float> in(ten);
-    const auto refused = [](const Status& result, const std::string& got, const std::string& wanted) {
+    const auto refused = [](const Status& result, const std::string& got,
+                            const std::string& wanted) {
       EXPECT_EQ(name_of(result.code()), name_of(Code::invalid_argument));
       EXPECT_NE(result.text().find(got), std::string::npos) << result.text();
       EXPECT_NE(result.text().find(wanted), std::string::npos) << result.text();
@@ -214,8 +218,8 @@ TEST(ErrorsOfNumbers, CountsDoNotHideAnImpossibleCount) {
   const auto results = all.run([](Member& me) {
     const std::vector<std::size_t> counts = {2, 3};
     std::vector<float> in(3), out(5);
-    const Call with_counts{.collective = Collective::all_gather, .in = in.data(),
-                           .out = out.data(), .counts = counts};
+    const Call with_counts{
+        .collective = Collective::all_gather, .in = in.data(), .out = out.data(), .counts = counts};
     Status fine = me.call(with_counts);
     EXPECT_TRUE(fine.ok()) << fine.text();
     Call impossible = with_counts;
@@ -250,12 +254,14 @@ TEST(ErrorsOfCommunicators, RanksTimeoutsAndJoining) {
   EXPECT_EQ(text(Communicator::create({.ranks = 1025}).status()),
             "ranks is 1025; allowed are 1 to 1024");
   EXPECT_EQ(text(Team::create({.ranks = -1}).status()), "ranks is -1; allowed are 1 to 1024");
-  EXPECT_NE(text(Communicator::create({.ranks = 2, .timeout = std::chrono::milliseconds(0)}).status())
-                .find("timeout is 0 ms"),
-            std::string::npos);
+  EXPECT_NE(
+      text(Communicator::create({.ranks = 2, .timeout = std::chrono::milliseconds(0)}).status())
+          .find("timeout is 0 ms"),
+      std::string::npos);
   const std::vector<ArenaOptions> arenas(3);
-  EXPECT_NE(text(Communicator::create({.ranks = 2, .arenas = arenas}).status()).find("arenas has 3"),
-            std::string::npos);
+  EXPECT_NE(
+      text(Communicator::create({.ranks = 2, .arenas = arenas}).status()).find("arenas has 3"),
+      std::string::npos);
   auto communicator = Communicator::create({.ranks = 2});
   ASSERT_TRUE(communicator.ok());
   EXPECT_NE(text((*communicator)->join(2).status()).find("rank is 2"), std::string::npos);

@@ -1,5 +1,5 @@
-// Ranks that throw, leave, never come or call something else: everybody returns, with the right code
-// and a text that says who waits for whom, and the process can go on with new ranks.
+// Ranks that throw, leave, never come or call something else: everybody returns, with the right
+// code and a text that says who waits for whom, and the process can go on with new ranks.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -18,8 +18,8 @@ namespace {
 using testing::Values;
 using std::chrono_literals::operator""ms;
 
-constexpr auto kLong = 60'000ms;   // for failures that must not need a deadline
-constexpr auto kShort = 1'000ms;    // for those that do
+constexpr auto kLong = 60'000ms;  // for failures that must not need a deadline
+constexpr auto kShort = 1'000ms;  // for those that do
 
 struct Setting {
   int ranks;
@@ -34,7 +34,8 @@ void PrintTo(const Setting& s, std::ostream* out) {
 class Failure : public testing::TestWithParam<Setting> {
  protected:
   CommunicatorOptions options(std::chrono::milliseconds timeout) const {
-    return {.ranks = GetParam().ranks, .timeout = timeout,
+    return {.ranks = GetParam().ranks,
+            .timeout = timeout,
             .wait = WaitPolicy{.mode = GetParam().mode, .probes = 4}};
   }
   Call all_reduce(std::vector<std::uint32_t>& in, std::vector<std::uint32_t>& out) const {
@@ -60,8 +61,8 @@ class Failure : public testing::TestWithParam<Setting> {
   static void expect_all(const std::vector<Status>& results, Code code,
                          const std::vector<std::string>& words) {
     for (std::size_t r = 0; r < results.size(); ++r) {
-      EXPECT_EQ(name_of(results[r].code()), name_of(code)) << "rank " << r << ": "
-                                                           << results[r].text();
+      EXPECT_EQ(name_of(results[r].code()), name_of(code))
+          << "rank " << r << ": " << results[r].text();
       EXPECT_EQ(results[r].text(), results[0].text());
     }
     for (const std::string& word : words) {
@@ -72,7 +73,8 @@ class Failure : public testing::TestWithParam<Setting> {
 };
 
 TEST_P(Failure, ARankThatThrowsEndsAllOthers) {
-  auto team = Team::create({.ranks = ranks(), .timeout = kLong,
+  auto team = Team::create({.ranks = ranks(),
+                            .timeout = kLong,
                             .wait = WaitPolicy{.mode = GetParam().mode, .probes = 4}});
   ASSERT_TRUE(team.ok()) << team.status().text();
   std::vector<Status> results(static_cast<std::size_t>(last()));
@@ -123,7 +125,8 @@ TEST_P(Failure, ARankThatHasLeftIsNamedAtOnce) {
 }
 
 TEST_P(Failure, ARankOfATeamThatReturnsEarlyHasLeft) {
-  auto team = Team::create({.ranks = ranks(), .timeout = kLong,
+  auto team = Team::create({.ranks = ranks(),
+                            .timeout = kLong,
                             .wait = WaitPolicy{.mode = GetParam().mode, .probes = 4}});
   ASSERT_TRUE(team.ok()) << team.status().text();
   std::vector<Status> results(static_cast<std::size_t>(last()));
@@ -135,7 +138,8 @@ TEST_P(Failure, ARankOfATeamThatReturnsEarlyHasLeft) {
       if (me.rank() != last()) results[static_cast<std::size_t>(me.rank())] = done;
     }
   });
-  expect_all(results, Code::rank_lost, {"rank " + std::to_string(last()) + " has left after 2 calls"});
+  expect_all(results, Code::rank_lost,
+             {"rank " + std::to_string(last()) + " has left after 2 calls"});
   EXPECT_EQ(status.text(), results[0].text());
   expect_a_new_start();
 }
@@ -184,7 +188,8 @@ INSTANTIATE_TEST_SUITE_P(
            Setting{3, 3, WaitPolicy::Mode::park}, Setting{3, 40'000, WaitPolicy::Mode::park},
            Setting{5, 1, WaitPolicy::Mode::yield}, Setting{5, 5'000, WaitPolicy::Mode::spin}));
 
-// --- calls that disagree --------------------------------------------------------------------------
+// --- calls that disagree
+// --------------------------------------------------------------------------
 
 struct Disagreement {
   const char* name;
@@ -203,14 +208,20 @@ TEST_P(Mismatch, EndsAllRanksAndNamesWhatDiffers) {
       std::vector<Status> results = all.run([&](Member& me) {
         const std::size_t room = count * (me.rank() == 1 ? 600 : 8) + 64;
         std::vector<std::int32_t> in(room, 1), out(room);
-        Call call{.in = in.data(), .out = out.data(), .count = count, .type = DataType::i32,
+        Call call{.in = in.data(),
+                  .out = out.data(),
+                  .count = count,
+                  .type = DataType::i32,
                   .op = ReduceOp::sum};
         if (me.rank() == 1) GetParam().change(call);
         Status status = me.call(call);
         // Where the odd call was none that anybody had to wait in, the next one shows it.
         for (int further = 0; status.ok() && further < 40; ++further) {
-          status = me.call({.in = in.data(), .out = out.data(), .count = count,
-                            .type = DataType::i32, .op = ReduceOp::sum});
+          status = me.call({.in = in.data(),
+                            .out = out.data(),
+                            .count = count,
+                            .type = DataType::i32,
+                            .op = ReduceOp::sum});
         }
         return status;
       });
@@ -231,30 +242,31 @@ TEST_P(Mismatch, EndsAllRanksAndNamesWhatDiffers) {
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, Mismatch,
-    Values(Disagreement{"count", [](Call& c) { c.count += 1; }, {"count is"}},
-           Disagreement{"type", [](Call& c) { c.type = DataType::u32; }, {"type is", "i32", "u32"}},
-           Disagreement{"op", [](Call& c) { c.op = ReduceOp::max; }, {"operation is", "sum", "max"}},
-           Disagreement{"in place", [](Call& c) { c.out = const_cast<void*>(c.in); },
-                        {"in place is", "yes", "no"}},
-           Disagreement{"algorithm", [](Call& c) { c.options.algorithm = "ring"; },
-                        {"algorithm is", "ring"}},
-           Disagreement{"collective, everyone waits",
-                        [](Call& c) { c.collective = Collective::all_gather; },
-                        {"collective is", "all_reduce", "all_gather"}},
-           Disagreement{"collective, a root that waits for nobody",
-                        [](Call& c) {
-                          c.collective = Collective::broadcast;
-                          c.root = 1;
-                        },
-                        {"collective is", "all_reduce", "broadcast"}},
-           Disagreement{"transport",
-                        [](Call& c) {
-                          c.options.transport =
-                              c.count < 100 ? Transport::direct : Transport::mailbox;
-                        },
-                        {"transport is", "direct", "mailbox"}},
-           Disagreement{"size that takes another transport", [](Call& c) { c.count *= 600; },
-                        {"count is"}}));
+    Values(
+        Disagreement{"count", [](Call& c) { c.count += 1; }, {"count is"}},
+        Disagreement{"type", [](Call& c) { c.type = DataType::u32; }, {"type is", "i32", "u32"}},
+        Disagreement{"op", [](Call& c) { c.op = ReduceOp::max; }, {"operation is", "sum", "max"}},
+        Disagreement{"in place",
+                     [](Call& c) { c.out = const_cast<void*>(c.in); },
+                     {"in place is", "yes", "no"}},
+        Disagreement{
+            "algorithm", [](Call& c) { c.options.algorithm = "ring"; }, {"algorithm is", "ring"}},
+        Disagreement{"collective, everyone waits",
+                     [](Call& c) { c.collective = Collective::all_gather; },
+                     {"collective is", "all_reduce", "all_gather"}},
+        Disagreement{"collective, a root that waits for nobody",
+                     [](Call& c) {
+                       c.collective = Collective::broadcast;
+                       c.root = 1;
+                     },
+                     {"collective is", "all_reduce", "broadcast"}},
+        Disagreement{"transport",
+                     [](Call& c) {
+                       c.options.transport = c.count < 100 ? Transport::direct : Transport::mailbox;
+                     },
+                     {"transport is", "direct", "mailbox"}},
+        Disagreement{
+            "size that takes another transport", [](Call& c) { c.count *= 600; }, {"count is"}}));
 
 TEST(MismatchOfRoots, ShowsInThisCallOrTheNext) {
   for (const int ranks : {2, 3, 4}) {
@@ -296,9 +308,11 @@ TEST(MismatchOfNumbers, ACallLessIsFoundOut) {
   }
 }
 
-// --- memory after the end -------------------------------------------------------------------------
+// --- memory after the end
+// -------------------------------------------------------------------------
 
-// A rank whose call has ended in an error may give its buffers back at once: nobody reads them still.
+// A rank whose call has ended in an error may give its buffers back at once: nobody reads them
+// still.
 TEST(BuffersAfterAnError, AreTheCallersAgain) {
   constexpr std::size_t kBytes = std::size_t{1} << 25;
   for (int attempt = 0; attempt < 12; ++attempt) {
@@ -312,8 +326,10 @@ TEST(BuffersAfterAnError, AreTheCallersAgain) {
       });
       const auto results = all.run([&](Member& me) {
         // Mappings of their own: who reads them when they are gone, crashes.
-        void* in = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        void* out = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* in =
+            mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* out =
+            mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         const Call call{.in = in, .out = out, .count = kBytes / sizeof(float)};
         Status status = me.call(call);
         entered.fetch_add(1);
@@ -330,7 +346,8 @@ TEST(BuffersAfterAnError, AreTheCallersAgain) {
   }
 }
 
-// --- counters that wrap ---------------------------------------------------------------------------
+// --- counters that wrap
+// ---------------------------------------------------------------------------
 
 TEST(Wrap, CountersRunOverTheEndOfTheirRange) {
   for (const std::uint32_t first : {0U - 3U, 0x80000000U - 3U, 0U - 40U, 0x80000000U - 40U}) {
@@ -342,10 +359,11 @@ TEST(Wrap, CountersRunOverTheEndOfTheirRange) {
           for (const Transport transport : {Transport::mailbox, Transport::direct}) {
             std::vector<std::uint32_t> data(call % 7 == 0 ? 700U : 11U,
                                             static_cast<std::uint32_t>(me.rank() + call));
-            status = me.all_reduce(std::span(data), ReduceOp::sum,
-                                   {.algorithm = call % 2 == 0 ? "ring" : "direct_one_shot",
-                                    .transport = transport});
-            const auto all_ranks = static_cast<std::uint32_t>(ranks * (ranks - 1) / 2 + ranks * call);
+            status = me.all_reduce(
+                std::span(data), ReduceOp::sum,
+                {.algorithm = call % 2 == 0 ? "ring" : "direct_one_shot", .transport = transport});
+            const auto all_ranks =
+                static_cast<std::uint32_t>(ranks * (ranks - 1) / 2 + ranks * call);
             EXPECT_EQ(data, std::vector<std::uint32_t>(data.size(), all_ranks));
           }
         }

@@ -1,5 +1,5 @@
-// Random schedules, all forms back to back in one team, on threads: the real interpreter, mailboxes,
-// counters and ways of waiting, with more ranks than cores.
+// Random schedules, all forms back to back in one team, on threads: the real interpreter,
+// mailboxes, counters and ways of waiting, with more ranks than cores.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -20,11 +20,14 @@ TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
   for (int i = 0; i < sessions; ++i) {
     const std::uint64_t seed = only.value_or(0xf0220000u + static_cast<std::uint64_t>(i));
     Random random(seed);
-    const Session session = random_session(
-        random, {.calls = {.ranks = 9}, .schedules = 20, .repetitions = 20});
+    const Session session =
+        random_session(random, {.calls = {.ranks = 9}, .schedules = 20, .repetitions = 20});
     ASSERT_EQ(session.fault, "") << "replay with RANKINE_SEED=" << seed;
-    TestTeam team({.ranks = session.ranks, .policy = random_policy(random),
-                   .first_count = session.first_count, .slot_payload = session.slot_payload});
+    TestTeam team({.ranks = session.ranks,
+                   .policy = random_policy(random),
+                   .first_count = session.first_count,
+                   .slot_payload = session.slot_payload,
+                   .strict = random.one_in(3)});
     // Two runs: counters go on from one to the next.
     const std::span<const TestCall* const> all(session.calls);
     const std::size_t half = all.size() / 2;

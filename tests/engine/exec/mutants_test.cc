@@ -101,8 +101,10 @@ TEST(Mutants, EachIsNoticedByTheReplay) {
 // Also by the threads, where timing allows. What is stuck is given up soon.
 TEST(Mutants, ThoseThatStayInTheirMemoryAreNoticedOnThreads) {
   expect_all_noticed(true, [](const Session& session, Random& random) {
-    TestTeam team({.ranks = session.ranks, .policy = random_policy(random),
-                   .timeout_ns = 200'000'000, .first_count = session.first_count,
+    TestTeam team({.ranks = session.ranks,
+                   .policy = random_policy(random),
+                   .timeout_ns = 200'000'000,
+                   .first_count = session.first_count,
                    .slot_payload = session.slot_payload});
     return team.run(session.calls, random.next());
   });

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kGuard = 64;  // bytes around buffers that nobody may touch
 
-// --- schedules ------------------------------------------------------------------------------------
+// --- schedules
+// ------------------------------------------------------------------------------------
 
 class Generator {
  public:
@@ -56,9 +57,11 @@ class Generator {
   // Keeps the transfer if it is legal beside those that the round has.
   void add(const RankSet& from, const RankSet& to, const BlockSet& what, const BlockSet& where,
            Act act) {
-    const Transfer t{from.modulo(goal_.ranks), to.modulo(goal_.ranks),
+    const Transfer t{from.modulo(goal_.ranks),
+                     to.modulo(goal_.ranks),
                      {what.list.modulo(goal_.blocks), what.plane},
-                     {where.list.modulo(goal_.blocks), where.plane}, act};
+                     {where.list.modulo(goal_.blocks), where.plane},
+                     act};
     const std::vector<int> sources = t.what.list.to_vector(), targets = t.where.list.to_vector();
     if (sources.size() != targets.size()) return;
     if (act == copy && t.from.size() > 1) return;
@@ -183,14 +186,16 @@ class Generator {
   std::vector<Transfer> round_;
 };
 
-// --- sizes and memory -----------------------------------------------------------------------------
+// --- sizes and memory
+// -----------------------------------------------------------------------------
 
 std::vector<std::size_t> random_counts(Random& random, std::size_t blocks, int most) {
   const int style = random.below(5);
   const int common = style == 0 ? random.below(4) : random.below(most + 1);
   std::vector<std::size_t> counts(blocks, static_cast<std::size_t>(common));
   if (style == 4) {
-    for (auto& n : counts) n = static_cast<std::size_t>(random.one_in(3) ? 0 : random.below(most + 1));
+    for (auto& n : counts)
+      n = static_cast<std::size_t>(random.one_in(3) ? 0 : random.below(most + 1));
   }
   return counts;
 }
@@ -285,11 +290,13 @@ TestCall random_call(Random& random, const CallRules& rules) {
     goal.root = random.below(goal.ranks);
     goal.peer = random.below(goal.ranks);
     const int natural = natural_blocks(goal.collective, goal.ranks);
-    const int parts = random.one_in(2) || natural > 12 ? 1 : random.between(1, natural == 1 ? 9 : 3);
+    const int parts =
+        random.one_in(2) || natural > 12 ? 1 : random.between(1, natural == 1 ? 9 : 3);
     goal.blocks = natural * parts;
     const auto counts = random_counts(random, static_cast<std::size_t>(natural),
                                       natural > 12 ? rules.most_elements / 8 : rules.most_elements);
-    const Borders borders = natural == 1 && !random.one_in(3) ? Borders::cache_lines : Borders::plain;
+    const Borders borders =
+        natural == 1 && !random.one_in(3) ? Borders::cache_lines : Borders::plain;
     const Layout layout = make_layout(goal, counts, size_of(call.type), borders);
     const bool in_place = random.one_in(2);
     const bool matters =
@@ -320,8 +327,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
     for (Rank r = 0; r < goal.ranks; ++r) {
       call.before.push_back(random_image(random, call, layout, in_place, r));
     }
-    call.after =
-        execute_literally(call.schedule, goal, layout, call.type, call.op, call.before);
+    call.after = execute_literally(call.schedule, goal, layout, call.type, call.op, call.before);
     call.text = std::string(name_of(goal.collective)) + " " + std::string(name_of(call.type)) +
                 " " + std::string(name_of(call.op)) + ", " + std::to_string(goal.ranks) +
                 " ranks, root " + std::to_string(goal.root) + ", " +

@@ -1,5 +1,5 @@
-// Random collective calls: a legal schedule of no particular use, its plan, what every rank's memory
-// holds before and what it must hold after.
+// Random collective calls: a legal schedule of no particular use, its plan, what every rank's
+// memory holds before and what it must hold after.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct CallRules {
   int most_elements = 300;        // of a natural block
   ProgramOptions program{};
   LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
-  int mailbox_capacity = 0;        // 0: any that is allowed
+  int mailbox_capacity = 0;              // 0: any that is allowed
   std::optional<Transport> transport{};  // none: either
 };
 TestCall random_call(Random& random, const CallRules& rules);

@@ -29,7 +29,7 @@ struct TotalOf {
   using type = float;
 };
 template <class T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 struct TotalOf<T> {
   using type = std::uint64_t;
 };
@@ -105,7 +105,8 @@ std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
           for (std::size_t i = 0; i < what.size(); ++i) {
             Arrival& arrival = arrivals[{receiver, place_of(schedule, where[i], t.where.plane)}];
             arrival.adds = t.act == Act::reduce;
-            arrival.parts.push_back(&memory.at({sender, place_of(schedule, what[i], t.what.plane)}));
+            arrival.parts.push_back(
+                &memory.at({sender, place_of(schedule, what[i], t.what.plane)}));
           }
         }
       }
@@ -119,11 +120,10 @@ std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
       Held held;
       for (const Held* part : arrival.parts) held.contributions += part->contributions;
       const bool divides = op == ReduceOp::avg && held.contributions == goal.ranks;
-      held.bytes = arrival.parts.size() == 1
-                       ? arrival.parts[0]->bytes
-                       : with_element(type, [&]<class T>() {
-                           return folded<T>(arrival.parts, op, divides ? goal.ranks : 0);
-                         });
+      held.bytes =
+          arrival.parts.size() == 1 ? arrival.parts[0]->bytes : with_element(type, [&]<class T>() {
+            return folded<T>(arrival.parts, op, divides ? goal.ranks : 0);
+          });
       news.emplace_back(where, std::move(held));
     }
     for (auto& [where, held] : news) memory[where] = std::move(held);

@@ -18,7 +18,7 @@ using Memories = std::array<std::byte*, 3>;
 
 struct Slot {
   std::uint32_t flag = 0;
-  std::size_t call = 0;       // of the message in it: which call of run()
+  std::size_t call = 0;                // of the message in it: which call of run()
   const std::byte* address = nullptr;  // by address, or
   std::vector<std::byte> data;         // inside
 };
@@ -35,7 +35,7 @@ struct Actor {
   std::size_t pc = 0, operand = 0;
   bool inside = false;  // has begun that call
   std::uint32_t base = 0;
-  std::uint32_t number = 0;                  // of the call, as entries count
+  std::uint32_t number = 0;                   // of the call, as entries count
   std::vector<std::uint32_t> sent, received;  // before this call, by peer
   std::vector<Memories> known;
   std::vector<std::size_t> known_at;  // by peer: 1 + the call at which its entry was read
@@ -228,8 +228,8 @@ struct Replay::Machine {
       std::memmove(destination, sources[0], op.bytes);
     } else {
       const int divisor = (op.flags & kDivides) != 0 ? call.plan.divisor : 0;
-      call.plan.fold(destination, sources.data(), op.operands,
-                     op.bytes / call.plan.element_bytes, divisor);
+      call.plan.fold(destination, sources.data(), op.operands, op.bytes / call.plan.element_bytes,
+                     divisor);
     }
     if (op.value != 0) progress[r] = me.base + op.value;
   }

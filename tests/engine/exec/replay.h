@@ -1,9 +1,10 @@
-// Plans executed by one thread, rank by rank, in any order that their waits allow: an abstract machine
-// with the words, slots and counters of the real one. What a plan forgets to wait for shows at once,
-// whatever the machine's timing: the next rank to move is drawn, and ranks like to run far ahead.
+// Plans executed by one thread, rank by rank, in any order that their waits allow: an abstract
+// machine with the words, slots and counters of the real one. What a plan forgets to wait for shows
+// at once, whatever the machine's timing: the next rank to move is drawn, and ranks like to run far
+// ahead.
 //
-// Between calls a rank does what a caller may: its buffers and its scratch are overwritten as soon as
-// its call returns, and the next call's data appears just before it enters.
+// Between calls a rank does what a caller may: its buffers and its scratch are overwritten as soon
+// as its call returns, and the next call's data appears just before it enters.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,8 @@ class Replay {
   Replay(const ReplayOptions& options, Random& random);
   ~Replay();
 
-  // Every rank runs all calls, one after the other. Empty, or what went wrong: wrong data, a read of
-  // memory that nobody has offered or outside all buffers, or everybody stuck.
+  // Every rank runs all calls, one after the other. Empty, or what went wrong: wrong data, a read
+  // of memory that nobody has offered or outside all buffers, or everybody stuck.
   std::string run(std::span<const TestCall* const> calls);
 
   std::uint64_t steps() const;

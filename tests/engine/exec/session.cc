@@ -27,7 +27,7 @@ Session random_session(Random& random, SessionRules rules) {
   for (int i = 0; i < rules.schedules; ++i) {
     session.made.push_back(random_call(random, rules.calls));
     const TestCall& call = session.made.back();
-    session.fault = call.before.empty() ? call.text
+    session.fault = call.before.empty()  ? call.text
                     : rules.checks_plans ? fault_of(call.plan)
                                          : std::string();
     if (!session.fault.empty()) {

@@ -51,8 +51,11 @@ struct alignas(kCacheLine) Line {
 
 struct TestTeam::State {
   explicit State(const Options& o)
-      : options(o), crossbar(o.ranks, o.policy, o.timeout_ns), ranks(size(o.ranks)),
-        credits(ranks.size() * ranks.size()), mailboxes(credits.size()) {
+      : options(o),
+        crossbar(o.ranks, o.policy, o.timeout_ns, o.strict),
+        ranks(size(o.ranks)),
+        credits(ranks.size() * ranks.size()),
+        mailboxes(credits.size()) {
     const std::size_t stride =
         (sizeof(SlotHeader) + options.slot_payload + kCacheLine - 1) / kCacheLine * kCacheLine;
     slots.resize(mailboxes.size() * kSlots * stride / kCacheLine);
@@ -68,8 +71,8 @@ struct TestTeam::State {
       crossbar.progress(static_cast<Rank>(r)).value.store(options.first_count);
       crossbar.entry(static_cast<Rank>(r)).call.store(options.first_count);
       RankState& state = ranks[r].state;
-      state.waiter = {.crossbar = &crossbar, .rank = static_cast<Rank>(r),
-                      .call = options.first_count};
+      state.waiter = {
+          .crossbar = &crossbar, .rank = static_cast<Rank>(r), .call = options.first_count};
       state.progress_base = options.first_count;
       state.outbox.resize(ranks.size());
       state.inbox.resize(ranks.size());
@@ -102,10 +105,10 @@ struct TestTeam::State {
     ++state.waiter.call;
     state.waiter.deadline_ns = 0;
     state.waiter.fingerprint =
-        with_call(make_fingerprint(call.goal.collective, call.type, call.op, false,
-                                   call.plan.transport == Transport::mailbox, call.goal.root, 0,
-                                   index),
-                  static_cast<std::uint32_t>(state.waiter.call))
+        with_call(
+            make_fingerprint(call.goal.collective, call.type, call.op, false,
+                             call.plan.transport == Transport::mailbox, call.goal.root, 0, index),
+            static_cast<std::uint32_t>(state.waiter.call))
             .bits;
     CallRecord& record = crossbar.record(state.waiter.rank);
     record.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
@@ -116,8 +119,7 @@ struct TestTeam::State {
     state.memory_of(r, Memory::output) = mine.region.data() + image.output;
     state.memory_of(r, Memory::scratch) = mine.scratch.data();
     if (!crossbar.begin(state.waiter.rank)) return false;
-    const bool done =
-        observed ? interpret(call.plan, state, dawdler) : interpret(call.plan, state);
+    const bool done = observed ? interpret(call.plan, state, dawdler) : interpret(call.plan, state);
     crossbar.end(state.waiter.rank);
     if (!done) {
       crossbar.wait_until_quiet(state.waiter.rank);

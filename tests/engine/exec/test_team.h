@@ -24,14 +24,15 @@ class TestTeam {
     std::int64_t timeout_ns = 60'000'000'000;
     std::uint32_t first_count = 0;  // of all counters
     std::size_t slot_payload = 48;
+    bool strict = false;  // as of Crossbar
   };
 
   explicit TestTeam(const Options& options);
   ~TestTeam();
 
   // Every rank runs all calls, one after the other, each at a pace of its own: `seed` draws yields
-  // and spins between calls and between rounds. A rank's buffers and scratch are overwritten as soon
-  // as its call returns. Empty, or what went wrong first.
+  // and spins between calls and between rounds. A rank's buffers and scratch are overwritten as
+  // soon as its call returns. Empty, or what went wrong first.
   std::string run(std::span<const TestCall* const> calls, std::uint64_t seed);
 
   Crossbar& crossbar();

@@ -1,5 +1,5 @@
-// Golden drawings: what every algorithm of the catalogue does, for 4, 5 and 8 ranks, as checked-in text.
-// A change of meaning is a readable difference.
+// Golden drawings: what every algorithm of the catalogue does, for 4, 5 and 8 ranks, as checked-in
+// text. A change of meaning is a readable difference.
 //
 // To write them anew (and then read what changed):
 //   RANKINE_GOLDEN_OUT=$PWD/tests/golden third_party/bazel run //tests/engine/read:golden_test
@@ -56,8 +56,10 @@ TEST(Golden, EveryAlgorithmIsDrawnAsChecked) {
       std::ofstream(std::filesystem::path(out) / file_name(algorithm)) << drawn;
       continue;
     }
-    const std::filesystem::path golden = std::filesystem::path("tests/golden") / file_name(algorithm);
-    ASSERT_TRUE(std::filesystem::exists(golden)) << golden << " is missing; see the head of this file";
+    const std::filesystem::path golden =
+        std::filesystem::path("tests/golden") / file_name(algorithm);
+    ASSERT_TRUE(std::filesystem::exists(golden))
+        << golden << " is missing; see the head of this file";
     EXPECT_EQ(read_file(golden), drawn) << golden;
   }
 }

@@ -410,17 +410,17 @@ TEST(Accounts, AreThoseOfCount) {
 }
 
 TEST(Accounts, TellTargetsFromSources) {
-  const auto ring = simulated({all_reduce, "ring", {.ranks = 6}});
+  const auto ring = simulated({all_gather, "ring", {.ranks = 6}});
   EXPECT_EQ(ring.targets_max, 1);
   EXPECT_EQ(ring.sources_max, 1);
   EXPECT_EQ(ring.partners_max, 2);
   const auto doubling = simulated({all_reduce, "recursive_doubling", {.ranks = 8}});
   EXPECT_EQ(doubling.targets_max, 3);
   EXPECT_EQ(doubling.partners_max, 3);
-  const auto gather = simulated({gather, "linear", {.ranks = 6}});
-  EXPECT_EQ(gather.targets_max, 1);
-  EXPECT_EQ(gather.sources_max, 5);
-  EXPECT_EQ(gather.messages, 5U);
+  const auto inward = simulated({gather, "linear", {.ranks = 6}});
+  EXPECT_EQ(inward.targets_max, 1);
+  EXPECT_EQ(inward.sources_max, 5);
+  EXPECT_EQ(inward.messages, 5U);
 }
 
 // --- Limits ---------------------------------------------------------------------------------------
@@ -447,10 +447,7 @@ TEST(Exactness, SwitchesToWiderTicksOnTheWay) {
   const int n = 40;
   const auto result =
       simulated({broadcast, "chain", {.ranks = n}, fabric, {}, 10});
-  expect_time(Simulation{.end = result.end,
-                         .ticks_per_second = result.ticks_per_second,
-                         .seconds = result.seconds},
-              Rational(n - 1) * (fabric.link.alpha + Rational(10)), "39 messages of 10 s");
+  expect_time(result, Rational(n - 1) * (fabric.link.alpha + Rational(10)), "39 times 10 s");
   EXPECT_TRUE(result.end > Ticks{1} << 63);
 }
 

@@ -1,0 +1,226 @@
+// One rank's side of a communicator: its cache of plans, its ends of the mailboxes, its scratch.
+#include <algorithm>
+#include <array>
+
+#include "engine/api/check.h"
+#include "engine/api/communicator.h"
+#include "engine/api/communicator_state.h"
+#include "engine/exec/interpret.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::size_t kLocalPlans = 64;  // a rank's direct-mapped cache
+
+}  // namespace
+
+struct Member::State {
+  struct Local {
+    Key key;
+    PreparedPtr prepared;
+    bool has_counts = false;  // which the key does not hold: only kept alive, never found here
+  };
+
+  Communicator* communicator;
+  Communicator::Shared* shared;
+  RankState run;
+  std::array<Local, kLocalPlans> local;
+  std::unique_ptr<Arena> scratch;
+  std::size_t scratch_bytes = 0;
+  const Algorithm* last_named = nullptr;  // the algorithm last asked for by name
+  std::uint32_t barrier_in = 0, barrier_out = 0;
+
+  Result<const Prepared*> find(const Call& call);
+  Status adopt(const Prepared& prepared);
+  Result<const Algorithm*> algorithm_of(const Call& call);
+};
+
+Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.communicator = &communicator;
+  s.shared = communicator.shared_.get();
+  const auto n = static_cast<std::size_t>(s.shared->ranks);
+  s.run.waiter = {.crossbar = &s.shared->crossbar, .rank = rank, .call = s.shared->first_count};
+  s.run.progress_base = s.shared->first_count;
+  s.run.outbox.resize(n);
+  s.run.inbox.resize(n);
+  s.run.memory.resize(n * 4);
+  for (std::size_t q = 0; q < n; ++q) {
+    s.run.outbox[q].base = s.run.outbox[q].credit_seen = s.shared->first_count;
+    s.run.inbox[q].base = s.shared->first_count;
+  }
+}
+
+Member::~Member() {
+  state_->communicator->leave(state_->run.waiter.rank);
+  const std::lock_guard lock(state_->shared->mutex);
+  state_->shared->scratch_bytes[static_cast<std::size_t>(state_->run.waiter.rank)] = 0;
+}
+
+Rank Member::rank() const { return state_->run.waiter.rank; }
+int Member::ranks() const { return state_->shared->ranks; }
+
+Status Member::size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const {
+  return invalid_argument(std::string(what) + " has " + std::to_string(got) +
+                          " elements; the other argument and " + std::to_string(ranks()) +
+                          " ranks ask for " + std::to_string(allowed));
+}
+
+Status Member::check_sizes(const Call& call, std::size_t in, std::size_t out) const {
+  Status status = check_call(call, ranks());
+  if (!status.ok()) return status;
+  const Goal goal{call.collective, ranks(), natural_blocks(call.collective, ranks()), call.root,
+                  call.peer};
+  const Layout layout = make_layout(goal, natural_counts(call, ranks()), 1, Borders::plain);
+  const BufferRule rule = buffer_rule(layout, goal, rank());
+  if (rule.input_bytes > in) return size_mismatch("in", in, rule.input_bytes);
+  if (rule.output_bytes > out) return size_mismatch("out", out, rule.output_bytes);
+  return {};
+}
+
+Status Member::barrier(const CallOptions& options) {
+  // A barrier is an all-reduce of one word under "or", which may hear from a rank twice.
+  return call({.collective = Collective::barrier,
+               .in = &state_->barrier_in,
+               .out = &state_->barrier_out,
+               .count = 1,
+               .type = DataType::u32,
+               .op = ReduceOp::bor,
+               .options = options});
+}
+
+Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
+  const std::string_view name = call.options.algorithm;
+  if (name.empty()) return static_cast<const Algorithm*>(nullptr);
+  if (last_named != nullptr && last_named->collective == call.collective &&
+      last_named->name == name) {
+    return last_named;
+  }
+  const Algorithm* found = find_algorithm(call.collective, name);
+  if (found == nullptr) {
+    Status status = check_call(call, shared->ranks);  // a collective that is none has no name
+    if (!status.ok()) return status;
+    return invalid_argument("algorithm is '" + std::string(name) + "'; " +
+                            std::string(name_of(call.collective)) + " has " +
+                            algorithm_names(call.collective));
+  }
+  last_named = found;
+  return found;
+}
+
+// Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
+Status Member::State::adopt(const Prepared& prepared) {
+  const auto self = static_cast<std::size_t>(run.waiter.rank);
+  const auto n = static_cast<std::size_t>(shared->ranks);
+  const RankPlan& plan = prepared.plan.rank[self];
+  const auto operands = static_cast<std::size_t>(prepared.plan.most_operands);
+  if (run.operands.size() < operands) run.operands.resize(operands);
+  const std::lock_guard lock(shared->mutex);
+  for (const Traffic& traffic : plan.traffic) {
+    run.outbox[traffic.peer].mailbox = shared->mailboxes[self * n + traffic.peer];
+    run.inbox[traffic.peer].mailbox = shared->mailboxes[traffic.peer * n + self];
+  }
+  if (plan.scratch_bytes > scratch_bytes) {
+    // Between calls nobody reads our scratch, so it may move.
+    const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);
+    ArenaOptions options = shared->arena_options[self];
+    options.chunk_bytes = 4096;
+    auto larger = std::make_unique<Arena>(options);
+    void* memory = larger->allocate(bytes);
+    if (memory == nullptr) {
+      return {Code::out_of_memory,
+              "scratch of rank " + std::to_string(self) + ": " + std::to_string(bytes) + " bytes"};
+    }
+    scratch = std::move(larger);
+    scratch_bytes = bytes;
+    run.memory_of(self, Memory::scratch) = static_cast<std::byte*>(memory);
+    shared->scratch_bytes[self] = bytes;
+  }
+  return {};
+}
+
+Result<const Prepared*> Member::State::find(const Call& call) {
+  auto algorithm = algorithm_of(call);
+  if (!algorithm.ok()) return algorithm.status();
+  Key key{.count = call.count,
+          .algorithm = *algorithm,
+          .root = has_root(call.collective) ? call.root : 0,
+          .peer = call.collective == Collective::send_recv ? call.peer : 0,
+          .segments = call.options.segments,
+          .group = call.options.group,
+          .collective = call.collective,
+          .type = call.type,
+          .op = call.op,
+          .in_place = call.in == call.out && call.in != nullptr &&
+                      (call.collective == Collective::all_reduce ||
+                       call.collective == Collective::all_to_all)};
+  if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
+  Local& slot = local[key.hash() % kLocalPlans];
+  if (slot.prepared != nullptr && slot.key == key && call.counts.empty() && !slot.has_counts)
+      [[likely]] {
+    return slot.prepared.get();
+  }
+  auto prepared = shared->prepare(key, call);
+  if (!prepared.ok()) return prepared.status();
+  Status status = adopt(**prepared);
+  if (!status.ok()) {
+    communicator->abort(status);
+    return status;
+  }
+  const Prepared* found = prepared->get();
+  slot = {key, std::move(*prepared), !call.counts.empty()};
+  return found;
+}
+
+template <class Run>
+Status Member::run(const Call& call, Run interpreted) {
+  State& s = *state_;
+  Crossbar& crossbar = s.shared->crossbar;
+  const auto self = static_cast<std::size_t>(s.run.waiter.rank);
+  auto found = s.find(call);
+  if (!found.ok()) return found.status();
+  const Prepared& prepared = **found;
+  Status status = check_buffers(prepared.rules[self], call.in, call.out);
+  if (!status.ok()) return status;
+
+  RankState& run = s.run;
+  ++run.waiter.call;
+  run.waiter.deadline_ns = 0;
+  run.waiter.fingerprint =
+      with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)).bits;
+  CallRecord& record = crossbar.record(run.waiter.rank);
+  record.fingerprint.store(run.waiter.fingerprint, std::memory_order_relaxed);
+  record.count.store(call.count, std::memory_order_relaxed);
+  record.algorithm.store(prepared.algorithm, std::memory_order_relaxed);
+  record.number.store(run.waiter.call, std::memory_order_release);  // pairs with disagrees()
+
+  run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(call.in));
+  run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
+  if (!crossbar.begin(run.waiter.rank)) [[unlikely]]
+    return crossbar.reason();
+  const bool done = interpreted(prepared.plan, run);
+  crossbar.end(run.waiter.rank);
+  if (!done) [[unlikely]] {
+    crossbar.wait_until_quiet(run.waiter.rank);
+    return crossbar.reason();
+  }
+  return {};
+}
+
+Status Member::call(const Call& call) {
+  return run(call, [](const Plan& plan, RankState& state) { return interpret(plan, state); });
+}
+
+Status Member::call(const Call& call, RoundObserver& observer) {
+  return run(call,
+             [&](const Plan& plan, RankState& state) { return interpret(plan, state, observer); });
+}
+
+Result<std::string> Member::plan_of(const Call& call) {
+  auto found = state_->find(call);
+  if (!found.ok()) return found.status();
+  return std::string((*found)->algorithm) + ", " + std::string(name_of((*found)->plan.transport)) +
+         " transport";
+}
+
+}  // namespace rankine

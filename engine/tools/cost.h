@@ -1,0 +1,11 @@
+// rankine cost: what an algorithm costs in the model's own terms: rounds, critical path, n_alpha and
+// n_beta, and every rank's bytes, partners and ports.
+#pragma once
+
+#include "engine/tools/arguments.h"
+
+namespace rankine::tools {
+
+Subcommand add_cost(CLI::App& tool);
+
+}  // namespace rankine::tools

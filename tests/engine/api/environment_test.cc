@@ -1,0 +1,93 @@
+// Environment variables force, or fail.
+#include "engine/api/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/api/team.h"
+
+namespace rankine {
+namespace {
+
+// A variable with a value until the end of a scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(Environment, ForcedAlgorithmsAreRead) {
+  const auto forced = parse_forced_algorithms("all_reduce:ring;broadcast:chain");
+  ASSERT_TRUE(forced.ok()) << forced.status().text();
+  const auto of = [&](Collective c) { return (*forced)[static_cast<std::size_t>(c)]; };
+  EXPECT_EQ(of(Collective::all_reduce), find_algorithm(Collective::all_reduce, "ring"));
+  EXPECT_EQ(of(Collective::broadcast), find_algorithm(Collective::broadcast, "chain"));
+  EXPECT_EQ(of(Collective::reduce), nullptr);
+}
+
+TEST(Environment, ErrorsNameTheValueAndWhatIsAllowed) {
+  const auto text = [](std::string_view value) {
+    const auto forced = parse_forced_algorithms(value);
+    EXPECT_FALSE(forced.ok()) << value;
+    return forced.status().text();
+  };
+  EXPECT_NE(text("all_reduce").find("'all_reduce' has no colon"), std::string::npos);
+  EXPECT_NE(text("all_redcue:ring").find("'all_redcue'; allowed are broadcast"), std::string::npos);
+  EXPECT_NE(text("all_reduce:rnig").find("'rnig'; all_reduce has ring"), std::string::npos);
+  EXPECT_EQ(parse_wait_mode("sleep").status().text(),
+            "wait is 'sleep'; allowed are auto, spin, yield, park");
+  EXPECT_EQ(parse_forced_transport("tcp").status().text(),
+            "transport is 'tcp'; allowed are auto, direct, mailbox");
+}
+
+TEST(Environment, ACommunicatorIsNotMadeWithAWrongVariable) {
+  const Variable variable("RANKINE_ALGO", "all_reduce:rnig");
+  const auto communicator = Communicator::create({.ranks = 2});
+  ASSERT_FALSE(communicator.ok());
+  EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
+  EXPECT_NE(communicator.status().text().find("RANKINE_ALGO"), std::string::npos);
+}
+
+TEST(Environment, TheForcedAlgorithmRunsWhereTheCallNamesNone) {
+  const Variable algorithm("RANKINE_ALGO", "all_reduce:ring");
+  const Variable transport("RANKINE_TRANSPORT", "mailbox");
+  auto team = Team::create({.ranks = 3});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  const Status status = (*team)->run([](Member& me) {
+    std::vector<float> x(10, 1.0F);
+    const Call call{.in = x.data(), .out = x.data(), .count = 10};
+    EXPECT_EQ(*me.plan_of(call), "ring, mailbox transport");
+    Call named = call;
+    named.options.algorithm = "direct_two_shot";
+    named.options.transport = Transport::direct;
+    EXPECT_EQ(*me.plan_of(named), "direct_two_shot, direct transport");
+    me.call(call).throw_if_error();
+    EXPECT_EQ(x, std::vector<float>(10, 3.0F));
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST(Environment, AForcedAlgorithmThatCannotRunFailsTheCall) {
+  const Variable algorithm("RANKINE_ALGO", "all_reduce:ring_2d");
+  auto team = Team::create({.ranks = 3});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  const Status status = (*team)->run([](Member& me) {
+    std::vector<float> x(10, 1.0F);
+    const Status refused =
+        me.call({.in = x.data(), .out = x.data(), .count = 10, .options = {.group = 2}});
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_EQ(x, std::vector<float>(10, 1.0F));
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,187 @@
+// Parking: no wake-up is lost, no abort slept through, in every mode.
+#include "engine/exec/wait.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/exec/fingerprint.h"
+#include "tests/engine/exec/random.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::int64_t kMinute = 60'000'000'000;
+
+WaitPolicy policy_for(WaitPolicy::Mode mode) {
+  return {.mode = mode, .probes = 1, .yields = 2, .spin_ns = 2'000};
+}
+
+struct Setting {
+  WaitPolicy::Mode mode;
+  bool strict;
+};
+
+void PrintTo(const Setting& s, std::ostream* out) {
+  *out << "mode " << static_cast<int>(s.mode) << (s.strict ? ", strict" : "");
+}
+
+class Wait : public testing::TestWithParam<Setting> {};
+
+// Two ranks wait for one another in turn: each wake-up that is lost costs the look-about's 50 ms,
+// and the test its time limit.
+TEST_P(Wait, TwoRanksInTurn) {
+  constexpr int kTurns = affordable(20'000);
+  for (const std::uint32_t first : {0U, 0U - 1000U, 0x80000000U - 1000U}) {
+    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    for (Rank r : {0, 1}) crossbar.progress(r).value.store(first);
+    std::int64_t passed = 0;  // guarded by the turns; not atomic, so that a sanitizer can see
+    std::vector<std::thread> threads;
+    for (const Rank r : {0, 1}) {
+      threads.emplace_back([&, r] {
+        Waiter waiter{.crossbar = &crossbar, .rank = r};
+        for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+          // Rank 0 goes first; rank 1 follows.
+          const std::uint32_t wanted = first + (r == 0 ? turn - 1 : turn);
+          waiter.deadline_ns = 0;
+          ASSERT_TRUE(wait_until(waiter, crossbar.progress(1 - r).value, wanted, 1 - r, 1));
+          ++passed;
+          publish(crossbar, r, crossbar.progress(r).value, first + turn);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(passed, 2 * kTurns);
+  }
+}
+
+// Many wait for one, on two words, and none is forgotten.
+TEST_P(Wait, ManyWaitForOne) {
+  constexpr int kRanks = 6;
+  constexpr std::uint32_t kTurns = affordable(3'000);
+  Crossbar crossbar(kRanks, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  Counter other;
+  std::vector<std::thread> threads;
+  for (Rank r = 1; r < kRanks; ++r) {
+    threads.emplace_back([&, r] {
+      Waiter waiter{.crossbar = &crossbar, .rank = r};
+      for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+        waiter.deadline_ns = 0;
+        const bool second = (turn + static_cast<std::uint32_t>(r)) % 2 == 0;
+        ASSERT_TRUE(
+            wait_until(waiter, second ? other.value : crossbar.progress(0).value, turn, 0, 1));
+        publish(crossbar, r, crossbar.progress(r).value, turn);
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    Waiter waiter{.crossbar = &crossbar, .rank = 0};
+    Random random(7);
+    for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+      for (int i = random.below(3); i > 0; --i) std::this_thread::yield();
+      publish(crossbar, 0, other.value, turn);
+      publish(crossbar, 0, crossbar.progress(0).value, turn);
+      for (Rank r = 1; r < kRanks; ++r) {
+        waiter.deadline_ns = 0;
+        ASSERT_TRUE(wait_until(waiter, crossbar.progress(r).value, turn, r, 1));
+      }
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  for (Rank r = 0; r < kRanks; ++r) EXPECT_EQ(crossbar.parked(r).count.load(), 0U);
+}
+
+TEST_P(Wait, AnAbortWakesWhoeverWaits) {
+  for (int attempt = 0; attempt < affordable(300); ++attempt) {
+    Crossbar crossbar(3, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    std::vector<std::thread> threads;
+    std::atomic<int> returned{0};
+    for (const Rank r : {0, 1}) {
+      threads.emplace_back([&, r] {
+        Waiter waiter{.crossbar = &crossbar, .rank = r};
+        EXPECT_FALSE(wait_until(waiter, crossbar.progress(2).value, 1, 2, 1));
+        returned.fetch_add(1);
+      });
+    }
+    for (int i = attempt % 40; i > 0; --i) std::this_thread::yield();
+    crossbar.abort({Code::aborted, "now"});
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(returned.load(), 2);
+    EXPECT_EQ(crossbar.reason().text(), "now");
+  }
+}
+
+TEST_P(Wait, TheDeadlineEndsTheWaitOfAll) {
+  Crossbar crossbar(3, policy_for(GetParam().mode), 30'000'000, GetParam().strict);
+  std::vector<std::thread> threads;
+  for (const Rank r : {0, 1}) {
+    threads.emplace_back([&, r] {
+      Waiter waiter{.crossbar = &crossbar, .rank = r};
+      ASSERT_TRUE(crossbar.begin(r));
+      EXPECT_FALSE(wait_until(waiter, crossbar.progress(2).value, 1, 2, 4));
+      crossbar.end(r);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(name_of(crossbar.reason().code()), name_of(Code::timeout));
+  EXPECT_NE(crossbar.reason().text().find("within 30 ms"), std::string::npos);
+  EXPECT_NE(crossbar.reason().text().find("waits for rank 2 in round 4"), std::string::npos)
+      << crossbar.reason().text();
+}
+
+TEST_P(Wait, ARankThatLeavesIsNoticedBeforeAndWhileWaiting) {
+  for (int attempt = 0; attempt < affordable(100); ++attempt) {
+    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    std::thread leaver([&] {
+      for (int i = attempt % 20; i > 0; --i) std::this_thread::yield();
+      publish(crossbar, 1, crossbar.progress(1).value, 5);
+      crossbar.leave(1);
+    });
+    Waiter waiter{.crossbar = &crossbar, .rank = 0};
+    // What it had done before it left counts; what it did not do will never be done.
+    EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 1));
+    EXPECT_FALSE(crossbar.aborted());
+    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 6, 1, 1));
+    leaver.join();
+    EXPECT_EQ(name_of(crossbar.reason().code()), name_of(Code::rank_lost));
+    EXPECT_NE(crossbar.reason().text().find("rank 1 has left"), std::string::npos);
+  }
+}
+
+TEST_P(Wait, ACallThatDisagreesIsNoticedWhileWaiting) {
+  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  const auto print = [](ReduceOp op) {
+    return with_call(
+        make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0), 4);
+  };
+  for (const Rank r : {0, 1}) {
+    crossbar.record(r).fingerprint.store(print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits);
+    crossbar.record(r).number.store(4);
+  }
+  Waiter waiter{
+      .crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = print(ReduceOp::sum).bits};
+  EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1));
+  EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, Wait,
+    testing::Values(Setting{WaitPolicy::Mode::spin, false}, Setting{WaitPolicy::Mode::yield, false},
+                    Setting{WaitPolicy::Mode::park, false}, Setting{WaitPolicy::Mode::spin, true},
+                    Setting{WaitPolicy::Mode::yield, true}, Setting{WaitPolicy::Mode::park, true}));
+
+TEST(WaitWords, ValuesThatAreThereCostNoWait) {
+  Crossbar crossbar(2, {}, kMinute);
+  Waiter waiter{.crossbar = &crossbar, .rank = 0};
+  crossbar.progress(1).value.store(3);
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 3, 1, 1));
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 2, 1, 1));
+  EXPECT_EQ(waiter.deadline_ns, 0);
+}
+
+}  // namespace
+}  // namespace rankine

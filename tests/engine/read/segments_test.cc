@@ -1,0 +1,119 @@
+#include "engine/read/segments.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "engine/read/simulate.h"
+
+namespace rankine {
+namespace {
+
+using enum Collective;
+
+Fabric fabric_with(Rational alpha, Rational beta) {
+  Fabric fabric;
+  fabric.ports = 16;
+  fabric.link = {alpha, beta};
+  return fabric;
+}
+
+// T(P), term by term.
+Rational pipelined_time(int l, int p, Rational alpha, Rational m_beta) {
+  return Rational(l + p - 1) * (alpha + m_beta / Rational(p));
+}
+
+TEST(BestSegments, NoOtherNumberIsBetter) {
+  const Rational alpha(1, 1'000'000);
+  for (const int l : {1, 2, 3, 7, 15, 62}) {
+    for (const std::int64_t m : {0, 1, 1000, 65'536, 1'000'003, 4 << 20}) {
+      const Rational m_beta(m, 100'000'000'000);
+      constexpr int kMost = 400;
+      const int best = best_segments(Rational(l - 1) * m_beta, alpha, kMost);
+      for (int p = 1; p <= kMost; ++p) {
+        EXPECT_FALSE(pipelined_time(l, p, alpha, m_beta) < pipelined_time(l, best, alpha, m_beta))
+            << "L = " << l << ", M = " << m << ": " << p << " beats " << best;
+      }
+      const double continuous = std::sqrt((l - 1) * m_beta.to_double() / alpha.to_double());
+      EXPECT_LE(std::fabs(best - std::clamp(continuous, 1.0, 400.0)), 1.0) << "L = " << l;
+    }
+  }
+}
+
+TEST(BestSegments, DecidesTiesExactly) {
+  // T(2) = T(3) where filling = 6 alpha: the smaller.
+  EXPECT_EQ(best_segments(6, 1, 100), 2);
+  EXPECT_EQ(best_segments(Rational(6'000'000'001, 1'000'000'000), 1, 100), 3);
+  EXPECT_EQ(best_segments(0, 1, 100), 1);
+  EXPECT_EQ(best_segments(0, 0, 100), 1);
+  EXPECT_EQ(best_segments(1, 0, 100), 100);  // without alpha, as many as there may be
+  EXPECT_EQ(best_segments(1'000'000, 1, 7), 7);
+}
+
+// What it says is the simulator's optimum too, where ports do not run out.
+TEST(BestSegments, AgreeWithTheSimulator) {
+  const Fabric fabric = fabric_with(Rational(1, 1'000'000), Rational(1, 100'000'000'000));
+  constexpr std::uint64_t kBytes = 3'000'001;
+  const struct {
+    Collective collective;
+    const char* name;
+  } kLines[] = {{broadcast, "chain"},        {Collective::reduce, "chain"},
+                {broadcast, "binary_tree"},  {broadcast, "binomial_far"},
+                {broadcast, "double_tree"},  {broadcast, "two_tree"},
+                {all_reduce, "chain"},       {all_reduce, "binary_tree"},
+                {all_reduce, "double_tree"}, {all_reduce, "two_tree"},
+                {all_reduce, "hierarchical"}, {all_reduce, "ring_tree"}};
+  for (const auto& [collective, name] : kLines) {
+    const Algorithm& line = *find_algorithm(collective, name);
+    Params params;
+    params.ranks = 12;
+    params.group = 3;
+    const auto best = best_segments(line, params, fabric, kBytes);
+    ASSERT_TRUE(best.ok()) << name << ": " << best.status().text();
+    EXPECT_GT(*best, 1) << name;
+    const auto time = [&](int segments) {
+      params.segments = segments;
+      const Schedule schedule = line.make(params);
+      const auto result = simulate(schedule, goal_of(line, params, schedule), fabric, kBytes,
+                                   {.sync = Sync::rounds, .ideal_blocks = true});
+      EXPECT_TRUE(result.ok());
+      return Rational(result->end, result->ticks_per_second);
+    };
+    EXPECT_FALSE(time(*best + 1) < time(*best)) << name << ", P = " << *best;
+    EXPECT_FALSE(time(*best - 1) < time(*best)) << name << ", P = " << *best;
+  }
+}
+
+TEST(BestSegments, AreOneWhereThereIsNothingToFill) {
+  const Fabric fabric = fabric_with(Rational(1, 1'000'000), Rational(1, 100'000'000'000));
+  const auto segments_of = [&](const char* name, int n, std::uint64_t bytes) {
+    Params params;
+    params.ranks = n;
+    const auto best = best_segments(*find_algorithm(broadcast, name), params, fabric, bytes);
+    EXPECT_TRUE(best.ok());
+    return best.ok() ? *best : 0;
+  };
+  EXPECT_EQ(segments_of("linear", 8, 1 << 30), 1);  // takes no segments
+  EXPECT_EQ(segments_of("chain", 1, 1 << 30), 1);
+  EXPECT_EQ(segments_of("chain", 2, 1 << 30), 1);  // a single hop
+  EXPECT_EQ(segments_of("chain", 8, 0), 1);
+}
+
+TEST(BestSegments, StayWithinBytesAndCatalogue) {
+  Fabric fabric = fabric_with(0, Rational(1, 1'000'000'000));
+  Params params;
+  params.ranks = 4;
+  const Algorithm& line = *find_algorithm(broadcast, "chain");
+  EXPECT_EQ(*best_segments(line, params, fabric, 100), 100);
+  EXPECT_EQ(*best_segments(line, params, fabric, 1 << 30), kMostSegments);
+  params.segments = kMostSegments;
+  EXPECT_FALSE(line.refusal(params));
+  params.segments = kMostSegments + 1;
+  EXPECT_TRUE(line.refusal(params));
+  params.ranks = 0;
+  EXPECT_FALSE(best_segments(line, params, fabric, 100).ok());
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,91 @@
+// rankine choose and rankine map: what they print and draw, and what they refuse.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/tools/winner_map.h"
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+MapRequest small_request() {
+  MapRequest request;
+  request.fabric = plain_regime().fabric;
+  request.ranks = {2, 8};
+  request.sizes = {8, 1 << 26};
+  return request;
+}
+
+TEST(WinnerMap, EveryCellHasItsWinnerAndLead) {
+  std::size_t last = 0;
+  const auto map = make_winner_map(small_request(), [&](std::size_t done, std::size_t all) {
+    EXPECT_EQ(all, 4U);
+    last = done;
+  });
+  ASSERT_TRUE(map.ok()) << map.status().text();
+  EXPECT_EQ(last, 4U);
+  for (const Winner& cell : map->cells) {
+    ASSERT_NE(cell.algorithm, nullptr);
+    EXPECT_GT(cell.seconds, 0);
+    EXPECT_GE(cell.lead, 1);
+  }
+  EXPECT_EQ(map->at(1, 0).algorithm->name, "recursive_doubling");
+  EXPECT_EQ(map->at(1, 1).algorithm->name, "halving_doubling");
+  EXPECT_NE(crossovers(*map).find("N = 8: recursive_doubling from 8 B, halving_doubling from"),
+            std::string::npos);
+}
+
+TEST(WinnerMap, OnlyContendersCompete) {
+  MapRequest request = small_request();
+  request.contenders = {find_algorithm(Collective::all_reduce, "ring")};
+  const auto map = make_winner_map(request, {});
+  ASSERT_TRUE(map.ok());
+  for (const Winner& cell : map->cells) EXPECT_EQ(cell.algorithm->name, "ring");
+}
+
+TEST(WinnerMap, ThePictureHasACellEachAndALegend) {
+  const auto map = make_winner_map(small_request(), {});
+  const std::string svg = to_svg(*map);
+  std::size_t titles = 0;
+  for (std::size_t at = 0; (at = svg.find("<title>", at)) != std::string::npos; ++at) ++titles;
+  EXPECT_EQ(titles, 4U);
+  EXPECT_NE(svg.find(">recursive_doubling</text>"), std::string::npos);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+TEST(Choose, JsonHasTheChoiceAndAllCandidates) {
+  const Captured run =
+      run_captured({"choose", "all_reduce", "--ranks", "8", "--bytes", "1K", "--json"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["choice"], json["candidates"][0]);
+  EXPECT_GT(json["candidates"].size(), 10U);
+  EXPECT_EQ(json["bytes"], 1024);
+}
+
+TEST(Choose, WrongArgumentsAreNamedWithWhatIsAllowed) {
+  const auto refused = [](const std::vector<std::string>& more, const std::string& part) {
+    std::vector<std::string> arguments = {"choose", "all_reduce"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, 2) << run.out;
+    EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
+  };
+  refused({"--ports", "0"}, "ports is '0'");
+  refused({"--bandwidth", "100GBps"}, "'100GBps'");
+  refused({"--bandwidth", "-1GB/s"}, "'-1GB/s'");
+  refused({"--alpha", "1 fortnight"}, "'1 fortnight'");
+  refused({"--network", "no_such_network"}, "no_such_network");
+  refused({"--ranks", "0"}, "ranks is '0'");
+  refused({"--sync", "barrier"}, "'barrier'");
+}
+
+TEST(Map, SizesMustRise) {
+  const Captured run = run_captured({"map", "all_reduce", "-b", "1K", "-e", "8"});
+  EXPECT_EQ(run.exit, 2);
+  EXPECT_NE(run.err.find("--minbytes is 1024 and --maxbytes is 8"), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace rankine::tools
