@@ -20,21 +20,22 @@
 namespace rankine::claims {
 
 struct Claim {
-  std::string_view id;        // never changes: "lu-ring-ar-time"
-  std::string_view where;     // "5.1", "Appendix C.5"
-  std::string_view text;      // the claim, quoted or in short
+  std::string_view id;     // never changes: "lu-ring-ar-time"
+  std::string_view where;  // "5.1", "Appendix C.5"
+  std::string_view text;   // the claim, quoted or in short
   std::string_view printed{};
   std::string_view stated{};
   std::string_view runs{};
   std::string_view found{};
   std::string_view sets{};
   std::string_view relation = "=";
+  std::string_view when{};   // a condition to try before those of condition.h, an expression
   std::string_view why{};    // what explains the verdict, for people
   std::string_view needs{};  // what is missing to check it: then it is not evaluated at all
 };
 
 struct Paper {
-  std::string_view key;      // "lu"
+  std::string_view key;  // "lu"
   std::string_view title;
   std::string_view letters;  // what they mean, for people
   std::string_view runs;     // options that every run begins with: "ranks=N; bytes=M; ..."

@@ -12,9 +12,7 @@ struct Condition {
   std::vector<bool> truth;
 };
 
-bool whole_above(const Value& value, int above) {
-  return value.whole() && less(above, value);
-}
+bool whole_above(const Value& value, int above) { return value.whole() && less(above, value); }
 
 std::vector<Condition> conditions(const std::vector<std::string>& order,
                                   const std::vector<Letters>& sets) {
@@ -37,15 +35,13 @@ std::vector<Condition> conditions(const std::vector<std::string>& order,
       if (std::none_of(values.begin(), values.end(), same)) values.push_back(value);
     }
     std::sort(values.begin(), values.end(), less);
-    const bool counts = std::all_of(values.begin(), values.end(),
-                                    [](const Value& v) { return whole_above(v, 0); });
+    const bool counts =
+        std::all_of(values.begin(), values.end(), [](const Value& v) { return whole_above(v, 0); });
     if (counts && values.size() > 2) {
-      add(letter + " is a power of two", [&letter](const Letters& letters) {
-        return logarithm(letters.at(letter), 2).whole();
-      });
-      add(letter + " is a power of three", [&letter](const Letters& letters) {
-        return logarithm(letters.at(letter), 3).whole();
-      });
+      add(letter + " is a power of two",
+          [&letter](const Letters& letters) { return logarithm(letters.at(letter), 2).whole(); });
+      add(letter + " is a power of three",
+          [&letter](const Letters& letters) { return logarithm(letters.at(letter), 3).whole(); });
       add(letter + " is even", [&letter](const Letters& letters) {
         return equal((letters.at(letter) / 2).floor() * 2, letters.at(letter));
       });

@@ -12,10 +12,9 @@ struct Unit {
   std::string_view name, factor;
 };
 constexpr Unit kUnits[] = {
-    {"", "1"},      {"s", "1"},        {"ms", "1e-3"},      {"us", "1e-6"},
-    {"ns", "1e-9"}, {"B", "1"},        {"KB", "1e3"},       {"MB", "1e6"},
-    {"GB", "1e9"},  {"GB/s", "1e9"},   {"%", "0.01"},       {"x", "1"},
-    {"KiB", "1024"}, {"MiB", "1048576"},
+    {"", "1"},     {"s", "1"},    {"ms", "1e-3"},  {"us", "1e-6"},     {"ns", "1e-9"},
+    {"B", "1"},    {"KB", "1e3"}, {"MB", "1e6"},   {"GB", "1e9"},      {"GB/s", "1e9"},
+    {"%", "0.01"}, {"x", "1"},    {"KiB", "1024"}, {"MiB", "1048576"},
 };
 
 Value absolute(const Value& v) { return less(v, 0) ? Value() - v : v; }
@@ -96,13 +95,19 @@ Verdict verdict_of(Finding& finding) {
   const auto agreeing = std::count(holds.begin(), holds.end(), true);
   if (agreeing == 0) return Verdict::fails;
   if (agreeing == static_cast<std::ptrdiff_t>(holds.size())) return Verdict::holds;
-  finding.condition = condition_of(finding.order, sets, holds);
+  const std::string_view when = finding.claim->when;
+  const auto as_expected = [when](const Case& c) {
+    return c.agrees == !equal(evaluate(when, c.letters), 0);
+  };
+  finding.condition =
+      !when.empty() && std::all_of(finding.cases.begin(), finding.cases.end(), as_expected)
+          ? std::string(when)
+          : condition_of(finding.order, sets, holds);
   return Verdict::holds_if;
 }
 
 // The last case is the largest one in most tables; the one in the middle is another.
-void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& runs,
-                  int most_ranks) {
+void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& runs, int most_ranks) {
   int cases = 0;
   for (std::size_t i = finding.cases.size(); i > 0 && cases < kExecutedCases; i = i / 2) {
     // From there down to the first that is small enough.
@@ -110,6 +115,7 @@ void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& run
       const Executed done = runs.execute(texts, finding.cases[j - 1].letters, most_ranks);
       if (done.runs == 0) continue;
       finding.executed += done.runs;
+      finding.first_executed += done.first;
       if (finding.fault.empty()) finding.fault = done.fault;
       ++cases;
       i = j;
@@ -143,9 +149,8 @@ Printed read_printed(std::string_view text) {
     throw std::logic_error("'" + std::string(text) + "' is no printed number");
   }
   const std::size_t point = number.find('.');
-  int last_place = point == std::string_view::npos
-                       ? 0
-                       : -static_cast<int>(number.size() - point - 1);
+  int last_place =
+      point == std::string_view::npos ? 0 : -static_cast<int>(number.size() - point - 1);
   if (about && point == std::string_view::npos) {
     for (std::size_t i = number.size(); i > 1 && number[i - 1] == '0'; --i) ++last_place;
   }

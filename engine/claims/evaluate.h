@@ -15,7 +15,7 @@ enum class Verdict : unsigned char {
   holds,
   holds_if,  // in some of the cases; Finding::condition says in which
   fails,
-  open,      // not checkable yet
+  open,  // not checkable yet
 };
 inline constexpr int kVerdicts = 4;
 std::string_view name_of(Verdict verdict);   // "holds", "holds_if", "fails", "open": for machines
@@ -35,9 +35,10 @@ struct Finding {
   std::string reason;     // open: what is missing
   std::vector<std::string> order;
   std::vector<Case> cases;
-  int skipped = 0;    // sets for which an algorithm does not exist
-  int executed = 0;   // runs repeated on threads, with the same result to the last tick
-  std::string fault;  // executing gave something else: the engine's mistake
+  int skipped = 0;         // sets for which an algorithm does not exist
+  int executed = 0;        // runs repeated on threads, with the same result to the last tick
+  int first_executed = 0;  // of these: not executed for an earlier claim
+  std::string fault;       // executing gave something else: the engine's mistake
 
   // The case that shows the verdict best: one that disagrees where there is one.
   const Case* shown() const;

@@ -90,7 +90,8 @@ class Parser {
       if (is_digit(text_[at_])) {
         digits = digits * 10 + (text_[at_] - '0');
         exponent -= point ? 1 : 0;
-      } else if (text_[at_] == '.' && !point && at_ + 1 < text_.size() && is_digit(text_[at_ + 1])) {
+      } else if (text_[at_] == '.' && !point && at_ + 1 < text_.size() &&
+                 is_digit(text_[at_ + 1])) {
         point = true;
       } else {
         break;
@@ -102,7 +103,8 @@ class Parser {
       if (negative) ++at_;
       int more = 0;
       if (at_ >= text_.size() || !is_digit(text_[at_])) fail("an exponent");
-      for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) more = more * 10 + (text_[at_] - '0');
+      for (; at_ < text_.size() && is_digit(text_[at_]); ++at_)
+        more = more * 10 + (text_[at_] - '0');
       exponent += negative ? -more : more;
     }
     return Value::fraction(digits, 1) * power(10, exponent);
@@ -174,9 +176,9 @@ class Parser {
     }
     if (name == "divides" || name == "mod") {
       arity(2);
-      const Value rest = a[name == "mod" ? 0 : 1] -
-                         a[name == "mod" ? 1 : 0] *
-                             (a[name == "mod" ? 0 : 1] / a[name == "mod" ? 1 : 0]).floor();
+      const Value rest =
+          a[name == "mod" ? 0 : 1] -
+          a[name == "mod" ? 1 : 0] * (a[name == "mod" ? 0 : 1] / a[name == "mod" ? 1 : 0]).floor();
       return name == "mod" ? rest : Value(equal(rest, 0) ? 1 : 0);
     }
     if (name == "pow") {

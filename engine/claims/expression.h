@@ -4,8 +4,8 @@
 //   expression  + - * / ( ), numbers as in "14", "1.5", "5e-6" (all exact), names with _ and .
 //   comparison  a = b   a != b   a >= b   a <= b   a > b   a < b   1 where it holds, else 0
 //   functions   min(a,b) max(a,b) if(c,a,b) and(a,b) or(a,b) abs(a) floor(a) ceil(a) mod(a,b)
-//               sqrt(a) pow(a,b) log2(a) log3(a) as real numbers; clog2(a) clog3(a) flog2(a) flog3(a)
-//               rounded up and down; pow2(a) pow3(a) 1 for a power of two, of three
+//               sqrt(a) pow(a,b) log2(a) log3(a) as real numbers; clog2(a) clog3(a) flog2(a)
+//               flog3(a) rounded up and down; pow2(a) pow3(a) 1 for a power of two, of three
 //               divides(a,b) 1 if b is a multiple of a
 //               sum(k,a,b,e) of e over k = a ... b
 #pragma once

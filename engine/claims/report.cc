@@ -33,6 +33,14 @@ std::string stated_text(const Claim& claim) {
   return fmt::format("{} = {}", claim.printed, claim.stated);
 }
 
+// The paper's number as it stands there; what is compared with it in decimals, too.
+std::string stated_value(const Claim& claim, const Case& c) {
+  return claim.printed.empty() ? to_string(c.stated) : std::string(claim.printed);
+}
+std::string found_value(const Claim& claim, const Case& c) {
+  return claim.printed.empty() ? to_string(c.found) : to_string(Value::real(c.found.approximate()));
+}
+
 std::string relation_text(const Claim& claim) {
   if (!claim.printed.empty()) return "rounds to";
   return claim.relation.starts_with("~ ") ? "~" : std::string(claim.relation);
@@ -62,8 +70,10 @@ std::string summary(const Totals& totals) {
     text += fmt::format("{} {} {}", v == 0 ? "" : ",", totals.by_verdict[v],
                         words_of(static_cast<Verdict>(v)));
   }
-  text += fmt::format(". {} runs repeated on threads under the virtual clock, {} different.",
-                      totals.executed, totals.faults);
+  text += fmt::format(
+      ". {} different runs repeated on threads under the virtual clock, {} of them with another "
+      "result.",
+      totals.executed, totals.faults);
   return text;
 }
 
@@ -98,7 +108,7 @@ Totals totals_of(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     ++totals.claims;
     ++totals.by_verdict[static_cast<int>(finding.verdict)];
-    totals.executed += finding.executed;
+    totals.executed += finding.first_executed;
     totals.faults += finding.fault.empty() ? 0 : 1;
   }
   return totals;
@@ -121,8 +131,9 @@ void print_text(std::ostream& out, const std::vector<Finding>& findings, const F
       if (!claim.found.empty()) out << fmt::format("  found   {}\n", claim.found);
       if (!claim.runs.empty()) out << fmt::format("  of      {}\n", claim.runs);
       out << fmt::format("  {}{}stated {}, found {}{}  ({})\n", letters,
-                         letters.empty() ? "" : ":  ", to_string(c->stated), to_string(c->found),
-                         c->agrees ? "" : "  <- differ", cases_text(finding));
+                         letters.empty() ? "" : ":  ", stated_value(claim, *c),
+                         found_value(claim, *c), c->agrees ? "" : "  <- differ",
+                         cases_text(finding));
     }
     const std::string reason = reason_text(finding);
     if (!reason.empty()) out << fmt::format("  {}\n", reason);
@@ -131,8 +142,7 @@ void print_text(std::ostream& out, const std::vector<Finding>& findings, const F
   out << "\n" << summary(totals_of(findings)) << "\n";
 }
 
-void print_markdown(std::ostream& out, const std::vector<Finding>& findings,
-                    const Filter& filter) {
+void print_markdown(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
   const Paper* paper = nullptr;
   for (const Finding& finding : findings) {
     if (!shown(finding, filter)) continue;
@@ -147,11 +157,10 @@ void print_markdown(std::ostream& out, const std::vector<Finding>& findings,
     const Case* c = finding.shown();
     out << fmt::format(
         "| {} | {} | {} | {} | {} | {} | {} | {} |\n", escaped(claim.where), escaped(claim.text),
-        claim.stated.empty() && claim.printed.empty()
-            ? ""
-            : "`" + escaped(stated_text(claim)) + "`",
+        claim.stated.empty() && claim.printed.empty() ? ""
+                                                      : "`" + escaped(stated_text(claim)) + "`",
         c == nullptr ? "" : escaped(describe(finding.order, c->letters)),
-        c == nullptr ? "" : to_string(c->stated), c == nullptr ? "" : to_string(c->found),
+        c == nullptr ? "" : stated_value(claim, *c), c == nullptr ? "" : found_value(claim, *c),
         "**" + escaped(verdict_text(finding)) + "**", escaped(reason_text(finding)));
   }
   out << "\n" << summary(totals_of(findings)) << "\n";
@@ -162,14 +171,23 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
   for (const Finding& finding : findings) {
     if (!shown(finding, filter)) continue;
     const Claim& claim = *finding.claim;
-    nlohmann::ordered_json row{
-        {"id", claim.id},           {"paper", finding.paper->key}, {"where", claim.where},
-        {"claim", claim.text},      {"stated", claim.stated},      {"printed", claim.printed},
-        {"relation", relation_text(claim)}, {"found", claim.found}, {"runs", claim.runs},
-        {"sets", claim.sets},       {"verdict", name_of(finding.verdict)},
-        {"condition", finding.condition},   {"why", reason_text(finding)},
-        {"cases", finding.cases.size()},    {"not_defined", finding.skipped},
-        {"executed", finding.executed},     {"fault", finding.fault}};
+    nlohmann::ordered_json row{{"id", claim.id},
+                               {"paper", finding.paper->key},
+                               {"where", claim.where},
+                               {"claim", claim.text},
+                               {"stated", claim.stated},
+                               {"printed", claim.printed},
+                               {"relation", relation_text(claim)},
+                               {"found", claim.found},
+                               {"runs", claim.runs},
+                               {"sets", claim.sets},
+                               {"verdict", name_of(finding.verdict)},
+                               {"condition", finding.condition},
+                               {"why", reason_text(finding)},
+                               {"cases", finding.cases.size()},
+                               {"not_defined", finding.skipped},
+                               {"executed", finding.executed},
+                               {"fault", finding.fault}};
     if (const Case* c = finding.shown()) {
       row["shown"] = {{"with", describe(finding.order, c->letters)},
                       {"stated", json_of(c->stated)},

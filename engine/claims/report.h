@@ -27,7 +27,7 @@ std::vector<Finding> find_out(
 struct Totals {
   int claims = 0;
   int by_verdict[kVerdicts] = {};
-  int executed = 0;  // runs on threads
+  int executed = 0;  // different runs on threads
   int faults = 0;    // of the engine: executed and simulated differ
   int checked() const { return claims - by_verdict[static_cast<int>(Verdict::open)]; }
 };

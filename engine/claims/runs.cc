@@ -158,12 +158,12 @@ class Played {
   std::optional<std::string> execute_it() {
     if (simulated().messages > kMostMessagesExecuted) return std::nullopt;
     const Pricing pricing = priced(setup_.fabric);
-    const auto end = execute(schedule_, goal_, setup_.fabric, pricing,
-                             setup_.options.sync == Sync::rounds);
+    const auto end =
+        execute(schedule_, goal_, setup_.fabric, pricing, setup_.options.sync == Sync::rounds);
     if (!end.ok()) return end.status().text();
     if (*end == simulated().end) return std::string();
-    return "executed in " + to_string(value_of(*end, pricing.ticks_per_second())) + " s, simulated " +
-           to_string(time()) + " s";
+    return "executed in " + to_string(value_of(*end, pricing.ticks_per_second())) +
+           " s, simulated " + to_string(time()) + " s";
   }
 
  private:
@@ -282,10 +282,9 @@ std::string key_of(const RunText& run, const Letters& letters) {
       continue;
     }
     const Value value = evaluate(text, letters);
-    options[option] = value.exact()
-                          ? std::to_string(static_cast<long long>(value.top())) + "/" +
-                                std::to_string(static_cast<long long>(value.bottom()))
-                          : to_string(value);
+    options[option] = value.exact() ? std::to_string(static_cast<long long>(value.top())) + "/" +
+                                          std::to_string(static_cast<long long>(value.bottom()))
+                                    : to_string(value);
   }
   std::string key = run.collective + " " + run.algorithm;
   for (const auto& [option, value] : options) key += " " + option + "=" + value;
@@ -371,13 +370,14 @@ Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters,
     auto before = state_->executed.find(key);
     if (before == state_->executed.end()) {
       before = state_->executed.emplace(key, Played(setup).execute_it()).first;
+      if (before->second) ++out.first;
     }
     const std::optional<std::string>& fault = before->second;
     if (!fault) continue;
     ++out.runs;
     if (!fault->empty() && out.fault.empty()) {
-      out.fault = run.collective + " " + run.algorithm + ", " +
-                  std::to_string(setup.params.ranks) + " ranks: " + *fault;
+      out.fault = run.collective + " " + run.algorithm + ", " + std::to_string(setup.params.ranks) +
+                  " ranks: " + *fault;
     }
   }
   return out;

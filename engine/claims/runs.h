@@ -56,6 +56,7 @@ std::vector<RunText> read_runs(std::string_view runs, std::string_view before);
 // Executed on threads under the virtual clock.
 struct Executed {
   int runs = 0;
+  int first = 0;      // of these: not executed before
   std::string fault;  // empty: data right and time equal to the simulated one, to the last tick
 };
 

@@ -1,4 +1,5 @@
-// Jesper Larsson Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025.
+// Jesper Larsson Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms",
+// 2024/2025.
 #include "engine/claims/claim.h"
 
 namespace rankine::claims {
@@ -8,6 +9,7 @@ constexpr std::string_view kSets = "alpha=1/1000000; beta=1/10e9; m=1000000; p=2
 constexpr std::string_view kNumbers = "p=2..64,100,1000,1023,1024,1025";
 // Skips: s_k = ceil(p / 2^k), which is what repeated halving with rounding up comes to.
 
+// clang-format off
 const Claim kClaims[] = {
     {.id = "traff-abstract-rounds",
      .where = "Abstract; theorem 1",
@@ -121,21 +123,24 @@ const Claim kClaims[] = {
      .stated = "(p-1)/p*m",
      .runs = "reduce_scatter recursive_halving",
      .found = "received",
-     .sets = kSets},
+     .sets = kSets,
+     .why = "as the paper says, these algorithms do not readily extend to other numbers of processors"},
     {.id = "traff-1-hypercube-all-reduce",
      .where = "1",
      .text = "allreduce with twice as many rounds",
      .stated = "2*log2(p)",
      .runs = "all_reduce halving_doubling",
      .found = "rounds",
-     .sets = kSets},
+     .sets = kSets,
+     .why = "as the paper says, these algorithms do not readily extend to other numbers of processors"},
     {.id = "traff-1-hypercube-all-reduce-blocks",
      .where = "1",
      .text = "allreduce with twice as many blocks",
      .stated = "2*(p-1)/p*m",
      .runs = "all_reduce halving_doubling",
      .found = "sent",
-     .sets = kSets},
+     .sets = kSets,
+     .why = "as the paper says, these algorithms do not readily extend to other numbers of processors"},
     {.id = "traff-1-tree-arity",
      .where = "1",
      .text = "pipelined binary trees lose bandwidth proportional to the arity: 2 (within 5 % with 200 segments, one port)",
@@ -276,6 +281,7 @@ const Claim kClaims[] = {
      .found = "rounds",
      .sets = kSets},
 };
+// clang-format on
 
 }  // namespace
 

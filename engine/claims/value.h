@@ -10,7 +10,7 @@ __extension__ using Wide = __int128;
 
 class Value {
  public:
-  Value(long long whole = 0) : top_(whole) {}  // NOLINT: a number is a value
+  Value(long long whole = 0) : top_(whole) {}    // NOLINT: a number is a value
   static Value fraction(Wide top, Wide bottom);  // a bottom of 0 throws std::domain_error
   static Value real(long double value);
 
@@ -38,8 +38,8 @@ inline constexpr long double kRounding = 1e-12L;
 bool equal(const Value& a, const Value& b);
 bool less(const Value& a, const Value& b);  // and not equal
 
-Value square_root(const Value& a);           // of a negative number: throws std::domain_error
-Value logarithm(const Value& a, int base);   // of zero or less: throws std::domain_error
+Value square_root(const Value& a);          // of a negative number: throws std::domain_error
+Value logarithm(const Value& a, int base);  // of zero or less: throws std::domain_error
 Value power(const Value& a, const Value& b);
 
 // "14", "7/4", "0.28": what is exact and short as it is, the rest with six significant digits.

@@ -46,6 +46,12 @@ Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule
   out.layout = make_layout(goal, request.counts, size_of(request.type), borders_for(goal.collective));
   auto program = make_program(schedule, goal, out.layout, request.buffers);
   if (!program.ok()) return program.status();
+  const bool adds_up = std::any_of(program->operations.begin(), program->operations.end(),
+                                   [](const Operation& op) { return op.sources > 1; });
+  if (adds_up && out.plan.fold == nullptr) {
+    return invalid_argument("schedule: adds blocks up, which " +
+                            std::string(name_of(goal.collective)) + " does not");
+  }
 
   LowerOptions options;
   options.slot_payload = request.slot_payload;

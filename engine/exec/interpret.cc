@@ -15,23 +15,28 @@ void enter(RankState& state) {
   publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
 }
 
-// A counter that nobody waited for in a long time must not fall behind so far that it seems ahead
-// (see reached()). Everything before the next call's base is done, so saying so is always true.
-void keep_up(const Plan& plan, RankState& state) noexcept {
-  constexpr std::uint32_t kFarBehind = 1U << 30;
+// Counters are compared modulo 2^32 (see reached()), so none may fall or run 2^31 away from another:
+// not that of a rank that nobody waits for, nor that of a rank that waits for nobody. Whenever the base
+// comes to a new stretch, a rank therefore says so, and waits until everybody has come to the stretch
+// before. Every call advances the base, so call numbers keep together as well. False: aborted.
+bool keep_together(const Plan& plan, RankState& state, std::uint32_t former_base) noexcept {
+  constexpr std::uint32_t kStretch = 1U << 29;
+  if ((former_base ^ state.progress_base) < kStretch) [[likely]]
+    return true;
   Crossbar& crossbar = *state.waiter.crossbar;
   const Rank self = state.waiter.rank;
-  std::atomic<std::uint32_t>& progress = crossbar.progress(self).value;
-  if (state.progress_base - progress.load(std::memory_order_relaxed) > kFarBehind) {
-    publish(crossbar, self, progress, state.progress_base);
-  }
-  if (plan.transport == Transport::mailbox) {
-    std::atomic<std::uint32_t>& call = crossbar.entry(self).call;
-    const auto now = static_cast<std::uint32_t>(state.waiter.call);
-    if (now - call.load(std::memory_order_relaxed) > kFarBehind) {
-      publish(crossbar, self, call, now);
+  // Everything before the next call's base is done, so saying so is always true.
+  publish(crossbar, self, crossbar.progress(self).value, state.progress_base);
+  publish(crossbar, self, crossbar.entry(self).call, static_cast<std::uint32_t>(state.waiter.call));
+  const std::uint32_t stretch = state.progress_base & ~(kStretch - 1);
+  for (Rank q = 0; q < plan.ranks; ++q) {
+    if (q == self) continue;
+    if (!wait_until(state.waiter, crossbar.progress(q).value, stretch - kStretch, q,
+                    plan.rounds + 1)) {
+      return false;
     }
   }
+  return true;
 }
 
 bool wait_entry(const Op& op, RankState& state) noexcept {
@@ -139,13 +144,12 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
     switch (op->code) {
       case OpCode::end:
         if (!observing.come_to(plan.rounds)) return false;
-        state.progress_base += plan.span;
-        keep_up(plan, state);
         for (const Traffic& t : mine.traffic) {
           state.outbox[t.peer].base += t.sent;
           state.inbox[t.peer].base += t.received;
         }
-        return true;
+        state.progress_base += plan.span;
+        return keep_together(plan, state, state.progress_base - plan.span);
       case OpCode::wait_entry:
         going = wait_entry(*op, state);
         break;

@@ -79,7 +79,7 @@ struct Plan {
   int ranks = 0;
   int rounds = 0;  // of the schedule
   std::vector<RankPlan> rank;
-  std::uint32_t span = 0;  // by how much a call advances the progress counters (direct)
+  std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
   int most_operands = 0;   // of any op
   std::size_t element_bytes = 1;
   int divisor = 0;  // avg: the number of ranks

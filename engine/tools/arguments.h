@@ -47,6 +47,12 @@ CLI::Option* add_argument(CLI::App& app, const std::string& flags, T& target, Pa
   return app.add_option_function<std::string>(flags, read, help)->type_name(kind)->take_last();
 }
 
+template <class T, class Parse>
+CLI::Option* add_argument(CLI::App& app, const std::string& flags, T& target, Parse parse,
+                          const std::string& help) {
+  return add_argument(app, flags, target, parse, "TEXT", help);
+}
+
 // Any text at all, to be read when other arguments are known.
 CLI::Option* add_text(CLI::App& app, const std::string& flags, std::string& target,
                       const std::string& kind, const std::string& help);

@@ -45,7 +45,7 @@ Subcommand add_claims(CLI::App& tool) {
   app->add_flag("--json", options->json, "as JSON");
   app->add_flag("--markdown", options->markdown, "as Markdown tables");
   app->add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
-  app->add_flag("!--no-execute", options->execute, "simulate only; start no threads");
+  app->add_flag("--no-execute", options->no_execute, "simulate only; start no threads");
   app->footer(
       "Examples:\n"
       "  rankine claims --verdict fails\n"
@@ -60,11 +60,11 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   }
   Progress progress(console);
   const claims::Filter filter{options.paper, options.verdict, options.id};
-  const auto findings = claims::find_out(
-      filter, {.execute = options.execute && !options.golden},
-      [&progress](std::size_t done, std::size_t all) {
-        progress.show(fmt::format("{} of {} claims", done, all));
-      });
+  const auto findings =
+      claims::find_out(filter, {.execute = !options.no_execute && !options.golden},
+                       [&progress](std::size_t done, std::size_t all) {
+                         progress.show(fmt::format("{} of {} claims", done, all));
+                       });
   progress.clear();
   if (findings.empty()) {
     return invalid_argument(fmt::format("id is '{}'; no claim's id begins so", options.id));

@@ -15,7 +15,7 @@ struct ClaimsOptions {
   std::optional<claims::Verdict> verdict;
   std::string id;  // only claims whose id begins so
   bool json = false, markdown = false, golden = false;
-  bool execute = true;
+  bool no_execute = false;
 };
 
 Subcommand add_claims(CLI::App& tool);

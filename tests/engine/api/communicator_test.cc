@@ -18,6 +18,12 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kEvery = 7;  // of the cases, this fraction
+#else
+constexpr std::size_t kEvery = 1;
+#endif
+
 // Runs cases back to back on a team and reports the first that goes wrong.
 void expect_fine(int ranks, const std::vector<CollectiveCase>& cases) {
   auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
@@ -26,8 +32,8 @@ void expect_fine(int ranks, const std::vector<CollectiveCase>& cases) {
   std::string fault;
   const Status status = (*team)->run([&](Member& me) {
     CaseBuffers buffers;
-    for (const CollectiveCase& test : cases) {
-      const std::string found = run_case(me, test, buffers);
+    for (std::size_t i = 0; i < cases.size(); i += kEvery) {
+      const std::string found = run_case(me, cases[i], buffers);
       if (found.empty()) continue;
       const std::lock_guard lock(mutex);
       if (fault.empty()) fault = found;

@@ -82,5 +82,15 @@ TEST(Compile, AScheduleOfOnesOwn) {
   EXPECT_EQ(compiled->plan.rounds, 8);
 }
 
+TEST(Compile, ASumIsRefusedWhereTheCollectiveHasNone) {
+  const Schedule adds{2, 2, 1, [](int, Send send) { send(0, 0, block(0), reduce); }};
+  CompileRequest request;
+  request.counts = {4, 4};
+  request.slot_payload = 48;
+  const auto refused = compile(request, adds, {Collective::all_gather, 2, 2});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().text(), "schedule: adds blocks up, which all_gather does not");
+}
+
 }  // namespace
 }  // namespace rankine

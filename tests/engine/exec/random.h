@@ -46,7 +46,7 @@ inline std::optional<std::uint64_t> number_from_environment(const char* name) {
 // How many repetitions a test can afford under the sanitizer that it was built with.
 constexpr int affordable(int repetitions) {
 #if defined(__SANITIZE_THREAD__)
-  return repetitions / 20 + 1;
+  return repetitions / 10 + 1;
 #elif defined(__SANITIZE_ADDRESS__)
   return repetitions / 8 + 1;
 #else

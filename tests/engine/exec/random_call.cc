@@ -285,14 +285,25 @@ TestCall random_call(Random& random, const CallRules& rules) {
     call.type = random.pick(kTypes);
     call.op = random.pick(kOps);
     Goal& goal = call.goal;
-    goal.collective = random.pick(kCollectivesWithData);
     goal.ranks = rules.ranks;
     goal.root = random.below(goal.ranks);
     goal.peer = random.below(goal.ranks);
+    if (rules.algorithm != nullptr) {
+      Params params;
+      params.ranks = goal.ranks;
+      params.root = goal.root;
+      params.peer = goal.peer;
+      if (rules.algorithm->takes("segments")) params.segments = random.between(1, 4);
+      call.schedule = rules.algorithm->make(params);
+      goal = goal_of(*rules.algorithm, params, call.schedule);
+    } else {
+      goal.collective = random.pick(kCollectivesWithData);
+    }
     const int natural = natural_blocks(goal.collective, goal.ranks);
-    const int parts =
-        random.one_in(2) || natural > 12 ? 1 : random.between(1, natural == 1 ? 9 : 3);
-    goal.blocks = natural * parts;
+    if (rules.algorithm == nullptr) {
+      const bool whole = random.one_in(2) || natural > 12;
+      goal.blocks = natural * (whole ? 1 : random.between(1, natural == 1 ? 9 : 3));
+    }
     const auto counts = random_counts(random, static_cast<std::size_t>(natural),
                                       natural > 12 ? rules.most_elements / 8 : rules.most_elements);
     const Borders borders =
@@ -302,7 +313,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
     const bool matters =
         goal.collective == Collective::all_reduce || goal.collective == Collective::all_to_all;
     const Buffers buffers = in_place && matters ? Buffers::in_place : Buffers::apart;
-    call.schedule = random_schedule(random, goal, layout);
+    if (rules.algorithm == nullptr) call.schedule = random_schedule(random, goal, layout);
     const Transport transport =
         rules.transport.value_or(random.one_in(2) ? Transport::direct : Transport::mailbox);
     LowerOptions lower;
@@ -328,11 +339,12 @@ TestCall random_call(Random& random, const CallRules& rules) {
       call.before.push_back(random_image(random, call, layout, in_place, r));
     }
     call.after = execute_literally(call.schedule, goal, layout, call.type, call.op, call.before);
-    call.text = std::string(name_of(goal.collective)) + " " + std::string(name_of(call.type)) +
-                " " + std::string(name_of(call.op)) + ", " + std::to_string(goal.ranks) +
-                " ranks, root " + std::to_string(goal.root) + ", " +
-                std::string(name_of(transport)) + (in_place ? ", in place" : ", apart") +
-                ", counts";
+    if (rules.algorithm != nullptr) call.text = std::string(rules.algorithm->name) + " ";
+    call.text += std::string(name_of(goal.collective)) + " " + std::string(name_of(call.type)) +
+                 " " + std::string(name_of(call.op)) + ", " + std::to_string(goal.ranks) +
+                 " ranks, root " + std::to_string(goal.root) + ", " +
+                 std::string(name_of(transport)) + (in_place ? ", in place" : ", apart") +
+                 ", counts";
     for (const std::size_t n : counts) call.text += " " + std::to_string(n);
     return call;
   }

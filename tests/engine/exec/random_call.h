@@ -37,6 +37,7 @@ struct CallRules {
   ProgramOptions program{};
   LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
   int mailbox_capacity = 0;              // 0: any that is allowed
+  const Algorithm* algorithm = nullptr;  // nullptr: a random schedule
   std::optional<Transport> transport{};  // none: either
 };
 TestCall random_call(Random& random, const CallRules& rules);

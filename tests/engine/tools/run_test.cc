@@ -1,0 +1,125 @@
+// rankine run: real data under each clock. Of the wall clock nothing is asserted that depends on how
+// busy this machine is.
+#include "engine/tools/run.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json run_json(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "run");
+  arguments.push_back("--json");
+  const Captured run = run_captured(arguments);
+  EXPECT_EQ(run.exit, 0) << run.err << run.out;
+  return run.exit == 0 ? Json::parse(run.out) : Json();
+}
+
+TEST(Run, VirtualClockEqualsThePrediction) {
+  for (const Algorithm& line : catalogue()) {
+    const Json result = run_json({std::string(name_of(line.collective)), "--algo",
+                                  std::string(line.name), "--ranks", "4", "--bytes", "4004",
+                                  "--network", "switch", "--segments", "2", "--rounds"});
+    EXPECT_EQ(result["equal"], true) << line.name;
+    EXPECT_EQ(result["wrong"], 0) << line.name;
+    EXPECT_EQ(result["clock"], "virtual");
+    EXPECT_FALSE(result["rounds"].empty()) << line.name;
+  }
+}
+
+TEST(Run, LoweredAndByRounds) {
+  const Json result = run_json({"all_reduce", "--algo", "switch", "--ranks", "4", "--lower", "--sync",
+                                "rounds", "--bytes", "1K"});
+  EXPECT_EQ(result["equal"], true);
+  EXPECT_EQ(result["wrong"], 0);
+}
+
+TEST(Run, WithoutAClockDataAreRight) {
+  const Json result = run_json({"all_gather", "--algo", "bruck", "--ranks", "5", "--bytes", "10000",
+                                "--clock", "none", "--repeat", "3"});
+  EXPECT_EQ(result["wrong"], 0);
+  EXPECT_EQ(result["runs"], 3);
+  EXPECT_GT(result["measured"], 0);
+}
+
+TEST(Run, WallClockReportsAskedAndAchieved) {
+  const Json result = run_json({"all_reduce", "--algo", "ring", "--ranks", "3", "--bytes", "3000",
+                                "--clock", "wall", "--repeat", "2", "--rounds"});
+  EXPECT_EQ(result["wrong"], 0);
+  EXPECT_GE(result["dilate"], 1.0);
+  EXPECT_DOUBLE_EQ(result["asked"].get<double>(),
+                   result["predicted"].get<double>() * result["dilate"].get<double>());
+  // Never early.
+  EXPECT_GE(result["measured_min"].get<double>() + 1e-8, result["asked"].get<double>());
+  EXPECT_LE(result["measured_min"], result["measured"]);
+  EXPECT_LE(result["measured"], result["measured_max"]);
+  EXPECT_DOUBLE_EQ(result["ratio"].get<double>(),
+                   result["measured"].get<double>() / result["asked"].get<double>());
+  EXPECT_EQ(result["deadlines"]["all"], 2 * 4 * 3);  // runs, rounds, ranks
+  EXPECT_LE(result["deadlines"]["missed"], result["deadlines"]["all"]);
+  EXPECT_GE(result["deadlines"]["late_worst"], result["deadlines"]["late_median"]);
+  ASSERT_EQ(result["rounds"].size(), 4U);
+  for (const Json& round : result["rounds"]) {
+    EXPECT_GE(round["measured"].get<double>() + 1e-8, round["asked"].get<double>());
+  }
+}
+
+TEST(Run, RefusesWhatTheMachineCannotHonour) {
+  const Captured run = run_captured({"run", "all_reduce", "--algo", "ring", "--ranks", "4", "--bytes",
+                                     "64", "--clock", "wall", "--dilate", "0.000001"});
+  EXPECT_EQ(run.exit, 3) << run.out;
+  EXPECT_NE(run.err.find("--dilate is 1e-06"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("this machine can do --dilate"), std::string::npos) << run.err;
+}
+
+TEST(Run, NamesWhatIsWrong) {
+  const auto error_of = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "all_reduce", "--algo", "ring"});
+    const Captured run = run_captured(more);
+    EXPECT_EQ(run.exit, 2) << run.out;
+    return run.err;
+  };
+  EXPECT_NE(error_of({"--clock", "sundial"}).find("--clock is 'sundial'"), std::string::npos);
+  EXPECT_NE(error_of({"--dilate", "0"}).find("--dilate is '0'; allowed are positive"),
+            std::string::npos);
+  EXPECT_NE(error_of({"--ranks", "2000"}).find("--ranks is 2000; allowed are 1 to 1024"),
+            std::string::npos);
+  EXPECT_NE(error_of({"--ranks", "2", "--root", "2"}).find("root is 2"), std::string::npos);
+  const Captured pat = run_captured(
+      {"run", "all_gather", "--algo", "pat", "--ranks", "8", "--aggregation", "1"});
+  EXPECT_EQ(pat.exit, 2);
+  EXPECT_NE(pat.err.find("--aggregation is 1"), std::string::npos) << pat.err;
+}
+
+TEST(Dilation, MakesRoomForWakeUpsAndData) {
+  // 7 us, messages of 0.5 us, woken 60 us late, data moved in 1 ms.
+  WallDemands demands{7e-6, 0.5e-6, 60e-6, 1e-3};
+  const double fitting = fitting_dilation(demands);
+  EXPECT_DOUBLE_EQ(fitting, 1500);  // a tenth of the time for the data
+  EXPECT_EQ(dilation_refusal(demands, fitting), "");
+  EXPECT_NE(dilation_refusal(demands, 100).find("50 us"), std::string::npos)
+      << dilation_refusal(demands, 100);
+  EXPECT_NE(dilation_refusal(demands, 130).find("moving the data takes 1 ms"), std::string::npos)
+      << dilation_refusal(demands, 130);
+  EXPECT_EQ(dilation_refusal(demands, 150), "");
+
+  demands.data = 0;
+  EXPECT_DOUBLE_EQ(fitting_dilation(demands), 480);  // four wake-ups per message
+  demands.least = 7e-6;
+  EXPECT_DOUBLE_EQ(fitting_dilation(demands), 430);  // 2 % at the end
+  EXPECT_EQ(fitting_dilation({1, 0.1, 1e-6, 1e-3}), 1);
+  EXPECT_EQ(fitting_dilation({}), 1);  // nothing to send
+  EXPECT_EQ(dilation_refusal({}, 1), "");
+}
+
+}  // namespace
+}  // namespace rankine::tools

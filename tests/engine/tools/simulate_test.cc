@@ -1,0 +1,371 @@
+// rankine simulate and rankine cost: what they answer, line by line, and what they refuse.
+#include "engine/tools/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/fabric/rational.h"
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json answered(const std::string& request) {
+  const BatchAnswer answer = answer_request(request, 1);
+  EXPECT_TRUE(answer.ok) << answer.line;
+  return Json::parse(answer.line);
+}
+
+TEST(Request, GivesTheRequestAndItsResult) {
+  const Json line = answered(
+      R"({"collective":"all_reduce","algorithm":"ring","ranks":8,"bytes":65536,"alpha":1e-06,)"
+      R"("beta":1e-11,"ports":1,"segments":1,"root":0,"sync":"dataflow","params":{},"id":[7]})");
+  // 14 messages of 8 KiB: 14 (1 us + 8192 / (100 GB/s)).
+  EXPECT_EQ(line["time"].get<double>(), Rational(14 * (100'000 + 8'192), 100'000'000'000).to_double());
+  EXPECT_EQ(line["collective"], "all_reduce");
+  EXPECT_EQ(line["alpha"], 1e-6);
+  EXPECT_EQ(line["id"], Json::array({7}));
+  EXPECT_EQ(line["rounds"], 14);
+  EXPECT_EQ(line["messages"], 112);
+  EXPECT_EQ(line["sent_max"], 14 * 8192);
+  EXPECT_EQ(line["received_max"], 14 * 8192);
+  EXPECT_EQ(line["reduced_max"], 7 * 8192);
+  EXPECT_EQ(line["sent"], Json(std::vector<int>(8, 14 * 8192)));
+  EXPECT_EQ(line["partners_max"], 2);
+  EXPECT_EQ(line["ports_needed"], 1);
+  EXPECT_FALSE(line.contains("error"));
+}
+
+// Doubles are what their shortest text says: 1/(900 GB/s) with all 17 digits.
+TEST(Request, ReadsDoublesByTheirShortestText) {
+  Json request = {{"collective", "broadcast"}, {"algorithm", "chain"}, {"ranks", 4},
+                  {"bytes", 999}, {"alpha", 3.3000000000000002e-7}, {"beta", 1 / 900e9},
+                  {"segments", 1}};
+  const Json line = answered(request.dump());
+  const Rational alpha(33, 100'000'000);
+  const Rational beta(1'388'888'888'888'889, Int128{1'250'000'000'000} * 1'000'000'000'000'000);
+  EXPECT_EQ(line["time"].get<double>(), (Rational(3) * (alpha + Rational(999) * beta)).to_double());
+}
+
+TEST(Request, HasIdealBlocks) {
+  Json request = {{"collective", "all_reduce"}, {"algorithm", "ring"}, {"ranks", 3}, {"bytes", 100},
+                  {"alpha", 0}, {"beta", 1e-9}};
+  EXPECT_EQ(answered(request.dump())["time"], 4 * 34e-9);  // 34 33 33
+  EXPECT_EQ(answered(request.dump())["sent_max"], 34 + 34 + 33 + 33);
+  request["ideal_blocks"] = true;
+  EXPECT_EQ(answered(request.dump())["time"].get<double>(),
+            Rational(400, Int128{3} * 1'000'000'000).to_double());
+  EXPECT_EQ(answered(request.dump())["sent_max"].get<double>(), Rational(400, 3).to_double());
+}
+
+TEST(Request, FindsTheBestSegments) {
+  // L = 7, P* = sqrt(6 M beta / alpha) = sqrt(60) = 7.7; 7 * 8 < 60 <= 8 * 9.
+  const Json line = answered(
+      R"({"collective":"broadcast","algorithm":"chain","ranks":8,"bytes":1000000,)"
+      R"("alpha":1e-6,"beta":1e-11,"segments":"auto","sync":"rounds","ideal_blocks":true})");
+  EXPECT_EQ(line["segments"], 8);
+  EXPECT_EQ(line["time"].get<double>(),
+            (Rational(14) * (Rational(1, 1'000'000) + Rational(1, 800'000))).to_double());
+}
+
+TEST(Request, TakesNetworksAndParameters) {
+  const Json preset = answered(
+      R"({"collective":"all_reduce","algorithm":"switch","ranks":8,"bytes":0,"network":"switch"})");
+  EXPECT_EQ(preset["time"], 300e-9);
+  const Json object = answered(
+      R"({"collective":"all_reduce","algorithm":"switch","ranks":8,"bytes":0,)"
+      R"("network":{"preset":"switch","alpha_switch":"1us"}})");
+  EXPECT_EQ(object["time"], 2e-6);
+  const Json flags = answered(
+      R"({"collective":"all_reduce","algorithm":"switch","ranks":8,"bytes":0,)"
+      R"("multicast":true,"alu":true,"alpha_switch":5e-7})");
+  EXPECT_EQ(flags["time"], 1e-6);
+  const Json lowered = answered(
+      R"({"collective":"broadcast","algorithm":"switch","ranks":5,"bytes":0,"lower":true})");
+  EXPECT_EQ(lowered["time"], 4e-6);
+  const Json grouped = answered(
+      R"({"collective":"all_reduce","algorithm":"hierarchical","ranks":12,"bytes":1200,)"
+      R"("params":{"group":4}})");
+  EXPECT_EQ(grouped["rounds"], 3 + 4 + 3);
+  const Json peer = answered(
+      R"({"collective":"send_recv","algorithm":"direct","ranks":4,"bytes":8,"root":1,)"
+      R"("params":{"peer":3}})");
+  EXPECT_EQ(peer["sent"], Json::array({0, 8, 0, 0}));
+  const Json next = answered(
+      R"({"collective":"send_recv","algorithm":"direct","ranks":4,"bytes":8,"root":3})");
+  EXPECT_EQ(next["messages"], 1);
+}
+
+// Every error names the member, its value and what is allowed; what else the request said is there.
+TEST(Request, SaysWhatIsWrong) {
+  const auto request = [](const std::string& members) {
+    return R"({"id":5,"collective":"all_reduce","algorithm":"ring","ranks":4,"bytes":64)" + members +
+           "}";
+  };
+  const struct {
+    std::string line;
+    const char* error;
+  } kCases[] = {
+      {"{\"collective\": ", "the request is not JSON"},
+      {"[1]", "the request is array; an object is needed"},
+      {"\"ring\"", "the request is string; an object is needed"},
+      {R"({})", "collective is missing"},
+      {R"({"collective":7})", "collective is 7; allowed are texts"},
+      {R"({"collective":"all_redcue"})", "did you mean 'all_reduce'?"},
+      {R"({"collective":"broadcast"})", "algorithm is missing; broadcast has chain"},
+      {R"({"collective":"all_reduce","algorithm":"rnig"})", "did you mean 'ring'?"},
+      {R"({"collective":"all_reduce","algorithm":"all","ranks":2,"bytes":1})", "one name is allowed"},
+      {R"({"collective":"all_reduce","algorithm":"ring"})", "ranks is missing"},
+      {R"({"collective":"all_reduce","algorithm":"ring","ranks":4})", "bytes is missing"},
+      {R"({"collective":"all_reduce","algorithm":"ring","ranks":0,"bytes":1})",
+       "ranks is 0; allowed are whole numbers from 1 to 16384"},
+      {R"({"collective":"all_reduce","algorithm":"ring","ranks":2.5,"bytes":1})",
+       "ranks is 2.5; allowed are whole numbers"},
+      {R"({"collective":"all_reduce","algorithm":"ring","ranks":2,"bytes":-1})",
+       "bytes is -1; allowed are whole numbers of bytes"},
+      {R"({"collective":"all_reduce","algorithm":"ring","ranks":2,"bytes":1.5})",
+       "bytes is 1.5; allowed are whole numbers of bytes"},
+      {R"({"collective":"all_reduce","algorithm":"ring","ranks":2,"bytes":1e18})", "bytes is"},
+      {request(R"(,"alpha":-1e-6)"), "alpha is -1e-06; allowed are times"},
+      {request(R"(,"alpha":"1 m")"), "alpha is '1 m'; allowed are times"},
+      {request(R"(,"alpha":1e-60)"), "alpha is '1e-60'; allowed are numbers with fewer digits"},
+      {request(R"(,"beta":-1)"), "beta is -1; allowed are seconds per byte"},
+      {request(R"(,"bandwidth":"0GB/s")"), "bandwidth is '0GB/s'; allowed are positive"},
+      {request(R"(,"bandwidth":1e11,"beta":1e-11)"), "one of them is allowed"},
+      {request(R"(,"ports":0)"), "ports is 0; allowed are whole numbers from 1"},
+      {request(R"(,"segments":0)"), "segments is 0; allowed are whole numbers from 1 to 16384, and"},
+      {request(R"(,"segments":"some")"), "segments is \"some\"; allowed are whole numbers"},
+      {request(R"(,"root":4)"), "root is 4; allowed are 0 to 3"},
+      {request(R"(,"sync":"later")"), "sync is \"later\"; allowed are \"dataflow\" and \"rounds\""},
+      {request(R"(,"params":[])"), "params is []; allowed are objects"},
+      {request(R"(,"params":{"colour":1})"), "params has a member 'colour'; allowed are group"},
+      {request(R"(,"params":{"group":-1})"), "params.group is -1; allowed are whole numbers"},
+      {request(R"(,"network":"ether")"), "network is 'ether', which is no preset and no file"},
+      {request(R"(,"network":{"ports":0})"), "ports is 0"},
+      {request(R"(,"lower":1)"), "lower is 1; allowed are true and false"},
+      {request(R"(,"ideal_blocks":"yes")"), "ideal_blocks is \"yes\"; allowed are true and false"},
+      {request(R"(,"group":4)"), "the request has a member 'group'; allowed are collective"},
+      {request(R"(,"time":4)"), "the request has a member 'time'; allowed are collective"},
+      {R"({"collective":"broadcast","algorithm":"switch","ranks":4,"bytes":1})",
+       "has no multicast (lower the schedule"},
+      {R"({"collective":"all_gather","algorithm":"pat","ranks":8,"bytes":1,"params":{"aggregation":3}})",
+       "the aggregation must be a power of two"},
+      {"{\"collective\":\"all_reduce\xff\"}", "the request is not JSON"},
+  };
+  std::size_t number = 0;
+  for (const auto& [line, error] : kCases) {
+    const BatchAnswer answer = answer_request(line, ++number);
+    EXPECT_FALSE(answer.ok) << line;
+    const Json parsed = Json::parse(answer.line);
+    ASSERT_TRUE(parsed.contains("error")) << line << ": " << answer.line;
+    EXPECT_NE(parsed["error"].get<std::string>().find(error), std::string::npos)
+        << line << ": " << parsed["error"];
+    EXPECT_EQ(parsed["line"], number);
+    EXPECT_FALSE(parsed.contains("time") && !line.empty() && line.find("time") == std::string::npos);
+    if (line.starts_with("{\"id\":5")) {
+      EXPECT_EQ(parsed["id"], 5);
+    }
+  }
+}
+
+TEST(Batch, AnswersEveryLineInOrderAndGoesOnAfterBadOnes) {
+  std::ostringstream in;
+  constexpr int kLines = 2500;  // more than are read at once
+  for (int i = 0; i < kLines; ++i) {
+    if (i % 10 == 3) {
+      in << "this is no request\n";
+    } else if (i % 10 == 7) {
+      in << "  \t\r\n";
+    } else {
+      in << R"({"collective":"broadcast","algorithm":"chain","bytes":8,"ranks":)" << 1 + i % 64
+         << R"(,"id":)" << i << (i % 2 == 0 ? "}\r\n" : "}\n");
+    }
+  }
+  std::istringstream lines(in.str());
+  std::ostringstream out;
+  EXPECT_EQ(answer_batch(lines, out), 250U);
+  std::istringstream answers(out.str());
+  std::string text;
+  for (int i = 0; i < kLines; ++i) {
+    if (i % 10 == 7) continue;
+    ASSERT_TRUE(std::getline(answers, text)) << i;
+    const Json line = Json::parse(text);
+    if (i % 10 == 3) {
+      EXPECT_EQ(line["line"], i + 1);
+      EXPECT_TRUE(line.contains("error"));
+    } else {
+      EXPECT_EQ(line["id"], i);
+      EXPECT_EQ(line["rounds"], i % 64);
+    }
+  }
+  EXPECT_FALSE(std::getline(answers, text));
+}
+
+TEST(Batch, WorksFromAFileAndThroughTheTool) {
+  const std::string path = ::testing::TempDir() + "/requests.jsonl";
+  std::ofstream(path) << R"({"collective":"barrier","algorithm":"dissemination","ranks":5,"bytes":0})"
+                      << "\nnonsense\n";
+  const Captured run = run_captured({"simulate", "--batch", path});
+  std::remove(path.c_str());
+  EXPECT_EQ(run.exit, 0) << run.err;
+  EXPECT_NE(run.err.find("1 request could not be answered"), std::string::npos) << run.err;
+  std::istringstream lines(run.out);
+  std::string first, second;
+  ASSERT_TRUE(std::getline(lines, first) && std::getline(lines, second));
+  EXPECT_EQ(Json::parse(first)["rounds"], 3);
+  EXPECT_TRUE(Json::parse(second).contains("error"));
+  EXPECT_EQ(run_captured({"simulate", "--batch", "/no/such/file"}).exit, 3);
+}
+
+// The goal is 10,000 within 20 s; here a tenth of that many, of all algorithms, with room for a busy
+// machine.
+TEST(Batch, IsFast) {
+  std::ostringstream in;
+  int count = 0;
+  while (count < 1000) {
+    for (const Algorithm& line : catalogue()) {
+      if (++count > 1000) break;
+      in << Json{{"collective", name_of(line.collective)},
+                 {"algorithm", line.name},
+                 {"ranks", 1 + count * 7 % 64},
+                 {"bytes", 1 + count * 4099},
+                 {"alpha", 1e-6},
+                 {"beta", 1e-11},
+                 {"ports", 1 + count % 4},
+                 {"segments", 1 + count % 16},
+                 {"sync", count % 2 == 0 ? "rounds" : "dataflow"},
+                 {"network", "switch"}}
+                .dump()
+         << "\n";
+    }
+  }
+  std::istringstream lines(in.str());
+  std::ostringstream out;
+  const auto begin = std::chrono::steady_clock::now();
+  answer_batch(lines, out);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+TEST(Simulate, AnswersInTextAndJson) {
+  const std::vector<std::string> question = {"simulate", "all_reduce", "--algo", "ring", "--ranks", "8",
+                                             "--bytes", "64K", "--alpha", "1us", "--bandwidth",
+                                             "100GB/s", "--ports", "1"};
+  const Captured text = run_captured(question);
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_NE(text.out.find("all_reduce of 64 KiB among 8 ranks"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("15.15 us"), std::string::npos) << text.out;
+
+  std::vector<std::string> as_json = question;
+  as_json.insert(as_json.end(), {"--json", "--rounds"});
+  const Captured run = run_captured(as_json);
+  const Json line = Json::parse(run.out);
+  EXPECT_EQ(line["time"].get<double>(), Rational(14 * (100'000 + 8'192), 100'000'000'000).to_double());
+  EXPECT_EQ(line["round_end"].size(), 14U);
+  EXPECT_EQ(line["round_end"].back(), line["time"]);
+}
+
+TEST(Simulate, ComparesAllAlgorithms) {
+  const Captured run = run_captured({"simulate", "all_gather", "--algo", "all", "--ranks", "9",
+                                     "--bytes", "1M", "--json"});
+  EXPECT_EQ(run.exit, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::string text;
+  std::size_t count = 0;
+  while (std::getline(lines, text)) {
+    ++count;
+    EXPECT_GT(Json::parse(text)["time"], 0);
+  }
+  EXPECT_GT(count, 5U);
+  EXPECT_NE(run.err.find("left out: switch"), std::string::npos) << run.err;
+}
+
+TEST(Simulate, NamesTheFlagItsValueAndWhatIsAllowed) {
+  const auto error_of = [](std::vector<std::string> more, int exit = 2) {
+    std::vector<std::string> arguments = {"simulate", "broadcast", "--algo", "switch", "--ranks", "4"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, exit) << run.out;
+    EXPECT_EQ(run.out, "");
+    return run.err;
+  };
+  const auto names = [](const std::string& error, std::initializer_list<const char*> parts) {
+    for (const char* part : parts) {
+      EXPECT_NE(error.find(part), std::string::npos) << error << " does not name " << part;
+    }
+  };
+  names(error_of({}), {"network 'plain' has no multicast", "--lower"});
+  names(error_of({"--alpha", "1 hour"}), {"--alpha", "1 hour", "1.5us"});
+  names(error_of({"--bandwidth", "-4GB/s"}), {"--bandwidth", "-4GB/s", "positive"});
+  names(error_of({"--bandwidth", "0GB/s"}), {"--bandwidth", "0GB/s", "positive"});
+  names(error_of({"--beta", "-1"}), {"--beta", "-1", "not negative"});
+  names(error_of({"--ports", "0"}), {"--ports", "0", "from 1"});
+  names(error_of({"--network", "toroidal"}), {"--network", "toroidal", "scale_up"});
+  names(error_of({"--segments", "few"}), {"--segments", "few", "auto"});
+  names(error_of({"--sync", "loose"}), {"--sync", "loose", "dataflow"});
+  names(error_of({"--root", "4"}), {"root is 4", "0 to 3"});
+  names(error_of({"--node-ranks", "2"}), {"--node-ranks", "2", "--between-alpha"});
+  EXPECT_EQ(run_captured({"simulate"}).exit, 2);
+  EXPECT_EQ(run_captured({"simulate", "all_reduce"}).exit, 2);
+  const Captured lowered = run_captured(
+      {"simulate", "broadcast", "--algo", "switch", "--ranks", "4", "--lower", "--json"});
+  EXPECT_EQ(lowered.exit, 0) << lowered.err;
+  EXPECT_EQ(Json::parse(lowered.out)["messages"], 3);
+}
+
+TEST(Cost, GivesTheCoefficientsOfClosedForms) {
+  const auto cost_of = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "cost");
+    arguments.push_back("--json");
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, 0) << run.err;
+    return run.exit == 0 ? Json::parse(run.out) : Json();
+  };
+  const Json ring = cost_of({"all_reduce", "--algo", "ring", "--ranks", "8", "--bytes", "800"});
+  EXPECT_EQ(ring["rounds"], 14);
+  for (const char* sync : {"dataflow", "rounds_sync", "critical_path"}) {
+    EXPECT_EQ(ring[sync]["n_alpha"]["exact"], "14") << sync;
+    EXPECT_EQ(ring[sync]["n_beta"]["exact"], "7/4") << sync;
+    EXPECT_EQ(ring[sync]["n_beta"]["value"], 1.75) << sync;
+  }
+  EXPECT_EQ(ring["busiest"]["sent"], 1400.0);
+  EXPECT_EQ(ring["busiest"]["reduced"], 700.0);
+  EXPECT_EQ(ring["busiest"]["partners"], 2);
+  EXPECT_EQ(ring["per_rank"].size(), 8U);
+  EXPECT_EQ(ring["per_rank"][3]["sends_at_once"], 1);
+
+  // (L + P - 1) and (L + P - 1) / P.
+  const Json chain = cost_of({"broadcast", "--algo", "chain", "--ranks", "5", "--segments", "4"});
+  EXPECT_EQ(chain["rounds_sync"]["n_alpha"]["exact"], "7");
+  EXPECT_EQ(chain["rounds_sync"]["n_beta"]["exact"], "7/4");
+  EXPECT_EQ(chain["critical_path"]["n_alpha"]["exact"], "4");
+  EXPECT_EQ(chain["critical_path"]["n_beta"]["exact"], "1");
+
+  const Json central =
+      cost_of({"all_reduce", "--algo", "central", "--ranks", "9", "--ports", "3"});
+  EXPECT_EQ(central["dataflow"]["n_alpha"]["exact"], "6");
+  EXPECT_EQ(central["critical_path"]["n_alpha"]["exact"], "2");
+  EXPECT_EQ(central["busiest"]["receives_at_once"], 8);
+
+  const Json in_switch =
+      cost_of({"all_reduce", "--algo", "switch", "--ranks", "72", "--network", "nvl72"});
+  EXPECT_EQ(in_switch["dataflow"]["n_alpha"]["exact"], "2");
+  EXPECT_EQ(in_switch["dataflow"]["n_beta"]["exact"], "1");
+
+  const Captured text = run_captured({"cost", "all_reduce", "--algo", "ring", "--per-rank"});
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_NE(text.out.find("rank 7"), std::string::npos) << text.out;
+  EXPECT_EQ(run_captured({"cost", "all_reduce", "--algo", "ring,central"}).exit, 2);
+}
+
+}  // namespace
+}  // namespace rankine::tools
