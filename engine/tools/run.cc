@@ -6,26 +6,21 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 
 #include "engine/api/check.h"
-#include "engine/api/team.h"
+#include "engine/exec/throttle.h"
 #include "engine/fabric/units.h"
-#include "engine/tools/meeting.h"
-#include "engine/tools/memory.h"
+#include "engine/tools/dilation.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/question.h"
+#include "engine/tools/stage.h"
 #include "engine/tools/statistics.h"
 #include "engine/tools/table.h"
-#include "engine/tools/test_data.h"
 #include "engine/tools/text.h"
-#include "numa/arena.h"
-#include "numa/topology.h"
 
 namespace rankine::tools {
 namespace {
@@ -44,128 +39,6 @@ struct RunArguments {
 };
 constexpr int kRepeats = 10;
 
-// The threads, their buffers and the data that go round.
-class Stage {
- public:
-  static Result<std::unique_ptr<Stage>> create(const TeamOptions& options, const Call& call) {
-    auto team = Team::create(options);
-    if (!team.ok()) return team.status();
-    std::unique_ptr<Stage> stage(new Stage(std::move(*team), call));
-    Status status = stage->allocate();
-    if (!status.ok()) return status;
-    return stage;
-  }
-
-  // One call on all ranks, under a clock or none. Seconds until the last rank is done, from the
-  // moment at which all are ready. Every element of every output is checked.
-  struct Played {
-    double seconds = 0;
-    std::int64_t wrong = 0;
-  };
-  Result<Played> play(Throttle* clock) {
-    const TestData data(call_.collective, team_->ranks(), call_.type, call_.op, seed_++);
-    Meeting meeting(team_->ranks(), 4);
-    for (Seat& seat : seats_) seat.status = {};
-    Status run = team_->run([&](Member& me) {
-      Seat& mine = seats_[static_cast<std::size_t>(me.rank())];
-      constexpr int kSpoilt = 0xa5;
-      if (mine.output_bytes > 0) std::memset(mine.output, kSpoilt, mine.output_bytes);
-      if (mine.input_bytes > 0) data.fill(goal_, layout_, me.rank(), mine.input);
-      Call call = call_;
-      call.in = mine.input;
-      call.out = mine.output;
-      if (!meeting.arrive()) return;
-      mine.begin_ns = now_ns();
-      mine.status = clock != nullptr ? me.call(call, clock->observer(me.rank())) : me.call(call);
-      if (clock != nullptr) clock->finished(me.rank());
-      mine.end_ns = now_ns();
-      mine.wrong = mine.output_bytes == 0
-                       ? 0
-                       : data.count_wrong(goal_, layout_, me.rank(), mine.output);
-    });
-    Played played;
-    std::int64_t begin = seats_.front().begin_ns, end = seats_.front().end_ns;
-    for (const Seat& seat : seats_) {
-      if (!seat.status.ok()) return seat.status;
-      begin = std::min(begin, seat.begin_ns);
-      end = std::max(end, seat.end_ns);
-      played.wrong += seat.wrong;
-    }
-    if (!run.ok()) return run;
-    if (clock != nullptr && !clock->health().ok()) return clock->health();
-    played.seconds = static_cast<double>(end - begin) * 1e-9;
-    return played;
-  }
-
-  // How late all ranks' threads are woken when all sleep at once.
-  Result<std::vector<double>> wake_ups() {
-    constexpr int kSleeps = 12;
-    constexpr std::int64_t kSleepNs = 1'500'000;
-    const WaitPolicy policy = team_->communicator().wait_policy();
-    std::vector<std::vector<std::int64_t>> late(seats_.size());
-    Status status = team_->run([&](Member& me) {
-      late[static_cast<std::size_t>(me.rank())] = measure_wake_ups(kSleeps, kSleepNs, policy);
-    });
-    if (!status.ok()) return status;
-    std::vector<double> seconds;
-    for (const auto& rank : late) {
-      for (const std::int64_t ns : rank) seconds.push_back(static_cast<double>(ns) * 1e-9);
-    }
-    std::sort(seconds.begin(), seconds.end());
-    return seconds;
-  }
-
-  Team& team() { return *team_; }
-
- private:
-  struct alignas(64) Seat {
-    std::byte* input = nullptr;
-    std::byte* output = nullptr;
-    std::size_t input_bytes = 0, output_bytes = 0;
-    std::int64_t begin_ns = 0, end_ns = 0, wrong = 0;
-    Status status;
-  };
-
-  Stage(std::unique_ptr<Team> team, const Call& call)
-      : team_(std::move(team)),
-        call_(call),
-        goal_{call.collective, team_->ranks(), natural_blocks(call.collective, team_->ranks()),
-              call.root, call.peer},
-        layout_(make_layout(goal_, natural_counts(call, team_->ranks()), size_of(call.type),
-                            Borders::plain)),
-        seats_(static_cast<std::size_t>(team_->ranks())) {}
-
-  Status allocate() {
-    const Topology topology = Topology::detect();
-    for (const RankReport& report : team_->report()) {
-      ArenaOptions options = arena_options(topology, report.place);
-      options.chunk_bytes = 4096;  // each buffer gets a chunk of its own size
-      arenas_.emplace_back(options);
-      const auto i = arenas_.size() - 1;
-      Seat& seat = seats_[i];
-      seat.input_bytes = input_bytes(layout_, goal_, static_cast<int>(i));
-      seat.output_bytes = output_bytes(layout_, goal_, static_cast<int>(i));
-      // An address even where there is nothing to point to: a call wants buffers that are not null.
-      constexpr std::size_t kLine = 64;
-      seat.input = static_cast<std::byte*>(arenas_[i].allocate(seat.input_bytes + kLine));
-      seat.output = static_cast<std::byte*>(arenas_[i].allocate(seat.output_bytes + kLine));
-      if (seat.input == nullptr || seat.output == nullptr) {
-        return {Code::out_of_memory, fmt::format("buffers of rank {}: {} bytes", i,
-                                                 seat.input_bytes + seat.output_bytes)};
-      }
-    }
-    return {};
-  }
-
-  std::unique_ptr<Team> team_;
-  const Call call_;
-  const Goal goal_;
-  const Layout layout_;
-  std::vector<Arena> arenas_;
-  std::vector<Seat> seats_;
-  std::uint64_t seed_ = 1;
-};
-
 // What came of it, for both reports.
 struct Outcome {
   Question question;
@@ -178,7 +51,7 @@ struct Outcome {
   bool equal = true;  // virtual: the same as predicted, to the last tick, in every round
   double dilate = 1;
   WallDemands demands;
-  std::string waiting, placement;
+  std::string waiting;
 
   double asked() const { return predicted.seconds * dilate; }
   double seconds_of(Ticks ticks) const { return nearest_double(ticks, predicted.ticks_per_second); }
@@ -216,45 +89,13 @@ Result<Call> call_of(const Question& question) {
   return call;
 }
 
-Status check_memory(const Call& call, int ranks) {
-  const Goal goal{call.collective, ranks, natural_blocks(call.collective, ranks), call.root,
-                  call.peer};
-  const Layout layout =
-      make_layout(goal, natural_counts(call, ranks), size_of(call.type), Borders::plain);
-  std::size_t needed = 0;
-  for (Rank r = 0; r < ranks; ++r) {
-    needed += input_bytes(layout, goal, r) + output_bytes(layout, goal, r);
-  }
-  const AvailableMemory available = available_memory();
-  if (needed <= available.bytes) return {};
-  return {Code::out_of_memory,
-          fmt::format("--bytes: {} ranks need {} of buffers; available are {} ({})", ranks,
-                      format_bytes(static_cast<double>(needed)),
-                      format_bytes(static_cast<double>(available.bytes)), available.why)};
-}
-
-double percentile(const std::vector<double>& sorted, double share) {
-  const auto i = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1));
-  return sorted[i];
-}
-
 // Fills in what the machine can do, and settles the dilation.
 Status calibrate(Stage& stage, const RunArguments& a, Throttle& probe, Outcome& outcome) {
-  const auto wake_ups = stage.wake_ups();
-  if (!wake_ups.ok()) return wake_ups.status();
-  WallDemands& demands = outcome.demands;
-  demands.total = outcome.predicted.seconds;
-  demands.least = outcome.seconds_of(probe.least_cost());
-  demands.resolution = percentile(*wake_ups, 0.9);
-  std::vector<double> unclocked;
-  for (int i = 0; i < 4; ++i) {
-    const auto played = stage.play(nullptr);
-    if (!played.ok()) return played.status();
-    if (i > 0) unclocked.push_back(played->seconds);  // the first one compiles
-  }
-  demands.data = summarise(unclocked).median;
-  outcome.dilate = a.dilate > 0 ? a.dilate : fitting_dilation(demands);
-  const std::string refusal = dilation_refusal(demands, outcome.dilate);
+  auto demands = stage.demands(outcome.predicted.seconds, outcome.seconds_of(probe.least_cost()));
+  if (!demands.ok()) return demands.status();
+  outcome.demands = *demands;
+  outcome.dilate = a.dilate > 0 ? a.dilate : fitting_dilation(*demands);
+  const std::string refusal = dilation_refusal(*demands, outcome.dilate);
   if (!refusal.empty()) return {Code::system, refusal};
   return {};
 }
@@ -503,7 +344,7 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
                                      outcome.question.bytes, false);
   if (!pricing.ok()) return pricing.status();
 
-  Status status = check_memory(*call, ranks);
+  Status status = Stage::check_memory(*call, ranks);
   if (!status.ok()) return status;
   auto stage = Stage::create({.ranks = ranks,
                               .placement = a.placement,
@@ -524,34 +365,6 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
 }
 
 }  // namespace
-
-double fitting_dilation(const WallDemands& demands) {
-  if (demands.total <= 0 || demands.least <= 0) return 1;
-  constexpr double kShareAtEnd = 0.02, kWakeUpsPerMessage = 4, kTimesData = 10;
-  const double needed = std::max({1.0, demands.resolution / (kShareAtEnd * demands.total),
-                                  kWakeUpsPerMessage * demands.resolution / demands.least,
-                                  kTimesData * demands.data / demands.total});
-  const double unit = std::pow(10, std::floor(std::log10(needed)) - 1);
-  return needed <= 1 ? 1 : std::ceil(needed / unit) * unit;
-}
-
-std::string dilation_refusal(const WallDemands& demands, double dilate) {
-  if (demands.total <= 0 || demands.least <= 0) return {};
-  const double least = demands.least * dilate, total = demands.total * dilate;
-  const auto refusal = [&](const std::string& why) {
-    return fmt::format("--dilate is {:g}: {}; this machine can do --dilate {:g}", dilate, why,
-                       fitting_dilation(demands));
-  };
-  if (least < demands.resolution) {
-    return refusal(fmt::format("the cheapest message would take {}, and threads are woken {} late",
-                               format_duration(least), format_duration(demands.resolution)));
-  }
-  if (total < demands.data) {
-    return refusal(fmt::format("the whole would take {}, and moving the data takes {}",
-                               format_duration(total), format_duration(demands.data)));
-  }
-  return {};
-}
 
 Subcommand add_run(CLI::App& tool) {
   auto owned = std::make_shared<RunArguments>();

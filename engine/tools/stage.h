@@ -1,0 +1,61 @@
+// One collective with real data on pinned threads, played as often as one likes, with or without a
+// clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/api/call.h"
+#include "engine/api/team.h"
+#include "engine/exec/layout.h"
+#include "engine/exec/throttle.h"
+#include "engine/tools/dilation.h"
+#include "numa/arena.h"
+
+namespace rankine::tools {
+
+class Stage {
+ public:
+  // The call says collective, count, type, op, root, peer and options; the buffers are ours. Errors:
+  // those of Team, and memory that cannot be had.
+  static Result<std::unique_ptr<Stage>> create(const TeamOptions& options, const Call& call);
+  // Whether the machine has memory for the buffers; out_of_memory says how much is needed.
+  static Status check_memory(const Call& call, int ranks);
+
+  // One call on all ranks. Every element of every output is checked, and each call has other data.
+  struct Played {
+    double seconds = 0;  // until the last rank is done, from when the first one began
+    std::int64_t wrong = 0;
+  };
+  Result<Played> play(Throttle* clock = nullptr);  // nullptr: at full speed
+
+  // What a wall clock has to cope with here: all ranks' threads sleep at once, and the call is played
+  // a few times at full speed. Both arguments are the model's, in seconds.
+  Result<WallDemands> demands(double total, double least);
+
+  Team& team() { return *team_; }
+
+ private:
+  struct alignas(64) Seat {
+    std::byte* input = nullptr;
+    std::byte* output = nullptr;
+    std::size_t input_bytes = 0, output_bytes = 0;
+    std::int64_t begin_ns = 0, end_ns = 0, wrong = 0;
+    Status status;
+  };
+
+  Stage(std::unique_ptr<Team> team, const Call& call);
+  Status allocate();
+  Result<std::vector<double>> wake_ups();  // rising
+
+  std::unique_ptr<Team> team_;
+  const Call call_;
+  const Goal goal_;
+  const Layout layout_;
+  std::vector<Arena> arenas_;
+  std::vector<Seat> seats_;
+  std::uint64_t seed_ = 1;
+};
+
+}  // namespace rankine::tools
