@@ -93,7 +93,8 @@ Schedule dual(Schedule a) {
   out.round = [a = std::move(a)](int k, Send send) {
     take_each_transfer(a, a.rounds - 1 - k, [&](Transfer&& t) {
       const Act act = t.act == copy ? reduce : copy;
-      send.exactly({std::move(t.to), std::move(t.from), std::move(t.where), std::move(t.what), act});
+      send.exactly(
+          {std::move(t.to), std::move(t.from), std::move(t.where), std::move(t.what), act});
     });
   };
   return out;

@@ -8,17 +8,18 @@
 //   virtual  the model's time as the threads worked it out; real_us: what that took them
 //   wall     real time under the network's clock, divided by the dilation that this machine needs
 //
-// Manual time throughout: the threads' team sleeps between iterations. Counters: algbw and busbw (GB/s,
-// as nccl-tests has them), predicted (us, by simulate()) and ratio, measured to predicted; at full
-// speed that compares this machine with the network. The network is `scale_out`.
+// Manual time throughout: the threads' team sleeps between iterations. Counters: algbw and busbw
+// (GB/s, as nccl-tests has them), predicted (us, by simulate()) and ratio, measured to predicted;
+// at full speed that compares this machine with the network. They are medians, Time is a mean. The
+// network is `scale_out`.
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/exec/compile.h"
@@ -26,6 +27,7 @@
 #include "engine/read/simulate.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/stage.h"
+#include "engine/tools/statistics.h"
 #include "numa/cpu_budget.h"
 
 namespace rankine {
@@ -93,8 +95,7 @@ void run_clocked(benchmark::State& state, const Case& one, ClockMode mode) {
     (void)(*stage)->play();  // compiles
   }
 
-  double total = 0, real = 0;
-  std::int64_t plays = 0;
+  std::vector<double> times, real;
   for (auto _ : state) {
     const auto clock = new_clock();
     const auto played = (*stage)->play(clock.get());
@@ -105,13 +106,13 @@ void run_clocked(benchmark::State& state, const Case& one, ClockMode mode) {
       seconds = static_cast<double>(clock->elapsed_ns()) * 1e-9 / options.dilate;
     }
     state.SetIterationTime(seconds);
-    total += seconds;
-    real += played->seconds;
-    ++plays;
+    times.push_back(seconds);
+    real.push_back(played->seconds);
   }
-  const auto n = static_cast<double>(std::max<std::int64_t>(1, plays));
-  count(state, one, total / n, predicted->seconds);
-  if (mode == ClockMode::virtual_time) state.counters["real_us"] = real / n * 1e6;
+  count(state, one, tools::summarise(std::move(times)).median, predicted->seconds);
+  if (mode == ClockMode::virtual_time) {
+    state.counters["real_us"] = tools::summarise(std::move(real)).median * 1e6;
+  }
 }
 
 void run_compile(benchmark::State& state, const Case& one) {
@@ -148,13 +149,11 @@ void add_all() {
     Collective collective;
     const char* name;
     int segments;
-  } kLines[] = {{Collective::all_reduce, "ring", 1},
-                {Collective::all_reduce, "double_tree", 4},
-                {Collective::all_reduce, "hierarchical", 4},
-                {Collective::all_gather, "bruck", 1},
-                {Collective::reduce_scatter, "ring", 1},
-                {Collective::broadcast, "chain", 8},
-                {Collective::all_to_all, "pairwise", 1}};
+  } kLines[] = {
+      {Collective::all_reduce, "ring", 1},         {Collective::all_reduce, "double_tree", 4},
+      {Collective::all_reduce, "hierarchical", 4}, {Collective::all_gather, "bruck", 1},
+      {Collective::reduce_scatter, "ring", 1},     {Collective::broadcast, "chain", 8},
+      {Collective::all_to_all, "pairwise", 1}};
   for (const auto& [collective, name, segments] : kLines) {
     Case one{.algorithm = find_algorithm(collective, name), .segments = segments};
     for (const std::size_t bytes : {std::size_t{64} << 10, std::size_t{4} << 20}) {
@@ -162,10 +161,9 @@ void add_all() {
       for (const ClockMode mode : {ClockMode::none, ClockMode::virtual_time, ClockMode::wall}) {
         one.ranks = mode == ClockMode::none ? cores : 8;
         const std::string last = "/" + std::string(name_of(mode));
-        benchmark::RegisterBenchmark(one.name("", last.c_str()).c_str(),
-                                     [one, mode](benchmark::State& state) {
-                                       run_clocked(state, one, mode);
-                                     })
+        benchmark::RegisterBenchmark(
+            one.name("", last.c_str()).c_str(),
+            [one, mode](benchmark::State& state) { run_clocked(state, one, mode); })
             ->UseManualTime()
             ->Iterations(mode == ClockMode::none ? 200 : 10)
             ->Unit(benchmark::kMicrosecond);
@@ -184,9 +182,10 @@ void add_all() {
   const Case large{.algorithm = find_algorithm(Collective::all_reduce, "ring"),
                    .ranks = 4096,
                    .bytes = std::size_t{64} << 20};
-  benchmark::RegisterBenchmark(large.name("predict/", "").c_str(),
-                               [large](benchmark::State& state) { run_predict(state, large); })
-      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark(large.name("predict/", "").c_str(), [large](
+                                                                       benchmark::State& state) {
+    run_predict(state, large);
+  })->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ struct Deadline {
 };
 
 constexpr std::uint32_t kStride = 64;
-// From the moment at which all ranks are known to be there until time runs: they are woken meanwhile.
+// From the moment at which all ranks are known to be there until time runs: they are woken
+// meanwhile.
 constexpr std::int64_t kLeadNs = 1'000'000, kLeadPerRankNs = 50'000;
 // Where every rank has a core: the last stretch of a sleep is spent awake, since a timer needs
 // longer to wake a sleeping core.
@@ -132,7 +133,8 @@ struct Throttle::State {
   };
 
   State(int ranks, const ThrottleOptions& with)
-      : options(with), crossbar(ranks, with.wait, with.timeout_ns),
+      : options(with),
+        crossbar(ranks, with.wait, with.timeout_ns),
         clocks(static_cast<std::size_t>(ranks)) {}
 
   RankClock& clock_of(Rank r) { return clocks[static_cast<std::size_t>(r)]; }
@@ -168,7 +170,8 @@ struct Throttle::State {
   std::int64_t start_ns = 0;  // wall; written by rank 0 before it tells the others to go
 };
 
-// --- The model, as in simulate() ------------------------------------------------------------------
+// --- The model, as in simulate()
+// ------------------------------------------------------------------
 
 // The earliest time at which this rank could do its part.
 Ticks Throttle::State::RankClock::ready_for(const Event& event, bool by_rounds) const {
@@ -176,7 +179,8 @@ Ticks Throttle::State::RankClock::ready_for(const Event& event, bool by_rounds) 
   const bool local = !event.sends && !event.receives;
   if (event.sends) when = *std::min_element(send_ports.begin(), send_ports.end());
   if ((event.sends || local) && !by_rounds) {
-    for (const int place : event.reads) when = std::max(when, ready[static_cast<std::size_t>(place)]);
+    for (const int place : event.reads)
+      when = std::max(when, ready[static_cast<std::size_t>(place)]);
   }
   if (event.receives) {
     when = std::max(when, *std::min_element(receive_ports.begin(), receive_ports.end()));
@@ -290,7 +294,8 @@ void Throttle::State::plan_round(std::vector<std::vector<std::pair<Rank, Event>>
   }
 }
 
-// --- Virtual --------------------------------------------------------------------------------------
+// --- Virtual
+// --------------------------------------------------------------------------------------
 
 // Every pair has a mailbox for times, beside those for data.
 void Throttle::State::connect() {
@@ -381,7 +386,8 @@ bool Throttle::State::agree_on_round(RankClock& clock, int k) noexcept {
   return true;
 }
 
-// --- Wall -----------------------------------------------------------------------------------------
+// --- Wall
+// -----------------------------------------------------------------------------------------
 
 // Progress counters: 1 when a rank is there (rank 0: when all are), 2 + k when it comes to round k.
 bool Throttle::State::start_together(RankClock& clock) noexcept {
@@ -431,7 +437,8 @@ bool Throttle::State::keep_deadline(RankClock& clock, int k) noexcept {
   return true;
 }
 
-// --- Throttle -------------------------------------------------------------------------------------
+// --- Throttle
+// -------------------------------------------------------------------------------------
 
 Throttle::Throttle(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Throttle::~Throttle() = default;

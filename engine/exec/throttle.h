@@ -8,14 +8,14 @@
 //             `dilate` stretches all times so that a few cores can honour them.
 //
 // Virtual. Ranks handle the clock's events (one per transfer that touches them) in the order in
-// which the schedule states them. All who touch a transfer tell its coordinator, the first receiver,
-// when they are ready; it takes the latest, adds the cost, and tells them the end. That order is one
-// for all ranks, so the meetings cannot deadlock. Data take their own way: see RoundObserver in
-// interpret.h.
+// which the schedule states them. All who touch a transfer tell its coordinator, the first
+// receiver, when they are ready; it takes the latest, adds the cost, and tells them the end. That
+// order is one for all ranks, so the meetings cannot deadlock. Data take their own way: see
+// RoundObserver in interpret.h.
 //
-// Wall. The deadlines are known beforehand, so no rank has to meet another to learn them; what moving
-// the data costs vanishes in the sleep until the next one. Deadlines are absolute: a timer that
-// wakes a rank a little late does not make the next message late. A rank that is later than
+// Wall. The deadlines are known beforehand, so no rank has to meet another to learn them; what
+// moving the data costs vanishes in the sleep until the next one. Deadlines are absolute: a timer
+// that wakes a rank a little late does not make the next message late. A rank that is later than
 // `tolerance_ns` could not honour its deadline; it keeps that much distance from the plan from then
 // on and so does everybody who receives from it, so that what is measured is honest. lateness()
 // counts.

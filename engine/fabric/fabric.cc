@@ -50,7 +50,8 @@ const std::vector<Regime>& all() {
         .link = {ns(500), gigabytes_per_second(450)},
         .group = 8,
         .between = {ns(1500), gigabytes_per_second(50)}},
-       "8 GPUs per node, InfiniBand between nodes (collectives lesson; its 900 GB/s of NVLink count "
+       "8 GPUs per node, InfiniBand between nodes (collectives lesson; its 900 GB/s of NVLink "
+       "count "
        "both directions, its 50 GB/s one)"},
       {"two_level_chapter",
        {.name = "two_level_chapter",
@@ -58,7 +59,8 @@ const std::vector<Regime>& all() {
         .link = {ns(1000), gigabytes_per_second(600)},
         .group = 8,
         .between = {ns(5000), gigabytes_per_second(100)}},
-       "8 GPUs per node, 1 us and 600 GB/s; 5 us and 100 GB/s between nodes (ring and tree chapter, "
+       "8 GPUs per node, 1 us and 600 GB/s; 5 us and 100 GB/s between nodes (ring and tree "
+       "chapter, "
        "exercise 3)"},
   };
   return kRegimes;

@@ -1,8 +1,8 @@
 // What a network is, for every clock: ports, links and abilities. See DESIGN.md for the port model.
 //
-// A rank has `ports` send ports and as many receive ports, full duplex. A message of m bytes occupies
-// one of each for alpha + m * beta. Ranks of one group reach each other over `link`, others over
-// `between`; without groups all are one group.
+// A rank has `ports` send ports and as many receive ports, full duplex. A message of m bytes
+// occupies one of each for alpha + m * beta. Ranks of one group reach each other over `link`,
+// others over `between`; without groups all are one group.
 #pragma once
 
 #include <span>

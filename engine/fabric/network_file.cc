@@ -58,7 +58,8 @@ Result<Rational> read_beta(const std::string& member, const Json& value) {
   return number;
 }
 
-Status read_whole(const std::string& member, const Json& value, int lowest, int highest, int& into) {
+Status read_whole(const std::string& member, const Json& value, int lowest, int highest,
+                  int& into) {
   const bool whole = value.is_number_integer();
   const auto number = whole ? value.get<std::int64_t>() : 0;
   if (!whole || number < lowest || number > highest) {
@@ -142,8 +143,7 @@ Result<Fabric> read_network(const Json& root, std::string_view name) {
   Fabric fabric = plain_regime().fabric;
   if (root.contains("preset")) {
     const Json& preset = root["preset"];
-    const Regime* regime =
-        preset.is_string() ? find_regime(preset.get<std::string>()) : nullptr;
+    const Regime* regime = preset.is_string() ? find_regime(preset.get<std::string>()) : nullptr;
     if (regime == nullptr) return bad("preset", preset, regime_names());
     fabric = regime->fabric;
   }

@@ -5,11 +5,10 @@
 //     "preset": "scale_out",           start from a preset; default: plain
 //     "ports": 2,
 //     "alpha": "1.5us",                or seconds: 1.5e-6
-//     "bandwidth": "50GB/s",           or bytes per second: 5e10; or "beta", seconds per byte: 2e-11
-//     "group": 8,                      ranks per group, with "between" for the links among groups:
-//     "between": {"alpha": "5us", "bandwidth": "25GB/s"},
-//     "multicast": true, "alu": true,  what the switch can do, and what a hop through it takes:
-//     "alpha_switch": "150ns"
+//     "bandwidth": "50GB/s",           or bytes per second: 5e10; or "beta", seconds per byte:
+//     2e-11 "group": 8,                      ranks per group, with "between" for the links among
+//     groups: "between": {"alpha": "5us", "bandwidth": "25GB/s"}, "multicast": true, "alu": true,
+//     what the switch can do, and what a hop through it takes: "alpha_switch": "150ns"
 //   }
 //
 // All members are optional; any other is an error. Numbers are read by their shortest decimal text,

@@ -31,8 +31,8 @@ class Rational {
   Int128 top_, bottom_ = 1;
 };
 
-// top / bottom rounded once, to the nearest double (ties to even). Neither is negative and bottom is
-// not 0; quotients below the normal doubles lose digits.
+// top / bottom rounded once, to the nearest double (ties to even). Neither is negative and bottom
+// is not 0; quotients below the normal doubles lose digits.
 double nearest_double(Int128 top, Int128 bottom);
 
 // "-12345"

@@ -73,8 +73,8 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
     out.per_second_ = unit;
     out.rates_ = {ticks(fabric.link.alpha), ticks(near), ticks(fabric.between.alpha), ticks(far),
                   ticks(fabric.alpha_switch)};
-    const Ticks most_alpha = std::max({out.rates_.near_alpha, out.rates_.far_alpha,
-                                       product(out.rates_.switch_alpha, 2)});
+    const Ticks most_alpha = std::max(
+        {out.rates_.near_alpha, out.rates_.far_alpha, product(out.rates_.switch_alpha, 2)});
     const Ticks most_beta = std::max(out.rates_.near_beta, out.rates_.far_beta);
     out.most_ = most_alpha + product(most_beta, out.upto_.back());
     product(out.most_, 1);

@@ -23,9 +23,9 @@ class Pricing {
   // No message costs more, so that one can be added to any time up to this without overflow.
   static constexpr Ticks kMost = Ticks{1} << 125;
 
-  // `bytes` is M (blocks_per_m() of the goal's blocks make it up). Blocks get whole bytes, the first
-  // M mod B one more; with `ideal` every block is exactly M / B. Errors: more than 2^52 bytes, and
-  // times whose common unit or whose greatest message leave 128 bits.
+  // `bytes` is M (blocks_per_m() of the goal's blocks make it up). Blocks get whole bytes, the
+  // first M mod B one more; with `ideal` every block is exactly M / B. Errors: more than 2^52
+  // bytes, and times whose common unit or whose greatest message leave 128 bits.
   static Result<Pricing> make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
                               bool ideal);
 

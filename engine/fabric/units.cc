@@ -113,8 +113,7 @@ Result<Rational> parse_decimal(std::string_view argument, std::string_view text)
 Result<Rational> shortest_decimal(std::string_view argument, double value) {
   std::array<char, 64> text{};
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
-  return parse_decimal(argument,
-                       {text.data(), static_cast<std::size_t>(end - text.data())});
+  return parse_decimal(argument, {text.data(), static_cast<std::size_t>(end - text.data())});
 }
 
 Result<Rational> parse_seconds(std::string_view argument, std::string_view text) {

@@ -1,8 +1,8 @@
 // Times and bandwidths as people write them, read exactly: "1.5us", "900GB/s", "800Gb/s".
 //
-// Everything is a fraction, never a rounded double, so that a simulated time can equal a closed form
-// to the last bit. Every parser takes the name of its argument first; its error names the argument,
-// its value and what is allowed.
+// Everything is a fraction, never a rounded double, so that a simulated time can equal a closed
+// form to the last bit. Every parser takes the name of its argument first; its error names the
+// argument, its value and what is allowed.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ Result<Rational> shortest_decimal(std::string_view argument, double value);
 // Seconds. Units: s ms us ns ps; a bare number is seconds. Not negative.
 Result<Rational> parse_seconds(std::string_view argument, std::string_view text);
 
-// Seconds per byte, from a bandwidth. Units: GB/s and its kin (k M G T, decimal; Ki Mi Gi Ti, binary;
-// B bytes, b bits). Positive.
+// Seconds per byte, from a bandwidth. Units: GB/s and its kin (k M G T, decimal; Ki Mi Gi Ti,
+// binary; B bytes, b bits). Positive.
 Result<Rational> parse_bandwidth(std::string_view argument, std::string_view text);
 
 // "1.5 us": four significant digits, with the unit that suits.

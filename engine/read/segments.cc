@@ -86,8 +86,9 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
   try {
     return best_segments(Rational(filling, 1), Rational(per_segment, 1), most);
   } catch (const std::overflow_error&) {
-    return invalid_argument("alpha and beta have too many digits to find the best number of "
-                            "segments exactly; fewer are needed");
+    return invalid_argument(
+        "alpha and beta have too many digits to find the best number of "
+        "segments exactly; fewer are needed");
   }
 }
 

@@ -11,7 +11,8 @@ namespace rankine {
 
 // The whole P from 1 to `most` that minimises
 //
-//   T(P) = (L + P - 1) (alpha + M beta / P) = L alpha + M beta - alpha + [P alpha + (L - 1) M beta / P]
+//   T(P) = (L + P - 1) (alpha + M beta / P) = L alpha + M beta - alpha + [P alpha + (L - 1) M beta
+//   / P]
 //
 // given what its last bracket needs: per_segment = alpha, and filling = (L - 1) M beta, the time in
 // which a pipeline fills and drains. Over the reals that is P* = sqrt(filling / per_segment) (Lu,
@@ -19,12 +20,12 @@ namespace rankine {
 // T(P) <= T(P + 1), that is P (P + 1) per_segment >= filling. Neither is negative.
 int best_segments(Rational filling, Rational per_segment, int most);
 
-// The same for a line of the catalogue, from its schedule: each phase whose rounds grow by `step` per
-// segment, from R rounds at P = 1, adds (R - step) times beta's share of its most expensive message
-// at P = 1 to `filling`, and step times that message's alpha to `per_segment`. So chains, trees,
-// double trees (half of M down each) and trees in two colours (two rounds per segment) all get the
-// optimum of their own closed form. At most kMostSegments, and no segment below one byte; 1 for
-// algorithms without segments. Ports count as many as the algorithm wants: that is the model.
+// The same for a line of the catalogue, from its schedule: each phase whose rounds grow by `step`
+// per segment, from R rounds at P = 1, adds (R - step) times beta's share of its most expensive
+// message at P = 1 to `filling`, and step times that message's alpha to `per_segment`. So chains,
+// trees, double trees (half of M down each) and trees in two colours (two rounds per segment) all
+// get the optimum of their own closed form. At most kMostSegments, and no segment below one byte; 1
+// for algorithms without segments. Ports count as many as the algorithm wants: that is the model.
 // Errors: what the algorithm and Pricing refuse.
 Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,
                           std::uint64_t bytes);

@@ -12,7 +12,8 @@
 namespace rankine {
 namespace {
 
-// When each of a rank's ports of one direction is free again. k is small: a scan finds the earliest.
+// When each of a rank's ports of one direction is free again. k is small: a scan finds the
+// earliest.
 template <class Tick>
 class Ports {
  public:
@@ -20,7 +21,8 @@ class Ports {
       : k_(static_cast<std::size_t>(k)), free_(static_cast<std::size_t>(ranks) * k_, 0) {}
 
   Tick& earliest(Rank r) {
-    const auto first = free_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * k_);
+    const auto first =
+        free_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * k_);
     if (k_ == 1) return *first;
     return *std::min_element(first, first + static_cast<std::ptrdiff_t>(k_));
   }
@@ -66,9 +68,9 @@ class LazyTable {
   T* data_ = nullptr;
 };
 
-// When what lies in a cell (a place at a rank) arrived; 0 where it was there from the start. A plain
-// table, or a hash table where there are many more cells than blocks ever come by: an all-to-all has
-// N^3 cells and moves N^2 blocks.
+// When what lies in a cell (a place at a rank) arrived; 0 where it was there from the start. A
+// plain table, or a hash table where there are many more cells than blocks ever come by: an
+// all-to-all has N^3 cells and moves N^2 blocks.
 template <class Tick>
 class ReadyTimes {
  public:
@@ -162,8 +164,8 @@ template <class Tick>
 class Simulator {
  public:
   // A message may be added to a time up to here without overflow.
-  static constexpr Tick kLatest = sizeof(Tick) == 8 ? static_cast<Tick>(Tick{1} << 62)
-                                                    : static_cast<Tick>(Ticks{1} << 126);
+  static constexpr Tick kLatest =
+      sizeof(Tick) == 8 ? static_cast<Tick>(Tick{1} << 62) : static_cast<Tick>(Ticks{1} << 126);
 
   Simulator(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
             const Pricing& pricing, const SimulateOptions& options)
@@ -249,11 +251,10 @@ class Simulator {
     if ((many_to && !fabric_.multicast) || (many_from && !fabric_.alu)) {
       if (!status_.ok()) return;
       const bool needs_alu = many_from && !fabric_.alu;
-      status_ = invalid_argument(std::string("the schedule has a ") +
-                                 (needs_alu ? "many -> one" : "one -> many") +
-                                 " transfer; network '" + fabric_.name + "' has no " +
-                                 (needs_alu ? "ALU" : "multicast") +
-                                 " (lower the schedule, or choose a network that has it)");
+      status_ = invalid_argument(
+          std::string("the schedule has a ") + (needs_alu ? "many -> one" : "one -> many") +
+          " transfer; network '" + fabric_.name + "' has no " + (needs_alu ? "ALU" : "multicast") +
+          " (lower the schedule, or choose a network that has it)");
       return;
     }
     through_switch(t, weight);
@@ -266,7 +267,8 @@ class Simulator {
     return near_alpha_ + near_beta_ * static_cast<Tick>(weight);
   }
   Tick checked(Tick end) {
-    if (end <= kLatest) [[likely]] return end;
+    if (end <= kLatest) [[likely]]
+      return end;
     overflow_ = true;
     return kLatest;
   }
@@ -434,8 +436,9 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
                                            " ranks with " + std::to_string(schedule.places()) +
                                            " blocks each");
   }
-  return invalid_argument("the time of the schedule leaves 128 bits at the exact unit of alpha and "
-                          "beta; fewer digits are needed");
+  return invalid_argument(
+      "the time of the schedule leaves 128 bits at the exact unit of alpha and "
+      "beta; fewer digits are needed");
 }
 
 }  // namespace rankine

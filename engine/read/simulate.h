@@ -1,9 +1,10 @@
 // The simulator: how long a schedule takes on a network, exactly, without data and for any N.
 //
 //   dataflow  messages are taken in the order the schedule states them; each starts at the earliest
-//             time at which a send port of its sender and a receive port of its receiver are free and
-//             what it carries has arrived. No backfilling: a port that waits for data waits.
-//   rounds    a round starts when the last message of the round before has ended; within a round the
+//             time at which a send port of its sender and a receive port of its receiver are free
+//             and what it carries has arrived. No backfilling: a port that waits for data waits.
+//   rounds    a round starts when the last message of the round before has ended; within a round
+//   the
 //             ports take messages in the order stated. What the papers' formulas mean.
 //
 // A transfer of one rank to itself is local and takes no time. A multicast or ALU transfer needs a
@@ -29,7 +30,7 @@ std::optional<Sync> parse_sync(std::string_view text);
 
 struct SimulateOptions {
   Sync sync = Sync::dataflow;
-  bool ideal_blocks = false;     // blocks of exactly M / B bytes, also where that is no whole number
+  bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
 };
 
@@ -43,10 +44,10 @@ struct Simulation {
   // Weights (see Pricing): per rank, sent and received, and reduced into the rank's blocks.
   std::vector<std::int64_t> sent, received, reduced;
   std::int64_t weight_per_byte = 1;
-  int partners_max = 0;  // distinct ranks that a rank sends to or receives from
+  int partners_max = 0;                  // distinct ranks that a rank sends to or receives from
   int targets_max = 0, sources_max = 0;  // those that it sends to; those that it receives from
-  int send_ports_needed = 0;     // most messages that one rank sends in a round
-  int receive_ports_needed = 0;  // likewise that it receives
+  int send_ports_needed = 0;             // most messages that one rank sends in a round
+  int receive_ports_needed = 0;          // likewise that it receives
   int ports_needed() const {
     return send_ports_needed > receive_ports_needed ? send_ports_needed : receive_ports_needed;
   }

@@ -23,8 +23,8 @@ struct CostArguments {
   bool per_rank = false, json = false;
 };
 
-// A schedule's time as a multiple of alpha where beta is 0, and of M beta where alpha is 0. Both are
-// exact; they need not be reached by the same chain of messages.
+// A schedule's time as a multiple of alpha where beta is 0, and of M beta where alpha is 0. Both
+// are exact; they need not be reached by the same chain of messages.
 struct Coefficients {
   Rational alpha, beta;
 };
@@ -36,8 +36,8 @@ Result<Rational> coefficient(const Prepared& prepared, Fabric fabric, SimulateOp
   const std::int64_t m = blocks_per_m(prepared.goal);
   fabric.link = fabric.between = {of_alpha ? 1 : 0, of_alpha ? Rational(0) : Rational(1, m)};
   fabric.alpha_switch = of_alpha ? 1 : 0;
-  const auto result = simulate(prepared.schedule, prepared.goal, fabric,
-                               static_cast<std::uint64_t>(m), options);
+  const auto result =
+      simulate(prepared.schedule, prepared.goal, fabric, static_cast<std::uint64_t>(m), options);
   if (!result.ok()) return result.status();
   return Rational(result->end, result->ticks_per_second);
 }
@@ -134,8 +134,8 @@ Json to_json(const Question& question, const Cost& cost) {
 void print(const Question& question, const Cost& cost, bool per_rank, Console& console) {
   const Params& params = cost.prepared.params;
   const Algorithm& line = *question.algorithm;
-  std::string what = fmt::format("{} '{}' among {} ranks", name_of(line.collective), line.name,
-                                 params.ranks);
+  std::string what =
+      fmt::format("{} '{}' among {} ranks", name_of(line.collective), line.name, params.ranks);
   if (line.takes("segments")) what += fmt::format(", P = {}", params.segments);
   if (line.takes("group")) what += fmt::format(", G = {}", params.group);
   if (line.takes("aggregation")) what += fmt::format(", A = {}", params.aggregation);
@@ -168,10 +168,11 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
     }
   }
   console.out << columns(rows, "lrrrrrrr")
-              << fmt::format("\nM = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
-                             "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
-                             "The critical path has as many ports as it likes.\n",
-                             format_bytes(static_cast<double>(question.bytes)));
+              << fmt::format(
+                     "\nM = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
+                     "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
+                     "The critical path has as many ports as it likes.\n",
+                     format_bytes(static_cast<double>(question.bytes)));
 }
 
 Result<Exit> run_cost(const CostArguments& a, Console& console) {

@@ -1,5 +1,5 @@
-// rankine cost: what an algorithm costs in the model's own terms: rounds, critical path, n_alpha and
-// n_beta, and every rank's bytes, partners and ports.
+// rankine cost: what an algorithm costs in the model's own terms: rounds, critical path, n_alpha
+// and n_beta, and every rank's bytes, partners and ports.
 #pragma once
 
 #include "engine/tools/arguments.h"

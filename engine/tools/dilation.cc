@@ -12,9 +12,12 @@ namespace rankine::tools {
 double fitting_dilation(const WallDemands& demands) {
   if (demands.total <= 0 || demands.least <= 0) return 1;
   constexpr double kShareAtEnd = 0.02, kWakeUpsPerMessage = 4, kTimesData = 16;
-  const double needed = std::max({1.0, demands.resolution / (kShareAtEnd * demands.total),
-                                  kWakeUpsPerMessage * demands.resolution / demands.least,
-                                  kTimesData * demands.data / demands.total});
+  constexpr double kShortest =
+      20e-3;  // seconds: others' turns on the cores are a part of the whole
+  const double needed =
+      std::max({1.0, kShortest / demands.total, demands.resolution / (kShareAtEnd * demands.total),
+                kWakeUpsPerMessage * demands.resolution / demands.least,
+                kTimesData * demands.data / demands.total});
   const double unit = std::pow(10, std::floor(std::log10(needed)) - 1);
   constexpr double kRounding = 1e-9;  // 480 must not become 490 for a trace
   return needed <= 1 ? 1 : std::ceil(needed / unit - kRounding) * unit;

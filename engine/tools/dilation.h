@@ -13,9 +13,10 @@ struct WallDemands {
   double data = 0;        // what the same call takes on these threads without a clock
 };
 
-// The dilation with which measured times come close to the model's: a late wake-up at the end is 2 %
-// of the whole, the cheapest message takes several wake-ups, and moving the data a sixteenth of the
-// time. Two digits, rounded up; at least 1.
+// The dilation with which measured times come close to the model's: a late wake-up at the end is 2
+// % of the whole, the cheapest message takes several wake-ups, moving the data a sixteenth of the
+// time, and all of it long enough that other programs' turns on the cores do not decide. Two
+// digits, rounded up; at least 1.
 double fitting_dilation(const WallDemands& demands);
 
 // Why this dilation cannot be honoured, with one that can; empty where it can: messages that are

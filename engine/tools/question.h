@@ -52,14 +52,14 @@ struct QuestionArguments {
   Sync sync = Sync::dataflow;
 };
 
-// The collective, --algo, --ranks, --root, --peer, --segments, --group and --aggregation. Returns the
-// first, for who requires it.
+// The collective, --algo, --ranks, --root, --peer, --segments, --group and --aggregation. Returns
+// the first, for who requires it.
 CLI::Option* add_algorithm_arguments(CLI::App& app, QuestionArguments& arguments);
 // --bytes and --sync; the network's options come by add_network_arguments().
 void add_model_arguments(CLI::App& app, QuestionArguments& arguments);
 
-// One question per algorithm named; needs a collective. Where all are asked for, those that refuse are left out, with
-// the reason in `notes`. Errors name the option, its value and what is allowed.
+// One question per algorithm named; needs a collective. Where all are asked for, those that refuse
+// are left out, with the reason in `notes`. Errors name the option, its value and what is allowed.
 Result<std::vector<Question>> questions_of(const QuestionArguments& arguments,
                                            std::vector<std::string>& notes);
 // The same where one algorithm only is allowed.

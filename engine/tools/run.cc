@@ -121,9 +121,9 @@ Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, Outc
         static_cast<std::int64_t>(outcome.demands.least * outcome.dilate / 2 * 1e9);
     const double whole = outcome.asked();
     if (whole > std::chrono::duration<double>(a.timeout).count()) {
-      return invalid_argument(fmt::format("--dilate is {:g}: the run takes {}; --timeout is {}",
-                                          outcome.dilate, format_seconds(whole),
-                                          format_seconds(std::chrono::duration<double>(a.timeout).count())));
+      return invalid_argument(fmt::format(
+          "--dilate is {:g}: the run takes {}; --timeout is {}", outcome.dilate,
+          format_seconds(whole), format_seconds(std::chrono::duration<double>(a.timeout).count())));
     }
   } else if (a.clock == ClockMode::none) {
     const auto first = stage.play(nullptr);  // compiles
@@ -162,7 +162,8 @@ Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, Outc
   return {};
 }
 
-// --- Reports --------------------------------------------------------------------------------------
+// --- Reports
+// --------------------------------------------------------------------------------------
 
 double median_of(const Outcome& outcome) { return summarise(outcome.seconds).median; }
 
@@ -278,8 +279,8 @@ void print(const RunArguments& a, const Outcome& o, Console& console) {
   const std::string spread =
       o.seconds.size() == 1
           ? ""
-          : fmt::format(" (median of {}; {} to {})", o.seconds.size(),
-                        format_duration(seconds.min), format_duration(seconds.max));
+          : fmt::format(" (median of {}; {} to {})", o.seconds.size(), format_duration(seconds.min),
+                        format_duration(seconds.max));
   console.out << fmt::format("predicted   {}\n", format_duration(o.predicted.seconds));
   switch (a.clock) {
     case ClockMode::none:
@@ -306,9 +307,9 @@ void print(const RunArguments& a, const Outcome& o, Console& console) {
       break;
     }
   }
-  console.out << fmt::format("data        {}\n",
-                             o.wrong == 0 ? "every element right on every rank"
-                                          : fmt::format("{} elements WRONG", o.wrong));
+  console.out << fmt::format("data        {}\n", o.wrong == 0
+                                                     ? "every element right on every rank"
+                                                     : fmt::format("{} elements WRONG", o.wrong));
 }
 
 Result<Exit> run_run(const RunArguments& a, Console& console) {
@@ -316,8 +317,9 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
   if (!question.ok()) return question.status();
   if (question->params.aggregation != 0 && question->algorithm->takes("aggregation") &&
       question->params.aggregation != resolved({.ranks = question->params.ranks}).aggregation) {
-    return invalid_argument(fmt::format("--aggregation is {}; run allows the default only, which is 0",
-                                        question->params.aggregation));
+    return invalid_argument(
+        fmt::format("--aggregation is {}; run allows the default only, which is 0",
+                    question->params.aggregation));
   }
   if (question->params.ranks > Communicator::kMaxRanks) {
     return invalid_argument(fmt::format("--ranks is {}; allowed are 1 to {} threads",
@@ -335,22 +337,19 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
   outcome.question = std::move(*question);
   outcome.prepared = std::move(*prepared);
   call->options.segments = outcome.prepared.params.segments;
-  auto predicted = simulate(outcome.prepared.schedule, outcome.prepared.goal,
-                            outcome.question.fabric, outcome.question.bytes,
-                            outcome.question.options);
+  auto predicted =
+      simulate(outcome.prepared.schedule, outcome.prepared.goal, outcome.question.fabric,
+               outcome.question.bytes, outcome.question.options);
   if (!predicted.ok()) return predicted.status();
   outcome.predicted = std::move(*predicted);
-  const auto pricing = Pricing::make(outcome.question.fabric, outcome.prepared.goal,
-                                     outcome.question.bytes, false);
+  const auto pricing =
+      Pricing::make(outcome.question.fabric, outcome.prepared.goal, outcome.question.bytes, false);
   if (!pricing.ok()) return pricing.status();
 
   Status status = Stage::check_memory(*call, ranks);
   if (!status.ok()) return status;
-  auto stage = Stage::create({.ranks = ranks,
-                              .placement = a.placement,
-                              .timeout = a.timeout,
-                              .wait = a.wait},
-                             *call);
+  auto stage = Stage::create(
+      {.ranks = ranks, .placement = a.placement, .timeout = a.timeout, .wait = a.wait}, *call);
   if (!stage.ok()) return stage.status();
   outcome.waiting = to_string((*stage)->team().communicator().wait_policy());
   status = perform(**stage, a, *pricing, outcome);
@@ -374,9 +373,10 @@ Subcommand add_run(CLI::App& tool) {
   add_algorithm_arguments(*app, a.question)->required();
   add_model_arguments(*app, a.question);
   add_network_arguments(*app, a.question.network);
-  add_argument(*app, "--clock", a.clock, read_clock, "NAME",
-               "virtual: messages carry their times; wall: ranks keep deadlines in real time; none: "
-               "full speed (virtual)");
+  add_argument(
+      *app, "--clock", a.clock, read_clock, "NAME",
+      "virtual: messages carry their times; wall: ranks keep deadlines in real time; none: "
+      "full speed (virtual)");
   add_argument(*app, "--dilate", a.dilate, read_dilation, "F",
                "wall: real seconds per modelled second; auto: what this machine can keep (auto)");
   add_argument(*app, "--repeat", a.repeat, Whole{1, 1'000'000}, "R",
@@ -394,7 +394,8 @@ Subcommand add_run(CLI::App& tool) {
       "  rankine run all_reduce --algo double_tree --ranks 8 --bytes 4M --network scale_up --clock "
       "wall --rounds\n"
       "  rankine run broadcast --algo chain --ranks 6 --segments auto --clock virtual --json\n"
-      "Data are f32, reduced by sum. Exit codes: 0 good, 1 wrong data or times, 2 usage, 3 a dilation\n"
+      "Data are f32, reduced by sum. Exit codes: 0 good, 1 wrong data or times, 2 usage, 3 a "
+      "dilation\n"
       "that this machine cannot honour, 124 timeout.");
   return {app, [owned](Console& console) { return run_run(*owned, console); }};
 }

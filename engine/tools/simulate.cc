@@ -74,7 +74,8 @@ void add_result(const Answer& a, Json& line) {
   line["ports_needed"] = r.ports_needed();
 }
 
-// --- Requests -------------------------------------------------------------------------------------
+// --- Requests
+// -------------------------------------------------------------------------------------
 
 constexpr std::string_view kMembers =
     "collective, algorithm, ranks, bytes, alpha, beta, bandwidth, ports, multicast, alu, "
@@ -102,7 +103,8 @@ Status take_flag(std::string_view member, const Json& value, bool& into) {
 }
 
 Status take_bytes(const Json& value, std::uint64_t& into) {
-  constexpr std::string_view kAllowed = "whole numbers of bytes, not negative, and texts such as \"64K\"";
+  constexpr std::string_view kAllowed =
+      "whole numbers of bytes, not negative, and texts such as \"64K\"";
   if (value.is_number_unsigned()) {
     into = value.get<std::uint64_t>();
     return {};
@@ -135,8 +137,8 @@ Status take_params(const Json& value, Params& params) {
     } else if (name == "peer") {
       status = take_whole("params.peer", part, 0, kMany, params.peer);
     } else {
-      status = invalid_argument(
-          fmt::format("params has a member '{}'; allowed are {}", name, kParams));
+      status =
+          invalid_argument(fmt::format("params has a member '{}'; allowed are {}", name, kParams));
     }
     if (!status.ok()) return status;
   }
@@ -208,8 +210,8 @@ Result<Question> question_of(const Json& request) {
   if (!collective.ok()) return collective.status();
   const auto name = text_of("algorithm");
   if (!name.ok()) {
-    return invalid_argument(fmt::format("{}; {} has {}", name.status().text(),
-                                        name_of(*collective), algorithm_names(*collective)));
+    return invalid_argument(fmt::format("{}; {} has {}", name.status().text(), name_of(*collective),
+                                        algorithm_names(*collective)));
   }
   question.algorithm = find_algorithm(*collective, *name);
   if (question.algorithm == nullptr) {
@@ -248,7 +250,8 @@ BatchAnswer refused(const Json& request, std::size_t number, std::string_view er
   return {line.dump(-1, ' ', false, Json::error_handler_t::replace), false};
 }
 
-// --- From the command line ------------------------------------------------------------------------
+// --- From the command line
+// ------------------------------------------------------------------------
 
 Json to_json(const Answer& a, bool rounds) {
   const Fabric& fabric = a.question.fabric;
@@ -282,9 +285,9 @@ Json to_json(const Answer& a, bool rounds) {
 
 void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
   console.out << describe(answers.front().question) << "\n\n";
-  std::vector<std::vector<std::string>> rows = {{"algorithm", "P", "time", "algbw", "busbw", "rounds",
-                                                 "messages", "sent", "received", "reduced",
-                                                 "partners", "ports"}};
+  std::vector<std::vector<std::string>> rows = {{"algorithm", "P", "time", "algbw", "busbw",
+                                                 "rounds", "messages", "sent", "received",
+                                                 "reduced", "partners", "ports"}};
   for (const Answer& a : answers) {
     const Simulation& r = a.result;
     const double seconds = r.seconds;
@@ -292,14 +295,14 @@ void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
     const auto size = [&r](const std::vector<std::int64_t>& weights) {
       return format_bytes(bytes_of(greatest(weights), r.weight_per_byte));
     };
-    rows.push_back({std::string(a.question.algorithm->name),
-                    a.question.algorithm->takes("segments") ? std::to_string(a.params.segments) : "-",
-                    format_duration(seconds), fmt::format("{:.2f}", algbw),
-                    fmt::format("{:.2f}", algbw * bus_factor(a.question.algorithm->collective,
-                                                             a.params.ranks)),
-                    std::to_string(r.rounds), std::to_string(r.messages), size(r.sent),
-                    size(r.received), size(r.reduced), std::to_string(r.partners_max),
-                    std::to_string(r.ports_needed())});
+    rows.push_back(
+        {std::string(a.question.algorithm->name),
+         a.question.algorithm->takes("segments") ? std::to_string(a.params.segments) : "-",
+         format_duration(seconds), fmt::format("{:.2f}", algbw),
+         fmt::format("{:.2f}",
+                     algbw * bus_factor(a.question.algorithm->collective, a.params.ranks)),
+         std::to_string(r.rounds), std::to_string(r.messages), size(r.sent), size(r.received),
+         size(r.reduced), std::to_string(r.partners_max), std::to_string(r.ports_needed())});
   }
   console.out << columns(rows, "lrrrrrrrrrrr")
               << "\nalgbw and busbw in GB/s; sent, received, reduced, partners and ports of the "
@@ -328,8 +331,9 @@ Result<Exit> run_batch(const std::string& file, Console& console) {
     errors = answer_batch(in, console.out);
   }
   if (errors > 0) {
-    console.err << fmt::format("rankine simulate: {} request{} could not be answered; see 'error'\n",
-                               errors, errors == 1 ? "" : "s");
+    console.err << fmt::format(
+        "rankine simulate: {} request{} could not be answered; see 'error'\n", errors,
+        errors == 1 ? "" : "s");
   }
   return Exit::ok;
 }
@@ -444,7 +448,8 @@ Subcommand add_simulate(CLI::App& tool) {
       "Requests have collective, algorithm, ranks and bytes, and may have alpha (seconds), beta\n"
       "(seconds per byte) or bandwidth, ports, multicast, alu, alpha_switch, network (a preset, a\n"
       "file or an object like one), segments (a number or \"auto\"), root, sync, lower,\n"
-      "ideal_blocks, params ({group, aggregation, peer}) and id (anything). Each gives one line, in\n"
+      "ideal_blocks, params ({group, aggregation, peer}) and id (anything). Each gives one line, "
+      "in\n"
       "order: its own members, then time (seconds), rounds, messages, sent_max, received_max,\n"
       "reduced_max (bytes of the busiest rank), sent (bytes per rank), partners_max, targets_max,\n"
       "sources_max and ports_needed; or its members, line and error. Numbers are read by their\n"

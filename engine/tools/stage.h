@@ -17,8 +17,8 @@ namespace rankine::tools {
 
 class Stage {
  public:
-  // The call says collective, count, type, op, root, peer and options; the buffers are ours. Errors:
-  // those of Team, and memory that cannot be had.
+  // The call says collective, count, type, op, root, peer and options; the buffers are ours.
+  // Errors: those of Team, and memory that cannot be had.
   static Result<std::unique_ptr<Stage>> create(const TeamOptions& options, const Call& call);
   // Whether the machine has memory for the buffers; out_of_memory says how much is needed.
   static Status check_memory(const Call& call, int ranks);
@@ -30,8 +30,8 @@ class Stage {
   };
   Result<Played> play(Throttle* clock = nullptr);  // nullptr: at full speed
 
-  // What a wall clock has to cope with here: all ranks' threads sleep at once, and the call is played
-  // a few times at full speed. Both arguments are the model's, in seconds.
+  // What a wall clock has to cope with here: all ranks' threads sleep at once, and the call is
+  // played a few times at full speed. Both arguments are the model's, in seconds.
   Result<WallDemands> demands(double total, double least);
 
   Team& team() { return *team_; }

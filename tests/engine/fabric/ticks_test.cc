@@ -76,8 +76,9 @@ TEST(Pricing, RoundsOnce) {
 
 // Doubles of 17 digits, such as 1/(900 GB/s), fit with room for hours.
 TEST(Pricing, HoldsLongDecimals) {
-  const Fabric fabric = fabric_with(Rational(12345678901234567, Int128{1'000'000'000'000} * 10'000'000'000),
-                                    Rational(11111111111111112, Int128{100'000'000'000'000} * 100'000'000'000'000));
+  const Fabric fabric =
+      fabric_with(Rational(12345678901234567, Int128{1'000'000'000'000} * 10'000'000'000),
+                  Rational(11111111111111112, Int128{100'000'000'000'000} * 100'000'000'000'000));
   for (const bool ideal : {false, true}) {
     const auto pricing = Pricing::make(fabric, all_reduce(64, 64), 1'000'000'007, ideal);
     ASSERT_TRUE(pricing.ok()) << pricing.status().text();

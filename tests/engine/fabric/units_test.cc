@@ -127,7 +127,8 @@ TEST(Errors, NameArgumentValueAndWhatIsAllowed) {
           << status.text() << " does not name " << part;
     }
   };
-  for (const char* text : {"1m", "us", "", "-1us", "1.5.2us", "1 us s", "1e", "nan", "inf", "0x1"}) {
+  for (const char* text :
+       {"1m", "us", "", "-1us", "1.5.2us", "1 us s", "1e", "nan", "inf", "0x1"}) {
     expect_error(parse_seconds("--alpha", text).status(), "--alpha", text, "1.5us");
   }
   for (const char* text :

@@ -58,12 +58,11 @@ TEST(BestSegments, AgreeWithTheSimulator) {
   const struct {
     Collective collective;
     const char* name;
-  } kLines[] = {{broadcast, "chain"},        {Collective::reduce, "chain"},
-                {broadcast, "binary_tree"},  {broadcast, "binomial_far"},
-                {broadcast, "double_tree"},  {broadcast, "two_tree"},
-                {all_reduce, "chain"},       {all_reduce, "binary_tree"},
-                {all_reduce, "double_tree"}, {all_reduce, "two_tree"},
-                {all_reduce, "hierarchical"}, {all_reduce, "ring_tree"}};
+  } kLines[] = {
+      {broadcast, "chain"},        {Collective::reduce, "chain"}, {broadcast, "binary_tree"},
+      {broadcast, "binomial_far"}, {broadcast, "double_tree"},    {broadcast, "two_tree"},
+      {all_reduce, "chain"},       {all_reduce, "binary_tree"},   {all_reduce, "double_tree"},
+      {all_reduce, "two_tree"},    {all_reduce, "hierarchical"},  {all_reduce, "ring_tree"}};
   for (const auto& [collective, name] : kLines) {
     const Algorithm& line = *find_algorithm(collective, name);
     Params params;

@@ -67,13 +67,14 @@ void expect_time(const Simulation& result, const Rational& time, const std::stri
 
 constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
 
-// --- Closed forms ---------------------------------------------------------------------------------
+// --- Closed forms
+// ---------------------------------------------------------------------------------
 
 TEST(ClosedForm, RingAllReduce) {
   for (const int n : {2, 3, 4, 5, 7, 8, 16, 33, 64}) {
     for (const Sync sync : kBoth) {
-      const auto result = simulated(
-          {all_reduce, "ring", {.ranks = n}, fabric_with_ports(1), {sync, true}});
+      const auto result =
+          simulated({all_reduce, "ring", {.ranks = n}, fabric_with_ports(1), {sync, true}});
       expect_time(result, cost(2 * (n - 1), Rational(2 * (n - 1), n)), "N = " + std::to_string(n));
       EXPECT_EQ(result.rounds, 2 * (n - 1));
     }
@@ -86,8 +87,11 @@ TEST(ClosedForm, ChainIsTheMasterFormulaOfPipelining) {
       const int l = n - 1;
       for (const Sync sync : kBoth) {
         for (const Collective c : {broadcast, kReduce}) {
-          const auto result = simulated({c, "chain", {.ranks = n, .root = n / 3, .segments = p},
-                                         fabric_with_ports(1), {sync, true}});
+          const auto result = simulated({c,
+                                         "chain",
+                                         {.ranks = n, .root = n / 3, .segments = p},
+                                         fabric_with_ports(1),
+                                         {sync, true}});
           expect_time(result, cost(l + p - 1, Rational(l + p - 1, p)),
                       "N = " + std::to_string(n) + ", P = " + std::to_string(p));
         }
@@ -142,8 +146,9 @@ TEST(ClosedForm, BruckAndPairwise) {
 TEST(ClosedForm, LargeAllToAll) {
   const int n = 160;
   for (const Sync sync : kBoth) {
-    expect_time(simulated({all_to_all, "pairwise", {.ranks = n}, fabric_with_ports(1), {sync, true}}),
-                cost(n - 1, Rational(n - 1, n)), std::string(name_of(sync)));
+    expect_time(
+        simulated({all_to_all, "pairwise", {.ranks = n}, fabric_with_ports(1), {sync, true}}),
+        cost(n - 1, Rational(n - 1, n)), std::string(name_of(sync)));
   }
 }
 
@@ -159,11 +164,13 @@ TEST(Ports, ServeInWaves) {
             cost(2 * waves, 2 * waves), what);
       }
       // One message per round: more ports help only where nobody waits for the round.
-      expect_time(simulated({broadcast, "linear", {.ranks = n}, fabric_with_ports(k),
-                             {Sync::dataflow, true}}),
-                  cost(waves, waves), what);
       expect_time(
-          simulated({broadcast, "linear", {.ranks = n}, fabric_with_ports(k), {Sync::rounds, true}}),
+          simulated(
+              {broadcast, "linear", {.ranks = n}, fabric_with_ports(k), {Sync::dataflow, true}}),
+          cost(waves, waves), what);
+      expect_time(
+          simulated(
+              {broadcast, "linear", {.ranks = n}, fabric_with_ports(k), {Sync::rounds, true}}),
           cost(n - 1, n - 1), what);
     }
   }
@@ -183,12 +190,13 @@ TEST(Ports, WithoutLimitTheCriticalPathIsLeft) {
   expect_time(simulated({all_reduce, "central", {.ranks = 9}, fabric_with_ports(1), unlimited}),
               cost(2, 2), "central");
   // Every segment on its own: no port makes the second wait for the first.
-  expect_time(simulated({broadcast, "chain", {.ranks = 5, .segments = 4}, fabric_with_ports(1),
-                         unlimited}),
-              cost(4, 1), "chain");
+  expect_time(
+      simulated({broadcast, "chain", {.ranks = 5, .segments = 4}, fabric_with_ports(1), unlimited}),
+      cost(4, 1), "chain");
 }
 
-// --- By hand --------------------------------------------------------------------------------------
+// --- By hand
+// --------------------------------------------------------------------------------------
 
 // alpha = 1, beta = 1, a byte per block: a message of b blocks takes 1 + b.
 Fabric unit_fabric(int ports) {
@@ -228,52 +236,51 @@ using Ends = std::vector<int>;
 
 // 2 hears a small message early and passes it on; only under rounds does it wait for the large one.
 TEST(ByHand, DataflowDoesNotWaitForOthers) {
-  const Schedule s = schedule_of(4, 10, 2,
-                                 {{0, 0, 1, blocks(0, 9)}, {0, 0, 2, block(9)}, {1, 2, 3, block(9)}});
+  const Schedule s =
+      schedule_of(4, 10, 2, {{0, 0, 1, blocks(0, 9)}, {0, 0, 2, block(9)}, {1, 2, 3, block(9)}});
   EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (Ends{10, 4}));
   EXPECT_EQ(round_ends(s, 2, Sync::rounds), (Ends{10, 12}));
 }
 
 // The first of two messages waits for its data, and the port with it: the second may not overtake.
 TEST(ByHand, PortsDoNotBackfill) {
-  const Schedule s = schedule_of(
-      4, 4, 2, {{0, 0, 1, blocks(0, 3)}, {1, 1, 2, blocks(0, 3)}, {1, 1, 3, block(3)}});
+  const Schedule s =
+      schedule_of(4, 4, 2, {{0, 0, 1, blocks(0, 3)}, {1, 1, 2, blocks(0, 3)}, {1, 1, 3, block(3)}});
   EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{4, 10}));
   EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (Ends{4, 8}));
 }
 
 // Both sides of an exchange read what was there when the round began.
 TEST(ByHand, ExchangesReadTheOldValue) {
-  const Schedule s = schedule_of(
-      2, 1, 2,
-      {{0, 0, 1, block(0), rankine::reduce}, {0, 1, 0, block(0), rankine::reduce},
-       {1, 0, 1, block(0)}});
+  const Schedule s = schedule_of(2, 1, 2,
+                                 {{0, 0, 1, block(0), rankine::reduce},
+                                  {0, 1, 0, block(0), rankine::reduce},
+                                  {1, 0, 1, block(0)}});
   EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{2, 4}));
 }
 
 // A reduction waits for all that was added before, a copy's reader for the copy alone.
 TEST(ByHand, ReductionsWaitForAllCopiesReplace) {
   for (const Act act : {copy, rankine::reduce}) {
-    const Schedule s = schedule_of(4, 8, 3,
-                                   {{0, 0, 2, blocks(0, 7), rankine::reduce},
-                                    {1, 1, 2, block(0), act},
-                                    {2, 2, 3, block(0)}});
+    const Schedule s = schedule_of(
+        4, 8, 3,
+        {{0, 0, 2, blocks(0, 7), rankine::reduce}, {1, 1, 2, block(0), act}, {2, 2, 3, block(0)}});
     // Two receive ports: the second message to 2 arrives at 2, long before the first at 8.
     EXPECT_EQ(round_ends(s, 2, Sync::dataflow), (act == copy ? Ends{8, 2, 4} : Ends{8, 2, 10}));
   }
 }
 
 TEST(ByHand, ReceivePortsQueueInTheOrderStated) {
-  const Schedule s = schedule_of(
-      4, 6, 1, {{0, 1, 0, blocks(0, 3)}, {0, 2, 0, block(3)}, {0, 3, 0, blocks(4, 2)}});
+  const Schedule s =
+      schedule_of(4, 6, 1, {{0, 1, 0, blocks(0, 3)}, {0, 2, 0, block(3)}, {0, 3, 0, blocks(4, 2)}});
   EXPECT_EQ(round_ends(s, 1, Sync::rounds), (Ends{4 + 2 + 3}));
   EXPECT_EQ(round_ends(s, 2, Sync::rounds), (Ends{5}));  // 4 on one port, 2 + 3 on the other
   EXPECT_EQ(round_ends(s, 3, Sync::rounds), (Ends{4}));
 }
 
 TEST(ByHand, LocalWorkTakesNoTimeAndNoPort) {
-  const Schedule s = schedule_of(
-      2, 2, 3, {{0, 0, 1, block(0)}, {1, 1, 1, block(0)}, {2, 1, 0, block(0)}});
+  const Schedule s =
+      schedule_of(2, 2, 3, {{0, 0, 1, block(0)}, {1, 1, 1, block(0)}, {2, 1, 0, block(0)}});
   EXPECT_EQ(round_ends(s, 1, Sync::dataflow), (Ends{2, 2, 4}));
   EXPECT_EQ(round_ends(s, 1, Sync::rounds), (Ends{2, 2, 4}));
 }
@@ -286,7 +293,8 @@ TEST(ByHand, WholeBytesGoToTheFirstBlocks) {
   EXPECT_EQ(result->sent, (std::vector<std::int64_t>{7, 0}));
 }
 
-// --- Switches, groups, lowering -------------------------------------------------------------------
+// --- Switches, groups, lowering
+// -------------------------------------------------------------------
 
 Rational switch_cost(int hops, Rational m) {
   return Rational(hops) * all_able_fabric(1).alpha_switch + m * Rational(kM) * kBeta;
@@ -309,11 +317,12 @@ TEST(Switch, TouchesEveryPortAtOnce) {
   // N multicasts to everybody else: with fewer receive ports than N - 1 they queue, k at a time.
   const int n = 5;
   expect_time(
-      simulated({all_gather, "switch", {.ranks = n}, all_able_fabric(n - 1), {Sync::dataflow, true}}),
+      simulated(
+          {all_gather, "switch", {.ranks = n}, all_able_fabric(n - 1), {Sync::dataflow, true}}),
       switch_cost(2, Rational(1, n)), "all at once");
-  expect_time(simulated({all_gather, "switch", {.ranks = n}, all_able_fabric(1),
-                         {Sync::dataflow, true}}),
-              switch_cost(2 * n, 1), "one after the other");
+  expect_time(
+      simulated({all_gather, "switch", {.ranks = n}, all_able_fabric(1), {Sync::dataflow, true}}),
+      switch_cost(2 * n, 1), "one after the other");
 }
 
 TEST(Switch, IsNeededOrLowered) {
@@ -329,8 +338,8 @@ TEST(Switch, IsNeededOrLowered) {
       << refused.status().text();
 
   // Lowered: everybody to everybody, N - 1 messages in and out of each port.
-  const auto lowered = simulate(lower(schedule, plain.abilities()), goal, plain, kM,
-                                {Sync::rounds, true});
+  const auto lowered =
+      simulate(lower(schedule, plain.abilities()), goal, plain, kM, {Sync::rounds, true});
   ASSERT_TRUE(lowered.ok()) << lowered.status().text();
   EXPECT_EQ(lowered->messages, 12U);
   EXPECT_EQ(lowered->ports_needed(), 3);
@@ -338,8 +347,8 @@ TEST(Switch, IsNeededOrLowered) {
   // With one of the two abilities the other side is split only.
   Fabric multicasts = all_able_fabric(4);
   multicasts.alu = false;
-  const auto half = simulate(lower(schedule, multicasts.abilities()), goal, multicasts, kM,
-                             {Sync::rounds, true});
+  const auto half =
+      simulate(lower(schedule, multicasts.abilities()), goal, multicasts, kM, {Sync::rounds, true});
   ASSERT_TRUE(half.ok()) << half.status().text();
   EXPECT_EQ(half->messages, 4U);
   expect_time(*half, switch_cost(2, 1), "a multicast each");
@@ -352,8 +361,8 @@ TEST(Switch, LoweredBroadcastIsTheLinearOne) {
   const Schedule schedule = lower(line.make(params), {});
   for (const int k : {1, 2, 8}) {
     const int waves = (n - 1 + k - 1) / k;
-    const auto result = simulate(schedule, goal_of(line, params, schedule), fabric_with_ports(k), kM,
-                                 {Sync::rounds, true});
+    const auto result = simulate(schedule, goal_of(line, params, schedule), fabric_with_ports(k),
+                                 kM, {Sync::rounds, true});
     ASSERT_TRUE(result.ok());
     expect_time(*result, cost(waves, waves), "k = " + std::to_string(k));
   }
@@ -366,21 +375,23 @@ TEST(Groups, MakeTheSlowLinkSetThePace) {
   const int n = 16;
   // Every round of a flat ring crosses between groups.
   for (const Sync sync : kBoth) {
-    expect_time(simulated({all_reduce, "ring", {.ranks = n}, fabric, {sync, true}}),
-                Rational(2 * (n - 1)) *
-                    (kAlpha * Rational(3) + kBeta * Rational(18) * Rational(kM, n)),
-                "flat");
+    expect_time(
+        simulated({all_reduce, "ring", {.ranks = n}, fabric, {sync, true}}),
+        Rational(2 * (n - 1)) * (kAlpha * Rational(3) + kBeta * Rational(18) * Rational(kM, n)),
+        "flat");
   }
   // Reduce in groups, ring among their first ranks, broadcast in groups.
   const int m = n / 4;
-  expect_time(simulated({all_reduce, "hierarchical", {.ranks = n, .group = 4}, fabric,
-                         {Sync::rounds, true}}),
-              cost(6, 6) + Rational(2 * (m - 1)) * (kAlpha * Rational(3) +
-                                                    kBeta * Rational(18) * Rational(kM, m)),
-              "hierarchical");
+  expect_time(
+      simulated(
+          {all_reduce, "hierarchical", {.ranks = n, .group = 4}, fabric, {Sync::rounds, true}}),
+      cost(6, 6) +
+          Rational(2 * (m - 1)) * (kAlpha * Rational(3) + kBeta * Rational(18) * Rational(kM, m)),
+      "hierarchical");
 }
 
-// --- Accounts -------------------------------------------------------------------------------------
+// --- Accounts
+// -------------------------------------------------------------------------------------
 
 // One byte per block: the simulator's accounts are the counter's, field by field.
 TEST(Accounts, AreThoseOfCount) {
@@ -423,7 +434,8 @@ TEST(Accounts, TellTargetsFromSources) {
   EXPECT_EQ(inward.messages, 5U);
 }
 
-// --- Limits ---------------------------------------------------------------------------------------
+// --- Limits
+// ---------------------------------------------------------------------------------------
 
 // Decimals of 17 digits need a unit of 1e-28 s: the time does not fit into 64 bits, and is exact.
 TEST(Exactness, GoesBeyond64Bits) {
@@ -445,8 +457,7 @@ TEST(Exactness, SwitchesToWiderTicksOnTheWay) {
   const Int128 unit = Int128{1} << 58;
   fabric.link = {Rational(1, unit - 1), 1};
   const int n = 40;
-  const auto result =
-      simulated({broadcast, "chain", {.ranks = n}, fabric, {}, 10});
+  const auto result = simulated({broadcast, "chain", {.ranks = n}, fabric, {}, 10});
   expect_time(result, Rational(n - 1) * (fabric.link.alpha + Rational(10)), "39 times 10 s");
   EXPECT_TRUE(result.end > Ticks{1} << 63);
 }

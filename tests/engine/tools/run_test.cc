@@ -1,5 +1,5 @@
-// rankine run: real data under each clock. Of the wall clock nothing is asserted that depends on how
-// busy this machine is.
+// rankine run: real data under each clock. Of the wall clock nothing is asserted that depends on
+// how busy this machine is.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -36,8 +36,8 @@ TEST(Run, VirtualClockEqualsThePrediction) {
 }
 
 TEST(Run, LoweredAndByRounds) {
-  const Json result = run_json({"all_reduce", "--algo", "switch", "--ranks", "4", "--lower", "--sync",
-                                "rounds", "--bytes", "1K"});
+  const Json result = run_json({"all_reduce", "--algo", "switch", "--ranks", "4", "--lower",
+                                "--sync", "rounds", "--bytes", "1K"});
   EXPECT_EQ(result["equal"], true);
   EXPECT_EQ(result["wrong"], 0);
 }
@@ -73,8 +73,8 @@ TEST(Run, WallClockReportsAskedAndAchieved) {
 }
 
 TEST(Run, RefusesWhatTheMachineCannotHonour) {
-  const Captured run = run_captured({"run", "all_reduce", "--algo", "ring", "--ranks", "4", "--bytes",
-                                     "64", "--clock", "wall", "--dilate", "0.000001"});
+  const Captured run = run_captured({"run", "all_reduce", "--algo", "ring", "--ranks", "4",
+                                     "--bytes", "64", "--clock", "wall", "--dilate", "0.000001"});
   EXPECT_EQ(run.exit, 3) << run.out;
   EXPECT_NE(run.err.find("--dilate is 1e-06"), std::string::npos) << run.err;
   EXPECT_NE(run.err.find("this machine can do --dilate"), std::string::npos) << run.err;
@@ -93,30 +93,31 @@ TEST(Run, NamesWhatIsWrong) {
   EXPECT_NE(error_of({"--ranks", "2000"}).find("--ranks is 2000; allowed are 1 to 1024"),
             std::string::npos);
   EXPECT_NE(error_of({"--ranks", "2", "--root", "2"}).find("root is 2"), std::string::npos);
-  const Captured pat = run_captured(
-      {"run", "all_gather", "--algo", "pat", "--ranks", "8", "--aggregation", "1"});
+  const Captured pat =
+      run_captured({"run", "all_gather", "--algo", "pat", "--ranks", "8", "--aggregation", "1"});
   EXPECT_EQ(pat.exit, 2);
   EXPECT_NE(pat.err.find("--aggregation is 1"), std::string::npos) << pat.err;
 }
 
 TEST(Dilation, MakesRoomForWakeUpsAndData) {
-  // 7 us, messages of 0.5 us, woken 60 us late, data moved in 1 ms.
-  WallDemands demands{7e-6, 0.5e-6, 60e-6, 1e-3};
+  // 7 ms, messages of 0.5 ms, woken 60 ms late, data moved in 1 s.
+  WallDemands demands{7e-3, 0.5e-3, 60e-3, 1};
   const double fitting = fitting_dilation(demands);
   EXPECT_DOUBLE_EQ(fitting, 2300);  // a sixteenth of the time for the data
   EXPECT_EQ(dilation_refusal(demands, fitting), "");
-  EXPECT_NE(dilation_refusal(demands, 100).find("50 us"), std::string::npos)
+  EXPECT_NE(dilation_refusal(demands, 100).find("50 ms"), std::string::npos)
       << dilation_refusal(demands, 100);
-  EXPECT_NE(dilation_refusal(demands, 130).find("moving the data takes 1 ms"), std::string::npos)
+  EXPECT_NE(dilation_refusal(demands, 130).find("moving the data takes 1 s"), std::string::npos)
       << dilation_refusal(demands, 130);
   EXPECT_EQ(dilation_refusal(demands, 150), "");
 
   demands.data = 0;
   EXPECT_DOUBLE_EQ(fitting_dilation(demands), 480);  // four wake-ups per message
-  demands.least = 7e-6;
+  demands.least = 7e-3;
   EXPECT_DOUBLE_EQ(fitting_dilation(demands), 430);  // 2 % at the end
   EXPECT_EQ(fitting_dilation({1, 0.1, 1e-6, 1e-3}), 1);
-  EXPECT_EQ(fitting_dilation({}), 1);  // nothing to send
+  EXPECT_DOUBLE_EQ(fitting_dilation({1e-5, 1e-5, 1e-9, 0}), 2000);  // 20 ms at least
+  EXPECT_EQ(fitting_dilation({}), 1);                               // nothing to send
   EXPECT_EQ(dilation_refusal({}, 1), "");
 }
 

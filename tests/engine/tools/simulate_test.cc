@@ -31,7 +31,8 @@ TEST(Request, GivesTheRequestAndItsResult) {
       R"({"collective":"all_reduce","algorithm":"ring","ranks":8,"bytes":65536,"alpha":1e-06,)"
       R"("beta":1e-11,"ports":1,"segments":1,"root":0,"sync":"dataflow","params":{},"id":[7]})");
   // 14 messages of 8 KiB: 14 (1 us + 8192 / (100 GB/s)).
-  EXPECT_EQ(line["time"].get<double>(), Rational(14 * (100'000 + 8'192), 100'000'000'000).to_double());
+  EXPECT_EQ(line["time"].get<double>(),
+            Rational(14 * (100'000 + 8'192), 100'000'000'000).to_double());
   EXPECT_EQ(line["collective"], "all_reduce");
   EXPECT_EQ(line["alpha"], 1e-6);
   EXPECT_EQ(line["id"], Json::array({7}));
@@ -48,9 +49,9 @@ TEST(Request, GivesTheRequestAndItsResult) {
 
 // Doubles are what their shortest text says: 1/(900 GB/s) with all 17 digits.
 TEST(Request, ReadsDoublesByTheirShortestText) {
-  Json request = {{"collective", "broadcast"}, {"algorithm", "chain"}, {"ranks", 4},
-                  {"bytes", 999}, {"alpha", 3.3000000000000002e-7}, {"beta", 1 / 900e9},
-                  {"segments", 1}};
+  Json request = {
+      {"collective", "broadcast"},      {"algorithm", "chain"}, {"ranks", 4},   {"bytes", 999},
+      {"alpha", 3.3000000000000002e-7}, {"beta", 1 / 900e9},    {"segments", 1}};
   const Json line = answered(request.dump());
   const Rational alpha(33, 100'000'000);
   const Rational beta(1'388'888'888'888'889, Int128{1'250'000'000'000} * 1'000'000'000'000'000);
@@ -58,8 +59,12 @@ TEST(Request, ReadsDoublesByTheirShortestText) {
 }
 
 TEST(Request, HasIdealBlocks) {
-  Json request = {{"collective", "all_reduce"}, {"algorithm", "ring"}, {"ranks", 3}, {"bytes", 100},
-                  {"alpha", 0}, {"beta", 1e-9}};
+  Json request = {{"collective", "all_reduce"},
+                  {"algorithm", "ring"},
+                  {"ranks", 3},
+                  {"bytes", 100},
+                  {"alpha", 0},
+                  {"beta", 1e-9}};
   EXPECT_EQ(answered(request.dump())["time"], 4 * 34e-9);  // 34 33 33
   EXPECT_EQ(answered(request.dump())["sent_max"], 34 + 34 + 33 + 33);
   request["ideal_blocks"] = true;
@@ -82,35 +87,35 @@ TEST(Request, TakesNetworksAndParameters) {
   const Json preset = answered(
       R"({"collective":"all_reduce","algorithm":"switch","ranks":8,"bytes":0,"network":"switch"})");
   EXPECT_EQ(preset["time"], 300e-9);
-  const Json object = answered(
-      R"({"collective":"all_reduce","algorithm":"switch","ranks":8,"bytes":0,)"
-      R"("network":{"preset":"switch","alpha_switch":"1us"}})");
+  const Json object =
+      answered(R"({"collective":"all_reduce","algorithm":"switch","ranks":8,"bytes":0,)"
+               R"("network":{"preset":"switch","alpha_switch":"1us"}})");
   EXPECT_EQ(object["time"], 2e-6);
-  const Json flags = answered(
-      R"({"collective":"all_reduce","algorithm":"switch","ranks":8,"bytes":0,)"
-      R"("multicast":true,"alu":true,"alpha_switch":5e-7})");
+  const Json flags =
+      answered(R"({"collective":"all_reduce","algorithm":"switch","ranks":8,"bytes":0,)"
+               R"("multicast":true,"alu":true,"alpha_switch":5e-7})");
   EXPECT_EQ(flags["time"], 1e-6);
   const Json lowered = answered(
       R"({"collective":"broadcast","algorithm":"switch","ranks":5,"bytes":0,"lower":true})");
   EXPECT_EQ(lowered["time"], 4e-6);
-  const Json grouped = answered(
-      R"({"collective":"all_reduce","algorithm":"hierarchical","ranks":12,"bytes":1200,)"
-      R"("params":{"group":4}})");
+  const Json grouped =
+      answered(R"({"collective":"all_reduce","algorithm":"hierarchical","ranks":12,"bytes":1200,)"
+               R"("params":{"group":4}})");
   EXPECT_EQ(grouped["rounds"], 3 + 4 + 3);
-  const Json peer = answered(
-      R"({"collective":"send_recv","algorithm":"direct","ranks":4,"bytes":8,"root":1,)"
-      R"("params":{"peer":3}})");
+  const Json peer =
+      answered(R"({"collective":"send_recv","algorithm":"direct","ranks":4,"bytes":8,"root":1,)"
+               R"("params":{"peer":3}})");
   EXPECT_EQ(peer["sent"], Json::array({0, 8, 0, 0}));
-  const Json next = answered(
-      R"({"collective":"send_recv","algorithm":"direct","ranks":4,"bytes":8,"root":3})");
+  const Json next =
+      answered(R"({"collective":"send_recv","algorithm":"direct","ranks":4,"bytes":8,"root":3})");
   EXPECT_EQ(next["messages"], 1);
 }
 
 // Every error names the member, its value and what is allowed; what else the request said is there.
 TEST(Request, SaysWhatIsWrong) {
   const auto request = [](const std::string& members) {
-    return R"({"id":5,"collective":"all_reduce","algorithm":"ring","ranks":4,"bytes":64)" + members +
-           "}";
+    return R"({"id":5,"collective":"all_reduce","algorithm":"ring","ranks":4,"bytes":64)" +
+           members + "}";
   };
   const struct {
     std::string line;
@@ -124,7 +129,8 @@ TEST(Request, SaysWhatIsWrong) {
       {R"({"collective":"all_redcue"})", "did you mean 'all_reduce'?"},
       {R"({"collective":"broadcast"})", "algorithm is missing; broadcast has chain"},
       {R"({"collective":"all_reduce","algorithm":"rnig"})", "did you mean 'ring'?"},
-      {R"({"collective":"all_reduce","algorithm":"all","ranks":2,"bytes":1})", "one name is allowed"},
+      {R"({"collective":"all_reduce","algorithm":"all","ranks":2,"bytes":1})",
+       "one name is allowed"},
       {R"({"collective":"all_reduce","algorithm":"ring"})", "ranks is missing"},
       {R"({"collective":"all_reduce","algorithm":"ring","ranks":4})", "bytes is missing"},
       {R"({"collective":"all_reduce","algorithm":"ring","ranks":0,"bytes":1})",
@@ -143,7 +149,8 @@ TEST(Request, SaysWhatIsWrong) {
       {request(R"(,"bandwidth":"0GB/s")"), "bandwidth is '0GB/s'; allowed are positive"},
       {request(R"(,"bandwidth":1e11,"beta":1e-11)"), "one of them is allowed"},
       {request(R"(,"ports":0)"), "ports is 0; allowed are whole numbers from 1"},
-      {request(R"(,"segments":0)"), "segments is 0; allowed are whole numbers from 1 to 16384, and"},
+      {request(R"(,"segments":0)"),
+       "segments is 0; allowed are whole numbers from 1 to 16384, and"},
       {request(R"(,"segments":"some")"), "segments is \"some\"; allowed are whole numbers"},
       {request(R"(,"root":4)"), "root is 4; allowed are 0 to 3"},
       {request(R"(,"sync":"later")"), "sync is \"later\"; allowed are \"dataflow\" and \"rounds\""},
@@ -171,7 +178,8 @@ TEST(Request, SaysWhatIsWrong) {
     EXPECT_NE(parsed["error"].get<std::string>().find(error), std::string::npos)
         << line << ": " << parsed["error"];
     EXPECT_EQ(parsed["line"], number);
-    EXPECT_FALSE(parsed.contains("time") && !line.empty() && line.find("time") == std::string::npos);
+    EXPECT_FALSE(parsed.contains("time") && !line.empty() &&
+                 line.find("time") == std::string::npos);
     if (line.starts_with("{\"id\":5")) {
       EXPECT_EQ(parsed["id"], 5);
     }
@@ -213,8 +221,9 @@ TEST(Batch, AnswersEveryLineInOrderAndGoesOnAfterBadOnes) {
 
 TEST(Batch, WorksFromAFileAndThroughTheTool) {
   const std::string path = ::testing::TempDir() + "/requests.jsonl";
-  std::ofstream(path) << R"({"collective":"barrier","algorithm":"dissemination","ranks":5,"bytes":0})"
-                      << "\nnonsense\n";
+  std::ofstream(path)
+      << R"({"collective":"barrier","algorithm":"dissemination","ranks":5,"bytes":0})"
+      << "\nnonsense\n";
   const Captured run = run_captured({"simulate", "--batch", path});
   std::remove(path.c_str());
   EXPECT_EQ(run.exit, 0) << run.err;
@@ -227,8 +236,8 @@ TEST(Batch, WorksFromAFileAndThroughTheTool) {
   EXPECT_EQ(run_captured({"simulate", "--batch", "/no/such/file"}).exit, 3);
 }
 
-// The goal is 10,000 within 20 s; here a tenth of that many, of all algorithms, with room for a busy
-// machine.
+// The goal is 10,000 within 20 s; here a tenth of that many, of all algorithms, with room for a
+// busy machine.
 TEST(Batch, IsFast) {
   std::ostringstream in;
   int count = 0;
@@ -257,9 +266,9 @@ TEST(Batch, IsFast) {
 }
 
 TEST(Simulate, AnswersInTextAndJson) {
-  const std::vector<std::string> question = {"simulate", "all_reduce", "--algo", "ring", "--ranks", "8",
-                                             "--bytes", "64K", "--alpha", "1us", "--bandwidth",
-                                             "100GB/s", "--ports", "1"};
+  const std::vector<std::string> question = {
+      "simulate", "all_reduce", "--algo", "ring",        "--ranks", "8",       "--bytes",
+      "64K",      "--alpha",    "1us",    "--bandwidth", "100GB/s", "--ports", "1"};
   const Captured text = run_captured(question);
   EXPECT_EQ(text.exit, 0) << text.err;
   EXPECT_NE(text.out.find("all_reduce of 64 KiB among 8 ranks"), std::string::npos) << text.out;
@@ -269,14 +278,15 @@ TEST(Simulate, AnswersInTextAndJson) {
   as_json.insert(as_json.end(), {"--json", "--rounds"});
   const Captured run = run_captured(as_json);
   const Json line = Json::parse(run.out);
-  EXPECT_EQ(line["time"].get<double>(), Rational(14 * (100'000 + 8'192), 100'000'000'000).to_double());
+  EXPECT_EQ(line["time"].get<double>(),
+            Rational(14 * (100'000 + 8'192), 100'000'000'000).to_double());
   EXPECT_EQ(line["round_end"].size(), 14U);
   EXPECT_EQ(line["round_end"].back(), line["time"]);
 }
 
 TEST(Simulate, ComparesAllAlgorithms) {
-  const Captured run = run_captured({"simulate", "all_gather", "--algo", "all", "--ranks", "9",
-                                     "--bytes", "1M", "--json"});
+  const Captured run = run_captured(
+      {"simulate", "all_gather", "--algo", "all", "--ranks", "9", "--bytes", "1M", "--json"});
   EXPECT_EQ(run.exit, 0) << run.err;
   std::istringstream lines(run.out);
   std::string text;
@@ -291,7 +301,8 @@ TEST(Simulate, ComparesAllAlgorithms) {
 
 TEST(Simulate, NamesTheFlagItsValueAndWhatIsAllowed) {
   const auto error_of = [](std::vector<std::string> more, int exit = 2) {
-    std::vector<std::string> arguments = {"simulate", "broadcast", "--algo", "switch", "--ranks", "4"};
+    std::vector<std::string> arguments = {"simulate", "broadcast", "--algo",
+                                          "switch",   "--ranks",   "4"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Captured run = run_captured(arguments);
     EXPECT_EQ(run.exit, exit) << run.out;
@@ -350,8 +361,7 @@ TEST(Cost, GivesTheCoefficientsOfClosedForms) {
   EXPECT_EQ(chain["critical_path"]["n_alpha"]["exact"], "4");
   EXPECT_EQ(chain["critical_path"]["n_beta"]["exact"], "1");
 
-  const Json central =
-      cost_of({"all_reduce", "--algo", "central", "--ranks", "9", "--ports", "3"});
+  const Json central = cost_of({"all_reduce", "--algo", "central", "--ranks", "9", "--ports", "3"});
   EXPECT_EQ(central["dataflow"]["n_alpha"]["exact"], "6");
   EXPECT_EQ(central["critical_path"]["n_alpha"]["exact"], "2");
   EXPECT_EQ(central["busiest"]["receives_at_once"], 8);
