@@ -1,7 +1,7 @@
 // Rankine and everybody else on the same sizes, taking turns in one run. README.md says how to read
 // what it prints.
 //
-//   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json /tmp/rivals.json
+//   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json $PWD/rivals.json
 //
 // Exit status: 0, 1 a contender computed wrong elements, 2 usage, 124 a contender hangs.
 #include <signal.h>

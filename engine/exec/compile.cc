@@ -12,15 +12,16 @@ Borders borders_for(Collective collective) {
 }
 
 bool every_message_fits(const Program& program, std::size_t slot_payload) {
-  return std::all_of(program.operations.begin(), program.operations.end(), [&](const Operation& op) {
-    if (op.bytes <= slot_payload) return true;
-    for (int s = 0; s < op.sources; ++s) {
-      if (program.sources[static_cast<std::size_t>(op.first_source + s)].rank != op.rank) {
-        return false;
-      }
-    }
-    return true;
-  });
+  return std::all_of(
+      program.operations.begin(), program.operations.end(), [&](const Operation& op) {
+        if (op.bytes <= slot_payload) return true;
+        for (int s = 0; s < op.sources; ++s) {
+          if (program.sources[static_cast<std::size_t>(op.first_source + s)].rank != op.rank) {
+            return false;
+          }
+        }
+        return true;
+      });
 }
 
 }  // namespace
@@ -33,7 +34,8 @@ Result<Compiled> compile(const CompileRequest& request) {
   return compile(request, schedule, goal_of(*request.algorithm, request.params, schedule));
 }
 
-Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule, const Goal& goal) {
+Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule,
+                         const Goal& goal) {
   Compiled out{{}, goal, {}};
   if (reduces(goal.collective) || goal.collective == Collective::barrier) {
     out.plan.fold = find_reduce(request.type, request.op);
@@ -43,7 +45,8 @@ Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule
                               "; bit operations are for integers");
     }
   }
-  out.layout = make_layout(goal, request.counts, size_of(request.type), borders_for(goal.collective));
+  out.layout =
+      make_layout(goal, request.counts, size_of(request.type), borders_for(goal.collective));
   auto program = make_program(schedule, goal, out.layout, request.buffers);
   if (!program.ok()) return program.status();
   const bool adds_up = std::any_of(program->operations.begin(), program->operations.end(),

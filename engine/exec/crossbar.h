@@ -1,19 +1,20 @@
 // What the ranks of a communicator share: who has come how far, who waits for whom, and the way to
 // end it all. One cache line per rank and purpose, each with a single writer.
 //
-// Words that ranks wait for (progress counters, message flags, credits) are 32-bit counters that only
-// grow, modulo 2^32; a wait is "until the word has reached a value". The writer of a word is one
-// rank, its *owner*; waiting for it goes through wait_until() in wait.h.
+// Words that ranks wait for (progress counters, message flags, credits) are 32-bit counters that
+// only grow, modulo 2^32; a wait is "until the word has reached a value". The writer of a word is
+// one rank, its *owner*; waiting for it goes through wait_until() in wait.h.
 //
 // Parking. A rank that has waited long parks on its own *bell*, a futex word that everybody may
-// ring. It first adds itself to the owner's `parked` count; whoever publishes looks at its own count
-// afterwards (announce()) and rings the bells of those parked on that word. The bell's lowest bit
-// says "aborted", so the count and the abort are one word and no abort can be slept through.
+// ring. It first adds itself to the owner's `parked` count; whoever publishes looks at its own
+// count afterwards (announce()) and rings the bells of those parked on that word. The bell's lowest
+// bit says "aborted", so the count and the abort are one word and no abort can be slept through.
 //
 // Between publishing and looking, and between parking and looking again, stands a full barrier: the
 // parked side calls membarrier(2), which runs it on all cores, so that publishers pay for a plain
-// store and a plain load. Where the kernel refuses membarrier, publishers use a read-modify-write of
-// their `parked` count instead (strict mode). Both sides' order is then that of the count itself.
+// store and a plain load. Where the kernel refuses membarrier, publishers use a read-modify-write
+// of their `parked` count instead (strict mode). Both sides' order is then that of the count
+// itself.
 #pragma once
 
 #include <atomic>
@@ -44,7 +45,8 @@ struct alignas(kCacheLine) Counter {
 // What a rank offers to the others for the call that it is in. Written once per call by its owner,
 // before anything else of the call is published.
 struct alignas(kCacheLine) Entry {
-  std::atomic<std::uint32_t> call{0};  // number of the call; release, pairs with wait_entry's acquire
+  std::atomic<std::uint32_t> call{
+      0};  // number of the call; release, pairs with wait_entry's acquire
   std::uint32_t reserved = 0;
   std::uint64_t fingerprint = 0;
   std::byte* memory[3] = {};  // by Memory: input, output, scratch
@@ -57,7 +59,7 @@ struct alignas(kCacheLine) CallRecord {
   std::atomic<std::uint64_t> fingerprint{0};
   std::atomic<std::uint64_t> count{0};
   std::atomic<const char*> algorithm{nullptr};  // a string of the catalogue
-  std::atomic<bool> inside{false};  // a call, in which it may read the others' memory
+  std::atomic<bool> inside{false};              // a call, in which it may read the others' memory
 };
 
 // The slow side of waiting: touched only by ranks that wait long and those who wake them.
@@ -76,9 +78,9 @@ struct alignas(kCacheLine) Parked {
 // How to wait. Chosen once per communicator: see wait.h for the reasons.
 struct WaitPolicy {
   enum class Mode : std::uint8_t { spin, yield, park };
-  Mode mode = Mode::spin;     // what follows the first probes
-  std::uint32_t probes = 64;  // before anything else
-  std::uint32_t yields = 12;  // yield mode: before parking
+  Mode mode = Mode::spin;         // what follows the first probes
+  std::uint32_t probes = 64;      // before anything else
+  std::uint32_t yields = 12;      // yield mode: before parking
   std::int64_t spin_ns = 50'000;  // spin mode: before parking
 };
 
@@ -113,7 +115,8 @@ class Crossbar {
       std::atomic_signal_fence(std::memory_order_seq_cst);
       parked = count.load(std::memory_order_acquire);
     }
-    if (parked != 0) [[unlikely]] wake_parked_on(word);
+    if (parked != 0) [[unlikely]]
+      wake_parked_on(word);
   }
 
   // Ends the communicator: every wait of every rank returns, now and for ever. The first reason
@@ -139,15 +142,16 @@ class Crossbar {
       std::atomic_signal_fence(std::memory_order_seq_cst);
       over = aborted();
     }
-    if (over) [[unlikely]] end(r);
+    if (over) [[unlikely]]
+      end(r);
     return !over;
   }
   void end(Rank r) {
     record(r).inside.store(false, std::memory_order_release);  // pairs with wait_until_quiet()
   }
-  // After an abort, for a rank that has ended its call: until nobody else is inside one, so that its
-  // buffers are its caller's again. Every rank that is inside finds out at its next wait. Gives up
-  // after another timeout, so that a rank that is stopped for good stops nobody else.
+  // After an abort, for a rank that has ended its call: until nobody else is inside one, so that
+  // its buffers are its caller's again. Every rank that is inside finds out at its next wait. Gives
+  // up after another timeout, so that a rank that is stopped for good stops nobody else.
   void wait_until_quiet(Rank r);
 
   // This rank takes part no more: ranks that wait for it are told (rank_lost).

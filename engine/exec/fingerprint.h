@@ -19,8 +19,8 @@ struct Fingerprint {
   bool in_place() const { return field(12, 1) != 0; }
   bool mailbox() const { return field(13, 1) != 0; }
   int root() const { return static_cast<int>(field(16, 12)); }
-  int algorithm() const { return static_cast<int>(field(28, 8)); }  // line of the catalogue
-  int call() const { return static_cast<int>(field(36, 8)); }       // number modulo 256
+  int algorithm() const { return static_cast<int>(field(28, 8)); }    // line of the catalogue
+  int call() const { return static_cast<int>(field(36, 8)); }         // number modulo 256
   int count_hash() const { return static_cast<int>(field(44, 20)); }  // counts and parameters
 
   bool operator==(const Fingerprint&) const = default;

@@ -15,10 +15,11 @@ void enter(RankState& state) {
   publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
 }
 
-// Counters are compared modulo 2^32 (see reached()), so none may fall or run 2^31 away from another:
-// not that of a rank that nobody waits for, nor that of a rank that waits for nobody. Whenever the base
-// comes to a new stretch, a rank therefore says so, and waits until everybody has come to the stretch
-// before. Every call advances the base, so call numbers keep together as well. False: aborted.
+// Counters are compared modulo 2^32 (see reached()), so none may fall or run 2^31 away from
+// another: not that of a rank that nobody waits for, nor that of a rank that waits for nobody.
+// Whenever the base comes to a new stretch, a rank therefore says so, and waits until everybody has
+// come to the stretch before. Every call advances the base, so call numbers keep together as well.
+// False: aborted.
 bool keep_together(const Plan& plan, RankState& state, std::uint32_t former_base) noexcept {
   constexpr std::uint32_t kStretch = 1U << 29;
   if ((former_base ^ state.progress_base) < kStretch) [[likely]]
@@ -108,8 +109,8 @@ bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
   const std::byte* data = address(operand, state, op.bytes);
   const std::uint32_t number = outbox.base + op.value;
   if ((op.flags & kByAddress) != 0) {
-    return outbox.send(state.waiter, op.peer, number, &data, sizeof(data),
-                       state.waiter.fingerprint, op.round);
+    return outbox.send(state.waiter, op.peer, number, &data, sizeof(data), state.waiter.fingerprint,
+                       op.round);
   }
   return outbox.send(state.waiter, op.peer, number, data, op.bytes, state.waiter.fingerprint,
                      op.round);
@@ -161,9 +162,8 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
         going = wait_message(*op, state);
         break;
       case OpCode::wait_credit:
-        going = state.outbox[op->peer].wait_credit(state.waiter, op->peer,
-                                                   state.outbox[op->peer].base + op->value,
-                                                   op->round);
+        going = state.outbox[op->peer].wait_credit(
+            state.waiter, op->peer, state.outbox[op->peer].base + op->value, op->round);
         break;
       case OpCode::fold:
         fold(*op, operand, plan, state);
@@ -178,7 +178,8 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
                                       (op->flags & kByAddress) != 0);
         break;
     }
-    if (!going) [[unlikely]] return false;
+    if (!going) [[unlikely]]
+      return false;
   }
 }
 

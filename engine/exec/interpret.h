@@ -1,4 +1,5 @@
-// The hot loop: walks a rank's ops. It knows ops, words and addresses; no schedule and no algorithm.
+// The hot loop: walks a rank's ops. It knows ops, words and addresses; no schedule and no
+// algorithm.
 #pragma once
 
 #include <cstddef>

@@ -62,7 +62,8 @@ class Lowering {
       if (entered_[r * ranks_ + q] == 0) {
         entered_[r * ranks_ + q] = 1;
         if (options_.mutant != LowerOptions::Mutant::no_entry_waits) {
-          plan.ops.push_back({.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q),
+          plan.ops.push_back({.code = OpCode::wait_entry,
+                              .peer = static_cast<std::uint16_t>(q),
                               .round = round_of(op)});
         }
       }
@@ -73,16 +74,19 @@ class Lowering {
         wait_for(op, program_.earlier[static_cast<std::size_t>(op.first_earlier + i)]);
       }
     }
-    Op fold{.code = OpCode::fold, .operands = static_cast<std::uint16_t>(op.sources),
-            .round = round_of(op), .memory = op.destination.memory,
-            .offset = op.destination.offset, .bytes = op.bytes};
+    Op fold{.code = OpCode::fold,
+            .operands = static_cast<std::uint16_t>(op.sources),
+            .round = round_of(op),
+            .memory = op.destination.memory,
+            .offset = op.destination.offset,
+            .bytes = op.bytes};
     if (op.completes) fold.flags |= kDivides;
     if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
     if (options_.streams && op.bytes >= kStreamFrom) fold.flags |= kStreams;
     for (int i = 0; i < op.sources; ++i) {
       const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
-      plan.operands.push_back({static_cast<std::uint16_t>(s.rank), s.place.memory, 0,
-                               s.place.offset});
+      plan.operands.push_back(
+          {static_cast<std::uint16_t>(s.rank), s.place.memory, 0, s.place.offset});
     }
     plan_.most_operands = std::max(plan_.most_operands, op.sources);
     const auto i = static_cast<std::size_t>(index);
@@ -99,7 +103,9 @@ class Lowering {
   }
 
   // Op of rank r waits until operation `other` of another rank is published, unless r knows.
-  void wait_for(const Operation& op, int other) { wait_for(static_cast<std::size_t>(op.rank), other, round_of(op)); }
+  void wait_for(const Operation& op, int other) {
+    wait_for(static_cast<std::size_t>(op.rank), other, round_of(op));
+  }
 
   void wait_for(std::size_t r, int other, std::uint16_t round) {
     const auto o = static_cast<std::size_t>(other);
@@ -107,7 +113,8 @@ class Lowering {
     if (known(r, q) >= ordinal_[o]) return;
     if (options_.mutant == LowerOptions::Mutant::dropped_wait && ++waits_ % 3 == 0) return;
     plan_.rank[r].ops.push_back({.code = OpCode::wait_progress,
-                                 .peer = static_cast<std::uint16_t>(q), .round = round,
+                                 .peer = static_cast<std::uint16_t>(q),
+                                 .round = round,
                                  .value = ordinal_[o]});
     waited_for_.push_back(other);
     for (std::size_t i = 0; i < ranks_; ++i) known(r, i) = std::max(known(r, i), clock_[o][i]);
@@ -132,12 +139,12 @@ class Lowering {
   const LowerOptions& options_;
   const std::size_t ranks_;
   Plan plan_;
-  std::vector<std::uint32_t> known_;         // (r, q): q's progress that r can be sure of
-  std::vector<std::uint8_t> entered_;        // (r, q): r has waited for q's entry
-  std::vector<std::uint32_t> ordinal_;       // per operation: its number at its rank, from 1
+  std::vector<std::uint32_t> known_;               // (r, q): q's progress that r can be sure of
+  std::vector<std::uint8_t> entered_;              // (r, q): r has waited for q's entry
+  std::vector<std::uint32_t> ordinal_;             // per operation: its number at its rank, from 1
   std::vector<std::vector<std::uint32_t>> clock_;  // per operation: what its rank knew by then
-  std::vector<std::size_t> fold_of_;         // per operation: its op in its rank's plan
-  std::vector<int> last_reader_;             // (r, q): the last operation of q that reads from r
+  std::vector<std::size_t> fold_of_;               // per operation: its op in its rank's plan
+  std::vector<int> last_reader_;  // (r, q): the last operation of q that reads from r
   std::vector<std::uint32_t> next_ordinal_;
   std::vector<int> waited_for_;
   int waits_ = 0;

@@ -102,7 +102,8 @@ class Lowering {
         ++filled_[p].messages;
         message_of_[static_cast<std::size_t>(op.first_source + s)] =
             static_cast<int>(messages_.size());
-        messages_.push_back({i, source.rank, op.rank, source.place, op.bytes, sent_[p]++, subround});
+        messages_.push_back(
+            {i, source.rank, op.rank, source.place, op.bytes, sent_[p]++, subround});
       }
       subround_of[static_cast<std::size_t>(i - begin)] = subround;
       subrounds = std::max(subrounds, subround + 1);
@@ -139,12 +140,15 @@ class Lowering {
     std::uint8_t flags = 0;
     if (by_address(m)) flags = kByAddress;
     RankPlan& plan = plan_.rank[static_cast<std::size_t>(m.from)];
-    plan.ops.push_back({.code = OpCode::send, .flags = flags, .operands = 1,
+    plan.ops.push_back({.code = OpCode::send,
+                        .flags = flags,
+                        .operands = 1,
                         .peer = static_cast<std::uint16_t>(m.to),
-                        .round = round_of(operation(m.operation)), .value = m.number,
+                        .round = round_of(operation(m.operation)),
+                        .value = m.number,
                         .bytes = m.bytes});
-    plan.operands.push_back({static_cast<std::uint16_t>(m.from), m.place.memory, 0,
-                             m.place.offset});
+    plan.operands.push_back(
+        {static_cast<std::uint16_t>(m.from), m.place.memory, 0, m.place.offset});
     if (by_address(m)) owed_[pair(m.from, m.to)] = m.number + 1;
   }
 
@@ -163,12 +167,16 @@ class Lowering {
       const Message& message = messages_[static_cast<std::size_t>(m)];
       plan.ops.push_back({.code = OpCode::wait_message,
                           .peer = static_cast<std::uint16_t>(message.from),
-                          .round = round_of(op), .value = message.number,
+                          .round = round_of(op),
+                          .value = message.number,
                           .bytes = message.bytes});
     }
-    Op fold{.code = OpCode::fold, .operands = static_cast<std::uint16_t>(op.sources),
-            .round = round_of(op), .memory = op.destination.memory,
-            .offset = op.destination.offset, .bytes = op.bytes};
+    Op fold{.code = OpCode::fold,
+            .operands = static_cast<std::uint16_t>(op.sources),
+            .round = round_of(op),
+            .memory = op.destination.memory,
+            .offset = op.destination.offset,
+            .bytes = op.bytes};
     if (op.completes) fold.flags |= kDivides;
     if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
     if (options_.streams && op.bytes >= kStreamFrom) fold.flags |= kStreams;
@@ -181,8 +189,8 @@ class Lowering {
       const Source& from = program_.sources[source];
       const int m = message_of_[source];
       if (m < 0) {
-        plan.operands.push_back({static_cast<std::uint16_t>(from.rank), from.place.memory, 0,
-                                 from.place.offset});
+        plan.operands.push_back(
+            {static_cast<std::uint16_t>(from.rank), from.place.memory, 0, from.place.offset});
       } else {
         plan.operands.push_back({static_cast<std::uint16_t>(from.rank), Memory::message,
                                  messages_[static_cast<std::size_t>(m)].number, 0});
@@ -199,9 +207,11 @@ class Lowering {
       if (m < 0) continue;
       const Message& message = messages_[static_cast<std::size_t>(m)];
       const std::uint8_t flags = by_address(message) ? std::uint8_t{kByAddress} : std::uint8_t{0};
-      plan.ops.push_back({.code = OpCode::release, .flags = flags,
+      plan.ops.push_back({.code = OpCode::release,
+                          .flags = flags,
                           .peer = static_cast<std::uint16_t>(message.from),
-                          .round = round_of(op), .value = message.number + 1});
+                          .round = round_of(op),
+                          .value = message.number + 1});
     }
   }
 
@@ -218,9 +228,10 @@ class Lowering {
 
   void wait_credit(Rank r, Rank peer, std::uint32_t number, std::uint16_t round) {
     if (options_.mutant == LowerOptions::Mutant::no_credit_waits) return;
-    plan_.rank[static_cast<std::size_t>(r)].ops.push_back(
-        {.code = OpCode::wait_credit, .peer = static_cast<std::uint16_t>(peer), .round = round,
-         .value = number});
+    plan_.rank[static_cast<std::size_t>(r)].ops.push_back({.code = OpCode::wait_credit,
+                                                           .peer = static_cast<std::uint16_t>(peer),
+                                                           .round = round,
+                                                           .value = number});
   }
 
   void finish(std::size_t r) {

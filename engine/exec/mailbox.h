@@ -2,9 +2,9 @@
 //
 //   slot   flag | bytes | fingerprint | payload ...     64-byte aligned, in the reader's memory
 //
-// The flag of a slot is the number of the message in it plus one, so a reader waits on the line that
-// carries the data: a small message costs one cache-line transfer. Data that does not fit travels as
-// an address, is used where it is, and must stay there until the credit comes back.
+// The flag of a slot is the number of the message in it plus one, so a reader waits on the line
+// that carries the data: a small message costs one cache-line transfer. Data that does not fit
+// travels as an address, is used where it is, and must stay there until the credit comes back.
 // Credit: how many messages the reader has done with, on a line of its own; the sender looks at it
 // only when the slots that it knows to be free run out. Credit for messages in slots is given every
 // half capacity, so at most half the capacity may be under way without fear (kUnderWay).
@@ -49,7 +49,7 @@ inline std::byte* payload(SlotHeader& slot) {
 // The sender's end. Used by the sending rank only.
 struct Outbox {
   Mailbox mailbox;
-  std::uint32_t base = 0;       // messages sent before this call
+  std::uint32_t base = 0;  // messages sent before this call
   std::uint32_t credit_seen = 0;
 
   // Until the reader has done with all messages before `number`. False: aborted.

@@ -5,8 +5,8 @@
 //   direct    everything stays where it is. A rank reads its peers' memory once their progress
 //             counters say so; all waits are fixed here. For data of any size, at full speed.
 //   mailbox   every source on another rank is a message of the pair's mailbox (mailbox.h): small
-//             data inside the slot, large data as an address. Ports, clocks and throttling live here,
-//             and the smallest messages are fastest here: data and flag share a cache line.
+//             data inside the slot, large data as an address. Ports, clocks and throttling live
+//             here, and the smallest messages are fastest here: data and flag share a cache line.
 #pragma once
 
 #include <cstddef>
@@ -45,10 +45,10 @@ struct Op {
   std::uint8_t flags = 0;
   std::uint16_t operands = 0;
   std::uint16_t peer = 0;
-  std::uint16_t round = 0;      // for reports: 1 + the schedule's round
+  std::uint16_t round = 0;  // for reports: 1 + the schedule's round
   std::uint32_t value = 0;
   Memory memory = Memory::output;  // of the destination, this rank's
-  std::size_t offset = 0;       // of the destination, bytes
+  std::size_t offset = 0;          // of the destination, bytes
   std::size_t bytes = 0;
 };
 static_assert(sizeof(Op) == 32);
@@ -82,9 +82,9 @@ struct Plan {
   std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
   int most_operands = 0;   // of any op
   std::size_t element_bytes = 1;
-  int divisor = 0;  // avg: the number of ranks
+  int divisor = 0;                                        // avg: the number of ranks
   ReduceKernel fold = nullptr, fold_streaming = nullptr;  // nullptr: nothing is reduced
-  std::string algorithm;  // for reports
+  std::string algorithm;                                  // for reports
 };
 
 // Non-temporal stores pay where the result cannot stay in the cache, and only out of place.
@@ -92,15 +92,15 @@ inline constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
 
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
-  int mailbox_capacity = 8;       // messages that a pair may have under way (kUnderWay of mailbox.h)
-  bool streams = false;           // destinations may be stored past the caches
+  int mailbox_capacity = 8;  // messages that a pair may have under way (kUnderWay of mailbox.h)
+  bool streams = false;      // destinations may be stored past the caches
   // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
   enum class Mutant : std::uint8_t {
     none,
     no_write_after_read,
     no_exit_waits,
     no_credit_waits,
-    dropped_wait,    // every third wait for progress
+    dropped_wait,  // every third wait for progress
     no_entry_waits,
     receives_first,  // in a sub-round of the mailbox transport
     early_release,   // messages are given back before they are used

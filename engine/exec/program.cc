@@ -132,8 +132,7 @@ class Builder {
     if (target == kNone) {
       target = static_cast<int>(versions_.size());
       const int old = current_[cell(to, to_slot)];
-      versions_.push_back(
-          {.rank = to, .slot = to_slot, .round = k, .previous = old, .act = act});
+      versions_.push_back({.rank = to, .slot = to_slot, .round = k, .previous = old, .act = act});
       born.push_back(target);
       if (old != kNone) {
         at(old).next = target;
@@ -272,8 +271,8 @@ class Builder {
     }
     // Own blocks that only change buffers: they depend on nobody, and go first.
     for (const int v : local_copies_) {
-      Operation copy{at(v).rank, 0, {Memory::output, block_of(at(v).slot).output},
-                     block_of(at(v).slot).bytes};
+      Operation copy{
+          at(v).rank, 0, {Memory::output, block_of(at(v).slot).output}, block_of(at(v).slot).bytes};
       copy.only_if_moved = at(v).home == Home::input;
       add(copy, {{at(v).rank, place(at(v)), at(v).operation}}, {});
     }
@@ -360,8 +359,8 @@ class Builder {
   const Goal& goal_;
   const Layout& layout_;
   const ProgramOptions& options_;
-  const bool shared_;     // output may be the same memory as the input
-  const bool stage_all_;  // input blocks lie under other blocks' outputs
+  const bool shared_;         // output may be the same memory as the input
+  const bool stage_all_;      // input blocks lie under other blocks' outputs
   std::vector<int> current_;  // per (rank, slot): the version there when the round began
   std::vector<int> born_;     // per (rank, slot): the version that this round makes
   std::vector<Version> versions_;

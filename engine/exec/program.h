@@ -14,7 +14,8 @@
 //    first version that may not overwrite v_0 goes to scratch, and if it is the only one, v_0 is
 //    *staged*: copied to scratch before round 0, and read there by everybody.
 //
-// Neighbouring blocks that share their sources and lie side by side everywhere become one operation.
+// Neighbouring blocks that share their sources and lie side by side everywhere become one
+// operation.
 #pragma once
 
 #include <cstddef>
@@ -51,11 +52,11 @@ struct Operation {
   int round = 0;  // kStaging, or a round of the schedule
   Place destination;
   std::size_t bytes = 0;
-  int first_source = 0, sources = 0;    // in Program::sources
-  int first_earlier = 0, earlier = 0;   // in Program::earlier: operations of other ranks that read
-                                        // what this one overwrites, and must have done so
-  bool completes = false;               // the result holds every contribution: avg divides here
-  bool only_if_moved = false;           // own input to own output: nothing to do in place
+  int first_source = 0, sources = 0;   // in Program::sources
+  int first_earlier = 0, earlier = 0;  // in Program::earlier: operations of other ranks that read
+                                       // what this one overwrites, and must have done so
+  bool completes = false;              // the result holds every contribution: avg divides here
+  bool only_if_moved = false;          // own input to own output: nothing to do in place
 };
 
 inline constexpr int kStaging = -1;
@@ -79,9 +80,9 @@ struct ProgramOptions {
   Mutant mutant = Mutant::none;
 };
 
-// Fails (invalid_argument) on schedules that read what is not there, change a block's size on its way
-// or let a copy meet other writes in one round: the verifier's business, but no schedule is executed
-// on trust. Empty blocks vanish, except a barrier's.
+// Fails (invalid_argument) on schedules that read what is not there, change a block's size on its
+// way or let a copy meet other writes in one round: the verifier's business, but no schedule is
+// executed on trust. Empty blocks vanish, except a barrier's.
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options = {});
 

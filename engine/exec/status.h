@@ -49,8 +49,8 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}             // NOLINT: values convert
-  Result(Status status) : status_(std::move(status)) {}     // NOLINT: errors convert
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: values convert
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: errors convert
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
   T& operator*() { return *value_; }

@@ -40,7 +40,8 @@ class Parking {
 
 constexpr std::uint32_t kAbortBit = 1;
 
-// A parked rank looks about at least this often: nobody rings when a peer enters another collective.
+// A parked rank looks about at least this often: nobody rings when a peer enters another
+// collective.
 constexpr std::int64_t kLookAboutNs = 50'000'000;
 
 // The peer is in the same call of ours by number and calls something else.
@@ -69,13 +70,12 @@ bool membarrier_available() {
   return available;
 }
 
-void barrier_everywhere() {
-  syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-}
+void barrier_everywhere() { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
 
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns) {
   const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
-  // WAIT_BITSET takes an absolute time of the monotonic clock. Any return is a reason to look again.
+  // WAIT_BITSET takes an absolute time of the monotonic clock. Any return is a reason to look
+  // again.
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, seen, &until, nullptr,
           FUTEX_BITSET_MATCH_ANY);
 }
@@ -127,8 +127,8 @@ bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint
   if (waiter.deadline_ns == 0) waiter.deadline_ns = now_ns() + crossbar.timeout_ns();
   const Parking parking(crossbar, waiter.rank, owner, word);
   for (;;) {
-    // The bell is read before the word: a ring that comes after this look changes it, and the kernel
-    // will not let us sleep.
+    // The bell is read before the word: a ring that comes after this look changes it, and the
+    // kernel will not let us sleep.
     const std::uint32_t rung = bell.word.load(std::memory_order_acquire);
     if (done()) break;
     if ((rung & kAbortBit) != 0) return false;

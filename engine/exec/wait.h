@@ -3,8 +3,8 @@
 //   every rank has a core of its own     spin with PAUSE for about two futex round trips, then park
 //   ranks outnumber cores                a few probes, a dozen sched_yield, then park
 //
-// Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without yields
-// 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
+// Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without
+// yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
 #pragma once
 
 #include <atomic>
@@ -37,12 +37,13 @@ bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint
 // Ends the communicator because `peer` calls something else than `rank`: names field and values.
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;
 
-// Until `word`, written by `owner`, has reached `value`. What the owner wrote before is visible then.
-// False: aborted.
+// Until `word`, written by `owner`, has reached `value`. What the owner wrote before is visible
+// then. False: aborted.
 inline bool wait_until(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint32_t value,
                        Rank owner, int round) noexcept {
   // Acquire: pairs with the owner's release store (publish, send, release of credits, entry).
-  if (reached(word.load(std::memory_order_acquire), value)) [[likely]] return true;
+  if (reached(word.load(std::memory_order_acquire), value)) [[likely]]
+    return true;
   const std::uint32_t probes = waiter.crossbar->policy().probes;
   for (std::uint32_t i = 0; i < probes; ++i) {
     pause_cpu();

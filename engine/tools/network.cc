@@ -22,9 +22,10 @@ auto optionally(Parse parse) {
 Result<Rational> parse_beta(std::string_view argument, std::string_view text) {
   auto beta = parse_decimal(argument, text);
   if (!beta.ok() || !(*beta < 0)) return beta;
-  return invalid_argument(fmt::format("{} is '{}'; allowed are seconds per byte, not negative "
-                                      "(0: no limit)",
-                                      argument, text));
+  return invalid_argument(
+      fmt::format("{} is '{}'; allowed are seconds per byte, not negative "
+                  "(0: no limit)",
+                  argument, text));
 }
 
 }  // namespace
@@ -54,11 +55,12 @@ void add_network_arguments(CLI::App& app, NetworkArguments& arguments) {
   add_argument(app, "--alpha-switch", arguments.alpha_switch, optionally<Rational>(parse_seconds),
                "TIME", "per hop through the switch; such a transfer takes two")
       ->group(kGroup);
-  add_argument(app, "--node-ranks", arguments.group, optionally<int>(Whole{0, 1 << 14}), "N",
-               "ranks per group (node) of the network, with slower links among groups; 0: one group")
+  add_argument(
+      app, "--node-ranks", arguments.group, optionally<int>(Whole{0, 1 << 14}), "N",
+      "ranks per group (node) of the network, with slower links among groups; 0: one group")
       ->group(kGroup);
-  add_argument(app, "--between-alpha", arguments.between_alpha,
-               optionally<Rational>(parse_seconds), "TIME", "per message among groups")
+  add_argument(app, "--between-alpha", arguments.between_alpha, optionally<Rational>(parse_seconds),
+               "TIME", "per message among groups")
       ->group(kGroup);
   add_argument(app, "--between-bandwidth", arguments.between_beta,
                optionally<Rational>(parse_bandwidth), "RATE", "among groups")
@@ -85,9 +87,10 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   fabric.multicast |= arguments.multicast;
   fabric.alu |= arguments.alu;
   if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
-    return invalid_argument(fmt::format("--node-ranks is {}; --between-alpha and "
-                                        "--between-bandwidth are needed with it",
-                                        fabric.group));
+    return invalid_argument(
+        fmt::format("--node-ranks is {}; --between-alpha and "
+                    "--between-bandwidth are needed with it",
+                    fabric.group));
   }
   const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
                        arguments.alpha_switch || arguments.group || arguments.between_alpha ||

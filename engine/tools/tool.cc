@@ -27,9 +27,9 @@ namespace rankine::tools {
 namespace {
 
 // A new subcommand is its file and its name here.
-constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show, add_perf,
-                                                     add_topo, add_choose, add_map, add_simulate,
-                                                     add_cost, add_run, add_claims};
+constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show,  add_perf,
+                                                     add_topo, add_choose, add_map,   add_simulate,
+                                                     add_cost, add_run,    add_claims};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {

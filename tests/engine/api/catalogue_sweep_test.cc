@@ -17,10 +17,19 @@ namespace rankine {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kEvery = 16;  // of the cases, this fraction
+constexpr bool kSanitized = true;
 #else
-constexpr int kEvery = 1;
+constexpr bool kSanitized = false;
 #endif
+
+// One case in so many is run. Numbers of ranks between the landmarks are there for what only some N
+// does wrong; steps are prime to the numbers of counts, transports and buffers, so all of these
+// occur.
+std::size_t step(int ranks) {
+  const bool landmark = ranks <= 17 || ranks == 33 || ranks == 48 || ranks == 64;
+  if (landmark) return kSanitized ? 16 : 1;
+  return ranks < 33 ? 5 : 17;
+}
 
 struct Kind {
   DataType type;
@@ -95,7 +104,7 @@ TEST_P(CatalogueSweep, EveryAlgorithmMeansWhatItSays) {
     if (algorithm.collective != Collective::barrier) append_cases(algorithm, ranks, all);
   }
   std::vector<CollectiveCase> cases;
-  for (std::size_t i = 0; i < all.size(); i += kEvery) cases.push_back(all[i]);
+  for (std::size_t i = 0; i < all.size(); i += step(ranks)) cases.push_back(all[i]);
   auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
   ASSERT_TRUE(team.ok()) << team.status().text();
   std::mutex mutex;
@@ -140,8 +149,8 @@ TEST_P(CatalogueSweep, EveryBarrierHoldsEverybody) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, CatalogueSweep, testing::Range(1, 18));
-INSTANTIATE_TEST_SUITE_P(ManyRanks, CatalogueSweep, testing::Values(33, 64));
+INSTANTIATE_TEST_SUITE_P(Ranks, CatalogueSweep, testing::Range(1, kSanitized ? 18 : 64));
+INSTANTIATE_TEST_SUITE_P(ManyRanks, CatalogueSweep, testing::Values(kSanitized ? 33 : 64));
 
 }  // namespace
 }  // namespace rankine

@@ -1,4 +1,5 @@
-// Collectives with one count per rank or pair (the v forms), zero counts included, by every algorithm.
+// Collectives with one count per rank or pair (the v forms), zero counts included, by every
+// algorithm.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -45,10 +46,10 @@ class Counts : public testing::TestWithParam<Case> {};
 TEST_P(Counts, EveryAlgorithmMovesUnequalBlocks) {
   const auto [collective, ranks] = GetParam();
   const int blocks = natural_blocks(collective, ranks);
-  std::vector<std::vector<std::size_t>> shapes(3, std::vector<std::size_t>(
-                                                      static_cast<std::size_t>(blocks)));
+  std::vector<std::vector<std::size_t>> shapes(
+      3, std::vector<std::size_t>(static_cast<std::size_t>(blocks)));
   for (std::size_t b = 0; b < shapes[0].size(); ++b) shapes[0][b] = b * 5 % 7;
-  shapes[1][shapes[1].size() / 2] = 1000;                     // all in one block
+  shapes[1][shapes[1].size() / 2] = 1000;  // all in one block
   for (std::size_t b = 0; b < shapes[2].size(); ++b) shapes[2][b] = b % 2 * 300 + 1;
   auto team = Team::create({.ranks = ranks});
   ASSERT_TRUE(team.ok()) << team.status().text();
