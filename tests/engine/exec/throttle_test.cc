@@ -11,14 +11,11 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/exec/clocked_run.h"
 #include "engine/read/simulate.h"
-#include "tests/engine/exec/clocked_run.h"
 
 namespace rankine {
 namespace {
-
-using testing::ClockedRun;
-using testing::run_clocked;
 
 // Groups of three, unlike links, a switch that can do all: nothing in it is a multiple of anything.
 Fabric uneven_fabric(int ports) {
@@ -55,7 +52,7 @@ void expect_equal(const Algorithm& line, const Params& params, Setting setting) 
   ThrottleOptions options;
   options.by_rounds = setting.sync == Sync::rounds;
   const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
-  ASSERT_EQ(run.failure, "") << what;
+  ASSERT_EQ(run.status.text(), "") << what;
   EXPECT_TRUE(run.clock->end() == predicted->end)
       << what << ": " << to_text(run.clock->end()) << " on threads, " << to_text(predicted->end)
       << " simulated";
@@ -117,7 +114,7 @@ TEST(VirtualClock, EqualsTheSimulatorOnALoweredSchedule) {
     const auto pricing = Pricing::make(fabric, goal, kBytes, false);
     ASSERT_TRUE(pricing.ok());
     const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, {});
-    EXPECT_EQ(run.failure, "");
+    EXPECT_EQ(run.status.text(), "");
     EXPECT_TRUE(run.clock->end() == predicted->end) << name_of(line.collective);
   }
 }
@@ -159,7 +156,7 @@ TEST(WallClock, KeepsItsPlanAndReportsHowWell) {
       options.by_rounds = sync == Sync::rounds;
       options.dilate = 1000;
       const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
-      ASSERT_EQ(run.failure, "") << name;
+      ASSERT_EQ(run.status.text(), "") << name;
       EXPECT_TRUE(run.clock->end() == predicted->end) << name;
       EXPECT_TRUE(run.clock->round_end() == predicted->round_end) << name;
 
@@ -203,7 +200,7 @@ TEST(WallClock, PassesLatenessOn) {
   options.mode = ClockMode::wall;
   options.tolerance_ns = -1;  // nobody is ever on time
   const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
-  ASSERT_EQ(run.failure, "");
+  ASSERT_EQ(run.status.text(), "");
   const Lateness lateness = run.clock->lateness();
   EXPECT_EQ(lateness.missed, lateness.deadlines);
   EXPECT_EQ(lateness.deadlines, 2);

@@ -1,6 +1,7 @@
-#include "tests/engine/exec/clocked_run.h"
+#include "engine/exec/clocked_run.h"
 
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -8,10 +9,10 @@
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/interpret.h"
 
-namespace rankine::testing {
+namespace rankine {
 namespace {
 
-constexpr std::size_t kPerBlock = 3;  // elements of a schedule's block
+constexpr std::size_t kPerBlock = 16;  // elements: a cache line, so that no block is empty
 
 // What rank r contributes to element e of block b; sums of thousands stay within 32 bits.
 std::uint32_t contribution(Rank r, Block b, std::size_t e) {
@@ -29,12 +30,12 @@ std::uint32_t expected(const Goal& goal, Block b, std::size_t e) {
   return sum;
 }
 
-struct Buffers {
+struct RankData {
   std::vector<std::uint32_t> input, output;
   std::vector<std::byte> scratch;
 };
 
-std::string wrong_data(const Goal& goal, const Layout& layout, Rank r, const Buffers& mine) {
+std::string wrong_data(const Goal& goal, const Layout& layout, Rank r, const RankData& mine) {
   for (Block b = 0; b < goal.blocks; ++b) {
     if (!goal.needs(r, b)) continue;
     const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
@@ -52,7 +53,7 @@ std::string wrong_data(const Goal& goal, const Layout& layout, Rank r, const Buf
 
 ClockedRun run_clocked(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                        const Pricing& pricing, ThrottleOptions options) {
-  // Ranks outnumber cores in these tests.
+  // Ranks may well outnumber cores: look a few times, give way, then sleep.
   options.wait.mode = WaitPolicy::Mode::yield;
   options.wait.probes = 4;
 
@@ -65,15 +66,15 @@ ClockedRun run_clocked(const Schedule& schedule, const Goal& goal, const Fabric&
   // A barrier may hear from a rank twice; "or" does not mind.
   if (is_idempotent(goal.collective)) request.op = ReduceOp::bor;
   auto compiled = compile(request, schedule, goal);
-  if (!compiled.ok()) return {compiled.status().text(), nullptr};
+  if (!compiled.ok()) return {compiled.status(), nullptr};
   auto clock = Throttle::create(schedule, fabric, pricing, options);
-  if (!clock.ok()) return {clock.status().text(), nullptr};
+  if (!clock.ok()) return {clock.status(), nullptr};
 
   const auto n = static_cast<std::size_t>(goal.ranks);
   Crossbar crossbar(goal.ranks, options.wait, options.timeout_ns);
-  std::vector<Buffers> buffers(n);
+  std::vector<RankData> buffers(n);
   for (Rank r : ranks(goal.ranks)) {
-    Buffers& mine = buffers[static_cast<std::size_t>(r)];
+    RankData& mine = buffers[static_cast<std::size_t>(r)];
     mine.input.resize(input_bytes(compiled->layout, goal, r) / 4);
     mine.output.resize(output_bytes(compiled->layout, goal, r) / 4);
     mine.scratch.resize(compiled->plan.rank[static_cast<std::size_t>(r)].scratch_bytes);
@@ -97,7 +98,7 @@ ClockedRun run_clocked(const Schedule& schedule, const Goal& goal, const Fabric&
     state.inbox.resize(n);
     state.memory.resize(n * 4);
     state.operands.assign(static_cast<std::size_t>(compiled->plan.most_operands), nullptr);
-    Buffers& mine = buffers[self];
+    RankData& mine = buffers[self];
     state.memory_of(self, Memory::input) = reinterpret_cast<std::byte*>(mine.input.data());
     state.memory_of(self, Memory::output) = reinterpret_cast<std::byte*>(mine.output.data());
     state.memory_of(self, Memory::scratch) = mine.scratch.data();
@@ -111,14 +112,15 @@ ClockedRun run_clocked(const Schedule& schedule, const Goal& goal, const Fabric&
   for (std::thread& thread : threads) thread.join();
 
   ClockedRun run{{}, std::move(*clock)};
-  const Status health = run.clock->health();
-  if (!health.ok()) run.failure = health.text();
-  if (run.failure.empty() && crossbar.aborted()) run.failure = crossbar.reason().text();
+  run.status = run.clock->health();
+  if (run.status.ok() && crossbar.aborted()) run.status = crossbar.reason();
   if (goal.collective == Collective::barrier) return run;  // moves no data that anybody needs
-  for (Rank r = 0; r < goal.ranks && run.failure.empty(); ++r) {
-    run.failure = wrong_data(goal, compiled->layout, r, buffers[static_cast<std::size_t>(r)]);
+  for (Rank r = 0; r < goal.ranks && run.status.ok(); ++r) {
+    const std::string wrong =
+        wrong_data(goal, compiled->layout, r, buffers[static_cast<std::size_t>(r)]);
+    if (!wrong.empty()) run.status = Status(Code::remote_error, wrong);
   }
   return run;
 }
 
-}  // namespace rankine::testing
+}  // namespace rankine
