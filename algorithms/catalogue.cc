@@ -2,7 +2,10 @@
 
 #include "algorithms/all_to_all.h"
 #include "algorithms/bruck.h"
+#include "algorithms/bruck_ternary.h"
+#include "algorithms/bucket.h"
 #include "algorithms/chain.h"
+#include "algorithms/circulant.h"
 #include "algorithms/direct.h"
 #include "algorithms/dissemination.h"
 #include "algorithms/double_tree.h"
@@ -14,7 +17,11 @@
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
 #include "algorithms/scatter_all_gather.h"
+#include "algorithms/skips.h"
+#include "algorithms/swing.h"
+#include "algorithms/torus.h"
 #include "algorithms/tree.h"
+#include "algorithms/trivance.h"
 
 namespace rankine {
 namespace {
@@ -41,6 +48,24 @@ constexpr std::string_view kTwo = "2*min(1,N-1)";
 constexpr std::string_view kShare = "(N-1)/N";
 constexpr std::string_view kTwoShares = "2*(N-1)/N";
 
+// On a torus. Dimensions that differ in size let turns pass, so the largest one says how many.
+constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
+constexpr std::string_view kTwoPerDimension = "each(min(2,a-1))";
+constexpr std::string_view kPowersOfTwo = "1-min(1,each(1-pow2(a)))";
+constexpr std::string_view kPowersOfTwoInWords =
+    "every size of the torus must be a power of two";
+constexpr std::string_view kLog3Rounds = "D*most(clog3(a))";
+constexpr std::string_view kTwiceLog3Rounds = "2*D*most(clog3(a))";
+constexpr std::string_view kLog2Rounds = "D*most(log2(a))";
+constexpr std::string_view kTwiceLog2Rounds = "2*D*most(log2(a))";
+constexpr std::string_view kExchanges = "each(log2(a))";
+// Messages of Bruck's latency-optimal form: two a round, but one in the first round where the first
+// ternary digit of a - 1 is 1.
+constexpr std::string_view kBruckSums =
+    "each(min(1,a-1)*(2*clog3(a)-(2*exp3(clog3(a)-1)>=a)))";
+constexpr std::string_view kBruckSumPorts =
+    "max(each(min(1,a-1)*(2-(2*exp3(clog3(a)-1)>=a))),each(2*(a>3)))";
+
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
     "if(N>=5,if(P>log2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1)))";
@@ -59,7 +84,16 @@ constexpr std::string_view kHensgen = "Hensgen, Finkel & Manber, IJPP 17(1), 198
 constexpr std::string_view kLu = "Lu, Collective Algorithms, 2026";
 constexpr std::string_view kLesson = "collectives lesson, hierarchical all-reduce";
 constexpr std::string_view kChapter = "ring and tree chapter, hierarchical algorithms";
+constexpr std::string_view kTraff = "Traff, Non-pipelined Reduce-scatter and Allreduce, 2025";
+constexpr std::string_view kTrivance = "Juerss, Addanki & Schmid, Trivance, 2026";
+constexpr std::string_view kSwing = "De Sensi et al., Swing, NSDI 2024";
+constexpr std::string_view kBucket = "Jain & Sabharwal, ICS 2010";
+constexpr std::string_view kSack = "Sack & Gropp, ACM TOPC 1(2), 2015";
 constexpr std::string_view kFolklore = "folklore";
+
+SharedRounds circulant(const Params& a) {
+  return std::make_shared<const CirculantRounds>(a.ranks, resolved(a).skips);
+}
 
 // clang-format off
 const Algorithm kCatalogue[] = {
@@ -91,6 +125,9 @@ const Algorithm kCatalogue[] = {
     {broadcast, "linear", [](const Params& a) { return tree_broadcast(star(a.ranks), a.root, 1); }, kAnyN, "",
      "N-1", "N-1", kOne, kOne, kOne,
      "the root tells one after the other", kFolklore},
+    {broadcast, "circulant", [](const Params& a) { return circulant_broadcast(circulant(a), a.root); }, kAnyN, "skips",
+     "S", "C", kOne, kOne, kOne,
+     "the circulant reduce reversed in time", kTraff},
     {broadcast, "switch", [](const Params& a) { return switch_broadcast(a.ranks, a.root); }, kAnyN, "",
      kOne, kOne, kOne, kOne, kOne,
      "one message that the switch copies to everyone", kSharp},
@@ -119,6 +156,9 @@ const Algorithm kCatalogue[] = {
     {kReduce, "linear", [](const Params& a) { return tree_reduce(star(a.ranks), a.root, 1); }, kAnyN, "",
      "N-1", kOne, "N-1", kOne, kOne,
      "the root hears one after the other", kFolklore},
+    {kReduce, "circulant", [](const Params& a) { return circulant_reduce(circulant(a), a.root); }, kAnyN, "skips",
+     "S", kOne, "C", kOne, kOne,
+     "the circulant reduce-scatter with all of the vector in the root's block", kTraff},
     {kReduce, "switch", [](const Params& a) { return switch_reduce(a.ranks, a.root); }, kAnyN, "",
      kOne, kOne, kOne, kOne, kOne,
      "the switch adds everyone's message up on its way to the root", kSharp},
@@ -182,6 +222,39 @@ const Algorithm kCatalogue[] = {
      "2*(G-1)+if(N>G,2*log2(N/G)+P-1,0)", "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G", "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G",
      "max(min(1,G-1),if(and(N/G>=5,P>=3),3,min(2,N/G-1)))", "max(min(1,G-1),if(and(N/G>=5,P>=3),3,min(2,N/G-1)))",
      "rings of G reduce-scatter, binary trees across all-reduce, rings of G all-gather", kChapter, kEqualGroupsInWords},
+    {all_reduce, "circulant", [](const Params& a) { return circulant_all_reduce(circulant(a)); }, kAnyN, "skips",
+     "2*S", kTwoShares, kTwoShares, kOne, kOne,
+     "circulant reduce-scatter, then all-gather: the fewest rounds and blocks for any N", kTraff},
+    {all_reduce, "hamiltonian", [](const Params& a) { return hamiltonian_all_reduce(resolved(a).dims); }, kAnyN, "dims",
+     "2*(N-1)", kTwoShares, kTwoShares, kTwo, kTwo,
+     "ring both ways along a Hamiltonian cycle of the torus", kPatarasuk},
+    {all_reduce, "bucket", [](const Params& a) { return bucket_all_reduce(resolved(a).dims); }, kAnyN, "dims",
+     "2*D*(most(a)-1)", kTwoShares, kTwoShares, kAllPorts, kAllPorts,
+     "rings along one dimension after the other, 2D of them side by side", kBucket},
+    {all_reduce, "torus_doubling", [](const Params& a) { return torus_doubling_all_reduce(resolved(a).dims); }, kPowersOfTwo, "dims",
+     kTwiceLog2Rounds, kTwoShares, kTwoShares, kAllPorts, kAllPorts,
+     "halving and doubling, dimensions in turn, 2D of them side by side", kSack, kPowersOfTwoInWords},
+    {all_reduce, "torus_doubling_latency", [](const Params& a) { return torus_doubling_latency_all_reduce(resolved(a).dims); }, kPowersOfTwo, "dims",
+     kExchanges, kExchanges, kExchanges, kOne, kOne,
+     "recursive doubling of whole vectors along the dimensions in turn", kSack, kPowersOfTwoInWords},
+    {all_reduce, "swing", [](const Params& a) { return swing_all_reduce(resolved(a).dims); }, kPowersOfTwo, "dims",
+     kTwiceLog2Rounds, kTwoShares, kTwoShares, kAllPorts, kAllPorts,
+     "Swing: partners at 1, -1, 3, -5 ...; halving and doubling, 2D side by side", kSwing, kPowersOfTwoInWords},
+    {all_reduce, "swing_latency", [](const Params& a) { return swing_latency_all_reduce(resolved(a).dims); }, kPowersOfTwo, "dims",
+     kExchanges, kExchanges, kExchanges, kOne, kOne,
+     "Swing with whole vectors along the dimensions in turn", kSwing, kPowersOfTwoInWords},
+    {all_reduce, "bruck_ternary", [](const Params& a) { return bruck_ternary_all_reduce(resolved(a).dims); }, kAnyN, "dims",
+     kTwiceLog3Rounds, kTwoShares, kTwoShares, kTwoPerDimension, kTwoPerDimension,
+     "partners at 3^k and 2 3^k on one side; D of them side by side", kBruck},
+    {all_reduce, "bruck_ternary_latency", [](const Params& a) { return bruck_ternary_latency_all_reduce(resolved(a).dims); }, kAnyN, "dims",
+     kLog3Rounds, kBruckSums, kBruckSums, kBruckSumPorts, kBruckSumPorts,
+     "whole vectors from 3^k and 2 3^k on one side; D of them side by side", kBruck},
+    {all_reduce, "trivance", [](const Params& a) { return trivance_all_reduce(resolved(a).dims); }, kAnyN, "dims",
+     kTwiceLog3Rounds, kTwoShares, kTwoShares, kTwoPerDimension, kTwoPerDimension,
+     "partners at 3^k on both sides; D of them side by side", kTrivance},
+    {all_reduce, "trivance_latency", [](const Params& a) { return trivance_latency_all_reduce(resolved(a).dims); }, kAnyN, "dims",
+     kLog3Rounds, "each(messages(a))", "each(messages(a))", kTwoPerDimension, kTwoPerDimension,
+     "whole vectors from 3^k on both sides; D of them side by side", kTrivance},
     {all_reduce, "switch", [](const Params& a) { return switch_all_reduce(a.ranks); }, kAnyN, "",
      kOne, kOne, kOne, kOne, kOne,
      "the switch adds everyone's message up and copies the sum to everyone", kSharp},
@@ -207,6 +280,27 @@ const Algorithm kCatalogue[] = {
     {all_gather, "direct", [](const Params& a) { return direct_all_gather(a.ranks); }, kAnyN, "",
      kOne, kShare, kShare, "N-1", "N-1",
      "everyone to everyone at once", kFolklore},
+    {all_gather, "circulant", [](const Params& a) { return circulant_all_gather(circulant(a)); }, kAnyN, "skips",
+     "S", kShare, kShare, kOne, kOne,
+     "the circulant reduce-scatter reversed in time", kTraff},
+    {all_gather, "hamiltonian", [](const Params& a) { return hamiltonian_all_gather(resolved(a).dims); }, kAnyN, "dims",
+     "N-1", kShare, kShare, kTwo, kTwo,
+     "ring both ways along a Hamiltonian cycle of the torus", kPatarasuk},
+    {all_gather, "bucket", [](const Params& a) { return bucket_all_gather(resolved(a).dims); }, kAnyN, "dims",
+     "D*(most(a)-1)", kShare, kShare, kAllPorts, kAllPorts,
+     "rings along one dimension after the other, 2D of them side by side", kBucket},
+    {all_gather, "torus_doubling", [](const Params& a) { return torus_doubling_all_gather(resolved(a).dims); }, kPowersOfTwo, "dims",
+     kLog2Rounds, kShare, kShare, kAllPorts, kAllPorts,
+     "doubling, farthest first, dimensions in turn, 2D of them side by side", kSack, kPowersOfTwoInWords},
+    {all_gather, "swing", [](const Params& a) { return swing_all_gather(resolved(a).dims); }, kPowersOfTwo, "dims",
+     kLog2Rounds, kShare, kShare, kAllPorts, kAllPorts,
+     "Swing: partners at ... -5, 3, -1, 1; 2D of them side by side", kSwing, kPowersOfTwoInWords},
+    {all_gather, "bruck_ternary", [](const Params& a) { return bruck_ternary_all_gather(resolved(a).dims); }, kAnyN, "dims",
+     kLog3Rounds, kShare, kShare, kTwoPerDimension, kTwoPerDimension,
+     "to the ranks 3^k and 2 3^k further on, farthest first; D side by side", kBruck},
+    {all_gather, "trivance", [](const Params& a) { return trivance_all_gather(resolved(a).dims); }, kAnyN, "dims",
+     kLog3Rounds, kShare, kShare, kTwoPerDimension, kTwoPerDimension,
+     "to the ranks 3^k to both sides, farthest first; D side by side", kTrivance},
     {all_gather, "switch", [](const Params& a) { return switch_all_gather(a.ranks); }, kAnyN, "",
      kOne, "min(1,N-1)/N", kShare, kOne, "N-1",
      "everyone's message copied to everyone by the switch", kSharp},
@@ -232,6 +326,27 @@ const Algorithm kCatalogue[] = {
     {reduce_scatter, "direct", [](const Params& a) { return direct_reduce_scatter(a.ranks); }, kAnyN, "",
      kOne, kShare, kShare, "N-1", "N-1",
      "everyone collects its own block from all", kFolklore},
+    {reduce_scatter, "circulant", [](const Params& a) { return circulant_reduce_scatter(circulant(a)); }, kAnyN, "skips",
+     "S", kShare, kShare, kOne, kOne,
+     "in round k partial sums of all blocks to the rank skips[k] further on", kTraff},
+    {reduce_scatter, "hamiltonian", [](const Params& a) { return hamiltonian_reduce_scatter(resolved(a).dims); }, kAnyN, "dims",
+     "N-1", kShare, kShare, kTwo, kTwo,
+     "the hamiltonian all-gather reversed in time", kPatarasuk},
+    {reduce_scatter, "bucket", [](const Params& a) { return bucket_reduce_scatter(resolved(a).dims); }, kAnyN, "dims",
+     "D*(most(a)-1)", kShare, kShare, kAllPorts, kAllPorts,
+     "the bucket all-gather reversed in time", kBucket},
+    {reduce_scatter, "torus_doubling", [](const Params& a) { return torus_doubling_reduce_scatter(resolved(a).dims); }, kPowersOfTwo, "dims",
+     kLog2Rounds, kShare, kShare, kAllPorts, kAllPorts,
+     "the torus_doubling all-gather reversed in time", kSack, kPowersOfTwoInWords},
+    {reduce_scatter, "swing", [](const Params& a) { return swing_reduce_scatter(resolved(a).dims); }, kPowersOfTwo, "dims",
+     kLog2Rounds, kShare, kShare, kAllPorts, kAllPorts,
+     "the swing all-gather reversed in time", kSwing, kPowersOfTwoInWords},
+    {reduce_scatter, "bruck_ternary", [](const Params& a) { return bruck_ternary_reduce_scatter(resolved(a).dims); }, kAnyN, "dims",
+     kLog3Rounds, kShare, kShare, kTwoPerDimension, kTwoPerDimension,
+     "the bruck_ternary all-gather reversed in time", kBruck},
+    {reduce_scatter, "trivance", [](const Params& a) { return trivance_reduce_scatter(resolved(a).dims); }, kAnyN, "dims",
+     kLog3Rounds, kShare, kShare, kTwoPerDimension, kTwoPerDimension,
+     "the trivance all-gather reversed in time", kTrivance},
     {reduce_scatter, "switch", [](const Params& a) { return switch_reduce_scatter(a.ranks); }, kAnyN, "",
      kOne, kShare, "min(1,N-1)/N", "N-1", kOne,
      "the switch adds every rank's block up on its way there", kSharp},
@@ -248,6 +363,9 @@ const Algorithm kCatalogue[] = {
     {all_to_all, "bruck", [](const Params& a) { return bruck_all_to_all(a.ranks); }, kAnyN, "",
      "clog2(N)", "ones(N)/N", "ones(N)/N", kOne, kOne,
      "in round k all blocks whose way to go has bit k", kBruck},
+    {all_to_all, "circulant", [](const Params& a) { return circulant_all_to_all(circulant(a)); }, kAnyN, "skips",
+     "S", "W/N", "W/N", kOne, kOne,
+     "the circulant reduce-scatter with concatenation for the sum", kTraff},
     {all_to_all, "direct", [](const Params& a) { return direct_all_to_all(a.ranks); }, kAnyN, "",
      kOne, kShare, kShare, "N-1", "N-1",
      "everyone to everyone at once", kFolklore},
@@ -261,6 +379,9 @@ const Algorithm kCatalogue[] = {
     {gather, "chain", [](const Params& a) { return chain_gather(a.ranks, a.root); }, kAnyN, "",
      "N-1", kShare, kShare, kOne, kOne,
      "the chain scatter reversed in time", kFolklore},
+    {gather, "circulant", [](const Params& a) { return circulant_gather(circulant(a), a.root); }, kAnyN, "skips",
+     "S", "V/N", kShare, kOne, kOne,
+     "the circulant scatter reversed in time", kTraff},
 
     {scatter, "binomial", [](const Params& a) { return tree_scatter(binomial_far(a.ranks), a.root); }, kAnyN, "",
      "clog2(N)", kShare, "if(N>1,max(N-exp2(clog2(N)-1),floor(exp2(clog2(N)-2)))/N,0)", kOne, kOne,
@@ -271,6 +392,9 @@ const Algorithm kCatalogue[] = {
     {scatter, "chain", [](const Params& a) { return chain_scatter(a.ranks, a.root); }, kAnyN, "",
      "N-1", kShare, kShare, kOne, kOne,
      "handed from neighbour to neighbour, the farthest rank's block first", kFolklore},
+    {scatter, "circulant", [](const Params& a) { return circulant_scatter(circulant(a), a.root); }, kAnyN, "skips",
+     "S", kShare, "V/N", kOne, kOne,
+     "the circulant all-to-all with the blocks of one rank", kTraff},
 
     {send_recv, "direct", [](const Params& a) { return direct_send_recv(a.ranks, a.root, a.peer); }, kAnyN, "",
      "H", "H", "H", "H", "H",
@@ -289,6 +413,8 @@ std::span<const Algorithm> catalogue() { return kCatalogue; }
 Params resolved(Params params) {
   if (params.group == 0) params.group = middle_divisor(params.ranks);
   if (params.aggregation == 0) params.aggregation = pat_default_aggregation(params.ranks);
+  if (params.dims.empty()) params.dims = {params.ranks};
+  if (params.skips.empty()) params.skips = halving_skips(params.ranks);
   return params;
 }
 
@@ -339,10 +465,17 @@ std::optional<std::string> Algorithm::refusal(const Params& given) const {
     return outside("aggregation", params.aggregation, 1, pat_default_aggregation(params.ranks)) +
            ", and 0 for the default";
   }
+  if (takes("dims")) {
+    if (const auto why = dims_refusal(params.dims, params.ranks)) return who + ": " + *why;
+  }
+  if (takes("skips")) {
+    if (const auto why = skips_refusal(params.skips, params.ranks)) return who + ": " + *why;
+  }
   if (evaluate(allowed_when, params) == 0) {
     std::string text = who + ": ranks is " + std::to_string(params.ranks);
     if (takes("group")) text += ", group is " + std::to_string(params.group);
     if (takes("aggregation")) text += ", aggregation is " + std::to_string(params.aggregation);
+    if (takes("dims")) text += ", dims is " + dims_text(params.dims);
     return text + "; " + std::string(needs);
   }
   return std::nullopt;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/trivance.h"
+#include "algorithms/skips.h"
 
 namespace rankine {
 namespace {
@@ -19,6 +21,12 @@ std::int64_t ones_below(std::int64_t n) {
     ones += n / (2 * half) * half + std::max<std::int64_t>(0, n % (2 * half) - half);
   }
   return ones;
+}
+
+int messages_of(const RunPlan& plan) {
+  int messages = 0;
+  for (const auto& round : plan) messages += static_cast<int>(round.size());
+  return messages;
 }
 
 // Recursive descent over the grammar in the header.
@@ -89,6 +97,7 @@ class Parser {
       name += text_[at_++];
     }
     if (take('(')) {
+      if (name == "each" || name == "most") return over_dimensions(name == "each");
       std::vector<Fraction> arguments{comparison()};
       while (take(',')) arguments.push_back(comparison());
       if (!take(')')) fail("')'");
@@ -100,7 +109,30 @@ class Parser {
     if (name == "H") return params_.root == params_.peer ? 0 : 1;
     if (name == "G") return resolved(params_).group;
     if (name == "A") return resolved(params_).aggregation;
+    if (name == "D") return static_cast<int>(resolved(params_).dims.size());
+    if (name == "S") return static_cast<int>(resolved(params_).skips.size());
+    if (name == "W") return circulant().hops();
+    if (name == "V") return circulant().most_through_one();
+    if (name == "C") return circulant().most_added_to_one();
+    if (name == "a" && dimension_ > 0) return dimension_;
     fail("a number, a letter or a function");
+  }
+
+  CirculantRounds circulant() const { return {params_.ranks, resolved(params_).skips}; }
+
+  // The same text once for every dimension.
+  Fraction over_dimensions(bool sum_up) {
+    const std::size_t begin = at_;
+    Fraction total = 0;
+    for (const int size : resolved(params_).dims) {
+      at_ = begin;
+      dimension_ = size;
+      const Fraction value = comparison();
+      total = sum_up ? total + value : total < value ? value : total;
+    }
+    dimension_ = 0;
+    if (!take(')')) fail("')'");
+    return total;
   }
 
   Fraction call(const std::string& name, const std::vector<Fraction>& a) {
@@ -134,6 +166,11 @@ class Parser {
     if (name == "exp2") return n < 0 ? Fraction(1, std::int64_t{1} << -n) : std::int64_t{1} << n;
     if (name == "pow2") return is_power_of_two(n) ? 1 : 0;
     if (name == "ones") return ones_below(whole);
+    if (name == "log3") return floor_log3(n);
+    if (name == "clog3") return ceil_log3(n);
+    if (name == "exp3") return power_of_three(n);
+    if (name == "pow3") return n == power_of_three(floor_log3(n)) ? 1 : 0;
+    if (name == "messages") return messages_of(trivance_plan(n));
     fail("a function of formula.h");
   }
 
@@ -153,6 +190,7 @@ class Parser {
 
   std::string_view text_;
   const Params& params_;
+  int dimension_ = 0;  // its size, where each() or most() is at work
   std::size_t at_ = 0;
 };
 

@@ -1,13 +1,17 @@
 // Closed forms as text: the catalogue states what a paper prints, and this file computes it.
 //
-//   expression  + - * / ( ), whole numbers, and the letters N P G A of Params (see catalogue.h)
+//   expression  + - * / ( ), whole numbers, and the letters N P G A D S of Params (see catalogue.h)
 //   comparison  a >= b   a > b   1 where it holds, else 0
 //   functions   min(a,b) max(a,b) if(c,a,b) ceil(a) floor(a)   and(a,b) or(a,b) of zeros and others
 //               log2(a) floor(log2 a), 0 below 1   clog2(a) ceil(log2 a), likewise   exp2(a) 2^a
 //               pow2(a) 1 if a is a power of two   divides(a,b) 1 if b is a multiple of a
 //               ones(a) how many ones the binary numbers 0 ... a - 1 have together
+//               log3(a) clog3(a) exp3(a) the same to base 3   pow3(a) 1 if a is a power of three
+//               messages(a) of one rank in trivance_plan(a): 2 clog3(a), fewer where one is enough
+//   dimensions  each(f) most(f): the sum and the maximum of f over the sizes a of a torus
 //   and         Q the largest power of two up to N   H 1 where root and peer differ, else 0
-//   G and A where they are 0: the default, as catalogue.h's resolved() gives it
+//   skips       W V C: the hops(), most_through_one() and most_added_to_one() of skips.h
+//   what Params leaves open: the default, as catalogue.h's resolved() gives it
 //
 // Exact: values are fractions of 64-bit integers. A text that cannot be read is a mistake in our
 // own catalogue and throws std::logic_error that shows the text and the position.

@@ -134,4 +134,9 @@ constexpr int floor_log2(int n) {
 constexpr int ceil_log2(int n) { return n <= 1 ? 0 : floor_log2(n - 1) + 1; }
 constexpr bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
 
+// The same to base three; 3^k.
+constexpr int power_of_three(int k) { return k <= 0 ? 1 : 3 * power_of_three(k - 1); }
+constexpr int floor_log3(int n) { return n < 3 ? 0 : 1 + floor_log3(n / 3); }
+constexpr int ceil_log3(int n) { return n <= 1 ? 0 : floor_log3(n - 1) + 1; }
+
 }  // namespace rankine

@@ -19,6 +19,9 @@ struct CallOptions {
   int segments = 0;                      // P of pipelined algorithms; 0: chosen by size
   int group = 0;                         // ranks per group of hierarchical ones; 0: their default
   std::optional<Transport> transport{};  // forced, or the faster one
+  std::span<const int> dims{};           // sizes of a torus, of algorithms that take dims; empty:
+                                         // one ring
+  std::span<const int> skips{};          // of circulant graphs, round by round; empty: the default
 };
 
 // `count` is per rank for all_gather (what each gives), reduce_scatter (what each gets), gather,

@@ -95,6 +95,8 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.params.root = call.root;
   request.params.peer = call.peer;
   request.params.group = key.group;
+  request.params.dims.assign(call.options.dims.begin(), call.options.dims.end());
+  request.params.skips.assign(call.options.skips.begin(), call.options.skips.end());
   request.params.segments =
       key.segments > 0 ? key.segments : choose_segments(*request.algorithm, ranks, m);
   request.type = call.type;
@@ -115,13 +117,24 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   std::uint64_t hash = static_cast<std::uint64_t>(request.params.segments) * 31 +
                        static_cast<std::uint64_t>(request.params.group) * 1031 +
                        static_cast<std::uint64_t>(key.peer);
-  for (const std::size_t n : request.counts) hash = (hash ^ n) * 0x100000001b3u;
+  const auto mix = [&hash](std::uint64_t n) { hash = (hash ^ n) * 0x100000001b3u; };
+  for (const std::size_t n : request.counts) mix(n);
+  for (const int n : request.params.dims) mix(static_cast<std::uint64_t>(n));
+  for (const int n : request.params.skips) mix(~static_cast<std::uint64_t>(n));
   const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
       prepared->plan.transport == Transport::mailbox, key.root, line, hash);
   prepared->bytes = bytes_of(prepared->plan);
   return PreparedPtr(std::move(prepared));
+}
+
+int Communicator::Shared::shape_of(const Shape& shape) {
+  const std::lock_guard lock(mutex);
+  if (const auto found = shapes.find(shape); found != shapes.end()) return found->second;
+  // Numbers are not used twice, so forgetting a shape only means planning it anew.
+  if (shapes.size() >= kSharedPlans) shapes.clear();
+  return shapes.emplace(shape, ++last_shape).first->second;
 }
 
 Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& call) {

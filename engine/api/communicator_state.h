@@ -2,6 +2,7 @@
 // communicator.h, for its two source files only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,10 +32,11 @@ struct Key {
   ReduceOp op = ReduceOp::sum;
   std::int8_t transport = -1;  // -1: the engine chooses
   bool in_place = false;       // where it makes a difference to the plan
+  int shape = 0;               // Shared::shape_of() of dims and skips; 0: the defaults
 
   auto tie() const {
     return std::tie(count, algorithm, root, peer, segments, group, collective, type, op, transport,
-                    in_place);
+                    in_place, shape);
   }
   bool operator==(const Key& other) const { return tie() == other.tie(); }
   bool operator<(const Key& other) const { return tie() < other.tie(); }
@@ -43,8 +45,22 @@ struct Key {
     h ^= reinterpret_cast<std::uintptr_t>(algorithm) >> 4;
     h ^= static_cast<std::uint64_t>(collective) << 7 ^ static_cast<std::uint64_t>(type) << 13 ^
          static_cast<std::uint64_t>(op) << 17 ^ static_cast<std::uint64_t>(root) << 23 ^
-         static_cast<std::uint64_t>(in_place) << 31;
+         static_cast<std::uint64_t>(in_place) << 31 ^ static_cast<std::uint64_t>(shape) << 37;
     return static_cast<std::size_t>(h * 0xd6e8feb86659fd93u >> 32);
+  }
+};
+
+// Parameters of a call that are lists.
+struct Shape {
+  std::vector<int> dims, skips;
+  explicit Shape(const CallOptions& options)
+      : dims(options.dims.begin(), options.dims.end()),
+        skips(options.skips.begin(), options.skips.end()) {}
+  bool operator<(const Shape& other) const {
+    return std::tie(dims, skips) < std::tie(other.dims, other.skips);
+  }
+  bool is(const CallOptions& options) const {
+    return std::ranges::equal(dims, options.dims) && std::ranges::equal(skips, options.skips);
   }
 };
 
@@ -86,6 +102,9 @@ struct Communicator::Shared {
     }
   }
 
+  // A number for the lists, the same for all ranks, so that keys are small and calls need not
+  // allocate. Never 0.
+  int shape_of(const Shape& shape);
   Result<PreparedPtr> prepare(const Key& key, const Call& call);
   Result<PreparedPtr> make(const Key& key, const Call& call) const;
   Status provide_mailboxes(const Plan& plan);
@@ -103,6 +122,8 @@ struct Communicator::Shared {
   std::vector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
   std::map<std::pair<Key, std::vector<std::size_t>>, PreparedPtr> plans;
   std::size_t plan_bytes = 0;
+  std::map<Shape, int> shapes;
+  int last_shape = 0;
   std::vector<std::size_t> scratch_bytes = std::vector<std::size_t>(joined.size(), 0);
 };
 

@@ -28,11 +28,14 @@ struct Member::State {
   std::unique_ptr<Arena> scratch;
   std::size_t scratch_bytes = 0;
   const Algorithm* last_named = nullptr;  // the algorithm last asked for by name
+  Shape last_shape{CallOptions()};        // the lists last asked for, and their number
+  int last_shape_number = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
 
   Result<const Prepared*> find(const Call& call);
   Status adopt(const Prepared& prepared);
   Result<const Algorithm*> algorithm_of(const Call& call);
+  int shape_of(const CallOptions& options);
 };
 
 Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<State>()) {
@@ -108,6 +111,15 @@ Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
   return found;
 }
 
+int Member::State::shape_of(const CallOptions& options) {
+  if (options.dims.empty() && options.skips.empty()) return 0;
+  if (!last_shape.is(options)) {
+    last_shape = Shape(options);
+    last_shape_number = shared->shape_of(last_shape);
+  }
+  return last_shape_number;
+}
+
 // Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
 Status Member::State::adopt(const Prepared& prepared) {
   const auto self = static_cast<std::size_t>(run.waiter.rank);
@@ -153,7 +165,8 @@ Result<const Prepared*> Member::State::find(const Call& call) {
           .op = call.op,
           .in_place = call.in == call.out && call.in != nullptr &&
                       (call.collective == Collective::all_reduce ||
-                       call.collective == Collective::all_to_all)};
+                       call.collective == Collective::all_to_all),
+          .shape = shape_of(call.options)};
   if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
   Local& slot = local[key.hash() % kLocalPlans];
   if (slot.prepared != nullptr && slot.key == key && call.counts.empty() && !slot.has_counts)

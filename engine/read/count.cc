@@ -62,7 +62,7 @@ class Counter {
   Counts run() {
     for (int k = 0; k < schedule_.rounds; ++k) {
       for_each_transfer(schedule_, k, [this](const Transfer& t) { add(t); });
-      if (!touched_.empty()) counts_.rounds = k + 1;
+      if (!touched_.empty()) ++counts_.rounds;
       end_round();
     }
     for (const RankCounts& rank : counts_.ranks) {

@@ -21,7 +21,7 @@ struct RankCounts {
 };
 
 struct Counts {
-  int rounds = 0;                 // up to the last one with a message
+  int rounds = 0;  // that have a message; others are local work, which the model gives no time
   std::vector<RankCounts> ranks;  // one per rank
   RankCounts busiest;             // field by field the maximum over all ranks
   RankCounts total;               // field by field the sum over all ranks

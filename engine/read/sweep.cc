@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
 
+#include "algorithms/skips.h"
+#include "algorithms/torus.h"
 #include "engine/read/count.h"
 #include "engine/read/statement.h"
 
@@ -24,6 +27,28 @@ std::vector<Rank> ranks_to_try(int ranks, const SweepOptions& options) {
   }
   for (const Rank r : {0, ranks / 2, ranks - 1}) {
     if (out.empty() || r > out.back()) out.push_back(r);
+  }
+  return out;
+}
+
+// What the texts mean for so many ranks, each once.
+std::vector<std::vector<int>> skips_to_try(int ranks, const SweepOptions& options) {
+  std::vector<std::vector<int>> out;
+  for (const std::string& text : options.skips) {
+    const auto skips = read_skips(text, ranks);
+    if (!skips) throw std::invalid_argument("skips is '" + text + "'");
+    if (std::find(out.begin(), out.end(), *skips) == out.end()) out.push_back(*skips);
+  }
+  return out;
+}
+
+// Tori of so many ranks.
+std::vector<std::vector<int>> dims_to_try(int ranks, const SweepOptions& options) {
+  if (!options.dims.empty()) return {options.dims};
+  std::vector<std::vector<int>> out;
+  for (const int dimensions : options.dimensions) {
+    auto dims = balanced_dims(ranks, dimensions);
+    if (!dims.empty()) out.push_back(std::move(dims));
   }
   return out;
 }
@@ -54,11 +79,14 @@ std::string SweepResult::name() const {
   if (algorithm->takes("segments")) out += fmt::format(" P={}", params.segments);
   if (params.group != 0) out += fmt::format(" G={}", params.group);
   if (params.aggregation != 0) out += fmt::format(" A={}", params.aggregation);
+  if (params.dims.size() > 1) out += fmt::format(" dims={}", dims_text(params.dims));
+  if (!params.skips.empty()) out += fmt::format(" skips={}", skips_text(params.skips));
   return out;
 }
 
 std::vector<SweepResult> sweep_cases(const SweepOptions& options) {
   const std::vector<int> untaken = {0};
+  const std::vector<std::vector<int>> no_list = {{}};
   std::vector<SweepResult> out;
   for (const Algorithm& line : catalogue()) {
     if (options.collective && line.collective != *options.collective) continue;
@@ -76,7 +104,14 @@ std::vector<SweepResult> sweep_cases(const SweepOptions& options) {
                 SweepResult result;
                 result.algorithm = &line;
                 result.params = {n, root, peer, segments, group, aggregation};
-                if (!line.refusal(result.params)) out.push_back(std::move(result));
+                for (const auto& dims : line.takes("dims") ? dims_to_try(n, options) : no_list) {
+                  result.params.dims = dims;
+                  for (const auto& skips :
+                       line.takes("skips") ? skips_to_try(n, options) : no_list) {
+                    result.params.skips = skips;
+                    if (!line.refusal(result.params)) out.push_back(result);
+                  }
+                }
               }
             }
           }

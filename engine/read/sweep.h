@@ -20,6 +20,11 @@ struct SweepOptions {
   std::vector<int> segments = {1, 2, 3};         // of algorithms that take segments
   std::vector<int> groups = {0, 2, 3, 4};        // of algorithms that take group
   std::vector<int> aggregations = {0, 1, 2, 4};  // of algorithms that take aggregation
+  std::vector<int> dimensions = {1, 2, 3};  // of those that take dims: the most even torus of each
+  std::vector<int> dims;                    // only this torus, where not empty
+  // Of algorithms that take skips: names of schemes, and lists (skips.h).
+  std::vector<std::string> skips = {"halving", "powers_of_two", "linear", "square_root",
+                                    "halving_near"};
   int all_roots_up_to = 9;  // up to this N every root is tried (and for send_recv every peer);
                             // beyond, roots 0, N / 2 and N - 1
   int threads = 0;          // at most as many as there are cores; 0: all
@@ -40,7 +45,8 @@ struct SweepResult {
 using SweepProgress = std::function<void(std::size_t done, std::size_t all)>;
 
 // The cases that the options ask for, without those that an algorithm refuses. Catalogue order,
-// then N, root, peer, segments, group and aggregation.
+// then N, root, peer, segments, group, aggregation, dims and skips. Texts that read_skips() cannot read
+// throw std::invalid_argument.
 std::vector<SweepResult> sweep_cases(const SweepOptions& options);
 
 // The same list, worked off by all cores. The result does not depend on the number of threads. An

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <list>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/skips.h"
+#include "algorithms/torus.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/collective_case.h"
 
@@ -70,11 +73,28 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
       variants.push_back({.algorithm = algorithm.name, .group = group});
     }
   }
+  // Options only refer to their lists.
+  static std::list<std::vector<int>> lists;
+  if (algorithm.takes("dims")) {
+    for (const int dimensions : {2, 3}) {
+      lists.push_back(balanced_dims(ranks, dimensions));
+      if (lists.back().empty()) continue;
+      variants.push_back({.algorithm = algorithm.name, .dims = lists.back()});
+    }
+  }
+  if (algorithm.takes("skips")) {
+    for (const char* scheme : {"powers_of_two", "linear", "square_root"}) {
+      lists.push_back(read_skips(scheme, ranks).value());
+      variants.push_back({.algorithm = algorithm.name, .skips = lists.back()});
+    }
+  }
   for (CallOptions options : variants) {
     Params params;
     params.ranks = ranks;
     params.segments = std::max(1, options.segments);
     params.group = options.group;
+    params.dims.assign(options.dims.begin(), options.dims.end());
+    params.skips.assign(options.skips.begin(), options.skips.end());
     if (algorithm.refusal(params)) continue;
     for (const Rank root : roots(algorithm.collective, ranks)) {
       for (const std::size_t count : counts(ranks)) {

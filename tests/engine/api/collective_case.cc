@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 namespace rankine {
@@ -191,6 +192,13 @@ std::string to_string(const CollectiveCase& test) {
   if (test.options.transport) text += ", " + std::string(name_of(*test.options.transport));
   if (test.options.segments > 0) text += ", segments " + std::to_string(test.options.segments);
   if (test.options.group > 0) text += ", group " + std::to_string(test.options.group);
+  const auto list = [&text](const char* name, std::span<const int> numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      text += (i == 0 ? std::string(", ") + name + " " : ",") + std::to_string(numbers[i]);
+    }
+  };
+  list("dims", test.options.dims);
+  list("skips", test.options.skips);
   return text;
 }
 

@@ -1,0 +1,72 @@
+// Bruck's algorithms with two ports: ceil(log3 n) rounds, partners at distance 3^k and 2 * 3^k, all
+// on one side. On a ring every message goes one way round unless the network routes it the shorter
+// way (Routing in engine/fabric/wiring.h).
+// Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, with k = 2 ports; on tori as in
+// Trivance, section 2.4. The all-gather runs farthest first, when messages are smallest, as
+// Trivance's evaluation has it (after Jeaugey's PAT, arXiv:2506.20252).
+//   n ranks of a line    s = ceil(log3 n)    d = 3^(s - 1 - k) distance
+#pragma once
+
+#include <algorithm>
+
+#include "algorithms/run_sums.h"
+#include "algorithms/schedule/combine.h"
+#include "algorithms/torus.h"
+
+namespace rankine {
+
+// In round k a rank has the blocks whose way so far, 0 ... n - 1, is a multiple of 3d, and passes
+// them on by d and by 2d, as far as that is not beyond n - 1.
+inline Schedule bruck_ternary_line(int n) {
+  const int s = ceil_log3(n);
+  return {n, n, s, [n, s](int k, Send send) {
+            const int d = power_of_three(s - 1 - k);
+            for (const int way : {d, 2 * d}) {
+              const int count = n > way ? (n - 1 - way) / (3 * d) + 1 : 0;
+              if (count == 0) continue;
+              for (Rank r : ranks(n)) {
+                send(r, r + way, blocks(r - 3 * d * (count - 1), count, 3 * d), copy);
+              }
+            }
+          }};
+}
+
+inline Schedule bruck_ternary_all_gather(const std::vector<int>& dims) {
+  return torus_all_gather(dims, {bruck_ternary_line}, Turns::rotating);
+}
+inline Schedule bruck_ternary_reduce_scatter(const std::vector<int>& dims) {
+  return dual(bruck_ternary_all_gather(dims));
+}
+inline Schedule bruck_ternary_all_reduce(const std::vector<int>& dims) {
+  return reduce_scatter_then(bruck_ternary_all_gather(dims));
+}
+
+// Everybody has the sum over a run to its right, without its own vector. A round triples it and
+// adds the next ternary digit of n - 1: of the two senders, as many as the digit says send the run
+// with their own vector, the others without (Bar-Noy, Kipnis & Schieber, Parallel Processing
+// Letters 3(1), 1993, for one port; Bruck & Ho, ibid. 3(4), 1993).
+inline RunPlan bruck_ternary_plan(int n) {
+  RunPlan plan;
+  Runs runs;
+  for (int d = power_of_three(std::max(0, ceil_log3(n) - 1)); d > 0 && n > 1; d /= 3) {
+    const int digit = (n - 1) / d % 3;
+    const Runs theirs = runs;
+    plan.emplace_back();
+    for (int sender = 0; sender < 2; ++sender) {
+      const RunParts parts{false, sender < digit, true};
+      if (theirs.length(parts) == 0) continue;
+      plan.back().push_back(message_from_right(theirs, runs, parts));
+      runs.right += theirs.length(parts);
+    }
+  }
+  return plan;
+}
+
+inline Schedule bruck_ternary_latency_line(int n) {
+  return run_sums_all_reduce(n, bruck_ternary_plan(n));
+}
+inline Schedule bruck_ternary_latency_all_reduce(const std::vector<int>& dims) {
+  return torus_all_reduce(dims, bruck_ternary_latency_line, static_cast<int>(dims.size()));
+}
+
+}  // namespace rankine

@@ -1,0 +1,43 @@
+// Rings on a torus. Bucket: ring reduce-scatter along one dimension after the other, on what is
+// left of the vector, then ring all-gather back; 2D of them at once, each on its own links. And
+// one ring through all ranks (a Hamiltonian cycle), turned both ways.
+// Jain & Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects",
+// ICS 2010; Patarasuk & Yuan, JPDC 69(2), 2009, for the ring.
+#pragma once
+
+#include <utility>
+
+#include "algorithms/ring.h"
+#include "algorithms/torus.h"
+
+namespace rankine {
+
+inline Schedule bucket_all_gather(const std::vector<int>& dims) {
+  const auto other_way = [](int a) { return mirrored(ring_all_gather(a)); };
+  return torus_all_gather(dims, {ring_all_gather, other_way}, Turns::whole);
+}
+inline Schedule bucket_reduce_scatter(const std::vector<int>& dims) {
+  return dual(bucket_all_gather(dims));
+}
+inline Schedule bucket_all_reduce(const std::vector<int>& dims) {
+  return reduce_scatter_then(bucket_all_gather(dims));
+}
+
+// ring_mirrored_all_gather() among the ranks in the order of the cycle; blocks go by the same name.
+inline Schedule hamiltonian_all_gather(const std::vector<int>& dims) {
+  Schedule ring = ring_mirrored_all_gather(Torus(dims).ranks());
+  const int p = ring.ranks, blocks = ring.blocks;
+  const auto name = [cycle = hamiltonian_cycle(dims)](Rank r) {
+    return cycle[static_cast<std::size_t>(r)];
+  };
+  return on({p, blocks, name, [name](Block b) { return IndexList(2 * name(b / 2) + b % 2); }},
+            std::move(ring));
+}
+inline Schedule hamiltonian_reduce_scatter(const std::vector<int>& dims) {
+  return dual(hamiltonian_all_gather(dims));
+}
+inline Schedule hamiltonian_all_reduce(const std::vector<int>& dims) {
+  return reduce_scatter_then(hamiltonian_all_gather(dims));
+}
+
+}  // namespace rankine

@@ -1,0 +1,180 @@
+#include "algorithms/trivance.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace rankine {
+namespace {
+
+constexpr RunParts kL{true, false, false}, kO{false, true, false}, kR{false, false, true},
+    kLO{true, true, false}, kOR{false, true, true}, kLOR{true, true, true};
+constexpr std::array<RunParts, 6> kRuns = {kLOR, kLO, kOR, kL, kR, kO};
+
+// What a plan costs: the load of the busiest link, summed over the rounds, in half vectors; then
+// the messages that need a sum of their own.
+struct Cost {
+  int load = 0, sums = 0;
+  auto operator<=>(const Cost&) const = default;
+  Cost operator+(Cost b) const { return {load + b.load, sums + b.sums}; }
+};
+
+// Half vectors on every link up and down, when everybody sends so far.
+Cost cost_of(int n, const std::vector<RunMessage>& round, Runs theirs) {
+  int up = 0, down = 0, sums = 0;
+  for (const RunMessage& message : round) {
+    const int way = ((message.distance % n) + n) % n;
+    if (2 * way == n) {
+      up += way;
+      down += way;
+    } else if (2 * way < n) {
+      up += 2 * way;
+    } else {
+      down += 2 * (n - way);
+    }
+    if (theirs.length(message.parts) < theirs.total()) ++sums;
+  }
+  return {std::max(up, down), sums};
+}
+
+struct Move {
+  std::vector<RunMessage> round;
+  Runs after;
+};
+
+// Lengthens `now` by one message; nothing where the parts are empty or no run.
+void lengthen(Move& move, Runs theirs, bool left, RunParts parts) {
+  move.round.push_back(left ? message_from_left(theirs, move.after, parts)
+                            : message_from_right(theirs, move.after, parts));
+  (left ? move.after.left : move.after.right) += theirs.length(parts);
+}
+
+bool empty(RunParts parts, Runs runs) { return runs.length(parts) == 0; }
+
+template <class Visit>
+void try_pair(Runs runs, bool first_left, RunParts first, bool second_left, RunParts second,
+              const Visit& visit) {
+  if (empty(first, runs) || empty(second, runs)) return;
+  Move move{{}, runs};
+  lengthen(move, runs, first_left, first);
+  lengthen(move, runs, second_left, second);
+  visit(std::move(move));
+}
+
+// Rounds before the last one: each side is lengthened by a run that reaches as far as its sender's
+// does (no shorter one brings as much as near); or both messages come from one side, with all that
+// the senders have. The latter reach every split of the powers of three (a split's ternary digits
+// say which side), and from one of those the last round reaches any n.
+template <class Visit>
+void for_each_move(Runs runs, const Visit& visit) {
+  for (const RunParts left : {kLOR, kLO, kL}) {
+    for (const RunParts right : {kLOR, kOR, kR}) try_pair(runs, true, left, false, right, visit);
+  }
+  try_pair(runs, true, kLOR, true, kLOR, visit);
+  try_pair(runs, false, kLOR, false, kLOR, visit);
+}
+
+// The last round may bring any runs, and one message where that is enough.
+template <class Visit>
+void for_each_last_move(Runs runs, const Visit& visit) {
+  for (const RunParts first : kRuns) {
+    for (const bool left : {true, false}) {
+      if (empty(first, runs)) continue;
+      Move move{{}, runs};
+      lengthen(move, runs, left, first);
+      visit(std::move(move));
+    }
+    for (const RunParts second : kRuns) {
+      try_pair(runs, true, first, false, second, visit);
+      try_pair(runs, true, first, true, second, visit);
+      try_pair(runs, false, first, false, second, visit);
+    }
+  }
+}
+
+}  // namespace
+
+Reach trivance_reach(int n) {
+  Reach reach;
+  for (int i = ceil_log3(n) - 1; i >= 0; --i) {
+    const int d = power_of_three(i), digit = (n - 1) / d % 3;
+    int& behind = reach.down < reach.up ? reach.down : reach.up;
+    if (digit == 1) behind += d;
+    if (digit == 2) {
+      reach.down += d;
+      reach.up += d;
+    }
+  }
+  return reach;
+}
+
+Schedule trivance_line(int n) {
+  const int s = ceil_log3(n);
+  return {n, n, s, [n, s, reach = trivance_reach(n)](int k, Send send) {
+            const int d = power_of_three(s - 1 - k);
+            // Blocks lie at the multiples of 3d from 3d * -down to 3d * up of their way; the
+            // outermost ones go on where their way has one d more.
+            const int up = reach.up / (3 * d), down = reach.down / (3 * d);
+            const int more_up = reach.up / d % 3, more_down = reach.down / d % 3;
+            const int going_up = down + up + more_up, going_down = down + up + more_down;
+            for (Rank r : ranks(n)) {
+              const int farthest_up = r - 3 * d * (up - 1 + more_up);  // whose block it is
+              if (going_up > 0) send(r, r + d, blocks(farthest_up, going_up, 3 * d), copy);
+              if (going_down > 0) send(r, r - d, blocks(r - 3 * d * up, going_down, 3 * d), copy);
+            }
+          }};
+}
+
+RunPlan trivance_plan(int n) {
+  const int s = ceil_log3(n);
+  // Layer k: every state after k rounds from which n can be reached, with the cheapest way there.
+  struct Way {
+    Cost cost;
+    std::pair<int, int> before;
+    std::vector<RunMessage> round;
+  };
+  using Layer = std::map<std::pair<int, int>, Way>;
+  std::vector<Layer> layers(static_cast<std::size_t>(s) + 1);
+  layers[0][{0, 0}] = {};
+  for (int k = 0; k < s; ++k) {
+    const bool last = k + 1 == s;
+    Layer& next = layers[static_cast<std::size_t>(k) + 1];
+    // Every later round can at most triple what one has heard of.
+    const int least = last ? n : (n - 1) / power_of_three(s - 1 - k) + 1;
+    for (const auto& [state, way] : layers[static_cast<std::size_t>(k)]) {
+      const Runs runs{state.first, state.second};
+      const auto take = [&, from = state, so_far = way.cost](Move move) {
+        const int total = move.after.total();
+        if (total < least || total > n) return;
+        const Cost cost = so_far + cost_of(n, move.round, runs);
+        const std::pair<int, int> to(move.after.left, move.after.right);
+        const auto found = next.find(to);
+        if (found == next.end() || cost < found->second.cost) {
+          next[to] = {cost, from, std::move(move.round)};
+        }
+      };
+      last ? for_each_last_move(runs, take) : for_each_move(runs, take);
+    }
+  }
+  RunPlan plan(static_cast<std::size_t>(s));
+  const Layer& end = layers.back();
+  // Of equals the one that goes both ways alike.
+  const auto rank = [](const auto& entry) {
+    return std::pair(entry.second.cost, std::abs(entry.first.first - entry.first.second));
+  };
+  const auto best = std::min_element(
+      end.begin(), end.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  std::pair<int, int> at = best->first;
+  for (int k = s; k > 0; --k) {
+    const Way& way = layers[static_cast<std::size_t>(k)].at(at);
+    plan[static_cast<std::size_t>(k) - 1] = way.round;
+    at = way.before;
+  }
+  return plan;
+}
+
+}  // namespace rankine
