@@ -1,6 +1,7 @@
 // One collective call as its arguments, before anything is checked.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -19,6 +20,9 @@ struct CallOptions {
   int segments = 0;                      // P of pipelined algorithms; 0: chosen by size
   int group = 0;                         // ranks per group of hierarchical ones; 0: their default
   std::optional<Transport> transport{};  // forced, or the faster one
+  // What the call may wait for its peers, from its first long wait on; 0: the communicator's
+  // timeout. Then the communicator ends on all ranks.
+  std::chrono::milliseconds timeout{0};
   std::span<const int> dims{};           // sizes of a torus, of algorithms that take dims; empty:
                                          // one ring
   std::span<const int> skips{};          // of circulant graphs, round by round; empty: the default

@@ -188,6 +188,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
 int Communicator::ranks() const { return shared_->ranks; }
 
 Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
+  if (shared_->forked()) return forked_status();
   if (rank < 0 || rank >= shared_->ranks) {
     return invalid_argument("rank is " + std::to_string(rank) + "; allowed are 0 to " +
                             std::to_string(shared_->ranks - 1));
@@ -202,9 +203,14 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
 }
 
 void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }
-void Communicator::abort(Status reason) { shared_->crossbar.abort(std::move(reason)); }
+void Communicator::abort(Status reason) {
+  if (!shared_->forked()) shared_->crossbar.abort(std::move(reason));
+}
+
+void Communicator::abort() noexcept { shared_->crossbar.abort_now(); }
 
 Status Communicator::health() const {
+  if (shared_->forked()) return forked_status();
   return shared_->crossbar.aborted() ? shared_->crossbar.reason() : Status();
 }
 

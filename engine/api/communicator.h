@@ -75,6 +75,8 @@ class Communicator {
   // Ends all calls of all ranks with Code::aborted and that text. From any thread, at any time.
   void abort(std::string_view why);
   void abort(Status reason);
+  // The same without a text, for signal handlers: async-signal-safe.
+  void abort() noexcept;
   // ok while the communicator works; else why it ended.
   Status health() const;
 

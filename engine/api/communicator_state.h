@@ -16,6 +16,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
 #include "engine/exec/fingerprint.h"
+#include "engine/exec/fork_count.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/plan.h"
 
@@ -78,6 +79,13 @@ using PreparedPtr = std::shared_ptr<const Prepared>;
 // MiB.
 std::uint32_t slot_stride(int ranks);
 
+// What a child of the process that made a communicator gets from it.
+inline Status forked_status() {
+  return {Code::forked,
+          "this process was forked from the one whose ranks these are; make a communicator of its "
+          "own"};
+}
+
 // One per communicator. Const members and the crossbar need no lock.
 struct Communicator::Shared {
   Shared(const CommunicatorOptions& options, WaitPolicy policy, const Environment& environment)
@@ -105,11 +113,15 @@ struct Communicator::Shared {
   // A number for the lists, the same for all ranks, so that keys are small and calls need not
   // allocate. Never 0.
   int shape_of(const Shape& shape);
+  // Whether this process is a child of the one that made the communicator.
+  bool forked() const { return fork_count.load(std::memory_order_relaxed) != forks; }
+
   Result<PreparedPtr> prepare(const Key& key, const Call& call);
   Result<PreparedPtr> make(const Key& key, const Call& call) const;
   Status provide_mailboxes(const Plan& plan);
 
   const int ranks;
+  const std::uint32_t forks = count_forks();
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const std::uint32_t stride;

@@ -55,6 +55,8 @@ Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<
 }
 
 Member::~Member() {
+  // In a forked child nobody is there to be told, and a lock may be held for ever.
+  if (state_->shared->forked()) return;
   state_->communicator->leave(state_->run.waiter.rank);
   const std::lock_guard lock(state_->shared->mutex);
   state_->shared->scratch_bytes[static_cast<std::size_t>(state_->run.waiter.rank)] = 0;
@@ -190,6 +192,12 @@ Status Member::run(const Call& call, Run interpreted) {
   State& s = *state_;
   Crossbar& crossbar = s.shared->crossbar;
   const auto self = static_cast<std::size_t>(s.run.waiter.rank);
+  if (s.shared->forked()) [[unlikely]]
+    return forked_status();
+  if (call.options.timeout.count() < 0) [[unlikely]] {
+    return invalid_argument("timeout is " + std::to_string(call.options.timeout.count()) +
+                            " ms; allowed are 0 (the communicator's) and more");
+  }
   auto found = s.find(call);
   if (!found.ok()) return found.status();
   const Prepared& prepared = **found;
@@ -199,12 +207,15 @@ Status Member::run(const Call& call, Run interpreted) {
   RankState& run = s.run;
   ++run.waiter.call;
   run.waiter.deadline_ns = 0;
+  run.waiter.timeout_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout).count();
   run.waiter.fingerprint =
       with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)).bits;
   CallRecord& record = crossbar.record(run.waiter.rank);
   record.fingerprint.store(run.waiter.fingerprint, std::memory_order_relaxed);
   record.count.store(call.count, std::memory_order_relaxed);
   record.algorithm.store(prepared.algorithm, std::memory_order_relaxed);
+  record.thread.store(thread_id(), std::memory_order_relaxed);
   record.number.store(run.waiter.call, std::memory_order_release);  // pairs with disagrees()
 
   run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(call.in));
@@ -230,6 +241,7 @@ Status Member::call(const Call& call, RoundObserver& observer) {
 }
 
 Result<std::string> Member::plan_of(const Call& call) {
+  if (state_->shared->forked()) return forked_status();
   auto found = state_->find(call);
   if (!found.ok()) return found.status();
   return std::string((*found)->algorithm) + ", " + std::string(name_of((*found)->plan.transport)) +

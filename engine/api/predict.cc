@@ -34,23 +34,26 @@ Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fa
 
 }  // namespace
 
-Result<std::vector<Candidate>> predict(Collective collective, const Params& params,
+Result<std::vector<Candidate>> predict(Collective collective, const Params& given,
                                        std::uint64_t bytes, const Fabric& fabric,
                                        const SimulateOptions& options) {
-  Status status = check_fabric(fabric);
-  if (!status.ok()) return status;
+  const auto wired = wired_for(fabric, given.ranks, given.dims);
+  if (!wired.ok()) return wired.status();
+  Params params = given;
+  if (params.dims.empty()) params.dims = wired->wiring.dims;
+  Status status;
   std::vector<Candidate> candidates;
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != collective) continue;
     const bool free = params.segments <= 0 && algorithm.takes("segments");
     Candidate best{&algorithm, params, 0, 0, {}};
     best.params.segments = std::max(1, params.segments);
-    status = simulate_into(best, bytes, fabric, options);
+    status = simulate_into(best, bytes, *wired, options);
     if (!status.ok()) best.refusal = status.text();
     for (int p = 2; free && best.ok() && p <= kMostSegments && worth_trying(p, bytes); p *= 2) {
       Candidate trial = best;
       trial.params.segments = p;
-      status = simulate_into(trial, bytes, fabric, options);
+      status = simulate_into(trial, bytes, *wired, options);
       if (status.ok() && trial.seconds < best.seconds) best = trial;
     }
     candidates.push_back(std::move(best));

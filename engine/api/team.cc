@@ -6,6 +6,7 @@
 #include <system_error>
 #include <thread>
 
+#include "engine/exec/fork_count.h"
 #include "numa/pin.h"
 #include "numa/topology.h"
 
@@ -16,6 +17,7 @@ struct Team::State {
   std::vector<std::unique_ptr<Member>> members;
   std::vector<RankReport> report;
   std::vector<std::thread> threads;
+  const std::uint32_t forks = count_forks();
 
   std::mutex mutex;  // guards what follows
   std::condition_variable start, finished;
@@ -127,6 +129,12 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
 }
 
 Team::~Team() {
+  if (fork_count.load(std::memory_order_relaxed) != state_->forks) {
+    // In a forked child: threads that are not here cannot be joined, and what they waited on cannot
+    // be destroyed. The child keeps the memory.
+    static_cast<void>(state_.release());
+    return;
+  }
   {
     std::unique_lock lock(state_->mutex);
     state_->finished.wait(lock, [&] { return state_->busy == 0; });

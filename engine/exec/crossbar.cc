@@ -21,7 +21,7 @@ Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
       bells_(std::make_unique<Bell[]>(index(ranks))),
       parked_(std::make_unique<Parked[]>(index(ranks))) {}
 
-void Crossbar::ring(Rank r, bool abort) {
+void Crossbar::ring(Rank r, bool abort) noexcept {
   std::atomic<std::uint32_t>& word = bell(r).word;
   // Read-modify-writes only: a ring and an abort never undo one another. Release: pairs with the
   // acquire loads in wait_long().
@@ -43,26 +43,36 @@ void Crossbar::wake_parked_on(const std::atomic<std::uint32_t>& word) {
 
 void Crossbar::abort(Status reason) {
   {
+    // Whoever asks for the reason waits for the lock, and so finds it.
     const std::lock_guard lock(reason_mutex_);
-    if (aborted_.load(std::memory_order_relaxed)) return;
+    bool over = false;
+    // Sequentially consistent: pairs with aborted() and begin().
+    if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
     reason_ = std::move(reason);
-    aborted_.store(true, std::memory_order_seq_cst);  // pairs with aborted() and begin()
   }
+  for (Rank r = 0; r < ranks_; ++r) ring(r, true);
+}
+
+void Crossbar::abort_now() noexcept {
+  bool over = false;
+  if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
   for (Rank r = 0; r < ranks_; ++r) ring(r, true);
 }
 
 Status Crossbar::reason() const {
   const std::lock_guard lock(reason_mutex_);
-  return reason_;
+  // A signal handler has nowhere to leave a text.
+  return reason_.ok() ? Status(Code::aborted, "abort() was called") : reason_;
 }
 
 void Crossbar::wait_until_quiet(Rank r) {
   if (!strict_) barrier_everywhere();  // pairs with begin(): who began without a look is seen here
-  const std::int64_t until = now_ns() + timeout_ns_;
+  const std::int64_t until = now_ns() + kQuietNs;
   for (Rank q = 0; q < ranks_; ++q) {
     if (q == r) continue;
     // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
-    while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until) {
+    while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until &&
+           !thread_has_ended(record(q).thread.load(std::memory_order_relaxed))) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
@@ -90,8 +100,10 @@ std::string Crossbar::who_waits_for_whom(Rank first) {
       text += " has left after " + std::to_string(number) + " calls";
       break;
     }
+    const bool gone = thread_has_ended(call.thread.load(std::memory_order_relaxed));
     if (!call.inside.load(std::memory_order_relaxed)) {
       text += " is in no collective; it has made " + std::to_string(number) + " calls";
+      if (gone) text += ", and the thread that made the last one has ended";
       break;
     }
     const char* algorithm = call.algorithm.load(std::memory_order_relaxed);
@@ -100,6 +112,10 @@ std::string Crossbar::who_waits_for_whom(Rank first) {
         (algorithm != nullptr ? algorithm : "?") + ", count " +
         std::to_string(call.count.load(std::memory_order_relaxed)) + "), call " +
         std::to_string(number);
+    if (gone) {
+      text += "'s thread has ended in " + what;
+      break;
+    }
     if (next < 0) {
       text += " is at work in " + what;
       break;

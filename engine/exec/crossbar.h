@@ -60,6 +60,7 @@ struct alignas(kCacheLine) CallRecord {
   std::atomic<std::uint64_t> count{0};
   std::atomic<const char*> algorithm{nullptr};  // a string of the catalogue
   std::atomic<bool> inside{false};              // a call, in which it may read the others' memory
+  std::atomic<int> thread{0};                   // that makes them: its id in the kernel
 };
 
 // The slow side of waiting: touched only by ranks that wait long and those who wake them.
@@ -122,6 +123,8 @@ class Crossbar {
   // Ends the communicator: every wait of every rank returns, now and for ever. The first reason
   // counts. From any thread.
   void abort(Status reason);
+  // The same with Code::aborted; async-signal-safe: neither locks nor allocates.
+  void abort_now() noexcept;
   bool aborted() const {
     return aborted_.load(std::memory_order_acquire);  // pairs with the store in abort()
   }
@@ -151,8 +154,10 @@ class Crossbar {
   }
   // After an abort, for a rank that has ended its call: until nobody else is inside one, so that
   // its buffers are its caller's again. Every rank that is inside finds out at its next wait. Gives
-  // up after another timeout, so that a rank that is stopped for good stops nobody else.
+  // up after kQuietNs, so that a rank that is stopped inside a call stops nobody else for longer:
+  // should it go on one day, it may still read what the others have brought.
   void wait_until_quiet(Rank r);
+  static constexpr std::int64_t kQuietNs = 700'000'000;
 
   // This rank takes part no more: ranks that wait for it are told (rank_lost).
   void leave(Rank r);
@@ -164,7 +169,7 @@ class Crossbar {
  private:
   static std::size_t index(Rank r) { return static_cast<std::size_t>(r); }
   void wake_parked_on(const std::atomic<std::uint32_t>& word);
-  void ring(Rank r, bool abort);
+  void ring(Rank r, bool abort) noexcept;
 
   const int ranks_;
   const WaitPolicy policy_;

@@ -20,6 +20,8 @@ std::string_view name_of(Code code) {
       return "aborted";
     case Code::out_of_memory:
       return "out of memory";
+    case Code::forked:
+      return "forked";
     case Code::system:
       return "system";
   }

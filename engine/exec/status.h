@@ -20,6 +20,7 @@ enum class Code : unsigned char {
   aborted,           // somebody called abort(); finished
   out_of_memory,     // the call had no effect on this rank; finished
   system,            // the operating system refused something that we need
+  forked,            // this process is a fork of the one whose ranks these are; finished in it
 };
 
 std::string_view name_of(Code code);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 
 #include "engine/exec/fingerprint.h"
@@ -72,6 +73,15 @@ bool membarrier_available() {
 
 void barrier_everywhere() { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
 
+int thread_id() {
+  thread_local const int id = static_cast<int>(syscall(SYS_gettid));
+  return id;
+}
+
+bool thread_has_ended(int id) {
+  return id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0 && errno == ESRCH;
+}
+
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns) {
   const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
   // WAIT_BITSET takes an absolute time of the monotonic clock. Any return is a reason to look
@@ -124,7 +134,9 @@ bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint
 
   bell.waits_in_round.store(round, std::memory_order_relaxed);
   bell.waits_for.store(owner, std::memory_order_relaxed);
-  if (waiter.deadline_ns == 0) waiter.deadline_ns = now_ns() + crossbar.timeout_ns();
+  const std::int64_t timeout_ns =
+      waiter.timeout_ns != 0 ? waiter.timeout_ns : crossbar.timeout_ns();
+  if (waiter.deadline_ns == 0) waiter.deadline_ns = now_ns() + timeout_ns;
   const Parking parking(crossbar, waiter.rank, owner, word);
   for (;;) {
     // The bell is read before the word: a ring that comes after this look changes it, and the
@@ -139,6 +151,14 @@ bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint
                                            crossbar.who_waits_for_whom(waiter.rank)});
       return false;
     }
+    // A thread that has ended inside a call told nobody.
+    const CallRecord& theirs = crossbar.record(owner);
+    if (theirs.inside.load(std::memory_order_relaxed) &&
+        thread_has_ended(theirs.thread.load(std::memory_order_relaxed)) && !done()) {
+      crossbar.abort({Code::rank_lost, "rank " + std::to_string(owner) + " is still needed: " +
+                                           crossbar.who_waits_for_whom(waiter.rank)});
+      return false;
+    }
     if (disagrees(crossbar, waiter, owner)) {
       report_mismatch(crossbar, waiter.rank, owner, crossbar.record(owner).fingerprint.load());
       return false;
@@ -146,7 +166,7 @@ bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint
     const std::int64_t now = now_ns();
     if (now >= waiter.deadline_ns) {
       crossbar.abort({Code::timeout, "no answer within " +
-                                         std::to_string(crossbar.timeout_ns() / 1'000'000) +
+                                         std::to_string(timeout_ns / 1'000'000) +
                                          " ms: " + crossbar.who_waits_for_whom(waiter.rank)});
       return false;
     }

@@ -25,6 +25,7 @@ struct Waiter {
   Crossbar* crossbar = nullptr;
   Rank rank = 0;
   std::int64_t deadline_ns = 0;  // 0: not fixed yet; set by the first long wait of a call
+  std::int64_t timeout_ns = 0;   // of this call; 0: the crossbar's
   std::uint64_t call = 0;        // the call that we are in, as in CallRecord
   std::uint64_t fingerprint = 0;
 };
@@ -60,6 +61,12 @@ inline void publish(Crossbar& crossbar, Rank owner, std::atomic<std::uint32_t>& 
 }
 
 std::int64_t now_ns();
+
+// The calling thread's id in the kernel, asked for once per thread.
+int thread_id();
+// Whether a thread of this process with that id has ended. A number may be given out again, so this
+// may miss an end, but it reports none that was not. 0: not known, so no.
+bool thread_has_ended(int id);
 
 // Registers the process for membarrier; false where the kernel refuses. Cached.
 bool membarrier_available();

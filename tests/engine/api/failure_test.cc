@@ -2,14 +2,19 @@
 // code and a text that says who waits for whom, and the process can go on with new ranks.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/api/team.h"
+#include "engine/exec/interpret.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -164,6 +169,119 @@ TEST_P(Failure, AbortFromAnotherThreadEndsAllCalls) {
   all.communicator().abort("somebody else, later");
   EXPECT_EQ(all.communicator().health().text(), "the user pressed a key");
   expect_a_new_start();
+}
+
+// The communicator that a signal handler may end, where there is one.
+std::atomic<Communicator*> ended_by_signal{nullptr};
+
+TEST_P(Failure, AbortFromASignalHandlerEndsAllCalls) {
+  Ranks all(options(kLong));
+  ended_by_signal.store(&all.communicator());
+  struct sigaction action {};
+  action.sa_handler = [](int) { ended_by_signal.load()->abort(); };
+  struct sigaction before {};
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  std::atomic<int> entered{0};
+  const auto results = all.run([&](Member& me) {
+    std::vector<std::uint32_t> in(count()), out(count());
+    if (me.rank() == last()) {
+      while (entered.load() < last()) std::this_thread::yield();
+      // Twice, and on a thread that is a rank itself.
+      EXPECT_EQ(raise(SIGUSR1), 0);
+      EXPECT_EQ(raise(SIGUSR1), 0);
+    }
+    entered.fetch_add(1);
+    return me.call(all_reduce(in, out));
+  });
+  sigaction(SIGUSR1, &before, nullptr);
+  expect_all(results, Code::aborted, {"abort() was called"});
+  all.communicator().abort("somebody else, later");
+  EXPECT_EQ(all.communicator().health().text(), "abort() was called");
+  expect_a_new_start();
+}
+
+TEST_P(Failure, ACallMayHaveADeadlineOfItsOwn) {
+  Ranks all(options(kLong));
+  const auto results = all.run([&](Member& me) {
+    std::vector<std::uint32_t> in(count()), out(count());
+    Call call = all_reduce(in, out);
+    Status status = me.call(call);  // all come: the deadline of the communicator
+    if (!status.ok()) return status;
+    if (me.rank() == last()) {
+      while (all.communicator().health().ok()) std::this_thread::yield();
+    }
+    call.options.timeout = 300ms;
+    return me.call(call);
+  });
+  expect_all(results, Code::timeout, {"within 300 ms"});
+  expect_a_new_start();
+}
+
+// Neither its member nor anything else of it is destroyed: nobody is told.
+TEST_P(Failure, AThreadThatEndsInsideACallIsFoundOut) {
+  struct : RoundObserver {
+    bool before_round(int) noexcept override {
+      syscall(SYS_exit, 0);
+      return false;
+    }
+  } end_of_thread;
+  Ranks all(options(kLong));
+  std::vector<std::uint32_t> last_in(count()), last_out(count());
+  auto results = all.run([&](Member& me) {
+    if (me.rank() == last()) return me.call(all_reduce(last_in, last_out), end_of_thread);
+    std::vector<std::uint32_t> in(count()), out(count());
+    return me.call(all_reduce(in, out));
+  });
+  results.pop_back();
+  expect_all(results, Code::rank_lost,
+             {"rank " + std::to_string(last()) + " is still needed", "thread has ended in"});
+  expect_a_new_start();
+}
+
+// A child has one thread, and no rank: it is told at once, can clean up, and can start anew.
+TEST_P(Failure, AForkedChildIsToldAtOnce) {
+  auto team = Team::create({.ranks = ranks(), .timeout = kLong});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  Ranks all(options(kLong));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int failed = 0;
+    {
+      std::vector<std::uint32_t> in(count()), out(count());
+      auto member = std::move(all.members().front());
+      failed |= member->call(all_reduce(in, out)).code() == Code::forked ? 0 : 1;
+      failed |= member->barrier().code() == Code::forked ? 0 : 2;
+      failed |= member->plan_of(all_reduce(in, out)).status().code() == Code::forked ? 0 : 4;
+      failed |= all.communicator().health().code() == Code::forked ? 0 : 8;
+      failed |= (*team)->run([](Member&) {}).code() == Code::forked ? 0 : 16;
+      member.reset();
+      *team = nullptr;
+    }
+    {
+      Ranks old = std::move(all);
+    }
+#if !defined(__SANITIZE_THREAD__)  // which allows no threads in a child
+    auto anew = Team::create({.ranks = ranks(), .timeout = kLong});
+    failed |= anew.ok() && (*anew)->run([](Member& me) { me.barrier().throw_if_error(); }).ok()
+                  ? 0
+                  : 32;
+#endif
+    _exit(failed);
+  }
+  // The parent goes on as if nothing had happened.
+  const auto results = all.run([&](Member& me) {
+    std::vector<std::uint32_t> in(count(), 1), out(count());
+    Status status = me.call(all_reduce(in, out));
+    for (const std::uint32_t x : out) EXPECT_EQ(x, static_cast<std::uint32_t>(ranks()));
+    return status;
+  });
+  for (const Status& status : results) EXPECT_EQ(status.text(), "");
+  EXPECT_TRUE((*team)->run([](Member& me) { me.barrier().throw_if_error(); }).ok());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_P(Failure, ABadCallOfOneRankLetsTheOthersWaitForTheirDeadline) {

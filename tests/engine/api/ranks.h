@@ -34,6 +34,8 @@ class Ranks {
     return results;
   }
 
+  std::vector<std::unique_ptr<Member>>& members() { return members_; }
+
   // The rank's handle goes: it takes part no more.
   void drop(Rank r) { members_[static_cast<std::size_t>(r)].reset(); }
 
