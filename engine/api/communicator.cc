@@ -216,7 +216,7 @@ Status Communicator::health() const {
 
 std::size_t Communicator::memory_bytes() const {
   const std::lock_guard lock(shared_->mutex);
-  std::size_t bytes = shared_->plan_bytes;
+  std::size_t bytes = shared_->plan_bytes + shared_->recorder.bytes();
   for (const Arena& arena : shared_->arenas) bytes += arena.bytes_reserved();
   for (const std::size_t scratch : shared_->scratch_bytes) bytes += scratch;
   return bytes;

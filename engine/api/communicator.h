@@ -48,6 +48,8 @@ struct CommunicatorOptions {
       wait{};  // none: spin where every rank has a core, else yield, then park
   // Where each rank's mailboxes and scratch lie; empty: wherever first touched.
   std::span<const ArenaOptions> arenas{};
+  // Whether the flight record (below) says when calls began and ended: two clock readings per call.
+  bool record_times = false;
   // The counters' first value; the tests start near the wrap.
   std::uint32_t first_count = 0;
 };
@@ -80,6 +82,16 @@ class Communicator {
   // ok while the communicator works; else why it ended.
   Status health() const;
 
+  // The flight record, as JSON: the communicator's health, and of every rank what it is doing, whom
+  // it waits for, and its last 1,024 calls, oldest first:
+  //   {"health": "timeout: ...", "ranks": [{"rank": 0, "calls": 118, "state": "rank 0 waits for ...",
+  //     "last": [{"call": 117, "what": "all_reduce f32 sum", "algorithm": "ring", "root": 0,
+  //               "began_us": 1.5, "took_us": 3.25}, ...]}, ...]}
+  // Times are microseconds since the earliest call recorded, where they are recorded (took_us: of
+  // calls that have ended). From any thread, also while ranks are at work; what they do meanwhile
+  // may be missing. RANKINE_FLIGHT_RECORD (environment.h) leaves it in a file when a call fails.
+  std::string flight_record() const;
+
   // Bytes of mailboxes, scratch and cached plans (counted, not estimated from N).
   std::size_t memory_bytes() const;
   std::size_t cached_plans() const;
@@ -93,6 +105,8 @@ class Communicator {
  private:
   friend class Member;
   struct Shared;
+  // In the file that the environment names, once.
+  void leave_flight_record() noexcept;
   explicit Communicator(std::unique_ptr<Shared> shared);
   std::unique_ptr<Shared> shared_;
 };

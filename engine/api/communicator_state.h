@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -16,6 +17,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
 #include "engine/exec/fingerprint.h"
+#include "engine/exec/flight_recorder.h"
 #include "engine/exec/fork_count.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/plan.h"
@@ -93,6 +95,7 @@ struct Communicator::Shared {
         forced(environment),
         first_count(options.first_count),
         stride(slot_stride(options.ranks)),
+        recorder(options.ranks, options.record_times || environment.flight_times),
         crossbar(options.ranks, policy,
                  std::chrono::duration_cast<std::chrono::nanoseconds>(options.timeout).count()),
         joined(static_cast<std::size_t>(options.ranks), false),
@@ -125,6 +128,8 @@ struct Communicator::Shared {
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const std::uint32_t stride;
+  FlightRecorder recorder;
+  std::atomic<bool> flight_record_left{false};  // in the file that the environment asks for
   Crossbar crossbar;
   std::vector<ArenaOptions> arena_options;
 

@@ -1,5 +1,7 @@
 #include "engine/api/environment.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -84,6 +86,20 @@ Result<Environment> read_environment() {
     auto mode = parse_wait_mode(text);
     if (!mode.ok()) return in_variable("RANKINE_WAIT", mode.status());
     out.wait = *mode;
+  }
+  if (const char* text = std::getenv("RANKINE_FLIGHT_RECORD")) {
+    out.flight_record = text;
+    if (const std::size_t at = out.flight_record.find("%p"); at != std::string::npos) {
+      out.flight_record.replace(at, 2, std::to_string(getpid()));
+    }
+  }
+  if (const char* text = std::getenv("RANKINE_FLIGHT_TIMES")) {
+    const std::string_view value = text;
+    if (value != "0" && value != "1") {
+      return invalid_argument("environment variable RANKINE_FLIGHT_TIMES is '" +
+                              std::string(value) + "'; allowed are 0, 1");
+    }
+    out.flight_times = value == "1";
   }
   return out;
 }

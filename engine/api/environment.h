@@ -4,10 +4,14 @@
 //   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
 //   RANKINE_TRANSPORT=auto|direct|mailbox          the transport of calls that name none
 //   RANKINE_ISA=portable|avx2|avx512               caps the kernels (see kernels/reduce.h)
+//   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error leaves
+//                                                  its flight record, as JSON; %p: the process's id
+//   RANKINE_FLIGHT_TIMES=0|1                       whether flight records have times
 #pragma once
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "algorithms/catalogue.h"
@@ -21,6 +25,8 @@ struct Environment {
   std::array<const Algorithm*, kCollectives> algorithm{};  // nullptr: not forced
   std::optional<Transport> transport;
   std::optional<WaitPolicy::Mode> wait;
+  std::string flight_record;  // a file's path, or empty
+  bool flight_times = false;
 };
 
 // "all_reduce:ring;broadcast:chain". The error names the part that is wrong and what is allowed.

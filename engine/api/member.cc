@@ -217,6 +217,8 @@ Status Member::run(const Call& call, Run interpreted) {
   record.algorithm.store(prepared.algorithm, std::memory_order_relaxed);
   record.thread.store(thread_id(), std::memory_order_relaxed);
   record.number.store(run.waiter.call, std::memory_order_release);  // pairs with disagrees()
+  const std::uint64_t number = run.waiter.call - s.shared->first_count;
+  s.shared->recorder.begin(run.waiter.rank, number, run.waiter.fingerprint);
 
   run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(call.in));
   run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
@@ -226,8 +228,10 @@ Status Member::run(const Call& call, Run interpreted) {
   crossbar.end(run.waiter.rank);
   if (!done) [[unlikely]] {
     crossbar.wait_until_quiet(run.waiter.rank);
+    s.communicator->leave_flight_record();
     return crossbar.reason();
   }
+  s.shared->recorder.end(run.waiter.rank, number);
   return {};
 }
 

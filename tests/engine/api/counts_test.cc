@@ -93,6 +93,36 @@ INSTANTIATE_TEST_SUITE_P(AllCollectives, Counts, testing::ValuesIn(cases()),
                                   std::to_string(test.param.ranks);
                          });
 
+// Corollary 3 of Traff's paper: unequal blocks, whatever the skips; all elements may be one rank's.
+TEST(Counts, CirculantMovesUnequalBlocksWithAnySkips) {
+  constexpr int kRanks = 7;
+  const std::vector<std::vector<int>> all_skips = {
+      {}, {6, 5, 4, 3, 2, 1}, {1, 2, 4}, {3, 1, 2}, {4, 3, 2, 1}};
+  auto team = Team::create({.ranks = kRanks});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
+    const Goal natural{collective, kRanks, kRanks};
+    for (const std::vector<int>& skips : all_skips) {
+      for (int owner = -1; owner < kRanks; ++owner) {  // -1: everyone something else
+        std::vector<std::size_t> counts(kRanks, 0);
+        for (int b = 0; owner < 0 && b < kRanks; ++b) counts[static_cast<std::size_t>(b)] = b * 37u;
+        if (owner >= 0) counts[static_cast<std::size_t>(owner)] = 501;
+        const Status status = (*team)->run([&](Member& me) {
+          const Elements in = expected(natural, me.rank(), counts, false);
+          const Elements want = expected(natural, me.rank(), counts, true);
+          Elements out(want.size());
+          me.with_counts(collective, std::span<const std::uint32_t>(in),
+                         std::span<std::uint32_t>(out), counts, 0, ReduceOp::sum,
+                         {.algorithm = "circulant", .skips = skips})
+              .throw_if_error();
+          EXPECT_EQ(out, want) << name_of(collective) << ", rank " << me.rank();
+        });
+        ASSERT_TRUE(status.ok()) << status.text();
+      }
+    }
+  }
+}
+
 TEST(Counts, WrongNumberOfCountsIsRefused) {
   auto team = Team::create({.ranks = 2});
   ASSERT_TRUE(team.ok());
