@@ -1,6 +1,6 @@
 // Bruck's algorithms with two ports: ceil(log3 n) rounds, partners at distance 3^k and 2 * 3^k, all
-// on one side. On a ring every message goes one way round unless the network routes it the shorter
-// way (Routing in engine/fabric/wiring.h).
+// on one side, in the reduce-scatter too. On a ring every message goes up, the same way round,
+// unless the network routes it the shorter way (Routing in engine/fabric/wiring.h).
 // Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, with k = 2 ports; on tori as in
 // Trivance, section 2.4. The all-gather runs farthest first, when messages are smallest, as
 // Trivance's evaluation has it (after Jeaugey's PAT, arXiv:2506.20252).
@@ -34,14 +34,17 @@ inline Schedule bruck_ternary_line(int n) {
 inline Schedule bruck_ternary_all_gather(const std::vector<int>& dims) {
   return torus_all_gather(dims, {bruck_ternary_line}, Turns::rotating);
 }
+// The dual of an all-gather that goes down goes up.
 inline Schedule bruck_ternary_reduce_scatter(const std::vector<int>& dims) {
-  return dual(bruck_ternary_all_gather(dims));
+  const auto other_way = [](int a) { return mirrored(bruck_ternary_line(a)); };
+  return dual(torus_all_gather(dims, {other_way}, Turns::rotating));
 }
 inline Schedule bruck_ternary_all_reduce(const std::vector<int>& dims) {
-  return reduce_scatter_then(bruck_ternary_all_gather(dims));
+  return then(named("reduce-scatter", bruck_ternary_reduce_scatter(dims)),
+              named("all-gather", bruck_ternary_all_gather(dims)));
 }
 
-// Everybody has the sum over a run to its right, without its own vector. A round triples it and
+// Everybody has the sum over a run to its left, without its own vector. A round triples it and
 // adds the next ternary digit of n - 1: of the two senders, as many as the digit says send the run
 // with their own vector, the others without (Bar-Noy, Kipnis & Schieber, Parallel Processing
 // Letters 3(1), 1993, for one port; Bruck & Ho, ibid. 3(4), 1993).
@@ -53,10 +56,10 @@ inline RunPlan bruck_ternary_plan(int n) {
     const Runs theirs = runs;
     plan.emplace_back();
     for (int sender = 0; sender < 2; ++sender) {
-      const RunParts parts{false, sender < digit, true};
+      const RunParts parts{true, sender < digit, false};
       if (theirs.length(parts) == 0) continue;
-      plan.back().push_back(message_from_right(theirs, runs, parts));
-      runs.right += theirs.length(parts);
+      plan.back().push_back(message_from_left(theirs, runs, parts));
+      runs.left += theirs.length(parts);
     }
   }
   return plan;

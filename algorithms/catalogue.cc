@@ -343,7 +343,7 @@ const Algorithm kCatalogue[] = {
      "the swing all-gather reversed in time", kSwing, kPowersOfTwoInWords},
     {reduce_scatter, "bruck_ternary", [](const Params& a) { return bruck_ternary_reduce_scatter(resolved(a).dims); }, kAnyN, "dims",
      kLog3Rounds, kShare, kShare, kTwoPerDimension, kTwoPerDimension,
-     "the bruck_ternary all-gather reversed in time", kBruck},
+     "the bruck_ternary all-gather reversed in time, in a mirror", kBruck},
     {reduce_scatter, "trivance", [](const Params& a) { return trivance_reduce_scatter(resolved(a).dims); }, kAnyN, "dims",
      kLog3Rounds, kShare, kShare, kTwoPerDimension, kTwoPerDimension,
      "the trivance all-gather reversed in time", kTrivance},

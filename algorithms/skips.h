@@ -34,8 +34,8 @@ std::span<const SkipScheme> skip_schemes();
 const SkipScheme* find_skip_scheme(std::string_view name);  // or nullptr
 std::string skip_scheme_names();                            // "halving, powers_of_two, ..."
 
-// What "halving" means for p ranks, or "11,6,3,2,1" for any; nullopt: neither a scheme nor whole
-// numbers with commas. Whether p ranks can use them is skips_refusal()'s question.
+// "halving" for p ranks, or "11,6,3,2,1" for any; nullopt where it is neither a scheme nor whole
+// numbers with commas. skips_refusal() says whether p ranks can use them.
 std::optional<std::vector<int>> read_skips(std::string_view text, int p);
 // "11,6,3,2,1"
 std::string skips_text(const std::vector<int>& skips);
@@ -53,9 +53,7 @@ bool are_windows(const std::vector<int>& skips, int p);
 // R[i] goes in the last round in which i is a sum of different skips of that round and later ones.
 class CirculantRounds {
  public:
-  // Skips that skips_refusal() accepts.
-  CirculantRounds(int p, std::vector<int> skips);
-
+  CirculantRounds(int p, std::vector<int> skips);  // that skips_refusal() accepts
   int ranks() const { return ranks_; }
   int rounds() const { return static_cast<int>(skips_.size()); }
   int skip(int k) const { return skips_[static_cast<std::size_t>(k)]; }

@@ -15,19 +15,23 @@ constexpr RunParts kL{true, false, false}, kO{false, true, false}, kR{false, fal
     kLO{true, true, false}, kOR{false, true, true}, kLOR{true, true, true};
 constexpr std::array<RunParts, 6> kRuns = {kLOR, kLO, kOR, kL, kR, kO};
 
-// What a plan costs: the load of the busiest link, summed over the rounds, in half vectors; then
-// the messages that need a sum of their own.
+// What a plan costs, summed over the rounds: first the load of the busiest link and the links that
+// the farthest message crosses, together, in half vectors (the form is for small vectors, where the
+// way counts as much as the load); then the load; then the messages that need a sum of their own.
 struct Cost {
-  int load = 0, sums = 0;
+  int load_and_way = 0, load = 0, sums = 0;
   auto operator<=>(const Cost&) const = default;
-  Cost operator+(Cost b) const { return {load + b.load, sums + b.sums}; }
+  Cost operator+(Cost b) const {
+    return {load_and_way + b.load_and_way, load + b.load, sums + b.sums};
+  }
 };
 
 // Half vectors on every link up and down, when everybody sends so far.
 Cost cost_of(int n, const std::vector<RunMessage>& round, Runs theirs) {
-  int up = 0, down = 0, sums = 0;
+  int up = 0, down = 0, hops = 0, sums = 0;
   for (const RunMessage& message : round) {
     const int way = ((message.distance % n) + n) % n;
+    hops = std::max(hops, std::min(way, n - way));
     if (2 * way == n) {
       up += way;
       down += way;
@@ -38,7 +42,8 @@ Cost cost_of(int n, const std::vector<RunMessage>& round, Runs theirs) {
     }
     if (theirs.length(message.parts) < theirs.total()) ++sums;
   }
-  return {std::max(up, down), sums};
+  const int load = std::max(up, down);
+  return {load + 2 * hops, load, sums};
 }
 
 struct Move {
@@ -52,6 +57,9 @@ void lengthen(Move& move, Runs theirs, bool left, RunParts parts) {
                             : message_from_right(theirs, move.after, parts));
   (left ? move.after.left : move.after.right) += theirs.length(parts);
 }
+
+// Up to so many ranks all moves are tried in every round; beyond, that takes too long.
+constexpr int kAllTried = 81;
 
 bool empty(RunParts parts, Runs runs) { return runs.length(parts) == 0; }
 
@@ -78,9 +86,10 @@ void for_each_move(Runs runs, const Visit& visit) {
   try_pair(runs, false, kLOR, false, kLOR, visit);
 }
 
-// The last round may bring any runs, and one message where that is enough.
+// Any runs, and one message where that is enough: what the last round may bring, and with few ranks
+// every round.
 template <class Visit>
-void for_each_last_move(Runs runs, const Visit& visit) {
+void for_each_any_move(Runs runs, const Visit& visit) {
   for (const RunParts first : kRuns) {
     for (const bool left : {true, false}) {
       if (empty(first, runs)) continue;
@@ -157,7 +166,7 @@ RunPlan trivance_plan(int n) {
           next[to] = {cost, from, std::move(move.round)};
         }
       };
-      last ? for_each_last_move(runs, take) : for_each_move(runs, take);
+      last || n <= kAllTried ? for_each_any_move(runs, take) : for_each_move(runs, take);
     }
   }
   RunPlan plan(static_cast<std::size_t>(s));

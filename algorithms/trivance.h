@@ -35,9 +35,9 @@ inline Schedule trivance_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(trivance_all_gather(dims));
 }
 
-// In s rounds, whole vectors in every message. Of all plans by sums over runs (run_sums.h) that
-// take s rounds, one with the least load on the links of the ring; for powers of three Algorithm 1
-// of the paper.
+// In s rounds, whole vectors in every message: of the plans by sums over runs (run_sums.h) one with
+// the least load on the busiest links and the fewest of them to cross, both together; of all such
+// plans up to 81 ranks, of many beyond. For powers of three Algorithm 1 of the paper.
 RunPlan trivance_plan(int n);
 inline Schedule trivance_latency_line(int n) { return run_sums_all_reduce(n, trivance_plan(n)); }
 inline Schedule trivance_latency_all_reduce(const std::vector<int>& dims) {

@@ -13,12 +13,13 @@ _LIBRARY_FOLDERS = [
     _PREFIX + "/lib",
 ]
 
-def _library(packages, headers, archives = []):
-    return struct(archives = archives, headers = headers, packages = packages)
+def _library(packages, headers, archives = [], optional = False):
+    return struct(archives = archives, headers = headers, optional = optional, packages = packages)
 
 # Names as in the Bazel registry; headers are below the system's include folder. Shared libraries come by -l in <name>.BUILD, since
 # the system's linker and loader find them without help. What a listed header includes in turn may stay unlisted (Boost has 15,000
-# files): the compiler finds it in the system's folder.
+# files): the compiler finds it in the system's folder. Where an optional one is not installed, <name>_absent.BUILD has its targets,
+# with nothing in them.
 _LIBRARIES = {
     "boost": _library(["libboost-dev"], ["boost/lockfree"]),
     "cli11": _library(["libcli11-dev"], ["CLI"]),
@@ -36,6 +37,7 @@ _LIBRARIES = {
     "onetbb": _library(["libtbb-dev"], ["oneapi", "tbb"]),
     "rapidcheck": _library(["librapidcheck-dev"], ["rapidcheck", "rapidcheck.h"], ["librapidcheck.a"]),
     "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"]),
+    "simgrid": _library(["libsimgrid-dev"], ["simgrid", "xbt", "xbt.h"], optional = True),
 }
 
 def _link_first(ctx, packages, wanted, candidates):
@@ -48,6 +50,9 @@ def _link_first(ctx, packages, wanted, candidates):
 
 def _debian_library_impl(ctx):
     library = _LIBRARIES[ctx.attr.library]
+    if library.optional and not all([ctx.path(_PREFIX + "/include/" + header).exists for header in library.headers]):
+        ctx.symlink(Label("//third_party:%s_absent.BUILD" % ctx.attr.library), "BUILD.bazel")
+        return
     for header in library.headers:
         _link_first(ctx, library.packages, "include/" + header, [_PREFIX + "/include/" + header])
     for archive in library.archives:

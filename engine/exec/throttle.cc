@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "engine/fabric/round_prices.h"
 
 namespace rankine {
 namespace {
@@ -138,8 +141,11 @@ struct Throttle::State {
         clocks(static_cast<std::size_t>(ranks)) {}
 
   RankClock& clock_of(Rank r) { return clocks[static_cast<std::size_t>(r)]; }
-  std::vector<std::pair<Rank, Event>> events_of(const Schedule& schedule, const Fabric& fabric,
-                                                const Pricing& pricing, const Transfer& t);
+  // Nothing where the price leaves 128 bits.
+  std::optional<std::vector<std::pair<Rank, Event>>> events_of(const Schedule& schedule,
+                                                               const Pricing& pricing,
+                                                               const RoundPrices& prices,
+                                                               const Transfer& t);
   void plan_round(std::vector<std::vector<std::pair<Rank, Event>>> transfers);
 
   // Virtual.
@@ -213,16 +219,17 @@ void Throttle::State::RankClock::end_round(const std::vector<Arrival>& arrivals)
 }
 
 // A transfer as each of those sees it who touch it, the coordinator first.
-std::vector<std::pair<Rank, Event>> Throttle::State::events_of(const Schedule& schedule,
-                                                               const Fabric& fabric,
-                                                               const Pricing& pricing,
-                                                               const Transfer& t) {
+std::optional<std::vector<std::pair<Rank, Event>>> Throttle::State::events_of(
+    const Schedule& schedule, const Pricing& pricing, const RoundPrices& prices,
+    const Transfer& t) {
   const bool plain = t.from.size() == 1 && t.to.size() == 1;
   const bool local = plain && t.from.front() == t.to.front();
   const std::int64_t weight = pricing.weight(t.what.list);
-  const Ticks cost = local   ? 0
-                     : plain ? pricing.message(fabric, t.from.front(), t.to.front(), weight)
-                             : pricing.through_switch(weight);
+  const std::optional<Ticks> price = local   ? 0
+                                     : plain ? prices.message(t.from.front(), t.to.front(), weight)
+                                             : pricing.through_switch(weight);
+  if (!price) return std::nullopt;
+  const Ticks cost = *price;
   if (!local) least_cost = least_cost == 0 ? cost : std::min(least_cost, cost);
   std::vector<Rank> touched = t.to.to_vector();
   t.from.for_each([&](Rank r) {
@@ -443,11 +450,15 @@ bool Throttle::State::keep_deadline(RankClock& clock, int k) noexcept {
 Throttle::Throttle(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Throttle::~Throttle() = default;
 
-Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, const Fabric& fabric,
+Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, const Fabric& given,
                                                    const Pricing& pricing,
                                                    const ThrottleOptions& options) {
-  Status status = check_fabric(fabric);
-  if (!status.ok()) return status;
+  const auto wired = wired_for(given, schedule.ranks);
+  if (!wired.ok()) return wired.status();
+  const Fabric& fabric = *wired;
+  auto prices = RoundPrices::make(fabric, pricing, schedule.ranks);
+  if (!prices.ok()) return prices.status();
+  Status status;
   const bool wall = options.mode == ClockMode::wall;
   auto state = std::make_unique<State>(schedule.ranks, options);
   state->ticks_per_second = pricing.ticks_per_second();
@@ -467,6 +478,7 @@ Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, con
   if (!wall) state->connect();
   for (int k = 0; k < schedule.rounds; ++k) {
     std::vector<std::vector<std::pair<Rank, Event>>> transfers;
+    prices->begin_round(schedule, k);
     for_each_transfer(schedule, k, [&](const Transfer& t) {
       if ((t.to.size() > 1 && !fabric.multicast) || (t.from.size() > 1 && !fabric.alu)) {
         status = invalid_argument("network '" + fabric.name + "' cannot do a transfer of round " +
@@ -474,12 +486,16 @@ Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, con
         return;
       }
       if (t.from.empty() || t.to.empty()) return;
-      auto events = state->events_of(schedule, fabric, pricing, t);
-      if (wall) {
-        transfers.push_back(std::move(events));
+      auto events = state->events_of(schedule, pricing, *prices, t);
+      if (!events) {
+        status = beyond_128_bits();
         return;
       }
-      for (auto& [r, event] : events) {
+      if (wall) {
+        transfers.push_back(std::move(*events));
+        return;
+      }
+      for (auto& [r, event] : *events) {
         state->clock_of(r).rounds[static_cast<std::size_t>(k)].push_back(std::move(event));
       }
     });

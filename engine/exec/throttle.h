@@ -61,7 +61,8 @@ struct Lateness {
 // The clock of one execution of one schedule; shared by its ranks, used once.
 class Throttle {
  public:
-  // Errors: a transfer that the fabric cannot do (as simulate() has them).
+  // `pricing` must be of the same fabric, whose open parts wired_for() fills in. Errors: a transfer
+  // that the fabric cannot do, and what else simulate() refuses.
   static Result<std::unique_ptr<Throttle>> create(const Schedule& schedule, const Fabric& fabric,
                                                   const Pricing& pricing,
                                                   const ThrottleOptions& options);

@@ -1,5 +1,9 @@
 #include "engine/fabric/fabric.h"
 
+#include <algorithm>
+
+#include "algorithms/torus.h"
+
 namespace rankine {
 namespace {
 
@@ -44,6 +48,21 @@ const std::vector<Regime>& all() {
        {.name = "torus_link", .ports = 2, .link = {ns(1700), gigabytes_per_second(100)}},
        "neighbours on a ring of 800 Gb/s links: 1.5 us per step, 100 ns of link and 100 ns of hop "
        "(Trivance, section 6)"},
+      {"ring",
+       {.name = "ring",
+        .ports = 0,
+        .link = {ns(1500), gigabytes_per_second(100)},
+        .wiring = {.kind = WiringKind::ring},
+        .alpha_hop = ns(200)},
+       "a ring of 800 Gb/s links that messages share: 1.5 us per message, and 100 ns of link and "
+       "100 ns of processing per hop (Trivance, section 6); a port per link"},
+      {"torus",
+       {.name = "torus",
+        .ports = 0,
+        .link = {ns(1500), gigabytes_per_second(100)},
+        .wiring = {.kind = WiringKind::torus},
+        .alpha_hop = ns(200)},
+       "the same as a torus: --dims, or two dimensions as nearly equal as they can be"},
       {"two_level",
        {.name = "two_level",
         .ports = 1,
@@ -53,6 +72,14 @@ const std::vector<Regime>& all() {
        "8 GPUs per node, InfiniBand between nodes (collectives lesson; its 900 GB/s of NVLink "
        "count "
        "both directions, its 50 GB/s one)"},
+      {"two_level_shared",
+       {.name = "two_level_shared",
+        .ports = 1,
+        .link = {ns(500), gigabytes_per_second(450)},
+        .group = 8,
+        .between = {ns(1500), gigabytes_per_second(50)},
+        .wiring = {.kind = WiringKind::two_level}},
+       "the same, where a node has one link of 50 GB/s up and one down that its GPUs share"},
       {"two_level_chapter",
        {.name = "two_level_chapter",
         .ports = 1,
@@ -94,8 +121,45 @@ std::string regime_names() {
   return names;
 }
 
+namespace {
+
+// What belongs to another wiring than the fabric's.
+Status check_wiring(const Fabric& fabric) {
+  const Wiring& wiring = fabric.wiring;
+  const std::string kind(name_of(wiring.kind));
+  if (!wiring.dims.empty() && wiring.kind != WiringKind::torus) {
+    return invalid_argument("dims is " + dims_text(wiring.dims) + " and wiring is " + kind +
+                            "; dims need torus wiring");
+  }
+  if (wiring.routing != Routing::minimal && !wiring.has_rings()) {
+    return invalid_argument("routing is " + std::string(name_of(wiring.routing)) +
+                            " and wiring is " + kind + "; allowed is minimal");
+  }
+  if (fabric.group > 0 && wiring.has_rings()) {
+    return invalid_argument("group is " + std::to_string(fabric.group) + " and wiring is " + kind +
+                            "; groups need full or two_level wiring");
+  }
+  if (wiring.kind == WiringKind::two_level && fabric.group == 0) {
+    return invalid_argument("group is 0; two_level wiring needs 1 or more ranks per group");
+  }
+  const int wired = wiring.kind == WiringKind::two_level ? fabric.group : 0;
+  if (wiring.group != 0 && wiring.group != wired) {
+    return invalid_argument("the wiring's group is " + std::to_string(wiring.group) +
+                            "; allowed are 0 and the fabric's, which is " + std::to_string(wired));
+  }
+  if (wiring.shares_links() && (fabric.multicast || fabric.alu)) {
+    return invalid_argument(
+        "the network has " + std::string(fabric.multicast ? "multicast" : "ALU") +
+        " and wiring is " + kind + "; a switch that copies and reduces needs full wiring");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_fabric(const Fabric& fabric) {
-  if (fabric.ports < 1 || fabric.ports > Fabric::kMostPorts) {
+  const bool open = fabric.ports == 0 && fabric.wiring.has_rings();
+  if (!open && (fabric.ports < 1 || fabric.ports > Fabric::kMostPorts)) {
     return invalid_argument("ports is " + std::to_string(fabric.ports) + "; allowed are 1 to " +
                             std::to_string(Fabric::kMostPorts));
   }
@@ -108,7 +172,32 @@ Status check_fabric(const Fabric& fabric) {
   if (status.ok()) status = not_negative("between.alpha", fabric.between.alpha);
   if (status.ok()) status = not_negative("between.beta", fabric.between.beta);
   if (status.ok()) status = not_negative("alpha_switch", fabric.alpha_switch);
+  if (status.ok()) status = not_negative("hop", fabric.alpha_hop);
+  if (status.ok()) status = check_wiring(fabric);
   return status;
+}
+
+Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>& dims) {
+  Status status = check_fabric(fabric);
+  if (!status.ok()) return status;
+  Fabric wired = fabric;
+  Wiring& wiring = wired.wiring;
+  if (!wiring.shares_links()) return wired;
+  if (wiring.kind == WiringKind::two_level) wiring.group = fabric.group;
+  if (wiring.kind == WiringKind::torus && wiring.dims.empty()) {
+    wiring.dims = dims.empty() ? balanced_dims(ranks, 2) : dims;
+    if (wiring.dims.empty()) wiring.dims = {ranks};  // a prime
+  }
+  const auto routes = Routes::make(wiring, ranks);
+  if (!routes.ok()) return routes.status();
+  if (wired.ports == 0) {
+    wired.ports = 2 * std::max(1, static_cast<int>(wiring.dims.size()));  // a ring has no dims
+  }
+  return wired;
+}
+
+void open_ports(Fabric& fabric) {
+  if (fabric.wiring.has_rings()) fabric.ports = 0;
 }
 
 }  // namespace rankine

@@ -15,7 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kMembers =
-    "name, preset, ports, alpha, bandwidth, beta, group, between, multicast, alu, alpha_switch";
+    "name, preset, ports, alpha, bandwidth, beta, group, between, multicast, alu, alpha_switch, "
+    "wiring, dims, routing, hop";
 constexpr std::string_view kLinkMembers = "alpha, bandwidth, beta";
 
 Status bad(const std::string& member, const Json& value, std::string_view allowed) {
@@ -76,9 +77,25 @@ Status read_flag(const std::string& member, const Json& value, bool& into) {
   return {};
 }
 
-Status take(Result<Rational> value, Rational& into) {
+template <class T>
+Status take(Result<T> value, T& into) {
   if (value.ok()) into = *value;
   return value.status();
+}
+
+// One of a few names.
+template <class T>
+Status read_name(const std::string& member, const Json& value, std::string_view allowed,
+                 std::optional<T> (*parse)(std::string_view), T& into) {
+  const auto found = value.is_string() ? parse(value.get<std::string>()) : std::nullopt;
+  if (!found) return bad(member, value, allowed);
+  into = *found;
+  return {};
+}
+
+Status read_dims(const std::string& member, const Json& value, std::vector<int>& into) {
+  if (!value.is_string()) return bad(member, value, "texts such as \"4x4\" and \"3x3x3\"");
+  return take(parse_dims(member, value.get<std::string>()), into);
 }
 
 // A member of a link; `prefix` is "" or "between.". Nothing if it is none.
@@ -124,6 +141,16 @@ std::optional<Status> read_network_member(const std::string& name, const Json& v
   if (name == "multicast") return read_flag(name, value, fabric.multicast);
   if (name == "alu") return read_flag(name, value, fabric.alu);
   if (name == "alpha_switch") return take(read_time(name, value), fabric.alpha_switch);
+  if (name == "wiring") {
+    return read_name(name, value, "\"full\", \"ring\", \"torus\" and \"two_level\"", parse_wiring,
+                     fabric.wiring.kind);
+  }
+  if (name == "dims") return read_dims(name, value, fabric.wiring.dims);
+  if (name == "routing") {
+    return read_name(name, value, "\"minimal\" and \"one_way\"", parse_routing,
+                     fabric.wiring.routing);
+  }
+  if (name == "hop") return take(read_time(name, value), fabric.alpha_hop);
   return read_link_member("", name, value, fabric.link);
 }
 
@@ -160,6 +187,7 @@ Result<Fabric> read_network(const Json& root, std::string_view name) {
     }
     if (!status->ok()) return *status;
   }
+  if (root.contains("wiring") && !root.contains("ports")) open_ports(fabric);
   if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
     return invalid_argument("group is " + std::to_string(fabric.group) +
                             " and between is missing; allowed are objects with the members " +

@@ -5,14 +5,22 @@
 //     "preset": "scale_out",           start from a preset; default: plain
 //     "ports": 2,
 //     "alpha": "1.5us",                or seconds: 1.5e-6
-//     "bandwidth": "50GB/s",           or bytes per second: 5e10; or "beta", seconds per byte:
-//     2e-11 "group": 8,                      ranks per group, with "between" for the links among
-//     groups: "between": {"alpha": "5us", "bandwidth": "25GB/s"}, "multicast": true, "alu": true,
-//     what the switch can do, and what a hop through it takes: "alpha_switch": "150ns"
+//     "bandwidth": "50GB/s",           or bytes per second: 5e10
+//                                      or "beta", seconds per byte: 2e-11
+//     "group": 8,                      ranks per group, with "between" for the links among groups
+//     "between": {"alpha": "5us", "bandwidth": "25GB/s"},
+//     "multicast": true,               what the switch can do
+//     "alu": true,
+//     "alpha_switch": "150ns",         what a hop through it takes
+//     "wiring": "torus",               full, or links that messages share: ring, torus, two_level
+//     "dims": "4x4",                   of a torus; default: those of the question
+//     "routing": "minimal",            or one_way, of rings and tori
+//     "hop": "200ns"                   per link that a message crosses
 //   }
 //
-// All members are optional; any other is an error. Numbers are read by their shortest decimal text,
-// exactly. Errors name the member, its value and what is allowed.
+// All members are optional; any other is an error. A ring or torus whose ports the file does not
+// give has one per link. Numbers are read by their shortest decimal text, exactly. Errors name the
+// member, its value and what is allowed.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

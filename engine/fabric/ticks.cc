@@ -61,18 +61,24 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
   try {
     const Rational near = fabric.link.beta / Rational(out.weight_per_byte_);
     const Rational far = fabric.between.beta / Rational(out.weight_per_byte_);
-    // One tick divides every alpha, and the beta of one unit of weight.
+    const bool shared = fabric.wiring.shares_links();
+    const Rational own_hop = shared ? Rational(0) : fabric.alpha_hop;
+    const Rational near_alpha = fabric.link.alpha + own_hop;
+    const Rational far_alpha = fabric.between.alpha + own_hop;
+    // One tick divides every alpha, and the beta of one unit of weight, or of half a unit.
+    const Rational least(1, shared ? 2 : 1);
     Ticks unit = 1;
-    for (const Rational time :
-         {fabric.link.alpha, fabric.between.alpha, fabric.alpha_switch, near, far}) {
+    for (const Rational time : {near_alpha, far_alpha, fabric.alpha_switch, fabric.alpha_hop,
+                                near * least, far * least}) {
       unit = least_common_multiple(unit, time.bottom());
     }
     const auto ticks = [unit](Rational seconds) {
       return product(unit / seconds.bottom(), seconds.top());
     };
     out.per_second_ = unit;
-    out.rates_ = {ticks(fabric.link.alpha), ticks(near), ticks(fabric.between.alpha), ticks(far),
-                  ticks(fabric.alpha_switch)};
+    out.rates_ = {ticks(near_alpha),          ticks(near),
+                  ticks(far_alpha),           ticks(far),
+                  ticks(fabric.alpha_switch), ticks(fabric.alpha_hop)};
     const Ticks most_alpha = std::max(
         {out.rates_.near_alpha, out.rates_.far_alpha, product(out.rates_.switch_alpha, 2)});
     const Ticks most_beta = std::max(out.rates_.near_beta, out.rates_.far_beta);

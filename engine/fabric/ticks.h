@@ -42,18 +42,24 @@ class Pricing {
   }
   std::int64_t weight_per_byte() const { return weight_per_byte_; }
 
-  // In ticks; the betas per unit of weight.
+  // In ticks; the betas per unit of weight. Where messages share links, betas are even, so that
+  // half a message has a price. Where they do not, every one crosses one link, whose hop the alphas
+  // have.
   struct Rates {
-    Ticks near_alpha = 0, near_beta = 0, far_alpha = 0, far_beta = 0, switch_alpha = 0;
+    Ticks near_alpha = 0, near_beta = 0, far_alpha = 0, far_beta = 0, switch_alpha = 0, hop = 0;
   };
   const Rates& rates() const { return rates_; }
-  // No transfer of this goal's blocks costs more.
+  // No transfer of this goal's blocks costs more where messages share no links.
   Ticks most() const { return most_; }
 
+  // Of links that messages do not share; RoundPrices has the others.
   Ticks message(const Fabric& fabric, Rank from, Rank to, std::int64_t weight) const {
     const bool far = &fabric.between_ranks(from, to) == &fabric.between;
     return far ? rates_.far_alpha + rates_.far_beta * weight
                : rates_.near_alpha + rates_.near_beta * weight;
+  }
+  Ticks beta(const Fabric& fabric, Rank from, Rank to) const {
+    return &fabric.between_ranks(from, to) == &fabric.between ? rates_.far_beta : rates_.near_beta;
   }
   // A multicast or ALU transfer: two hops and one passage of the data.
   Ticks through_switch(std::int64_t weight) const {

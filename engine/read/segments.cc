@@ -1,9 +1,11 @@
 #include "engine/read/segments.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
+#include "engine/fabric/round_prices.h"
 #include "engine/fabric/ticks.h"
 
 namespace rankine {
@@ -19,21 +21,27 @@ struct Message {
   std::int64_t weight = 0;
 };
 
-Message costliest(const Schedule& schedule, const Fabric& fabric, const Pricing& pricing,
-                  int first_round, int rounds) {
+// Nothing where a price leaves 128 bits.
+std::optional<Message> costliest(const Schedule& schedule, const Pricing& pricing,
+                                 RoundPrices& prices, int first_round, int rounds) {
   Message most;
+  bool all_priced = true;
   for (int k = first_round; k < first_round + rounds; ++k) {
+    prices.begin_round(schedule, k);
     for_each_transfer(schedule, k, [&](const Transfer& t) {
       const bool plain = t.from.size() == 1 && t.to.size() == 1;
       if (t.from.empty() || t.to.empty() || (plain && t.from.front() == t.to.front())) return;
       const std::int64_t weight = pricing.weight(t.what.list);
-      const auto cost = [&](std::int64_t w) {
-        return plain ? pricing.message(fabric, t.from.front(), t.to.front(), w)
-                     : pricing.through_switch(w);
-      };
-      if (cost(weight) >= most.total) most = {cost(0), cost(weight), weight};
+      const Ticks alpha =
+          plain ? prices.latency(t.from.front(), t.to.front()) : pricing.through_switch(0);
+      const std::optional<Ticks> total = plain
+                                             ? prices.message(t.from.front(), t.to.front(), weight)
+                                             : pricing.through_switch(weight);
+      all_priced = all_priced && total;
+      if (total && *total >= most.total) most = {alpha, *total, weight};
     });
   }
+  if (!all_priced) return std::nullopt;
   return most;
 }
 
@@ -64,8 +72,12 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
   params.segments = 2;
   const Schedule two = algorithm.make(params);
   const Goal goal = goal_of(algorithm, params, one);
-  const auto pricing = Pricing::make(fabric, goal, bytes, true);
+  const auto wired = wired_for(fabric, params.ranks, params.dims);
+  if (!wired.ok()) return wired.status();
+  const auto pricing = Pricing::make(*wired, goal, bytes, true);
   if (!pricing.ok()) return pricing.status();
+  auto prices = RoundPrices::make(*wired, *pricing, params.ranks);
+  if (!prices.ok()) return prices.status();
 
   const std::vector<Phase> at_one = phases_of(one), at_two = phases_of(two);
   if (at_one.size() != at_two.size()) return 1;  // a phase without rounds at P = 1 has no pipeline
@@ -74,9 +86,10 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
   for (std::size_t i = 0; i < at_one.size(); ++i) {
     const int rounds = at_one[i].rounds, step = at_two[i].rounds - rounds;
     if (step > 0) {
-      const Message message = costliest(one, fabric, *pricing, round, rounds);
-      filling += std::max(0, rounds - step) * (message.total - message.alpha);
-      per_segment += step * message.alpha;
+      const auto message = costliest(one, *pricing, *prices, round, rounds);
+      if (!message) return beyond_128_bits();
+      filling += std::max(0, rounds - step) * (message->total - message->alpha);
+      per_segment += step * message->alpha;
     }
     round += rounds;
   }

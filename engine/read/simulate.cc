@@ -1,13 +1,14 @@
 #include "engine/read/simulate.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
+
+#include "engine/fabric/round_prices.h"
+#include "engine/read/ability.h"
+#include "engine/read/cells.h"
 
 namespace rankine {
 namespace {
@@ -31,94 +32,6 @@ class Ports {
  private:
   std::size_t k_;
   std::vector<Tick> free_;
-};
-
-// Zeroed memory that costs nothing where nobody writes; on huge pages where there is much of it:
-// rounds walk diagonally through the (rank, place) table, a page per message.
-template <class T>
-class LazyTable {
- public:
-  explicit LazyTable(std::size_t size) : bytes_(size * sizeof(T)) {
-    if (bytes_ == 0) return;
-    if (bytes_ < kMapped) {
-      data_ = static_cast<T*>(std::calloc(size, sizeof(T)));
-    } else {
-      void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      data_ = mapped == MAP_FAILED ? nullptr : static_cast<T*>(mapped);
-      if (data_ != nullptr) madvise(mapped, bytes_, MADV_HUGEPAGE);
-    }
-    if (data_ == nullptr) throw std::bad_alloc();
-  }
-  ~LazyTable() {
-    if (bytes_ < kMapped) {
-      std::free(data_);
-    } else {
-      munmap(data_, bytes_);
-    }
-  }
-  LazyTable(const LazyTable&) = delete;
-  LazyTable& operator=(const LazyTable&) = delete;
-  T& operator[](std::size_t i) { return data_[i]; }
-  const T& operator[](std::size_t i) const { return data_[i]; }
-
- private:
-  static constexpr std::size_t kMapped = std::size_t{8} << 20;
-  std::size_t bytes_;
-  T* data_ = nullptr;
-};
-
-// When what lies in a cell (a place at a rank) arrived; 0 where it was there from the start. A
-// plain table, or a hash table where there are many more cells than blocks ever come by: an
-// all-to-all has N^3 cells and moves N^2 blocks.
-template <class Tick>
-class ReadyTimes {
- public:
-  ReadyTimes(std::size_t cells, bool sparse) : sparse_(sparse), table_(sparse ? 0 : cells) {
-    if (sparse) slots_.resize(kSmallest);
-  }
-  Tick get(std::size_t cell) const {
-    if (!sparse_) return table_[cell];
-    const Slot& slot = slots_[find(slots_, cell)];
-    return slot.cell == cell + 1 ? slot.time : 0;
-  }
-  Tick& at(std::size_t cell) {
-    if (!sparse_) return table_[cell];
-    if (2 * (held_ + 1) > slots_.size()) grow();
-    Slot& slot = slots_[find(slots_, cell)];
-    if (slot.cell == 0) {
-      slot.cell = cell + 1;
-      ++held_;
-    }
-    return slot.time;
-  }
-  void will_need(std::size_t cell) const {
-    if (!sparse_) __builtin_prefetch(&table_[cell], 1);
-  }
-
- private:
-  static constexpr std::size_t kSmallest = 1024;
-  struct Slot {
-    std::size_t cell = 0;  // plus one; 0: free
-    Tick time = 0;
-  };
-  static std::size_t find(const std::vector<Slot>& slots, std::size_t cell) {
-    std::size_t i = ((cell * 0x9e3779b97f4a7c15ULL) >> 20) & (slots.size() - 1);
-    while (slots[i].cell != 0 && slots[i].cell != cell + 1) i = (i + 1) & (slots.size() - 1);
-    return i;
-  }
-  void grow() {
-    std::vector<Slot> larger(2 * slots_.size());
-    for (const Slot& slot : slots_) {
-      if (slot.cell != 0) larger[find(larger, slot.cell - 1)] = slot;
-    }
-    slots_.swap(larger);
-  }
-
-  const bool sparse_;
-  LazyTable<Tick> table_;
-  std::vector<Slot> slots_;
-  std::size_t held_ = 0;
 };
 
 // Who sends to whom, as a matrix of bits.
@@ -168,22 +81,23 @@ class Simulator {
       sizeof(Tick) == 8 ? static_cast<Tick>(Tick{1} << 62) : static_cast<Tick>(Ticks{1} << 126);
 
   Simulator(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-            const Pricing& pricing, const SimulateOptions& options)
+            const Pricing& pricing, RoundPrices& prices, const SimulateOptions& options)
       : schedule_(schedule),
         fabric_(fabric),
         pricing_(pricing),
+        prices_(prices),
+        shared_(prices.shares_links()),
         by_rounds_(options.sync == Sync::rounds),
         unlimited_(options.unlimited_ports),
         near_alpha_(static_cast<Tick>(pricing.rates().near_alpha)),
         near_beta_(static_cast<Tick>(pricing.rates().near_beta)),
         far_alpha_(static_cast<Tick>(pricing.rates().far_alpha)),
         far_beta_(static_cast<Tick>(pricing.rates().far_beta)),
-        places_(static_cast<std::size_t>(schedule.places())),
         send_(schedule.ranks, unlimited_ ? 0 : fabric.ports),
         receive_(schedule.ranks, unlimited_ ? 0 : fabric.ports),
-        ready_(by_rounds_ ? 0 : ranks_of(schedule) * places_, is_sparse(schedule, goal)),
         now_(ranks_of(schedule)),
         meetings_(schedule.ranks) {
+    if (!by_rounds_) ready_.emplace(schedule, goal);
     result_.sent.assign(ranks_of(schedule), 0);
     result_.received.assign(ranks_of(schedule), 0);
     result_.reduced.assign(ranks_of(schedule), 0);
@@ -201,10 +115,11 @@ class Simulator {
       }
       round_end_ = by_rounds_ ? end_ : 0;
       const std::uint64_t before = result_.messages;
+      prices_.begin_round(schedule_, k);
       for_each_transfer(schedule_, k, [this](const Transfer& t) { transfer(t); });
       if (!status_.ok()) return true;
       if (overflow_) return false;
-      end_round(k, before);
+      end_round(before);
     }
     result_.end = end_;
     result_.seconds = pricing_.seconds(result_.end);
@@ -230,15 +145,6 @@ class Simulator {
   static std::size_t ranks_of(const Schedule& schedule) {
     return static_cast<std::size_t>(schedule.ranks);
   }
-  static bool is_sparse(const Schedule& schedule, const Goal& goal) {
-    constexpr std::size_t kManyForAllToAll = std::size_t{1} << 20, kMany = std::size_t{1} << 29;
-    const std::size_t cells = ranks_of(schedule) * static_cast<std::size_t>(schedule.places());
-    return cells > (goal.collective == Collective::all_to_all ? kManyForAllToAll : kMany);
-  }
-  std::size_t cell(Rank r, int plane, Block b) const {
-    return static_cast<std::size_t>(r) * places_ +
-           static_cast<std::size_t>(place_of(schedule_, b, plane));
-  }
   Now& now(Rank r) { return now_[static_cast<std::size_t>(r)]; }
 
   void transfer(const Transfer& t) {
@@ -248,23 +154,25 @@ class Simulator {
       if (!t.from.empty() && !t.to.empty()) message(t, t.from.front(), t.to.front(), weight);
       return;
     }
-    if ((many_to && !fabric_.multicast) || (many_from && !fabric_.alu)) {
-      if (!status_.ok()) return;
-      const bool needs_alu = many_from && !fabric_.alu;
-      status_ = invalid_argument(
-          std::string("the schedule has a ") + (needs_alu ? "many -> one" : "one -> many") +
-          " transfer; network '" + fabric_.name + "' has no " + (needs_alu ? "ALU" : "multicast") +
-          " (lower the schedule, or choose a network that has it)");
+    if (Status able = check_ability(t, fabric_); !able.ok()) {
+      if (status_.ok()) status_ = std::move(able);
       return;
     }
     through_switch(t, weight);
   }
 
-  Tick cost(Rank from, Rank to, std::int64_t weight) const {
+  Tick cost(Rank from, Rank to, std::int64_t weight) {
+    if (shared_) return shared_cost(from, to, weight);
     if (fabric_.two_level() && &fabric_.between_ranks(from, to) == &fabric_.between) {
       return far_alpha_ + far_beta_ * static_cast<Tick>(weight);
     }
     return near_alpha_ + near_beta_ * static_cast<Tick>(weight);
+  }
+  Tick shared_cost(Rank from, Rank to, std::int64_t weight) {
+    const auto price = prices_.message(from, to, weight);
+    if (price && *price <= kLatest) return static_cast<Tick>(*price);
+    overflow_ = true;
+    return 0;
   }
   Tick checked(Tick end) {
     if (end <= kLatest) [[likely]]
@@ -336,9 +244,9 @@ class Simulator {
     Tick ready = 0;
     for (int i = 0; i < t.what.list.runs(); ++i) {
       const Run& run = t.what.list.run(i);
-      std::size_t at = cell(r, t.what.plane, run.first);
+      std::size_t at = ready_->cell(r, t.what.plane, run.first);
       for (int j = 0; j < run.count; ++j, at += static_cast<std::size_t>(run.stride)) {
-        ready = std::max(ready, ready_.get(at));
+        ready = std::max(ready, ready_->get(at));
       }
     }
     return ready;
@@ -349,7 +257,8 @@ class Simulator {
     if (by_rounds_) return;
     for (int i = 0; i < t.where.list.runs(); ++i) {
       const Run& run = t.where.list.run(i);
-      arrivals_.push_back({cell(to, t.where.plane, run.first), static_cast<std::size_t>(run.count),
+      arrivals_.push_back({ready_->cell(to, t.where.plane, run.first),
+                           static_cast<std::size_t>(run.count),
                            static_cast<std::size_t>(run.stride), end, t.act == Act::copy});
     }
   }
@@ -359,14 +268,14 @@ class Simulator {
   void for_each_arrival(const Visit& visit) {
     constexpr std::size_t kAhead = 16;
     for (std::size_t i = 0; i < arrivals_.size(); ++i) {
-      if (i + kAhead < arrivals_.size()) ready_.will_need(arrivals_[i + kAhead].cell);
+      if (i + kAhead < arrivals_.size()) ready_->will_need(arrivals_[i + kAhead].cell);
       const Arrival& a = arrivals_[i];
       std::size_t at = a.cell;
-      for (std::size_t j = 0; j < a.count; ++j, at += a.stride) visit(a, ready_.at(at));
+      for (std::size_t j = 0; j < a.count; ++j, at += a.stride) visit(a, ready_->at(at));
     }
   }
 
-  void end_round(int k, std::uint64_t messages_before) {
+  void end_round(std::uint64_t messages_before) {
     for_each_arrival([](const Arrival& a, Tick& ready) {
       if (a.replaces) ready = 0;
     });
@@ -374,7 +283,8 @@ class Simulator {
     arrivals_.clear();
     end_ = std::max(end_, round_end_);
     result_.round_end.push_back(round_end_);
-    if (result_.messages > messages_before) result_.rounds = k + 1;
+    if (shared_) result_.traffic.push_back(prices_.traffic());
+    if (result_.messages > messages_before) ++result_.rounds;
     for (Now& rank : now_) {
       result_.send_ports_needed = std::max(result_.send_ports_needed, rank.sends);
       result_.receive_ports_needed = std::max(result_.receive_ports_needed, rank.receives);
@@ -385,11 +295,13 @@ class Simulator {
   const Schedule& schedule_;
   const Fabric& fabric_;
   const Pricing& pricing_;
+  RoundPrices& prices_;
+  const bool shared_;
   const bool by_rounds_, unlimited_;
   const Tick near_alpha_, near_beta_, far_alpha_, far_beta_;
-  const std::size_t places_;
   Ports<Tick> send_, receive_;
-  ReadyTimes<Tick> ready_;
+  // When what lies in a cell arrived; 0 where it was there from the start. Dataflow only.
+  std::optional<CellTable<Tick>> ready_;
   std::vector<Arrival> arrivals_;
   Tick end_ = 0, round_end_ = 0;
   std::vector<Now> now_;
@@ -403,9 +315,9 @@ class Simulator {
 template <class Tick>
 std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Goal& goal,
                                               const Fabric& fabric, const Pricing& pricing,
-                                              const SimulateOptions& options) {
+                                              RoundPrices& prices, const SimulateOptions& options) {
   if (pricing.most() > Simulator<Tick>::kLatest) return std::nullopt;
-  Simulator<Tick> simulator(schedule, goal, fabric, pricing, options);
+  Simulator<Tick> simulator(schedule, goal, fabric, pricing, prices, options);
   if (!simulator.run()) return std::nullopt;
   if (!simulator.status().ok()) return Result<Simulation>(simulator.status());
   return Result<Simulation>(std::move(simulator.result()));
@@ -423,22 +335,22 @@ std::optional<Sync> parse_sync(std::string_view text) {
 
 Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options) {
-  Status status = check_fabric(fabric);
-  if (!status.ok()) return status;
+  const auto wired = wired_for(fabric, schedule.ranks);
+  if (!wired.ok()) return wired.status();
   try {
-    const auto pricing = Pricing::make(fabric, goal, bytes, options.ideal_blocks);
+    const auto pricing = Pricing::make(*wired, goal, bytes, options.ideal_blocks);
     if (!pricing.ok()) return pricing.status();
-    auto result = simulate_in<std::int64_t>(schedule, goal, fabric, *pricing, options);
-    if (!result) result = simulate_in<Ticks>(schedule, goal, fabric, *pricing, options);
+    auto prices = RoundPrices::make(*wired, *pricing, schedule.ranks);
+    if (!prices.ok()) return prices.status();
+    auto result = simulate_in<std::int64_t>(schedule, goal, *wired, *pricing, *prices, options);
+    if (!result) result = simulate_in<Ticks>(schedule, goal, *wired, *pricing, *prices, options);
     if (result) return std::move(*result);
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "simulating " + std::to_string(schedule.ranks) +
                                            " ranks with " + std::to_string(schedule.places()) +
                                            " blocks each");
   }
-  return invalid_argument(
-      "the time of the schedule leaves 128 bits at the exact unit of alpha and "
-      "beta; fewer digits are needed");
+  return beyond_128_bits();
 }
 
 }  // namespace rankine

@@ -7,6 +7,9 @@
 //   the
 //             ports take messages in the order stated. What the papers' formulas mean.
 //
+// Where messages share links, a message's time is that of fabric.h, with the loads of its round in
+// the schedule, under either rule.
+//
 // A transfer of one rank to itself is local and takes no time. A multicast or ALU transfer needs a
 // network that has the ability; lower() turns others into messages first.
 #pragma once
@@ -19,6 +22,7 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/exec/status.h"
+#include "engine/fabric/congestion.h"
 #include "engine/fabric/fabric.h"
 #include "engine/fabric/ticks.h"
 
@@ -36,10 +40,11 @@ struct SimulateOptions {
 
 struct Simulation {
   Ticks end = 0;
-  std::vector<Ticks> round_end;  // when the last message of each round ended
+  std::vector<Ticks> round_end;       // when the last message of each round ended
+  std::vector<RoundTraffic> traffic;  // per round, where messages share links; else empty
   Ticks ticks_per_second = 1;
   double seconds = 0;  // end, rounded once
-  int rounds = 0;      // last round with a message, plus one
+  int rounds = 0;      // that have a message; others are local work, which takes no time
   std::uint64_t messages = 0;
   // Weights (see Pricing): per rank, sent and received, and reduced into the rank's blocks.
   std::vector<std::int64_t> sent, received, reduced;
@@ -53,8 +58,9 @@ struct Simulation {
   }
 };
 
-// `bytes` is M. Errors: a multicast or ALU transfer on a network without it, bad fabric, times that
-// leave 128 bits, out_of_memory. Deterministic; may be called from any number of threads at once.
+// `bytes` is M. What the fabric leaves open is filled in by wired_for(). Errors: a multicast or ALU
+// transfer on a network without it, bad fabric, times that leave 128 bits, out_of_memory.
+// Deterministic; may be called from any number of threads at once.
 Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options = {});
 

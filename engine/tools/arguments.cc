@@ -1,10 +1,13 @@
 #include "engine/tools/arguments.h"
 
+#include <charconv>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "algorithms/skips.h"
+#include "engine/fabric/wiring.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -83,6 +86,38 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
     if (std::find(wanted.begin(), wanted.end(), line.name) != wanted.end()) lines.push_back(&line);
   }
   return lines;
+}
+
+CLI::Option* add_dims(CLI::App& app, std::vector<int>& target) {
+  return add_argument(app, "--dims", target, parse_dims, "AxB",
+                      "sizes of a torus, of the network and of algorithms on tori: 4x4, 3x3x3");
+}
+
+Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return std::optional(value);
+  return invalid_argument(
+      fmt::format("{} is '{}'; allowed are whole numbers from 0 to 2^64 - 1", argument, text));
+}
+
+CLI::Option* add_skips(CLI::App& app, std::string& target) {
+  return add_text(app, "--skips", target, "LIST",
+                  "of circulant algorithms, round by round: 11,6,3,2,1, or " + skip_scheme_names() +
+                      " (halving)");
+}
+
+Result<std::vector<int>> skips_for(std::string_view argument, std::string_view text, int ranks) {
+  if (text.empty()) return std::vector<int>();
+  if (auto skips = read_skips(text, ranks)) return std::move(*skips);
+  std::vector<std::string_view> names;
+  for (const SkipScheme& scheme : skip_schemes()) names.push_back(scheme.name);
+  std::string allowed = fmt::format(
+      "{} is '{}'; allowed are {}, and whole numbers with commas, as in 11,6,3,2,1", argument, text,
+      skip_scheme_names());
+  const std::string_view meant = closest(text, names);
+  if (!meant.empty()) allowed += fmt::format("; did you mean '{}'?", meant);
+  return invalid_argument(std::move(allowed));
 }
 
 Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text) {

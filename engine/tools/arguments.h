@@ -1,6 +1,7 @@
 // Options of subcommands that check themselves: CLI11 finds them, our parsers read them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -74,6 +75,17 @@ Result<Collective> read_collective(std::string_view argument, std::string_view t
 Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
                                                       std::string_view text,
                                                       std::optional<Collective> collective);
+
+// Whole numbers from 0 to 2^64 - 1.
+Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text);
+
+// --dims: the sizes of a torus, of a network and of algorithms alike.
+CLI::Option* add_dims(CLI::App& app, std::vector<int>& target);
+
+// --skips: a scheme's name or a list, kept as text until the number of ranks is known.
+CLI::Option* add_skips(CLI::App& app, std::string& target);
+// That text for so many ranks: "halving" or "11,6,3,2,1". Empty gives none, the default.
+Result<std::vector<int>> skips_for(std::string_view argument, std::string_view text, int ranks);
 
 Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text);
 

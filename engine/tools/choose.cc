@@ -16,6 +16,7 @@ namespace {
 struct ChooseArguments {
   Collective collective = Collective::all_reduce;
   int ranks = 8;
+  std::vector<int> dims;
   std::size_t bytes = std::size_t{1} << 20;
   NetworkArguments network;
   Sync sync = Sync::dataflow;
@@ -35,12 +36,15 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
 }
 
 Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
-  const auto fabric = network_of(a.network);
+  const auto network = network_of(a.network);
+  if (!network.ok()) return network.status();
+  const auto fabric = wired_for(*network, a.ranks, a.dims);
   if (!fabric.ok()) return fabric.status();
   Params params;
   params.ranks = a.ranks;
   params.peer = a.ranks > 1 ? 1 : 0;
   params.segments = 0;
+  params.dims = a.dims;
   const auto candidates = predict(a.collective, params, a.bytes, *fabric, {.sync = a.sync});
   if (!candidates.ok()) return candidates.status();
   const Candidate& best = candidates->front();
@@ -56,8 +60,10 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
     console.out << out.dump(2) << '\n';
     return Exit::ok;
   }
-  console.out << fmt::format("{} of {} among {} ranks on {}: {}, {}\n", name_of(a.collective),
+  const std::string wiring = describe_wiring(*fabric);
+  console.out << fmt::format("{} of {} among {} ranks on {}{}: {}, {}\n", name_of(a.collective),
                              format_bytes(static_cast<double>(a.bytes)), a.ranks, fabric->name,
+                             wiring.empty() ? "" : fmt::format(" ({})", wiring),
                              best.algorithm->name, format_seconds(best.seconds));
   if (a.explain) console.out << explain(*candidates);
   return Exit::ok;
@@ -76,6 +82,7 @@ Subcommand add_choose(CLI::App& tool) {
   add_argument(*app, "--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
   add_argument(*app, "--bytes", a.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
   add_argument(*app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
+  add_dims(*app, a.dims);
   add_network_arguments(*app, a.network);
   app->add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
   app->add_flag("--json", a.json, "the choice and all candidates as JSON");

@@ -19,6 +19,7 @@ Exit exit_of(Code code) {
     case Code::rank_lost:
     case Code::remote_error:
     case Code::aborted:
+    case Code::forked:
       return Exit::wrong;
   }
   return Exit::wrong;

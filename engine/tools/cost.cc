@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "algorithms/skips.h"
 #include "engine/read/count.h"
 #include "engine/tools/question.h"
 #include "engine/tools/table.h"
@@ -23,19 +25,25 @@ struct CostArguments {
   bool per_rank = false, json = false;
 };
 
-// A schedule's time as a multiple of alpha where beta is 0, and of M beta where alpha is 0. Both
-// are exact; they need not be reached by the same chain of messages.
+// A schedule's time as a multiple of alpha, of a hop (where messages share links) and of M beta,
+// each where the others are 0. They are exact, and need not be reached by the same chain of
+// messages.
 struct Coefficients {
-  Rational alpha, beta;
+  Rational alpha;
+  std::optional<Rational> hop;
+  Rational beta;
 };
 
-// One unit of time per message and hop through the switch, or one for M bytes; on all links alike.
-// M is one byte per block, so ideal blocks are whole.
+// One unit of time per message and hop through the switch, or per link crossed, or for M bytes; on
+// all links alike. M is one byte per block, so ideal blocks are whole.
+enum class Of { alpha, hop, beta };
 Result<Rational> coefficient(const Prepared& prepared, Fabric fabric, SimulateOptions options,
-                             bool of_alpha) {
+                             Of of) {
   const std::int64_t m = blocks_per_m(prepared.goal);
-  fabric.link = fabric.between = {of_alpha ? 1 : 0, of_alpha ? Rational(0) : Rational(1, m)};
-  fabric.alpha_switch = of_alpha ? 1 : 0;
+  fabric.link =
+      fabric.between = {of == Of::alpha ? 1 : 0, of == Of::beta ? Rational(1, m) : Rational(0)};
+  fabric.alpha_switch = of == Of::alpha ? 1 : 0;
+  fabric.alpha_hop = of == Of::hop ? 1 : 0;
   const auto result =
       simulate(prepared.schedule, prepared.goal, fabric, static_cast<std::uint64_t>(m), options);
   if (!result.ok()) return result.status();
@@ -44,11 +52,16 @@ Result<Rational> coefficient(const Prepared& prepared, Fabric fabric, SimulateOp
 
 Result<Coefficients> coefficients(const Prepared& prepared, const Fabric& fabric,
                                   SimulateOptions options) {
-  const auto alpha = coefficient(prepared, fabric, options, true);
+  const auto alpha = coefficient(prepared, fabric, options, Of::alpha);
   if (!alpha.ok()) return alpha.status();
-  const auto beta = coefficient(prepared, fabric, options, false);
+  const auto beta = coefficient(prepared, fabric, options, Of::beta);
   if (!beta.ok()) return beta.status();
-  return Coefficients{*alpha, *beta};
+  Coefficients out{*alpha, {}, *beta};
+  if (!fabric.wiring.shares_links()) return out;
+  const auto hop = coefficient(prepared, fabric, options, Of::hop);
+  if (!hop.ok()) return hop.status();
+  out.hop = *hop;
+  return out;
 }
 
 struct Cost {
@@ -91,7 +104,9 @@ Json exactly(const Rational& value) {
   return {{"value", value.to_double()}, {"exact", value.to_string()}};
 }
 Json to_json(const Coefficients& c) {
-  return {{"n_alpha", exactly(c.alpha)}, {"n_beta", exactly(c.beta)}};
+  Json out = {{"n_alpha", exactly(c.alpha)}, {"n_beta", exactly(c.beta)}};
+  if (c.hop) out["n_hop"] = exactly(*c.hop);
+  return out;
 }
 
 Json rank_json(const Cost& cost, const RankCounts& rank, std::uint64_t bytes) {
@@ -122,6 +137,7 @@ Json to_json(const Question& question, const Cost& cost) {
               {"rounds_sync", to_json(cost.rounds)}};
   if (line.takes("group")) out["group"] = params.group;
   if (line.takes("aggregation")) out["aggregation"] = params.aggregation;
+  if (line.takes("skips")) out["skips"] = params.skips;
   if (line.collective == Collective::send_recv) out["peer"] = params.peer;
   out["busiest"] = rank_json(cost, cost.counts.busiest, question.bytes);
   Json& ranks = out["per_rank"] = Json::array();
@@ -139,17 +155,21 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
   if (line.takes("segments")) what += fmt::format(", P = {}", params.segments);
   if (line.takes("group")) what += fmt::format(", G = {}", params.group);
   if (line.takes("aggregation")) what += fmt::format(", A = {}", params.aggregation);
+  if (line.takes("skips")) what += fmt::format(", skips {}", skips_text(params.skips));
   console.out << fmt::format("{}: {} rounds\n\n", what, cost.counts.rounds);
 
   std::vector<std::vector<std::string>> terms = {{"", "n_alpha", "n_beta", ""}};
+  const bool hops = cost.dataflow.hop.has_value();
+  if (hops) terms.front().push_back("n_hop");
   const auto add = [&terms](std::string name, const Coefficients& c) {
     terms.push_back({std::move(name), c.alpha.to_string(), c.beta.to_string(),
                      fmt::format("= {:.4g}", c.beta.to_double())});
+    if (c.hop) terms.back().push_back(c.hop->to_string());
   };
   add(fmt::format("dataflow, k = {}", question.fabric.ports), cost.dataflow);
   add(fmt::format("rounds, k = {}", question.fabric.ports), cost.rounds);
   add("critical path", cost.critical_path);
-  console.out << columns(terms, "lrrl") << "\n";
+  console.out << columns(terms, "lrrlr") << "\n";
 
   std::vector<std::vector<std::string>> rows = {{"", "sent", "received", "reduced", "sent of M",
                                                  "partners", "sends at once", "receives at once"}};
@@ -171,8 +191,9 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
               << fmt::format(
                      "\nM = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
                      "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
-                     "The critical path has as many ports as it likes.\n",
-                     format_bytes(static_cast<double>(question.bytes)));
+                     "The critical path has as many ports as it likes.\n{}",
+                     format_bytes(static_cast<double>(question.bytes)),
+                     hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "");
 }
 
 Result<Exit> run_cost(const CostArguments& a, Console& console) {

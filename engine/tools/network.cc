@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "algorithms/torus.h"
 #include "engine/fabric/network_file.h"
 #include "engine/fabric/units.h"
 #include "engine/tools/text.h"
@@ -26,6 +27,37 @@ Result<Rational> parse_beta(std::string_view argument, std::string_view text) {
       fmt::format("{} is '{}'; allowed are seconds per byte, not negative "
                   "(0: no limit)",
                   argument, text));
+}
+
+Result<std::optional<WiringKind>> read_wiring(std::string_view argument, std::string_view text) {
+  if (const auto kind = parse_wiring(text)) return kind;
+  constexpr std::string_view kNames[] = {"full", "ring", "torus", "two_level"};
+  return unknown_name(argument, text, kNames);
+}
+
+Result<std::optional<Routing>> read_routing(std::string_view argument, std::string_view text) {
+  if (const auto routing = parse_routing(text)) return routing;
+  constexpr std::string_view kNames[] = {"minimal", "one_way"};
+  return unknown_name(argument, text, kNames);
+}
+
+// What the options say of links that messages share.
+Status rewire(const NetworkArguments& arguments, Fabric& fabric) {
+  if (arguments.hop) fabric.alpha_hop = *arguments.hop;
+  if (arguments.routing) fabric.wiring.routing = *arguments.routing;
+  if (!arguments.wiring || *arguments.wiring == fabric.wiring.kind) return {};
+  fabric.wiring = {.kind = *arguments.wiring, .routing = fabric.wiring.routing};
+  if (!arguments.ports) open_ports(fabric);
+  if (fabric.ports == 0 && !fabric.wiring.has_rings()) {
+    return invalid_argument(fmt::format(
+        "--wiring is {}; --ports is needed with it, since a rank of network '{}' has as "
+        "many as links",
+        name_of(fabric.wiring.kind), fabric.name));
+  }
+  if (fabric.wiring.kind == WiringKind::two_level && fabric.group == 0) {
+    return invalid_argument("--wiring is two_level; --node-ranks is needed with it");
+  }
+  return {};
 }
 
 }  // namespace
@@ -65,6 +97,15 @@ void add_network_arguments(CLI::App& app, NetworkArguments& arguments) {
   add_argument(app, "--between-bandwidth", arguments.between_beta,
                optionally<Rational>(parse_bandwidth), "RATE", "among groups")
       ->group(kGroup);
+  add_argument(app, "--wiring", arguments.wiring, read_wiring, "KIND",
+               "full, or links that messages share: ring, torus (--dims), two_level (--node-ranks)")
+      ->group(kGroup);
+  add_argument(app, "--routing", arguments.routing, read_routing, "NAME",
+               "on rings and tori: minimal, both ways where they are as long; or one_way (minimal)")
+      ->group(kGroup);
+  add_argument(app, "--hop", arguments.hop, optionally<Rational>(parse_seconds), "TIME",
+               "per link that a message crosses, with the processing at its end: 200ns")
+      ->group(kGroup);
   app.add_flag("--lower", arguments.lower,
                "turn multicasts and reductions in the switch into messages where it cannot do them")
       ->group(kGroup);
@@ -84,6 +125,8 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   if (arguments.group) fabric.group = *arguments.group;
   if (arguments.between_alpha) fabric.between.alpha = *arguments.between_alpha;
   if (arguments.between_beta) fabric.between.beta = *arguments.between_beta;
+  Status status = rewire(arguments, fabric);
+  if (!status.ok()) return status;
   fabric.multicast |= arguments.multicast;
   fabric.alu |= arguments.alu;
   if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
@@ -94,11 +137,36 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   }
   const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
                        arguments.alpha_switch || arguments.group || arguments.between_alpha ||
-                       arguments.between_beta || arguments.multicast || arguments.alu;
+                       arguments.between_beta || arguments.multicast || arguments.alu ||
+                       arguments.wiring || arguments.routing || arguments.hop;
   if (changed) fabric.name += " (changed)";
-  Status status = check_fabric(fabric);
+  status = check_fabric(fabric);
   if (!status.ok()) return status;
   return fabric;
+}
+
+std::string describe_wiring(const Fabric& fabric) {
+  const Wiring& wiring = fabric.wiring;
+  std::string text;
+  switch (wiring.kind) {
+    case WiringKind::full:
+      break;
+    case WiringKind::ring:
+      text = "ring";
+      break;
+    case WiringKind::torus:
+      text = "torus " + dims_text(wiring.dims);
+      break;
+    case WiringKind::two_level:
+      text = "one link up and down per group";
+      break;
+  }
+  if (wiring.routing == Routing::one_way) text += ", one way";
+  if (!(fabric.alpha_hop == 0)) {
+    text += fmt::format("{}{} per hop", text.empty() ? "" : ", ",
+                        format_duration(fabric.alpha_hop.to_double()));
+  }
+  return text;
 }
 
 Result<Sync> read_sync(std::string_view argument, std::string_view text) {
@@ -110,7 +178,7 @@ Result<Sync> read_sync(std::string_view argument, std::string_view text) {
 std::string describe_presets() {
   std::string text;
   for (const Regime& regime : regimes()) {
-    text += fmt::format("  {:<12} {}\n", regime.name, regime.source);
+    text += fmt::format("  {:<17} {}\n", regime.name, regime.source);
   }
   return text;
 }

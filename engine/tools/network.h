@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -15,17 +16,27 @@ namespace rankine::tools {
 struct NetworkArguments {
   std::string network;  // a preset's name or a file's; empty: plain_regime()
   std::optional<Rational> alpha, beta, alpha_switch, between_alpha, between_beta;
+  std::optional<Rational> hop;
   std::optional<int> ports, group;
+  std::optional<WiringKind> wiring;
+  std::optional<Routing> routing;
   bool multicast = false, alu = false;
   bool lower = false;  // rewrite what the network cannot do into messages
 };
 
 // --network, --lower, and what overrides members of the network: --alpha, --bandwidth or --beta,
-// --ports, --multicast, --alu, --alpha-switch, --node-ranks, --between-alpha, --between-bandwidth.
+// --ports, --multicast, --alu, --alpha-switch, --node-ranks, --between-alpha, --between-bandwidth,
+// --wiring, --routing and --hop.
 void add_network_arguments(CLI::App& app, NetworkArguments& arguments);
 
-// The network that they describe. Errors name the option, its value and what is allowed.
+// The network that they describe, for any number of ranks: wired_for() comes next. --wiring ring
+// and torus leave the ports open where --ports does not say. Errors name the option, its value and
+// what is allowed.
 Result<Fabric> network_of(const NetworkArguments& arguments);
+
+// "torus 4x4, 200 ns per hop", of a fabric that wired_for() gave; nothing where messages share no
+// link and cross none.
+std::string describe_wiring(const Fabric& fabric);
 
 // "dataflow" or "rounds".
 Result<Sync> read_sync(std::string_view argument, std::string_view text);

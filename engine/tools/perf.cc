@@ -9,6 +9,8 @@
 #include <memory>
 #include <ostream>
 
+#include "algorithms/catalogue.h"
+#include "algorithms/torus.h"
 #include "engine/api/check.h"
 #include "engine/api/choose.h"
 #include "engine/tools/machine.h"
@@ -117,9 +119,26 @@ Result<std::vector<Rank>> read_roots(const PerfOptions& options, int ranks) {
   return invalid_argument(root.status().text() + ", or all");
 }
 
+// What is asked for must be taken by somebody.
+Status check_taken(std::string_view option, std::string_view parameter, const std::string& value,
+                   const std::vector<const Algorithm*>& lines, Collective collective) {
+  std::string takers;
+  for (const Algorithm* line : lines) {
+    if (line != nullptr && line->takes(parameter)) return {};
+  }
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective != collective || !line.takes(parameter)) continue;
+    takers += (takers.empty() ? "" : ", ") + std::string(line.name);
+  }
+  return invalid_argument(fmt::format("{} is {}; no algorithm named by --algo takes it; {} do{}",
+                                      option, value, takers.empty() ? "none" : takers,
+                                      takers.find(',') == std::string::npos ? "es" : ""));
+}
+
 // Algorithms to run; a null pointer: the engine's choice. Those that refuse this many ranks are
 // left out and noted where all were asked for, and an error where they were named.
 Result<std::vector<const Algorithm*>> algorithms_to_run(const PerfOptions& options, int ranks,
+                                                        const std::vector<int>& skips,
                                                         std::vector<std::string>& notes) {
   if (options.algorithms.empty()) return std::vector<const Algorithm*>{nullptr};
   auto lines = read_algorithms("--algo", options.algorithms, options.collective);
@@ -130,6 +149,8 @@ Result<std::vector<const Algorithm*>> algorithms_to_run(const PerfOptions& optio
   params.ranks = ranks;
   params.group = options.group;
   params.segments = std::max(1, options.segments);
+  params.dims = options.dims;
+  params.skips = skips;
   for (const Algorithm* line : *lines) {
     const auto refusal = line->refusal(params);
     if (!refusal) {
@@ -147,14 +168,24 @@ Result<std::vector<const Algorithm*>> algorithms_to_run(const PerfOptions& optio
   return out;
 }
 
+// The cases refer to the options' dims and to `skips`.
 Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
-                                   std::vector<std::string>& notes) {
+                                   const std::vector<int>& skips, std::vector<std::string>& notes) {
   const auto sizes = sizes_of(options);
   if (!sizes.ok()) return sizes.status();
   const auto roots = read_roots(options, ranks);
   if (!roots.ok()) return roots.status();
-  const auto lines = algorithms_to_run(options, ranks, notes);
+  const auto lines = algorithms_to_run(options, ranks, skips, notes);
   if (!lines.ok()) return lines.status();
+  if (!options.dims.empty()) {
+    Status status =
+        check_taken("--dims", "dims", dims_text(options.dims), *lines, options.collective);
+    if (!status.ok()) return status;
+  }
+  if (!skips.empty()) {
+    Status status = check_taken("--skips", "skips", options.skips, *lines, options.collective);
+    if (!status.ok()) return status;
+  }
   const bool reducing = reduces(options.collective);
   std::vector<ReduceOp> ops = options.ops;
   if (!reducing) ops.resize(1);
@@ -186,7 +217,9 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
             one.call.options = {.algorithm = line != nullptr ? line->name : std::string_view(),
                                 .segments = options.segments,
                                 .group = options.group,
-                                .transport = options.transport};
+                                .transport = options.transport,
+                                .dims = options.dims,
+                                .skips = skips};
             cases.push_back(one);
           }
         }
@@ -272,7 +305,9 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   const int ranks = options.ranks;
   set_ends(options, machine.budget.cores);
   std::vector<std::string> notes;
-  const auto cases = cases_of(options, ranks, notes);
+  const auto skips = skips_for("--skips", options.skips, ranks);
+  if (!skips.ok()) return skips.status();
+  const auto cases = cases_of(options, ranks, *skips, notes);
   if (!cases.ok()) return cases.status();
   if (cases->empty()) {
     return invalid_argument(
@@ -430,6 +465,11 @@ Subcommand add_perf(CLI::App& tool) {
   add_argument(*app, "--group", o.group, Whole{1, Communicator::kMaxRanks}, "N",
                "ranks per group of hierarchical algorithms")
       ->group("What runs");
+  add_argument(*app, "--perturb", o.measure.perturb, read_seed, "SEED",
+               "delay ranks, links and wake-ups at random; results stay exact, times do not count")
+      ->group("What runs");
+  add_dims(*app, o.dims)->group("What runs");
+  add_skips(*app, o.skips)->group("What runs");
   add_argument(*app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)")
       ->group("What runs");

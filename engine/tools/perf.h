@@ -29,6 +29,8 @@ struct PerfOptions {
   std::string algorithms;         // empty: the engine chooses
   std::optional<Transport> transport;
   int segments = 0, group = 0;
+  std::vector<int> dims;
+  std::string skips;  // as skips_for() reads it
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};

@@ -96,6 +96,7 @@ void PerfTable::begin(const PerfRun& run) {
                                           : std::string("at least 20 us of calls each");
   fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; slowest rank, median\n",
              mode_of(m), m.warmups, batches, calls);
+  if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
   fmt::print(out_, "#\n");
   const int extra = stats_ ? 32 : 0;
   fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", 29 + extra, "in-place",
@@ -214,6 +215,7 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
   config["wait"] = run.waiting;
   config["isa"] = run.machine.isa;
   config["mode"] = mode_of(m);
+  if (m.perturb) config["perturb"] = *m.perturb;
   config["machine"] = run.machine.topology.summary();
   config["cores"] = run.machine.budget.why;
   Json& not_enforced = config["not_enforced"] = Json::array();

@@ -32,6 +32,14 @@ Result<Prepared> prepare(const Question& question) {
   return out;
 }
 
+Status wire(Question& question) {
+  auto wired = wired_for(question.fabric, question.params.ranks, question.params.dims);
+  if (!wired.ok()) return wired.status();
+  question.fabric = std::move(*wired);
+  if (question.params.dims.empty()) question.params.dims = question.fabric.wiring.dims;
+  return {};
+}
+
 Result<int> read_segments(std::string_view argument, std::string_view text) {
   if (text == "auto") return 0;
   auto segments = parse_whole(argument, text, 1, kMostSegments);
@@ -60,6 +68,8 @@ CLI::Option* add_algorithm_arguments(CLI::App& app, QuestionArguments& a) {
                "ranks per group of hierarchical algorithms; 0: their default (0)");
   add_argument(app, "--aggregation", a.params.aggregation, Whole{0, kMostRanks}, "A",
                "blocks per message of pat; 0: its default (0)");
+  add_skips(app, a.skips);
+  add_dims(app, a.params.dims);
   return first;
 }
 
@@ -79,18 +89,23 @@ Result<std::vector<Question>> questions_of(const QuestionArguments& a,
   }
   const auto lines = read_algorithms("--algo", a.algorithms, a.collective);
   if (!lines.ok()) return lines.status();
-  const auto fabric = network_of(a.network);
-  if (!fabric.ok()) return fabric.status();
+  const auto network = network_of(a.network);
+  if (!network.ok()) return network.status();
+  auto skips = skips_for("--skips", a.skips, a.params.ranks);
+  if (!skips.ok()) return skips.status();
   std::vector<Question> questions;
   std::string refused;
   for (const Algorithm* line : *lines) {
     Question question{.algorithm = line,
                       .params = a.params,
                       .bytes = a.bytes,
-                      .fabric = *fabric,
+                      .fabric = *network,
                       .options = {.sync = a.sync},
                       .lower = a.network.lower};
     set_peer(question.params);
+    question.params.skips = *skips;
+    Status status = wire(question);
+    if (!status.ok()) return status;
     Params checked = question.params;
     if (checked.segments == 0) checked.segments = 1;
     if (const auto refusal = line->refusal(checked)) {
@@ -123,6 +138,9 @@ std::string describe(const Question& question) {
     network += fmt::format("; {}, {} between groups of {}",
                            format_duration(fabric.between.alpha.to_double()),
                            format_bandwidth(fabric.between.beta), fabric.group);
+  }
+  if (const std::string wiring = describe_wiring(fabric); !wiring.empty()) {
+    network += "; " + wiring;
   }
   if (fabric.multicast || fabric.alu) {
     network += fmt::format("; {} in the switch, {} per hop",

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "algorithms/catalogue.h"
+#include "engine/read/flow.h"
 #include "engine/read/simulate.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/network.h"
@@ -19,11 +20,13 @@ namespace rankine::tools {
 
 struct Question {
   const Algorithm* algorithm = nullptr;
-  Params params{};          // segments 0: the best number for this network and size
+  Params params{};          // segments 0: the best number for this network and size; no dims: those
+                            // of a torus network
   std::uint64_t bytes = 0;  // M
   Fabric fabric{};
   SimulateOptions options{};
-  bool lower = false;  // rewrite what the network cannot do into messages
+  Fidelity fidelity = Fidelity::eq1;  // of simulate
+  bool lower = false;                 // rewrite what the network cannot do into messages
 };
 
 // A question made ready: parameters with their defaults, and the schedule that they make.
@@ -33,7 +36,12 @@ struct Prepared {
   Goal goal;
 };
 
-// Errors: what the algorithm refuses, and what best_segments() does.
+// Fills in what network and parameters leave to each other: wired_for(), and the network's dims for
+// algorithms on tori where nobody names any. Errors: those of wired_for().
+Status wire(Question& question);
+
+// Of a question that wire() has seen. Errors: what the algorithm refuses, and what best_segments()
+// does.
 Result<Prepared> prepare(const Question& question);
 
 // send_recv goes to the next rank where nobody says to whom.
@@ -46,14 +54,15 @@ inline void set_peer(Params& params) {
 struct QuestionArguments {
   std::optional<Collective> collective;
   std::string algorithms;
+  std::string skips;  // as skips_for() reads it
   Params params{.ranks = 8, .peer = kNoPeer};
   std::size_t bytes = std::size_t{1} << 20;
   NetworkArguments network;
   Sync sync = Sync::dataflow;
 };
 
-// The collective, --algo, --ranks, --root, --peer, --segments, --group and --aggregation. Returns
-// the first, for who requires it.
+// The collective, --algo, --ranks, --root, --peer, --segments, --group, --aggregation, --skips
+// and --dims. Returns the first, for who requires it.
 CLI::Option* add_algorithm_arguments(CLI::App& app, QuestionArguments& arguments);
 // --bytes and --sync; the network's options come by add_network_arguments().
 void add_model_arguments(CLI::App& app, QuestionArguments& arguments);

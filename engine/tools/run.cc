@@ -32,6 +32,7 @@ struct RunArguments {
   ClockMode clock = ClockMode::virtual_time;
   double dilate = 0;  // 0: fitting_dilation()
   int repeat = 0;     // 0: kRepeats, or 1 of a virtual clock
+  std::optional<std::uint64_t> perturb;
   bool rounds = false, json = false;
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
@@ -51,6 +52,7 @@ struct Outcome {
   bool equal = true;  // virtual: the same as predicted, to the last tick, in every round
   double dilate = 1;
   WallDemands demands;
+  std::int64_t delays = 0;  // by --perturb, over all runs
   std::string waiting;
 
   double asked() const { return predicted.seconds * dilate; }
@@ -129,6 +131,7 @@ Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, Outc
     const auto first = stage.play(nullptr);  // compiles
     if (!first.ok()) return first.status();
   }
+  if (a.perturb) stage.perturb(*a.perturb);
   const int runs = a.repeat > 0 ? a.repeat : a.clock == ClockMode::virtual_time ? 1 : kRepeats;
   for (int i = 0; i < runs; ++i) {
     std::unique_ptr<Throttle> clock;
@@ -159,6 +162,7 @@ Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, Outc
     }
     outcome.rounds.push_back(std::move(rounds));
   }
+  outcome.delays = stage.delays();
   return {};
 }
 
@@ -232,6 +236,7 @@ Json to_json(const RunArguments& a, const Outcome& o) {
                         {"behind_worst", late.passed_on}};
     out["machine"] = {{"wake_up", o.demands.resolution}, {"data", o.demands.data}};
   }
+  if (a.perturb) out["perturbed"] = {{"seed", *a.perturb}, {"delays", o.delays}};
   if (a.rounds) {
     Json& rounds = out["rounds"] = Json::array();
     for (std::size_t k = 0; k < o.predicted.round_end.size(); ++k) {
@@ -281,6 +286,9 @@ void print(const RunArguments& a, const Outcome& o, Console& console) {
           ? ""
           : fmt::format(" (median of {}; {} to {})", o.seconds.size(), format_duration(seconds.min),
                         format_duration(seconds.max));
+  if (a.perturb) {
+    console.out << fmt::format("perturbed   {} delays (seed {})\n", o.delays, *a.perturb);
+  }
   console.out << fmt::format("predicted   {}\n", format_duration(o.predicted.seconds));
   switch (a.clock) {
     case ClockMode::none:
@@ -336,7 +344,10 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
   if (!prepared.ok()) return prepared.status();
   outcome.question = std::move(*question);
   outcome.prepared = std::move(*prepared);
-  call->options.segments = outcome.prepared.params.segments;
+  const Params& params = outcome.prepared.params;
+  call->options.segments = params.segments;
+  if (outcome.question.algorithm->takes("dims")) call->options.dims = params.dims;
+  if (outcome.question.algorithm->takes("skips")) call->options.skips = params.skips;
   auto predicted =
       simulate(outcome.prepared.schedule, outcome.prepared.goal, outcome.question.fabric,
                outcome.question.bytes, outcome.question.options);
@@ -381,6 +392,8 @@ Subcommand add_run(CLI::App& tool) {
                "wall: real seconds per modelled second; auto: what this machine can keep (auto)");
   add_argument(*app, "--repeat", a.repeat, Whole{1, 1'000'000}, "R",
                "runs; 10, or one of a virtual clock");
+  add_argument(*app, "--perturb", a.perturb, read_seed, "SEED",
+               "delay ranks, links and wake-ups at random; data and virtual times stay exact");
   app->add_flag("--rounds", a.rounds, "predicted and measured for every round");
   add_argument(*app, "--placement", a.placement, read_placement, "POLICY",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "algorithms/torus.h"
 #include "engine/read/draw.h"
 #include "engine/tools/text.h"
 
@@ -109,7 +110,11 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
                                         options.algorithm, algorithm_names(options.collective)));
   }
   const Algorithm& line = *lines->front();
-  const Params params = resolved(options.params);
+  auto skips = skips_for("--skips", options.skips, options.params.ranks);
+  if (!skips.ok()) return skips.status();
+  Params given = options.params;
+  if (!skips->empty()) given.skips = std::move(*skips);
+  const Params params = resolved(given);
   if (const auto refusal = line.refusal(params)) return invalid_argument(*refusal);
   const Schedule schedule = line.make(params);
   const Goal goal = goal_of(line, params, schedule);
@@ -136,6 +141,8 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
         {"group", line.takes("group") ? params.group : 0},
         {"aggregation", line.takes("aggregation") ? params.aggregation : 0},
     };
+    if (line.takes("dims")) json["dims"] = dims_text(params.dims);
+    if (line.takes("skips")) json["skips"] = params.skips;
     if (line.collective == Collective::send_recv) json["peer"] = params.peer;
     auto& views = json["views"] = nlohmann::ordered_json::array();
     for (const RoundView& view : view_rounds(schedule, goal)) {
@@ -178,6 +185,8 @@ Subcommand add_show(CLI::App& tool) {
                "ranks per group of hierarchical algorithms; 0: their default (0)");
   add_argument(*app, "--aggregation", o.params.aggregation, Whole{0, kMany}, "A",
                "blocks per message of pat; 0: its default (0)");
+  add_skips(*app, o.skips);
+  add_dims(*app, o.params.dims);
   add_argument(*app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
   app->add_flag("--transfers", o.transfers_only, "without what the ranks hold");
   add_argument(*app, "--colour,--color", o.colour, read_when, "WHEN",

@@ -13,6 +13,7 @@ namespace rankine::tools {
 struct ShowOptions {
   Collective collective = Collective::all_reduce;
   std::string algorithm;
+  std::string skips;  // as skips_for() reads it
   Params params{.ranks = 4};
   std::optional<int> round;  // only this one
   bool transfers_only = false;

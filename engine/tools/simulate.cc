@@ -9,12 +9,14 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <vector>
 
+#include "algorithms/torus.h"
 #include "engine/fabric/network_file.h"
 #include "engine/fabric/units.h"
 #include "engine/tools/metrics.h"
@@ -29,6 +31,7 @@ using Json = nlohmann::ordered_json;
 
 struct SimulateArguments {
   QuestionArguments question;
+  Fidelity fidelity = Fidelity::eq1;
   bool ideal_blocks = false, rounds = false, json = false;
   std::string batch;  // a file, or "-"
 };
@@ -37,6 +40,12 @@ struct Answer {
   Question question;
   Params params;
   Simulation result;
+  std::optional<FlowTimes> flow{};  // of that fidelity; it replaces the times in `result`
+
+  double seconds() const { return flow ? flow->seconds : result.seconds; }
+  double round_end(std::size_t k) const {
+    return flow ? flow->round_end[k] : nearest_double(result.round_end[k], result.ticks_per_second);
+  }
 };
 
 Result<Answer> answer(Question question) {
@@ -45,7 +54,14 @@ Result<Answer> answer(Question question) {
   auto result = simulate(prepared->schedule, prepared->goal, question.fabric, question.bytes,
                          question.options);
   if (!result.ok()) return result.status();
-  return Answer{std::move(question), prepared->params, std::move(*result)};
+  std::optional<FlowTimes> flow;
+  if (question.fidelity == Fidelity::flow) {
+    auto flown = simulate_flow(prepared->schedule, prepared->goal, question.fabric, question.bytes,
+                               question.options);
+    if (!flown.ok()) return flown.status();
+    flow = std::move(*flown);
+  }
+  return Answer{std::move(question), prepared->params, std::move(*result), std::move(flow)};
 }
 
 // Bytes as a whole number where they are one.
@@ -54,13 +70,43 @@ Json bytes_json(std::int64_t weight, std::int64_t per_byte) {
   return bytes_of(weight, per_byte);
 }
 
+// Where messages share links: the round whose busiest link carries most, and the most of all
+// rounds.
+const RoundTraffic& busiest_round(const Simulation& r) {
+  return *std::max_element(
+      r.traffic.begin(), r.traffic.end(),
+      [](const RoundTraffic& a, const RoundTraffic& b) { return a.load < b.load; });
+}
+double congestion_max(const Simulation& r) {
+  double most = 0;
+  for (const RoundTraffic& round : r.traffic) most = std::max(most, round.congestion());
+  return most;
+}
+int hops_max(const Simulation& r) {
+  int most = 0;
+  for (const RoundTraffic& round : r.traffic) most = std::max(most, round.hops);
+  return most;
+}
+
+// Loads are in halves of weights.
+double bytes_of_load(Int128 load, std::int64_t per_byte) {
+  return nearest_double(load, Int128{per_byte} * 2);
+}
+Json load_json(Int128 load, std::int64_t per_byte) {
+  const Int128 per = Int128{per_byte} * 2;
+  if (load % per == 0 && load / per <= std::numeric_limits<std::int64_t>::max()) {
+    return static_cast<std::int64_t>(load / per);
+  }
+  return bytes_of_load(load, per_byte);
+}
+
 std::int64_t greatest(const std::vector<std::int64_t>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
 void add_result(const Answer& a, Json& line) {
   const Simulation& r = a.result;
-  line["time"] = r.seconds;
+  line["time"] = a.seconds();
   line["rounds"] = r.rounds;
   line["messages"] = r.messages;
   line["sent_max"] = bytes_json(greatest(r.sent), r.weight_per_byte);
@@ -72,6 +118,10 @@ void add_result(const Answer& a, Json& line) {
   line["targets_max"] = r.targets_max;
   line["sources_max"] = r.sources_max;
   line["ports_needed"] = r.ports_needed();
+  if (r.traffic.empty()) return;
+  line["link_max"] = load_json(busiest_round(r).load, r.weight_per_byte);
+  line["congestion_max"] = congestion_max(r);
+  line["hops_max"] = hops_max(r);
 }
 
 // --- Requests
@@ -79,8 +129,9 @@ void add_result(const Answer& a, Json& line) {
 
 constexpr std::string_view kMembers =
     "collective, algorithm, ranks, bytes, alpha, beta, bandwidth, ports, multicast, alu, "
-    "alpha_switch, network, segments, root, sync, lower, ideal_blocks, params and id";
-constexpr std::string_view kParams = "group, aggregation and peer";
+    "alpha_switch, wiring, dims, routing, hop, network, segments, root, sync, fidelity, lower, "
+    "ideal_blocks, params and id";
+constexpr std::string_view kParams = "group, aggregation, peer, dims and skips";
 
 Status bad(std::string_view member, const Json& value, std::string_view allowed) {
   return invalid_argument(fmt::format("{} is {}; allowed are {}", member, value.dump(), allowed));
@@ -136,6 +187,15 @@ Status take_params(const Json& value, Params& params) {
       status = take_whole("params.aggregation", part, 0, kMany, params.aggregation);
     } else if (name == "peer") {
       status = take_whole("params.peer", part, 0, kMany, params.peer);
+    } else if (name == "dims") {
+      if (!part.is_string()) {
+        return bad("params.dims", part, "texts such as \"4x4\" and \"3x3x3\"");
+      }
+      auto dims = parse_dims("params.dims", part.get<std::string>());
+      if (dims.ok()) params.dims = std::move(*dims);
+      status = dims.status();
+    } else if (name == "skips") {
+      continue;  // take_skips()
     } else {
       status =
           invalid_argument(fmt::format("params has a member '{}'; allowed are {}", name, kParams));
@@ -143,6 +203,21 @@ Status take_params(const Json& value, Params& params) {
     if (!status.ok()) return status;
   }
   return {};
+}
+
+// A scheme's name, or a list; which need the number of ranks.
+Status take_skips(const Json& request, Params& params) {
+  if (!request.contains("params") || !request["params"].contains("skips")) return {};
+  const Json& value = request["params"]["skips"];
+  const auto is_whole = [](const Json& skip) { return skip.is_number_integer(); };
+  if (value.is_array() && std::all_of(value.begin(), value.end(), is_whole)) {
+    params.skips = value.get<std::vector<int>>();
+    return {};
+  }
+  if (!value.is_string()) return bad("params.skips", value, "texts and arrays of whole numbers");
+  auto skips = skips_for("params.skips", value.get<std::string>(), params.ranks);
+  if (skips.ok()) params.skips = std::move(*skips);
+  return skips.status();
 }
 
 Status take_network(const Json& value, Fabric& fabric) {
@@ -178,6 +253,13 @@ Status take_member(const std::string& name, const Json& value, Question& questio
     const auto sync = value.is_string() ? parse_sync(value.get<std::string>()) : std::nullopt;
     if (!sync) return bad(name, value, "\"dataflow\" and \"rounds\"");
     question.options.sync = *sync;
+    return {};
+  }
+  if (name == "fidelity") {
+    const auto fidelity =
+        value.is_string() ? parse_fidelity(value.get<std::string>()) : std::nullopt;
+    if (!fidelity) return bad(name, value, "\"eq1\" and \"flow\"");
+    question.fidelity = *fidelity;
     return {};
   }
   if (name != "name" && name != "group" && name != "between") {
@@ -239,6 +321,10 @@ Result<Question> question_of(const Json& request) {
     if (!status.ok()) return status;
   }
   set_peer(question.params);
+  if (Status status = take_skips(request, question.params); !status.ok()) return status;
+  if (request.contains("wiring") && !request.contains("ports")) open_ports(question.fabric);
+  Status wired = wire(question);
+  if (!wired.ok()) return wired;
   return question;
 }
 
@@ -264,33 +350,51 @@ Json to_json(const Answer& a, bool rounds) {
               {"alpha", fabric.link.alpha.to_double()},
               {"beta", fabric.link.beta.to_double()},
               {"ports", fabric.ports},
+              {"wiring", name_of(fabric.wiring.kind)},
               {"segments", a.params.segments},
               {"root", a.params.root},
               {"sync", name_of(a.question.options.sync)},
+              {"fidelity", name_of(a.question.fidelity)},
               {"ideal_blocks", a.question.options.ideal_blocks}};
   if (a.question.lower) out["lower"] = true;
+  if (fabric.wiring.shares_links()) {
+    out["hop"] = fabric.alpha_hop.to_double();
+    if (!fabric.wiring.dims.empty()) out["dims"] = dims_text(fabric.wiring.dims);
+    if (fabric.wiring.has_rings()) out["routing"] = name_of(fabric.wiring.routing);
+  }
   Json& params = out["params"] = Json::object();
   if (line.takes("group")) params["group"] = a.params.group;
   if (line.takes("aggregation")) params["aggregation"] = a.params.aggregation;
+  if (line.takes("dims")) params["dims"] = dims_text(a.params.dims);
+  if (line.takes("skips")) params["skips"] = a.params.skips;
   if (line.collective == Collective::send_recv) params["peer"] = a.params.peer;
   add_result(a, out);
   if (rounds) {
     Json& ends = out["round_end"] = Json::array();
-    for (const Ticks end : a.result.round_end) {
-      ends.push_back(nearest_double(end, a.result.ticks_per_second));
+    for (std::size_t k = 0; k < a.result.round_end.size(); ++k) ends.push_back(a.round_end(k));
+    for (const RoundTraffic& round : a.result.traffic) {
+      out["round_link"].push_back(load_json(round.load, a.result.weight_per_byte));
+      out["round_congestion"].push_back(round.congestion());
+      out["round_hops"].push_back(round.hops);
     }
   }
   return out;
 }
 
 void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
-  console.out << describe(answers.front().question) << "\n\n";
+  console.out << describe(answers.front().question) << "\n";
+  if (answers.front().flow) {
+    console.out << "fidelity flow: messages share links max-min fairly in continuous time\n";
+  }
+  console.out << "\n";
   std::vector<std::vector<std::string>> rows = {{"algorithm", "P", "time", "algbw", "busbw",
                                                  "rounds", "messages", "sent", "received",
                                                  "reduced", "partners", "ports"}};
+  const bool shared = answers.front().question.fabric.wiring.shares_links();
+  if (shared) rows.front().insert(rows.front().end(), {"link", "congestion", "hops"});
   for (const Answer& a : answers) {
     const Simulation& r = a.result;
-    const double seconds = r.seconds;
+    const double seconds = a.seconds();
     const double algbw = seconds > 0 ? static_cast<double>(a.question.bytes) / seconds * 1e-9 : 0;
     const auto size = [&r](const std::vector<std::int64_t>& weights) {
       return format_bytes(bytes_of(greatest(weights), r.weight_per_byte));
@@ -303,19 +407,41 @@ void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
                      algbw * bus_factor(a.question.algorithm->collective, a.params.ranks)),
          std::to_string(r.rounds), std::to_string(r.messages), size(r.sent), size(r.received),
          size(r.reduced), std::to_string(r.partners_max), std::to_string(r.ports_needed())});
+    if (shared) {
+      const bool none = r.traffic.empty();
+      rows.back().push_back(
+          none ? "-" : format_bytes(bytes_of_load(busiest_round(r).load, r.weight_per_byte)));
+      rows.back().push_back(fmt::format("{:g}", congestion_max(r)));
+      rows.back().push_back(std::to_string(hops_max(r)));
+    }
   }
-  console.out << columns(rows, "lrrrrrrrrrrr")
+  console.out << columns(rows, "lrrrrrrrrrrrrrr")
               << "\nalgbw and busbw in GB/s; sent, received, reduced, partners and ports of the "
-                 "busiest rank.\n";
+                 "busiest rank.\n"
+              << (shared ? "link, congestion and hops: what the busiest link carries in a round, "
+                           "in bytes and in messages of the\nround's largest size, and the links "
+                           "of the longest route; of the worst round each.\n"
+                         : "");
   if (!rounds) return;
   for (const Answer& a : answers) {
     std::vector<std::vector<std::string>> ends = {{"round", "ends at"}};
+    if (shared) ends.front().insert(ends.front().end(), {"link", "congestion", "hops"});
     for (std::size_t k = 0; k < a.result.round_end.size(); ++k) {
-      ends.push_back({std::to_string(k), format_duration(nearest_double(
-                                             a.result.round_end[k], a.result.ticks_per_second))});
+      ends.push_back({std::to_string(k), format_duration(a.round_end(k))});
+      if (!shared) continue;
+      const RoundTraffic& round = a.result.traffic[k];
+      ends.back().push_back(format_bytes(bytes_of_load(round.load, a.result.weight_per_byte)));
+      ends.back().push_back(fmt::format("{:g}", round.congestion()));
+      ends.back().push_back(std::to_string(round.hops));
     }
-    console.out << "\n" << a.question.algorithm->name << "\n" << columns(ends, "rr");
+    console.out << "\n" << a.question.algorithm->name << "\n" << columns(ends, "rrrrr");
   }
+}
+
+Result<Fidelity> read_fidelity(std::string_view argument, std::string_view text) {
+  if (const auto fidelity = parse_fidelity(text)) return *fidelity;
+  constexpr std::string_view kNames[] = {"eq1", "flow"};
+  return unknown_name(argument, text, kNames);
 }
 
 Result<Exit> run_batch(const std::string& file, Console& console) {
@@ -350,6 +476,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   std::vector<Answer> answers;
   for (Question& question : *questions) {
     question.options.ideal_blocks = a.ideal_blocks;
+    question.fidelity = a.fidelity;
     const std::string name(question.algorithm->name);
     auto answered = answer(std::move(question));
     if (answered.ok()) {
@@ -431,6 +558,9 @@ Subcommand add_simulate(CLI::App& tool) {
   add_algorithm_arguments(*app, a.question);
   add_model_arguments(*app, a.question);
   add_network_arguments(*app, a.question.network);
+  add_argument(*app, "--fidelity", a.fidelity, read_fidelity, "NAME",
+               "where messages share links: eq1, each pays for its busiest link's load of the "
+               "round; or flow, they share links max-min fairly in continuous time (eq1)");
   app->add_flag("--ideal-blocks", a.ideal_blocks,
                 "blocks of exactly M / B bytes, also where that is no whole number");
   app->add_flag("--rounds", a.rounds, "also when each round ends");
@@ -446,14 +576,18 @@ Subcommand add_simulate(CLI::App& tool) {
       "  rankine simulate broadcast --algo switch --ranks 8 --lower --json\n"
       "  rankine simulate --batch requests.jsonl\n"
       "Requests have collective, algorithm, ranks and bytes, and may have alpha (seconds), beta\n"
-      "(seconds per byte) or bandwidth, ports, multicast, alu, alpha_switch, network (a preset, a\n"
-      "file or an object like one), segments (a number or \"auto\"), root, sync, lower,\n"
-      "ideal_blocks, params ({group, aggregation, peer}) and id (anything). Each gives one line, "
-      "in\n"
-      "order: its own members, then time (seconds), rounds, messages, sent_max, received_max,\n"
-      "reduced_max (bytes of the busiest rank), sent (bytes per rank), partners_max, targets_max,\n"
-      "sources_max and ports_needed; or its members, line and error. Numbers are read by their\n"
-      "shortest decimal text, exactly.\n"
+      "(seconds per byte) or bandwidth, ports, multicast, alu, alpha_switch, wiring, dims "
+      "(\"4x4\"),\n"
+      "routing, hop (seconds), network (a preset, a file or an object like one), segments (a "
+      "number\n"
+      "or \"auto\"), root, sync, fidelity, lower, ideal_blocks, id (anything) and params\n"
+      "({group, aggregation, peer, dims, skips}).\n"
+      "Each gives one line, in order: its own members, then time (seconds),\n"
+      "rounds, messages, sent_max, received_max, reduced_max (bytes of the busiest rank), sent\n"
+      "(bytes per rank), partners_max, targets_max, sources_max and ports_needed; where messages\n"
+      "share links also link_max (bytes that the busiest one carries in a round), congestion_max\n"
+      "(the same in messages of the round's largest size) and hops_max; or its members, line and\n"
+      "error. Numbers are read by their shortest decimal text, exactly.\n"
       "Networks:\n" +
       describe_presets());
   return {app, [owned](Console& console) { return run_simulate(*owned, console); }};

@@ -95,7 +95,9 @@ Result<Stage::Played> Stage::play(Throttle* clock) {
     call.out = mine.output;
     if (!meeting.arrive()) return;
     mine.begin_ns = now_ns();
-    mine.status = clock != nullptr ? me.call(call, clock->observer(me.rank())) : me.call(call);
+    RoundObserver* observer = clock != nullptr ? &clock->observer(me.rank()) : nullptr;
+    if (mine.perturbation != nullptr) observer = &mine.perturbation->before(observer);
+    mine.status = observer != nullptr ? me.call(call, *observer) : me.call(call);
     if (clock != nullptr) clock->finished(me.rank());
     mine.end_ns = now_ns();
     mine.wrong =
@@ -113,6 +115,20 @@ Result<Stage::Played> Stage::play(Throttle* clock) {
   if (clock != nullptr && !clock->health().ok()) return clock->health();
   played.seconds = static_cast<double>(end - begin) * 1e-9;
   return played;
+}
+
+void Stage::perturb(std::uint64_t seed) {
+  for (std::size_t r = 0; r < seats_.size(); ++r) {
+    seats_[r].perturbation = std::make_unique<Perturbation>(seed, static_cast<Rank>(r));
+  }
+}
+
+std::int64_t Stage::delays() const {
+  std::int64_t delays = 0;
+  for (const Seat& seat : seats_) {
+    if (seat.perturbation != nullptr) delays += seat.perturbation->delays();
+  }
+  return delays;
 }
 
 Result<std::vector<double>> Stage::wake_ups() {

@@ -9,6 +9,7 @@
 #include "engine/api/call.h"
 #include "engine/api/team.h"
 #include "engine/exec/layout.h"
+#include "engine/exec/perturb.h"
 #include "engine/exec/throttle.h"
 #include "engine/tools/dilation.h"
 #include "numa/arena.h"
@@ -30,6 +31,10 @@ class Stage {
   };
   Result<Played> play(Throttle* clock = nullptr);  // nullptr: at full speed
 
+  // From now on ranks are delayed at random (perturb.h).
+  void perturb(std::uint64_t seed);
+  std::int64_t delays() const;  // how often, so far
+
   // What a wall clock has to cope with here: all ranks' threads sleep at once, and the call is
   // played a few times at full speed. Both arguments are the model's, in seconds.
   Result<WallDemands> demands(double total, double least);
@@ -43,6 +48,7 @@ class Stage {
     std::size_t input_bytes = 0, output_bytes = 0;
     std::int64_t begin_ns = 0, end_ns = 0, wrong = 0;
     Status status;
+    std::unique_ptr<Perturbation> perturbation{};
   };
 
   Stage(std::unique_ptr<Team> team, const Call& call);

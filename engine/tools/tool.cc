@@ -16,9 +16,11 @@
 #include "engine/tools/machine.h"
 #include "engine/tools/map.h"
 #include "engine/tools/perf.h"
+#include "engine/tools/reproduce.h"
 #include "engine/tools/run.h"
 #include "engine/tools/show.h"
 #include "engine/tools/simulate.h"
+#include "engine/tools/skips.h"
 #include "engine/tools/text.h"
 #include "engine/tools/topo.h"
 #include "engine/tools/verify.h"
@@ -29,7 +31,8 @@ namespace {
 // A new subcommand is its file and its name here.
 constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show,  add_perf,
                                                      add_topo, add_choose, add_map,   add_simulate,
-                                                     add_cost, add_run,    add_claims};
+                                                     add_cost, add_run,    add_claims, add_skips_search,
+                                                     add_reproduce};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "algorithms/torus.h"
 #include "engine/read/sweep.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
@@ -26,6 +27,16 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// Those asked for; a torus has its own number of them. Empty: the default.
+std::vector<int> ranks_of(const VerifyArguments& arguments) {
+  if (!arguments.ranks.empty() || arguments.dims.empty()) return arguments.ranks;
+  std::int64_t product = 1;
+  for (const int size : arguments.dims) {
+    product = std::min<std::int64_t>(product * size, VerifyArguments::kMostRanks);
+  }
+  return {static_cast<int>(product)};
+}
+
 // The sweeps that make up what was asked for: one per run of neighbouring N and named algorithm.
 Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
   const auto lines = read_algorithms("--algo", arguments.algorithms, arguments.collective);
@@ -34,7 +45,7 @@ Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
   for (const Algorithm* line : *lines) names.insert(std::string(line->name));
   if (arguments.algorithms == "all") names = {""};
 
-  std::vector<int> ranks = arguments.ranks;
+  std::vector<int> ranks = ranks_of(arguments);
   if (ranks.empty()) {
     ranks.resize(VerifyArguments::kDefaultRanksTo);
     std::iota(ranks.begin(), ranks.end(), 1);
@@ -43,6 +54,11 @@ Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
   options.collective = arguments.collective;
   options.threads = arguments.threads;
   if (!arguments.segments.empty()) options.segments = arguments.segments;
+  if (const auto skips = skips_for("--skips", arguments.skips, 1); !skips.ok()) {
+    return skips.status();
+  }
+  if (!arguments.skips.empty()) options.skips = {arguments.skips};
+  options.dims = arguments.dims;
   if (arguments.all_roots_up_to) options.all_roots_up_to = *arguments.all_roots_up_to;
   std::vector<SweepOptions> sweeps;
   for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
@@ -91,8 +107,9 @@ std::vector<Tally> tallies_of(const std::vector<SweepResult>& results) {
 }
 
 std::string describe_ranks(const VerifyArguments& arguments) {
-  if (arguments.ranks.empty()) return fmt::format("1-{}", VerifyArguments::kDefaultRanksTo);
-  return format_cpu_list(arguments.ranks);  // the same notation
+  const std::vector<int> ranks = ranks_of(arguments);
+  if (ranks.empty()) return fmt::format("1-{}", VerifyArguments::kDefaultRanksTo);
+  return format_cpu_list(ranks);  // the same notation
 }
 
 void print(const VerifyArguments& arguments, const std::vector<SweepResult>& results,
@@ -159,6 +176,8 @@ void print_json(const VerifyArguments& arguments, const std::vector<SweepResult>
                         {"segments", params.segments},
                         {"group", params.group},
                         {"aggregation", params.aggregation},
+                        {"dims", dims_text(params.dims)},
+                        {"skips", params.skips},
                         {"failure", result.failure}});
   }
   Json& left_out = json["left_out"] = Json::array();
@@ -243,6 +262,8 @@ Subcommand add_verify(CLI::App& tool) {
         return parse_whole_list(argument, text, 1, 1024);
       },
       "LIST", "of pipelined algorithms (1,2,3)");
+  add_skips(*app, a.skips);
+  add_dims(*app, a.dims);
   add_argument(*app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
   app->add_flag("--json", a.json, "counts and every failure as JSON");
   app->footer(

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "engine/api/check.h"
+#include "engine/exec/perturb.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/test_data.h"
 #include "numa/arena.h"
@@ -87,6 +88,9 @@ class Trial {
                  team.communicator().wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
         slots_(static_cast<std::size_t>(ranks_)) {
     for (Rank r = 0; r < ranks_; ++r) {
+      if (options.perturb) {
+        slots_[static_cast<std::size_t>(r)].perturbation.emplace(*options.perturb, r);
+      }
       rules_.push_back(buffer_rule(layout_, goal_, r));
       stride_.input = std::max(stride_.input, round_up(rules_.back().input_bytes));
       stride_.output = std::max(stride_.output, round_up(rules_.back().output_bytes));
@@ -135,6 +139,7 @@ class Trial {
     std::int64_t wrong = 0;
     std::uint64_t sink = 0;  // keeps reads of results
     Status status;
+    std::optional<Perturbation> perturbation{};
   };
   // Where the others stopped, a rank stops without a reason of its own.
   static Status stopped() { return {Code::aborted, "another rank stopped"}; }
@@ -157,11 +162,12 @@ class Trial {
     return e;
   }
 
-  Status make_call(Member& me, const Ends& e) const {
+  Status make_call(Member& me, const Ends& e) {
     Call call = call_;
     call.in = e.in;
     call.out = e.out;
-    return me.call(call);
+    Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
+    return slot.perturbation ? me.call(call, *slot.perturbation) : me.call(call);
   }
 
   Status play_one(Member& me, Slot& slot, bool in_place);

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct MeasureOptions {
   double seconds = 0.15;  // for batches = 0
   bool fresh = false;
   bool off_cache = false;
+  std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random (perturb.h)
 
   static constexpr int kFewestBatches = 5;
   static constexpr int kMostBatches = 2000;

@@ -52,6 +52,21 @@ TEST(Formula, KnowsTheRulesOfArithmetic) {
   EXPECT_EQ(value(" 2 * ( N - 1 ) / N "), Fraction(5, 3));
 }
 
+TEST(Formula, KnowsWhatSkipsBring) {
+  Params params;
+  params.ranks = 22;
+  EXPECT_EQ(evaluate("S", params), 5);
+  EXPECT_EQ(evaluate("V", params), 11);
+  EXPECT_EQ(evaluate("C", params), 5);
+  params.skips = {21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1};
+  EXPECT_EQ(evaluate("S", params), 21);
+  EXPECT_EQ(evaluate("W", params), 21);  // everything goes directly
+  EXPECT_EQ(evaluate("V", params), 1);
+  EXPECT_EQ(evaluate("C", params), 21);
+  params = {.ranks = 16};
+  EXPECT_EQ(evaluate("W-ones(N)", params), 0);  // as often as a way has ones
+}
+
 TEST(Formula, KnowsTheLetters) {
   Params params;
   params.ranks = 12;

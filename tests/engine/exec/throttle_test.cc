@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/schedule/lower.h"
 #include "engine/exec/clocked_run.h"
 #include "engine/read/simulate.h"
 
@@ -32,25 +33,20 @@ Fabric uneven_fabric(int ports) {
 constexpr std::array<int, 5> kPorts = {1, 2, 3, 4, 8};
 constexpr std::uint64_t kBytes = 10'007;
 
-struct Setting {
-  int ports;
-  Sync sync;
-};
-
-void expect_equal(const Algorithm& line, const Params& params, Setting setting) {
-  const Schedule schedule = line.make(params);
+void expect_equal(const Algorithm& line, const Params& params, const Fabric& fabric, Sync sync) {
+  const Schedule schedule = lower(line.make(params), fabric.abilities());
   const Goal goal = goal_of(line, params, schedule);
-  const Fabric fabric = uneven_fabric(setting.ports);
-  const std::string what =
-      std::string(name_of(line.collective)) + " " + std::string(line.name) +
-      ", N = " + std::to_string(params.ranks) + ", P = " + std::to_string(params.segments) +
-      ", k = " + std::to_string(setting.ports) + ", " + std::string(name_of(setting.sync));
-  const auto predicted = simulate(schedule, goal, fabric, kBytes, {.sync = setting.sync});
+  const std::string what = std::string(name_of(line.collective)) + " " + std::string(line.name) +
+                           ", N = " + std::to_string(params.ranks) +
+                           ", P = " + std::to_string(params.segments) +
+                           ", k = " + std::to_string(fabric.ports) + ", " +
+                           std::string(name_of(sync)) + ", " + fabric.name;
+  const auto predicted = simulate(schedule, goal, fabric, kBytes, {.sync = sync});
   ASSERT_TRUE(predicted.ok()) << what << ": " << predicted.status().text();
   const auto pricing = Pricing::make(fabric, goal, kBytes, false);
   ASSERT_TRUE(pricing.ok());
   ThrottleOptions options;
-  options.by_rounds = setting.sync == Sync::rounds;
+  options.by_rounds = sync == Sync::rounds;
   const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
   ASSERT_EQ(run.status.text(), "") << what;
   EXPECT_TRUE(run.clock->end() == predicted->end)
@@ -60,12 +56,13 @@ void expect_equal(const Algorithm& line, const Params& params, Setting setting) 
 }
 
 // One parameter set per line and N: what it takes, not at its simplest.
-std::optional<Params> params_for(const Algorithm& line, int n) {
+std::optional<Params> params_for(const Algorithm& line, int n, const std::vector<int>& dims = {}) {
   Params params;
   params.ranks = n;
   if (has_root(line.collective)) params.root = n / 2;
   params.peer = n - 1;
   if (line.takes("segments")) params.segments = 3;
+  params.dims = dims;
   if (line.refusal(params)) return std::nullopt;
   return params;
 }
@@ -88,7 +85,7 @@ void expect_equal_everywhere(const std::vector<int>& ns) {
       if (!params) continue;
       for (const int ports : std::span(kPorts).first(kBudgets)) {
         for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
-          expect_equal(line, *params, {ports, sync});
+          expect_equal(line, *params, uneven_fabric(ports), sync);
           if (::testing::Test::HasFatalFailure()) return;
         }
       }
@@ -99,6 +96,48 @@ void expect_equal_everywhere(const std::vector<int>& ns) {
 TEST(VirtualClock, EqualsTheSimulatorAtSmallN) { expect_equal_everywhere({1, 2, 3, 4, 5, 6}); }
 TEST(VirtualClock, EqualsTheSimulatorAtMiddlingN) { expect_equal_everywhere({7, 8, 9, 12, 16}); }
 TEST(VirtualClock, EqualsTheSimulatorAtLargerN) { expect_equal_everywhere({25, 33}); }
+
+// Links that messages share, with the same uneven numbers. Ports: one, and one per link.
+void expect_equal_on(const Wiring& wiring, int ranks, int group = 0) {
+  if (ranks > kMostRanks) return;
+  Fabric fabric = uneven_fabric(1);
+  fabric.multicast = fabric.alu = false;
+  fabric.group = group;
+  fabric.wiring = wiring;
+  fabric.alpha_hop = Rational(17, 100'000'000);
+  fabric.name = name_of(wiring.kind);
+  std::uint64_t shared = 0;
+  for (const Algorithm& line : catalogue()) {
+    auto params = params_for(line, ranks, wiring.dims);
+    if (!params) continue;
+    for (const int ports : {1, 0}) {
+      if (ports == 0 && !wiring.has_rings()) continue;
+      fabric.ports = ports;
+      for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
+        expect_equal(line, *params, fabric, sync);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+    const Schedule schedule = lower(line.make(*params), {});
+    const auto result = simulate(schedule, goal_of(line, *params, schedule), fabric, kBytes);
+    ASSERT_TRUE(result.ok());
+    for (const RoundTraffic& round : result->traffic) shared += round.congestion() > 1 ? 1 : 0;
+  }
+  EXPECT_GT(shared, 10U) << "rounds with congestion";
+}
+
+TEST(VirtualClock, EqualsTheSimulatorOnRings) {
+  expect_equal_on({.kind = WiringKind::ring}, 5);
+  expect_equal_on({.kind = WiringKind::ring}, 8);
+  expect_equal_on({.kind = WiringKind::ring, .routing = Routing::one_way}, 6);
+}
+TEST(VirtualClock, EqualsTheSimulatorOnTori) {
+  expect_equal_on({.kind = WiringKind::torus, .dims = {2, 4}}, 8);
+  expect_equal_on({.kind = WiringKind::torus, .dims = {3, 3}}, 9);
+}
+TEST(VirtualClock, EqualsTheSimulatorOnTwoLevels) {
+  expect_equal_on({.kind = WiringKind::two_level}, 8, 3);
+}
 
 TEST(VirtualClock, EqualsTheSimulatorOnALoweredSchedule) {
   for (const Algorithm& line : catalogue()) {
@@ -183,6 +222,24 @@ TEST(WallClock, KeepsItsPlanAndReportsHowWell) {
       EXPECT_EQ(lateness.missed > 0, lateness.worst_ns > options.tolerance_ns);
     }
   }
+}
+
+TEST(WallClock, PlansWithTheLoadsOfSharedLinks) {
+  const Params params{.ranks = 6};
+  const Algorithm& line = *find_algorithm(Collective::all_reduce, "recursive_doubling");
+  const Schedule schedule = line.make(params);
+  const Goal goal = goal_of(line, params, schedule);
+  Fabric fabric = find_regime("ring")->fabric;
+  const auto pricing = Pricing::make(fabric, goal, kBytes, false);
+  ASSERT_TRUE(pricing.ok());
+  const auto predicted = simulate(schedule, goal, fabric, kBytes);
+  ASSERT_TRUE(predicted.ok());
+  ThrottleOptions options;
+  options.mode = ClockMode::wall;
+  const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
+  ASSERT_EQ(run.status.text(), "");
+  EXPECT_TRUE(run.clock->end() == predicted->end);
+  EXPECT_TRUE(run.clock->round_end() == predicted->round_end);
 }
 
 // A rank that cannot keep a deadline keeps its distance from then on, and takes those along who

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/fabric/network_file.h"
 
@@ -64,6 +65,102 @@ TEST(CheckFabric, NamesTheMember) {
   EXPECT_EQ(text_of(fabric), "between.beta is -1/2; it may not be negative");
 }
 
+// Trivance, section 6: 1.5 us per step, 800 Gb/s, 100 ns of link and 100 ns of hop processing.
+TEST(Regimes, ShareLinksAsTheirSourcesSay) {
+  for (const char* name : {"ring", "torus"}) {
+    const Fabric& fabric = find_regime(name)->fabric;
+    EXPECT_TRUE(fabric.link.alpha == Rational(15, 10'000'000));
+    EXPECT_EQ(8 / fabric.link.beta.to_double(), 800e9);
+    EXPECT_TRUE(fabric.alpha_hop == Rational(2, 10'000'000));
+    EXPECT_EQ(fabric.ports, 0);
+    EXPECT_TRUE(fabric.link.alpha + fabric.alpha_hop ==
+                find_regime("torus_link")->fabric.link.alpha);
+  }
+  const Fabric& shared = find_regime("two_level_shared")->fabric;
+  const Fabric& own = find_regime("two_level")->fabric;
+  EXPECT_EQ(shared.wiring.kind, WiringKind::two_level);
+  EXPECT_EQ(shared.group, own.group);
+  EXPECT_TRUE(shared.between.beta == own.between.beta && shared.link.beta == own.link.beta);
+}
+
+TEST(WiredFor, FillsInWhatIsOpen) {
+  using Dims = std::vector<int>;
+  const Fabric& torus = find_regime("torus")->fabric;
+  EXPECT_EQ(wired_for(torus, 16)->wiring.dims, (Dims{4, 4}));
+  EXPECT_EQ(wired_for(torus, 16)->ports, 4);
+  EXPECT_EQ(wired_for(torus, 13)->wiring.dims, Dims{13});
+  EXPECT_EQ(wired_for(torus, 13)->ports, 2);
+  EXPECT_EQ(wired_for(torus, 27, {3, 3, 3})->wiring.dims, (Dims{3, 3, 3}));
+  EXPECT_EQ(wired_for(torus, 27, {3, 3, 3})->ports, 6);
+  EXPECT_EQ(wired_for(torus, 1)->ports, 2);
+  EXPECT_EQ(wired_for(find_regime("ring")->fabric, 16, {4, 4})->ports, 2);
+  // What is said stays said; once filled in, nothing changes.
+  Fabric said = torus;
+  said.ports = 1;
+  said.wiring.dims = {2, 8};
+  EXPECT_EQ(wired_for(said, 16, {4, 4})->wiring.dims, (Dims{2, 8}));
+  EXPECT_EQ(wired_for(said, 16, {4, 4})->ports, 1);
+  const Fabric once = *wired_for(torus, 12);
+  EXPECT_EQ(wired_for(once, 12)->wiring.dims, once.wiring.dims);
+  EXPECT_EQ(wired_for(find_regime("two_level_shared")->fabric, 20)->wiring.group, 8);
+  // Full wiring needs nothing, and dims are none of its business.
+  EXPECT_EQ(wired_for(plain_regime().fabric, 7, {2, 2})->ports, 1);
+}
+
+TEST(WiredFor, SaysWhatIsNeeded) {
+  const Fabric& torus = find_regime("torus")->fabric;
+  EXPECT_EQ(wired_for(torus, 16, {3, 5}).status().text(),
+            "dims is 3x5; the sizes must multiply to the number of ranks, 16");
+  Fabric said = torus;
+  said.wiring.dims = {2, 8};
+  EXPECT_EQ(wired_for(said, 12).status().text(),
+            "dims is 2x8; the sizes must multiply to the number of ranks, 12");
+  said.link.alpha = Rational(-1);
+  EXPECT_EQ(wired_for(said, 16).status().text(), "alpha is -1; it may not be negative");
+}
+
+TEST(CheckFabric, RefusesWhatAnotherWiringHas) {
+  const auto text_of = [](const auto& change) {
+    Fabric fabric = plain_regime().fabric;
+    change(fabric);
+    return check_fabric(fabric).text();
+  };
+  using enum WiringKind;
+  EXPECT_EQ(text_of([](Fabric& f) {
+              f.wiring.dims = {2, 2};
+            }),
+            "dims is 2x2 and wiring is full; dims need torus wiring");
+  EXPECT_EQ(text_of([](Fabric& f) { f.wiring = {.kind = ring, .dims = {4}}; }),
+            "dims is 4 and wiring is ring; dims need torus wiring");
+  EXPECT_EQ(text_of([](Fabric& f) { f.wiring.routing = Routing::one_way; }),
+            "routing is one_way and wiring is full; allowed is minimal");
+  EXPECT_EQ(text_of([](Fabric& f) {
+              f.wiring.kind = torus;
+              f.group = 4;
+            }),
+            "group is 4 and wiring is torus; groups need full or two_level wiring");
+  EXPECT_EQ(text_of([](Fabric& f) { f.wiring.kind = two_level; }),
+            "group is 0; two_level wiring needs 1 or more ranks per group");
+  EXPECT_EQ(text_of([](Fabric& f) {
+              f.wiring = {.kind = two_level, .group = 3};
+              f.group = 4;
+            }),
+            "the wiring's group is 3; allowed are 0 and the fabric's, which is 4");
+  EXPECT_EQ(text_of([](Fabric& f) {
+              f.wiring.kind = ring;
+              f.alu = true;
+            }),
+            "the network has ALU and wiring is ring; a switch that copies and reduces needs full "
+            "wiring");
+  EXPECT_EQ(text_of([](Fabric& f) { f.alpha_hop = Rational(-1); }),
+            "hop is -1; it may not be negative");
+  EXPECT_EQ(text_of([](Fabric& f) {
+              f.wiring.kind = ring;
+              f.ports = 0;
+            }),
+            "");
+}
+
 TEST(Fabric, KnowsWhoIsNear) {
   Fabric fabric = find_regime("two_level")->fabric;
   EXPECT_EQ(&fabric.between_ranks(0, 7), &fabric.link);
@@ -102,6 +199,21 @@ TEST(NetworkFile, StartsFromAPreset) {
   EXPECT_TRUE(numbers->link.beta == plain_regime().fabric.link.beta);
 }
 
+TEST(NetworkFile, ReadsWirings) {
+  const auto torus = parse_network(
+      R"({"wiring": "torus", "dims": "2x3", "routing": "one_way", "hop": "200ns"})", "x");
+  ASSERT_TRUE(torus.ok()) << torus.status().text();
+  EXPECT_EQ(torus->wiring.kind, WiringKind::torus);
+  EXPECT_EQ(torus->wiring.dims, (std::vector<int>{2, 3}));
+  EXPECT_EQ(torus->wiring.routing, Routing::one_way);
+  EXPECT_TRUE(torus->alpha_hop == Rational(2, 10'000'000));
+  EXPECT_EQ(torus->ports, 0) << "as many as links";
+  EXPECT_EQ(parse_network(R"({"wiring": "ring", "ports": 1})", "x")->ports, 1);
+  EXPECT_EQ(parse_network(R"({"preset": "ring"})", "x")->ports, 0);
+  EXPECT_EQ(parse_network(R"({"preset": "two_level", "wiring": "two_level"})", "x")->wiring.kind,
+            WiringKind::two_level);
+}
+
 TEST(NetworkFile, NamesMemberValueAndWhatIsAllowed) {
   const struct {
     const char* json;
@@ -126,6 +238,15 @@ TEST(NetworkFile, NamesMemberValueAndWhatIsAllowed) {
       {R"({"group": 4})", "group is 4 and between is missing"},
       {R"({"multicast": 1})", "multicast is 1; allowed are true and false"},
       {R"({"latency": 1})", "the network has a member 'latency'; allowed are name, preset, ports"},
+      {R"({"wiring": "star"})",
+       "wiring is \"star\"; allowed are \"full\", \"ring\", \"torus\" and \"two_level\""},
+      {R"({"wiring": 1})", "wiring is 1; allowed are \"full\""},
+      {R"({"wiring": "torus", "dims": "4*4"})", "dims is '4*4'; allowed are up to 14 sizes"},
+      {R"({"wiring": "torus", "dims": [4, 4]})", "dims is [4,4]; allowed are texts such as"},
+      {R"({"wiring": "ring", "dims": "4"})", "dims is 4 and wiring is ring"},
+      {R"({"wiring": "ring", "routing": "x"})", "routing is \"x\"; allowed are \"minimal\" and"},
+      {R"({"wiring": "ring", "hop": -1})", "hop is -1; allowed are times"},
+      {R"({"wiring": "ring", "alu": true})", "needs full wiring"},
       {R"({"preset": "scaleup"})", "preset is \"scaleup\"; allowed are plain, scale_up"},
       {R"([1])", "the network is array; an object is needed"},
       {R"({"ports": )", "the network is not JSON"},

@@ -67,6 +67,24 @@ TEST(Pricing, DistinguishesNearAndFar) {
   EXPECT_TRUE(pricing->message(fabric, 1, 2, 6) <= pricing->most());
 }
 
+// Half a message has a price where links are shared; the hop of a link of one's own is in alpha.
+TEST(Pricing, KnowsHalvesAndHops) {
+  Fabric fabric = fabric_with(Rational(1, 2), Rational(1, 3));
+  fabric.alpha_hop = Rational(1, 5);
+  for (const WiringKind kind : {WiringKind::full, WiringKind::ring}) {
+    fabric.wiring.kind = kind;
+    const auto pricing = Pricing::make(fabric, all_reduce(4, 1), 6, false);
+    ASSERT_TRUE(pricing.ok());
+    const bool ring = kind == WiringKind::ring;
+    EXPECT_TRUE(pricing->exact_seconds(pricing->rates().hop) == Rational(1, 5));
+    EXPECT_TRUE(pricing->exact_seconds(pricing->message(fabric, 0, 1, 0)) ==
+                (ring ? Rational(1, 2) : Rational(7, 10)));
+    if (ring) {
+      EXPECT_EQ(pricing->beta(fabric, 0, 1) % 2, 0);
+    }
+  }
+}
+
 TEST(Pricing, RoundsOnce) {
   const Fabric fabric = fabric_with(Rational(1, 3), 0);
   const auto pricing = Pricing::make(fabric, all_reduce(2, 1), 8, false);

@@ -47,6 +47,26 @@ TEST(Request, GivesTheRequestAndItsResult) {
   EXPECT_FALSE(line.contains("error"));
 }
 
+// On a ring of four, 100 kB from each of three ranks to rank 0, in a round each: Eq. (1) sees
+// nothing shared, and the neighbours need 1 us each after alpha and a hop. As flows they meet the
+// halves of what comes from the other side: a link passes one and a half messages, from 1.1 us on.
+TEST(Request, HasTwoFidelities) {
+  Json request = {{"collective", "gather"},
+                  {"algorithm", "linear"},
+                  {"ranks", 4},
+                  {"bytes", 400'000},
+                  {"alpha", 1e-6},
+                  {"beta", 1e-11},
+                  {"wiring", "ring"},
+                  {"ports", 3},
+                  {"hop", 1e-7}};
+  EXPECT_DOUBLE_EQ(answered(request.dump())["time"].get<double>(), 2.1e-6);
+  request["fidelity"] = "eq1";
+  EXPECT_DOUBLE_EQ(answered(request.dump())["time"].get<double>(), 2.1e-6);
+  request["fidelity"] = "flow";
+  EXPECT_NEAR(answered(request.dump())["time"].get<double>(), 2.6e-6, 1e-15);
+}
+
 // Doubles are what their shortest text says: 1/(900 GB/s) with all 17 digits.
 TEST(Request, ReadsDoublesByTheirShortestText) {
   Json request = {
@@ -153,6 +173,8 @@ TEST(Request, SaysWhatIsWrong) {
        "segments is 0; allowed are whole numbers from 1 to 16384, and"},
       {request(R"(,"segments":"some")"), "segments is \"some\"; allowed are whole numbers"},
       {request(R"(,"root":4)"), "root is 4; allowed are 0 to 3"},
+      {request(R"(,"fidelity":"fluid")"),
+       "fidelity is \"fluid\"; allowed are \"eq1\" and \"flow\""},
       {request(R"(,"sync":"later")"), "sync is \"later\"; allowed are \"dataflow\" and \"rounds\""},
       {request(R"(,"params":[])"), "params is []; allowed are objects"},
       {request(R"(,"params":{"colour":1})"), "params has a member 'colour'; allowed are group"},
@@ -284,6 +306,25 @@ TEST(Simulate, AnswersInTextAndJson) {
   EXPECT_EQ(line["round_end"].back(), line["time"]);
 }
 
+TEST(Simulate, NamesItsFidelity) {
+  std::vector<std::string> question = {"simulate", "gather",  "--algo",  "linear",     "--ranks",
+                                       "4",        "--bytes", "400000",  "--alpha",    "1us",
+                                       "--wiring", "ring",    "--ports", "3",          "--hop",
+                                       "100ns",    "--beta",  "1e-11",   "--fidelity", "flow"};
+  const Captured text = run_captured(question);
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_NE(text.out.find("fidelity flow"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("2.6 us"), std::string::npos) << text.out;
+  question.insert(question.end(), {"--json", "--rounds"});
+  const Json line = Json::parse(run_captured(question).out);
+  EXPECT_EQ(line["fidelity"], "flow");
+  EXPECT_NEAR(line["time"].get<double>(), 2.6e-6, 1e-15);
+  // From 1.2 us on the neighbour's message has two thirds of the link: its other 0.9 us take 1.35.
+  EXPECT_EQ(line["round_end"].size(), 3U);
+  EXPECT_NEAR(line["round_end"][0].get<double>(), 2.55e-6, 1e-15);
+  EXPECT_EQ(line["round_end"][1], line["time"]);
+}
+
 TEST(Simulate, ComparesAllAlgorithms) {
   const Captured run = run_captured(
       {"simulate", "all_gather", "--algo", "all", "--ranks", "9", "--bytes", "1M", "--json"});
@@ -323,6 +364,7 @@ TEST(Simulate, NamesTheFlagItsValueAndWhatIsAllowed) {
   names(error_of({"--network", "toroidal"}), {"--network", "toroidal", "scale_up"});
   names(error_of({"--segments", "few"}), {"--segments", "few", "auto"});
   names(error_of({"--sync", "loose"}), {"--sync", "loose", "dataflow"});
+  names(error_of({"--fidelity", "fluid"}), {"--fidelity", "fluid", "eq1", "flow"});
   names(error_of({"--root", "4"}), {"root is 4", "0 to 3"});
   names(error_of({"--node-ranks", "2"}), {"--node-ranks", "2", "--between-alpha"});
   EXPECT_EQ(run_captured({"simulate"}).exit, 2);

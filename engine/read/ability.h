@@ -1,0 +1,14 @@
+// Whether a network can do what a transfer asks for.
+#pragma once
+
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
+#include "engine/exec/status.h"
+#include "engine/fabric/fabric.h"
+
+namespace rankine {
+
+// One -> many needs multicast, many -> one an ALU; the error says which is missing.
+Status check_ability(const Transfer& transfer, const Fabric& fabric);
+
+}  // namespace rankine

@@ -1,0 +1,290 @@
+#include "engine/read/skip_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "algorithms/circulant.h"
+#include "algorithms/schedule/collective.h"
+#include "algorithms/skips.h"
+#include "engine/read/simulate.h"
+
+namespace rankine {
+namespace {
+
+constexpr SimulateOptions kByRounds{.sync = Sync::rounds, .ideal_blocks = true};
+
+// What rounds cost, by skip and number of blocks. Each is simulated once.
+class RoundCosts {
+ public:
+  RoundCosts(int ranks, const Fabric& fabric, std::uint64_t bytes)
+      : ranks_(ranks),
+        fabric_(fabric),
+        bytes_(bytes),
+        known_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks), kUnknown) {}
+
+  // The time of round k of a reduce-scatter.
+  Ticks of_round(const SharedRounds& c, int k) {
+    Ticks& cost = at(c->skip(k), c->sent(k).size());
+    if (cost == kUnknown) {
+      const Schedule all = circulant_reduce_scatter(c);
+      const Schedule one{ranks_, ranks_, 1, [&all, k](int, Send send) { all.round(k, send); }};
+      cost = simulated(one);
+    }
+    return cost;
+  }
+
+  // Of the round that takes the window below `from` to the one below `to`.
+  Ticks of_window(int from, int to) {
+    const Ticks cost = at(to, from - to);
+    if (cost != kUnknown) return cost;
+    std::vector<int> skips;  // some windows among which these are
+    for (int window = ranks_; window > from;) {
+      skips.push_back(window = std::max(from, (window + 1) / 2));
+    }
+    const int round = static_cast<int>(skips.size());
+    skips.push_back(to);
+    for (const int s : halving_skips(to)) skips.push_back(s);
+    return of_round(std::make_shared<const CirculantRounds>(ranks_, skips), round);
+  }
+
+  Ticks of_all(const SharedRounds& c) {
+    Ticks total = 0;
+    for (int k = 0; k < c->rounds(); ++k) total += of_round(c, k);
+    return total;
+  }
+
+  Ticks simulated(const Schedule& schedule) {
+    const Goal goal{Collective::reduce_scatter, ranks_, ranks_};
+    auto result = simulate(schedule, goal, fabric_, bytes_, kByRounds);
+    if (!result.ok()) {
+      if (status_.ok()) status_ = result.status();
+      return 0;
+    }
+    ticks_per_second_ = result->ticks_per_second;
+    return result->end;
+  }
+  double seconds(Ticks ticks) const { return nearest_double(ticks, ticks_per_second_); }
+  const Status& status() const { return status_; }  // of the first that could not be simulated
+
+ private:
+  static constexpr Ticks kUnknown = -1;
+  Ticks& at(int skip, int blocks) {
+    return known_[static_cast<std::size_t>(skip) * static_cast<std::size_t>(ranks_) +
+                  static_cast<std::size_t>(blocks)];
+  }
+
+  int ranks_;
+  const Fabric& fabric_;
+  std::uint64_t bytes_;
+  std::vector<Ticks> known_;
+  Ticks ticks_per_second_ = 1;
+  Status status_;
+};
+
+// The fastest first; of equals that with fewer rounds, then those that fall, then the nearer first.
+bool before(const RatedSkips& a, const RatedSkips& b) {
+  if (a.time != b.time) return a.time < b.time;
+  if (a.skips.size() != b.skips.size()) return a.skips.size() < b.skips.size();
+  const bool a_falls = std::is_sorted(a.skips.rbegin(), a.skips.rend());
+  const bool b_falls = std::is_sorted(b.skips.rbegin(), b.skips.rend());
+  return a_falls != b_falls ? a_falls : a.skips < b.skips;
+}
+
+// The best few of all that are put in, each once.
+class Best {
+ public:
+  explicit Best(int most) : most_(static_cast<std::size_t>(std::max(1, most))) {}
+  void add(RatedSkips rated) {
+    const auto place = std::lower_bound(kept_.begin(), kept_.end(), rated, before);
+    if (place != kept_.end() && place->skips == rated.skips) return;
+    if (place == kept_.end() && kept_.size() == most_) return;
+    kept_.insert(place, std::move(rated));
+    if (kept_.size() > most_) kept_.pop_back();
+  }
+  const std::vector<RatedSkips>& kept() const { return kept_; }
+
+ private:
+  std::size_t most_;
+  std::vector<RatedSkips> kept_;
+};
+
+// The best sequences of windows: for every window w, the best ways from w on to 1.
+Best best_windows(int p, RoundCosts& costs, const SkipSearchOptions& options, double& sequences) {
+  std::vector<Best> from(static_cast<std::size_t>(p) + 1, Best(options.best));
+  std::vector<double> ways(static_cast<std::size_t>(p) + 1, 0);
+  from[1].add({});
+  ways[1] = 1;
+  for (int w = 2; w <= p && costs.status().ok(); ++w) {
+    const auto here = static_cast<std::size_t>(w);
+    for (int s = (w + 1) / 2; s < w; ++s) {
+      const auto next = static_cast<std::size_t>(s);
+      const Ticks cost = costs.of_window(w, s);
+      ways[here] += ways[next];
+      for (const RatedSkips& rest : from[next].kept()) {
+        RatedSkips longer{{s}, cost + rest.time, 0};
+        longer.skips.insert(longer.skips.end(), rest.skips.begin(), rest.skips.end());
+        from[here].add(std::move(longer));
+      }
+    }
+    if (options.progress) {
+      options.progress(static_cast<std::uint64_t>(w) * static_cast<std::uint64_t>(w),
+                       static_cast<std::uint64_t>(p) * static_cast<std::uint64_t>(p));
+    }
+  }
+  sequences = ways.back();
+  return std::move(from.back());
+}
+
+// All sets of `left` more skips that make every distance below p a sum of different ones, rising.
+// That is so exactly where no skip is more than one above the sum of those before it, and all
+// together come to p - 1.
+template <class Visit>
+bool for_each_set(int p, int left, int sum, std::vector<int>& skips, const Visit& visit) {
+  if (left == 0) return sum < p - 1 || visit(skips);
+  const int least = skips.empty() ? 1 : skips.back() + 1;
+  for (int s = least; s < p && s <= sum + 1; ++s) {
+    skips.push_back(s);
+    const bool go_on = for_each_set(p, left - 1, std::min(sum + s, p), skips, visit);
+    skips.pop_back();
+    if (!go_on) return false;
+  }
+  return true;
+}
+
+// How many sequences the sets of m skips make, or nothing where they are more than `most`.
+std::optional<std::uint64_t> orders_of_sets(int p, int m, std::uint64_t most) {
+  std::uint64_t orders = 1;
+  for (int i = 2; i <= m; ++i) {
+    orders *= static_cast<std::uint64_t>(i);
+    if (orders > most) return std::nullopt;
+  }
+  std::uint64_t total = 0;
+  std::vector<int> none;
+  const bool all = for_each_set(p, m, 0, none, [&](const std::vector<int>&) {
+    total += orders;
+    return total <= most;
+  });
+  if (!all) return std::nullopt;
+  return total;
+}
+
+// visit(skips) for all sequences that are `skips` with one skip more, less, other or elsewhere.
+template <class Visit>
+void for_each_neighbour(int p, const std::vector<int>& skips, const Visit& visit) {
+  const std::ptrdiff_t rounds = std::ssize(skips);
+  for (std::ptrdiff_t at = 0; at <= rounds; ++at) {
+    for (int s = 1; s < p; ++s) {
+      if (std::find(skips.begin(), skips.end(), s) != skips.end()) continue;
+      std::vector<int> longer = skips;
+      longer.insert(longer.begin() + at, s);
+      visit(longer);
+      if (at == rounds) continue;
+      longer.erase(longer.begin() + at + 1);
+      visit(longer);
+    }
+    if (at == rounds) continue;
+    std::vector<int> shorter = skips;
+    shorter.erase(shorter.begin() + at);
+    visit(shorter);
+    for (std::ptrdiff_t to = 0; to < rounds; ++to) {
+      std::vector<int> moved = shorter;
+      moved.insert(moved.begin() + to, skips[static_cast<std::size_t>(at)]);
+      if (to != at) visit(moved);
+    }
+  }
+}
+
+}  // namespace
+
+Result<SkipSearch> search_skips(int p, const Fabric& fabric, std::uint64_t bytes,
+                                const SkipSearchOptions& options) {
+  if (p < 1 || p > kMostSearchedRanks) {
+    return invalid_argument("ranks is " + std::to_string(p) + "; allowed are 1 to " +
+                            std::to_string(kMostSearchedRanks));
+  }
+  const auto wired = wired_for(fabric, p);
+  if (!wired.ok()) return wired.status();
+  RoundCosts costs(p, *wired, bytes);
+  const auto rounds_of = [p](const std::vector<int>& skips) {
+    return std::make_shared<const CirculantRounds>(p, skips);
+  };
+  const auto rated = [&](const std::vector<int>& skips) {
+    return RatedSkips{skips, costs.of_all(rounds_of(skips)), 0};
+  };
+  SkipSearch out;
+  Best best = best_windows(p, costs, options, out.windows);
+  if (!costs.status().ok()) return costs.status();
+  out.best_windows = best.kept().front();
+  const auto try_one = [&](const std::vector<int>& skips) -> std::optional<RatedSkips> {
+    if (are_windows(skips, p) || skips_refusal(skips, p)) return std::nullopt;
+    ++out.others;
+    RatedSkips one = rated(skips);
+    best.add(one);
+    return one;
+  };
+
+  std::uint64_t left = options.most_tried;
+  out.all_up_to = std::max(0, ceil_log2(p) - 1);  // fewer make no valid set
+  for (int m = ceil_log2(p); m < p && p > 1; ++m) {
+    const auto sequences = orders_of_sets(p, m, left);
+    if (!sequences) break;
+    std::vector<int> none;
+    std::uint64_t done = 0;
+    for_each_set(p, m, 0, none, [&](std::vector<int> skips) {
+      do try_one(skips);
+      while (std::next_permutation(skips.begin(), skips.end()));
+      if (options.progress) options.progress(++done, *sequences);
+      return costs.status().ok();
+    });
+    left -= *sequences;
+    out.all_up_to = m;
+  }
+  out.all = out.all_up_to >= p - 1;
+  std::vector<std::vector<int>> starts;
+  for (const RatedSkips& one : best.kept()) starts.push_back(one.skips);
+  for (const SkipScheme& scheme : skip_schemes()) starts.push_back(scheme.skips(p));
+  for (std::size_t i = 0, seen = starts.size(); i < seen; ++i) {
+    starts.push_back(starts[i]);
+    std::sort(starts.back().begin(), starts.back().end());
+  }
+  constexpr std::size_t kLong = 40;  // neighbours are many, and slow to look at
+  for (const std::vector<int>& start : starts) {
+    if (out.all) break;
+    if (static_cast<int>(start.size()) > out.all_up_to) try_one(start);
+    RatedSkips at = rated(start);
+    for (bool better = start.size() <= kLong; better && costs.status().ok();) {
+      better = false;
+      const std::vector<int> from = at.skips;
+      for_each_neighbour(p, from, [&](const std::vector<int>& skips) {
+        const auto one = try_one(skips);
+        if (!one || !(one->time < at.time)) return;
+        at = *one;
+        better = true;
+      });
+    }
+  }
+
+  out.best = best.kept();
+  out.halving = rated(halving_skips(p));
+  const auto settle = [&](RatedSkips& one) {
+    const Ticks whole = costs.simulated(circulant_reduce_scatter(rounds_of(one.skips)));
+    if (costs.status().ok() && whole != one.time) {
+      throw std::logic_error("skips " + skips_text(one.skips) +
+                             ": the rounds, one by one, do not take the time of the whole");
+    }
+    one.seconds = costs.seconds(one.time);
+  };
+  for (RatedSkips& one : out.best) settle(one);
+  settle(out.best_windows);
+  settle(out.halving);
+  if (!costs.status().ok()) return costs.status();
+  return out;
+}
+
+}  // namespace rankine

@@ -1,0 +1,351 @@
+// Flows against the exact simulator where links are not shared, against cases worked out by hand
+// where they are, and against Eq. (1).
+#include "engine/read/flow.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "tests/engine/read/listed.h"
+
+namespace rankine {
+namespace {
+
+constexpr Sync kBoth[] = {Sync::dataflow, Sync::rounds};
+
+// Alpha 1 s, a block of one byte 1 s on a link of its own; as many ports as anybody wants.
+Fabric seconds_fabric(const Wiring& wiring, Rational alpha = 1, Rational alpha_hop = 0) {
+  Fabric fabric;
+  fabric.ports = 64;
+  fabric.link = {alpha, 1};
+  fabric.wiring = wiring;
+  fabric.alpha_hop = alpha_hop;
+  return fabric;
+}
+
+const Wiring kRing{.kind = WiringKind::ring};
+Wiring torus(std::vector<int> dims) { return {.kind = WiringKind::torus, .dims = std::move(dims)}; }
+
+Goal any_goal(const Schedule& schedule) {
+  return {.collective = Collective::all_reduce, .ranks = schedule.ranks, .blocks = schedule.blocks};
+}
+
+IndexList consecutive(int first, int count) { return Run{first, count, 1}; }
+
+// Blocks first .. first + count - 1, a byte each, from one rank to another.
+Transfer message(Rank from, Rank to, int first, int count = 1) {
+  return transfer(from, to, {consecutive(first, count)}, copy);
+}
+
+FlowTimes flown(const Schedule& schedule, const Fabric& fabric,
+                const SimulateOptions& options = {.sync = Sync::rounds}) {
+  auto result = simulate_flow(schedule, any_goal(schedule), fabric,
+                              static_cast<std::uint64_t>(schedule.blocks), options);
+  EXPECT_TRUE(result.ok()) << result.status().text();
+  return result.ok() ? std::move(*result) : FlowTimes{};
+}
+
+Simulation by_eq_1(const Schedule& schedule, const Fabric& fabric,
+                   const SimulateOptions& options = {.sync = Sync::rounds}) {
+  auto result = simulate(schedule, any_goal(schedule), fabric,
+                         static_cast<std::uint64_t>(schedule.blocks), options);
+  EXPECT_TRUE(result.ok()) << result.status().text();
+  return result.ok() ? std::move(*result) : Simulation{};
+}
+
+void expect_near(double seconds, double expected, const std::string& what) {
+  EXPECT_NEAR(seconds, expected, 1e-9 * expected) << what;
+}
+
+// --- Links of one's own
+
+void expect_simulated_times(const Algorithm& line, const Params& params, const Fabric& fabric,
+                            std::uint64_t bytes, const SimulateOptions& options) {
+  const std::string what = std::string(name_of(line.collective)) + " " + std::string(line.name) +
+                           ", N = " + std::to_string(params.ranks) + ", " + fabric.name + ", " +
+                           std::string(name_of(options.sync));
+  const Schedule schedule = line.make(params);
+  const Goal goal = goal_of(line, params, schedule);
+  const auto exact = simulate(schedule, goal, fabric, bytes, options);
+  const auto flow = simulate_flow(schedule, goal, fabric, bytes, options);
+  ASSERT_EQ(exact.ok(), flow.ok()) << what << ": " << flow.status().text();
+  if (!exact.ok()) {
+    EXPECT_EQ(flow.status().text(), exact.status().text()) << what;
+    return;
+  }
+  expect_near(flow->seconds, exact->seconds, what);
+  EXPECT_EQ(flow->messages, exact->messages) << what;
+  ASSERT_EQ(flow->round_end.size(), exact->round_end.size()) << what;
+  for (std::size_t k = 0; k < flow->round_end.size(); ++k) {
+    if (flow->round_end[k] == 0) continue;  // no messages
+    expect_near(flow->round_end[k], nearest_double(exact->round_end[k], exact->ticks_per_second),
+                what + ", round " + std::to_string(k));
+  }
+}
+
+// Ports that are too few and too many, groups, a switch, and messages that wait for data only.
+TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
+  Fabric near{.name = "near", .link = {Rational(7, 3'000'000), Rational(1, 11'000'000'000)}};
+  near.alpha_hop = Rational(1, 9'000'000);
+  Fabric two_ports = near, groups = near, able = near, free_latency = near;
+  two_ports.name = "two_ports";
+  two_ports.ports = 2;
+  groups.name = "groups";
+  groups.ports = 3;
+  groups.group = 2;
+  groups.between = {Rational(1, 70'000), Rational(1, 3'000'000'000)};
+  able.name = "able";
+  able.multicast = able.alu = true;
+  able.alpha_switch = Rational(1, 5'000'000);
+  free_latency.name = "free_latency";
+  free_latency.link.alpha = 0;
+  free_latency.alpha_hop = 0;
+  int compared = 0;
+  for (const Algorithm& line : catalogue()) {
+    for (const int n : {1, 2, 3, 5, 8, 12}) {
+      Params params{.ranks = n, .root = n / 3, .peer = n - 1, .segments = 3};
+      if (line.refusal(params)) continue;
+      for (const Sync sync : kBoth) {
+        for (const Fabric& fabric : {near, two_ports, groups, able, free_latency}) {
+          expect_simulated_times(line, params, fabric, 1'000'003, {.sync = sync});
+          ++compared;
+        }
+        expect_simulated_times(line, params, near, 1000,
+                               {.sync = sync, .ideal_blocks = true, .unlimited_ports = true});
+        expect_simulated_times(line, params, near, 0, {.sync = sync});
+      }
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
+// N^3 cells, which are a hash table.
+TEST(FullWiring, LargeAllToAll) {
+  const Algorithm* line = find_algorithm(Collective::all_to_all, "pairwise");
+  ASSERT_NE(line, nullptr);
+  Fabric fabric{.ports = 2, .link = {Rational(1, 1'000'000), Rational(1, 1'000'000'000)}};
+  for (const Sync sync : kBoth) {
+    expect_simulated_times(*line, {.ranks = 110}, fabric, 1'000'003, {.sync = sync});
+  }
+}
+
+// --- Links that are shared, by hand
+
+// Both cross the link from 1 to 2. They share it until the shorter one has ended.
+TEST(Ring, TheLongerGoesOnAlone) {
+  const Schedule schedule = listed(8, 4, {{message(0, 2, 0, 1), message(1, 3, 1, 3)}});
+  const auto times = flown(schedule, seconds_fabric(kRing));
+  EXPECT_DOUBLE_EQ(times.seconds, 1 + 2 + 2);
+  EXPECT_EQ(times.messages, 2U);
+}
+
+// A message of 2 starts at 1 + 1; one of 4 hops starts at 1 + 4, when one of 3 has passed alone.
+TEST(Ring, HopsDelayTheStart) {
+  const Schedule schedule = listed(16, 10, {{message(3, 4, 0, 5), message(0, 4, 5, 5)}});
+  const auto times = flown(schedule, seconds_fabric(kRing, 1, 1));
+  // From 2 to 5 alone; 2 left and 5 left share until 9; 3 left alone until 12.
+  EXPECT_DOUBLE_EQ(times.seconds, 12);
+}
+
+TEST(Ring, WhereBothWaysAreAsLongHalfGoesEach) {
+  const Schedule alone = listed(4, 4, {{message(0, 2, 0, 4)}});
+  EXPECT_DOUBLE_EQ(flown(alone, seconds_fabric(kRing)).seconds, 1 + 2);
+  // With a message of 4 on one of the ways: half a message gets half a share, so 2 at 1/3 and 4
+  // at 2/3. The other half ends at 2, which nobody sees.
+  const Schedule met = listed(4, 8, {{message(0, 2, 0, 4), message(0, 1, 4, 4)}});
+  EXPECT_DOUBLE_EQ(flown(met, seconds_fabric(kRing)).seconds, 1 + 6);
+  // Who waits for the half message sees that it took until 1 + 6 too.
+  const Schedule followed =
+      listed(4, 8, {{message(0, 2, 0, 4), message(0, 1, 4, 4)}, {message(2, 3, 0, 4)}});
+  EXPECT_DOUBLE_EQ(flown(followed, seconds_fabric(kRing), {.sync = Sync::dataflow}).seconds,
+                   7 + 1 + 4);
+  // One way only: the whole message goes up.
+  const Wiring one_way{.kind = WiringKind::ring, .routing = Routing::one_way};
+  EXPECT_DOUBLE_EQ(flown(alone, seconds_fabric(one_way)).seconds, 1 + 4);
+}
+
+// Up and down are wires of their own, also in a ring of two.
+TEST(Ring, DirectionsShareNothing) {
+  const Schedule schedule = listed(5, 4, {{message(0, 1, 0, 2), message(1, 0, 2, 2)}});
+  EXPECT_DOUBLE_EQ(flown(schedule, seconds_fabric(kRing)).seconds, 1 + 2);
+  const Schedule pair = listed(2, 4, {{message(0, 1, 0, 2), message(1, 0, 2, 2)}});
+  EXPECT_DOUBLE_EQ(flown(pair, seconds_fabric(kRing)).seconds, 1 + 1);
+}
+
+// From (0, 0) to (2, 2) of a 4 x 4 torus, half the message goes up in both dimensions and half goes
+// down in both. Something on the way of the upper half: from (2, 0) to (2, 1).
+TEST(Torus, HalvesGoTheSameWayInAllDimensions) {
+  const Schedule alone = listed(16, 4, {{message(0, 10, 0, 4)}});
+  EXPECT_DOUBLE_EQ(flown(alone, seconds_fabric(torus({4, 4}))).seconds, 1 + 2);
+  const Schedule met = listed(16, 8, {{message(0, 10, 0, 4), message(8, 9, 4, 4)}});
+  EXPECT_DOUBLE_EQ(flown(met, seconds_fabric(torus({4, 4}))).seconds, 1 + 6);
+  // Along the first dimension of 4 x 5, both ways; then one up the second: both halves take that.
+  const Schedule joined = listed(20, 4, {{message(0, 11, 0, 4)}});
+  EXPECT_DOUBLE_EQ(flown(joined, seconds_fabric(torus({4, 5}))).seconds, 1 + 4);
+}
+
+TEST(TwoLevel, AGroupHasOneLinkUpAndOneDown) {
+  Fabric fabric = seconds_fabric({.kind = WiringKind::two_level});
+  fabric.group = 2;
+  fabric.between = {2, 3};
+  // Two leave group 0 together, one arrives there, and one stays inside.
+  const Schedule schedule =
+      listed(6, 4, {{message(0, 2, 0), message(1, 4, 1), message(5, 0, 2), message(0, 1, 3)}});
+  EXPECT_DOUBLE_EQ(flown(schedule, fabric).seconds, 2 + 6);
+  const Schedule apart = listed(6, 3, {{message(0, 2, 0), message(5, 1, 1), message(4, 5, 2)}});
+  EXPECT_DOUBLE_EQ(flown(apart, fabric).seconds, 2 + 3);
+}
+
+// Messages of different rounds share links when they flow at the same time.
+TEST(Dataflow, RoundsMeetOnLinks) {
+  const Schedule schedule =
+      listed(8, 6, {{message(0, 1, 0, 2), message(2, 3, 2, 4)}, {message(1, 3, 0, 2)}});
+  const Fabric fabric = seconds_fabric(kRing);
+  // The second message waits until 3, then alpha; at 4 the other has 1 of its 4 left, which takes
+  // until 6 on the shared link; 1 of 2 are left, until 7.
+  EXPECT_DOUBLE_EQ(flown(schedule, fabric, {.sync = Sync::dataflow}).seconds, 7);
+  // By rounds it starts at 5 + 1 and has all links for itself.
+  EXPECT_DOUBLE_EQ(flown(schedule, fabric, {.sync = Sync::rounds}).seconds, 8);
+}
+
+// One port: the second message waits for the first, and flows beside the third.
+TEST(Ports, AreTakenInTheOrderStated) {
+  Fabric fabric = seconds_fabric(kRing);
+  fabric.ports = 1;
+  const Schedule schedule =
+      listed(8, 9, {{message(1, 3, 0, 2), message(1, 2, 2, 2), message(2, 4, 4, 5)}});
+  // 1 -> 3 and 2 -> 4 share until 5 (2 each); 1 -> 2 flows alone from 6; 2 -> 4 has 3 left.
+  const auto times = flown(schedule, fabric);
+  EXPECT_DOUBLE_EQ(times.seconds, 8);
+  // 0 -> 2 waits for the receive port that 1 -> 2 has claimed, though that waits for its sender.
+  const Schedule queued =
+      listed(8, 6, {{message(1, 3, 0, 2), message(1, 2, 2, 2), message(0, 2, 4, 2)}});
+  EXPECT_DOUBLE_EQ(flown(queued, fabric).seconds, 9);
+}
+
+// Sums that wait for several messages, and copies that make what was there before forgotten.
+TEST(Dataflow, WaitsForWhatItReads) {
+  Fabric fabric = seconds_fabric(kRing);
+  const Schedule sums = listed(16, 4,
+                               {{transfer(1, 2, block(0), reduce), message(8, 9, 1, 3)},
+                                {transfer(3, 2, {consecutive(0, 4)}, reduce)},
+                                {message(2, 1, 0, 1), message(9, 10, 1, 1)}});
+  // 3 -> 2 has ended at 5: 2 -> 1 ends at 7. 9 -> 10 waits until 4 and ends at 6.
+  EXPECT_DOUBLE_EQ(flown(sums, fabric, {.sync = Sync::dataflow}).seconds, 7);
+  const Schedule replaced = listed(16, 4,
+                                   {{transfer(3, 2, {consecutive(0, 4)}, reduce)},
+                                    {message(1, 2, 0, 1)},
+                                    {message(2, 1, 0, 1)}});
+  // The copy of 1 s arrives at 2; what is read at 2 does not wait for the sum's end at 5.
+  EXPECT_DOUBLE_EQ(flown(replaced, fabric, {.sync = Sync::dataflow}).round_end[2], 4);
+}
+
+// --- Eq. (1)
+
+// A round of random messages of one size, on a random ring or torus.
+struct RandomRound {
+  Schedule schedule;
+  Wiring wiring;
+};
+
+RandomRound random_round() {
+  const auto dims = *rc::gen::element(std::vector<int>{7}, std::vector<int>{8},
+                                      std::vector<int>{3, 5}, std::vector<int>{4, 4},
+                                      std::vector<int>{2, 3, 4}, std::vector<int>{3, 3, 3});
+  int n = 1;
+  for (const int size : dims) n *= size;
+  const int size = *rc::gen::inRange(1, 5), count = *rc::gen::inRange(1, 60);
+  TransferList rounds(1);
+  for (int i = 0; i < count; ++i) {
+    const Rank from = *rc::gen::inRange(0, n), by = *rc::gen::inRange(1, n);
+    rounds[0].push_back(message(from, (from + by) % n, i * size, size));
+  }
+  return {listed(n, size * count, std::move(rounds)), torus(dims)};
+}
+
+// The rate of a message never falls below an equal share of its busiest link, so with messages of
+// one size none ends later than Eq. (1) has it, whatever starts when.
+TEST(EqOne, IsNeverLessThanFlowsOfOneSizeNeed) {
+  const bool holds = rc::check([] {
+    const RandomRound round = random_round();
+    Fabric fabric = seconds_fabric(round.wiring, *rc::gen::inRange(0, 4), *rc::gen::inRange(0, 3));
+    fabric.ports = *rc::gen::inRange(1, 9);
+    const double flow = flown(round.schedule, fabric).seconds;
+    RC_ASSERT(flow <= by_eq_1(round.schedule, fabric).seconds * (1 + 1e-9));
+  });
+  EXPECT_TRUE(holds);
+}
+
+// Where all start at once, the round also lasts as long as its busiest link has work: the two
+// agree.
+TEST(EqOne, IsWhatFlowsOfOneSizeNeedWhenAllStartAtOnce) {
+  const bool holds = rc::check([] {
+    const RandomRound round = random_round();
+    const Fabric fabric = seconds_fabric(round.wiring);
+    const SimulateOptions options{.sync = Sync::rounds, .unlimited_ports = true};
+    const double flow = flown(round.schedule, fabric, options).seconds;
+    const double eq_1 = by_eq_1(round.schedule, fabric, options).seconds;
+    RC_ASSERT(std::abs(flow - eq_1) <= 1e-9 * eq_1);
+  });
+  EXPECT_TRUE(holds);
+}
+
+// With sizes of several kinds it may be less. 0 -> 2 shares its first link with 0 -> 1 until 4; in
+// that time three short messages on 2 -> 3 keep 1 -> 3 off its second link, which it then needs at
+// the same time as 0 -> 2. No link has more than 5 to carry.
+TEST(EqOne, MayBeLessThanFlowsOfSeveralSizesNeed) {
+  const Schedule schedule =
+      listed(8, 10,
+             {{message(0, 1, 0, 2), message(0, 2, 2, 3), message(1, 3, 5, 2), message(2, 3, 7, 1),
+               message(2, 3, 8, 1), message(2, 3, 9, 1)}});
+  const Fabric fabric = seconds_fabric(kRing);
+  EXPECT_DOUBLE_EQ(by_eq_1(schedule, fabric).seconds, 1 + 5);
+  EXPECT_DOUBLE_EQ(flown(schedule, fabric).seconds, 1 + 6);
+}
+
+// --- Size, and errors
+
+// 4096 ranks on 16 x 16 x 16: rounds of 4096 messages that all end together.
+TEST(Large, HalvingDoublingOnATorus) {
+  const Algorithm* line = find_algorithm(Collective::all_reduce, "halving_doubling");
+  ASSERT_NE(line, nullptr);
+  const Params params{.ranks = 4096};
+  const Schedule schedule = line->make(params);
+  Fabric fabric = seconds_fabric(torus({16, 16, 16}));
+  for (const Sync sync : kBoth) {
+    const SimulateOptions options{.sync = sync, .ideal_blocks = true};
+    const Goal goal = goal_of(*line, params, schedule);
+    const auto flow = simulate_flow(schedule, goal, fabric, 4096, options);
+    const auto exact = simulate(schedule, goal, fabric, 4096, options);
+    ASSERT_TRUE(flow.ok() && exact.ok());
+    // Every round is of one size and starts at once.
+    expect_near(flow->seconds, exact->seconds, std::string(name_of(sync)));
+  }
+}
+
+TEST(Errors, AreTheSimulators) {
+  const Schedule multicast = listed(3, 1, {{transfer(0, consecutive(1, 2), block(0), copy)}});
+  const Schedule alu = listed(3, 1, {{transfer(consecutive(1, 2), 0, block(0), reduce)}});
+  const Schedule plain = listed(8, 1, {{message(0, 1, 0)}});
+  Fabric fabric = seconds_fabric({});
+  Fabric wrong = fabric, torn = seconds_fabric(torus({3, 2}));
+  wrong.ports = -1;
+  const auto expect_same = [](const Schedule& schedule, const Fabric& given, const char* part) {
+    const auto flow = simulate_flow(schedule, any_goal(schedule), given, 1);
+    const auto exact = simulate(schedule, any_goal(schedule), given, 1);
+    ASSERT_FALSE(flow.ok());
+    EXPECT_EQ(flow.status().text(), exact.status().text());
+    EXPECT_NE(flow.status().text().find(part), std::string::npos) << flow.status().text();
+  };
+  expect_same(multicast, fabric, "one -> many");
+  expect_same(alu, fabric, "many -> one");
+  expect_same(plain, wrong, "ports is -1");
+  expect_same(plain, torn, "3x2");
+}
+
+}  // namespace
+}  // namespace rankine

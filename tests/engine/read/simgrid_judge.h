@@ -1,0 +1,34 @@
+// SimGrid as an independent judge of flows: the same messages on a ring or torus that it simulates
+// itself. Routes and links are stated here once more, not taken from engine/fabric/wiring.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rankine {
+
+// Ranks on a torus of these sizes, the last dimension varying fastest, and one wire per direction
+// between neighbours. Routes are minimal, the first dimension first; where both ways round are as
+// long, half of the message takes each. A message waits alpha + hops * alpha_hop, then flows.
+struct JudgedNetwork {
+  std::vector<int> dims{};
+  double alpha = 0, alpha_hop = 0;
+  double bandwidth = 1;  // bytes per second and link
+};
+
+struct JudgedMessage {
+  int from = 0, to = 0;
+  long bytes = 0;
+};
+
+// Why there is no judge, as text that says what would help; nothing where there is one.
+std::optional<std::string> simgrid_is_missing();
+
+// When the last round ends. All messages of a round start when the last one of the round before has
+// ended. Runs in a process of its own, since SimGrid allows one simulation per process. Needs the
+// judge.
+double simgrid_seconds(const JudgedNetwork& network,
+                       const std::vector<std::vector<JudgedMessage>>& rounds);
+
+}  // namespace rankine

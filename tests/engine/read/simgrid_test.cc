@@ -1,0 +1,126 @@
+// Flows against SimGrid, which shares links in code of its own.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/read/flow.h"
+#include "tests/engine/read/listed.h"
+#include "tests/engine/read/simgrid_judge.h"
+
+namespace rankine {
+namespace {
+
+using Dims = std::vector<int>;
+
+const std::vector<Dims> kNetworks = {{8}, {9}, {4, 4}, {3, 5}, {3, 3, 3}};
+constexpr int kByte = 1'000'000;  // bytes per block, and per second
+
+int ranks_of(const Dims& dims) {
+  int n = 1;
+  for (const int size : dims) n *= size;
+  return n;
+}
+
+// Seconds and bytes are about as many: both sides' precision is absolute.
+Fabric fabric_of(const Dims& dims) {
+  Fabric fabric;
+  fabric.name = "judged";
+  fabric.ports = Fabric::kMostPorts;
+  fabric.link = {3, Rational(1, kByte)};
+  fabric.alpha_hop = Rational(1, 2);
+  fabric.wiring = {.kind = WiringKind::torus, .dims = dims};
+  if (dims.size() == 1) fabric.wiring = {.kind = WiringKind::ring};
+  return fabric;
+}
+JudgedNetwork network_of(const Dims& dims) {
+  return {.dims = dims, .alpha = 3, .alpha_hop = 0.5, .bandwidth = kByte};
+}
+
+void expect_agreement(const Schedule& schedule, const Dims& dims, const std::string& what) {
+  std::vector<std::vector<JudgedMessage>> rounds;
+  for (const auto& round : list_of(schedule)) {
+    auto& messages = rounds.emplace_back();
+    for (const Transfer& t : round) {
+      if (t.from.front() == t.to.front()) continue;
+      messages.push_back({t.from.front(), t.to.front(), long{kByte} * t.what.list.size()});
+    }
+  }
+  // A gathering of all blocks: M is all of them, each of kByte.
+  const Goal goal{
+      .collective = Collective::all_gather, .ranks = schedule.ranks, .blocks = schedule.blocks};
+  const auto flow = simulate_flow(schedule, goal, fabric_of(dims),
+                                  std::uint64_t{kByte} * static_cast<unsigned>(schedule.blocks),
+                                  {.sync = Sync::rounds});
+  ASSERT_TRUE(flow.ok()) << what << ": " << flow.status().text();
+  const double judged = simgrid_seconds(network_of(dims), rounds);
+  EXPECT_GT(judged, 0) << what;
+  EXPECT_NEAR(flow->seconds, judged, 1e-6 * judged) << what;
+}
+
+class SimGrid : public testing::TestWithParam<Dims> {
+ protected:
+  void SetUp() override {
+    if (const auto why = simgrid_is_missing()) GTEST_SKIP() << *why;
+  }
+};
+
+std::string text_of(const Dims& dims) {
+  std::string out;
+  for (const int size : dims) out += (out.empty() ? "" : "x") + std::to_string(size);
+  return out;
+}
+
+TEST_P(SimGrid, AgreesOnSchedulesOfTheCatalogue) {
+  int judged = 0;
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::all_gather, Collective::all_to_all,
+        Collective::reduce_scatter, Collective::broadcast}) {
+    for (const Algorithm& line : catalogue()) {
+      const Params params{.ranks = ranks_of(GetParam()), .segments = 2};
+      if (line.collective != collective || line.refusal(params)) continue;
+      const Schedule schedule = line.make(params);
+      bool wires_only = true;
+      for (const auto& round : list_of(schedule)) {
+        for (const Transfer& t : round) wires_only &= t.from.size() == 1 && t.to.size() == 1;
+      }
+      if (!wires_only) continue;
+      expect_agreement(schedule, GetParam(),
+                       std::string(name_of(collective)) + " " + std::string(line.name) + " on " +
+                           text_of(GetParam()));
+      ++judged;
+    }
+  }
+  EXPECT_GT(judged, 20);
+}
+
+// Rounds of messages of all sizes from anywhere to anywhere; `seed` says which.
+Schedule random_rounds(int n, std::uint64_t seed) {
+  const auto below = [&seed](int bound) {
+    seed = seed * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<int>((seed >> 33) % static_cast<unsigned>(bound));
+  };
+  constexpr int kBlocks = 16;
+  TransferList rounds(2);
+  for (auto& round : rounds) {
+    for (int i = 1 + below(5 * n); i > 0; --i) {
+      const Rank from = below(n), to = (from + 1 + below(n - 1)) % n;
+      round.push_back(transfer(from, to, {Run{0, 1 + below(kBlocks), 1}}, copy));
+    }
+  }
+  return listed(n, kBlocks, std::move(rounds));
+}
+
+TEST_P(SimGrid, AgreesOnRandomRounds) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    expect_agreement(random_rounds(ranks_of(GetParam()), seed), GetParam(),
+                     "seed " + std::to_string(seed) + " on " + text_of(GetParam()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, SimGrid, testing::ValuesIn(kNetworks),
+                         [](const auto& drawn) { return "of" + text_of(drawn.param); });
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,174 @@
+// Networks from the command line: links that messages share, in every subcommand that takes them.
+#include "engine/tools/network.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/tools/simulate.h"
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Captured simulated(std::vector<std::string> arguments) {
+  const std::vector<std::string> first = {"simulate", "all_reduce", "--bytes", "900K", "--json"};
+  arguments.insert(arguments.begin(), first.begin(), first.end());
+  return run_captured(arguments);
+}
+
+Json answer_of(const std::vector<std::string>& arguments) {
+  const Captured run = simulated(arguments);
+  EXPECT_EQ(run.exit, 0) << run.err;
+  return run.exit == 0 ? Json::parse(run.out) : Json();
+}
+
+// What ended up on standard error, for what is wrong.
+std::string error_of(const std::vector<std::string>& arguments) {
+  const Captured run = run_captured(arguments);
+  EXPECT_EQ(run.exit, 2) << run.out;
+  return run.err;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Wiring, PresetsAreFilledIn) {
+  const Json square = answer_of({"--algo", "bucket", "--ranks", "12", "--network", "torus"});
+  EXPECT_EQ(square["wiring"], "torus");
+  EXPECT_EQ(square["dims"], "4x3");
+  EXPECT_EQ(square["params"]["dims"], "4x3") << "the algorithm takes the network's";
+  EXPECT_EQ(square["ports"], 4);
+  EXPECT_EQ(square["hop"], 2e-7);
+  EXPECT_EQ(square["routing"], "minimal");
+  const Json cube =
+      answer_of({"--algo", "bucket", "--ranks", "27", "--network", "torus", "--dims", "3x3x3"});
+  EXPECT_EQ(cube["dims"], "3x3x3");
+  EXPECT_EQ(cube["params"]["dims"], "3x3x3");
+  EXPECT_EQ(cube["ports"], 6);
+  EXPECT_EQ(cube["hops_max"], 1);
+  EXPECT_EQ(answer_of({"--algo", "ring", "--network", "ring"})["ports"], 2);
+  const Json full = answer_of({"--algo", "ring"});
+  EXPECT_EQ(full["wiring"], "full");
+  EXPECT_FALSE(full.contains("link_max") || full.contains("hop") || full.contains("dims"));
+}
+
+TEST(Wiring, OptionsOverride) {
+  const std::vector<std::string> base = {"--algo", "recursive_doubling", "--ranks",
+                                         "8",      "--wiring",           "ring"};
+  const auto with = [&base](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return answer_of(more);
+  };
+  const Json minimal = with({"--hop", "100ns", "--rounds"});
+  EXPECT_EQ(minimal["network"], "plain (changed)");
+  EXPECT_EQ(minimal["ports"], 2) << "one per link";
+  EXPECT_EQ(minimal["round_congestion"], Json({1.0, 2.0, 2.0}));
+  EXPECT_EQ(minimal["round_hops"], Json({1, 2, 4}));
+  EXPECT_EQ(minimal["round_link"], Json({921600, 1843200, 1843200}));
+  EXPECT_EQ(minimal["link_max"], 1843200);
+  EXPECT_EQ(minimal["congestion_max"], 2.0);
+  // 3 us of alpha, 7 hops, and five times 900 KiB over 100 GB/s.
+  EXPECT_DOUBLE_EQ(minimal["time"].get<double>(), 3e-6 + 7e-7 + 5 * 921600e-11);
+  const Json one_way = with({"--routing", "one_way", "--ports", "1"});
+  EXPECT_EQ(one_way["ports"], 1);
+  EXPECT_EQ(one_way["congestion_max"], 4.0);
+  EXPECT_EQ(one_way["hops_max"], 7);
+  const Json groups = answer_of({"--algo", "recursive_doubling", "--ranks", "8", "--network",
+                                 "two_level_shared", "--node-ranks", "4"});
+  EXPECT_EQ(groups["congestion_max"], 4.0);
+  EXPECT_EQ(groups["hops_max"], 2);
+}
+
+TEST(Wiring, AHopInFullWiringIsOne) {
+  const Json hop = answer_of({"--algo", "ring", "--ranks", "8", "--hop", "500ns"});
+  const Json alpha = answer_of({"--algo", "ring", "--ranks", "8", "--alpha", "1500ns"});
+  EXPECT_EQ(hop["time"], alpha["time"]);
+}
+
+TEST(Wiring, ErrorsNameTheOption) {
+  const auto error = [](std::vector<std::string> more) {
+    const std::vector<std::string> first = {"simulate", "all_reduce", "--algo", "ring"};
+    more.insert(more.begin(), first.begin(), first.end());
+    return error_of(more);
+  };
+  EXPECT_TRUE(has(error({"--wiring", "bus"}), "--wiring is 'bus'; allowed are full, ring, torus"));
+  EXPECT_TRUE(has(error({"--routing", "any"}), "--routing is 'any'; allowed are minimal, one_way"));
+  EXPECT_TRUE(has(error({"--dims", "4y2"}), "--dims is '4y2'; allowed are"));
+  EXPECT_TRUE(has(error({"--wiring", "torus", "--dims", "3x5"}),
+                  "dims is 3x5; the sizes must multiply to the number of ranks, 8"));
+  EXPECT_TRUE(has(error({"--wiring", "two_level"}), "--node-ranks is needed"));
+  EXPECT_TRUE(has(error({"--network", "torus", "--wiring", "full"}), "--ports is needed"));
+  EXPECT_TRUE(has(error({"--routing", "one_way"}), "routing is one_way and wiring is full"));
+  EXPECT_TRUE(has(error({"--wiring", "ring", "--multicast"}), "needs full wiring"));
+  EXPECT_TRUE(has(error({"--hop", "-1ns"}), "--hop"));
+}
+
+TEST(Wiring, IsSaid) {
+  const Captured torus = run_captured({"simulate", "all_reduce", "--algo", "ring", "--ranks", "6",
+                                       "--network", "torus", "--dims", "2x3", "--rounds"});
+  EXPECT_TRUE(has(torus.out, "torus 2x3, 200 ns per hop")) << torus.out;
+  EXPECT_TRUE(has(torus.out, "congestion  hops")) << torus.out;
+  const Captured full = run_captured({"simulate", "all_reduce", "--algo", "ring", "--rounds"});
+  EXPECT_FALSE(has(full.out, "congestion")) << full.out;
+  const Captured chosen =
+      run_captured({"choose", "all_reduce", "--ranks", "9", "--network", "torus"});
+  EXPECT_TRUE(has(chosen.out, "torus 3x3")) << chosen.out;
+}
+
+// Other subcommands: each meets the same torus.
+TEST(Wiring, ReachesEverySubcommand) {
+  const Captured cost = run_captured({"cost", "all_reduce", "--algo", "recursive_doubling",
+                                      "--ranks", "8", "--network", "ring", "--json"});
+  ASSERT_EQ(cost.exit, 0) << cost.err;
+  EXPECT_EQ(Json::parse(cost.out)["dataflow"]["n_hop"]["exact"], "7");
+  EXPECT_EQ(Json::parse(cost.out)["dataflow"]["n_beta"]["exact"], "5");
+  EXPECT_EQ(Json::parse(cost.out)["dataflow"]["n_alpha"]["exact"], "3");
+
+  const Captured chosen = run_captured(
+      {"choose", "all_reduce", "--ranks", "8", "--network", "torus", "--dims", "2x4", "--json"});
+  ASSERT_EQ(chosen.exit, 0) << chosen.err;
+  const std::string best = Json::parse(chosen.out)["choice"]["algorithm"];
+  const Json same = answer_of(
+      {"--algo", best, "--ranks", "8", "--network", "torus", "--bytes", "1M", "--dims", "2x4"});
+  EXPECT_EQ(same["time"], Json::parse(chosen.out)["choice"]["time"]);
+
+  const Captured map = run_captured({"map", "all_reduce", "--ranks", "7,12", "--network", "torus",
+                                     "--minbytes", "1M", "--maxbytes", "1M"});
+  EXPECT_EQ(map.exit, 0) << map.err;
+
+  const Captured shown =
+      run_captured({"show", "all_reduce", "--algo", "bucket", "--ranks", "4", "--dims", "2x2"});
+  EXPECT_EQ(shown.exit, 0) << shown.err;
+  const Captured proved = run_captured({"verify", "--algo", "bucket", "--dims", "2x3", "--json"});
+  ASSERT_EQ(proved.exit, 0) << proved.err;
+  EXPECT_EQ(Json::parse(proved.out)["ranks"], "6");
+
+  const BatchAnswer batch = answer_request(
+      R"({"collective":"all_reduce","algorithm":"bucket","ranks":6,"bytes":600,"wiring":"torus",)"
+      R"("hop":"100ns","dims":"2x3"})",
+      1);
+  ASSERT_TRUE(batch.ok) << batch.line;
+  EXPECT_EQ(Json::parse(batch.line)["hops_max"], 1) << "the algorithm takes the network's torus";
+  const BatchAnswer other = answer_request(
+      R"({"collective":"all_reduce","algorithm":"bucket","ranks":6,"bytes":600,"network":"torus",)"
+      R"("dims":"3x3"})",
+      1);
+  EXPECT_TRUE(has(other.line, "must multiply to the number of ranks, 6")) << other.line;
+}
+
+// Real threads, real data, the same ticks.
+TEST(Wiring, RunsUnderItsClock) {
+  const Captured run = run_captured({"run", "all_reduce", "--algo", "bucket", "--ranks", "4",
+                                     "--bytes", "4K", "--network", "torus", "--json"});
+  ASSERT_EQ(run.exit, 0) << run.err << run.out;
+  EXPECT_EQ(Json::parse(run.out)["equal"], true);
+}
+
+}  // namespace
+}  // namespace rankine::tools

@@ -1,0 +1,218 @@
+// A model checker for small concurrent programs on C++ atomics: it runs a scenario again and again
+// on fibers, until every order in which its threads may take turns and every value that a load may
+// return have been tried. The threads call production code, compiled against machine.h.
+//
+// The memory model is that of C++20's atomics, operationally (views, as in Kang et al., "A
+// promising semantics for relaxed-memory concurrency", POPL 2017, without promises): each word
+// keeps all its values in the order in which they were stored; a thread has a view, for each word
+// the oldest value that it may still see; a value that was stored with release carries the storing
+// thread's view, and a load with acquire that sees it takes that over. Read-modify-writes see the
+// newest value and carry on the release sequence. A load with seq_cst sees at least the newest
+// value that was stored with seq_cst. Plain memory is checked for races by vector clocks, which
+// travel as views do.
+//
+// membarrier gives every other thread, one after the other, the caller's view of the words, and the
+// caller theirs. A thread that has stored and passed no compiler fence since may not have done so
+// when the barrier came: then it takes part in either order.
+//
+// futex_wait compares with the newest value and sleeps in one turn. Time stands still while anybody
+// can move. If nobody can, that is a lost wake-up and a fault, or, where the scenario allows
+// time-outs, the clock moves on to the first deadline, by when every store has arrived.
+//
+// Orders that differ only by swapping independent turns are tried once (sleep sets: Godefroid,
+// "Partial-order methods for the verification of concurrent systems", 1996); or only orders with a
+// bounded number of preemptions (Musuvathi & Qadeer, PLDI 2007).
+//
+// What it does not see: loads that are executed after later stores of their thread (load buffering)
+// and stores that enter a word's history in another order than they were made (2+2W); seq_cst on
+// several words is somewhat stronger than in C++20 between loads, weaker where mixed with others;
+// a failed compare-exchange sees the newest value; loops are bounded by what the scenario does, and
+// a thread that sleeps in a loop does not look twice at a value that it has seen there; time-outs
+// only come when nobody can move; no thread is ever found to have ended inside a call.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/models/fibers.h"
+#include "tests/models/machine.h"
+
+namespace rankine::model {
+
+enum class Kind : std::uint8_t { load, store, read_modify_write };
+
+// A place in the source where a word is used with a memory order.
+struct Use {
+  std::string file;
+  unsigned line = 0, column = 0;
+  Kind kind = Kind::load;
+  std::memory_order order = std::memory_order_relaxed;
+
+  auto operator<=>(const Use&) const = default;
+};
+std::string name_of(std::memory_order order);
+// The next weaker ones: none for relaxed, two for acq_rel.
+std::vector<std::memory_order> weaker(Kind kind, std::memory_order order);
+
+// What the machine may do wrong, to see that scenarios notice.
+enum class Flaw : std::uint8_t {
+  none,
+  no_barrier,         // membarrier does nothing
+  no_compiler_fence,  // the compiler may move a load before a store
+  sleeps_unseen,      // futex_wait does not compare
+  wakes_nobody,       // futex_wake does nothing
+};
+
+class Explorer final : public Machine {
+ public:
+  struct Options {
+    bool may_time_out = false;
+    int preemptions = -1;  // at most so many per execution; -1: any number
+    std::uint64_t most_executions = 20'000'000;
+    Use weakened{};  // this use has the order below; line 0: none
+    std::memory_order weakened_to = std::memory_order_relaxed;
+    Flaw flaw = Flaw::none;
+  };
+  struct Outcome {
+    std::uint64_t executions = 0;  // complete ones
+    std::uint64_t cut = 0;         // that turned out to repeat another one
+    bool exhausted = false;
+    std::string fault;               // of the first execution that had one, and its
+    std::vector<std::string> turns;  // turns
+  };
+
+  explicit Explorer(const Options& options);
+  ~Explorer() override;
+
+  // `scenario` is called for each execution; it makes its state, calls run() once, and looks at
+  // what came of it. It must behave the same each time but for what the threads do.
+  Outcome explore(const std::function<void(Explorer&)>& scenario);
+  // From a scenario: the threads, from first to last turn.
+  void run(std::vector<std::function<void()>> threads);
+  // From a scenario or its threads.
+  void require(bool holds, const char* what);
+
+  // All uses of words that any execution came to.
+  const std::map<Use, std::uint64_t>& uses() const { return uses_; }
+
+  // --- Machine
+  void come_to(Act act, const void* word) override;
+  std::uint64_t load(const void* word, std::uint64_t newest, std::memory_order order,
+                     const Site& site) override;
+  void store(const void* word, std::uint64_t former, std::uint64_t value, bool reads,
+             std::memory_order order, const Site& site) override;
+  void lock(const void* mutex) override;
+  void unlock(const void* mutex) override;
+  void compiler_fence() override;
+  void barrier_everywhere() override;
+  void futex_wait(const void* word, const std::uint32_t& newest, std::uint32_t seen,
+                  std::int64_t until_ns) override;
+  void futex_wake_all(const void* word) override;
+  void yield() override {}
+  void sleep(std::int64_t ns) override;
+  std::int64_t now() override { return now_; }
+  std::int64_t look_about() override { return 50'000'000; }
+  int thread() override { return self_ + 1; }
+  bool has_ended(int) override { return false; }
+  void will_read(const void* memory, std::size_t bytes) override;
+  void will_write(const void* memory, std::size_t bytes) override;
+  void fault_point() override {}
+
+ private:
+  static constexpr std::size_t kThreads = 4;
+  static constexpr std::size_t kWords = 64;
+
+  struct View {
+    std::array<std::uint8_t, kWords> oldest{};    // by word: the oldest value in sight
+    std::array<std::uint32_t, kThreads> clock{};  // for plain memory
+    void join_words(const View& other);
+    void join(const View& other);
+  };
+  struct Value {
+    std::uint64_t bits = 0;
+    View view;
+  };
+  struct Word {
+    std::vector<Value> values;  // the first `count`
+    std::size_t count = 0;
+    std::size_t sequential = 0;  // the newest that was stored with seq_cst
+  };
+  struct Seen {
+    std::size_t word = 0, value = 0;
+  };
+  enum class State : std::uint8_t { ready, locking, asleep, dozing, ended };
+  struct Thread {
+    State state = State::ready;
+    Act act = Act::nothing;
+    const void* word = nullptr;
+    std::int64_t until = 0;    // asleep, dozing
+    bool unfenced = false;     // has stored since the last compiler fence
+    View view, late;           // late: what a barrier brought it that it may not have had yet
+    std::array<Seen, 4> seen;  // by its last loads
+    std::size_t loads = 0;
+  };
+  struct Lock {
+    bool held = false;
+    View view;
+  };
+  struct Cell {  // four bytes of plain memory
+    std::uint32_t write = 0;
+    std::size_t writer = 0;
+    std::array<std::uint32_t, kThreads> read{};
+  };
+  struct Choice {
+    std::uint8_t index = 0, count = 0;
+    std::array<std::uint8_t, kThreads> threads{};
+    std::uint32_t sleep = 0;
+  };
+  struct KnownUse {
+    const char* file = nullptr;
+    unsigned line = 0, column = 0;
+    std::memory_order order{}, effective{};
+    std::uint64_t* counter = nullptr;
+  };
+
+  bool backtrack();
+  void begin_execution();
+  void fail(const std::string& what);
+  int pick();
+  bool can_move(const Thread& thread) const;
+  void pass_on();
+  void wait_for_time();
+  std::size_t choose(std::size_t count);
+  std::size_t index_of(const void* word, std::uint64_t newest);
+  std::memory_order effective(Kind kind, std::memory_order order, const Site& site);
+  void touch(const void* memory, std::size_t bytes, bool writes);
+  void note(const std::string& what);
+  Thread& self() { return threads_[static_cast<std::size_t>(self_)]; }
+
+  const Options options_;
+  Fibers fibers_;
+  std::vector<Choice> path_;
+  std::size_t depth_ = 0;
+  bool free_run_ = false;  // to the end, without choices
+  bool cut_ = false, tracing_ = false;
+  std::string fault_;
+  std::vector<std::string> turns_;
+  std::uint64_t turns_taken_ = 0;
+
+  std::vector<Thread> threads_;
+  int self_ = 0;
+  int preemptions_ = 0;
+  std::uint32_t sleep_ = 0;  // threads whose next turn has been tried in this state
+  std::int64_t now_ = 0;
+  std::vector<Word> words_;
+  std::size_t words_used_ = 0;
+  std::array<std::pair<const void*, std::size_t>, 256> word_table_{};
+  std::map<const void*, Lock> locks_;
+  std::map<std::uintptr_t, Cell> cells_;
+  std::array<KnownUse, 512> known_uses_{};
+  std::map<Use, std::uint64_t> uses_;
+};
+
+}  // namespace rankine::model

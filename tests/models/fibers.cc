@@ -1,0 +1,87 @@
+#include "tests/models/fibers.h"
+
+#include <cstdint>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace rankine::model {
+namespace {
+
+// The address sanitizer wants to know of every change of stacks.
+void before_switch([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom,
+                   [[maybe_unused]] std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(fake_stack, bottom, bytes);
+#endif
+}
+void after_switch([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void** bottom,
+                  [[maybe_unused]] std::size_t* bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fake_stack, bottom, bytes);
+#endif
+}
+
+}  // namespace
+
+void Fibers::enter(unsigned low, unsigned high) {
+  const auto bits = static_cast<std::uint64_t>(high) << 32 | low;
+  auto* self = reinterpret_cast<Fibers*>(static_cast<std::uintptr_t>(bits));
+  const void* bottom = nullptr;
+  std::size_t bytes = 0;
+  after_switch(nullptr, &bottom, &bytes);
+  if (self->outside_bottom_ == nullptr) {  // the first one comes from outside
+    self->outside_bottom_ = bottom;
+    self->outside_bytes_ = bytes;
+  }
+  self->fibers_[static_cast<std::size_t>(self->current_)]->body();
+  const int next = self->next_after_end_();
+  // Whoever ends leaves nothing behind: no fake stack.
+  self->switch_between(self->fibers_[static_cast<std::size_t>(self->current_)]->context, nullptr,
+                       next);
+}
+
+void Fibers::switch_between(ucontext_t& from, void** fake_stack_of_from, int to) {
+  current_ = to;
+  if (to < 0) {
+    before_switch(fake_stack_of_from, outside_bottom_, outside_bytes_);
+    swapcontext(&from, &outside_);
+  } else {
+    Fiber& fiber = *fibers_[static_cast<std::size_t>(to)];
+    before_switch(fake_stack_of_from, fiber.stack.get(), kStackBytes);
+    swapcontext(&from, &fiber.context);
+  }
+}
+
+void Fibers::run(std::vector<std::function<void()>> bodies, int first,
+                 std::function<int()> next_after_end) {
+  next_after_end_ = std::move(next_after_end);
+  outside_bottom_ = nullptr;
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    if (i == fibers_.size()) {
+      fibers_.push_back(std::make_unique<Fiber>());
+      fibers_.back()->stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+    }
+    Fiber& fiber = *fibers_[i];
+    fiber.body = std::move(bodies[i]);
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    fiber.context.uc_link = nullptr;
+    const auto bits = reinterpret_cast<std::uintptr_t>(this);
+    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Fibers::enter), 2,
+                static_cast<unsigned>(bits), static_cast<unsigned>(bits >> 32));
+  }
+  switch_between(outside_, &outside_fake_stack_, first);
+  after_switch(outside_fake_stack_, nullptr, nullptr);
+}
+
+void Fibers::go_to(int fiber) {
+  if (fiber == current_) return;
+  Fiber& self = *fibers_[static_cast<std::size_t>(current_)];
+  switch_between(self.context, &self.fake_stack, fiber);
+  after_switch(self.fake_stack, nullptr, nullptr);
+}
+
+}  // namespace rankine::model

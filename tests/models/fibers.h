@@ -1,0 +1,46 @@
+// Threads of control that take turns on one thread of the system.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace rankine::model {
+
+// Fibers are numbered from 0 in the order given. Used by one thread; a body must not throw.
+class Fibers {
+ public:
+  static constexpr std::size_t kStackBytes = std::size_t{128} << 10;
+
+  // To be called from outside: begins with fiber `first` and returns when a fiber has called
+  // leave(), or when one has ended and `next_after_end` names none (-1).
+  void run(std::vector<std::function<void()>> bodies, int first,
+           std::function<int()> next_after_end);
+  // From inside: goes on with another fiber; returns when somebody goes on with this one.
+  void go_to(int fiber);
+
+  int current() const { return current_; }
+
+ private:
+  struct Fiber {
+    ucontext_t context{};
+    std::unique_ptr<std::byte[]> stack;
+    std::function<void()> body;
+    void* fake_stack = nullptr;
+  };
+  static void enter(unsigned low, unsigned high);
+  void switch_between(ucontext_t& from, void** fake_stack_of_from, int to);
+
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::function<int()> next_after_end_;
+  ucontext_t outside_{};
+  void* outside_fake_stack_ = nullptr;
+  const void* outside_bottom_ = nullptr;
+  std::size_t outside_bytes_ = 0;
+  int current_ = -1;
+};
+
+}  // namespace rankine::model

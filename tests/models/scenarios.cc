@@ -1,0 +1,461 @@
+#include "tests/models/scenarios.h"
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "engine/exec/crossbar.h"
+#include "engine/exec/fingerprint.h"
+#include "engine/exec/interpret.h"
+#include "engine/exec/mailbox.h"
+#include "engine/exec/wait.h"
+
+namespace rankine::model {
+namespace {
+
+constexpr std::int64_t kMinute = 60'000'000'000;
+constexpr WaitPolicy kParks{.mode = WaitPolicy::Mode::park, .probes = 0};
+constexpr WaitPolicy kYields{.mode = WaitPolicy::Mode::yield, .probes = 1, .yields = 1};
+constexpr WaitPolicy kSpins{.mode = WaitPolicy::Mode::spin, .probes = 0, .spin_ns = 0};
+
+// Plain memory that is read and written as the engine reads and writes buffers.
+struct Plain {
+  std::uint64_t value = 0;
+  std::uint64_t get() const {
+    will_read(&value, sizeof(value));
+    return value;
+  }
+  void set(std::uint64_t to) {
+    will_write(&value, sizeof(value));
+    value = to;
+  }
+};
+
+// A mailbox from rank 0 to rank 1 of `crossbar`, whose first message has number `first`.
+struct Pair {
+  static constexpr std::size_t kStride = 64;
+  struct alignas(kCacheLine) Slots {
+    std::byte bytes[kSlots * kStride];
+  };
+
+  Pair(Crossbar& crossbar, std::uint32_t first)
+      : outbox{{slots.bytes, kStride, &credit}, first, first},
+        inbox{{slots.bytes, kStride, &credit}, first},
+        sender{.crossbar = &crossbar, .rank = 0},
+        receiver{.crossbar = &crossbar, .rank = 1} {
+    for (std::uint32_t i = 0; i < kSlots; ++i) {
+      (new (slots.bytes + i * kStride) SlotHeader)->flag.store(first);
+    }
+    credit.value.store(first);
+  }
+  bool send(std::uint32_t number, std::uint64_t word) {
+    return outbox.send(sender, 1, number, &word, sizeof(word), 3 * word, 1);
+  }
+  // Of message `number`, which is there.
+  std::uint64_t word_of(std::uint32_t number) const {
+    SlotHeader& slot = inbox.mailbox.slot(number);
+    will_read(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag) + sizeof(std::uint64_t));
+    std::uint64_t word;
+    std::memcpy(&word, payload(slot), sizeof(word));
+    return slot.fingerprint == 3 * word && slot.bytes == sizeof(word) ? word : ~std::uint64_t{0};
+  }
+
+  Slots slots{};
+  Counter credit;
+  Outbox outbox;
+  Inbox inbox;
+  Waiter sender, receiver;
+};
+
+std::uint32_t near_wrap(std::uint32_t before) { return 0U - before; }
+
+// Several messages; the second has number 0, at which credit is given.
+void stream(Explorer& x, WaitPolicy policy, bool strict, std::uint32_t messages) {
+  Crossbar crossbar(2, policy, kMinute, strict);
+  const std::uint32_t first = near_wrap(1);
+  Pair pair(crossbar, first);
+  x.run({[&] {
+           for (std::uint32_t m = 0; m < messages; ++m) {
+             x.require(pair.send(first + m, 10 + m), "send failed");
+           }
+         },
+         [&] {
+           for (std::uint32_t m = 0; m < messages; ++m) {
+             const bool came = pair.inbox.wait(pair.receiver, 0, first + m, 1) != nullptr;
+             x.require(came, "wait failed");
+             if (!came) return;
+             x.require(pair.word_of(first + m) == 10 + m, "a message is not what was sent");
+             pair.inbox.release(pair.receiver, first + m + 1, false);
+           }
+         }});
+}
+
+// The mailbox is full: the next message goes where the first one was, once it has been used.
+void reuse(Explorer& x, WaitPolicy policy, bool strict) {
+  Crossbar crossbar(2, policy, kMinute, strict);
+  const std::uint32_t first = near_wrap(kUnderWay);  // so that number 0 gives credit for the first
+  Pair pair(crossbar, first);
+  for (std::uint32_t m = 0; m < kSlots; ++m) pair.send(first + m, 10 + m);
+  x.run({[&] { x.require(pair.send(first + kSlots, 99), "send failed"); },
+         [&] {
+           x.require(pair.inbox.wait(pair.receiver, 0, first, 1) != nullptr, "wait failed");
+           x.require(pair.word_of(first) == 10, "the first message was overwritten");
+           pair.inbox.release(pair.receiver, first + kUnderWay, false);
+           x.require(pair.inbox.wait(pair.receiver, 0, first + kSlots, 1) != nullptr,
+                     "wait failed");
+           x.require(pair.word_of(first + kSlots) == 99, "a message is not what was sent");
+         }});
+}
+
+// What an address points to is the sender's again when the credit is back.
+void by_address(Explorer& x, WaitPolicy policy, bool strict) {
+  Crossbar crossbar(2, policy, kMinute, strict);
+  const std::uint32_t first = near_wrap(1);
+  Pair pair(crossbar, first);
+  Plain data;
+  x.run(
+      {[&] {
+         for (std::uint32_t m = 0; m < 2; ++m) {
+           data.set(10 + m);
+           x.require(pair.send(first + m, reinterpret_cast<std::uintptr_t>(&data)), "send failed");
+           x.require(pair.outbox.wait_credit(pair.sender, 1, first + m + 1, 1), "wait failed");
+         }
+       },
+       [&] {
+         for (std::uint32_t m = 0; m < 2; ++m) {
+           x.require(pair.inbox.wait(pair.receiver, 0, first + m, 1) != nullptr, "wait failed");
+           const auto* there =
+               reinterpret_cast<const Plain*>(static_cast<std::uintptr_t>(pair.word_of(first + m)));
+           x.require(there == &data && there->get() == 10 + m, "not the data that was sent");
+           pair.inbox.release(pair.receiver, first + m + 1, true);
+         }
+       }});
+}
+
+// One publication, several readers, each of which says when it has read.
+void multicast(Explorer& x, WaitPolicy policy, bool strict) {
+  constexpr Rank kRanks = 3;
+  const std::uint32_t first = near_wrap(1);
+  Crossbar crossbar(kRanks, policy, kMinute, strict);
+  for (Rank r = 0; r < kRanks; ++r) crossbar.progress(r).value.store(first);
+  Plain data;
+  const auto reader = [&](Rank r) {
+    Waiter waiter{.crossbar = &crossbar, .rank = r};
+    x.require(wait_until(waiter, crossbar.progress(0).value, first + 1, 0, 1), "wait failed");
+    x.require(data.get() == 7, "not what was published");
+    publish(crossbar, r, crossbar.progress(r).value, first + 1);
+  };
+  x.run({[&] {
+           data.set(7);
+           publish(crossbar, 0, crossbar.progress(0).value, first + 1);
+           Waiter waiter{.crossbar = &crossbar, .rank = 0};
+           for (const Rank r : {1, 2}) {
+             x.require(wait_until(waiter, crossbar.progress(r).value, first + 1, r, 1),
+                       "wait failed");
+           }
+           data.set(8);
+         },
+         [&] { reader(1); }, [&] { reader(2); }});
+}
+
+// Two ranks wait for different words of one owner.
+void two_words(Explorer& x, bool strict) {
+  Crossbar crossbar(3, kParks, kMinute, strict);
+  Counter other;
+  const auto waits = [&](Rank r, const Atomic<std::uint32_t>& word) {
+    Waiter waiter{.crossbar = &crossbar, .rank = r};
+    x.require(wait_until(waiter, word, 1, 0, 1), "wait failed");
+  };
+  x.run({[&] {
+           publish(crossbar, 0, crossbar.progress(0).value, 1);
+           publish(crossbar, 0, other.value, 1);
+         },
+         [&] { waits(1, other.value); }, [&] { waits(2, crossbar.progress(0).value); }});
+  for (Rank r = 0; r < 3; ++r) {
+    x.require(crossbar.parked(r).count.load() == 0, "somebody is still counted as parked");
+  }
+}
+
+// Abort comes from a thread that has no rank; the word may be reached as well, or never.
+void abort_meets_wait(Explorer& x, WaitPolicy policy, bool strict, bool publishes, bool in_signal) {
+  Crossbar crossbar(2, policy, kMinute, strict);
+  Plain data;
+  std::vector<std::function<void()>> threads;
+  threads.push_back([&] {
+    Waiter waiter{.crossbar = &crossbar, .rank = 0};
+    if (wait_until(waiter, crossbar.progress(1).value, 1, 1, 1)) {
+      x.require(publishes && data.get() == 7, "not what was published");
+    } else {
+      x.require(crossbar.aborted(), "a wait fails without an abort");
+      x.require(crossbar.reason().text() == (in_signal ? "abort() was called" : "now"),
+                "another reason");
+    }
+  });
+  threads.push_back([&] {
+    in_signal ? crossbar.abort_now() : crossbar.abort({Code::aborted, "now"});
+  });
+  if (publishes) {
+    threads.push_back([&] {
+      data.set(7);
+      publish(crossbar, 1, crossbar.progress(1).value, 1);
+    });
+  }
+  x.run(std::move(threads));
+}
+
+// The first reason counts, for everybody.
+void two_aborts(Explorer& x) {
+  Crossbar crossbar(1, kParks, kMinute, true);
+  std::array<std::string, 2> seen;
+  const auto aborts = [&](std::size_t i) {
+    crossbar.abort({Code::aborted, i == 0 ? "first" : "second"});
+    x.require(crossbar.aborted(), "aborted and not aborted");
+    seen[i] = crossbar.reason().text();
+  };
+  x.run({[&] { aborts(0); }, [&] { aborts(1); }});
+  x.require(seen[0] == seen[1] && !seen[0].empty(), "two reasons");
+}
+
+// What a rank published before it left counts; what it did not, it never will.
+void leave(Explorer& x, bool strict) {
+  Crossbar crossbar(2, kParks, kMinute, strict);
+  Plain data;
+  x.run({[&] {
+           Waiter waiter{.crossbar = &crossbar, .rank = 0};
+           x.require(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1), "wait failed");
+           x.require(data.get() == 7, "not what was published");
+           x.require(!wait_until(waiter, crossbar.progress(1).value, 2, 1, 1),
+                     "a wait for nothing");
+           x.require(crossbar.reason().code() == Code::rank_lost, "another reason");
+         },
+         [&] {
+           data.set(7);
+           publish(crossbar, 1, crossbar.progress(1).value, 1);
+           crossbar.leave(1);
+         }});
+}
+
+// A rank that has returned after an abort may use its buffers: nobody reads them any more.
+void quiet(Explorer& x, bool strict, bool in_signal, int calls) {
+  Crossbar crossbar(2, kParks, kMinute, strict);
+  Plain buffer;
+  x.run({[&] {
+           in_signal ? crossbar.abort_now() : crossbar.abort({Code::aborted, "over"});
+           crossbar.wait_until_quiet(0);
+           buffer.set(1);
+         },
+         [&] {
+           for (int i = 0; i < calls && crossbar.begin(1); ++i) {
+             buffer.get();
+             crossbar.end(1);
+           }
+         }});
+}
+
+// The same where both are inside calls, and one finds out in a wait.
+void quiet_both(Explorer& x, bool strict) {
+  Crossbar crossbar(2, kParks, kMinute, strict);
+  std::array<Plain, 2> buffers;
+  const auto rank = [&](Rank r) {
+    const auto self = static_cast<std::size_t>(r);
+    if (!crossbar.begin(r)) return;
+    buffers[1 - self].get();
+    if (r == 0) {
+      crossbar.abort({Code::aborted, "over"});
+    } else {
+      Waiter waiter{.crossbar = &crossbar, .rank = r};
+      x.require(!wait_until(waiter, crossbar.progress(0).value, 1, 0, 1), "a wait for nothing");
+    }
+    crossbar.end(r);
+    crossbar.wait_until_quiet(r);
+    buffers[self].set(1);
+  };
+  x.run({[&] { rank(0); }, [&] { rank(1); }});
+}
+
+std::uint64_t fingerprint_of(ReduceOp op, std::uint32_t call) {
+  return with_call(
+             make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0),
+             call)
+      .bits;
+}
+
+// The peer makes another call than ours, right after one that was right; a rank that waits for it
+// finds out when it looks about.
+void mismatch(Explorer& x, bool agree) {
+  Crossbar crossbar(2, kParks, kMinute, true);
+  crossbar.record(1).announce(1, fingerprint_of(ReduceOp::sum, 1), 5, "ring");
+  x.run({[&] {
+           Waiter waiter{.crossbar = &crossbar,
+                         .rank = 0,
+                         .call = 2,
+                         .fingerprint = fingerprint_of(ReduceOp::sum, 2)};
+           crossbar.record(0).announce(2, waiter.fingerprint, 5, "ring");
+           const bool done = wait_until(waiter, crossbar.progress(1).value, 1, 1, 1);
+           x.require(done == agree, agree ? "calls agree" : "calls disagree");
+           if (!agree) {
+             x.require(crossbar.reason().text() == "operation is sum at rank 0 and max at rank 1",
+                       "another reason");
+           }
+         },
+         [&] {
+           const ReduceOp op = agree ? ReduceOp::sum : ReduceOp::max;
+           for (std::uint32_t call = 2; call < 4; ++call) {
+             crossbar.record(1).announce(call, fingerprint_of(op, call), 5, "ring");
+             if (!agree) return;
+             if (call == 2) publish(crossbar, 1, crossbar.progress(1).value, 1);
+           }
+         }});
+}
+
+// A deadline ends the wait of all, with one reason.
+void deadline(Explorer& x) {
+  Crossbar crossbar(3, kParks, 1'000'000, true);
+  std::array<std::string, 2> seen;
+  const auto rank = [&](Rank r) {
+    Waiter waiter{.crossbar = &crossbar, .rank = r};
+    x.require(!wait_until(waiter, crossbar.progress(2).value, 1, 2, 1), "a wait for nothing");
+    x.require(crossbar.reason().code() == Code::timeout, "another reason");
+    seen[static_cast<std::size_t>(r)] = crossbar.reason().text();
+  };
+  x.run({[&] { rank(0); }, [&] { rank(1); }});
+  x.require(seen[0] == seen[1], "two reasons");
+}
+
+// The interpreter on a plan of two ranks that exchange a word each and add: all there is in a call.
+struct Exchange {
+  explicit Exchange(Transport transport) {
+    plan.transport = transport;
+    plan.ranks = 2;
+    plan.rounds = 1;
+    plan.rank.resize(2);
+    plan.element_bytes = sizeof(std::uint64_t);
+    plan.most_operands = 1;
+    constexpr std::size_t kBytes = sizeof(std::uint64_t);
+    for (std::uint16_t r = 0; r < 2; ++r) {
+      const auto peer = static_cast<std::uint16_t>(1 - r);
+      RankPlan& mine = plan.rank[r];
+      if (transport == Transport::mailbox) {
+        mine.ops.push_back({.code = OpCode::send, .operands = 1, .peer = peer, .bytes = kBytes});
+        mine.operands.push_back({.rank = r, .memory = Memory::input});
+        mine.ops.push_back({.code = OpCode::wait_message, .peer = peer, .bytes = kBytes});
+        mine.ops.push_back({.code = OpCode::fold, .operands = 1, .bytes = kBytes});
+        mine.operands.push_back({.rank = peer, .memory = Memory::message});
+        mine.ops.push_back({.code = OpCode::release, .peer = peer, .value = 1});
+        mine.traffic.push_back({peer, 1, 1});
+      } else {
+        // Our input goes to our output, from where the peer takes it; nobody leaves before.
+        plan.span = 2;
+        mine.ops.push_back({.code = OpCode::fold, .operands = 1, .value = 1, .bytes = kBytes});
+        mine.operands.push_back({.rank = r, .memory = Memory::input});
+        mine.ops.push_back({.code = OpCode::wait_entry, .peer = peer});
+        mine.ops.push_back({.code = OpCode::wait_progress, .peer = peer, .value = 1});
+        mine.ops.push_back({.code = OpCode::fold,
+                            .operands = 1,
+                            .value = 2,
+                            .memory = Memory::scratch,
+                            .bytes = kBytes});
+        mine.operands.push_back({.rank = peer, .memory = Memory::output});
+        mine.ops.push_back({.code = OpCode::wait_progress, .peer = peer, .value = 2});
+      }
+      mine.ops.push_back({});
+    }
+  }
+  Plan plan;
+};
+
+void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
+  const Exchange exchange(transport);
+  const std::uint32_t first = near_wrap(1);
+  Crossbar crossbar(2, policy, kMinute, strict);
+  std::array<std::unique_ptr<Pair>, 2> pairs = {std::make_unique<Pair>(crossbar, first),
+                                                std::make_unique<Pair>(crossbar, first)};
+  std::array<RankState, 2> states;
+  struct Buffers {
+    std::uint64_t input = 0, output = 0, scratch = 0;
+  };
+  std::array<Buffers, 2> buffers;
+  for (std::size_t r = 0; r < 2; ++r) {
+    crossbar.progress(static_cast<Rank>(r)).value.store(first);
+    crossbar.entry(static_cast<Rank>(r)).call.store(first);
+    RankState& state = states[r];
+    state.waiter = {.crossbar = &crossbar,
+                    .rank = static_cast<Rank>(r),
+                    .call = std::uint64_t{first} + 1,
+                    .fingerprint = fingerprint_of(ReduceOp::sum, 1)};
+    state.progress_base = first;
+    state.outbox.resize(2);
+    state.inbox.resize(2);
+    state.outbox[1 - r] = {pairs[r]->outbox.mailbox, first, first};
+    state.inbox[1 - r] = {pairs[1 - r]->inbox.mailbox, first};
+    state.memory.resize(8);
+    state.operands.resize(1);
+    state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&buffers[r].input);
+    state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&buffers[r].output);
+    state.memory_of(r, Memory::scratch) = reinterpret_cast<std::byte*>(&buffers[r].scratch);
+    buffers[r].input = 10 + r;
+  }
+  const auto rank = [&](std::size_t r) {
+    x.require(interpret(exchange.plan, states[r]), "a call failed");
+    Buffers& mine = buffers[r];
+    const std::uint64_t got = transport == Transport::direct ? mine.scratch : mine.output;
+    x.require(got == 10 + (1 - r), "not the peer's data");
+    // The buffers are the caller's again.
+    for (std::uint64_t* word : {&mine.input, &mine.output, &mine.scratch}) {
+      will_write(word, sizeof(*word));
+      *word = 0;
+    }
+  };
+  x.run({[&] { rank(0); }, [&] { rank(1); }});
+}
+
+}  // namespace
+
+std::vector<Scenario> scenarios() {
+  std::vector<Scenario> all;
+  const auto add = [&](std::string name, std::function<void(Explorer&)> play,
+                       bool may_time_out = false) {
+    all.push_back({std::move(name), may_time_out, std::move(play)});
+  };
+  for (const bool strict : {true, false}) {
+    const std::string mode = strict ? ", strict" : ", membarrier";
+    add("mailbox: one message, parking" + mode, [=](Explorer& x) { stream(x, kParks, strict, 1); });
+    add("mailbox: two messages, parking" + mode,
+        [=](Explorer& x) { stream(x, kParks, strict, 2); });
+    add("mailbox: three messages, parking" + mode,
+        [=](Explorer& x) { stream(x, kParks, strict, 3); });
+    add("mailbox: a slot is used again" + mode, [=](Explorer& x) { reuse(x, kParks, strict); });
+    add("mailbox: data by address" + mode, [=](Explorer& x) { by_address(x, kParks, strict); });
+    add("multicast: one publication, two readers" + mode,
+        [=](Explorer& x) { multicast(x, kParks, strict); });
+    add("parking: two words of one owner" + mode, [=](Explorer& x) { two_words(x, strict); });
+    add("abort while parking" + mode,
+        [=](Explorer& x) { abort_meets_wait(x, kParks, strict, false, false); });
+    add("abort from a signal handler while parking" + mode,
+        [=](Explorer& x) { abort_meets_wait(x, kParks, strict, false, true); });
+    add("abort meets publication" + mode,
+        [=](Explorer& x) { abort_meets_wait(x, kParks, strict, true, true); });
+    add("leave" + mode, [=](Explorer& x) { leave(x, strict); });
+    add("quiet after an abort" + mode, [=](Explorer& x) { quiet(x, strict, false, 2); });
+    add("quiet after an abort from a signal handler" + mode,
+        [=](Explorer& x) { quiet(x, strict, true, 2); });
+    add("quiet, both inside calls" + mode, [=](Explorer& x) { quiet_both(x, strict); });
+    add("call on mailboxes" + mode,
+        [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
+    add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });
+  }
+  add("mailbox: two messages, yielding", [](Explorer& x) { stream(x, kYields, true, 2); });
+  add("mailbox: abort while spinning",
+      [](Explorer& x) { abort_meets_wait(x, kSpins, true, false, false); });
+  add("two aborts", two_aborts);
+  add(
+      "calls that disagree", [](Explorer& x) { mismatch(x, false); }, true);
+  add("calls that agree", [](Explorer& x) { mismatch(x, true); });
+  add("deadline", deadline, true);
+  return all;
+}
+
+}  // namespace rankine::model
