@@ -20,6 +20,7 @@
 #include "algorithms/skips.h"
 #include "algorithms/swing.h"
 #include "algorithms/torus.h"
+#include "algorithms/torus_doubling.h"
 #include "algorithms/tree.h"
 #include "algorithms/trivance.h"
 
@@ -253,7 +254,7 @@ const Algorithm kCatalogue[] = {
      kTwiceLog3Rounds, kTwoShares, kTwoShares, kTwoPerDimension, kTwoPerDimension,
      "partners at 3^k on both sides; D of them side by side", kTrivance},
     {all_reduce, "trivance_latency", [](const Params& a) { return trivance_latency_all_reduce(resolved(a).dims); }, kAnyN, "dims",
-     kLog3Rounds, "each(messages(a))", "each(messages(a))", kTwoPerDimension, kTwoPerDimension,
+     kLog3Rounds, "each(messages(a))", "each(messages(a))", "T", "T",
      "whole vectors from 3^k on both sides; D of them side by side", kTrivance},
     {all_reduce, "switch", [](const Params& a) { return switch_all_reduce(a.ranks); }, kAnyN, "",
      kOne, kOne, kOne, kOne, kOne,

@@ -23,6 +23,16 @@ std::int64_t ones_below(std::int64_t n) {
   return ones;
 }
 
+int most_at_once(const std::vector<int>& dims) {
+  std::vector<int> messages;  // by round
+  for (const int size : dims) {
+    const RunPlan plan = trivance_plan(size);
+    messages.resize(std::max(messages.size(), plan.size()), 0);
+    for (std::size_t k = 0; k < plan.size(); ++k) messages[k] += static_cast<int>(plan[k].size());
+  }
+  return messages.empty() ? 0 : *std::max_element(messages.begin(), messages.end());
+}
+
 int messages_of(const RunPlan& plan) {
   int messages = 0;
   for (const auto& round : plan) messages += static_cast<int>(round.size());
@@ -110,6 +120,7 @@ class Parser {
     if (name == "G") return resolved(params_).group;
     if (name == "A") return resolved(params_).aggregation;
     if (name == "D") return static_cast<int>(resolved(params_).dims.size());
+    if (name == "T") return most_at_once(resolved(params_).dims);
     if (name == "S") return static_cast<int>(resolved(params_).skips.size());
     if (name == "W") return circulant().hops();
     if (name == "V") return circulant().most_through_one();

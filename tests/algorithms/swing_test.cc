@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "algorithms/torus_doubling.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

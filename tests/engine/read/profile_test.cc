@@ -1,5 +1,5 @@
-// A profile's time is the simulator's, by rounds and with ideal blocks, for whatever alpha, hop, beta
-// and size; and what it keeps of a round is the messages that can be its slowest.
+// A profile's time is the simulator's, by rounds and with ideal blocks, for whatever alpha, hop,
+// beta and size; and what it keeps of a round is the messages that can be its slowest.
 #include "engine/read/profile.h"
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ TEST(Profile, TakesTheSimulatorsTime) {
                               {{1, 1'000'000}, 0, {1, 1'000'000'000}},
                               {0, {1, 1'000'000}, {1, 7'000'000}},
                               {0, 0, {3, 1'000'000'000}}};
-  const std::vector<std::vector<int>> tori = {{2},    {7},       {8},       {9},       {16},
-                                              {4, 4}, {3, 5},    {8, 8},    {3, 3, 3}, {2, 3, 4},
+  const std::vector<std::vector<int>> tori = {{2},    {7},       {8},         {9},       {16},
+                                              {4, 4}, {3, 5},    {8, 8},      {3, 3, 3}, {2, 3, 4},
                                               {9, 9}, {4, 4, 4}, {2, 2, 2, 2}};
   int compared = 0;
   for (const Algorithm& line : catalogue()) {
@@ -63,8 +63,8 @@ TEST(Profile, TakesTheSimulatorsTime) {
         fabric.link = {network.alpha, network.beta};
         fabric.alpha_hop = network.hop;
         fabric.wiring = wiring;
-        const auto simulated = simulate(schedule, goal, fabric, bytes,
-                                        {.sync = Sync::rounds, .ideal_blocks = true});
+        const auto simulated =
+            simulate(schedule, goal, fabric, bytes, {.sync = Sync::rounds, .ideal_blocks = true});
         ASSERT_TRUE(simulated.ok()) << simulated.status().text();
         const std::string what = std::string(name_of(line.collective)) + " " +
                                  std::string(line.name) + " " + dims_text(dims) + " " +
@@ -103,10 +103,10 @@ TEST(Profile, KeepsTheMessagesThatCanBeTheSlowest) {
 
 TEST(Profile, MessagesOfARoundShareLinksAndTiesGoBothWays) {
   // Two blocks each from 0 and 1 up to 2: together on the second link. 0 and 3 of 6 are antipodes.
-  EXPECT_EQ(profiled(listed(6, 2, {{message(0, 2, 2), message(1, 2, 2)}}),
-                     {.kind = WiringKind::ring})
-                .rounds[0],
-            (std::vector<SlowMessage>{{2, 8}}));
+  EXPECT_EQ(
+      profiled(listed(6, 2, {{message(0, 2, 2), message(1, 2, 2)}}), {.kind = WiringKind::ring})
+          .rounds[0],
+      (std::vector<SlowMessage>{{2, 8}}));
   EXPECT_EQ(profiled(listed(6, 2, {{message(0, 3, 2)}}), {.kind = WiringKind::ring}).rounds[0],
             (std::vector<SlowMessage>{{3, 2}}));
 }
