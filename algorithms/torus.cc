@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "algorithms/schedule/combine.h"
+
 namespace rankine {
 namespace {
 
@@ -263,7 +265,7 @@ Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int pa
       });
     }
   };
-  return out;
+  return packed(std::move(out));
 }
 
 std::vector<Rank> hamiltonian_cycle(const std::vector<int>& dims) {

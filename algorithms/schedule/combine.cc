@@ -187,6 +187,22 @@ Schedule pipelined(Schedule a, int segments, int interval) {
   return out;
 }
 
+Schedule packed(Schedule a) {
+  std::vector<int> busy;
+  for (int k = 0; k < a.rounds; ++k) {
+    bool any = false;
+    for_each_transfer(a, k, [&any](const Transfer&) { any = true; });
+    if (any) busy.push_back(k);
+  }
+  Schedule out = a;
+  out.rounds = static_cast<int>(busy.size());
+  out.phases.clear();
+  out.round = [busy = std::move(busy), a = std::move(a.round)](int k, Send send) {
+    a(busy[static_cast<std::size_t>(k)], send);
+  };
+  return out;
+}
+
 Schedule named(std::string name, Schedule a) {
   a.phases = {{std::move(name), a.rounds}};
   return a;

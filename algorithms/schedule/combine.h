@@ -60,6 +60,9 @@ Schedule refined(int parts, Schedule a);
 // Block b becomes `segments` neighbours, as in refined().
 Schedule pipelined(Schedule a, int segments, int interval = 1);
 
+// Without the rounds in which nothing happens. Loses phases. Looks at every round once.
+Schedule packed(Schedule a);
+
 // a's rounds as one phase of that name.
 Schedule named(std::string name, Schedule a);
 

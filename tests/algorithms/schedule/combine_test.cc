@@ -245,6 +245,15 @@ TEST(Combinators, KeepAllReduceAnAllReduce) {
   }
 }
 
+TEST(Packed, LeavesOutWhatIsEmpty) {
+  const Schedule sparse{2, 1, 4, [](int k, Send send) {
+                          if (k == 1) send(0, 1, block(0), copy);
+                          if (k == 3) send(1, 0, block(0), reduce);
+                        }};
+  EXPECT_EQ(text_of(packed(sparse)), "2x1x1 | 0>1:0 | 1>0:0+");
+  EXPECT_EQ(packed(nothing(3, 2)).rounds, 0);
+}
+
 TEST(Combinators, DualsOfAllGathersAreReduceScatters) {
   for (const Algorithm& line : catalogue()) {
     if (line.collective != Collective::all_gather) continue;
