@@ -32,6 +32,7 @@ struct Claim {
   std::string_view when{};   // a condition to try before those of condition.h, an expression
   std::string_view why{};    // what explains the verdict, for people
   std::string_view needs{};  // what is missing to check it: then it is not evaluated at all
+  bool reproduced = false;   // a statement of engine/reproduce of the same id says what is found
 };
 
 struct Paper {

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "engine/claims/condition.h"
+#include "engine/reproduce/statements.h"
 
 namespace rankine::claims {
 namespace {
@@ -175,6 +176,13 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
   finding.claim = &claim;
   if (!claim.needs.empty()) {
     finding.reason = claim.needs;
+    return finding;
+  }
+  if (claim.reproduced) {
+    const reproduce::Outcome& outcome = runs.reproduced(claim.id);
+    finding.verdict = outcome.agrees ? Verdict::holds : Verdict::fails;
+    finding.said = stated_text(*outcome.statement);
+    finding.measured = found_text(outcome) + ": " + verdict_text(outcome);
     return finding;
   }
   Evaluation evaluation(paper, claim, runs);

@@ -31,8 +31,9 @@ struct Finding {
   const Paper* paper = nullptr;
   const Claim* claim = nullptr;
   Verdict verdict = Verdict::open;
-  std::string condition;  // holds_if: "N is a power of two"
-  std::string reason;     // open: what is missing
+  std::string condition;       // holds_if: "N is a power of two"
+  std::string reason;          // open: what is missing
+  std::string said, measured;  // of what engine/reproduce measured, in words; else cases have it
   std::vector<std::string> order;
   std::vector<Case> cases;
   int skipped = 0;         // sets for which an algorithm does not exist

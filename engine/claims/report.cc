@@ -135,6 +135,9 @@ void print_text(std::ostream& out, const std::vector<Finding>& findings, const F
                          found_value(claim, *c), c->agrees ? "" : "  <- differ",
                          cases_text(finding));
     }
+    if (!finding.measured.empty()) {
+      out << fmt::format("  stated {}, found {}\n", finding.said, finding.measured);
+    }
     const std::string reason = reason_text(finding);
     if (!reason.empty()) out << fmt::format("  {}\n", reason);
     if (!finding.fault.empty()) out << fmt::format("  ENGINE: {}\n", finding.fault);
@@ -160,7 +163,8 @@ void print_markdown(std::ostream& out, const std::vector<Finding>& findings, con
         claim.stated.empty() && claim.printed.empty() ? ""
                                                       : "`" + escaped(stated_text(claim)) + "`",
         c == nullptr ? "" : escaped(describe(finding.order, c->letters)),
-        c == nullptr ? "" : stated_value(claim, *c), c == nullptr ? "" : found_value(claim, *c),
+        escaped(c == nullptr ? finding.said : stated_value(claim, *c)),
+        escaped(c == nullptr ? finding.measured : found_value(claim, *c)),
         "**" + escaped(verdict_text(finding)) + "**", escaped(reason_text(finding)));
   }
   out << "\n" << summary(totals_of(findings)) << "\n";
@@ -171,23 +175,24 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
   for (const Finding& finding : findings) {
     if (!shown(finding, filter)) continue;
     const Claim& claim = *finding.claim;
-    nlohmann::ordered_json row{{"id", claim.id},
-                               {"paper", finding.paper->key},
-                               {"where", claim.where},
-                               {"claim", claim.text},
-                               {"stated", claim.stated},
-                               {"printed", claim.printed},
-                               {"relation", relation_text(claim)},
-                               {"found", claim.found},
-                               {"runs", claim.runs},
-                               {"sets", claim.sets},
-                               {"verdict", name_of(finding.verdict)},
-                               {"condition", finding.condition},
-                               {"why", reason_text(finding)},
-                               {"cases", finding.cases.size()},
-                               {"not_defined", finding.skipped},
-                               {"executed", finding.executed},
-                               {"fault", finding.fault}};
+    nlohmann::ordered_json row{
+        {"id", claim.id},
+        {"paper", finding.paper->key},
+        {"where", claim.where},
+        {"claim", claim.text},
+        {"stated", finding.said.empty() ? std::string(claim.stated) : finding.said},
+        {"printed", claim.printed},
+        {"relation", relation_text(claim)},
+        {"found", finding.said.empty() ? std::string(claim.found) : finding.measured},
+        {"runs", claim.runs},
+        {"sets", claim.sets},
+        {"verdict", name_of(finding.verdict)},
+        {"condition", finding.condition},
+        {"why", reason_text(finding)},
+        {"cases", finding.cases.size()},
+        {"not_defined", finding.skipped},
+        {"executed", finding.executed},
+        {"fault", finding.fault}};
     if (const Case* c = finding.shown()) {
       row["shown"] = {{"with", describe(finding.order, c->letters)},
                       {"stated", json_of(c->stated)},

@@ -6,9 +6,13 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
+#include "algorithms/skips.h"
+#include "algorithms/torus.h"
 #include "engine/claims/execute.h"
 #include "engine/fabric/ticks.h"
+#include "engine/read/profile.h"
 #include "engine/read/simulate.h"
+#include "engine/reproduce/statements.h"
 
 namespace rankine::claims {
 namespace {
@@ -39,6 +43,27 @@ Rational exactly(const Value& value, std::string_view what) {
   return {value.top(), value.bottom()};
 }
 
+// Options that say how the ranks are wired, as text. False: it is none of them.
+bool read_wiring(Setup& s, std::string_view option, std::string_view text) {
+  if (option == "wiring") {
+    const auto kind = parse_wiring(text);
+    if (!kind) throw std::logic_error("no wiring is called '" + std::string(text) + "'");
+    s.fabric.wiring.kind = *kind;
+    open_ports(s.fabric);
+  } else if (option == "routing") {
+    const auto routing = parse_routing(text);
+    if (!routing) throw std::logic_error("no routing is called '" + std::string(text) + "'");
+    s.fabric.wiring.routing = *routing;
+  } else if (option == "dims") {
+    auto dims = parse_dims(option, text);
+    if (!dims.ok()) throw std::logic_error(dims.status().text());
+    s.params.dims = std::move(*dims);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 Setup set_up(const RunText& run, const Letters& letters) {
   Setup s;
   const auto collective = parse_collective(run.collective);
@@ -54,6 +79,8 @@ Setup set_up(const RunText& run, const Letters& letters) {
       s.options.sync = *sync;
       continue;
     }
+    if (option == "skips" || option == "dimensions") continue;  // below: they need the ranks
+    if (read_wiring(s, option, text)) continue;
     const Value value = evaluate(text, letters);
     const auto number = [&, name = std::string_view(option)] {
       return static_cast<int>(whole(value, name));
@@ -68,6 +95,8 @@ Setup set_up(const RunText& run, const Letters& letters) {
       s.fabric.link.beta = exactly(value, option);
     } else if (option == "ports") {
       s.fabric.ports = number();
+    } else if (option == "hop") {
+      s.fabric.alpha_hop = exactly(value, option);
     } else if (option == "segments") {
       s.params.segments = number();
     } else if (option == "group") {
@@ -93,7 +122,20 @@ Setup set_up(const RunText& run, const Letters& letters) {
       throw std::logic_error("a run has no option '" + option + "'");
     }
   }
+  for (const auto& [option, text] : run.options) {
+    if (option == "skips") {
+      auto skips = read_skips(text, s.params.ranks);
+      if (!skips) throw std::logic_error("no skips are called '" + text + "'");
+      s.params.skips = std::move(*skips);
+    } else if (option == "dimensions") {
+      s.params.dims =
+          balanced_dims(s.params.ranks, static_cast<int>(whole(evaluate(text, letters), option)));
+    }
+  }
   if (const auto refusal = s.algorithm->refusal(s.params)) throw NotDefined(*refusal);
+  auto wired = wired_for(s.fabric, s.params.ranks, s.params.dims);
+  if (!wired.ok()) throw std::logic_error(wired.status().text());
+  s.fabric = std::move(*wired);
   return s;
 }
 
@@ -121,6 +163,7 @@ class Played {
              : Rational(0);
     fabric.link = fabric.between = {alpha, per_byte};
     fabric.alpha_switch = alpha;
+    fabric.alpha_hop = 0;
     return timed(fabric);
   }
 
@@ -130,7 +173,8 @@ class Played {
     if (name == "n_beta") return time_with(0, true);
     if (name == "crossing") return crossing(true);
     if (name == "rank_crossing") return crossing(false);
-    if (name == "ring_load") return ring_load();
+    if (name == "delay") return delay(setup_.fabric.wiring);
+    if (name == "ring_load") return delay({.kind = WiringKind::ring});
     if (name == "send_ports" || name == "receive_ports") {
       return name == "send_ports" ? simulated().send_ports_needed
                                   : simulated().receive_ports_needed;
@@ -211,34 +255,12 @@ class Played {
     return Value::fraction(*std::max_element(out.begin(), out.end()), pricing.weight_per_byte());
   }
 
-  Value ring_load() const {
-    const Pricing pricing = priced(setup_.fabric);
-    const int n = setup_.params.ranks;
-    Value total;
-    for (int k = 0; k < schedule_.rounds; ++k) {
-      // Twice the weight on each link to the right and to the left, so that halves stay whole.
-      std::vector<std::int64_t> right(static_cast<std::size_t>(n), 0), left = right;
-      for_each_message(k, pricing, [&](Rank from, Rank to, std::int64_t weight) {
-        const int way = (to - from + n) % n;
-        const bool tie = 2 * way == n;
-        if (2 * way <= n) {
-          for (int i = 0; i < way; ++i) {
-            right[static_cast<std::size_t>((from + i) % n)] += tie ? weight : 2 * weight;
-          }
-        }
-        if (2 * way >= n) {
-          for (int i = 0; i < n - way; ++i) {
-            left[static_cast<std::size_t>((from - i + n) % n)] += tie ? weight : 2 * weight;
-          }
-        }
-      });
-      std::int64_t most = 0;
-      for (const auto* links : {&right, &left}) {
-        most = std::max(most, *std::max_element(links->begin(), links->end()));
-      }
-      total = total + Value::fraction(most, 2);
-    }
-    return total / (Value(pricing.weight_per_byte()) * Value(static_cast<long long>(setup_.bytes)));
+  // Against the ideal of one vector over the dimensions of the network.
+  Value delay(const Wiring& wiring) const {
+    const auto found = profile(schedule_, goal_, wiring);
+    if (!found.ok()) throw std::logic_error(found.status().text());
+    const Value dimensions(static_cast<long long>(std::max<std::size_t>(1, wiring.dims.size())));
+    return Value::fraction(found->total_load(), found->per_m) * dimensions;
   }
 
   Setup setup_;
@@ -277,7 +299,8 @@ std::pair<Value, int> best_of(const Setup& setup) {
 std::string key_of(const RunText& run, const Letters& letters) {
   std::map<std::string, std::string> options;
   for (const auto& [option, text] : run.options) {
-    if (option == "sync") {
+    if (option == "sync" || option == "skips" || option == "dims" || option == "wiring" ||
+        option == "routing") {
       options[option] = text;
       continue;
     }
@@ -296,6 +319,8 @@ std::string key_of(const RunText& run, const Letters& letters) {
 struct Runs::State {
   std::map<std::string, std::map<std::string, Value, std::less<>>> known;  // by key and quantity
   std::map<std::string, std::optional<std::string>> executed;  // what was wrong; none: too large
+  reproduce::Profiles profiles;
+  std::vector<reproduce::Outcome> outcomes;  // all of them, or none yet
 };
 
 Runs::Runs() : state_(std::make_unique<State>()) {}
@@ -359,6 +384,18 @@ std::optional<Value> Runs::quantity(const std::vector<RunText>& runs, const Lett
   const auto value = Played(setup).quantity(what);
   if (value) known.emplace(what, *value);
   return value;
+}
+
+const reproduce::Outcome& Runs::reproduced(std::string_view id) {
+  auto& outcomes = state_->outcomes;
+  if (outcomes.empty()) outcomes = reproduce::outcomes(reproduce::panels(state_->profiles));
+  const auto found = std::find_if(outcomes.begin(), outcomes.end(), [id](const auto& outcome) {
+    return outcome.statement->id == id;
+  });
+  if (found == outcomes.end()) {
+    throw std::logic_error("no statement is called '" + std::string(id) + "'");
+  }
+  return *found;
 }
 
 Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks) {

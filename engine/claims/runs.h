@@ -6,6 +6,10 @@
 //             nodes (ranks per node; links between nodes have far_alpha and far_beta)
 //             mirrored=1 (half of every block through the algorithm, half through its mirror image)
 //             switch_alpha (the network then multicasts and adds up) sync=dataflow (else rounds)
+//             skips=halving (a scheme of algorithms/skips.h, or 4,2,1)
+//             dims=8x8, or dimensions=2 for the most even torus of so many dimensions
+//             wiring=torus, or ring: messages share links, a port for each (fabric.h);
+//             routing=one_way (else minimal); hop (alpha_hop)
 //
 // Blocks have exactly M / B bytes, as in the papers' formulas. Quantities of the run `a` are the
 // letters a.time and so on, without a name just time:
@@ -17,8 +21,9 @@
 //   ports send_ports receive_ports   most messages of one rank in a round, one direction
 //   partners                 most ranks that one rank exchanges messages with
 //   crossing rank_crossing   bytes that leave the busiest node; that one rank sends to other nodes
-//   ring_load                sum over the rounds of the bytes on the busiest link, where ranks are
-//                            wired as a ring (shortest way, antipodes half each way), over M
+//   delay                    sum over the rounds of the bytes on the busiest link, over M / D where
+//                            the wiring has D dimensions (profile.h)
+//   ring_load                the same as if ranks were wired as a ring
 //   best best_segments       the least time over all numbers of segments up to kMostSegments
 #pragma once
 
@@ -30,6 +35,10 @@
 #include <vector>
 
 #include "engine/claims/expression.h"
+
+namespace rankine::reproduce {
+struct Outcome;
+}
 
 namespace rankine::claims {
 
@@ -71,6 +80,10 @@ class Runs {
   // nullopt: no run of that name, or no such quantity. Throws NotDefined, NotInCatalogue.
   std::optional<Value> quantity(const std::vector<RunText>& runs, const Letters& letters,
                                 std::string_view name);
+
+  // What a statement of engine/reproduce comes to; the first call works all of them out. An unknown
+  // id throws std::logic_error.
+  const reproduce::Outcome& reproduced(std::string_view id);
 
   // All `runs` with these letters on threads, once each ever. Runs of more than `most_ranks` ranks
   // or of very many messages are left out.

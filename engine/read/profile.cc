@@ -63,9 +63,8 @@ Round read_round(const Schedule& schedule, int k, const Routes& routes) {
   for (const Message& m : messages) {
     const auto hops = static_cast<std::size_t>(routes.hops(m.from, m.to));
     if (hops >= load_by_hops.size()) load_by_hops.resize(hops + 1, -1);
-    load_by_hops[hops] =
-        std::max(load_by_hops[hops],
-                 static_cast<std::int64_t>(congestion.busiest(m.from, m.to, m.blocks)));
+    load_by_hops[hops] = std::max(
+        load_by_hops[hops], static_cast<std::int64_t>(congestion.busiest(m.from, m.to, m.blocks)));
   }
   out.slowest = slowest_of(std::move(load_by_hops));
   return out;

@@ -6,9 +6,9 @@
 //   alpha + hops * alpha_hop + beta * M * load
 //
 // where load is what its busiest link carries in the round, in units of M: Eq. (1) of Trivance. The
-// time of a round is that of its slowest message, and for whatever alpha, alpha_hop, beta and M that
-// is one whose (hops, load) no other message reaches in both. Only those are kept. Rounds of local
-// work have none and take no time.
+// time of a round is that of its slowest message, and for whatever alpha, alpha_hop, beta and M
+// that is one whose (hops, load) no other message reaches in both. Only those are kept. Rounds of
+// local work have none and take no time.
 #pragma once
 
 #include <cstdint>

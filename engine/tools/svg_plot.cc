@@ -14,6 +14,7 @@ namespace {
 constexpr int kLeft = 64, kTop = 44, kPlotWidth = 620, kPlotHeight = 340, kLegend = 190,
               kBottom = 62, kRow = 22;
 constexpr double kMarker = 4;
+constexpr int kEdge = 6;  // how far markers may stand out of the frame, left and right
 
 // Told apart by those who do not see all colours (Okabe & Ito).
 constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -47,13 +48,11 @@ std::string marker(std::size_t which, double x, double y, bool hollow) {
     case 0:
       return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" {}/>\n", x, y, m, paint);
     case 1:
-      return fmt::format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" {}/>\n", x - m, y - m, 2 * m,
-          2 * m, paint);
+      return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" {}/>\n", x - m,
+                         y - m, 2 * m, 2 * m, paint);
     case 2:
-      return fmt::format(
-          "<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" {}/>\n", x, y - m - 1,
-          x - m - 1, y + m, x + m + 1, y + m, paint);
+      return fmt::format("<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" {}/>\n", x,
+                         y - m - 1, x - m - 1, y + m, x + m + 1, y + m, paint);
     default:
       return fmt::format(
           "<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" {}/>\n", x,
@@ -84,9 +83,10 @@ std::string to_svg(const Plot& plot) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
       "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<clipPath id=\"frame\"><rect x=\"{2}\" y=\"{3}\" width=\"{4}\" height=\"{5}\"/></clipPath>\n"
-      "<text x=\"{2}\" y=\"26\" font-size=\"15\">{6}</text>\n",
-      width, height, kLeft, kTop, kPlotWidth, kPlotHeight, escaped(plot.title));
+      "<clipPath id=\"frame\"><rect x=\"{4}\" y=\"{3}\" width=\"{5}\" height=\"{6}\"/></clipPath>\n"
+      "<text x=\"{2}\" y=\"26\" font-size=\"15\">{7}</text>\n",
+      width, height, kLeft, kTop, kLeft - kEdge, kPlotWidth + 2 * kEdge, kPlotHeight,
+      escaped(plot.title));
 
   const double grid = grid_of(plot.y_high - plot.y_low);
   for (double y = std::ceil(plot.y_low / grid) * grid; y <= plot.y_high + grid / 1e6; y += grid) {
@@ -123,8 +123,9 @@ std::string to_svg(const Plot& plot) {
     for (const PlotPoint& p : plot.curves[i].points) {
       points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x_of(p.bytes), y_of(p.y));
     }
-    svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>\n",
-                       points, kColours[i % kColours.size()]);
+    svg +=
+        fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>\n",
+                    points, kColours[i % kColours.size()]);
     for (const PlotPoint& p : plot.curves[i].points) {
       svg += marker(i, x_of(p.bytes), y_of(p.y), p.hollow);
     }

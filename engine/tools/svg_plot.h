@@ -1,5 +1,5 @@
-// A plot of curves over sizes, as a picture that stands on its own: logarithmic axis of bytes, grid,
-// markers, legend.
+// A plot of curves over sizes, as a picture that stands on its own: logarithmic axis of bytes,
+// grid, markers, legend.
 #pragma once
 
 #include <optional>

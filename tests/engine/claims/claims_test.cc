@@ -113,6 +113,38 @@ TEST(Claims, WhatTheCatalogueDoesNotHaveIsOpen) {
   EXPECT_EQ(finding.reason, "the catalogue has no all_reduce 'perpetual_motion' yet");
 }
 
+TEST(Runs, RanksAreWiredAsTheTextSays) {
+  Runs runs;
+  const auto value = [&runs](std::string_view text, std::string_view quantity) {
+    const auto found = runs.quantity(read_runs(text, "bytes=900; alpha=1; beta=0"), {}, quantity);
+    return found ? to_string(*found) : "nothing";
+  };
+  // 2 (1/3 + 1/9) (1 + 1/3): appendix B.2 of Trivance.
+  EXPECT_EQ(value("all_reduce trivance; ranks=81; dims=9x9; wiring=torus", "delay"), "32/27");
+  EXPECT_EQ(value("all_reduce trivance; ranks=81; dimensions=2; wiring=torus", "delay"), "32/27");
+  EXPECT_EQ(value("all_reduce trivance_latency; ranks=9; wiring=ring", "delay"), "4");
+  EXPECT_EQ(value("all_reduce trivance_latency; ranks=9", "ring_load"), "4");
+  EXPECT_EQ(value("all_reduce bruck_ternary; ranks=9; wiring=ring; routing=one_way", "delay"), "4");
+  // Two rounds, to neighbours and over three links.
+  EXPECT_EQ(value("all_reduce trivance_latency; ranks=9; wiring=ring; hop=1/2", "time"), "4");
+  EXPECT_EQ(value("all_reduce trivance_latency; ranks=9; wiring=ring; hop=1/2", "n_alpha"), "2");
+  EXPECT_THROW(value("all_reduce ring; ranks=4; wiring=star", "time"), std::logic_error);
+  EXPECT_THROW(value("all_reduce ring; ranks=4; wiring=ring; routing=any", "time"),
+               std::logic_error);
+  EXPECT_THROW(value("all_reduce trivance; ranks=8; dims=3x3; wiring=torus", "time"), NotDefined);
+}
+
+TEST(Claims, StatementsOfTheEvaluationAreThoseOfReproduce) {
+  const auto findings = find_out({"trivance", std::nullopt, "trivance-6.1"}, {.execute = false});
+  ASSERT_FALSE(findings.empty());
+  for (const Finding& finding : findings) {
+    EXPECT_TRUE(finding.claim->reproduced) << finding.claim->id;
+    EXPECT_FALSE(finding.said.empty() || finding.measured.empty()) << finding.claim->id;
+    EXPECT_EQ(finding.verdict == Verdict::holds, finding.measured.ends_with(": agrees"))
+        << finding.claim->id;
+  }
+}
+
 TEST(Printed, RoundsToItsLastDigit) {
   const auto holds = [](std::string_view printed, std::string_view value) {
     const Printed number = read_printed(printed);

@@ -1,0 +1,60 @@
+// The picture is well-formed XML and shows what the plot has.
+#include "engine/tools/svg_plot.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/engine/tools/well_formed.h"
+
+namespace rankine::tools {
+namespace {
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+Plot small_plot() {
+  Plot plot{.title = "a < b & \"c\"", .y_label = "percent", .bytes_low = 32, .bytes_high = 8192};
+  plot.curves = {{"one", {{32, 0}, {1024, 50, true}, {8192, 400}}}, {"two > one", {{32, -10}}}};
+  plot.dotted = 512;
+  plot.dotted_name = "here";
+  return plot;
+}
+
+TEST(SvgPlot, IsWellFormed) {
+  EXPECT_EQ(why_not_well_formed(to_svg(small_plot())), "");
+  EXPECT_EQ(why_not_well_formed(to_svg({})), "");
+  // The judge sees what is wrong.
+  EXPECT_NE(why_not_well_formed("<svg><a></svg>"), "");
+  EXPECT_NE(why_not_well_formed("<svg>a < b</svg>"), "");
+  EXPECT_NE(why_not_well_formed("<svg>a & b</svg>"), "");
+  EXPECT_NE(why_not_well_formed("<svg x=1></svg>"), "");
+  EXPECT_NE(why_not_well_formed("<svg/><svg/>"), "");
+}
+
+TEST(SvgPlot, ShowsCurvesMarkersAndNames) {
+  const std::string svg = to_svg(small_plot());
+  EXPECT_EQ(count_of(svg, "<polyline"), 2u);
+  EXPECT_EQ(count_of(svg, "<circle"), 4u);                 // three points and the legend's
+  EXPECT_EQ(count_of(svg, "fill=\"white\" stroke="), 1u);  // one of them hollow
+  EXPECT_EQ(count_of(svg, "stroke-dasharray"), 2u);
+  for (const char* text : {">32 B<", ">128 B<", ">8 KiB<", ">one<", ">two &gt; one<", ">here<",
+                           ">a &lt; b &amp; &quot;c&quot;<", ">100<", ">0<", ">-40<"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+  EXPECT_EQ(svg.find(">-0<"), std::string::npos);
+}
+
+TEST(SvgPlot, LargerSizesStandFurtherRight) {
+  Plot plot = small_plot();
+  plot.curves = {{"one", {{32, 0}, {512, 0}, {8192, 0}}}};
+  const std::string svg = to_svg(plot);
+  // Ends of the frame and its middle, as 512 is 32 * 16 and 8192 is 512 * 16.
+  EXPECT_NE(svg.find("points=\"64.0,270.7 374.0,270.7 684.0,270.7\""), std::string::npos) << svg;
+}
+
+}  // namespace
+}  // namespace rankine::tools
