@@ -211,12 +211,8 @@ Status Member::run(const Call& call, Run interpreted) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout).count();
   run.waiter.fingerprint =
       with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)).bits;
-  CallRecord& record = crossbar.record(run.waiter.rank);
-  record.fingerprint.store(run.waiter.fingerprint, std::memory_order_relaxed);
-  record.count.store(call.count, std::memory_order_relaxed);
-  record.algorithm.store(prepared.algorithm, std::memory_order_relaxed);
-  record.thread.store(thread_id(), std::memory_order_relaxed);
-  record.number.store(run.waiter.call, std::memory_order_release);  // pairs with disagrees()
+  crossbar.record(run.waiter.rank)
+      .announce(run.waiter.call, run.waiter.fingerprint, call.count, prepared.algorithm);
   const std::uint64_t number = run.waiter.call - s.shared->first_count;
   s.shared->recorder.begin(run.waiter.rank, number, run.waiter.fingerprint);
 

@@ -1,7 +1,6 @@
 #include "engine/exec/crossbar.h"
 
-#include <chrono>
-#include <thread>
+#include <mutex>
 #include <vector>
 
 #include "engine/exec/fingerprint.h"
@@ -22,22 +21,22 @@ Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
       parked_(std::make_unique<Parked[]>(index(ranks))) {}
 
 void Crossbar::ring(Rank r, bool abort) noexcept {
-  std::atomic<std::uint32_t>& word = bell(r).word;
+  Atomic<std::uint32_t>& word = bell(r).word;
   // Read-modify-writes only: a ring and an abort never undo one another. Release: pairs with the
   // acquire loads in wait_long().
   if (abort) {
-    word.fetch_or(1, std::memory_order_acq_rel);
+    word.fetch_or(1, std::memory_order_release);
   } else {
-    word.fetch_add(2, std::memory_order_acq_rel);
+    word.fetch_add(2, std::memory_order_release);
   }
   futex_wake_all(word);
 }
 
-void Crossbar::wake_parked_on(const std::atomic<std::uint32_t>& word) {
+void Crossbar::wake_parked_on(const Atomic<std::uint32_t>& word) {
   for (Rank r = 0; r < ranks_; ++r) {
-    // Acquire: pairs with the release store of a parking rank. One that parks later than this look
-    // has its own look at the word still before it.
-    if (bell(r).parked_on.load(std::memory_order_acquire) == &word) ring(r, false);
+    // Relaxed: whoever made us look is seen with its count (announce()). One that parks later than
+    // this look has its own look at the word still before it.
+    if (bell(r).parked_on.load(std::memory_order_relaxed) == &word) ring(r, false);
   }
 }
 
@@ -73,7 +72,7 @@ void Crossbar::wait_until_quiet(Rank r) {
     // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
     while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until &&
            !thread_has_ended(record(q).thread.load(std::memory_order_relaxed))) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      sleep_ns(20'000);
     }
   }
 }
@@ -83,7 +82,7 @@ void Crossbar::leave(Rank r) {
   for (Rank q = 0; q < ranks_; ++q) ring(q, false);
 }
 
-void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_release); }
+void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_relaxed); }
 
 std::string Crossbar::who_waits_for_whom(Rank first) {
   std::string text;

@@ -17,15 +17,14 @@
 // itself.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "algorithms/schedule/blocks.h"
+#include "engine/exec/machine.h"
 #include "engine/exec/status.h"
 
 namespace rankine {
@@ -39,41 +38,51 @@ constexpr bool reached(std::uint32_t counter, std::uint32_t value) {
 
 // A counter with one writer on a line of its own.
 struct alignas(kCacheLine) Counter {
-  std::atomic<std::uint32_t> value{0};
+  Atomic<std::uint32_t> value{0};
 };
 
 // What a rank offers to the others for the call that it is in. Written once per call by its owner,
 // before anything else of the call is published.
 struct alignas(kCacheLine) Entry {
-  std::atomic<std::uint32_t> call{
-      0};  // number of the call; release, pairs with wait_entry's acquire
+  Atomic<std::uint32_t> call{0};  // number of the call; release, pairs with wait_entry's acquire
   std::uint32_t reserved = 0;
-  std::uint64_t fingerprint = 0;
+  // Relaxed, comes with `call`. A rank that is in another collective than its peers may go on to
+  // its next call while they look: only where this is their own is `memory` for them.
+  Atomic<std::uint64_t> fingerprint{0};
   std::byte* memory[3] = {};  // by Memory: input, output, scratch
 };
 static_assert(sizeof(Entry) == kCacheLine);
 
 // What a rank last called, for reports. Relaxed (but for `inside`): read only to explain an error.
 struct alignas(kCacheLine) CallRecord {
-  std::atomic<std::uint64_t> number{0};  // calls begun
-  std::atomic<std::uint64_t> fingerprint{0};
-  std::atomic<std::uint64_t> count{0};
-  std::atomic<const char*> algorithm{nullptr};  // a string of the catalogue
-  std::atomic<bool> inside{false};              // a call, in which it may read the others' memory
-  std::atomic<int> thread{0};                   // that makes them: its id in the kernel
+  Atomic<std::uint64_t> number{0};  // calls begun
+  Atomic<std::uint64_t> fingerprint{0};
+  Atomic<std::uint64_t> count{0};
+  Atomic<const char*> algorithm{nullptr};  // a string of the catalogue
+  Atomic<bool> inside{false};              // a call, in which it may read the others' memory
+  Atomic<int> thread{0};                   // that makes them: its id in the kernel
+
+  // The rank is about to make this call.
+  void announce(std::uint64_t call, std::uint64_t print, std::uint64_t elements, const char* name) {
+    fingerprint.store(print, std::memory_order_relaxed);
+    count.store(elements, std::memory_order_relaxed);
+    algorithm.store(name, std::memory_order_relaxed);
+    thread.store(thread_id(), std::memory_order_relaxed);
+    number.store(call, std::memory_order_release);  // pairs with disagrees() in wait.cc
+  }
 };
 
 // The slow side of waiting: touched only by ranks that wait long and those who wake them.
 struct alignas(kCacheLine) Bell {
-  std::atomic<std::uint32_t> word{0};  // futex. Bit 0: aborted; above it: how often it rang
-  std::atomic<bool> left{false};       // this rank takes part no more
-  std::atomic<int> waits_for{-1};      // for reports: peer and round of a wait that takes long
-  std::atomic<int> waits_in_round{0};
-  std::atomic<const std::atomic<std::uint32_t>*> parked_on{nullptr};
+  Atomic<std::uint32_t> word{0};  // futex. Bit 0: aborted; above it: how often it rang
+  Atomic<bool> left{false};       // this rank takes part no more
+  Atomic<int> waits_for{-1};      // for reports: peer and round of a wait that takes long
+  Atomic<int> waits_in_round{0};
+  Atomic<const Atomic<std::uint32_t>*> parked_on{nullptr};
 };
 
 struct alignas(kCacheLine) Parked {
-  std::atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
+  Atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
 };
 
 // How to wait. Chosen once per communicator: see wait.h for the reasons.
@@ -105,16 +114,17 @@ class Crossbar {
   Parked& parked(Rank r) { return parked_[index(r)]; }
 
   // To be called by the owner of `word` after it has stored to it. Wakes whoever is parked on it.
-  void announce(Rank owner, const std::atomic<std::uint32_t>& word) {
-    std::atomic<std::uint32_t>& count = parked_[index(owner)].count;
+  void announce(Rank owner, const Atomic<std::uint32_t>& word) {
+    Atomic<std::uint32_t>& count = parked_[index(owner)].count;
     std::uint32_t parked;
     if (strict_) {
       parked = count.fetch_add(0, std::memory_order_acq_rel);  // pairs with Parking's fetch_add
     } else {
       // The compiler must not look before the caller's store; the processor is kept from it by the
-      // membarrier of a parking rank. Acquire: what is parked on is visible with the count.
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      parked = count.load(std::memory_order_acquire);
+      // membarrier of a parking rank. Relaxed: if that membarrier came before our store, we see all
+      // that the rank did before it; if later, the rank sees our store.
+      compiler_fence();
+      parked = count.load(std::memory_order_relaxed);
     }
     if (parked != 0) [[unlikely]]
       wake_parked_on(word);
@@ -126,14 +136,15 @@ class Crossbar {
   // The same with Code::aborted; async-signal-safe: neither locks nor allocates.
   void abort_now() noexcept;
   bool aborted() const {
-    return aborted_.load(std::memory_order_acquire);  // pairs with the store in abort()
+    // Acquire: pairs with abort(); what its caller did before is visible.
+    return aborted_.load(std::memory_order_acquire);
   }
   Status reason() const;
 
   // A rank begins a call, in which it may read the others' memory, and ends it. False: aborted, and
   // nothing has begun.
   bool begin(Rank r) {
-    std::atomic<bool>& inside = record(r).inside;
+    Atomic<bool>& inside = record(r).inside;
     bool over;
     // The store comes before the look; wait_until_quiet() has it the other way round. As in
     // announce(), the rare side runs the barrier for both where it can.
@@ -142,7 +153,7 @@ class Crossbar {
       over = aborted_.load(std::memory_order_seq_cst);
     } else {
       inside.store(true, std::memory_order_relaxed);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
+      compiler_fence();
       over = aborted();
     }
     if (over) [[unlikely]]
@@ -161,6 +172,7 @@ class Crossbar {
 
   // This rank takes part no more: ranks that wait for it are told (rank_lost).
   void leave(Rank r);
+  // While nobody is inside a call; whoever lets ranks begin the next one orders it before that.
   void come_back(Rank r);
 
   // "rank 0 waits for 3 in round 2 of all_reduce (ring), call 17; rank 3 never entered it ..."
@@ -168,7 +180,7 @@ class Crossbar {
 
  private:
   static std::size_t index(Rank r) { return static_cast<std::size_t>(r); }
-  void wake_parked_on(const std::atomic<std::uint32_t>& word);
+  void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
 
   const int ranks_;
@@ -180,8 +192,8 @@ class Crossbar {
   std::unique_ptr<CallRecord[]> records_;
   std::unique_ptr<Bell[]> bells_;
   std::unique_ptr<Parked[]> parked_;
-  std::atomic<bool> aborted_{false};
-  mutable std::mutex reason_mutex_;
+  Atomic<bool> aborted_{false};
+  mutable Mutex reason_mutex_;
   Status reason_;
 };
 

@@ -10,7 +10,8 @@ void enter(RankState& state) {
   Crossbar& crossbar = *state.waiter.crossbar;
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   Entry& entry = crossbar.entry(state.waiter.rank);
-  entry.fingerprint = state.waiter.fingerprint;
+  entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
+  will_write(entry.memory, sizeof(entry.memory));
   for (std::size_t m = 0; m < 3; ++m) entry.memory[m] = state.memory[self * 4 + m];
   publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
 }
@@ -46,10 +47,12 @@ bool wait_entry(const Op& op, RankState& state) noexcept {
                   op.round)) {
     return false;
   }
-  if (entry.fingerprint != state.waiter.fingerprint) [[unlikely]] {
-    report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, entry.fingerprint);
+  const std::uint64_t theirs = entry.fingerprint.load(std::memory_order_relaxed);
+  if (theirs != state.waiter.fingerprint) [[unlikely]] {
+    report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, theirs);
     return false;
   }
+  will_read(entry.memory, sizeof(entry.memory));
   std::byte** memory = &state.memory[std::size_t{op.peer} * 4];
   for (std::size_t m = 0; m < 3; ++m) memory[m] = entry.memory[m];
   return true;
@@ -59,6 +62,7 @@ bool wait_message(const Op& op, RankState& state) noexcept {
   Inbox& inbox = state.inbox[op.peer];
   const SlotHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
   if (slot == nullptr) return false;
+  will_read(&slot->bytes, sizeof(SlotHeader) - sizeof(slot->flag));
   if (slot->fingerprint != state.waiter.fingerprint) [[unlikely]] {
     report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, slot->fingerprint);
     return false;
@@ -73,6 +77,7 @@ const std::byte* address(const Operand& operand, RankState& state, std::size_t b
   const Inbox& inbox = state.inbox[operand.rank];
   SlotHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
   if (slot.bytes == bytes) return payload(slot);
+  will_read(payload(slot), sizeof(std::byte*));
   const std::byte* elsewhere;
   std::memcpy(&elsewhere, payload(slot), sizeof(elsewhere));
   return elsewhere;
@@ -85,6 +90,8 @@ void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& st
   if (op.operands == 1) {
     const std::byte* source = address(operands[0], state, op.bytes);
     if (source != destination) {
+      will_read(source, op.bytes);
+      will_write(destination, op.bytes);
       streams ? copy_bytes_streaming(destination, source, op.bytes)
               : copy_bytes(destination, source, op.bytes);
     }
@@ -92,7 +99,9 @@ void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& st
     const void** sources = state.operands.data();
     for (std::size_t i = 0; i < op.operands; ++i) {
       sources[i] = address(operands[i], state, op.bytes);
+      will_read(sources[i], op.bytes);
     }
+    will_write(destination, op.bytes);
     const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
     (streams ? plan.fold_streaming : plan.fold)(destination, sources, op.operands,
                                                 op.bytes / plan.element_bytes, divisor);
@@ -112,6 +121,7 @@ bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
     return outbox.send(state.waiter, op.peer, number, &data, sizeof(data), state.waiter.fingerprint,
                        op.round);
   }
+  will_read(data, op.bytes);
   return outbox.send(state.waiter, op.peer, number, data, op.bytes, state.waiter.fingerprint,
                      op.round);
 }
@@ -139,6 +149,7 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
   const Operand* operand = mine.operands.data();
   for (const Op* op = mine.ops.data();; ++op) {
     bool going = true;
+    fault_point();
     if (op->code != OpCode::end && !observing.come_to(std::min<int>(op->round, plan.rounds))) {
       return false;
     }

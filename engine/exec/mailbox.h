@@ -12,7 +12,6 @@
 // Numbers are absolute, modulo 2^32, over the life of the mailbox.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,7 +21,7 @@
 namespace rankine {
 
 struct SlotHeader {
-  std::atomic<std::uint32_t> flag{0};
+  Atomic<std::uint32_t> flag{0};
   std::uint32_t bytes = 0;
   std::uint64_t fingerprint = 0;
 };
@@ -56,7 +55,8 @@ struct Outbox {
   bool wait_credit(Waiter& waiter, Rank to, std::uint32_t number, int round) noexcept {
     if (reached(credit_seen, number)) return true;
     if (!wait_until(waiter, mailbox.credit->value, number, to, round)) return false;
-    credit_seen = mailbox.credit->value.load(std::memory_order_relaxed);  // acquired just before
+    // Acquire: this may see more than the wait did, and is relied on without another look.
+    credit_seen = mailbox.credit->value.load(std::memory_order_acquire);
     return true;
   }
 
@@ -66,6 +66,7 @@ struct Outbox {
     // The slot is free when its former message, kSlots before, has been used.
     if (!wait_credit(waiter, to, number + 1 - kSlots, round)) return false;
     SlotHeader& slot = mailbox.slot(number);
+    will_write(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag) + bytes);
     slot.bytes = static_cast<std::uint32_t>(bytes);
     slot.fingerprint = fingerprint;
     std::memcpy(payload(slot), data, bytes);

@@ -1,14 +1,7 @@
 #include "engine/exec/wait.h"
 
-#include <linux/futex.h>
-#include <linux/membarrier.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <ctime>
+#include <string>
 
 #include "engine/exec/fingerprint.h"
 
@@ -18,10 +11,10 @@ namespace {
 // Adds a rank to the owner's parked count for as long as it lives.
 class Parking {
  public:
-  Parking(Crossbar& crossbar, Rank rank, Rank owner, const std::atomic<std::uint32_t>& word)
+  Parking(Crossbar& crossbar, Rank rank, Rank owner, const Atomic<std::uint32_t>& word)
       : bell_(crossbar.bell(rank)), count_(crossbar.parked(owner).count) {
-    // Release: whoever sees the count (or the bell rung by abort) finds the word.
-    bell_.parked_on.store(&word, std::memory_order_release);
+    // Found by whoever sees the count, which comes next.
+    bell_.parked_on.store(&word, std::memory_order_relaxed);
     // Strict mode: pairs with announce()'s fetch_add; whichever comes later sees the other's store.
     count_.fetch_add(1, std::memory_order_acq_rel);
     // Otherwise: pairs with announce()'s plain store and load.
@@ -36,14 +29,10 @@ class Parking {
 
  private:
   Bell& bell_;
-  std::atomic<std::uint32_t>& count_;
+  Atomic<std::uint32_t>& count_;
 };
 
 constexpr std::uint32_t kAbortBit = 1;
-
-// A parked rank looks about at least this often: nobody rings when a peer enters another
-// collective.
-constexpr std::int64_t kLookAboutNs = 50'000'000;
 
 // The peer is in the same call of ours by number and calls something else.
 bool disagrees(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
@@ -56,44 +45,6 @@ bool disagrees(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
 
 }  // namespace
 
-std::int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
-
-bool membarrier_available() {
-  static const bool available = [] {
-    const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-    return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
-           syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-  }();
-  return available;
-}
-
-void barrier_everywhere() { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
-
-int thread_id() {
-  thread_local const int id = static_cast<int>(syscall(SYS_gettid));
-  return id;
-}
-
-bool thread_has_ended(int id) {
-  return id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0 && errno == ESRCH;
-}
-
-void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns) {
-  const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
-  // WAIT_BITSET takes an absolute time of the monotonic clock. Any return is a reason to look
-  // again.
-  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, seen, &until, nullptr,
-          FUTEX_BITSET_MATCH_ANY);
-}
-
-void futex_wake_all(const std::atomic<std::uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0);
-}
-
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept {
   const CallRecord& mine = crossbar.record(rank);
   const CallRecord& other = crossbar.record(peer);
@@ -103,8 +54,8 @@ void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t the
                              other.count.load(std::memory_order_relaxed))});
 }
 
-bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint32_t value,
-               Rank owner, int round) noexcept {
+bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
+               int round) noexcept {
   Crossbar& crossbar = *waiter.crossbar;
   const WaitPolicy& policy = crossbar.policy();
   Bell& bell = crossbar.bell(waiter.rank);
@@ -118,7 +69,7 @@ bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint
 
   if (policy.mode == WaitPolicy::Mode::yield) {
     for (std::uint32_t i = 0; i < policy.yields; ++i) {
-      sched_yield();
+      yield_cpu();
       if (done()) return true;
     }
   } else if (policy.mode == WaitPolicy::Mode::spin) {
@@ -160,17 +111,17 @@ bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint
       return false;
     }
     if (disagrees(crossbar, waiter, owner)) {
-      report_mismatch(crossbar, waiter.rank, owner, crossbar.record(owner).fingerprint.load());
+      report_mismatch(crossbar, waiter.rank, owner,
+                      crossbar.record(owner).fingerprint.load(std::memory_order_relaxed));
       return false;
     }
     const std::int64_t now = now_ns();
     if (now >= waiter.deadline_ns) {
-      crossbar.abort({Code::timeout, "no answer within " +
-                                         std::to_string(timeout_ns / 1'000'000) +
+      crossbar.abort({Code::timeout, "no answer within " + std::to_string(timeout_ns / 1'000'000) +
                                          " ms: " + crossbar.who_waits_for_whom(waiter.rank)});
       return false;
     }
-    futex_wait(bell.word, rung, std::min(waiter.deadline_ns, now + kLookAboutNs));
+    futex_wait(bell.word, rung, std::min(waiter.deadline_ns, now + look_about_ns()));
   }
   bell.waits_for.store(-1, std::memory_order_relaxed);
   return true;

@@ -7,18 +7,11 @@
 // yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "engine/exec/crossbar.h"
 
 namespace rankine {
-
-inline void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // One rank's view of its waiting within one call.
 struct Waiter {
@@ -32,15 +25,15 @@ struct Waiter {
 
 // The slow path: after the first probes have failed. False: the communicator was aborted (by this
 // wait itself where its deadline passed or its owner left).
-bool wait_long(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint32_t value,
-               Rank owner, int round) noexcept;
+bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
+               int round) noexcept;
 
 // Ends the communicator because `peer` calls something else than `rank`: names field and values.
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;
 
 // Until `word`, written by `owner`, has reached `value`. What the owner wrote before is visible
 // then. False: aborted.
-inline bool wait_until(Waiter& waiter, const std::atomic<std::uint32_t>& word, std::uint32_t value,
+inline bool wait_until(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value,
                        Rank owner, int round) noexcept {
   // Acquire: pairs with the owner's release store (publish, send, release of credits, entry).
   if (reached(word.load(std::memory_order_acquire), value)) [[likely]]
@@ -54,27 +47,10 @@ inline bool wait_until(Waiter& waiter, const std::atomic<std::uint32_t>& word, s
 }
 
 // The owner of a counter that others wait for moves it on.
-inline void publish(Crossbar& crossbar, Rank owner, std::atomic<std::uint32_t>& word,
+inline void publish(Crossbar& crossbar, Rank owner, Atomic<std::uint32_t>& word,
                     std::uint32_t value) noexcept {
   word.store(value, std::memory_order_release);  // pairs with wait_until()
   crossbar.announce(owner, word);
 }
-
-std::int64_t now_ns();
-
-// The calling thread's id in the kernel, asked for once per thread.
-int thread_id();
-// Whether a thread of this process with that id has ended. A number may be given out again, so this
-// may miss an end, but it reports none that was not. 0: not known, so no.
-bool thread_has_ended(int id);
-
-// Registers the process for membarrier; false where the kernel refuses. Cached.
-bool membarrier_available();
-// A full barrier on every running thread of the process. Only after membarrier_available().
-void barrier_everywhere();
-
-// futex(2) on a 32-bit word of this process.
-void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns);
-void futex_wake_all(const std::atomic<std::uint32_t>& word);
 
 }  // namespace rankine

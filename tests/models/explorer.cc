@@ -18,12 +18,7 @@ bool releases(std::memory_order order) {
          order == std::memory_order_seq_cst;
 }
 
-// Whether two turns that are next to one another might as well be taken the other way round.
-bool independent(Act a, const void* word_of_a, Act b, const void* word_of_b) {
-  if (a == Act::nothing || b == Act::nothing) return true;
-  if (a == Act::everybody || b == Act::everybody) return false;
-  return word_of_a != word_of_b || (a == Act::read && b == Act::read);
-}
+bool reads(Act act) { return act == Act::read || act == Act::read_last; }
 
 [[noreturn]] void give_up(const char* why) {
   std::fprintf(stderr, "model: %s\n", why);
@@ -31,8 +26,6 @@ bool independent(Act a, const void* word_of_a, Act b, const void* word_of_b) {
 }
 
 }  // namespace
-
-Machine* Machine::current = nullptr;
 
 std::string name_of(std::memory_order order) {
   switch (order) {
@@ -176,6 +169,26 @@ bool Explorer::can_move(const Thread& thread) const {
   }
 }
 
+// Whether a turn that has been tried in a state need not be tried again after `moved`.
+bool Explorer::stays_tried(const Thread& tried, const Thread& moved) {
+  if (tried.act == Act::nothing || moved.act == Act::nothing) return true;
+  if (tried.act == Act::everybody || moved.act == Act::everybody) return false;
+  // A barrier is between two threads.
+  if (tried.act == Act::barrier && (tried.word == &moved || tried.word == moved.word)) return false;
+  if (moved.act == Act::barrier) return moved.word != &tried && tried.word != &moved;
+  if (tried.act == Act::barrier) return true;
+  // A load that is not the last one in any order would see the same after the store.
+  return tried.word != moved.word || moved.act == Act::read ||
+         (reads(tried.act) && reads(moved.act));
+}
+
+// Not a load of which all values have been tried.
+bool Explorer::has_news(const Thread& thread) const {
+  if (!reads(thread.act) || thread.tried == 0) return true;
+  const Word* word = find(thread.word);
+  return (word != nullptr ? word->count : 1) > thread.tried;
+}
+
 // The thread whose turn is next; -1: all have ended.
 int Explorer::pick() {
   for (;;) {
@@ -207,8 +220,15 @@ int Explorer::pick() {
     }
     const bool bounded = options_.preemptions >= 0;
     const bool self_able = (able >> self_ & 1) != 0;
-    std::uint32_t open = bounded ? able : able & ~sleep_;
-    if (bounded && self_able && preemptions_ == options_.preemptions) open = 1U << self_;
+    std::uint32_t open = able;
+    if (!bounded) {
+      open &= ~sleep_;
+      for (std::size_t t = 0; t < threads_.size(); ++t) {
+        if (!has_news(threads_[t])) open &= ~(1U << t);
+      }
+    } else if (self_able && preemptions_ == options_.preemptions) {
+      open = 1U << self_;
+    }
     if (open == 0) {
       cut_ = free_run_ = true;
       continue;
@@ -218,6 +238,7 @@ int Explorer::pick() {
     } else {
       if (depth_ == path_.size()) {
         Choice choice{.sleep = sleep_};
+        for (std::size_t t = 0; t < threads_.size(); ++t) choice.tried[t] = threads_[t].tried;
         if ((open >> self_ & 1) != 0) {
           choice.threads[choice.count++] = static_cast<std::uint8_t>(self_);
         }
@@ -231,13 +252,22 @@ int Explorer::pick() {
       const Choice& choice = path_[depth_++];
       next = choice.threads[choice.index];
       sleep_ = choice.sleep;
+      for (std::size_t t = 0; t < threads_.size(); ++t) threads_[t].tried = choice.tried[t];
       for (std::size_t i = 0; i < choice.index; ++i) sleep_ |= 1U << choice.threads[i];
     }
     if (self_able && next != self_) ++preemptions_;
     const Thread& moving = threads_[static_cast<std::size_t>(next)];
-    for (std::size_t t = 0; t < threads_.size(); ++t) {
-      if (!independent(threads_[t].act, threads_[t].word, moving.act, moving.word)) {
-        sleep_ &= ~(1U << t);
+    for (std::size_t t = 0; t < threads_.size() && !bounded; ++t) {
+      Thread& other = threads_[t];
+      if (moving.act == Act::everybody || (moving.act == Act::barrier && moving.word == &other)) {
+        other.tried = 0;
+      }
+      if ((sleep_ >> t & 1) == 0) continue;
+      if (stays_tried(other, moving)) continue;
+      sleep_ &= ~(1U << t);
+      if (reads(other.act) && moving.act == Act::write) {
+        const Word* word = find(other.word);
+        other.tried = static_cast<std::uint8_t>(word != nullptr ? word->count : 1);
       }
     }
     return next;
@@ -286,6 +316,7 @@ void Explorer::pass_on() {
 void Explorer::come_to(Act act, const void* word) {
   self().act = act;
   self().word = word;
+  self().tried = 0;
   pass_on();
 }
 
@@ -295,12 +326,23 @@ std::size_t Explorer::choose(std::size_t count) {
   return path_[depth_++].index;
 }
 
-std::size_t Explorer::index_of(const void* word, std::uint64_t newest) {
+// Where a word is in the table, or where it would be.
+std::size_t Explorer::place_of(const void* word) const {
   std::size_t at = reinterpret_cast<std::uintptr_t>(word) * 0x9e3779b97f4a7c15u >> 56;
-  for (;; at = (at + 1) % word_table_.size()) {
-    if (word_table_[at].first == word) return word_table_[at].second;
-    if (word_table_[at].first == nullptr) break;
+  while (word_table_[at].first != word && word_table_[at].first != nullptr) {
+    at = (at + 1) % word_table_.size();
   }
+  return at;
+}
+
+const Explorer::Word* Explorer::find(const void* word) const {
+  const auto& [found, index] = word_table_[place_of(word)];
+  return found != nullptr ? &words_[index] : nullptr;
+}
+
+std::size_t Explorer::index_of(const void* word, std::uint64_t newest) {
+  const std::size_t at = place_of(word);
+  if (word_table_[at].first != nullptr) return word_table_[at].second;
   if (words_used_ == kWords) give_up("too many words");
   word_table_[at] = {word, words_used_};
   Word& fresh = words_[words_used_];
@@ -335,9 +377,10 @@ std::uint64_t Explorer::load(const void* word, std::uint64_t newest, std::memory
   const std::size_t w = index_of(word, newest);
   Word& history = words_[w];
   Thread& me = self();
-  std::size_t oldest = me.view.oldest[w];
+  std::size_t oldest = std::max<std::size_t>(me.view.oldest[w], me.tried);
   if (order == std::memory_order_seq_cst) oldest = std::max(oldest, history.sequential);
-  const std::size_t seen = history.count - 1 - choose(history.count - oldest);
+  const std::size_t seen =
+      history.count - 1 - choose(oldest < history.count ? history.count - oldest : 1);
   const Value& value = history.values[seen];
   me.view.oldest[w] = static_cast<std::uint8_t>(seen);
   if (acquires(order)) me.view.join(value.view);
@@ -366,7 +409,6 @@ void Explorer::store(const void* word, std::uint64_t former, std::uint64_t value
     const View& before = history.values[history.count - 1].view;
     if (acquires(order)) me.view.join(before);
     fresh.view = before;  // of its release sequence
-    me.unfenced = false;
   } else {
     me.unfenced = true;
   }
@@ -377,6 +419,7 @@ void Explorer::store(const void* word, std::uint64_t former, std::uint64_t value
   fresh.view.oldest[w] = static_cast<std::uint8_t>(history.count);
   if (order == std::memory_order_seq_cst) history.sequential = history.count;
   ++history.count;
+  if (reads) settle();
   ++me.view.clock[static_cast<std::size_t>(self_)];
   if (tracing_) {
     note((reads ? "read-modify-write " : "store ") + name_of(order) + " word " + std::to_string(w) +
@@ -389,7 +432,7 @@ void Explorer::lock(const void* mutex) {
   self().state = State::locking;
   come_to(Act::write, mutex);
   self().state = State::ready;
-  self().unfenced = false;
+  settle();
   Lock& lock = locks_[mutex];
   lock.held = true;
   self().view.join(lock.view);
@@ -406,24 +449,31 @@ void Explorer::unlock(const void* mutex) {
 }
 
 void Explorer::compiler_fence() {
-  if (options_.flaw == Flaw::no_compiler_fence) return;
-  self().unfenced = false;
-  self().view.join_words(self().late);
+  if (options_.flaw != Flaw::no_compiler_fence) settle();
+}
+
+// The compiler has done all that this thread has come to, and no more.
+void Explorer::settle() {
+  Thread& me = self();
+  me.unfenced = false;
+  me.view.join_words(me.late);
+  me.settled.join_words(me.view);
 }
 
 void Explorer::barrier_everywhere() {
   if (options_.flaw == Flaw::no_barrier) return;
-  self().unfenced = false;
+  settle();
   for (std::size_t t = 0; t < threads_.size(); ++t) {
     if (static_cast<int>(t) == self_) continue;
-    come_to(Act::everybody, nullptr);
     Thread& other = threads_[t];
-    if (other.state == State::ended) continue;
+    come_to(Act::barrier, &other);
     const View mine = self().view;
-    if (!other.unfenced || choose(2) == 0) {
+    // Whatever a thread that has ended ever stored, it has stored.
+    if (!other.unfenced || other.state == State::ended || choose(2) == 0) {
       self().view.join_words(other.view);
       other.view.join_words(mine);
     } else {
+      self().view.join_words(other.settled);
       other.late.join_words(mine);
     }
     note("barrier with thread " + std::to_string(t));
@@ -434,7 +484,7 @@ void Explorer::futex_wait(const void* word, const std::uint32_t& newest, std::ui
                           std::int64_t until_ns) {
   come_to(Act::write, word);
   Thread& me = self();
-  me.unfenced = false;
+  settle();
   if (newest != seen && options_.flaw != Flaw::sleeps_unseen) {
     // The kernel looked at the newest value for this thread.
     const std::size_t w = index_of(word, newest);
@@ -451,7 +501,7 @@ void Explorer::futex_wait(const void* word, const std::uint32_t& newest, std::ui
 
 void Explorer::futex_wake_all(const void* word) {
   come_to(Act::write, word);
-  self().unfenced = false;
+  settle();
   note("wakes all");
   if (options_.flaw == Flaw::wakes_nobody) return;
   for (Thread& thread : threads_) {
@@ -467,7 +517,7 @@ void Explorer::sleep(std::int64_t ns) {
   me.until = now_ + ns;
   come_to(Act::everybody, nullptr);
   me.state = State::ready;
-  me.unfenced = false;
+  settle();
   for (std::size_t i = 0; i < std::min(me.loads, me.seen.size()); ++i) {
     const Seen& seen = me.seen[i];
     if (words_[seen.word].count > seen.value + 1) {

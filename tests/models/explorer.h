@@ -20,8 +20,10 @@
 // time-outs, the clock moves on to the first deadline, by when every store has arrived.
 //
 // Orders that differ only by swapping independent turns are tried once (sleep sets: Godefroid,
-// "Partial-order methods for the verification of concurrent systems", 1996); or only orders with a
-// bounded number of preemptions (Musuvathi & Qadeer, PLDI 2007).
+// "Partial-order methods for the verification of concurrent systems", 1996). A load that sees an
+// older value than a store's does not depend on that store, so after the store it is only tried
+// with the store's value. Or only orders with a bounded number of preemptions are tried (Musuvathi
+// & Qadeer, PLDI 2007).
 //
 // What it does not see: loads that are executed after later stores of their thread (load buffering)
 // and stores that enter a word's history in another order than they were made (2+2W); seq_cst on
@@ -150,9 +152,12 @@ class Explorer final : public Machine {
     State state = State::ready;
     Act act = Act::nothing;
     const void* word = nullptr;
-    std::int64_t until = 0;    // asleep, dozing
-    bool unfenced = false;     // has stored since the last compiler fence
-    View view, late;           // late: what a barrier brought it that it may not have had yet
+    std::uint8_t tried = 0;  // a load: the values before this one have been tried
+    std::int64_t until = 0;  // asleep, dozing
+    bool unfenced = false;   // has stored since the last compiler fence
+    View view;
+    View settled;              // when it last passed a compiler fence
+    View late;                 // what barriers have brought it since, in time for its next fence
     std::array<Seen, 4> seen;  // by its last loads
     std::size_t loads = 0;
   };
@@ -169,6 +174,7 @@ class Explorer final : public Machine {
     std::uint8_t index = 0, count = 0;
     std::array<std::uint8_t, kThreads> threads{};
     std::uint32_t sleep = 0;
+    std::array<std::uint8_t, kThreads> tried{};
   };
   struct KnownUse {
     const char* file = nullptr;
@@ -182,9 +188,14 @@ class Explorer final : public Machine {
   void fail(const std::string& what);
   int pick();
   bool can_move(const Thread& thread) const;
+  static bool stays_tried(const Thread& tried, const Thread& moved);
+  bool has_news(const Thread& thread) const;
   void pass_on();
   void wait_for_time();
+  void settle();
   std::size_t choose(std::size_t count);
+  std::size_t place_of(const void* word) const;
+  const Word* find(const void* word) const;
   std::size_t index_of(const void* word, std::uint64_t newest);
   std::memory_order effective(Kind kind, std::memory_order order, const Site& site);
   void touch(const void* memory, std::size_t bytes, bool writes);

@@ -23,7 +23,9 @@ using Site = std::source_location;
 enum class Act : std::uint8_t {
   nothing,    // goes on
   read,       // of one word
+  read_last,  // of one word, with seq_cst: may depend on when it is done
   write,      // of one word: store, read-modify-write, lock, unlock, wait, wake
+  barrier,    // with one thread
   everybody,  // concerns all threads
 };
 
@@ -57,7 +59,7 @@ class Machine {
   virtual void will_write(const void* memory, std::size_t bytes) = 0;
   virtual void fault_point() = 0;
 
-  static Machine* current;  // nullptr: none is at work
+  static inline Machine* current = nullptr;  // nullptr: none is at work
 };
 
 }  // namespace model
@@ -77,7 +79,8 @@ class Atomic {
          const Site& site = Site::current()) const {
     model::Machine* machine = model::Machine::current;
     if (machine == nullptr) return value_;
-    machine->come_to(model::Act::read, this);
+    machine->come_to(
+        order == std::memory_order_seq_cst ? model::Act::read_last : model::Act::read, this);
     return value_of(machine->load(this, bits_of(value_), order, site));
   }
   void store(T value, std::memory_order order = std::memory_order_seq_cst,

@@ -116,41 +116,72 @@ void by_address(Explorer& x, WaitPolicy policy, bool strict) {
   const std::uint32_t first = near_wrap(1);
   Pair pair(crossbar, first);
   Plain data;
-  x.run(
-      {[&] {
-         for (std::uint32_t m = 0; m < 2; ++m) {
-           data.set(10 + m);
-           x.require(pair.send(first + m, reinterpret_cast<std::uintptr_t>(&data)), "send failed");
-           x.require(pair.outbox.wait_credit(pair.sender, 1, first + m + 1, 1), "wait failed");
-         }
-       },
-       [&] {
-         for (std::uint32_t m = 0; m < 2; ++m) {
-           x.require(pair.inbox.wait(pair.receiver, 0, first + m, 1) != nullptr, "wait failed");
+  x.run({[&] {
+           data.set(10);
+           x.require(pair.send(first, reinterpret_cast<std::uintptr_t>(&data)), "send failed");
+           x.require(pair.outbox.wait_credit(pair.sender, 1, first + 1, 1), "wait failed");
+           data.set(11);
+         },
+         [&] {
+           x.require(pair.inbox.wait(pair.receiver, 0, first, 1) != nullptr, "wait failed");
            const auto* there =
-               reinterpret_cast<const Plain*>(static_cast<std::uintptr_t>(pair.word_of(first + m)));
-           x.require(there == &data && there->get() == 10 + m, "not the data that was sent");
-           pair.inbox.release(pair.receiver, first + m + 1, true);
-         }
-       }});
+               reinterpret_cast<const Plain*>(static_cast<std::uintptr_t>(pair.word_of(first)));
+           x.require(there == &data && there->get() == 10, "not the data that was sent");
+           pair.inbox.release(pair.receiver, first + 1, true);
+         }});
 }
 
-// One publication, several readers, each of which says when it has read.
-void multicast(Explorer& x, WaitPolicy policy, bool strict) {
-  constexpr Rank kRanks = 3;
+// A credit that is remembered counts as much as one that is looked for: here the second message's
+// may have come while the sender looked for the first one's.
+void remembered_credit(Explorer& x, WaitPolicy policy, bool strict) {
+  Crossbar crossbar(2, policy, kMinute, strict);
   const std::uint32_t first = near_wrap(1);
-  Crossbar crossbar(kRanks, policy, kMinute, strict);
-  for (Rank r = 0; r < kRanks; ++r) crossbar.progress(r).value.store(first);
+  Pair pair(crossbar, first);
+  std::array<Plain, 2> data;
+  for (std::uint32_t m = 0; m < 2; ++m) pair.send(first + m, m);
+  x.run({[&] {
+           for (std::uint32_t m = 0; m < 2; ++m) {
+             x.require(pair.outbox.wait_credit(pair.sender, 1, first + m + 1, 1), "wait failed");
+             data[m].set(1);
+           }
+         },
+         [&] {
+           for (std::uint32_t m = 0; m < 2; ++m) {
+             data[m].get();
+             pair.inbox.release(pair.receiver, first + m + 1, true);
+           }
+         }});
+}
+
+// One publication, two readers.
+void multicast(Explorer& x, WaitPolicy policy, bool strict) {
+  const std::uint32_t first = near_wrap(1);
+  Crossbar crossbar(3, policy, kMinute, strict);
+  for (Rank r = 0; r < 3; ++r) crossbar.progress(r).value.store(first);
   Plain data;
   const auto reader = [&](Rank r) {
     Waiter waiter{.crossbar = &crossbar, .rank = r};
     x.require(wait_until(waiter, crossbar.progress(0).value, first + 1, 0, 1), "wait failed");
     x.require(data.get() == 7, "not what was published");
-    publish(crossbar, r, crossbar.progress(r).value, first + 1);
   };
   x.run({[&] {
            data.set(7);
            publish(crossbar, 0, crossbar.progress(0).value, first + 1);
+         },
+         [&] { reader(1); }, [&] { reader(2); }});
+}
+
+// Whoever published may write again once both readers have said that they have read.
+void progress_of_readers(Explorer& x, WaitPolicy policy, bool strict) {
+  const std::uint32_t first = near_wrap(1);
+  Crossbar crossbar(3, policy, kMinute, strict);
+  for (Rank r = 0; r < 3; ++r) crossbar.progress(r).value.store(first);
+  Plain data;
+  const auto reader = [&](Rank r) {
+    data.get();
+    publish(crossbar, r, crossbar.progress(r).value, first + 1);
+  };
+  x.run({[&] {
            Waiter waiter{.crossbar = &crossbar, .rank = 0};
            for (const Rank r : {1, 2}) {
              x.require(wait_until(waiter, crossbar.progress(r).value, first + 1, r, 1),
@@ -161,19 +192,22 @@ void multicast(Explorer& x, WaitPolicy policy, bool strict) {
          [&] { reader(1); }, [&] { reader(2); }});
 }
 
-// Two ranks wait for different words of one owner.
-void two_words(Explorer& x, bool strict) {
+// A rank waits for the second of two words of one owner; another one, perhaps, for the first.
+void two_words(Explorer& x, bool strict, bool both) {
   Crossbar crossbar(3, kParks, kMinute, strict);
   Counter other;
   const auto waits = [&](Rank r, const Atomic<std::uint32_t>& word) {
     Waiter waiter{.crossbar = &crossbar, .rank = r};
     x.require(wait_until(waiter, word, 1, 0, 1), "wait failed");
   };
-  x.run({[&] {
-           publish(crossbar, 0, crossbar.progress(0).value, 1);
-           publish(crossbar, 0, other.value, 1);
-         },
-         [&] { waits(1, other.value); }, [&] { waits(2, crossbar.progress(0).value); }});
+  std::vector<std::function<void()>> threads = {[&] {
+                                                  publish(crossbar, 0, crossbar.progress(0).value,
+                                                          1);
+                                                  publish(crossbar, 0, other.value, 1);
+                                                },
+                                                [&] { waits(1, other.value); }};
+  if (both) threads.push_back([&] { waits(2, crossbar.progress(0).value); });
+  x.run(std::move(threads));
   for (Rank r = 0; r < 3; ++r) {
     x.require(crossbar.parked(r).count.load() == 0, "somebody is still counted as parked");
   }
@@ -204,6 +238,19 @@ void abort_meets_wait(Explorer& x, WaitPolicy policy, bool strict, bool publishe
     });
   }
   x.run(std::move(threads));
+}
+
+// Whoever sees that it is over sees what was done before.
+void abort_publishes(Explorer& x, bool in_signal) {
+  Crossbar crossbar(1, kParks, kMinute, true);
+  Plain data;
+  x.run({[&] {
+           data.set(7);
+           in_signal ? crossbar.abort_now() : crossbar.abort({Code::aborted, "over"});
+         },
+         [&] {
+           if (crossbar.aborted()) x.require(data.get() == 7, "not what was there at the abort");
+         }});
 }
 
 // The first reason counts, for everybody.
@@ -325,7 +372,7 @@ void deadline(Explorer& x) {
   x.require(seen[0] == seen[1], "two reasons");
 }
 
-// The interpreter on a plan of two ranks that exchange a word each and add: all there is in a call.
+// The interpreter on a plan of two ranks: on mailboxes each takes a word of the other.
 struct Exchange {
   explicit Exchange(Transport transport) {
     plan.transport = transport;
@@ -347,19 +394,14 @@ struct Exchange {
         mine.ops.push_back({.code = OpCode::release, .peer = peer, .value = 1});
         mine.traffic.push_back({peer, 1, 1});
       } else {
-        // Our input goes to our output, from where the peer takes it; nobody leaves before.
-        plan.span = 2;
-        mine.ops.push_back({.code = OpCode::fold, .operands = 1, .value = 1, .bytes = kBytes});
-        mine.operands.push_back({.rank = r, .memory = Memory::input});
-        mine.ops.push_back({.code = OpCode::wait_entry, .peer = peer});
-        mine.ops.push_back({.code = OpCode::wait_progress, .peer = peer, .value = 1});
-        mine.ops.push_back({.code = OpCode::fold,
-                            .operands = 1,
-                            .value = 2,
-                            .memory = Memory::scratch,
-                            .bytes = kBytes});
-        mine.operands.push_back({.rank = peer, .memory = Memory::output});
-        mine.ops.push_back({.code = OpCode::wait_progress, .peer = peer, .value = 2});
+        // Rank 1 reads what rank 0 has; that is rank 0's again when rank 1 says so.
+        if (r == 1) {
+          mine.ops.push_back({.code = OpCode::wait_entry, .peer = peer});
+          mine.ops.push_back({.code = OpCode::fold, .operands = 1, .value = 1, .bytes = kBytes});
+          mine.operands.push_back({.rank = peer, .memory = Memory::input});
+        } else {
+          mine.ops.push_back({.code = OpCode::wait_progress, .peer = peer, .value = 1});
+        }
       }
       mine.ops.push_back({});
     }
@@ -375,7 +417,7 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
                                                 std::make_unique<Pair>(crossbar, first)};
   std::array<RankState, 2> states;
   struct Buffers {
-    std::uint64_t input = 0, output = 0, scratch = 0;
+    std::uint64_t input = 0, output = 0;
   };
   std::array<Buffers, 2> buffers;
   for (std::size_t r = 0; r < 2; ++r) {
@@ -395,16 +437,16 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
     state.operands.resize(1);
     state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&buffers[r].input);
     state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&buffers[r].output);
-    state.memory_of(r, Memory::scratch) = reinterpret_cast<std::byte*>(&buffers[r].scratch);
     buffers[r].input = 10 + r;
   }
   const auto rank = [&](std::size_t r) {
     x.require(interpret(exchange.plan, states[r]), "a call failed");
     Buffers& mine = buffers[r];
-    const std::uint64_t got = transport == Transport::direct ? mine.scratch : mine.output;
-    x.require(got == 10 + (1 - r), "not the peer's data");
+    if (transport == Transport::mailbox || r == 1) {
+      x.require(mine.output == 10 + (1 - r), "not the peer's data");
+    }
     // The buffers are the caller's again.
-    for (std::uint64_t* word : {&mine.input, &mine.output, &mine.scratch}) {
+    for (std::uint64_t* word : {&mine.input, &mine.output}) {
       will_write(word, sizeof(*word));
       *word = 0;
     }
@@ -418,7 +460,7 @@ std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
   const auto add = [&](std::string name, std::function<void(Explorer&)> play,
                        bool may_time_out = false) {
-    all.push_back({std::move(name), may_time_out, std::move(play)});
+    all.push_back({std::move(name), may_time_out, false, std::move(play)});
   };
   for (const bool strict : {true, false}) {
     const std::string mode = strict ? ", strict" : ", membarrier";
@@ -429,9 +471,14 @@ std::vector<Scenario> scenarios() {
         [=](Explorer& x) { stream(x, kParks, strict, 3); });
     add("mailbox: a slot is used again" + mode, [=](Explorer& x) { reuse(x, kParks, strict); });
     add("mailbox: data by address" + mode, [=](Explorer& x) { by_address(x, kParks, strict); });
+    add("mailbox: a credit is remembered" + mode,
+        [=](Explorer& x) { remembered_credit(x, kParks, strict); });
     add("multicast: one publication, two readers" + mode,
         [=](Explorer& x) { multicast(x, kParks, strict); });
-    add("parking: two words of one owner" + mode, [=](Explorer& x) { two_words(x, strict); });
+    add("multicast: two readers say that they have read" + mode,
+        [=](Explorer& x) { progress_of_readers(x, kParks, strict); });
+    add("parking: two words of one owner" + mode,
+        [=](Explorer& x) { two_words(x, strict, false); });
     add("abort while parking" + mode,
         [=](Explorer& x) { abort_meets_wait(x, kParks, strict, false, false); });
     add("abort from a signal handler while parking" + mode,
@@ -447,9 +494,20 @@ std::vector<Scenario> scenarios() {
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
     add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });
   }
+  for (Scenario& scenario : all) {
+    for (const char* large :
+         {"mailbox: three messages, parking, membarrier", "call on mailboxes, membarrier",
+          "direct call, membarrier", "multicast: one publication, two readers, membarrier"}) {
+      scenario.is_large = scenario.is_large || scenario.name == large;
+    }
+  }
   add("mailbox: two messages, yielding", [](Explorer& x) { stream(x, kYields, true, 2); });
   add("mailbox: abort while spinning",
       [](Explorer& x) { abort_meets_wait(x, kSpins, true, false, false); });
+  add("parking: two words of one owner, two waiters, strict",
+      [](Explorer& x) { two_words(x, true, true); });
+  add("abort publishes", [](Explorer& x) { abort_publishes(x, false); });
+  add("abort from a signal handler publishes", [](Explorer& x) { abort_publishes(x, true); });
   add("two aborts", two_aborts);
   add(
       "calls that disagree", [](Explorer& x) { mismatch(x, false); }, true);

@@ -14,6 +14,7 @@ namespace rankine::model {
 struct Scenario {
   std::string name;
   bool may_time_out = false;
+  bool is_large = false;  // takes many seconds, and says little that smaller ones do not
   std::function<void(Explorer&)> play;
 };
 

@@ -1,7 +1,5 @@
 #include "tests/engine/exec/test_team.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -28,7 +26,7 @@ class Dawdler final : public RoundObserver {
   void dawdle() {
     switch (random_.below(6)) {
       case 0:
-        for (int i = random_.below(4); i >= 0; --i) sched_yield();
+        for (int i = random_.below(4); i >= 0; --i) yield_cpu();
         break;
       case 1:
         for (int i = random_.below(300); i >= 0; --i) pause_cpu();
@@ -91,7 +89,16 @@ struct TestTeam::State {
     Dawdler dawdler(seed + 0x1000 * (r + 1));
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const bool observed = dawdler.random().one_in(2);
-      if (!play(r, *calls[i], i, dawdler, observed)) return;
+      const auto chosen = options.choose ? options.choose(r, i) : std::optional(i);
+      if (!chosen) {
+        crossbar.leave(static_cast<Rank>(r));
+        return;
+      }
+      const std::int64_t begin = now_ns();
+      const bool done = play(r, *calls[*chosen], *chosen, dawdler, observed);
+      endings[r].slowest_ns = std::max(endings[r].slowest_ns, now_ns() - begin);
+      if (!done) return;
+      ++endings[r].calls;
     }
   }
 
@@ -110,19 +117,20 @@ struct TestTeam::State {
                              call.plan.transport == Transport::mailbox, call.goal.root, 0, index),
             static_cast<std::uint32_t>(state.waiter.call))
             .bits;
-    CallRecord& record = crossbar.record(state.waiter.rank);
-    record.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
-    record.count.store(index, std::memory_order_relaxed);
-    record.algorithm.store("random", std::memory_order_relaxed);
-    record.number.store(state.waiter.call, std::memory_order_release);
+    crossbar.record(state.waiter.rank)
+        .announce(state.waiter.call, state.waiter.fingerprint, index, "random");
     state.memory_of(r, Memory::input) = mine.region.data() + image.input;
     state.memory_of(r, Memory::output) = mine.region.data() + image.output;
     state.memory_of(r, Memory::scratch) = mine.scratch.data();
-    if (!crossbar.begin(state.waiter.rank)) return false;
+    if (!crossbar.begin(state.waiter.rank)) {
+      endings[r].status = crossbar.reason();
+      return false;
+    }
     const bool done = observed ? interpret(call.plan, state, dawdler) : interpret(call.plan, state);
     crossbar.end(state.waiter.rank);
     if (!done) {
       crossbar.wait_until_quiet(state.waiter.rank);
+      endings[r].status = crossbar.reason();
       note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
            std::string(name_of(crossbar.reason().code())) + ", " + crossbar.reason().text());
       return false;
@@ -131,8 +139,9 @@ struct TestTeam::State {
     if (std::memcmp(mine.region.data(), wanted.bytes.data(), wanted.bytes.size()) != 0) {
       Image got = wanted;
       std::copy_n(mine.region.begin(), got.bytes.size(), got.bytes.begin());
+      endings[r].wrong_data = difference_between(got, wanted);
       note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
-           difference_between(got, wanted));
+           endings[r].wrong_data);
       crossbar.abort({Code::remote_error, "wrong data"});
       return false;
     }
@@ -157,12 +166,14 @@ struct TestTeam::State {
   std::vector<Counter> credits;
   std::vector<Line> slots;
   std::vector<Mailbox> mailboxes;
+  std::vector<Ending> endings;
   std::mutex mutex;
   std::string fault;
 };
 
 TestTeam::TestTeam(const Options& options) : state_(std::make_unique<State>(options)) {}
 TestTeam::~TestTeam() = default;
+const std::vector<TestTeam::Ending>& TestTeam::endings() const { return state_->endings; }
 Crossbar& TestTeam::crossbar() { return state_->crossbar; }
 
 std::string TestTeam::run(std::span<const TestCall* const> calls, std::uint64_t seed) {
@@ -180,10 +191,17 @@ std::string TestTeam::run(std::span<const TestCall* const> calls, std::uint64_t 
     s.ranks[r].state.operands.assign(operands, nullptr);
   }
   s.fault.clear();
-  std::vector<std::thread> threads;
+  s.endings.assign(s.ranks.size(), {});
+  std::vector<std::function<void()>> bodies;
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
-    threads.emplace_back([&s, r, calls, seed] { s.play(r, calls, seed); });
+    bodies.push_back([&s, r, calls, seed] { s.play(r, calls, seed); });
   }
+  if (s.options.launch) {
+    s.options.launch(std::move(bodies));
+    return s.fault;
+  }
+  std::vector<std::thread> threads;
+  for (std::function<void()>& body : bodies) threads.emplace_back(std::move(body));
   for (std::thread& thread : threads) thread.join();
   return s.fault;
 }

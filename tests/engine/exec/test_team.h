@@ -4,13 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/exec/crossbar.h"
 #include "engine/exec/interpret.h"
+#include "engine/exec/status.h"
 #include "tests/engine/exec/random.h"
 #include "tests/engine/exec/random_call.h"
 
@@ -25,6 +28,18 @@ class TestTeam {
     std::uint32_t first_count = 0;  // of all counters
     std::size_t slot_payload = 48;
     bool strict = false;  // as of Crossbar
+    // Which of the calls rank r makes as its i-th; nullopt: it leaves before. None: the i-th.
+    std::function<std::optional<std::size_t>(std::size_t r, std::size_t i)> choose{};
+    // Runs the ranks, and returns when all have come to their ends. None: a thread each.
+    std::function<void(std::vector<std::function<void()>>)> launch{};
+  };
+
+  // How a rank's part in a run ended.
+  struct Ending {
+    std::size_t calls = 0;        // that it completed
+    Status status{};              // of the one that it did not complete
+    std::string wrong_data{};     // what its last call brought that is not right
+    std::int64_t slowest_ns = 0;  // how long its slowest call took
   };
 
   explicit TestTeam(const Options& options);
@@ -35,6 +50,8 @@ class TestTeam {
   // soon as its call returns. Empty, or what went wrong first.
   std::string run(std::span<const TestCall* const> calls, std::uint64_t seed);
 
+  // Of the last run, by rank.
+  const std::vector<Ending>& endings() const;
   Crossbar& crossbar();
 
  private:

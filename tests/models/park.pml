@@ -1,0 +1,112 @@
+/* Parking and waking of engine/exec/wait.cc and crossbar.h, on a machine with store buffers.
+ *
+ * Two ranks publish and wait in turn; each processor has a buffer of one store (TSO: a store may
+ * become visible after later loads of its processor; a processor sees its own). Compile-time
+ * switches leave out one of the things that the protocol needs:
+ *   NO_BARRIER   no full barrier between publishing and looking (strict: the read-modify-write;
+ *                otherwise: the membarrier of the rank that parks)
+ *   NO_RECHECK   the kernel does not compare the bell with what the rank saw
+ *   ABORT_APART  "aborted" is a flag beside the bell, looked at before the bell is read
+ * MEMBARRIER chooses the mode: publishers store and load plainly, a rank that parks runs a barrier
+ * on both processors.
+ *
+ * Claims, for Spin with -DNOREDUCE -a -f where liveness is meant: no invalid end state (somebody
+ * asleep for ever), and <> woken under fair scheduling.
+ */
+
+#define EMPTY 255
+
+byte word = 0;    /* the progress counter of the owner: 1 when it has published */
+byte parked = 0;  /* how many are parked on a word of the owner */
+byte bell = 0;    /* bit 0: aborted; above: how often it rang */
+bool aborted_flag = false;
+bool asleep = false;
+bool returned = false;  /* the waiting rank came back */
+bool owner_done = false;
+
+/* Store buffers of the owner (word) and of the waiting rank (nothing that others race for: its
+ * count is a read-modify-write). */
+byte buffer = EMPTY;
+
+inline flush() { if :: buffer != EMPTY -> word = buffer; buffer = EMPTY :: else fi }
+
+/* The processor writes its buffer back whenever it likes. */
+proctype owner_buffer() {
+end:
+  do
+  :: atomic { buffer != EMPTY -> word = buffer; buffer = EMPTY }
+  od
+}
+
+proctype owner() {
+  byte seen;
+  atomic { flush(); buffer = 1 }; /* publish: a plain store */
+#if !defined(MEMBARRIER) && !defined(NO_BARRIER)
+  atomic { flush(); seen = parked }; /* a read-modify-write drains the buffer */
+#else
+  seen = parked; /* a plain load may overtake the store */
+#endif
+  if
+  :: seen > 0 ->
+    atomic { flush(); bell = bell + 2 }; /* ring */
+    atomic { asleep = false }            /* futex wake */
+  :: else
+  fi;
+  owner_done = true
+}
+
+proctype waiter() {
+  byte rung;
+  if
+  :: word == 1 -> goto done
+  :: word != 1
+  fi;
+  atomic { parked = parked + 1 };
+#if defined(MEMBARRIER) && !defined(NO_BARRIER)
+  atomic { flush() }; /* membarrier: also the owner's processor has drained its buffer */
+#endif
+  do
+  :: true ->
+#ifdef ABORT_APART
+    if :: aborted_flag -> break :: !aborted_flag fi;
+#endif
+    rung = bell;
+    if :: word == 1 -> break :: word != 1 fi;
+    if :: (rung & 1) -> break :: !(rung & 1) fi;
+#ifdef NO_RECHECK
+    asleep = true;
+#else
+    atomic { if :: bell == rung -> asleep = true :: bell != rung fi };
+#endif
+    !asleep
+  od;
+  parked = parked - 1;
+done:
+  returned = true
+}
+
+#ifdef WITH_ABORT
+/* Somebody ends it all, from a thread of its own; nobody publishes. */
+proctype aborter() {
+#ifdef ABORT_APART
+  aborted_flag = true;
+#else
+  atomic { bell = bell | 1 };
+#endif
+  atomic { asleep = false }
+}
+#endif
+
+init {
+  atomic {
+    run waiter();
+#ifdef WITH_ABORT
+    run aborter();
+#else
+    run owner_buffer();
+    run owner()
+#endif
+  }
+}
+
+ltl comes_back { <> returned }
