@@ -45,9 +45,10 @@ struct alignas(kCacheLine) Counter {
 // before anything else of the call is published.
 struct alignas(kCacheLine) Entry {
   Atomic<std::uint32_t> call{0};  // number of the call; release, pairs with wait_entry's acquire
-  std::uint32_t reserved = 0;
-  // Relaxed, comes with `call`. A rank that is in another collective than its peers may go on to
-  // its next call while they look: only where this is their own is `memory` for them.
+  // Relaxed, these come with `call`. The base of this rank's progress in the call: it differs from
+  // ours if the rank came here by other calls. A rank that is in another collective than its peers
+  // may go on to its next call while they look: only where this is their own is `memory` for them.
+  Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
   std::byte* memory[3] = {};  // by Memory: input, output, scratch
 };

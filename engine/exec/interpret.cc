@@ -10,6 +10,7 @@ void enter(RankState& state) {
   Crossbar& crossbar = *state.waiter.crossbar;
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   Entry& entry = crossbar.entry(state.waiter.rank);
+  entry.base.store(state.progress_base, std::memory_order_relaxed);
   entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
   will_write(entry.memory, sizeof(entry.memory));
   for (std::size_t m = 0; m < 3; ++m) entry.memory[m] = state.memory[self * 4 + m];
@@ -50,6 +51,10 @@ bool wait_entry(const Op& op, RankState& state) noexcept {
   const std::uint64_t theirs = entry.fingerprint.load(std::memory_order_relaxed);
   if (theirs != state.waiter.fingerprint) [[unlikely]] {
     report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, theirs);
+    return false;
+  }
+  if (entry.base.load(std::memory_order_relaxed) != state.progress_base) [[unlikely]] {
+    report_other_way(*state.waiter.crossbar, state.waiter.rank, op.peer);
     return false;
   }
   will_read(entry.memory, sizeof(entry.memory));

@@ -43,6 +43,20 @@ bool disagrees(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
   return theirs.call() == ours.call() && theirs != ours;  // else it is just moving on
 }
 
+// The thread that made the rank's last call has ended before that call did.
+bool ended_inside_a_call(const CallRecord& record) {
+  const auto number = record.number.load(std::memory_order_relaxed);
+  if (!record.inside.load(std::memory_order_relaxed) ||
+      !thread_has_ended(record.thread.load(std::memory_order_relaxed))) {
+    return false;
+  }
+  // Not one that came out of it while we looked, nor one that went on with another thread: what a
+  // thread stored is visible once the kernel says that it has ended. Relaxed: x86 keeps the order
+  // of a new call's number and `inside`.
+  return record.inside.load(std::memory_order_relaxed) &&
+         record.number.load(std::memory_order_relaxed) == number;
+}
+
 }  // namespace
 
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept {
@@ -52,6 +66,12 @@ void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t the
                   difference(Fingerprint{mine.fingerprint.load(std::memory_order_relaxed)}, rank,
                              mine.count.load(std::memory_order_relaxed), Fingerprint{theirs}, peer,
                              other.count.load(std::memory_order_relaxed))});
+}
+
+void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept {
+  crossbar.abort({Code::mismatch, "rank " + std::to_string(rank) + " and rank " +
+                                      std::to_string(peer) +
+                                      " make the same call, but made different ones before"});
 }
 
 bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
@@ -103,9 +123,7 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
       return false;
     }
     // A thread that has ended inside a call told nobody.
-    const CallRecord& theirs = crossbar.record(owner);
-    if (theirs.inside.load(std::memory_order_relaxed) &&
-        thread_has_ended(theirs.thread.load(std::memory_order_relaxed)) && !done()) {
+    if (ended_inside_a_call(crossbar.record(owner)) && !done()) {
       crossbar.abort({Code::rank_lost, "rank " + std::to_string(owner) + " is still needed: " +
                                            crossbar.who_waits_for_whom(waiter.rank)});
       return false;

@@ -31,6 +31,9 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
 // Ends the communicator because `peer` calls something else than `rank`: names field and values.
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;
 
+// Ends the communicator because `peer` makes the same call as `rank`, but made another one before.
+void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept;
+
 // Until `word`, written by `owner`, has reached `value`. What the owner wrote before is visible
 // then. False: aborted.
 inline bool wait_until(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value,

@@ -1,8 +1,8 @@
 /* Parking and waking of engine/exec/wait.cc and crossbar.h, on a machine with store buffers.
  *
- * Two ranks publish and wait in turn; each processor has a buffer of one store (TSO: a store may
- * become visible after later loads of its processor; a processor sees its own). Compile-time
- * switches leave out one of the things that the protocol needs:
+ * One rank publishes, another waits for it; or, WITH_ABORT, a third party ends the wait. The
+ * publisher's processor has a buffer of one store (TSO: a store may become visible after later
+ * loads of its processor). Compile-time switches leave out one of the things that the protocol needs:
  *   NO_BARRIER   no full barrier between publishing and looking (strict: the read-modify-write;
  *                otherwise: the membarrier of the rank that parks)
  *   NO_RECHECK   the kernel does not compare the bell with what the rank saw
@@ -10,8 +10,7 @@
  * MEMBARRIER chooses the mode: publishers store and load plainly, a rank that parks runs a barrier
  * on both processors.
  *
- * Claims, for Spin with -DNOREDUCE -a -f where liveness is meant: no invalid end state (somebody
- * asleep for ever), and <> woken under fair scheduling.
+ * The claim, checked by park_test.cc with `pan -a -f` (weak fairness): the waiting rank comes back.
  */
 
 #define EMPTY 255
