@@ -4,7 +4,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "algorithms/catalogue.h"
 #include "engine/api/communicator_state.h"
 #include "engine/exec/flight_recorder.h"
 #include "numa/warnings.h"
@@ -17,10 +16,9 @@ using Json = nlohmann::ordered_json;
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
 
 Json json_of(const FlightRecorder::Call& call, std::int64_t since_ns) {
-  const auto line = static_cast<std::size_t>(call.fingerprint.algorithm());
   Json json = {{"call", call.number},
                {"what", describe(call.fingerprint)},
-               {"algorithm", line < catalogue().size() ? catalogue()[line].name : "?"},
+               {"algorithm", algorithm_name(call.fingerprint)},
                {"root", call.fingerprint.root()}};
   if (call.begin_ns != 0) json["began_us"] = microseconds(call.begin_ns - since_ns);
   if (call.end_ns != 0) json["took_us"] = microseconds(call.end_ns - call.begin_ns);

@@ -6,7 +6,6 @@
 #include <system_error>
 #include <thread>
 
-#include "engine/exec/fork_count.h"
 #include "numa/pin.h"
 #include "numa/topology.h"
 
@@ -17,7 +16,6 @@ struct Team::State {
   std::vector<std::unique_ptr<Member>> members;
   std::vector<RankReport> report;
   std::vector<std::thread> threads;
-  const std::uint32_t forks = count_forks();
 
   std::mutex mutex;  // guards what follows
   std::condition_variable start, finished;
@@ -129,7 +127,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
 }
 
 Team::~Team() {
-  if (fork_count.load(std::memory_order_relaxed) != state_->forks) {
+  if (state_->communicator->health().code() == Code::forked) {
     // In a forked child: threads that are not here cannot be joined, and what they waited on cannot
     // be destroyed. The child keeps the memory.
     static_cast<void>(state_.release());

@@ -23,15 +23,16 @@ std::string describe(Fingerprint print) {
   return text;
 }
 
+std::string_view algorithm_name(Fingerprint print) {
+  const auto line = static_cast<std::size_t>(print.algorithm());
+  return line < catalogue().size() ? catalogue()[line].name : "?";
+}
+
 std::string difference(Fingerprint a, Rank rank_a, std::uint64_t count_a, Fingerprint b,
                        Rank rank_b, std::uint64_t count_b) {
   const auto say = [&](const std::string& field, const std::string& x, const std::string& y) {
     return field + " is " + x + " at rank " + std::to_string(rank_a) + " and " + y + " at rank " +
            std::to_string(rank_b);
-  };
-  const auto algorithm = [](Fingerprint print) {
-    const auto line = static_cast<std::size_t>(print.algorithm());
-    return line < catalogue().size() ? std::string(catalogue()[line].name) : std::string("?");
   };
   const auto yes_or_no = [](bool yes) { return std::string(yes ? "yes" : "no"); };
   if (a.collective() != b.collective()) {
@@ -55,7 +56,9 @@ std::string difference(Fingerprint a, Rank rank_a, std::uint64_t count_a, Finger
   if (a.in_place() != b.in_place()) {
     return say("in place", yes_or_no(a.in_place()), yes_or_no(b.in_place()));
   }
-  if (a.algorithm() != b.algorithm()) return say("algorithm", algorithm(a), algorithm(b));
+  if (a.algorithm() != b.algorithm()) {
+    return say("algorithm", std::string(algorithm_name(a)), std::string(algorithm_name(b)));
+  }
   if (a.mailbox() != b.mailbox()) {
     return say("transport", a.mailbox() ? "mailbox" : "direct", b.mailbox() ? "mailbox" : "direct");
   }

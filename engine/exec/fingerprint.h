@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "algorithms/schedule/collective.h"
 #include "engine/exec/kernels/types.h"
@@ -40,6 +41,7 @@ inline Fingerprint with_call(Fingerprint print, std::uint32_t call) {
 }
 
 std::string describe(Fingerprint print);  // "all_reduce f32 sum"
+std::string_view algorithm_name(Fingerprint print);  // "ring"; "?" where the line does not exist
 
 // The first field in which two calls differ: "operation is sum at rank 0 and max at rank 3".
 std::string difference(Fingerprint a, Rank rank_a, std::uint64_t count_a, Fingerprint b,

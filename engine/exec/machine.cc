@@ -20,10 +20,7 @@ std::int64_t now_ns() {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-int thread_id() {
-  thread_local const int id = static_cast<int>(syscall(SYS_gettid));
-  return id;
-}
+int ask_thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
 bool thread_has_ended(int id) {
   return id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0 && errno == ESRCH;

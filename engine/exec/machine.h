@@ -40,7 +40,13 @@ void sleep_ns(std::int64_t ns);
 std::int64_t now_ns();
 
 // The calling thread's id in the kernel, asked for once per thread.
-int thread_id();
+int ask_thread_id();
+inline int thread_id() {
+  thread_local int id = 0;  // a constant, so that no call has to look whether it is initialised
+  if (id == 0) [[unlikely]]
+    id = ask_thread_id();
+  return id;
+}
 // Whether a thread of this process with that id has ended. A number may be given out again, so this
 // may miss an end, but it reports none that was not. 0: not known, so no.
 bool thread_has_ended(int id);
