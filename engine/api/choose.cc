@@ -7,13 +7,18 @@ namespace {
 
 using enum Collective;
 
-std::string_view name_for(Collective collective, int ranks, std::size_t bytes) {
+// In shared memory a round costs a synchronisation, and a vector read twice costs bandwidth: one
+// shot for small vectors, then two. Between two ranks one shot goes further: a line is read by one
+// other core only. In place it does not, since the result may not overwrite what others still read.
+std::size_t one_shot_up_to(int ranks, Buffers buffers) {
+  if (ranks > 2) return 2048;
+  return buffers == Buffers::in_place ? 2048 : std::size_t{8} << 20;
+}
+
+std::string_view name_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers) {
   switch (collective) {
     case all_reduce:
-      // In shared memory a round costs a synchronisation and a vector read twice costs bandwidth:
-      // one shot while the whole vectors fit near the core, then two.
-      if (bytes <= (ranks <= 2 ? 16384U : 2048U)) return "direct_one_shot";
-      return "direct_two_shot";
+      return bytes <= one_shot_up_to(ranks, buffers) ? "direct_one_shot" : "direct_two_shot";
     case all_gather:
     case reduce_scatter:
       return "direct";
@@ -27,8 +32,10 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes) {
 
 }  // namespace
 
-const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes) {
-  if (const Algorithm* line = find_algorithm(collective, name_for(collective, ranks, bytes))) {
+const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                  Buffers buffers) {
+  if (const Algorithm* line =
+          find_algorithm(collective, name_for(collective, ranks, bytes, buffers))) {
     return *line;
   }
   // Nothing tuned: the first of the catalogue that takes this N.

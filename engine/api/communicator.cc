@@ -24,9 +24,8 @@ std::size_t bytes_of(const Plan& plan) {
 }  // namespace
 
 std::uint32_t slot_stride(int ranks) {
-  if (ranks <= 4) return 1088;
-  if (ranks <= 16) return 320;
-  return 128;
+  const auto most = ranks <= 2 ? 2048 : ranks <= 4 ? 1024 : ranks <= 16 ? 256 : 64;
+  return static_cast<std::uint32_t>(stride_for(static_cast<std::size_t>(most)));
 }
 
 WaitPolicy choose_wait_policy(int ranks) {
@@ -90,7 +89,9 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   const Algorithm* asked = key.algorithm != nullptr
                                ? key.algorithm
                                : forced.algorithm[static_cast<std::size_t>(call.collective)];
-  request.algorithm = asked != nullptr ? asked : &choose_algorithm(call.collective, ranks, m);
+  request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
+  request.algorithm =
+      asked != nullptr ? asked : &choose_algorithm(call.collective, ranks, m, request.buffers);
   request.params.ranks = ranks;
   request.params.root = call.root;
   request.params.peer = call.peer;
@@ -101,10 +102,9 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
       key.segments > 0 ? key.segments : choose_segments(*request.algorithm, ranks, m);
   request.type = call.type;
   request.op = call.op;
-  request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
   request.transport = forced.transport;
   if (key.transport >= 0) request.transport = static_cast<Transport>(key.transport);
-  request.slot_payload = stride - sizeof(SlotHeader);
+  request.slot_payload = payload_of(stride);
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
 

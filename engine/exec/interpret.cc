@@ -81,10 +81,11 @@ const std::byte* address(const Operand& operand, RankState& state, std::size_t b
   }
   const Inbox& inbox = state.inbox[operand.rank];
   SlotHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
-  if (slot.bytes == bytes) return payload(slot);
-  will_read(payload(slot), sizeof(std::byte*));
+  if (slot.bytes == bytes) return payload(slot, bytes);
   const std::byte* elsewhere;
-  std::memcpy(&elsewhere, payload(slot), sizeof(elsewhere));
+  const std::byte* there = payload(slot, sizeof(elsewhere));
+  will_read(there, sizeof(elsewhere));
+  std::memcpy(&elsewhere, there, sizeof(elsewhere));
   return elsewhere;
 }
 
@@ -92,24 +93,33 @@ void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& st
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   std::byte* destination = state.memory_of(self, op.memory) + op.offset;
   const bool streams = (op.flags & kStreams) != 0;
+  void** sources = state.operands.data();
+  for (std::size_t i = 0; i < op.operands; ++i) {
+    sources[i] = const_cast<std::byte*>(address(operands[i], state, op.bytes));
+    will_read(sources[i], op.bytes);
+  }
   if (op.operands == 1) {
-    const std::byte* source = address(operands[0], state, op.bytes);
-    if (source != destination) {
-      will_read(source, op.bytes);
+    if (sources[0] != destination) {
       will_write(destination, op.bytes);
-      streams ? copy_bytes_streaming(destination, source, op.bytes)
-              : copy_bytes(destination, source, op.bytes);
+      streams ? copy_bytes_streaming(destination, sources[0], op.bytes)
+              : copy_bytes(destination, sources[0], op.bytes);
     }
-  } else {
-    const void** sources = state.operands.data();
-    for (std::size_t i = 0; i < op.operands; ++i) {
-      sources[i] = address(operands[i], state, op.bytes);
-      will_read(sources[i], op.bytes);
-    }
+  } else if (op.operands > 1) {
     will_write(destination, op.bytes);
     const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
-    (streams ? plan.fold_streaming : plan.fold)(destination, sources, op.operands,
-                                                op.bytes / plan.element_bytes, divisor);
+    const std::size_t count = op.bytes / plan.element_bytes;
+    if (op.copies == 0 && !streams) {
+      plan.fold(destination, sources, op.operands, count, divisor);
+    } else {
+      void** destinations = sources + op.operands;
+      destinations[0] = destination;
+      for (std::size_t i = 0; i < op.copies; ++i) {
+        const Operand& to = operands[op.operands + i];
+        destinations[i + 1] = state.memory_of(to.rank, to.memory) + to.offset;
+        will_write(destinations[i + 1], op.bytes);
+      }
+      plan.spread(destinations, 1 + op.copies, sources, op.operands, count, divisor, streams);
+    }
   }
   if (op.value != 0) {
     publish(*state.waiter.crossbar, state.waiter.rank,
@@ -183,7 +193,7 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
         break;
       case OpCode::fold:
         fold(*op, operand, plan, state);
-        operand += op->operands;
+        operand += op->operands + op->copies;
         break;
       case OpCode::send:
         going = send(*op, *operand, state);

@@ -22,7 +22,7 @@ struct RankState {
   // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
   // learnt from their entries during a call.
   std::vector<std::byte*> memory;
-  std::vector<const void*> operands;  // room for the most operands of any plan that we run
+  std::vector<void*> operands;  // room for the most operands of any plan that we run
 
   std::byte*& memory_of(std::size_t rank, Memory which) {
     return memory[rank * 4 + static_cast<std::size_t>(which)];

@@ -54,8 +54,7 @@ struct TestTeam::State {
         ranks(size(o.ranks)),
         credits(ranks.size() * ranks.size()),
         mailboxes(credits.size()) {
-    const std::size_t stride =
-        (sizeof(SlotHeader) + options.slot_payload + kCacheLine - 1) / kCacheLine * kCacheLine;
+    const std::size_t stride = stride_for(options.slot_payload);
     slots.resize(mailboxes.size() * kSlots * stride / kCacheLine);
     for (std::size_t m = 0; m < mailboxes.size(); ++m) {
       std::byte* first = slots[m * kSlots * stride / kCacheLine].bytes;
