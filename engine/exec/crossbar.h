@@ -50,6 +50,7 @@ struct alignas(kCacheLine) Entry {
   // may go on to its next call while they look: only where this is their own is `memory` for them.
   Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
+  Atomic<bool> finds_near{false};  // what rank 0 says goes for all (Plan::near)
   std::byte* memory[3] = {};  // by Memory: input, output, scratch
 };
 static_assert(sizeof(Entry) == kCacheLine);

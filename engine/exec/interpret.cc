@@ -12,6 +12,7 @@ void enter(RankState& state) {
   Entry& entry = crossbar.entry(state.waiter.rank);
   entry.base.store(state.progress_base, std::memory_order_relaxed);
   entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
+  entry.finds_near.store(state.distance.is_near(), std::memory_order_relaxed);
   will_write(entry.memory, sizeof(entry.memory));
   for (std::size_t m = 0; m < 3; ++m) entry.memory[m] = state.memory[self * 4 + m];
   publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
@@ -160,7 +161,6 @@ struct Observed {
 template <class Observing>
 bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
   const RankPlan& mine = plan.rank[static_cast<std::size_t>(state.waiter.rank)];
-  if (plan.transport == Transport::direct && plan.ranks > 1) enter(state);
   const Operand* operand = mine.operands.data();
   for (const Op* op = mine.ops.data();; ++op) {
     bool going = true;
@@ -209,14 +209,37 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
   }
 }
 
+// Which of its two forms the plan has in this call: rank 0 decides. It cannot go on to its next call
+// before the other rank has read its entry of this one. nullptr: aborted.
+const Plan* agreed(const Plan& plan, RankState& state) noexcept {
+  bool near = state.distance.is_near();
+  if (state.waiter.rank != 0) {
+    if (!wait_entry({.code = OpCode::wait_entry, .peer = 0, .round = 1}, state)) return nullptr;
+    near = state.waiter.crossbar->entry(0).finds_near.load(std::memory_order_relaxed);
+  }
+  return near ? plan.near.get() : &plan;
+}
+
+template <class Observing>
+bool run(const Plan& plan, RankState& state, Observing observing) noexcept {
+  if (plan.transport == Transport::direct && plan.ranks > 1) enter(state);
+  if (plan.near == nullptr) [[likely]]
+    return walk(plan, state, observing);
+  const Plan* form = agreed(plan, state);
+  if (form == nullptr || !walk(*form, state, observing)) return false;
+  // Rank 1 writes its record in each of its calls.
+  if (state.waiter.rank == 0) state.distance.look(state.waiter.crossbar->record(1).number);
+  return true;
+}
+
 }  // namespace
 
 bool interpret(const Plan& plan, RankState& state) noexcept {
-  return walk(plan, state, NoObserver{});
+  return run(plan, state, NoObserver{});
 }
 
 bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept {
-  return walk(plan, state, Observed{observer});
+  return run(plan, state, Observed{observer});
 }
 
 }  // namespace rankine

@@ -181,6 +181,29 @@ std::string_view name_of(Transport transport) {
   return transport == Transport::direct ? "direct" : "mailbox";
 }
 
+bool set_near(Plan& plan, Plan near) {
+  const auto agrees = [](const Plan& form) {
+    const std::vector<Op>& ops = form.rank[0].ops;
+    return form.ranks == 2 && std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+             return op.code == OpCode::wait_progress;
+           });
+  };
+  if (!agrees(plan) || !agrees(near)) return false;
+  near.fold = plan.fold;
+  near.spread = plan.spread;
+  near.element_bytes = plan.element_bytes;
+  near.divisor = plan.divisor;
+  // Counters advance by the same whatever is run, and both find room for operands and scratch.
+  plan.span = near.span = std::max(plan.span, near.span);
+  plan.most_operands = near.most_operands = std::max(plan.most_operands, near.most_operands);
+  for (std::size_t r = 0; r < plan.rank.size(); ++r) {
+    std::size_t& bytes = plan.rank[r].scratch_bytes;
+    bytes = near.rank[r].scratch_bytes = std::max(bytes, near.rank[r].scratch_bytes);
+  }
+  plan.near = std::make_shared<const Plan>(std::move(near));
+  return true;
+}
+
 Plan lower_direct(const Program& program, const LowerOptions& options) {
   return Lowering(program, options).run();
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,7 +89,15 @@ struct Plan {
   ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
   SpreadKernel spread = nullptr;  // the same to several places
   std::string algorithm;          // for reports
+  // Of two ranks: what they run instead while their cores are near (distance.h), as rank 0 finds.
+  // With the same span; nullptr: always this one. Direct transport.
+  std::shared_ptr<const Plan> near{};
 };
+
+// Makes `near` what two ranks with near cores run instead of `plan`; they reduce the same. False,
+// and nothing is done: in one of them rank 0 does not wait for rank 1, and so might be gone before
+// rank 1 has seen what it decided.
+bool set_near(Plan& plan, Plan near);
 
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot

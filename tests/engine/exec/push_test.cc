@@ -35,7 +35,9 @@ TEST(Push, TheSecondShotOfTwoIsStoredByTheFirst) {
       for (const Operation& op : program.operations) {
         EXPECT_EQ(op.copies, op.sources > 1 ? n - 1 : 0);
         // In place the storing rank is the only one that reads what it overwrites: no waiting.
-        if (op.copies > 0) EXPECT_EQ(op.earlier, 0);
+        if (op.copies > 0) {
+          EXPECT_EQ(op.earlier, 0);
+        }
       }
     }
   }

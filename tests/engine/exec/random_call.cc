@@ -353,6 +353,12 @@ TestCall random_call(Random& random, const CallRules& rules) {
     call.plan.spread = find_spread(call.type, call.op, best_isa());
     call.plan.element_bytes = size_of(call.type);
     call.plan.divisor = call.op == ReduceOp::avg ? goal.ranks : 0;
+    if (goal.ranks == 2 && transport == Transport::direct && random.one_in(2)) {
+      // The same schedule in another form.
+      auto near = make_plan(call.schedule, goal, layout, buffers, transport, lower, program,
+                            {.pushes = !passes.pushes, .own_first_from = passes.own_first_from == 0});
+      set_near(call.plan, std::move(*near));
+    }
     for (Rank r = 0; r < goal.ranks; ++r) {
       call.before.push_back(random_image(random, call, layout, in_place, r));
     }
