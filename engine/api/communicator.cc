@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "algorithms/levels.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/exec/compile.h"
@@ -19,6 +20,16 @@ std::size_t bytes_of(const Plan& plan) {
              rank.operands.size() * sizeof(Operand) + rank.traffic.size() * sizeof(Traffic);
   }
   return bytes;
+}
+
+// What the machine says of groups, where the call says nothing and the algorithm takes it.
+void fill_in_levels(const Algorithm& algorithm, const std::vector<int>& levels, Params& params) {
+  if (levels.empty()) return;
+  Params filled = params;
+  if (algorithm.takes("levels") && params.levels.empty()) filled.levels = levels;
+  if (algorithm.takes("group") && params.group == 0) filled.group = levels.back();
+  // Not every group suits: a default is what is left then, as without a machine.
+  if (!algorithm.refusal(filled)) params = std::move(filled);
 }
 
 }  // namespace
@@ -97,6 +108,8 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.params.group = key.group;
   request.params.dims.assign(call.options.dims.begin(), call.options.dims.end());
   request.params.skips.assign(call.options.skips.begin(), call.options.skips.end());
+  request.params.levels.assign(call.options.levels.begin(), call.options.levels.end());
+  fill_in_levels(*request.algorithm, levels, request.params);
   request.params.segments =
       key.segments > 0 ? key.segments : choose_segments(*request.algorithm, ranks, m);
   request.type = call.type;
@@ -121,6 +134,7 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   for (const std::size_t n : request.counts) mix(n);
   for (const int n : request.params.dims) mix(static_cast<std::uint64_t>(n));
   for (const int n : request.params.skips) mix(~static_cast<std::uint64_t>(n));
+  for (const int n : request.params.levels) mix(static_cast<std::uint64_t>(n) << 32);
   const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
@@ -170,6 +184,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
                             " entries; allowed are none or " + std::to_string(options.ranks));
+  }
+  if (const auto why =
+          levels_refusal({options.levels.begin(), options.levels.end()}, options.ranks)) {
+    return invalid_argument(*why);
   }
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
