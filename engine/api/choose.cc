@@ -27,7 +27,7 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes) {
 
 }  // namespace
 
-const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes) {
+const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes) {
   if (const Algorithm* line = find_algorithm(collective, name_for(collective, ranks, bytes))) {
     return *line;
   }
@@ -41,6 +41,12 @@ const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t 
     if (!line.refusal(params)) return line;
   }
   return *first;
+}
+
+const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                  const TuningTable* table) {
+  const TuningRow* row = table != nullptr ? table->find(collective, ranks, bytes) : nullptr;
+  return row != nullptr ? *row->algorithm : default_algorithm(collective, ranks, bytes);
 }
 
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes) {

@@ -51,6 +51,9 @@ struct CommunicatorOptions {
   // Sizes of groups of neighbouring ranks, innermost first (level_groups() in numa/levels.h): what
   // calls that name no levels get, and the last one what calls that name no group get.
   std::span<const int> levels{};
+  // Whether this machine's tuning table, where there is one, chooses for calls that name no
+  // algorithm (tuning.h).
+  bool tuned = true;
   // Whether the flight record (below) says when calls began and ended: two clock readings per call.
   bool record_times = false;
   // The counters' first value; the tests start near the wrap.

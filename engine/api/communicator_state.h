@@ -16,6 +16,7 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
+#include "engine/api/tuning.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/flight_recorder.h"
 #include "engine/exec/fork_count.h"
@@ -98,6 +99,7 @@ struct Communicator::Shared {
         first_count(options.first_count),
         stride(slot_stride(options.ranks)),
         levels(options.levels.begin(), options.levels.end()),
+        tuning(options.tuned ? machine_tuning() : nullptr),
         recorder(options.ranks, options.record_times || environment.flight_times),
         crossbar(options.ranks, policy,
                  std::chrono::duration_cast<std::chrono::nanoseconds>(options.timeout).count()),
@@ -132,6 +134,7 @@ struct Communicator::Shared {
   const std::uint32_t first_count;
   const std::uint32_t stride;
   const std::vector<int> levels;
+  const TuningTable* const tuning;  // or nullptr
   FlightRecorder recorder;
   std::atomic<bool> flight_record_left{false};  // in the file that the environment asks for
   Crossbar crossbar;

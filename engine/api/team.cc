@@ -84,7 +84,8 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
                                             .timeout = options.timeout,
                                             .wait = options.wait,
                                             .arenas = arenas,
-                                            .levels = levels});
+                                            .levels = levels,
+                                            .tuned = options.tuned});
   if (!communicator.ok()) return communicator.status();
 
   auto state = std::make_unique<State>();
