@@ -44,10 +44,11 @@ std::string schedule_of(const Algorithm& line, int ranks, std::size_t bytes) {
 }
 
 // Many short batches where calls are short, a few where one call takes milliseconds.
-MeasureOptions options_for(std::size_t bytes, bool fresh) {
+MeasureOptions options_for(std::size_t bytes, bool fresh, bool quick) {
   constexpr std::size_t kSmall = 64 * 1024, kLarge = 4 * 1024 * 1024;
   MeasureOptions options{.warmups = bytes > kLarge ? 1 : 2, .checks = 0, .fresh = fresh};
-  options.batches = bytes <= kSmall ? (fresh ? 40 : 15) : bytes <= kLarge ? 8 : 3;
+  options.batches = bytes <= kSmall ? (fresh ? 40 : 15) : bytes <= kLarge ? 8 : 2;
+  if (quick) options.batches = (options.batches + 2) / 3;
   return options;
 }
 
@@ -57,12 +58,6 @@ std::string_view name_of(Protocol protocol) {
   constexpr std::array<std::string_view, kProtocols> kNames = {"warm", "warm in place", "fresh",
                                                                "fresh in place"};
   return kNames[static_cast<std::size_t>(protocol)];
-}
-
-std::vector<Context> Contest::all_contexts() const {
-  std::vector<Context> all;
-  for (const auto& protocol : contexts) all.insert(all.end(), protocol.begin(), protocol.end());
-  return all;
 }
 
 std::size_t Contest::stands_for(const Algorithm& algorithm) const {
@@ -88,8 +83,9 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
       contest.contenders.push_back(&line);
       contest.schedules.push_back(std::move(schedule));
     };
-    // The default first, so that it bears its own name among equals.
+    // What the default takes somewhere first, so that it bears its own name among equals.
     enter(default_algorithm(collective, ranks, contest.bytes));
+    for (const std::size_t other : sizes) enter(default_algorithm(collective, ranks, other));
     for (const Algorithm& line : catalogue()) {
       if (line.collective == collective) enter(line);
     }
@@ -107,16 +103,35 @@ Call call_of(const Contest& contest) {
       .peer = 1 % contest.ranks};
 }
 
-void drop_hopeless(Contest& contest, double near, const Algorithm* keep) {
-  const std::size_t kept = keep != nullptr ? contest.stands_for(*keep) : contest.contenders.size();
+void keep_the_best(Contest& contest, std::size_t most, double near, const Algorithm* keep) {
+  // The contender's best regret over the protocols, and its worst.
+  struct Entry {
+    std::size_t contender;
+    double best, worst;
+  };
+  std::vector<Entry> order;
   for (std::size_t i = 0; i < contest.contenders.size(); ++i) {
-    bool hope = i == contest.standard || i == kept;
-    for (const Context& times : contest.all_contexts()) hope |= regret_in(times, i) <= near;
-    contest.running[i] = contest.running[i] && hope;
+    Entry entry{i, kNotTimed, 1};
+    for (const auto& rounds : contest.contexts) {
+      const double regret = lasting_regret(rounds, i);
+      entry.best = std::min(entry.best, regret);
+      entry.worst = std::max(entry.worst, regret);
+    }
+    order.push_back(entry);
   }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Entry& a, const Entry& b) { return a.worst < b.worst; });
+  const std::size_t kept = keep != nullptr ? contest.stands_for(*keep) : contest.contenders.size();
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const Entry& entry = order[place];
+    contest.running[entry.contender] = (place < most && entry.best <= near) ||
+                                       entry.contender == contest.standard ||
+                                       entry.contender == kept;
+  }
+  for (auto& rounds : contest.contexts) rounds.clear();
 }
 
-Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds,
+Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds, bool quick,
             Clock::time_point deadline, const std::function<void(const Contest&, int)>& progress) {
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t turn = 0; turn < contests.size(); ++turn) {
@@ -130,10 +145,10 @@ Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds,
           if (!contest.running[i]) continue;
           Call call = call_of(contest);
           call.options.algorithm = contest.contenders[i]->name;
-          MeasureOptions options = options_for(contest.bytes, fresh);
+          MeasureOptions options = options_for(contest.bytes, fresh, quick);
           // Checking costs as much as a call; one of the kind is enough.
           constexpr std::size_t kMostChecked = std::size_t{1} << 20;
-          if (contest.rounds() == 0 && !fresh && contest.bytes <= kMostChecked) options.checks = 1;
+          if (quick && !fresh && contest.bytes <= kMostChecked) options.checks = 1;
           auto measured = workbench.measure(call, options);
           if (!measured.ok()) return measured.status();
           const auto wrong =

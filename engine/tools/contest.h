@@ -24,15 +24,13 @@ std::string_view name_of(Protocol protocol);
 struct Contest {
   Collective collective = Collective::all_reduce;
   int ranks = 2;
-  std::size_t bytes = 0;                      // M, as the call made of it has it
+  std::size_t bytes = 0;                        // M, as the call made of it has it
   std::vector<const Algorithm*> contenders{};   // no two with the same schedule
   std::vector<bool> running{};                  // of each: still measured
   std::vector<Context> contexts[kProtocols]{};  // one per round
-  std::size_t standard = 0;                   // the contender that stands for default_algorithm()
+  std::size_t standard = 0;                     // the contender that stands for default_algorithm()
 
   std::size_t rounds() const { return contexts[0].size(); }
-  // All contexts of all protocols.
-  std::vector<Context> all_contexts() const;
   // The contender with the schedule of that algorithm; contenders.size() where it cannot run.
   std::size_t stands_for(const Algorithm& algorithm) const;
 
@@ -47,16 +45,18 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
 // What the contest measures, without an algorithm.
 Call call_of(const Contest& contest);
 
-// After a first round: contenders stop that came within `near` of the best nowhere; the default and
-// `keep` go on.
-void drop_hopeless(Contest& contest, double near, const Algorithm* keep = nullptr);
+// After a first, quick round: only the `most` contenders with the least regrets go on, those that
+// came within `near` of the best in some protocol; the default and `keep` do in any case. What was
+// measured is forgotten.
+void keep_the_best(Contest& contest, std::size_t most, double near,
+                   const Algorithm* keep = nullptr);
 
 using Clock = std::chrono::steady_clock;
 
-// Measures up to `rounds` rounds, until `deadline` has passed; then it ends after the contest at
-// hand, so some contests may have a round less, or none. progress(contest, round) is called before
-// each. Errors: those of the calls, and wrong results.
-Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds,
+// Measures up to `rounds` rounds (quick: with few samples), until `deadline` has passed; then it
+// ends after the contest at hand, so some contests may have a round less, or none.
+// progress(contest, round) is called before each. Errors: those of the calls, and wrong results.
+Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds, bool quick,
             Clock::time_point deadline, const std::function<void(const Contest&, int)>& progress);
 
 }  // namespace rankine::tools

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "engine/tools/statistics.h"
 
@@ -11,29 +12,31 @@ double regret_in(const Context& times, std::size_t contender) {
   return times[contender] / *std::min_element(times.begin(), times.end());
 }
 
-double worst_regret(const std::vector<Context>& contexts, std::size_t contender) {
-  double worst = 1;
-  for (const Context& times : contexts) worst = std::max(worst, regret_in(times, contender));
-  return worst;
+double lasting_regret(const std::vector<Context>& rounds, std::size_t contender) {
+  std::vector<double> regrets;
+  for (const Context& times : rounds) regrets.push_back(regret_in(times, contender));
+  if (regrets.empty()) return 1;
+  std::sort(regrets.begin(), regrets.end(), std::greater<>());
+  return regrets[regrets.size() < kFewestRounds ? 0 : (regrets.size() + 3) / 4];
 }
 
-std::size_t robust_choice(const std::vector<Context>& contexts, std::size_t contenders,
-                          std::size_t standard, double margin) {
-  const auto mean = [&](std::size_t contender) {
-    double sum = 0;
-    for (const Context& times : contexts) sum += regret_in(times, contender);
-    return sum;
+Choice robust_choice(std::span<const std::vector<Context>> protocols, std::size_t contenders,
+                     std::size_t standard, double margin) {
+  const auto worst = [&](std::size_t contender) {
+    double most = 1;
+    for (const auto& rounds : protocols) most = std::max(most, lasting_regret(rounds, contender));
+    return most;
   };
-  std::size_t best = standard;
-  double least = worst_regret(contexts, standard);
-  for (std::size_t i = 0; i < contenders; ++i) {
-    const double worst = worst_regret(contexts, i);
-    if (worst < least || (worst == least && mean(i) < mean(best))) {
-      best = i;
-      least = worst;
-    }
+  const double own = worst(standard);
+  Choice best{standard, own};
+  for (const auto& rounds : protocols) {
+    if (rounds.size() < kFewestRounds) return best;
   }
-  return worst_regret(contexts, standard) > margin * least ? best : standard;
+  for (std::size_t i = 0; i < contenders; ++i) {
+    const double regret = worst(i);
+    if (regret < best.regret) best = {i, regret};
+  }
+  return own > margin * best.regret ? best : Choice{standard, own};
 }
 
 Context median_over(const std::vector<Context>& contexts) {

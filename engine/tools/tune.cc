@@ -16,6 +16,7 @@
 #include "engine/tools/cost_fit.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/memory.h"
+#include "engine/tools/statistics.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
@@ -26,8 +27,9 @@ using Json = nlohmann::ordered_json;
 
 // Of the time for so many ranks: for choosing; the rest is for measuring what was chosen.
 constexpr double kForChoosing = 0.6;
-constexpr int kMostRounds = 12;  // of each; more time would be wasted
-constexpr double kNear = 1.5;    // who is never so near to the best in the first round gives up
+constexpr int kMostRounds = 12;   // of each; more time would be wasted
+constexpr std::size_t kGoOn = 4;  // contenders after the first round, and the default
+constexpr double kNear = 2;       // who is never so near to the best in that round gives up
 
 // A contest that is over: what would have been taken, and what that costs.
 struct Verdict {
@@ -44,10 +46,16 @@ struct Plan {
   std::vector<int> ranks;
   std::vector<Collective> collectives;
   std::vector<std::size_t> sizes;
+  int rounds;
+  bool until_budget;
 };
 
 Plan plan_of(const TuneArguments& a, const Machine& machine) {
-  Plan plan{.ranks = a.ranks, .collectives = a.collectives, .sizes = {}};
+  Plan plan{.ranks = a.ranks,
+            .collectives = a.collectives,
+            .sizes = {},
+            .rounds = a.rounds > 0 ? a.rounds : kMostRounds,
+            .until_budget = a.rounds == 0};
   if (plan.ranks.empty()) {
     for (int n = 2; n <= std::max(2, machine.budget.cores); ++n) plan.ranks.push_back(n);
   }
@@ -119,6 +127,7 @@ Status run_ranks(const Plan& plan, int ranks, const TuningTable* table, double s
   if (!workbench.ok()) return workbench.status();
   const auto begin = Clock::now();
   const auto after = [&](double part) {
+    if (!plan.until_budget) return Clock::time_point::max();
     return begin + std::chrono::duration_cast<Clock::duration>(
                        std::chrono::duration<double>(seconds * part));
   };
@@ -136,33 +145,34 @@ Status run_ranks(const Plan& plan, int ranks, const TuningTable* table, double s
     return row != nullptr ? row->algorithm : nullptr;
   };
 
-  Status status = race(**workbench, contests, 1, after(kForChoosing), show("choosing"));
+  Status status = race(**workbench, contests, 1, true, after(kForChoosing), show("looking"));
   if (!status.ok()) return status;
   std::erase_if(contests, [](const Contest& contest) { return contest.rounds() == 0; });
-  for (Contest& contest : contests) drop_hopeless(contest, kNear, asked(contest));
+  for (Contest& contest : contests) keep_the_best(contest, kGoOn, kNear, asked(contest));
   if (table == nullptr) {
-    status = race(**workbench, contests, kMostRounds, after(kForChoosing), show("choosing"));
+    status = race(**workbench, contests, plan.rounds, false, after(kForChoosing), show("choosing"));
     if (!status.ok()) return status;
   }
   const std::size_t first = verdicts.size();
   for (Contest& contest : contests) {
     Verdict verdict{.standard = contest.contenders[contest.standard], .table = asked(contest)};
-    if (table == nullptr) {
-      const std::vector<Context> seen = contest.all_contexts();
-      const std::size_t choice = robust_choice(seen, contest.contenders.size(), contest.standard);
-      verdict.table = contest.contenders[choice];
-      verdict.chosen_with = worst_regret(seen, choice);
+    // Where there was not enough time to choose, the table stays silent.
+    if (table == nullptr && contest.rounds() >= kFewestRounds) {
+      const Choice choice =
+          robust_choice(contest.contexts, contest.contenders.size(), contest.standard);
+      verdict.table = contest.contenders[choice.contender];
+      verdict.chosen_with = choice.regret;
     }
     verdict.contest = std::move(contest);
     // What a choice is worth is measured apart from what it was made from.
-    for (auto& contexts : verdict.contest.contexts) contexts.clear();
+    for (auto& rounds : verdict.contest.contexts) rounds.clear();
     verdicts.push_back(std::move(verdict));
   }
   std::vector<Contest> again;
   for (std::size_t i = first; i < verdicts.size(); ++i) {
     again.push_back(std::move(verdicts[i].contest));
   }
-  status = race(**workbench, again, kMostRounds, after(1), show("judging"));
+  status = race(**workbench, again, plan.rounds, false, after(1), show("judging"));
   if (!status.ok()) return status;
   for (std::size_t i = first; i < verdicts.size(); ++i) {
     verdicts[i].contest = std::move(again[i - first]);
@@ -214,6 +224,22 @@ Regrets regrets_of(const Group& group, std::vector<double> Verdict::*of) {
   Regrets out{.summary = summarise_regrets(all)};
   if (!all.empty()) out.where = where[out.summary.worst];
   return out;
+}
+
+// How far apart the rounds of one and the same thing lie: the slowest over the fastest round of the
+// default, for every size and protocol.
+Statistics spread_of(const std::vector<Verdict>& verdicts) {
+  std::vector<double> spreads;
+  for (const Verdict& v : verdicts) {
+    for (const auto& rounds : v.contest.contexts) {
+      if (rounds.size() < 2) continue;
+      std::vector<double> times;
+      for (const Context& each : rounds) times.push_back(each[v.contest.standard]);
+      const Statistics s = summarise(std::move(times));
+      spreads.push_back(s.max / s.min);
+    }
+  }
+  return summarise(std::move(spreads));
 }
 
 // "direct_one_shot to 16 KiB, direct_two_shot"
@@ -311,10 +337,15 @@ void print(const TuneArguments& a, const std::vector<Verdict>& verdicts, Console
               << columns(rows, "lrrrrrrl", "  ");
   const Regrets standard = regrets_of(all, &Verdict::standard_regrets);
   const Regrets table = regrets_of(all, &Verdict::table_regrets);
+  console.out << "\n";
   if (!standard.where.empty()) {
-    console.out << fmt::format("\nworst: default at {}", standard.where);
-    if (!table.where.empty()) console.out << fmt::format("; table at {}", table.where);
-    console.out << "\n";
+    console.out << fmt::format("worst: default at {}; table at {}\n", standard.where, table.where);
+  }
+  if (const Statistics spread = spread_of(verdicts); spread.samples > 0) {
+    console.out << fmt::format(
+        "noise: the slowest round of the default takes {:.2f} times the fastest (median; at worst "
+        "{:.1f})\n",
+        spread.median, spread.max);
   }
 }
 
@@ -367,6 +398,8 @@ Json to_json(const Machine& machine, const std::vector<CostPoint>& points,
     }
     rows.push_back(std::move(row));
   }
+  const Statistics spread = spread_of(verdicts);
+  json["noise"] = {{"median", spread.median}, {"max", spread.max}};
   json["regret"] = {{"default", summary(all, &Verdict::standard_regrets)},
                     {"table", summary(all, &Verdict::table_regrets)}};
   return json;
@@ -377,6 +410,7 @@ TuningTable table_of(const std::vector<Verdict>& verdicts, const CostModel& mode
                      const std::optional<TuningTable>& before, const Hardware& here) {
   std::vector<TuningRow> rows;
   for (const Verdict& v : verdicts) {
+    if (v.table == nullptr) continue;
     rows.push_back({.collective = v.contest.collective,
                     .ranks = v.contest.ranks,
                     .bytes = v.contest.bytes,
@@ -421,7 +455,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   }
   const Machine machine = read_machine();
   const Hardware here = read_hardware();
-  const std::optional<TuningTable> before = load_tuning(file, here);
+  // That it is not there yet is no fault.
+  const std::optional<TuningTable> before = load_tuning({.path = file.path}, here);
   if (a.check && !before) {
     return Status(Code::system,
                   fmt::format("--check: '{}' holds no table of this machine; 'rankine tune' makes "
@@ -496,6 +531,8 @@ Subcommand add_tune(CLI::App& tool) {
                "from size to size (4)");
   add_argument(*app, "--budget", a.budget, parse_duration, "TIME",
                "for all of it: 60 (seconds), 5min; what it does not reach keeps the default (60)");
+  add_argument(*app, "--rounds", a.rounds, Whole{1, 1000}, "N",
+               "so many rounds of choosing and of judging, whatever the budget");
   app->add_flag("--check", a.check,
                 "measure how good the table is that is there, and write nothing");
   app->add_flag("--sizes", a.sizes, "also a line for every size");

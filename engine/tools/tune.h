@@ -16,6 +16,7 @@ struct TuneArguments {
   std::size_t min_bytes = 8, max_bytes = std::size_t{64} << 20;
   int step_factor = 4;
   std::chrono::milliseconds budget{60'000};
+  int rounds = 0;      // of choosing and of judging each; 0: as many as the budget allows
   bool check = false;  // measure the regret of the table that is there, and write nothing
   bool sizes = false;  // a line per size
   bool json = false;
