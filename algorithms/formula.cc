@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/trivance.h"
+#include "algorithms/levels.h"
 #include "algorithms/skips.h"
+#include "algorithms/trivance.h"
 
 namespace rankine {
 namespace {
@@ -125,11 +126,17 @@ class Parser {
     if (name == "W") return circulant().hops();
     if (name == "V") return circulant().most_through_one();
     if (name == "C") return circulant().most_added_to_one();
+    if (name == "L") return levels().rounds();
+    if (name == "J") return most_neighbours(levels());
     if (name == "a" && dimension_ > 0) return dimension_;
     fail("a number, a letter or a function");
   }
 
   CirculantRounds circulant() const { return {params_.ranks, resolved(params_).skips}; }
+
+  Tree levels() const {
+    return level_tree(params_.ranks, params_.root, resolved(params_).levels);
+  }
 
   // The same text once for every dimension.
   Fraction over_dimensions(bool sum_up) {
@@ -181,6 +188,7 @@ class Parser {
     if (name == "clog3") return ceil_log3(n);
     if (name == "exp3") return power_of_three(n);
     if (name == "pow3") return n == power_of_three(floor_log3(n)) ? 1 : 0;
+    if (name == "children") return most_children(levels(), n);
     if (name == "messages") return messages_of(trivance_plan(n));
     fail("a function of formula.h");
   }

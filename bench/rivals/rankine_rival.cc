@@ -15,7 +15,7 @@ namespace {
 class RankineRival final : public Rival {
  public:
   explicit RankineRival(const Setup& setup) : Rival("rankine", Family::kRankine) {
-    auto communicator = Communicator::create({.ranks = setup.ranks});
+    auto communicator = Communicator::create({.ranks = setup.ranks, .tuned = false});
     if (!communicator.ok()) {
       missing = communicator.status().text();
       return;

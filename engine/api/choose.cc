@@ -7,6 +7,10 @@ namespace {
 
 using enum Collective;
 
+// Where cores share a cache, two shots win from here on; where they do not, one (twice as fast, as
+// two shots are near).
+constexpr std::size_t kNearFrom = std::size_t{512} << 10;
+
 // In shared memory a round costs a synchronisation, and a vector read twice costs bandwidth: one
 // shot for small vectors, then two. Between two ranks one shot goes further: a line is read by one
 // other core only. In place it does not, since the result may not overwrite what others still read.
@@ -32,8 +36,8 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
 
 }  // namespace
 
-const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes,
-                                  Buffers buffers) {
+const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                   Buffers buffers) {
   if (const Algorithm* line =
           find_algorithm(collective, name_for(collective, ranks, bytes, buffers))) {
     return *line;
@@ -48,6 +52,34 @@ const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t 
     if (!line.refusal(params)) return line;
   }
   return *first;
+}
+
+namespace {
+
+const TuningRow* row_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
+                         const TuningTable* table) {
+  // Tables are measured out of place, and in place another all-reduce is best.
+  if (table == nullptr || (collective == all_reduce && buffers == Buffers::in_place))
+    return nullptr;
+  return table->find(collective, ranks, bytes);
+}
+
+}  // namespace
+
+const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                  const TuningTable* table, Buffers buffers) {
+  const TuningRow* row = row_for(collective, ranks, bytes, buffers, table);
+  return row != nullptr ? *row->algorithm : default_algorithm(collective, ranks, bytes, buffers);
+}
+
+const Algorithm* near_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                const TuningTable* table, Buffers buffers) {
+  if (collective != all_reduce || ranks != 2 || buffers == Buffers::in_place || bytes < kNearFrom ||
+      bytes > one_shot_up_to(ranks, buffers) ||
+      row_for(collective, ranks, bytes, buffers, table) != nullptr) {
+    return nullptr;
+  }
+  return find_algorithm(all_reduce, "direct_two_shot");
 }
 
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes) {

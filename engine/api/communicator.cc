@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "algorithms/levels.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/exec/compile.h"
@@ -18,7 +19,18 @@ std::size_t bytes_of(const Plan& plan) {
     bytes += sizeof(RankPlan) + rank.ops.size() * sizeof(Op) +
              rank.operands.size() * sizeof(Operand) + rank.traffic.size() * sizeof(Traffic);
   }
+  if (plan.near != nullptr) bytes += bytes_of(*plan.near);
   return bytes;
+}
+
+// What the machine says of groups, where the call says nothing and the algorithm takes it.
+void fill_in_levels(const Algorithm& algorithm, const std::vector<int>& levels, Params& params) {
+  if (levels.empty()) return;
+  Params filled = params;
+  if (algorithm.takes("levels") && params.levels.empty()) filled.levels = levels;
+  if (algorithm.takes("group") && params.group == 0) filled.group = levels.back();
+  // Not every group suits: a default is what is left then, as without a machine.
+  if (!algorithm.refusal(filled)) params = std::move(filled);
 }
 
 }  // namespace
@@ -90,14 +102,17 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
                                ? key.algorithm
                                : forced.algorithm[static_cast<std::size_t>(call.collective)];
   request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
-  request.algorithm =
-      asked != nullptr ? asked : &choose_algorithm(call.collective, ranks, m, request.buffers);
+  request.algorithm = asked != nullptr
+                          ? asked
+                          : &choose_algorithm(call.collective, ranks, m, tuning, request.buffers);
   request.params.ranks = ranks;
   request.params.root = call.root;
   request.params.peer = call.peer;
   request.params.group = key.group;
   request.params.dims.assign(call.options.dims.begin(), call.options.dims.end());
   request.params.skips.assign(call.options.skips.begin(), call.options.skips.end());
+  request.params.levels.assign(call.options.levels.begin(), call.options.levels.end());
+  fill_in_levels(*request.algorithm, levels, request.params);
   request.params.segments =
       key.segments > 0 ? key.segments : choose_segments(*request.algorithm, ranks, m);
   request.type = call.type;
@@ -107,6 +122,16 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.slot_payload = payload_of(stride);
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
+  const Algorithm* near = asked == nullptr
+                              ? near_algorithm(call.collective, ranks, m, tuning, request.buffers)
+                              : nullptr;
+  if (near != nullptr && compiled->plan.transport == Transport::direct) {
+    CompileRequest other = request;
+    other.algorithm = near;
+    auto form = compile(other);
+    if (!form.ok()) return form.status();
+    set_near(compiled->plan, std::move(form->plan));
+  }
 
   auto prepared = std::make_shared<Prepared>();
   prepared->plan = std::move(compiled->plan);
@@ -121,6 +146,7 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   for (const std::size_t n : request.counts) mix(n);
   for (const int n : request.params.dims) mix(static_cast<std::uint64_t>(n));
   for (const int n : request.params.skips) mix(~static_cast<std::uint64_t>(n));
+  for (const int n : request.params.levels) mix(static_cast<std::uint64_t>(n) << 32);
   const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
@@ -170,6 +196,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
                             " entries; allowed are none or " + std::to_string(options.ranks));
+  }
+  if (const auto why =
+          levels_refusal({options.levels.begin(), options.levels.end()}, options.ranks)) {
+    return invalid_argument(*why);
   }
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();

@@ -48,6 +48,12 @@ struct CommunicatorOptions {
       wait{};  // none: spin where every rank has a core, else yield, then park
   // Where each rank's mailboxes and scratch lie; empty: wherever first touched.
   std::span<const ArenaOptions> arenas{};
+  // Sizes of groups of neighbouring ranks, innermost first (level_groups() in numa/levels.h): what
+  // calls that name no levels get, and the last one what calls that name no group get.
+  std::span<const int> levels{};
+  // Whether this machine's tuning table, where there is one, chooses for calls that name no
+  // algorithm (tuning.h).
+  bool tuned = true;
   // Whether the flight record (below) says when calls began and ended: two clock readings per call.
   bool record_times = false;
   // The counters' first value; the tests start near the wrap.

@@ -16,6 +16,7 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
+#include "engine/api/tuning.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/flight_recorder.h"
 #include "engine/exec/fork_count.h"
@@ -35,7 +36,7 @@ struct Key {
   ReduceOp op = ReduceOp::sum;
   std::int8_t transport = -1;  // -1: the engine chooses
   bool in_place = false;       // where it makes a difference to the plan
-  int shape = 0;               // Shared::shape_of() of dims and skips; 0: the defaults
+  int shape = 0;               // Shared::shape_of() of dims, skips and levels; 0: the defaults
 
   auto tie() const {
     return std::tie(count, algorithm, root, peer, segments, group, collective, type, op, transport,
@@ -55,15 +56,17 @@ struct Key {
 
 // Parameters of a call that are lists.
 struct Shape {
-  std::vector<int> dims, skips;
+  std::vector<int> dims, skips, levels;
   explicit Shape(const CallOptions& options)
       : dims(options.dims.begin(), options.dims.end()),
-        skips(options.skips.begin(), options.skips.end()) {}
+        skips(options.skips.begin(), options.skips.end()),
+        levels(options.levels.begin(), options.levels.end()) {}
   bool operator<(const Shape& other) const {
-    return std::tie(dims, skips) < std::tie(other.dims, other.skips);
+    return std::tie(dims, skips, levels) < std::tie(other.dims, other.skips, other.levels);
   }
   bool is(const CallOptions& options) const {
-    return std::ranges::equal(dims, options.dims) && std::ranges::equal(skips, options.skips);
+    return std::ranges::equal(dims, options.dims) && std::ranges::equal(skips, options.skips) &&
+           std::ranges::equal(levels, options.levels);
   }
 };
 
@@ -95,6 +98,8 @@ struct Communicator::Shared {
         forced(environment),
         first_count(options.first_count),
         stride(slot_stride(options.ranks)),
+        levels(options.levels.begin(), options.levels.end()),
+        tuning(options.tuned ? machine_tuning() : nullptr),
         recorder(options.ranks, options.record_times || environment.flight_times),
         crossbar(options.ranks, policy,
                  std::chrono::duration_cast<std::chrono::nanoseconds>(options.timeout).count()),
@@ -128,6 +133,8 @@ struct Communicator::Shared {
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const std::uint32_t stride;
+  const std::vector<int> levels;
+  const TuningTable* const tuning;  // or nullptr
   FlightRecorder recorder;
   std::atomic<bool> flight_record_left{false};  // in the file that the environment asks for
   Crossbar crossbar;

@@ -114,7 +114,7 @@ Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
 }
 
 int Member::State::shape_of(const CallOptions& options) {
-  if (options.dims.empty() && options.skips.empty()) return 0;
+  if (options.dims.empty() && options.skips.empty() && options.levels.empty()) return 0;
   if (!last_shape.is(options)) {
     last_shape = Shape(options);
     last_shape_number = shared->shape_of(last_shape);

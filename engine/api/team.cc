@@ -6,6 +6,7 @@
 #include <system_error>
 #include <thread>
 
+#include "numa/levels.h"
 #include "numa/pin.h"
 #include "numa/topology.h"
 
@@ -78,8 +79,13 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
 
   std::vector<ArenaOptions> arenas;
   for (const RankPlace& place : placement.ranks) arenas.push_back(arena_options(topology, place));
-  auto communicator = Communicator::create(
-      {.ranks = options.ranks, .timeout = options.timeout, .wait = options.wait, .arenas = arenas});
+  const std::vector<int> levels = level_groups(topology, placement);
+  auto communicator = Communicator::create({.ranks = options.ranks,
+                                            .timeout = options.timeout,
+                                            .wait = options.wait,
+                                            .arenas = arenas,
+                                            .levels = levels,
+                                            .tuned = options.tuned});
   if (!communicator.ok()) return communicator.status();
 
   auto state = std::make_unique<State>();

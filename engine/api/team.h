@@ -22,6 +22,7 @@ struct TeamOptions {
   PlacementPolicy placement{};  // compact; never more than asked for: refusals are reported
   std::chrono::milliseconds timeout{30'000};
   std::optional<WaitPolicy> wait{};
+  bool tuned = true;  // as CommunicatorOptions::tuned
 };
 
 class Team {

@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/levels.h"
 #include "algorithms/torus.h"
 #include "engine/api/check.h"
 #include "engine/api/choose.h"
@@ -151,6 +152,7 @@ Result<std::vector<const Algorithm*>> algorithms_to_run(const PerfOptions& optio
   params.segments = std::max(1, options.segments);
   params.dims = options.dims;
   params.skips = skips;
+  params.levels = options.levels;
   for (const Algorithm* line : *lines) {
     const auto refusal = line->refusal(params);
     if (!refusal) {
@@ -186,6 +188,11 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
     Status status = check_taken("--skips", "skips", options.skips, *lines, options.collective);
     if (!status.ok()) return status;
   }
+  if (!options.levels.empty()) {
+    Status status =
+        check_taken("--levels", "levels", levels_text(options.levels), *lines, options.collective);
+    if (!status.ok()) return status;
+  }
   const bool reducing = reduces(options.collective);
   std::vector<ReduceOp> ops = options.ops;
   if (!reducing) ops.resize(1);
@@ -219,7 +226,8 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
                                 .group = options.group,
                                 .transport = options.transport,
                                 .dims = options.dims,
-                                .skips = skips};
+                                .skips = skips,
+                                .levels = options.levels};
             cases.push_back(one);
           }
         }
@@ -470,6 +478,7 @@ Subcommand add_perf(CLI::App& tool) {
       ->group("What runs");
   add_dims(*app, o.dims)->group("What runs");
   add_skips(*app, o.skips)->group("What runs");
+  add_levels(*app, o.levels)->group("What runs");
   add_argument(*app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)")
       ->group("What runs");

@@ -31,6 +31,7 @@ struct PerfOptions {
   int segments = 0, group = 0;
   std::vector<int> dims;
   std::string skips;  // as skips_for() reads it
+  std::vector<int> levels;
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};

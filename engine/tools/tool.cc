@@ -23,6 +23,7 @@
 #include "engine/tools/skips.h"
 #include "engine/tools/text.h"
 #include "engine/tools/topo.h"
+#include "engine/tools/tune.h"
 #include "engine/tools/verify.h"
 
 namespace rankine::tools {
@@ -32,7 +33,7 @@ namespace {
 constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show,  add_perf,
                                                      add_topo, add_choose, add_map,   add_simulate,
                                                      add_cost, add_run,    add_claims, add_skips_search,
-                                                     add_reproduce};
+                                                     add_reproduce, add_tune};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {
