@@ -31,7 +31,8 @@ std::uint32_t slot_stride(int ranks) {
 
 WaitPolicy choose_wait_policy(int ranks) {
   WaitPolicy policy;
-  if (ranks > cpu_budget().cores) {
+  // A rank that spins on a hardware thread of its own takes turns with nobody.
+  if (ranks > cpu_budget().cpus) {
     policy.mode = WaitPolicy::Mode::yield;
     policy.probes = 4;
   }

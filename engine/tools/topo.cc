@@ -219,7 +219,8 @@ void print_json(const View& view, const TopoOptions& options, Console& console) 
     const AvailableMemory memory = available_memory();
     json["machine"] = {{"host", machine.host}, {"cpu", machine.cpu}, {"isa", machine.isa}};
     json["cores"] = {{"usable", machine.budget.cores},
-                     {"affinity", machine.budget.affinity_cores},
+                     {"affinity", machine.budget.affinity.cores},
+                     {"hardware_threads", machine.budget.cpus},
                      {"quota", nullptr},
                      {"why", machine.budget.why}};
     if (machine.budget.quota) json["cores"]["quota"] = machine.budget.quota->cores;
