@@ -6,27 +6,35 @@
 #include "engine/api/communicator_state.h"
 #include "engine/exec/compile.h"
 #include "numa/cpu_budget.h"
+#include "numa/pages.h"
 
 namespace rankine {
 namespace {
 
-constexpr std::size_t kSharedPlans = 1024;  // cached by a communicator
-
-std::size_t bytes_of(const Plan& plan) {
-  std::size_t bytes = sizeof(Prepared);
-  for (const RankPlan& rank : plan.rank) {
-    bytes += sizeof(RankPlan) + rank.ops.size() * sizeof(Op) +
-             rank.operands.size() * sizeof(Operand) + rank.traffic.size() * sizeof(Traffic);
+// Ops are made one by one, so the vectors have room to spare: give it back, then count.
+std::size_t trim(Plan& plan) {
+  std::size_t bytes = 0;
+  for (RankPlan& rank : plan.rank) {
+    rank.ops.shrink_to_fit();
+    rank.operands.shrink_to_fit();
+    rank.traffic.shrink_to_fit();
+    bytes += sizeof(RankPlan) + rank.ops.capacity() * sizeof(Op) +
+             rank.operands.capacity() * sizeof(Operand) + rank.traffic.capacity() * sizeof(Traffic);
   }
   return bytes;
 }
 
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
+
 }  // namespace
 
-std::uint32_t slot_stride(int ranks) {
-  if (ranks <= 4) return 1088;
-  if (ranks <= 16) return 320;
-  return 128;
+MailboxShape mailbox_shape(int ranks) {
+  if (ranks <= 4) return {kSlots, 1088};
+  if (ranks <= 16) return {kSlots, 320};
+  if (ranks <= 32) return {kSlots, 128};
+  return {kSlots / 2, 64};
 }
 
 WaitPolicy choose_wait_policy(int ranks) {
@@ -59,17 +67,20 @@ Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
       const auto to = static_cast<std::size_t>(traffic.peer);
       Mailbox& mailbox = mailboxes[static_cast<std::size_t>(from * ranks) + to];
       if (mailbox.slots != nullptr) continue;
-      auto* slots = static_cast<std::byte*>(arenas[to].allocate(std::size_t{kSlots} * stride));
-      // Credit is read by the sender, and written by the reader: on a line of its own.
-      void* credit = arenas[to].allocate(sizeof(Counter));
+      auto* slots =
+          static_cast<std::byte*>(arenas[to].allocate(std::size_t{mail.slots} * mail.stride));
+      // Credit is read by the sender, and written by the reader: on a line of its own and, as slots
+      // are, with the rank that waits for it.
+      void* credit = arenas[static_cast<std::size_t>(from)].allocate(sizeof(Counter));
       if (slots == nullptr || credit == nullptr) {
         return {Code::out_of_memory, "mailboxes of rank " + std::to_string(to) + ": " +
-                                         std::to_string(std::size_t{kSlots} * stride) + " bytes"};
+                                         std::to_string(std::size_t{mail.slots} * mail.stride) +
+                                         " bytes"};
       }
-      mailbox = {slots, stride, new (credit) Counter};
+      mailbox = {slots, mail.stride, new (credit) Counter, mail.slots};
       mailbox.credit->value.store(first_count, std::memory_order_relaxed);
-      for (std::uint32_t i = 0; i < kSlots; ++i) {
-        (new (slots + std::size_t{i} * stride) SlotHeader)
+      for (std::uint32_t i = 0; i < mail.slots; ++i) {
+        (new (slots + std::size_t{i} * mail.stride) SlotHeader)
             ->flag.store(first_count, std::memory_order_relaxed);
       }
     }
@@ -77,7 +88,7 @@ Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
   return {};
 }
 
-Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call) const {
+Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call) {
   Status status = check_call(call, ranks);
   if (!status.ok()) return status;
   CompileRequest request;
@@ -105,11 +116,12 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
   request.transport = forced.transport;
   if (key.transport >= 0) request.transport = static_cast<Transport>(key.transport);
-  request.slot_payload = stride - sizeof(SlotHeader);
+  request.slot_payload = mail.stride - sizeof(SlotHeader);
+  request.mailbox_capacity = static_cast<int>(mail.slots / 2);
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
 
-  auto prepared = std::make_shared<Prepared>();
+  auto prepared = std::make_unique<Prepared>();
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
   for (Rank r = 0; r < ranks; ++r) {
@@ -126,8 +138,13 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
       prepared->plan.transport == Transport::mailbox, key.root, line, hash);
-  prepared->bytes = bytes_of(prepared->plan);
-  return PreparedPtr(std::move(prepared));
+  prepared->bytes =
+      sizeof(Prepared) + prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan);
+  plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
+  return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
+    count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
+    delete plan;
+  });
 }
 
 int Communicator::Shared::shape_of(const Shape& shape) {
@@ -147,12 +164,12 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
   if (!made.ok()) return made;
   Status status = provide_mailboxes((*made)->plan);
   if (!status.ok()) return status;
-  if (plans.size() >= kSharedPlans) {
+  if (plans.size() >= kSharedPlans || shared_plan_bytes + (*made)->bytes > kSharedPlanBytes) {
     plans.clear();  // ranks keep what they use
-    plan_bytes = 0;
+    shared_plan_bytes = 0;
   }
   plans.emplace(where, *made);
-  plan_bytes += (*made)->bytes;
+  shared_plan_bytes += (*made)->bytes;
   return made;
 }
 
@@ -215,11 +232,45 @@ Status Communicator::health() const {
   return shared_->crossbar.aborted() ? shared_->crossbar.reason() : Status();
 }
 
-std::size_t Communicator::memory_bytes() const {
+RankMemory Communicator::memory_of(Rank rank) const {
+  const auto i = static_cast<std::size_t>(rank);
   const std::lock_guard lock(shared_->mutex);
-  std::size_t bytes = shared_->plan_bytes + shared_->recorder.bytes();
-  for (const Arena& arena : shared_->arenas) bytes += arena.bytes_reserved();
-  for (const std::size_t scratch : shared_->scratch_bytes) bytes += scratch;
+  const Arena& arena = shared_->arenas[i];
+  const ScratchNote& scratch = shared_->scratch[i];
+  RankMemory out;
+  out.lines = {sizeof(RankLines), {shared_->lines.range(rank)}};
+  out.mailboxes = {whole_pages(arena.bytes_used()), arena.chunks()};
+  for (Rank from = 0; from < shared_->ranks; ++from) {
+    const auto pair = static_cast<std::size_t>(from * shared_->ranks) + i;
+    if (shared_->mailboxes[pair].slots != nullptr) ++out.senders;
+  }
+  out.scratch.bytes = scratch.range.bytes;
+  if (scratch.range.bytes > 0) out.scratch.ranges = {scratch.range};
+  for (const Enforcement& one : {shared_->lines.binding(rank), arena.binding(), scratch.binding}) {
+    out.binding.add(one);
+  }
+  out.huge_pages = scratch.huge_pages;
+  for (const Enforcement& one : {shared_->lines.locking(), arena.locking(), scratch.locking}) {
+    out.locking.add(one);
+  }
+  return out;
+}
+
+SharedMemory Communicator::shared_memory() const {
+  const std::lock_guard lock(shared_->mutex);
+  return {.plans = shared_->plan_bytes.load(std::memory_order_relaxed),
+          .flight_record = shared_->recorder.bytes(),
+          .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
+                    shared_->mailboxes.capacity() * sizeof(Mailbox)};
+}
+
+std::size_t Communicator::memory_bytes() const {
+  const SharedMemory all = shared_memory();
+  std::size_t bytes = all.plans + all.flight_record + all.tables;
+  for (Rank r = 0; r < shared_->ranks; ++r) {
+    const RankMemory mine = memory_of(r);
+    bytes += mine.lines.bytes + mine.mailboxes.bytes + mine.scratch.bytes;
+  }
   return bytes;
 }
 
@@ -229,9 +280,6 @@ std::size_t Communicator::cached_plans() const {
 }
 
 const WaitPolicy& Communicator::wait_policy() const { return shared_->crossbar.policy(); }
-const Arena& Communicator::arena(Rank rank) const {
-  return shared_->arenas[static_cast<std::size_t>(rank)];
-}
 
 void Communicator::leave(Rank rank) { shared_->crossbar.leave(rank); }
 void Communicator::come_back() {

@@ -14,7 +14,7 @@ namespace rankine {
 struct Team::State {
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<Member>> members;
-  std::vector<RankReport> report;
+  std::vector<RankReport> report;  // as of the start; memory comes later
   std::vector<std::thread> threads;
 
   std::mutex mutex;  // guards what follows
@@ -120,8 +120,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
   }
   for (Rank r = 0; r < options.ranks; ++r) {
     const auto i = static_cast<std::size_t>(r);
-    s.report.push_back(
-        make_rank_report(r, topology, placement.ranks[i], pins[i], s.communicator->arena(r)));
+    s.report.push_back(make_rank_report(r, topology, placement.ranks[i], pins[i]));
   }
   return team;
 }
@@ -144,7 +143,17 @@ Team::~Team() {
 
 int Team::ranks() const { return state_->communicator->ranks(); }
 Communicator& Team::communicator() { return *state_->communicator; }
-const std::vector<RankReport>& Team::report() const { return state_->report; }
+
+std::vector<RankReport> Team::report() const {
+  std::vector<RankReport> ranks = state_->report;
+  for (RankReport& rank : ranks) {
+    const RankMemory memory = state_->communicator->memory_of(rank.rank);
+    rank.binding.add(memory.binding);
+    rank.huge_pages.add(memory.huge_pages);
+    rank.locking.add(memory.locking);
+  }
+  return ranks;
+}
 
 std::exception_ptr Team::thrown() const {
   const std::lock_guard lock(state_->mutex);

@@ -42,8 +42,8 @@ class Team {
   Status run(const std::function<void(Member&)>& f);
   std::exception_ptr thrown() const;
 
-  // Where each rank went and what could not be enforced.
-  const std::vector<RankReport>& report() const;
+  // Where each rank went and what could not be enforced so far.
+  std::vector<RankReport> report() const;
 
  private:
   struct State;

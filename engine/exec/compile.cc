@@ -58,6 +58,7 @@ Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule
 
   LowerOptions options;
   options.slot_payload = request.slot_payload;
+  options.mailbox_capacity = request.mailbox_capacity;
   options.streams = request.buffers == Buffers::apart;
   const Transport transport = request.transport.value_or(
       every_message_fits(*program, options.slot_payload) ? Transport::mailbox : Transport::direct);

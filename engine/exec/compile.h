@@ -21,6 +21,8 @@ struct CompileRequest {
   Buffers buffers = Buffers::apart;
   std::optional<Transport> transport;  // none: mailbox where every message fits into a slot
   std::size_t slot_payload = 0;        // bytes of data per mailbox slot
+  int mailbox_capacity =
+      LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
 };
 
 struct Compiled {
