@@ -14,6 +14,7 @@ namespace rankine {
 struct Team::State {
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<Member>> members;
+  Arena staging;
   std::vector<RankReport> report;  // as of the start; memory comes later
   std::vector<std::thread> threads;
 
@@ -77,13 +78,19 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
   if (!placement.ok()) return invalid_argument(placement.error);
 
   std::vector<ArenaOptions> arenas;
-  for (const RankPlace& place : placement.ranks) arenas.push_back(arena_options(topology, place));
+  for (const RankPlace& place : placement.ranks) {
+    arenas.push_back(arena_options(topology, place));
+    arenas.back().lock = options.lock_memory;
+  }
   auto communicator = Communicator::create(
       {.ranks = options.ranks, .timeout = options.timeout, .wait = options.wait, .arenas = arenas});
   if (!communicator.ok()) return communicator.status();
 
   auto state = std::make_unique<State>();
   state->communicator = std::move(*communicator);
+  ArenaOptions staging = interleaved_options(topology, placement.ranks);
+  staging.lock = options.lock_memory;
+  state->staging = Arena(staging);
   for (Rank r = 0; r < options.ranks; ++r) {
     state->members.push_back(std::move(*state->communicator->join(r)));
   }
@@ -143,6 +150,7 @@ Team::~Team() {
 
 int Team::ranks() const { return state_->communicator->ranks(); }
 Communicator& Team::communicator() { return *state_->communicator; }
+Arena& Team::staging() { return state_->staging; }
 
 std::vector<RankReport> Team::report() const {
   std::vector<RankReport> ranks = state_->report;

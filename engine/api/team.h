@@ -22,6 +22,7 @@ struct TeamOptions {
   PlacementPolicy placement{};  // compact; never more than asked for: refusals are reported
   std::chrono::milliseconds timeout{30'000};
   std::optional<WaitPolicy> wait{};
+  bool lock_memory = false;  // keep the engine's own memory from being swapped out
 };
 
 class Team {
@@ -41,6 +42,11 @@ class Team {
   // them rank_lost. After an error the team is finished: its runs return the same error.
   Status run(const std::function<void(Member&)>& f);
   std::exception_ptr thrown() const;
+
+  // For data that all ranks read, such as what is staged once for everybody: interleaved over the
+  // nodes that ranks are on, so that no node's memory serves them alone. Nothing is mapped before
+  // the first allocate(). One caller at a time; its memory is anybody's.
+  Arena& staging();
 
   // Where each rank went and what could not be enforced so far.
   std::vector<RankReport> report() const;
