@@ -12,7 +12,7 @@ namespace rankine::tools {
 namespace {
 
 constexpr int kCpuWidth = 54, kCpuHeight = 34, kGap = 6, kTitle = 18, kCoresPerRow = 8,
-              kNodesPerRow = 4, kMargin = 16;
+              kNodesPerRow = 2, kMargin = 16;
 // Rank blue, shared orange, told apart by everybody (Okabe & Ito); the rest is grey.
 constexpr std::string_view kRank = "#0072b2", kShared = "#d55e00", kIdle = "#f2f2f2";
 
@@ -118,7 +118,7 @@ class Drawing {
       y += kTitle;
     }
     const std::string summary = view_.topology.summary();
-    int width = std::max(rows.all.width, 7 * static_cast<int>(summary.size())) + 2 * kMargin;
+    int width = std::max(rows.all.width, 8 * static_cast<int>(summary.size())) + 2 * kMargin;
     for (const std::string& note : notes) {
       width = std::max(width, 7 * static_cast<int>(note.size()) + 2 * kMargin);
     }
