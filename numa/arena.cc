@@ -1,10 +1,8 @@
 #include "numa/arena.h"
 
-#include <numaif.h>
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "numa/node_binding.h"
 #include "numa/pages.h"
 #include "numa/system_calls.h"
 #include "numa/warnings.h"
@@ -26,9 +25,6 @@ struct Arena::Chunk {
 };
 
 namespace {
-
-constexpr int kMaxNodes = 1024;  // the largest MAX_NUMNODES of x86-64 Linux
-constexpr std::size_t kBitsPerWord = std::numeric_limits<unsigned long>::digits;
 
 bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
@@ -57,11 +53,6 @@ bool huge_pages_switched_off_now() noexcept {
   } catch (...) {
     return false;  // no memory to look: let madvise speak
   }
-}
-
-// A refusal stays: one chunk out of place is memory out of place.
-void record(Enforcement& sum, const Enforcement& one) {
-  if (!sum.refused()) sum = one;
 }
 
 Enforcement refuse(const char* key, int error, const char* text) noexcept {
@@ -94,6 +85,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   error_ = std::exchange(other.error_, 0);
   binding_ = std::exchange(other.binding_, {});
   huge_pages_ = std::exchange(other.huge_pages_, {});
+  locking_ = std::exchange(other.locking_, {});
   return *this;
 }
 
@@ -104,6 +96,14 @@ void Arena::release() noexcept {
     delete chunk;
   }
   cursor_ = end_ = nullptr;
+}
+
+std::vector<MemoryRange> Arena::chunks() const {
+  std::vector<MemoryRange> ranges;
+  for (const Chunk* chunk = chunks_; chunk != nullptr; chunk = chunk->older) {
+    ranges.push_back({chunk->base, chunk->bytes});
+  }
+  return ranges;
 }
 
 void* Arena::allocate(std::size_t bytes, std::size_t alignment) noexcept {
@@ -177,32 +177,15 @@ bool Arena::grow(std::size_t bytes) noexcept {
   if (next_chunk_bytes_ < options_.max_chunk_bytes) {
     next_chunk_bytes_ = std::min(2 * next_chunk_bytes_, options_.max_chunk_bytes);
   }
-  // Both before the first touch: pages that exist already would stay as they are.
-  if (options_.node != kAnyNode) bind(base, size);
+  // All before the first touch: pages that exist already would stay as they are.
+  if (options_.interleave.any()) {
+    binding_.add(interleave_over(base, size, options_.interleave));
+  } else if (options_.node != kAnyNode) {
+    binding_.add(prefer_node(base, size, options_.node));
+  }
   if (large) advise(base, size);
+  if (options_.lock) locking_.add(lock_in_memory(base, size));
   return true;
-}
-
-void Arena::bind(void* base, std::size_t bytes) noexcept {
-  int error = EINVAL;
-  if (options_.node >= 0 && options_.node < kMaxNodes) {
-    std::array<unsigned long, kMaxNodes / kBitsPerWord> mask{};
-    const auto node = static_cast<std::size_t>(options_.node);
-    mask[node / kBitsPerWord] = 1UL << (node % kBitsPerWord);
-    // The kernel reads one bit less than it is told: hence + 1. numa_available() is not asked,
-    // since libnuma 2.0.16 says "available" even where every call is then refused.
-    const long result =
-        system_calls().mbind(base, bytes, MPOL_PREFERRED, mask.data(), kMaxNodes + 1, 0);
-    error = result == 0 ? 0 : errno;
-  }
-  if (error == 0) {
-    record(binding_, Enforcement::done());
-    return;
-  }
-  char text[160];
-  std::snprintf(text, sizeof(text), "memory not bound to node %d: mbind: %s; first touch decides",
-                options_.node, std::strerror(error));
-  record(binding_, refuse("numa.mbind", error, text));
 }
 
 void Arena::advise(void* base, std::size_t bytes) noexcept {
@@ -211,14 +194,14 @@ void Arena::advise(void* base, std::size_t bytes) noexcept {
     char text[160];
     std::snprintf(text, sizeof(text), "no huge pages: madvise: %s; small pages are used",
                   std::strerror(error));
-    record(huge_pages_, refuse("numa.huge_pages", error, text));
+    huge_pages_.add(refuse("numa.huge_pages", error, text));
   } else if (huge_pages_switched_off_now()) {
-    record(huge_pages_,
-           refuse("numa.huge_pages", 0,
-                  "no huge pages: switched off in /sys/kernel/mm/transparent_hugepage/enabled; "
-                  "small pages are used"));
+    huge_pages_.add(
+        refuse("numa.huge_pages", 0,
+               "no huge pages: switched off in /sys/kernel/mm/transparent_hugepage/enabled; "
+               "small pages are used"));
   } else {
-    record(huge_pages_, Enforcement::done());
+    huge_pages_.add(Enforcement::done());
   }
 }
 

@@ -3,8 +3,11 @@
 #define RANKINE_NUMA_ARENA_H_
 
 #include <cstddef>
+#include <vector>
 
 #include "numa/enforcement.h"
+#include "numa/node_binding.h"
+#include "numa/residency.h"
 
 namespace rankine {
 
@@ -13,7 +16,9 @@ constexpr std::size_t kCacheLineBytes = 64;
 
 struct ArenaOptions {
   int node = kAnyNode;     // memory node (OS number) to sit on; kAnyNode: first touch
+  NodeSet interleave{};    // where not empty, instead of `node`: page by page over these in turn
   bool huge_pages = true;  // ask for them in chunks of at least one huge page
+  bool lock = false;       // keep touched pages from being swapped out
 
   // The first chunk; each further one doubles, up to the maximum. A larger request gets a chunk of
   // its own size.
@@ -24,11 +29,9 @@ struct ArenaOptions {
 // A bump allocator over mmap'ed chunks. Memory is zero-filled, stays where it is and is never
 // reused; all of it is unmapped by the destructor. Nothing is mapped before the first allocate().
 //
-// Chunks are tied to the node by mbind(MPOL_PREFERRED), not MPOL_BIND: on a full node the kernel
-// then takes memory from a neighbour instead of killing the process. The kernel's refusal (EPERM
-// under Docker's default seccomp profile, EINVAL for a bad node) leaves first touch in charge and
-// is reported by binding(): then the rank's own thread should touch the memory first. The first
-// refusal of a process warns.
+// Chunks are tied to their node or nodes as in node_binding.h. The kernel's refusal leaves first
+// touch in charge and is reported by binding(): then the rank's own thread should touch the memory
+// first. The first refusal of a process warns.
 //
 // Ownership: the arena owns its memory; whoever holds the arena may be another thread than the one
 // that uses the memory. Thread-safety: one caller at a time; the memory handed out is free of any
@@ -66,15 +69,19 @@ class Arena {
   std::size_t bytes_reserved() const { return bytes_reserved_; }  // mapped address space
 
   // Over all chunks so far: enforced only if each was. kNotAsked before the first chunk, for
-  // kAnyNode, and (huge pages) while every chunk is smaller than a huge page.
+  // kAnyNode, (huge pages) while every chunk is smaller than a huge page, and (locking) where
+  // nothing is to be locked.
   const Enforcement& binding() const { return binding_; }
   const Enforcement& huge_pages() const { return huge_pages_; }
+  const Enforcement& locking() const { return locking_; }
+
+  // What is mapped, newest first.
+  std::vector<MemoryRange> chunks() const;
 
  private:
   struct Chunk;
 
   bool grow(std::size_t bytes) noexcept;
-  void bind(void* base, std::size_t bytes) noexcept;
   void advise(void* base, std::size_t bytes) noexcept;
   void release() noexcept;
 
@@ -88,6 +95,7 @@ class Arena {
   int error_ = 0;
   Enforcement binding_;
   Enforcement huge_pages_;
+  Enforcement locking_;
 };
 
 }  // namespace rankine

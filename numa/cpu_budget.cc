@@ -7,6 +7,7 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -161,29 +162,55 @@ std::optional<CpuQuota> read_cpu_quota(const std::string& root) {
   return tightest;
 }
 
-CpuBudget combine_cpu_budget(int affinity_cores, const std::optional<CpuQuota>& quota) {
-  CpuBudget budget{std::max(1, affinity_cores), std::max(1, affinity_cores), quota, ""};
-  const auto plural = [](int n) { return n == 1 ? "core" : "cores"; };
-  if (quota && quota->cores < budget.affinity_cores) {
-    budget.cores = std::max(1, static_cast<int>(quota->cores));
+CpuGrant count_cores(const std::vector<int>& cpus, const std::string& root) {
+  std::set<std::string> cores;
+  for (const int cpu : cpus) {
+    const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu{}/topology/", root, cpu);
+    std::optional<std::string> siblings = read_file(folder + "core_cpus_list");
+    if (!siblings) siblings = read_file(folder + "thread_siblings_list");  // before Linux 5.10
+    cores.insert(siblings && !siblings->empty() ? *siblings : fmt::format("{}\n", cpu));
   }
-  const std::string head = fmt::format("{} {}: ", budget.cores, plural(budget.cores));
+  return {std::max(1, static_cast<int>(cores.size())), std::max(1, static_cast<int>(cpus.size()))};
+}
+
+CpuBudget combine_cpu_budget(const CpuGrant& affinity, const std::optional<CpuQuota>& quota) {
+  CpuBudget budget{affinity.cores, affinity.cpus, affinity, quota, ""};
+  const auto counted = [](int n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  if (quota) {
+    // A quota may be larger than any int.
+    const int most = std::max(1, static_cast<int>(std::min<double>(quota->cores, affinity.cpus)));
+    budget.cores = std::min(budget.cores, most);
+    budget.cpus = std::min(budget.cpus, most);
+  }
+  const std::string head = counted(budget.cores, "core") + ": ";
+  // Where there is one hardware thread per core, they need no word.
+  const std::string threads =
+      affinity.cpus == affinity.cores ? "" : counted(affinity.cpus, "hardware thread") + ", ";
   if (!quota) {
-    budget.why = head + "affinity mask (no CPU quota)";
-  } else if (quota->cores < budget.affinity_cores) {
-    budget.why = head + fmt::format("CPU quota {:.2f} in {} (affinity mask: {})", quota->cores,
-                                    quota->file, budget.affinity_cores);
+    budget.why = head + fmt::format("affinity mask ({}no CPU quota)", threads);
+  } else if (quota->cores < affinity.cores) {
+    budget.why = head + fmt::format("CPU quota {:.2f} in {} (affinity mask: {}{})", quota->cores,
+                                    quota->file, affinity.cores,
+                                    affinity.cpus == affinity.cores
+                                        ? ""
+                                        : ", " + counted(affinity.cpus, "hardware thread"));
   } else {
-    budget.why =
-        head + fmt::format("affinity mask (CPU quota: {:.2f} in {})", quota->cores, quota->file);
+    budget.why = head + fmt::format("affinity mask ({}CPU quota: {:.2f} in {})", threads,
+                                    quota->cores, quota->file);
   }
   return budget;
 }
 
 CpuBudget cpu_budget(const std::string& root) {
-  int affinity_cores = static_cast<int>(allowed_cpus().size());
-  if (affinity_cores == 0) affinity_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return combine_cpu_budget(affinity_cores, read_cpu_quota(root));
+  const std::vector<int> cpus = allowed_cpus();
+  CpuGrant affinity = count_cores(cpus, root);
+  if (cpus.empty()) {  // the kernel does not tell
+    affinity.cpus = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+    affinity.cores = affinity.cpus;
+  }
+  return combine_cpu_budget(affinity, read_cpu_quota(root));
 }
 
 }  // namespace rankine

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace rankine {
 
@@ -25,16 +26,27 @@ std::optional<double> parse_cfs_quota(const std::string& quota_us, const std::st
 // Missing or malformed files count as no limit.
 std::optional<CpuQuota> read_cpu_quota(const std::string& root = "");
 
+// What an affinity mask grants.
+struct CpuGrant {
+  int cores = 1;  // that have at least one of its CPUs
+  int cpus = 1;   // hardware threads, >= cores
+};
+
 struct CpuBudget {
-  int cores;                      // usable cores, >= 1
-  int affinity_cores;             // what the affinity mask alone allows, >= 1
+  int cores;                      // usable cores, >= 1: how many ranks to start where nobody says
+  int cpus;                       // usable hardware threads, >= cores: more ranks take turns
+  CpuGrant affinity;              // what the affinity mask alone allows
   std::optional<CpuQuota> quota;  // the tightest quota, if any
   std::string why;                // "2 cores: affinity mask (no CPU quota)", for reports
 };
 
-// cores = min(affinity_cores, max(1, floor(quota))): with 2.5 cores a third busy rank would be
+// Hardware threads grouped into cores as Linux's sysfs tells, under `root`; a CPU of which it tells
+// nothing counts as a core.
+CpuGrant count_cores(const std::vector<int>& cpus, const std::string& root = "");
+
+// Either number = min(granted, max(1, floor(quota))): with 2.5 cores a third busy rank would be
 // throttled.
-CpuBudget combine_cpu_budget(int affinity_cores, const std::optional<CpuQuota>& quota);
+CpuBudget combine_cpu_budget(const CpuGrant& affinity, const std::optional<CpuQuota>& quota);
 
 // The budget of the calling thread. It inherits its creator's mask, so ask before pinning.
 CpuBudget cpu_budget(const std::string& root = "");

@@ -22,6 +22,12 @@ struct Enforcement {
   bool refused() const { return state == State::kRefused; }
   std::string_view why() const { return reason.data(); }
 
+  // One wish over several ranges: a refusal stays, since one range out of place is memory out of
+  // place.
+  void add(const Enforcement& one) {
+    if (!refused() && one.state != State::kNotAsked) *this = one;
+  }
+
   static Enforcement done() {
     Enforcement result;
     result.state = State::kEnforced;

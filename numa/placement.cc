@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -38,12 +39,37 @@ Order with_smt_index(const Topology& topology, int smt_index) {
   return order;
 }
 
+// Of CPUs of one group, those of fast cores first.
+void faster_first(Order& cpus) {
+  std::stable_sort(cpus.begin(), cpus.end(),
+                   [](const Cpu* a, const Cpu* b) { return a->speed > b->speed; });
+}
+
+// Node by node, in the order in which the nodes first appear; within a node faster cores first.
+Order by_node(const Order& cpus) {
+  std::vector<int> nodes;
+  Order order;
+  for (const Cpu* cpu : cpus) {
+    if (std::find(nodes.begin(), nodes.end(), cpu->numa_node) == nodes.end()) {
+      nodes.push_back(cpu->numa_node);
+    }
+  }
+  for (const int node : nodes) {
+    Order here;
+    std::copy_if(cpus.begin(), cpus.end(), std::back_inserter(here),
+                 [node](const Cpu* cpu) { return cpu->numa_node == node; });
+    faster_first(here);
+    order.insert(order.end(), here.begin(), here.end());
+  }
+  return order;
+}
+
 // The `ranks` CPUs to use, in machine order: neighbouring ranks stay neighbours even when siblings
 // are needed.
 Order compact(const Topology& topology, int ranks) {
   std::set<int> chosen;
   for (int smt_index = 0; static_cast<int>(chosen.size()) < ranks; ++smt_index) {
-    const Order layer = with_smt_index(topology, smt_index);
+    const Order layer = by_node(with_smt_index(topology, smt_index));
     if (layer.empty()) break;
     for (const Cpu* cpu : layer) {
       if (static_cast<int>(chosen.size()) < ranks) chosen.insert(cpu->os_index);
@@ -59,7 +85,11 @@ Order compact(const Topology& topology, int ranks) {
 // Deals from the groups that `keys[level]` forms like cards, each group itself dealt by the levels
 // below.
 Order deal(const Order& cpus, const std::vector<int Cpu::*>& keys, std::size_t level) {
-  if (level == keys.size()) return cpus;
+  if (level == keys.size()) {
+    Order order = cpus;
+    faster_first(order);
+    return order;
+  }
   std::vector<Order> groups;
   std::map<int, std::size_t> group_of;
   for (const Cpu* cpu : cpus) {
@@ -90,7 +120,10 @@ Order scatter(const Topology& topology) {
 Order first_of_each_node(const Topology& topology) {
   Order order;
   for (const NumaNode& node : topology.nodes()) {
-    if (!node.cpus.empty()) order.push_back(topology.find_cpu(node.cpus.front()));
+    Order here;
+    for (const int cpu : node.cpus) here.push_back(topology.find_cpu(cpu));
+    faster_first(here);
+    if (!here.empty()) order.push_back(here.front());
   }
   return order;
 }

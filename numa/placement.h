@@ -62,7 +62,8 @@ struct Placement {
 
 // Pure: same input, same answer, no look at the running machine.
 // Ranks beyond the CPUs wrap round-robin (rank r sits where rank r - CPUs sits). compact and
-// scatter give a core its second rank only after every core has one. Errors name what was asked for
+// scatter give a core its second rank only after every core has one; on hybrid CPUs they take the
+// faster cores of a node (compact) or cache (scatter) first. Errors name what was asked for
 // and what is allowed: ranks < 1, an explicit CPU that is listed twice or is not in the topology,
 // one_per_node with too many ranks.
 Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy = {});

@@ -18,15 +18,24 @@ ArenaOptions arena_options(const Topology& topology, const RankPlace& place) {
   return options;
 }
 
+ArenaOptions interleaved_options(const Topology& topology, const std::vector<RankPlace>& places) {
+  ArenaOptions options;
+  options.huge_pages = false;
+  if (!may_bind(topology)) return options;
+  for (const RankPlace& place : places) {
+    if (place.node >= 0 && place.node < kMaxNodes) {
+      options.interleave.set(static_cast<std::size_t>(place.node));
+    }
+  }
+  return options;
+}
+
 RankReport make_rank_report(int rank, const Topology& topology, const RankPlace& place,
-                            const Enforcement& pin, const Arena& arena) {
+                            const Enforcement& pin) {
   RankReport report;
   report.rank = rank;
   report.place = place;
   report.pin = pin;
-  report.binding = arena.binding();
-  report.huge_pages = arena.huge_pages();
-  report.bytes_reserved = arena.bytes_reserved();
   if (!may_bind(topology) && place.node >= 0) {
     report.binding = Enforcement::refusal(
         0, topology.is_this_system()
@@ -44,7 +53,8 @@ std::string to_string(const RankReport& report) {
     text += fmt::format("cpu {}, node {}", report.place.cpu, report.place.node);
     if (report.place.core_shared) text += ", core shared";
   }
-  for (const Enforcement* part : {&report.pin, &report.binding, &report.huge_pages}) {
+  for (const Enforcement* part :
+       {&report.pin, &report.binding, &report.huge_pages, &report.locking}) {
     if (part->refused()) text += fmt::format("; {}", part->why());
   }
   return text;

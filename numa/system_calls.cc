@@ -19,6 +19,8 @@ const SystemCalls& real_system_calls() {
       ::munmap,
       ::madvise,
       ::mbind,
+      ::move_pages,
+      ::mlock2,
       ::sched_setaffinity,
       ::sched_getaffinity,
       ::hwloc_topology_load,

@@ -29,6 +29,9 @@ struct SystemCalls {
   int (*madvise)(void* address, std::size_t bytes, int advice);
   long (*mbind)(void* address, unsigned long bytes, int mode, const unsigned long* node_mask,
                 unsigned long max_node, unsigned flags);
+  long (*move_pages)(int process, unsigned long count, void** pages, const int* nodes, int* status,
+                     int flags);
+  int (*mlock2)(const void* address, std::size_t bytes, unsigned flags);
   int (*sched_setaffinity)(pid_t thread, std::size_t bytes, const cpu_set_t* mask);
   int (*sched_getaffinity)(pid_t thread, std::size_t bytes, cpu_set_t* mask);
   int (*hwloc_topology_load)(hwloc_topology* topology);

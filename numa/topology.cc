@@ -31,6 +31,26 @@ HwlocTopology new_hwloc_topology() {
   return HwlocTopology(hwloc_topology_init(&raw) == 0 ? raw : nullptr);
 }
 
+// The index of the node that serves a CPU. Of those that span it the first with memory: memory-only
+// nodes (HBM, CXL) come after the plain ones. A CPU whose own node is empty has to go to a node
+// further up the tree, since the kernel binds nothing to a node without memory (EINVAL). Where no
+// size is known, the first that spans it. node_count: there is none.
+int home_node(hwloc_topology_t hwloc, hwloc_obj_t cpu, int node_count) {
+  const auto node_at = [&](int i) {
+    return hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(i));
+  };
+  int first = node_count;
+  for (hwloc_obj_t around = cpu; around != nullptr; around = around->parent) {
+    for (int i = 0; i < node_count; ++i) {
+      const hwloc_obj_t node = node_at(i);
+      if (!hwloc_bitmap_isset(around->nodeset, node->os_index)) continue;
+      if (first == node_count && hwloc_bitmap_isset(node->cpuset, cpu->os_index)) first = i;
+      if (node->attr->numanode.local_memory > 0) return i;
+    }
+  }
+  return first;
+}
+
 // 0, 1, 2, ... in the order in which keys are first seen.
 template <typename Key>
 class DenseIndex {
@@ -88,14 +108,10 @@ class TopologyReader {
       const int number = static_cast<int>(object->os_index);
       if (!wanted.empty() && !std::binary_search(wanted.begin(), wanted.end(), number)) continue;
 
-      // The first node that spans the CPU: memory-only nodes (HBM, CXL) come after the plain ones.
-      int node_index = 0;
-      hwloc_obj_t node = nullptr;
-      for (; node_index < node_count; ++node_index) {
-        node = hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(node_index));
-        if (hwloc_bitmap_isset(node->cpuset, object->os_index)) break;
-      }
+      const int node_index = home_node(hwloc, object, node_count);
       if (node_index == node_count) return std::nullopt;
+      const hwloc_obj_t node =
+          hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(node_index));
 
       const auto ancestor_or = [&](hwloc_obj_type_t type, hwloc_obj_t otherwise) {
         const hwloc_obj_t found = hwloc_get_ancestor_obj_by_type(hwloc, type, object);
@@ -108,6 +124,8 @@ class TopologyReader {
       cpu.l3 = l3_groups.of(ancestor_or(HWLOC_OBJ_L3CACHE, node));
       cpu.numa_node = static_cast<int>(node->os_index);
       cpu.smt_index = cpus_of_core[cpu.core]++;
+      // hwloc numbers kinds from the most frugal to the fastest; -1: all alike, or not known.
+      cpu.speed = std::max(0, hwloc_cpukinds_get_by_cpuset(hwloc, object->cpuset, 0));
       if (result.cpus_.empty()) {
         result.caches_ = {cache_bytes(object, HWLOC_OBJ_L1CACHE),
                           cache_bytes(object, HWLOC_OBJ_L2CACHE),

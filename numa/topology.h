@@ -17,9 +17,10 @@ struct Cpu {
   int os_index;
   int core;
   int package;
-  int numa_node;
+  int numa_node;  // where its memory is: its own node, or the nearest with memory if that has none
   int l3;         // CPUs with a common L3; where there is no L3, CPUs of one memory node
   int smt_index;  // 0 for the first usable hardware thread of its core, 1 for its sibling, ...
+  int speed = 0;  // hybrid CPUs: kinds of cores from 0, faster ones higher; else 0
 
   bool operator==(const Cpu&) const = default;
 };

@@ -25,6 +25,7 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
       return bytes <= one_shot_up_to(ranks, buffers) ? "direct_one_shot" : "direct_two_shot";
     case all_gather:
     case reduce_scatter:
+    case all_to_all:  // each byte is copied once, by whom it is for
       return "direct";
     case broadcast:
     case Collective::reduce:

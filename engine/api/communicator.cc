@@ -7,19 +7,21 @@
 #include "engine/api/communicator_state.h"
 #include "engine/exec/compile.h"
 #include "numa/cpu_budget.h"
+#include "numa/pages.h"
 
 namespace rankine {
 namespace {
 
-constexpr std::size_t kSharedPlans = 1024;  // cached by a communicator
-
-std::size_t bytes_of(const Plan& plan) {
-  std::size_t bytes = sizeof(Prepared);
-  for (const RankPlan& rank : plan.rank) {
-    bytes += sizeof(RankPlan) + rank.ops.size() * sizeof(Op) +
-             rank.operands.size() * sizeof(Operand) + rank.traffic.size() * sizeof(Traffic);
+// Ops are made one by one, so the vectors have room to spare: give it back, then count.
+std::size_t trim(Plan& plan) {
+  std::size_t bytes = 0;
+  for (RankPlan& rank : plan.rank) {
+    rank.ops.shrink_to_fit();
+    rank.operands.shrink_to_fit();
+    rank.traffic.shrink_to_fit();
+    bytes += sizeof(RankPlan) + rank.ops.capacity() * sizeof(Op) +
+             rank.operands.capacity() * sizeof(Operand) + rank.traffic.capacity() * sizeof(Traffic);
   }
-  if (plan.near != nullptr) bytes += bytes_of(*plan.near);
   return bytes;
 }
 
@@ -33,16 +35,27 @@ void fill_in_levels(const Algorithm& algorithm, const std::vector<int>& levels, 
   if (!algorithm.refusal(filled)) params = std::move(filled);
 }
 
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
+
 }  // namespace
 
-std::uint32_t slot_stride(int ranks) {
-  const auto most = ranks <= 2 ? 2048 : ranks <= 4 ? 1024 : ranks <= 16 ? 256 : 64;
-  return static_cast<std::uint32_t>(stride_for(static_cast<std::size_t>(most)));
+MailboxShape mailbox_shape(int ranks) {
+  const auto slots_for = [](std::size_t payload) {
+    return static_cast<std::uint32_t>(stride_for(payload));
+  };
+  if (ranks <= 2) return {kSlots, slots_for(2048)};
+  if (ranks <= 4) return {kSlots, slots_for(1024)};
+  if (ranks <= 16) return {kSlots, slots_for(256)};
+  if (ranks <= 32) return {kSlots, slots_for(64)};
+  return {kSlots / 2, slots_for(kSmallPayload)};
 }
 
 WaitPolicy choose_wait_policy(int ranks) {
   WaitPolicy policy;
-  if (ranks > cpu_budget().cores) {
+  // A rank that spins on a hardware thread of its own takes turns with nobody.
+  if (ranks > cpu_budget().cpus) {
     policy.mode = WaitPolicy::Mode::yield;
     policy.probes = 4;
   }
@@ -69,17 +82,20 @@ Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
       const auto to = static_cast<std::size_t>(traffic.peer);
       Mailbox& mailbox = mailboxes[static_cast<std::size_t>(from * ranks) + to];
       if (mailbox.slots != nullptr) continue;
-      auto* slots = static_cast<std::byte*>(arenas[to].allocate(std::size_t{kSlots} * stride));
-      // Credit is read by the sender, and written by the reader: on a line of its own.
-      void* credit = arenas[to].allocate(sizeof(Counter));
+      auto* slots =
+          static_cast<std::byte*>(arenas[to].allocate(std::size_t{mail.slots} * mail.stride));
+      // Credit is read by the sender, and written by the reader: on a line of its own and, as slots
+      // are, with the rank that waits for it.
+      void* credit = arenas[static_cast<std::size_t>(from)].allocate(sizeof(Counter));
       if (slots == nullptr || credit == nullptr) {
         return {Code::out_of_memory, "mailboxes of rank " + std::to_string(to) + ": " +
-                                         std::to_string(std::size_t{kSlots} * stride) + " bytes"};
+                                         std::to_string(std::size_t{mail.slots} * mail.stride) +
+                                         " bytes"};
       }
-      mailbox = {slots, stride, new (credit) Counter};
+      mailbox = {slots, mail.stride, new (credit) Counter, mail.slots};
       mailbox.credit->value.store(first_count, std::memory_order_relaxed);
-      for (std::uint32_t i = 0; i < kSlots; ++i) {
-        (new (slots + std::size_t{i} * stride) SlotHeader)
+      for (std::uint32_t i = 0; i < mail.slots; ++i) {
+        (new (slots + std::size_t{i} * mail.stride) SlotHeader)
             ->flag.store(first_count, std::memory_order_relaxed);
       }
     }
@@ -87,7 +103,7 @@ Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
   return {};
 }
 
-Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call) const {
+Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call) {
   Status status = check_call(call, ranks);
   if (!status.ok()) return status;
   CompileRequest request;
@@ -119,9 +135,11 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.op = call.op;
   request.transport = forced.transport;
   if (key.transport >= 0) request.transport = static_cast<Transport>(key.transport);
-  request.slot_payload = payload_of(stride);
+  request.slot_payload = payload_of(mail.stride);
+  request.mailbox_capacity = static_cast<int>(mail.slots / 2);
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
+  std::size_t near_bytes = 0;
   const Algorithm* near = asked == nullptr
                               ? near_algorithm(call.collective, ranks, m, tuning, request.buffers)
                               : nullptr;
@@ -130,10 +148,11 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
     other.algorithm = near;
     auto form = compile(other);
     if (!form.ok()) return form.status();
+    near_bytes = trim(form->plan);
     set_near(compiled->plan, std::move(form->plan));
   }
 
-  auto prepared = std::make_shared<Prepared>();
+  auto prepared = std::make_unique<Prepared>();
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
   for (Rank r = 0; r < ranks; ++r) {
@@ -151,8 +170,13 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
       prepared->plan.transport == Transport::mailbox, key.root, line, hash);
-  prepared->bytes = bytes_of(prepared->plan);
-  return PreparedPtr(std::move(prepared));
+  prepared->bytes = sizeof(Prepared) + prepared->rules.capacity() * sizeof(BufferRule) +
+                    trim(prepared->plan) + near_bytes;
+  plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
+  return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
+    count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
+    delete plan;
+  });
 }
 
 int Communicator::Shared::shape_of(const Shape& shape) {
@@ -172,12 +196,12 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
   if (!made.ok()) return made;
   Status status = provide_mailboxes((*made)->plan);
   if (!status.ok()) return status;
-  if (plans.size() >= kSharedPlans) {
+  if (plans.size() >= kSharedPlans || shared_plan_bytes + (*made)->bytes > kSharedPlanBytes) {
     plans.clear();  // ranks keep what they use
-    plan_bytes = 0;
+    shared_plan_bytes = 0;
   }
   plans.emplace(where, *made);
-  plan_bytes += (*made)->bytes;
+  shared_plan_bytes += (*made)->bytes;
   return made;
 }
 
@@ -244,11 +268,45 @@ Status Communicator::health() const {
   return shared_->crossbar.aborted() ? shared_->crossbar.reason() : Status();
 }
 
-std::size_t Communicator::memory_bytes() const {
+RankMemory Communicator::memory_of(Rank rank) const {
+  const auto i = static_cast<std::size_t>(rank);
   const std::lock_guard lock(shared_->mutex);
-  std::size_t bytes = shared_->plan_bytes + shared_->recorder.bytes();
-  for (const Arena& arena : shared_->arenas) bytes += arena.bytes_reserved();
-  for (const std::size_t scratch : shared_->scratch_bytes) bytes += scratch;
+  const Arena& arena = shared_->arenas[i];
+  const ScratchNote& scratch = shared_->scratch[i];
+  RankMemory out;
+  out.lines = {sizeof(RankLines), {shared_->lines.range(rank)}};
+  out.mailboxes = {whole_pages(arena.bytes_used()), arena.chunks()};
+  for (Rank from = 0; from < shared_->ranks; ++from) {
+    const auto pair = static_cast<std::size_t>(from * shared_->ranks) + i;
+    if (shared_->mailboxes[pair].slots != nullptr) ++out.senders;
+  }
+  out.scratch.bytes = scratch.range.bytes;
+  if (scratch.range.bytes > 0) out.scratch.ranges = {scratch.range};
+  for (const Enforcement& one : {shared_->lines.binding(rank), arena.binding(), scratch.binding}) {
+    out.binding.add(one);
+  }
+  out.huge_pages = scratch.huge_pages;
+  for (const Enforcement& one : {shared_->lines.locking(), arena.locking(), scratch.locking}) {
+    out.locking.add(one);
+  }
+  return out;
+}
+
+SharedMemory Communicator::shared_memory() const {
+  const std::lock_guard lock(shared_->mutex);
+  return {.plans = shared_->plan_bytes.load(std::memory_order_relaxed),
+          .flight_record = shared_->recorder.bytes(),
+          .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
+                    shared_->mailboxes.capacity() * sizeof(Mailbox)};
+}
+
+std::size_t Communicator::memory_bytes() const {
+  const SharedMemory all = shared_memory();
+  std::size_t bytes = all.plans + all.flight_record + all.tables;
+  for (Rank r = 0; r < shared_->ranks; ++r) {
+    const RankMemory mine = memory_of(r);
+    bytes += mine.lines.bytes + mine.mailboxes.bytes + mine.scratch.bytes;
+  }
   return bytes;
 }
 
@@ -258,9 +316,6 @@ std::size_t Communicator::cached_plans() const {
 }
 
 const WaitPolicy& Communicator::wait_policy() const { return shared_->crossbar.policy(); }
-const Arena& Communicator::arena(Rank rank) const {
-  return shared_->arenas[static_cast<std::size_t>(rank)];
-}
 
 void Communicator::leave(Rank rank) { shared_->crossbar.leave(rank); }
 void Communicator::come_back() {

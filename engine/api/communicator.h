@@ -29,6 +29,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/api/call.h"
 #include "engine/exec/crossbar.h"
@@ -64,6 +65,28 @@ struct CommunicatorOptions {
 WaitPolicy choose_wait_policy(int ranks);
 std::string to_string(const WaitPolicy& policy);
 
+// A part of a communicator's memory: how much is in use, and the mappings that it lies in.
+struct MemoryPart {
+  std::size_t bytes = 0;
+  std::vector<MemoryRange> ranges;
+};
+
+// What a communicator holds for one rank, near it, and what could not be enforced.
+struct RankMemory {
+  MemoryPart lines;      // progress, entry, record, bell
+  MemoryPart mailboxes;  // slots of messages to it, credit for its own; in whole pages
+  int senders = 0;       // ranks from which it has a mailbox
+  MemoryPart scratch;
+  Enforcement binding, huge_pages, locking;
+};
+
+// What it holds for all, anywhere, in bytes.
+struct SharedMemory {
+  std::size_t plans = 0;
+  std::size_t flight_record = 0;
+  std::size_t tables = 0;  // of the members: caches of plans, ends of mailboxes
+};
+
 class Communicator {
  public:
   static constexpr int kMaxRanks = 1024;
@@ -90,7 +113,8 @@ class Communicator {
 
   // The flight record, as JSON: the communicator's health, and of every rank what it is doing, whom
   // it waits for, and its last 1,024 calls, oldest first:
-  //   {"health": "timeout: ...", "ranks": [{"rank": 0, "calls": 118, "state": "rank 0 waits for ...",
+  //   {"health": "timeout: ...", "ranks": [{"rank": 0, "calls": 118, "state": "rank 0 waits for
+  //   ...",
   //     "last": [{"call": 117, "what": "all_reduce f32 sum", "algorithm": "ring", "root": 0,
   //               "began_us": 1.5, "took_us": 3.25}, ...]}, ...]}
   // Times are microseconds since the earliest call recorded, where they are recorded (took_us: of
@@ -98,11 +122,14 @@ class Communicator {
   // may be missing. RANKINE_FLIGHT_RECORD (environment.h) leaves it in a file when a call fails.
   std::string flight_record() const;
 
-  // Bytes of mailboxes, scratch and cached plans (counted, not estimated from N).
+  // Bytes of everything below (counted, not estimated from N). Bounded: mailboxes are made for a
+  // pair of ranks when a plan first needs them, scratch is what the largest call needed and at most
+  // twice that, and plans are let go above a limit (communicator_state.h).
   std::size_t memory_bytes() const;
+  RankMemory memory_of(Rank rank) const;
+  SharedMemory shared_memory() const;
   std::size_t cached_plans() const;
   const WaitPolicy& wait_policy() const;
-  const Arena& arena(Rank rank) const;  // of the rank's mailboxes
 
   // For Team: ranks whose functions return have left, until the next run.
   void leave(Rank rank);

@@ -16,6 +16,7 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
+#include "engine/api/placed_lines.h"
 #include "engine/api/tuning.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/flight_recorder.h"
@@ -78,11 +79,27 @@ struct Prepared {
   std::vector<BufferRule> rules;  // per rank
   std::size_t bytes = 0;          // of memory that this takes
 };
+// Whoever holds one keeps it: it counts in Shared::plan_bytes until the last holder lets go.
 using PreparedPtr = std::shared_ptr<const Prepared>;
 
-// Bytes of a mailbox slot. Larger slots for few ranks: N * (N - 1) mailboxes must stay within a few
-// MiB.
-std::uint32_t slot_stride(int ranks);
+// Plans that a communicator keeps, beyond the newest: what it takes to run without planning anew,
+// and no more. Ranks that hold others still let go of them when they next meet a new one.
+inline constexpr std::size_t kSharedPlans = 1024;
+inline constexpr std::size_t kSharedPlanBytes = std::size_t{32} << 20;
+
+// One rank's scratch, as its member has it: for reports.
+struct ScratchNote {
+  MemoryRange range;
+  Enforcement binding, huge_pages, locking;
+};
+
+// Slots and bytes per slot of a mailbox. Less for many ranks, since there may be N * (N - 1): 0.2
+// MiB in all at N = 4, 1.2 at 16, 2.0 at 32, 2.2 at 64.
+struct MailboxShape {
+  std::uint32_t slots = kSlots;
+  std::uint32_t stride = 0;
+};
+MailboxShape mailbox_shape(int ranks);
 
 // What a child of the process that made a communicator gets from it.
 inline Status forked_status() {
@@ -97,22 +114,24 @@ struct Communicator::Shared {
       : ranks(options.ranks),
         forced(environment),
         first_count(options.first_count),
-        stride(slot_stride(options.ranks)),
+        mail(mailbox_shape(options.ranks)),
         levels(options.levels.begin(), options.levels.end()),
         tuning(options.tuned ? machine_tuning() : nullptr),
         recorder(options.ranks, options.record_times || environment.flight_times),
+        lines(options.ranks, options.arenas),
         crossbar(options.ranks, policy,
-                 std::chrono::duration_cast<std::chrono::nanoseconds>(options.timeout).count()),
+                 std::chrono::duration_cast<std::chrono::nanoseconds>(options.timeout).count(),
+                 std::nullopt, lines.memory()),
         joined(static_cast<std::size_t>(options.ranks), false),
         mailboxes(static_cast<std::size_t>(options.ranks) *
                   static_cast<std::size_t>(options.ranks)) {
     for (Rank r = 0; r < ranks; ++r) {
       const auto i = static_cast<std::size_t>(r);
       arena_options.push_back(options.arenas.empty() ? ArenaOptions{} : options.arenas[i]);
-      ArenaOptions mail = arena_options.back();
-      mail.chunk_bytes = 64 * 1024;
-      mail.huge_pages = false;
-      arenas.emplace_back(mail);
+      ArenaOptions near = arena_options.back();
+      near.chunk_bytes = 64 * 1024;
+      near.huge_pages = false;
+      arenas.emplace_back(near);
       crossbar.progress(r).value.store(first_count, std::memory_order_relaxed);
       crossbar.entry(r).call.store(first_count, std::memory_order_relaxed);
     }
@@ -125,30 +144,34 @@ struct Communicator::Shared {
   bool forked() const { return fork_count.load(std::memory_order_relaxed) != forks; }
 
   Result<PreparedPtr> prepare(const Key& key, const Call& call);
-  Result<PreparedPtr> make(const Key& key, const Call& call) const;
+  Result<PreparedPtr> make(const Key& key, const Call& call);
   Status provide_mailboxes(const Plan& plan);
 
   const int ranks;
   const std::uint32_t forks = count_forks();
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
-  const std::uint32_t stride;
+  const MailboxShape mail;
   const std::vector<int> levels;
   const TuningTable* const tuning;  // or nullptr
   FlightRecorder recorder;
   std::atomic<bool> flight_record_left{false};  // in the file that the environment asks for
+  const PlacedLines lines;
   Crossbar crossbar;
   std::vector<ArenaOptions> arena_options;
+  // Of all plans that live, also of those that only ranks still hold. Relaxed: a bound, not a lock.
+  std::atomic<std::size_t> plan_bytes{0};
+  std::atomic<std::size_t> member_bytes{0};  // of the members' own tables
 
   mutable std::mutex mutex;  // guards what follows
   std::vector<bool> joined;
-  std::vector<Arena> arenas;       // mailboxes live with their readers
+  std::vector<Arena> arenas;       // by reader: slots with who receives, credit with who sends
   std::vector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
   std::map<std::pair<Key, std::vector<std::size_t>>, PreparedPtr> plans;
-  std::size_t plan_bytes = 0;
+  std::size_t shared_plan_bytes = 0;  // of those in `plans`
   std::map<Shape, int> shapes;
   int last_shape = 0;
-  std::vector<std::size_t> scratch_bytes = std::vector<std::size_t>(joined.size(), 0);
+  std::vector<ScratchNote> scratch = std::vector<ScratchNote>(joined.size());
 };
 
 }  // namespace rankine

@@ -34,6 +34,7 @@ struct Member::State {
 
   Result<const Prepared*> find(const Call& call);
   Status adopt(const Prepared& prepared);
+  std::size_t table_bytes() const;
   Result<const Algorithm*> algorithm_of(const Call& call);
   int shape_of(const CallOptions& options);
 };
@@ -52,14 +53,22 @@ Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<
     s.run.outbox[q].base = s.run.outbox[q].credit_seen = s.shared->first_count;
     s.run.inbox[q].base = s.shared->first_count;
   }
+  s.shared->member_bytes.fetch_add(s.table_bytes(), std::memory_order_relaxed);  // a count
 }
 
 Member::~Member() {
   // In a forked child nobody is there to be told, and a lock may be held for ever.
   if (state_->shared->forked()) return;
   state_->communicator->leave(state_->run.waiter.rank);
+  state_->shared->member_bytes.fetch_sub(state_->table_bytes(), std::memory_order_relaxed);
   const std::lock_guard lock(state_->shared->mutex);
-  state_->shared->scratch_bytes[static_cast<std::size_t>(state_->run.waiter.rank)] = 0;
+  state_->shared->scratch[static_cast<std::size_t>(state_->run.waiter.rank)] = {};
+}
+
+// Without `operands`, which grow with the plans and are small.
+std::size_t Member::State::table_bytes() const {
+  return sizeof(State) + run.outbox.capacity() * sizeof(Outbox) +
+         run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*);
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -148,7 +157,8 @@ Status Member::State::adopt(const Prepared& prepared) {
     scratch = std::move(larger);
     scratch_bytes = bytes;
     run.memory_of(self, Memory::scratch) = static_cast<std::byte*>(memory);
-    shared->scratch_bytes[self] = bytes;
+    shared->scratch[self] = {
+        {memory, bytes}, scratch->binding(), scratch->huge_pages(), scratch->locking()};
   }
   return {};
 }
@@ -183,6 +193,9 @@ Result<const Prepared*> Member::State::find(const Call& call) {
     return status;
   }
   const Prepared* found = prepared->get();
+  if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * kSharedPlanBytes) {
+    local.fill({});  // ranks hold more than the communicator does: let go of what is old
+  }
   slot = {key, std::move(*prepared), !call.counts.empty()};
   return found;
 }

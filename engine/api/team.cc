@@ -15,7 +15,8 @@ namespace rankine {
 struct Team::State {
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<Member>> members;
-  std::vector<RankReport> report;
+  Arena staging;
+  std::vector<RankReport> report;  // as of the start; memory comes later
   std::vector<std::thread> threads;
 
   std::mutex mutex;  // guards what follows
@@ -78,7 +79,10 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
   if (!placement.ok()) return invalid_argument(placement.error);
 
   std::vector<ArenaOptions> arenas;
-  for (const RankPlace& place : placement.ranks) arenas.push_back(arena_options(topology, place));
+  for (const RankPlace& place : placement.ranks) {
+    arenas.push_back(arena_options(topology, place));
+    arenas.back().lock = options.lock_memory;
+  }
   const std::vector<int> levels = level_groups(topology, placement);
   auto communicator = Communicator::create({.ranks = options.ranks,
                                             .timeout = options.timeout,
@@ -90,6 +94,9 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
 
   auto state = std::make_unique<State>();
   state->communicator = std::move(*communicator);
+  ArenaOptions staging = interleaved_options(topology, placement.ranks);
+  staging.lock = options.lock_memory;
+  state->staging = Arena(staging);
   for (Rank r = 0; r < options.ranks; ++r) {
     state->members.push_back(std::move(*state->communicator->join(r)));
   }
@@ -126,8 +133,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
   }
   for (Rank r = 0; r < options.ranks; ++r) {
     const auto i = static_cast<std::size_t>(r);
-    s.report.push_back(
-        make_rank_report(r, topology, placement.ranks[i], pins[i], s.communicator->arena(r)));
+    s.report.push_back(make_rank_report(r, topology, placement.ranks[i], pins[i]));
   }
   return team;
 }
@@ -150,7 +156,18 @@ Team::~Team() {
 
 int Team::ranks() const { return state_->communicator->ranks(); }
 Communicator& Team::communicator() { return *state_->communicator; }
-const std::vector<RankReport>& Team::report() const { return state_->report; }
+Arena& Team::staging() { return state_->staging; }
+
+std::vector<RankReport> Team::report() const {
+  std::vector<RankReport> ranks = state_->report;
+  for (RankReport& rank : ranks) {
+    const RankMemory memory = state_->communicator->memory_of(rank.rank);
+    rank.binding.add(memory.binding);
+    rank.huge_pages.add(memory.huge_pages);
+    rank.locking.add(memory.locking);
+  }
+  return ranks;
+}
 
 std::exception_ptr Team::thrown() const {
   const std::lock_guard lock(state_->mutex);

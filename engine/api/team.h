@@ -23,6 +23,7 @@ struct TeamOptions {
   std::chrono::milliseconds timeout{30'000};
   std::optional<WaitPolicy> wait{};
   bool tuned = true;  // as CommunicatorOptions::tuned
+  bool lock_memory = false;  // keep the engine's own memory from being swapped out
 };
 
 class Team {
@@ -43,8 +44,13 @@ class Team {
   Status run(const std::function<void(Member&)>& f);
   std::exception_ptr thrown() const;
 
-  // Where each rank went and what could not be enforced.
-  const std::vector<RankReport>& report() const;
+  // For data that all ranks read, such as what is staged once for everybody: interleaved over the
+  // nodes that ranks are on, so that no node's memory serves them alone. Nothing is mapped before
+  // the first allocate(). One caller at a time; its memory is anybody's.
+  Arena& staging();
+
+  // Where each rank went and what could not be enforced so far.
+  std::vector<RankReport> report() const;
 
  private:
   struct State;

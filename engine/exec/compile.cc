@@ -53,6 +53,7 @@ Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, co
                      const Layout& layout, bool can_add) {
   LowerOptions options;
   options.slot_payload = request.slot_payload;
+  options.mailbox_capacity = request.mailbox_capacity;
   auto program = make_program(schedule, goal, layout, request.buffers);
   if (!program.ok()) return program.status();
   const bool adds_up = std::any_of(program->operations.begin(), program->operations.end(),

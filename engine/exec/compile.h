@@ -24,6 +24,8 @@ struct CompileRequest {
   // Direct all-reduces: whoever adds a block up stores it at all who copy it in the schedule
   // (push.h); false: they fetch it.
   bool pushes = true;
+  int mailbox_capacity =
+      LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
 };
 
 struct Compiled {

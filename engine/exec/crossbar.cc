@@ -1,6 +1,7 @@
 #include "engine/exec/crossbar.h"
 
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "engine/exec/fingerprint.h"
@@ -9,16 +10,17 @@
 namespace rankine {
 
 Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
-                   std::optional<bool> strict)
+                   std::optional<bool> strict, LinesMemory lines)
     : ranks_(ranks),
       policy_(policy),
       timeout_ns_(timeout_ns),
       strict_(strict.value_or(false) || !membarrier_available()),
-      progress_(std::make_unique<Counter[]>(index(ranks))),
-      entries_(std::make_unique<Entry[]>(index(ranks))),
-      records_(std::make_unique<CallRecord[]>(index(ranks))),
-      bells_(std::make_unique<Bell[]>(index(ranks))),
-      parked_(std::make_unique<Parked[]>(index(ranks))) {}
+      own_lines_(lines.base == nullptr ? std::make_unique<RankLines[]>(index(ranks)) : nullptr),
+      lines_(lines.base != nullptr ? lines
+                                   : LinesMemory{reinterpret_cast<std::byte*>(own_lines_.get())}) {
+  if (own_lines_ != nullptr) return;
+  for (Rank r = 0; r < ranks; ++r) new (lines_.base + index(r) * lines_.stride) RankLines;
+}
 
 void Crossbar::ring(Rank r, bool abort) noexcept {
   Atomic<std::uint32_t>& word = bell(r).word;

@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "algorithms/schedule/blocks.h"
 #include "engine/exec/machine.h"
@@ -87,6 +88,23 @@ struct alignas(kCacheLine) Parked {
   Atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
 };
 
+// All lines of one rank.
+struct RankLines {
+  Counter progress;
+  Entry entry;
+  CallRecord record;
+  Bell bell;
+  Parked parked;
+};
+static_assert(sizeof(RankLines) == 5 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
+
+// Memory for the lines of all ranks, those of rank r at base + r * stride. Zeroed, aligned to a
+// cache line; the caller's, for as long as the crossbar lives.
+struct LinesMemory {
+  std::byte* base = nullptr;  // nullptr: the crossbar takes its own
+  std::size_t stride = sizeof(RankLines);
+};
+
 // How to wait. Chosen once per communicator: see wait.h for the reasons.
 struct WaitPolicy {
   enum class Mode : std::uint8_t { spin, yield, park };
@@ -100,7 +118,7 @@ class Crossbar {
  public:
   // strict: do without membarrier; none: where the kernel refuses it.
   Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
-           std::optional<bool> strict = std::nullopt);
+           std::optional<bool> strict = std::nullopt, LinesMemory lines = {});
   Crossbar(const Crossbar&) = delete;
   Crossbar& operator=(const Crossbar&) = delete;
 
@@ -109,15 +127,15 @@ class Crossbar {
   std::int64_t timeout_ns() const { return timeout_ns_; }
   bool strict() const { return strict_; }
 
-  Counter& progress(Rank r) { return progress_[index(r)]; }
-  Entry& entry(Rank r) { return entries_[index(r)]; }
-  CallRecord& record(Rank r) { return records_[index(r)]; }
-  Bell& bell(Rank r) { return bells_[index(r)]; }
-  Parked& parked(Rank r) { return parked_[index(r)]; }
+  Counter& progress(Rank r) { return lines(r).progress; }
+  Entry& entry(Rank r) { return lines(r).entry; }
+  CallRecord& record(Rank r) { return lines(r).record; }
+  Bell& bell(Rank r) { return lines(r).bell; }
+  Parked& parked(Rank r) { return lines(r).parked; }
 
   // To be called by the owner of `word` after it has stored to it. Wakes whoever is parked on it.
   void announce(Rank owner, const Atomic<std::uint32_t>& word) {
-    Atomic<std::uint32_t>& count = parked_[index(owner)].count;
+    Atomic<std::uint32_t>& count = parked(owner).count;
     std::uint32_t parked;
     if (strict_) {
       parked = count.fetch_add(0, std::memory_order_acq_rel);  // pairs with Parking's fetch_add
@@ -182,6 +200,9 @@ class Crossbar {
 
  private:
   static std::size_t index(Rank r) { return static_cast<std::size_t>(r); }
+  RankLines& lines(Rank r) {
+    return *reinterpret_cast<RankLines*>(lines_.base + index(r) * lines_.stride);
+  }
   void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
 
@@ -189,11 +210,8 @@ class Crossbar {
   const WaitPolicy policy_;
   const std::int64_t timeout_ns_;
   const bool strict_;
-  std::unique_ptr<Counter[]> progress_;
-  std::unique_ptr<Entry[]> entries_;
-  std::unique_ptr<CallRecord[]> records_;
-  std::unique_ptr<Bell[]> bells_;
-  std::unique_ptr<Parked[]> parked_;
+  const std::unique_ptr<RankLines[]> own_lines_;  // where nobody gave us memory
+  const LinesMemory lines_;
   Atomic<bool> aborted_{false};
   mutable Mutex reason_mutex_;
   Status reason_;

@@ -9,7 +9,7 @@
 // travels as an address, is used where it is, and must stay there until the credit comes back.
 // Credit: how many messages the reader has done with, on a line of its own; the sender looks at it
 // only when the slots that it knows to be free run out. Credit for messages in slots is given every
-// half capacity, so at most half the capacity may be under way without fear (kUnderWay).
+// half capacity, so at most half the capacity may be under way without fear.
 //
 // Numbers are absolute, modulo 2^32, over the life of the mailbox.
 #pragma once
@@ -29,18 +29,20 @@ struct SlotHeader {
 };
 static_assert(sizeof(SlotHeader) == 16);
 
-inline constexpr std::uint32_t kSlots = 16;
+inline constexpr std::uint32_t kSlots = 16;  // of a mailbox, where nobody says otherwise
 inline constexpr std::uint32_t kUnderWay = kSlots / 2;
 
-// What the two sides share. `slots` has kSlots * stride bytes, zeroed, aligned to a cache line.
+// What the two sides share. `slots` has capacity * stride bytes, zeroed, aligned to a cache line.
 struct Mailbox {
   std::byte* slots = nullptr;
   std::uint32_t stride = 0;
-  Counter* credit = nullptr;  // written by the reader
+  Counter* credit = nullptr;        // written by the reader
+  std::uint32_t capacity = kSlots;  // slots; a power of two, so that numbers may wrap; at least 2
 
   SlotHeader& slot(std::uint32_t number) const {
-    return *reinterpret_cast<SlotHeader*>(slots + std::size_t{number % kSlots} * stride);
+    return *reinterpret_cast<SlotHeader*>(slots + std::size_t{number & (capacity - 1)} * stride);
   }
+  std::uint32_t under_way() const { return capacity / 2; }
 };
 
 inline constexpr std::size_t kSmallPayload = kCacheLine - sizeof(SlotHeader);
@@ -78,8 +80,8 @@ struct Outbox {
   // The payload's first `bytes` come from `data`: the data itself, or its address. False: aborted.
   bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data, std::size_t bytes,
             std::uint64_t fingerprint, int round) noexcept {
-    // The slot is free when its former message, kSlots before, has been used.
-    if (!wait_credit(waiter, to, number + 1 - kSlots, round)) return false;
+    // The slot is free when its former message, one capacity before, has been used.
+    if (!wait_credit(waiter, to, number + 1 - mailbox.capacity, round)) return false;
     SlotHeader& slot = mailbox.slot(number);
     std::byte* place = payload(slot, bytes);
     will_write(place, bytes);
@@ -106,7 +108,7 @@ struct Inbox {
 
   // All messages before `number` have been used; `now`: the sender waits for it.
   void release(Waiter& waiter, std::uint32_t number, bool now) noexcept {
-    if (now || number % kUnderWay == 0) {
+    if (now || number % mailbox.under_way() == 0) {
       publish(*waiter.crossbar, waiter.rank, mailbox.credit->value, number);
     }
   }

@@ -101,7 +101,7 @@ bool set_near(Plan& plan, Plan near);
 
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
-  int mailbox_capacity = 8;  // messages that a pair may have under way (kUnderWay of mailbox.h)
+  int mailbox_capacity = 8;  // messages that a pair may have under way (mailbox.h)
   // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
   enum class Mutant : std::uint8_t {
     none,

@@ -58,6 +58,7 @@ std::vector<std::string> refusals(const std::vector<RankReport>& ranks) {
     add(rank.pin, "not pinned");
     add(rank.binding, "memory not bound");
     add(rank.huge_pages, "no huge pages");
+    add(rank.locking, "memory not locked");
     if (what.empty()) continue;
     const auto same = std::find_if(lines.begin(), lines.end(),
                                    [&](const auto& line) { return line.first == what; });

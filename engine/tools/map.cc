@@ -4,11 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "engine/tools/file.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
 #include "engine/tools/winner_map.h"
@@ -26,14 +26,6 @@ struct MapArguments {
   std::string svg, png;
   bool json = false;
 };
-
-Status write_file(const std::string& path, std::string_view text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (out) return {};
-  return {Code::system, fmt::format("'{}' cannot be written", path)};
-}
 
 // Pictures are drawn once, as SVG; librsvg's program turns them into pixels.
 Status write_png(const std::string& svg, const std::string& path) {

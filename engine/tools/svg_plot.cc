@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/tools/text.h"
+#include "engine/tools/xml_text.h"
 
 namespace rankine::tools {
 namespace {
@@ -19,24 +20,6 @@ constexpr int kEdge = 6;  // how far markers may stand out of the frame, left an
 // Told apart by those who do not see all colours (Okabe & Ito).
 constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#000000", "#e69f00", "#56b4e9", "#7f7f7f"};
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 // Circle, square, triangle, diamond.
 std::string marker(std::size_t which, double x, double y, bool hollow) {
@@ -86,7 +69,7 @@ std::string to_svg(const Plot& plot) {
       "<clipPath id=\"frame\"><rect x=\"{4}\" y=\"{3}\" width=\"{5}\" height=\"{6}\"/></clipPath>\n"
       "<text x=\"{2}\" y=\"26\" font-size=\"15\">{7}</text>\n",
       width, height, kLeft, kTop, kLeft - kEdge, kPlotWidth + 2 * kEdge, kPlotHeight,
-      escaped(plot.title));
+      xml_text(plot.title));
 
   const double grid = grid_of(plot.y_high - plot.y_low);
   for (double y = std::ceil(plot.y_low / grid) * grid; y <= plot.y_high + grid / 1e6; y += grid) {
@@ -109,7 +92,7 @@ std::string to_svg(const Plot& plot) {
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">size of the vector</text>\n"
       "<text x=\"16\" y=\"{}\" transform=\"rotate(-90 16 {})\" text-anchor=\"middle\">{}</text>\n",
       kLeft, kTop, kPlotWidth, kPlotHeight, kLeft + kPlotWidth / 2, height - 18,
-      kTop + kPlotHeight / 2, kTop + kPlotHeight / 2, escaped(plot.y_label));
+      kTop + kPlotHeight / 2, kTop + kPlotHeight / 2, xml_text(plot.y_label));
 
   svg += "<g clip-path=\"url(#frame)\">\n";
   if (plot.dotted) {
@@ -140,13 +123,13 @@ std::string to_svg(const Plot& plot) {
         x + 24, y, y, kColours[i % kColours.size()]);
     svg += marker(i, x + 12, y, false);
     svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x + 32, y + 4,
-                       escaped(plot.curves[i].name));
+                       xml_text(plot.curves[i].name));
   }
   if (plot.dotted) {
     svg += fmt::format(
         "<line x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#555\" stroke-dasharray=\"2 "
         "3\"/>\n<text x=\"{3}\" y=\"{4}\">{5}</text>\n",
-        x + 12, y - 8, y + 8, x + 32, y + 4, escaped(plot.dotted_name));
+        x + 12, y - 8, y + 8, x + 32, y + 4, xml_text(plot.dotted_name));
   }
   return svg + "</svg>\n";
 }

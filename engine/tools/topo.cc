@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <ostream>
 #include <vector>
@@ -10,28 +11,17 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/api/team.h"
+#include "engine/tools/file.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/memory.h"
+#include "engine/tools/table.h"
 #include "engine/tools/text.h"
+#include "engine/tools/topo_view.h"
 #include "numa/cpu_list.h"
+#include "numa/pages.h"
 
 namespace rankine::tools {
 namespace {
-
-// Everything that the report shows.
-struct View {
-  const Topology& topology;
-  int ranks = 0;
-  Placement placement;
-  // Of a team that was made; absent for a synthetic machine.
-  struct Real {
-    Machine machine;
-    std::vector<RankReport> report;
-    std::string waiting;
-    std::size_t memory_idle = 0, memory_used = 0;  // bytes of the communicator
-  };
-  std::optional<Real> real;
-};
 
 // Small and large calls on both transports, so that mailboxes, scratch and plans are there.
 Status use(Team& team) {
@@ -50,26 +40,53 @@ Status use(Team& team) {
   return status;
 }
 
-Result<View::Real> try_out(int ranks, const PlacementPolicy& policy) {
-  View::Real real;
+Residency residency_of(const MemoryPart& part) {
+  Residency sum;
+  for (const MemoryRange& range : part.ranges) sum.add(rankine::residency_of(range));
+  return sum;
+}
+
+// A page for every node in use, touched, so that one can see where they went.
+StagingView try_staging(Team& team, const Placement& placement) {
+  StagingView view;
+  for (const RankPlace& place : placement.ranks) {
+    if (place.node >= 0 && place.node < kMaxNodes) {
+      view.nodes.set(static_cast<std::size_t>(place.node));
+    }
+  }
+  const std::size_t bytes = std::max<std::size_t>(1, view.nodes.count()) * page_bytes();
+  if (void* const memory = team.staging().allocate(bytes, page_bytes())) {
+    std::memset(memory, 1, bytes);
+    view.where = rankine::residency_of(MemoryRange{memory, bytes});
+  }
+  view.binding = team.staging().binding();
+  return view;
+}
+
+Result<TopoView::Real> try_out(const TopoOptions& options, int ranks, const Placement& placement) {
+  TopoView::Real real;
   real.machine = read_machine();
-  auto team = Team::create({.ranks = ranks, .placement = policy});
+  auto team = Team::create(
+      {.ranks = ranks, .placement = options.placement, .lock_memory = options.lock_memory});
   if (!team.ok()) return team.status();
   Communicator& communicator = (*team)->communicator();
-  real.report = (*team)->report();
   real.waiting = to_string(communicator.wait_policy());
   real.memory_idle = communicator.memory_bytes();
   if (Status status = use(**team); !status.ok()) return status;
   real.memory_used = communicator.memory_bytes();
-  return real;
-}
-
-std::vector<int> ranks_on(const Placement& placement, int cpu) {
-  std::vector<int> ranks;
-  for (std::size_t r = 0; r < placement.ranks.size(); ++r) {
-    if (placement.ranks[r].cpu == cpu) ranks.push_back(static_cast<int>(r));
+  real.report = (*team)->report();
+  real.shared = communicator.shared_memory();
+  for (Rank r = 0; r < ranks; ++r) {
+    RankMemory memory = communicator.memory_of(r);
+    RankMemoryView view{{},
+                        residency_of(memory.lines),
+                        residency_of(memory.mailboxes),
+                        residency_of(memory.scratch)};
+    view.memory = std::move(memory);
+    real.memory.push_back(std::move(view));
   }
-  return ranks;
+  real.staging = try_staging(**team, placement);
+  return real;
 }
 
 std::string rank_text(const std::vector<int>& ranks) {
@@ -79,7 +96,7 @@ std::string rank_text(const std::vector<int>& ranks) {
 
 // Packages, nodes, caches and cores as an indented tree. CPUs stand in the machine's order, so a
 // new line begins wherever a number changes.
-std::string tree(const View& view) {
+std::string tree(const TopoView& view) {
   const Topology& topology = view.topology;
   std::string out;
   const Cpu* last = nullptr;
@@ -95,10 +112,7 @@ std::string tree(const View& view) {
     if (package) out += fmt::format("package {}\n", cpu.package);
     if (node) {
       const NumaNode* home = topology.find_node(cpu.numa_node);
-      std::vector<int> here;
-      for (std::size_t r = 0; r < view.placement.ranks.size(); ++r) {
-        if (view.placement.ranks[r].node == cpu.numa_node) here.push_back(static_cast<int>(r));
-      }
+      const std::vector<int> here = view.ranks_on_node(cpu.numa_node);
       out += fmt::format("  node {}{}{}\n", cpu.numa_node,
                          home == nullptr ? "" : size(home->memory_bytes),
                          here.empty() || !topology.knows_nodes()
@@ -109,7 +123,7 @@ std::string tree(const View& view) {
     if (l3) out += fmt::format("    L3 {}{}\n", cpu.l3, size(topology.caches().l3));
     if (core) out += fmt::format("      core {}", cpu.core);
     out += fmt::format("{}cpu {}{}", core ? "  " : ", ", cpu.os_index,
-                       rank_text(ranks_on(view.placement, cpu.os_index)));
+                       rank_text(view.ranks_on_cpu(cpu.os_index)));
     last = &cpu;
   }
   out += '\n';
@@ -121,7 +135,62 @@ std::string tree(const View& view) {
   return out;
 }
 
-void print(const View& view, const TopoOptions& options, Console& console) {
+std::string bytes_text(std::size_t bytes) { return format_bytes(static_cast<double>(bytes)); }
+
+// "node 0: 12 KiB, node 1: 4 KiB"; pages that nobody has touched yet lie nowhere.
+std::string where_text(const Residency& where) {
+  if (where.error != 0) return to_string(where);
+  std::string text;
+  for (const auto& [node, bytes] : where.bytes_on_node) {
+    text += fmt::format("{}node {}: {}", text.empty() ? "" : ", ", node, bytes_text(bytes));
+  }
+  return text.empty() ? "nowhere yet" : text;
+}
+
+// A row for each rank: its memory, and where the pages of it really are.
+std::string memory_table(const TopoView& view) {
+  std::vector<std::vector<std::string>> rows = {
+      {"rank", "cpu", "node", "lines", "mailboxes", "from", "scratch", "pages lie on"}};
+  const auto number = [](int n) {
+    return n == kNotPlaced ? std::string("any") : std::to_string(n);
+  };
+  for (int r = 0; r < view.ranks; ++r) {
+    const RankPlace& place = view.placement.ranks[static_cast<std::size_t>(r)];
+    const RankMemoryView& rank = view.real->memory[static_cast<std::size_t>(r)];
+    const RankMemory& memory = rank.memory;
+    const std::size_t misplaced = view.misplaced_bytes(r);
+    rows.push_back(
+        {std::to_string(r), number(place.cpu),
+         view.topology.knows_nodes() ? number(place.node) : "any", bytes_text(memory.lines.bytes),
+         bytes_text(memory.mailboxes.bytes), std::to_string(memory.senders),
+         bytes_text(memory.scratch.bytes),
+         where_text(rank.all()) +
+             (misplaced > 0 ? fmt::format("; {} not on its node", bytes_text(misplaced)) : "")});
+  }
+  return columns(rows, "rrrrrrr");
+}
+
+std::string staging_text(const StagingView& staging) {
+  std::vector<int> nodes;
+  for (int node = 0; node < kMaxNodes; ++node) {
+    if (staging.nodes[static_cast<std::size_t>(node)]) nodes.push_back(node);
+  }
+  std::string text;
+  switch (staging.binding.state) {
+    case Enforcement::State::kNotAsked:
+      text = "first touch decides";
+      break;
+    case Enforcement::State::kRefused:
+      text = staging.binding.why();
+      break;
+    case Enforcement::State::kEnforced:
+      text = fmt::format("interleaved over {} {}", nodes.size() == 1 ? "node" : "nodes",
+                         format_cpu_list(nodes));
+  }
+  return fmt::format("{}; tried: {}", text, where_text(staging.where));
+}
+
+void print(const TopoView& view, const TopoOptions& options, Console& console) {
   const Topology& topology = view.topology;
   const auto bytes = [](std::size_t n) {
     return n == 0 ? std::string("unknown") : format_bytes(static_cast<double>(n));
@@ -152,10 +221,15 @@ void print(const View& view, const TopoOptions& options, Console& console) {
                             view.placement.oversubscribed ? ", more than CPUs" : ""));
   if (view.real) {
     line("waiting", view.real->waiting);
-    line("per comm", fmt::format("{} when made, {} after all_reduce of 256 B and 64 KiB on both "
-                                 "transports",
-                                 format_bytes(static_cast<double>(view.real->memory_idle)),
-                                 format_bytes(static_cast<double>(view.real->memory_used))));
+    line("per comm",
+         fmt::format("{} when made, {} after all_reduce of 256 B and 64 KiB on both "
+                     "transports",
+                     bytes_text(view.real->memory_idle), bytes_text(view.real->memory_used)));
+    const SharedMemory& shared = view.real->shared;
+    line("  for all", fmt::format("plans {}, flight record {}, tables {}; the rest below",
+                                  bytes_text(shared.plans), bytes_text(shared.flight_record),
+                                  bytes_text(shared.tables)));
+    line("staging", staging_text(view.real->staging));
     const std::vector<std::string> refused = refusals(view.real->report);
     line("enforced", refused.empty() ? "all that was asked for" : "not everything");
     for (const std::string& text : refused) line("  refused", text);
@@ -163,9 +237,24 @@ void print(const View& view, const TopoOptions& options, Console& console) {
     line("enforced", "nothing: this is not our machine");
   }
   out << "\n" << tree(view);
+  if (view.real) out << "\n" << memory_table(view);
   if (options.placement.kind == PlacementPolicy::Kind::kNone) {
     out << fmt::format("ranks 0-{} run anywhere\n", view.ranks - 1);
   }
+}
+
+nlohmann::ordered_json part_json(const MemoryPart& part, const Residency& where) {
+  nlohmann::ordered_json json = {{"bytes", part.bytes}, {"on_nodes", nullptr}};
+  if (where.error != 0) {
+    json["errno"] = where.error;
+    return json;
+  }
+  json["on_nodes"] = nlohmann::ordered_json::array();
+  for (const auto& [node, bytes] : where.bytes_on_node) {
+    json["on_nodes"].push_back({{"node", node}, {"bytes", bytes}});
+  }
+  json["untouched_bytes"] = where.untouched_bytes;
+  return json;
 }
 
 nlohmann::ordered_json enforcement_json(const Enforcement& wish) {
@@ -173,7 +262,7 @@ nlohmann::ordered_json enforcement_json(const Enforcement& wish) {
   return {{"state", wish.enforced() ? "enforced" : "not_asked"}};
 }
 
-void print_json(const View& view, const TopoOptions& options, Console& console) {
+void print_json(const TopoView& view, const TopoOptions& options, Console& console) {
   using Json = nlohmann::ordered_json;
   const Topology& topology = view.topology;
   Json json;
@@ -197,7 +286,7 @@ void print_json(const View& view, const TopoOptions& options, Console& console) 
                     {"node", cpu.numa_node},
                     {"l3", cpu.l3},
                     {"smt", cpu.smt_index},
-                    {"ranks", ranks_on(view.placement, cpu.os_index)}});
+                    {"ranks", view.ranks_on_cpu(cpu.os_index)}});
   }
   json["placement"] = to_string(options.placement);
   json["oversubscribed"] = view.placement.oversubscribed;
@@ -211,6 +300,13 @@ void print_json(const View& view, const TopoOptions& options, Console& console) 
       rank["pin"] = enforcement_json(report.pin);
       rank["binding"] = enforcement_json(report.binding);
       rank["huge_pages"] = enforcement_json(report.huge_pages);
+      rank["locking"] = enforcement_json(report.locking);
+      const RankMemoryView& mine = view.real->memory[r];
+      rank["memory"] = {{"lines", part_json(mine.memory.lines, mine.lines)},
+                        {"mailboxes", part_json(mine.memory.mailboxes, mine.mailboxes)},
+                        {"scratch", part_json(mine.memory.scratch, mine.scratch)},
+                        {"mailboxes_from", mine.memory.senders},
+                        {"misplaced_bytes", view.misplaced_bytes(static_cast<int>(r))}};
     }
     ranks.push_back(std::move(rank));
   }
@@ -219,13 +315,21 @@ void print_json(const View& view, const TopoOptions& options, Console& console) 
     const AvailableMemory memory = available_memory();
     json["machine"] = {{"host", machine.host}, {"cpu", machine.cpu}, {"isa", machine.isa}};
     json["cores"] = {{"usable", machine.budget.cores},
-                     {"affinity", machine.budget.affinity_cores},
+                     {"affinity", machine.budget.affinity.cores},
+                     {"hardware_threads", machine.budget.cpus},
                      {"quota", nullptr},
                      {"why", machine.budget.why}};
     if (machine.budget.quota) json["cores"]["quota"] = machine.budget.quota->cores;
     json["waiting"] = view.real->waiting;
+    const SharedMemory& shared = view.real->shared;
     json["communicator"] = {{"bytes_when_made", view.real->memory_idle},
-                            {"bytes_after_use", view.real->memory_used}};
+                            {"bytes_after_use", view.real->memory_used},
+                            {"plan_bytes", shared.plans},
+                            {"flight_record_bytes", shared.flight_record},
+                            {"table_bytes", shared.tables}};
+    const StagingView& staging = view.real->staging;
+    json["staging"] = part_json({staging.where.resident_bytes(), {}}, staging.where);
+    json["staging"]["interleaving"] = enforcement_json(staging.binding);
     json["memory_available"] = memory.bytes;
   }
   console.out << json.dump(2) << "\n";
@@ -240,15 +344,20 @@ Result<Exit> topo(const TopoOptions& options, Console& console) {
     ranks = std::max(2, options.synthetic ? topology.cores() : cpu_budget().cores);
     ranks = std::min(ranks, Communicator::kMaxRanks);
   }
-  View view{.topology = topology,
-            .ranks = ranks,
-            .placement = place_ranks(topology, ranks, options.placement),
-            .real = std::nullopt};
+  TopoView view{.topology = topology,
+                .ranks = ranks,
+                .policy = options.placement,
+                .placement = place_ranks(topology, ranks, options.placement),
+                .real = std::nullopt};
   if (!view.placement.ok()) return invalid_argument("--placement: " + view.placement.error);
   if (!options.synthetic) {
-    auto real = try_out(ranks, options.placement);
+    auto real = try_out(options, ranks, view.placement);
     if (!real.ok()) return real.status();
     view.real = std::move(*real);
+  }
+  if (!options.svg.empty()) {
+    Status status = write_file(options.svg, to_svg(view));
+    if (!status.ok()) return Status(status.code(), "--svg: " + std::string(status.text()));
   }
   if (options.json) {
     print_json(view, options, console);
@@ -275,10 +384,12 @@ Subcommand add_topo(CLI::App& tool) {
         return invalid_argument(fmt::format("{}: {}", argument, parsed.error));
       },
       "TEXT", "a machine in hwloc's notation instead of ours");
+  app->add_flag("--lock", o.lock_memory, "keep the engine's memory from being swapped out");
+  add_text(*app, "--svg", o.svg, "FILE", "draw the same into this file");
   app->add_flag("--json", o.json, "the same as JSON");
   app->footer(
       "Examples:\n"
-      "  rankine topo --ranks 4 --placement scatter\n"
+      "  rankine topo --ranks 4 --placement scatter --svg topo.svg\n"
       "  rankine topo --ranks 32 --synthetic \"pack:2 [numa] l3:4 core:8 pu:2\"");
   return {app, [owned](Console& console) { return topo(*owned, console); }};
 }

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "numa/affinity.h"
 #include "numa/system_calls.h"
@@ -144,10 +147,10 @@ TEST(ReadCpuQuota, NothingOrNonsenseToRead) {
 
 TEST(CombineCpuBudget, SmallerOneBindsAndSaysSo) {
   const auto with = [](int affinity, double quota) {
-    return combine_cpu_budget(affinity, CpuQuota{quota, "F"});
+    return combine_cpu_budget({affinity, affinity}, CpuQuota{quota, "F"});
   };
-  EXPECT_EQ(combine_cpu_budget(8, std::nullopt).cores, 8);
-  EXPECT_EQ(combine_cpu_budget(8, std::nullopt).why, "8 cores: affinity mask (no CPU quota)");
+  EXPECT_EQ(combine_cpu_budget({8, 8}, std::nullopt).cores, 8);
+  EXPECT_EQ(combine_cpu_budget({8, 8}, std::nullopt).why, "8 cores: affinity mask (no CPU quota)");
   EXPECT_EQ(with(8, 2.9).cores, 2) << "floor";
   EXPECT_EQ(with(8, 2.9).why, "2 cores: CPU quota 2.90 in F (affinity mask: 8)");
   EXPECT_EQ(with(8, 0.2).cores, 1) << "never 0";
@@ -156,14 +159,51 @@ TEST(CombineCpuBudget, SmallerOneBindsAndSaysSo) {
   EXPECT_EQ(with(2, 64.0).why, "2 cores: affinity mask (CPU quota: 64.00 in F)");
   EXPECT_EQ(with(4, 4.0).cores, 4);
   EXPECT_EQ(with(4, 1e18).cores, 4);
-  EXPECT_EQ(combine_cpu_budget(0, std::nullopt).cores, 1);
+}
+
+TEST(CombineCpuBudget, HardwareThreadsAreNoCores) {
+  const CpuBudget free = combine_cpu_budget({4, 8}, std::nullopt);
+  EXPECT_EQ(free.cores, 4);
+  EXPECT_EQ(free.cpus, 8);
+  EXPECT_EQ(free.why, "4 cores: affinity mask (8 hardware threads, no CPU quota)");
+  const CpuBudget between = combine_cpu_budget({4, 8}, CpuQuota{6.5, "F"});
+  EXPECT_EQ(between.cores, 4);
+  EXPECT_EQ(between.cpus, 6);
+  EXPECT_EQ(between.why, "4 cores: affinity mask (8 hardware threads, CPU quota: 6.50 in F)");
+  const CpuBudget tight = combine_cpu_budget({4, 8}, CpuQuota{2.0, "F"});
+  EXPECT_EQ(tight.cores, 2);
+  EXPECT_EQ(tight.cpus, 2);
+  EXPECT_EQ(tight.why, "2 cores: CPU quota 2.00 in F (affinity mask: 4, 8 hardware threads)");
+}
+
+TEST(CountCores, SiblingsAreOneCore) {
+  TempTree tree;
+  const auto cpu = [&](int number, const char* file, const char* text) {
+    tree.write("/sys/devices/system/cpu/cpu" + std::to_string(number) + "/topology/" + file, text);
+  };
+  cpu(0, "core_cpus_list", "0,4\n");
+  cpu(4, "core_cpus_list", "0,4\n");
+  cpu(1, "thread_siblings_list", "1,5\n");  // an older kernel's name
+  cpu(5, "thread_siblings_list", "1,5\n");
+  cpu(2, "core_cpus_list", "2\n");  // its sibling is switched off
+  const auto count = [&](const std::vector<int>& cpus) {
+    const CpuGrant grant = count_cores(cpus, tree.root());
+    return std::pair(grant.cores, grant.cpus);
+  };
+  EXPECT_EQ(count({0, 1, 2, 4, 5}), std::pair(3, 5));
+  EXPECT_EQ(count({0, 4}), std::pair(1, 2));
+  EXPECT_EQ(count({4, 5}), std::pair(2, 2)) << "one thread of each of two cores";
+  EXPECT_EQ(count({2, 7, 8}), std::pair(3, 3)) << "nothing is told of 7 and 8";
+  EXPECT_EQ(count({}), std::pair(1, 1));
 }
 
 TEST(CpuBudgetOfThisProcess, IsPlausible) {
   const CpuBudget budget = cpu_budget();
   EXPECT_GE(budget.cores, 1);
-  EXPECT_LE(budget.cores, budget.affinity_cores);
-  EXPECT_EQ(budget.affinity_cores, static_cast<int>(allowed_cpus().size()));
+  EXPECT_LE(budget.cores, budget.affinity.cores);
+  EXPECT_LE(budget.cores, budget.cpus);
+  EXPECT_LE(budget.affinity.cores, budget.affinity.cpus);
+  EXPECT_EQ(budget.affinity.cpus, static_cast<int>(allowed_cpus().size()));
 }
 
 TEST(CpuBudgetOfThisProcess, QuotaFromTree) {

@@ -1,0 +1,289 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "engine/tools/text.h"
+#include "engine/tools/topo_view.h"
+#include "engine/tools/xml_text.h"
+#include "numa/cpu_list.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr int kCpuWidth = 54, kCpuHeight = 34, kGap = 6, kTitle = 18, kCoresPerRow = 8,
+              kNodesPerRow = 2, kMargin = 16;
+// Rank blue, shared orange, told apart by everybody (Okabe & Ito); the rest is grey.
+constexpr std::string_view kRank = "#0072b2", kShared = "#d55e00", kIdle = "#f2f2f2";
+
+struct Point {
+  int x = 0, y = 0;
+};
+struct Size {
+  int width = 0, height = 0;
+};
+
+// Drawn at a place, in a size known before: boxes are as large as what is in them.
+struct Core {
+  std::vector<const Cpu*> cpus;
+};
+struct Cache {
+  int number = 0;
+  std::vector<Core> cores;
+};
+struct Node {
+  const NumaNode* node = nullptr;
+  std::vector<Cache> caches;
+};
+struct Package {
+  int number = 0;
+  std::vector<Node> nodes;
+};
+
+// By first appearance. A node whose CPUs lie in several packages appears in each of them.
+std::vector<Package> packages_of(const Topology& topology) {
+  std::vector<Package> packages;
+  const auto find_or_add = [](auto& all, auto is, auto make) -> auto& {
+    const auto found = std::find_if(all.begin(), all.end(), is);
+    if (found != all.end()) return *found;
+    all.push_back(make());
+    return all.back();
+  };
+  for (const Cpu& cpu : topology.cpus()) {
+    Package& package = find_or_add(
+        packages, [&](const Package& p) { return p.number == cpu.package; },
+        [&] {
+          return Package{cpu.package, {}};
+        });
+    const NumaNode* home = topology.find_node(cpu.numa_node);
+    Node& node = find_or_add(
+        package.nodes, [&](const Node& n) { return n.node == home; },
+        [&] {
+          return Node{home, {}};
+        });
+    Cache& cache = find_or_add(
+        node.caches, [&](const Cache& c) { return c.number == cpu.l3; },
+        [&] {
+          return Cache{cpu.l3, {}};
+        });
+    Core& core = find_or_add(
+        cache.cores, [&](const Core& c) { return c.cpus.front()->core == cpu.core; },
+        [] { return Core{}; });
+    core.cpus.push_back(&cpu);
+  }
+  return packages;
+}
+
+// Boxes in rows: how they lie and how much room they take together.
+struct Rows {
+  std::vector<Point> places;  // of each box: where it begins, from the left and the top
+  Size all;
+};
+
+Rows in_rows(const std::vector<Size>& boxes, int per_row) {
+  Rows rows;
+  int x = 0, y = 0, height = 0;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    if (i > 0 && i % static_cast<std::size_t>(per_row) == 0) {
+      x = 0;
+      y += height + kGap;
+      height = 0;
+    }
+    rows.places.push_back({x, y});
+    x += boxes[i].width + kGap;
+    height = std::max(height, boxes[i].height);
+    rows.all.width = std::max(rows.all.width, x - kGap);
+    rows.all.height = y + height;
+  }
+  return rows;
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const TopoView& view) : view_(view) {}
+
+  std::string draw() {
+    const std::vector<Package> packages = packages_of(view_.topology);
+    std::vector<Size> sizes;
+    for (const Package& package : packages) sizes.push_back(size_of(package));
+    const Rows rows = in_rows(sizes, 1);
+    const std::vector<std::string> notes = notes_below();
+    const int top = kMargin + 2 * kTitle;
+    for (std::size_t i = 0; i < packages.size(); ++i) {
+      draw(packages[i], kMargin, top + rows.places[i].y, {rows.all.width, sizes[i].height});
+    }
+    int y = top + rows.all.height + kTitle + kGap;
+    for (const std::string& note : notes) {
+      text(kMargin, y, note, "note");
+      y += kTitle;
+    }
+    const std::string summary = view_.topology.summary();
+    int width = std::max(rows.all.width, 8 * static_cast<int>(summary.size())) + 2 * kMargin;
+    for (const std::string& note : notes) {
+      width = std::max(width, 7 * static_cast<int>(note.size()) + 2 * kMargin);
+    }
+    return fmt::format(
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+               "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"11\">\n"
+               "<style>.title{{font-weight:bold;font-size:13px}}.box{{fill:white;stroke:#555555}}"
+               ".label{{fill:#333333}}.note{{fill:#333333}}.rank{{fill:white;font-weight:bold}}"
+               "</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
+               width, y) +
+           fmt::format("<text x=\"{}\" y=\"{}\" class=\"title\">{}</text>\n", kMargin,
+                       kMargin + kTitle - 4, xml_text(summary)) +
+           body_ + "</svg>\n";
+  }
+
+ private:
+  static Size size_of(const Core& core) {
+    const int cpus = static_cast<int>(core.cpus.size());
+    return {kCpuWidth + 2 * kGap, kTitle + cpus * (kCpuHeight + kGap)};
+  }
+  Size size_of(const Cache& cache) const {
+    return around(in_rows(sizes_of(cache.cores), kCoresPerRow));
+  }
+  Size size_of(const Node& node) const {
+    Size size = around(in_rows(sizes_of(node.caches), 1));
+    size.height += kTitle * static_cast<int>(memory_lines(node).size());
+    for (const std::string& line : memory_lines(node)) {
+      size.width = std::max(size.width, 6 * static_cast<int>(line.size()) + 2 * kGap);
+    }
+    return size;
+  }
+  Size size_of(const Package& package) const {
+    return around(in_rows(sizes_of(package.nodes), kNodesPerRow));
+  }
+  template <class Box>
+  std::vector<Size> sizes_of(const std::vector<Box>& boxes) const {
+    std::vector<Size> sizes;
+    for (const Box& box : boxes) sizes.push_back(size_of(box));
+    return sizes;
+  }
+  // With a title above and a border around.
+  static Size around(const Rows& rows) {
+    return {rows.all.width + 2 * kGap, rows.all.height + kTitle + kGap};
+  }
+
+  void draw(const Package& package, int x, int y, Size size) {
+    frame(x, y, size, fmt::format("package {}", package.number));
+    draw_all(package.nodes, kNodesPerRow, x, y);
+  }
+  void draw(const Node& node, int x, int y, Size size) {
+    std::string title = fmt::format("node {}", node.node->os_index);
+    if (node.node->memory_bytes > 0) {
+      title += ", " + format_bytes(static_cast<double>(node.node->memory_bytes));
+    }
+    frame(x, y, size, title);
+    draw_all(node.caches, 1, x, y);
+    const std::vector<std::string> lines = memory_lines(node);
+    int below = y + size.height - kTitle * static_cast<int>(lines.size());
+    for (const std::string& line : lines) {
+      text(x + kGap, below + kTitle - 8, line, "label");
+      below += kTitle;
+    }
+  }
+  void draw(const Cache& cache, int x, int y, Size size) {
+    const std::size_t bytes = view_.topology.caches().l3;
+    frame(x, y, size,
+          bytes == 0
+              ? fmt::format("L3 {}", cache.number)
+              : fmt::format("L3 {}, {}", cache.number, format_bytes(static_cast<double>(bytes))));
+    draw_all(cache.cores, kCoresPerRow, x, y);
+  }
+  void draw(const Core& core, int x, int y, Size size) {
+    frame(x, y, size, fmt::format("core {}", core.cpus.front()->core));
+    for (std::size_t i = 0; i < core.cpus.size(); ++i) {
+      draw_cpu(*core.cpus[i], x + kGap, y + kTitle + static_cast<int>(i) * (kCpuHeight + kGap));
+    }
+  }
+  void draw_cpu(const Cpu& cpu, int x, int y) {
+    const std::vector<int> ranks = view_.ranks_on_cpu(cpu.os_index);
+    const bool shared =
+        ranks.size() > 1 ||
+        (!ranks.empty() &&
+         view_.placement.ranks[static_cast<std::size_t>(ranks.front())].core_shared);
+    body_ += fmt::format(
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"{}\" "
+        "stroke=\"#999999\"/>\n",
+        x, y, kCpuWidth, kCpuHeight, ranks.empty() ? kIdle : (shared ? kShared : kRank));
+    const char* const style = ranks.empty() ? "label" : "rank";
+    text(x + 4, y + 14, fmt::format("cpu {}", cpu.os_index), style);
+    if (ranks.empty()) return;
+    // As many as there is room for; all of them stand in the text and the JSON.
+    std::string who = format_cpu_list(ranks);
+    if (who.size() > 8) who = fmt::format("{} ranks", ranks.size());
+    text(x + 4, y + 28, ranks.size() == 1 ? "rank " + who : who, style);
+  }
+  template <class Box>
+  void draw_all(const std::vector<Box>& boxes, int per_row, int x, int y) {
+    const std::vector<Size> sizes = sizes_of(boxes);
+    const Rows rows = in_rows(sizes, per_row);
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      draw(boxes[i], x + kGap + rows.places[i].x, y + kTitle + rows.places[i].y, sizes[i]);
+    }
+  }
+
+  // What lies in a node's memory.
+  std::vector<std::string> memory_lines(const Node& node) const {
+    std::vector<std::string> lines;
+    const int number = node.node->os_index;
+    const std::vector<int> ranks = view_.ranks_on_node(number);
+    if (!ranks.empty() && view_.topology.knows_nodes()) {
+      lines.push_back("memory of ranks " + format_cpu_list(ranks));
+    }
+    if (!view_.real) return lines;
+    const auto on_node = [number](const Residency& where) {
+      const auto found = where.bytes_on_node.find(number);
+      return found == where.bytes_on_node.end() ? std::size_t{0} : found->second;
+    };
+    std::size_t mailboxes = 0, scratch = 0;
+    for (const RankMemoryView& rank : view_.real->memory) {
+      mailboxes += on_node(rank.mailboxes);
+      scratch += on_node(rank.scratch);
+    }
+    const auto add = [&lines](const char* what, std::size_t bytes) {
+      if (bytes > 0) {
+        lines.push_back(fmt::format("{}: {}", what, format_bytes(static_cast<double>(bytes))));
+      }
+    };
+    add("mailboxes", mailboxes);
+    add("scratch", scratch);
+    add("staging", on_node(view_.real->staging.where));
+    return lines;
+  }
+
+  std::vector<std::string> notes_below() const {
+    std::vector<std::string> notes;
+    notes.push_back(fmt::format("{} ranks, {}: blue has a core of its own, orange shares one",
+                                view_.ranks, to_string(view_.policy)));
+    for (const NumaNode& node : view_.topology.nodes()) {
+      if (node.cpus.empty()) notes.push_back(fmt::format("node {}: memory only", node.os_index));
+    }
+    if (!view_.real) {
+      notes.push_back("nothing is enforced: this is not our machine");
+      return notes;
+    }
+    for (const std::string& refusal : refusals(view_.real->report)) notes.push_back(refusal);
+    return notes;
+  }
+
+  void frame(int x, int y, Size size, const std::string& title) {
+    body_ +=
+        fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"4\" class=\"box\"/>\n",
+                    x, y, size.width, size.height);
+    text(x + kGap, y + kTitle - 5, title, "label");
+  }
+  void text(int x, int y, std::string_view what, std::string_view style) {
+    body_ += fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", x, y, style,
+                         xml_text(what));
+  }
+
+  const TopoView& view_;
+  std::string body_;
+};
+
+}  // namespace
+
+std::string to_svg(const TopoView& view) { return Drawing(view).draw(); }
+
+}  // namespace rankine::tools

@@ -1,0 +1,34 @@
+#include "engine/tools/topo_view.h"
+
+namespace rankine::tools {
+namespace {
+
+std::vector<int> ranks_with(const Placement& placement, int RankPlace::*where, int value) {
+  std::vector<int> ranks;
+  for (std::size_t r = 0; r < placement.ranks.size(); ++r) {
+    if (placement.ranks[r].*where == value) ranks.push_back(static_cast<int>(r));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<int> TopoView::ranks_on_cpu(int cpu) const {
+  return ranks_with(placement, &RankPlace::cpu, cpu);
+}
+
+std::vector<int> TopoView::ranks_on_node(int node) const {
+  return ranks_with(placement, &RankPlace::node, node);
+}
+
+std::size_t TopoView::misplaced_bytes(int rank) const {
+  const auto r = static_cast<std::size_t>(rank);
+  const int home = placement.ranks[r].node;
+  if (!real || home == kNotPlaced || !topology.knows_nodes()) return 0;
+  const Residency all = real->memory[r].all();
+  std::size_t elsewhere = 0;
+  for (const auto& [node, bytes] : all.bytes_on_node) elsewhere += node == home ? 0 : bytes;
+  return elsewhere;
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,68 @@
+// What `rankine topo` found out: the machine, where ranks are meant to sit, and where a team that
+// was made really went. One value for the text, the JSON and the picture.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/tools/machine.h"
+#include "numa/placement.h"
+#include "numa/residency.h"
+#include "numa/topology.h"
+
+namespace rankine::tools {
+
+// The memory that a communicator holds for one rank, and the nodes on which its pages lie.
+struct RankMemoryView {
+  RankMemory memory;
+  Residency lines, mailboxes, scratch;
+
+  Residency all() const {
+    Residency sum = lines;
+    sum.add(mailboxes);
+    sum.add(scratch);
+    return sum;
+  }
+};
+
+// Memory for what all ranks read (Team::staging), as tried out.
+struct StagingView {
+  NodeSet nodes;  // asked for; none: first touch
+  Enforcement binding;
+  Residency where;
+};
+
+struct TopoView {
+  const Topology& topology;
+  int ranks = 0;
+  PlacementPolicy policy;
+  Placement placement;
+
+  // Of a team that was made; absent for a synthetic machine.
+  struct Real {
+    Machine machine;
+    std::vector<RankReport> report;
+    std::string waiting;
+    std::size_t memory_idle = 0, memory_used = 0;  // bytes of the communicator
+    SharedMemory shared;                           // after use
+    std::vector<RankMemoryView> memory;            // by rank, after use
+    StagingView staging;
+  };
+  std::optional<Real> real;
+
+  // Ranks that were sent to a CPU, and those whose memory was sent to a node.
+  std::vector<int> ranks_on_cpu(int cpu) const;
+  std::vector<int> ranks_on_node(int node) const;
+  // Bytes of a rank's pages that lie on other nodes than the one that they were asked for.
+  std::size_t misplaced_bytes(int rank) const;
+};
+
+// A picture that stands on its own: packages, nodes, caches and cores with the ranks on them, and
+// the ranks' memory in its node.
+std::string to_svg(const TopoView& view);
+
+}  // namespace rankine::tools
