@@ -18,17 +18,16 @@ class LatencyProbe {
  public:
   // Called by two threads at once, on two cores, with side 0 and side 1: both spin, so on one core
   // this would take time slices. Side 0 gets ns, side 1 gets 0. It is the least of a few short
-  // series, so that only the machine's state counts and not who else ran. May be played again.
-  double play(int side) noexcept {
+  // series, so that only the machine's state counts and not who else ran. Both sides ask for the
+  // same series and trips. May be played again.
+  double play(int side, int series = 7, int trips = 500) noexcept {
     using Clock = std::chrono::steady_clock;
-    constexpr int kSeries = 7;
-    constexpr std::uint64_t kTrips = 500;
     auto least = Clock::duration::max();
     // Both sides leave a game knowing its last value.
     std::uint64_t& value = side == 0 ? mine_ : theirs_;
-    for (int series = 0; series < kSeries; ++series) {
+    for (int i = 0; i < series; ++i) {
       const auto begin = Clock::now();
-      for (std::uint64_t trip = 0; trip < kTrips; ++trip, value += 2) {
+      for (int trip = 0; trip < trips; ++trip, value += 2) {
         if (side == 0) {
           ball_.store(value + 1, std::memory_order_release);  // pairs with side 1's acquire
           await(value + 2);
@@ -40,7 +39,7 @@ class LatencyProbe {
       least = std::min(least, Clock::now() - begin);
     }
     if (side != 0) return 0;
-    return std::chrono::duration<double, std::nano>(least).count() / (2 * kTrips);
+    return std::chrono::duration<double, std::nano>(least).count() / (2 * trips);
   }
 
  private:
