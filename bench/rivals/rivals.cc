@@ -4,7 +4,6 @@
 //   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json rivals.json --plot rivals.svg
 //
 // Exit status: 0, 1 a contender computed wrong elements, 2 usage, 124 a contender hangs.
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -21,13 +20,13 @@
 #include "bench/rivals/document.h"
 #include "bench/rivals/expert.h"
 #include "bench/rivals/limits.h"
+#include "bench/rivals/machine_json.h"
 #include "bench/rivals/mpi_contender.h"
 #include "bench/rivals/others.h"
 #include "bench/rivals/plots.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/sizes.h"
-#include "engine/tools/machine.h"
 #include "engine/tools/text.h"
 #include "nlohmann/json.hpp"
 
@@ -177,30 +176,18 @@ void print_row(const Row& row, const Contenders& contenders) {
 // --- the machine ---
 
 // What one core has of each level of the caches, and a size that only the memory can hold.
-std::vector<LevelRates> measure_levels(LimitProbe& limits, const CacheSizes& caches, int cores) {
+std::vector<LevelRates> measure_levels(LimitProbe& limits, const nlohmann::json& machine,
+                                       int cores) {
   const auto share = static_cast<std::size_t>(std::max(1, cores));
-  const std::size_t last = std::max(caches.l3, caches.l2);
+  const auto size = [&](const char* key) { return machine.at(key).get<std::size_t>(); };
   std::vector<LevelRates> levels;
-  if (caches.l1d > 0) levels.push_back(limits.measure_level("L1", caches.l1d));
-  if (caches.l2 > 0) levels.push_back(limits.measure_level("L2", caches.l2));
-  if (caches.l3 > 0) levels.push_back(limits.measure_level("L3", caches.l3 / share));
+  if (size("l1d_bytes") > 0) levels.push_back(limits.measure_level("L1", size("l1d_bytes")));
+  if (size("l2_bytes") > 0) levels.push_back(limits.measure_level("L2", size("l2_bytes")));
+  if (size("l3_bytes") > 0) levels.push_back(limits.measure_level("L3", size("l3_bytes") / share));
+  const std::size_t last = std::max(size("l3_bytes"), size("l2_bytes"));
   const std::size_t beyond = last > 0 ? last : std::size_t{64} << 20;
   levels.push_back(limits.measure_level("DRAM", 8 * beyond / share));
   return levels;
-}
-
-nlohmann::json machine_json(const tools::Machine& machine) {
-  struct utsname system {};
-  uname(&system);
-  const CacheSizes& caches = machine.topology.caches();
-  return {{"cpu", machine.cpu},
-          {"kernel", std::string(system.sysname) + " " + system.release},
-          {"summary", machine.topology.summary()},
-          {"cores", machine.budget.why},
-          {"l1d_bytes", caches.l1d},
-          {"l2_bytes", caches.l2},
-          {"l3_bytes", caches.l3},
-          {"time", tools::utc_now()}};
 }
 
 // --- the run ---
@@ -224,7 +211,7 @@ bool write_file(const std::string& path, const std::string& text) {
 }
 
 int measure(const Options& options) {
-  const tools::Machine machine = tools::read_machine();
+  const nlohmann::json machine = machine_json();
   const auto first = parse_size(options.first);
   const auto last = parse_size(options.last);
   if (!first || !last) return fail_usage("-b and -e want sizes such as 8, 64K, 32M");
@@ -253,11 +240,11 @@ int measure(const Options& options) {
   if (contenders.empty()) return fail_usage("--only names no contender");
   LimitProbe limits(crew);
   const std::vector<LevelRates> levels =
-      measure_levels(limits, machine.topology.caches(), crew.ranks() / limits.share());
+      measure_levels(limits, machine, crew.ranks() / limits.share());
   print_header(options, setup, contenders, levels);
 
   nlohmann::json document = {
-      {"context", context_json(options.plan, setup, contenders, levels, machine_json(machine))},
+      {"context", context_json(options.plan, setup, contenders, levels, machine)},
       {"rows", nlohmann::json::array()}};
   bool all_right = true;
   for (const std::size_t bytes :
@@ -283,8 +270,7 @@ int measure(const Options& options) {
   std::printf("# wrong elements: %s\n", all_right ? "none" : "see WRONG above");
 
   // Again: a contender may have broken meanwhile.
-  document["context"] =
-      context_json(options.plan, setup, contenders, levels, machine_json(machine));
+  document["context"] = context_json(options.plan, setup, contenders, levels, machine);
   if (!write_file(json_path, document.dump(1) + "\n"))
     return fail_usage("cannot write " + json_path);
   if (!plot_path.empty() && !write_file(plot_path, plot_svg(document)))
