@@ -163,20 +163,22 @@ double LimitProbe::motion(const Way& way, bool in_place) {
                   }));
 }
 
-double LimitProbe::cross_read(std::size_t bytes) {
+double LimitProbe::cross_read(std::size_t bytes, Readers readers) {
   const std::size_t floats = bytes / sizeof(float);
   const int times =
       static_cast<int>(std::clamp<std::size_t>((std::size_t{1} << 20) / bytes, 2, 16));
   return slowest(bytes, [&](int worker, float* memory) {
-    const float* const other =
-        benches_[static_cast<std::size_t>((worker + 1) % workers_)].memory.data();
+    const int from = readers == Readers::kAllButRoot ? 0 : (worker + 1) % workers_;
+    const bool reads =
+        workers_ == 1 || readers == Readers::kAll || (worker == 0) == (readers == Readers::kRoot);
+    const float* const other = benches_[static_cast<std::size_t>(from)].memory.data();
     Ticks least = ~Ticks{0};
     volatile std::uint32_t sink = 0;
     for (int i = 0; i < times; ++i) {
       kernels().fill(memory, floats, worker, 0, static_cast<std::uint32_t>(i));
       meeting_->barrier(worker);
       const Ticks begin = ticks_now();
-      sink = kernels().read_all(other, floats);
+      if (reads) sink = kernels().read_all(other, floats);
       least = std::min(least, ticks_now() - begin);
       meeting_->barrier(worker);
     }
@@ -202,7 +204,10 @@ Rates LimitProbe::measure(const Batch& batch) {
   for (const Way& way : ways(batch, crew_.ranks()))
     rates.motion_us.push_back(motion(way, batch.in_place));
   const std::size_t bytes = std::max(batch.bytes, kLeastBytes);
-  rates.cross_us_per_byte = cross_read(bytes) / static_cast<double>(bytes);
+  const Readers readers = batch.collective == Collective::kBroadcast ? Readers::kAllButRoot
+                          : batch.collective == Collective::kReduce  ? Readers::kRoot
+                                                                     : Readers::kAll;
+  rates.cross_us_per_byte = cross_read(bytes, readers) / static_cast<double>(bytes);
   if (batch.protocol == Protocol::kFresh)
     rates.read_us_per_byte = own_read(bytes) / static_cast<double>(bytes);
   return rates;
@@ -218,7 +223,7 @@ LevelRates LimitProbe::measure_level(const std::string& level, std::size_t bytes
   rates.copy = moved / motion({"copy", 1, 1, floats / 2, 0, 0}, false);
   rates.add = moved / motion({"add", 2, 1, floats / 3, 0, 0}, false);
   rates.read = moved / own_read(rates.bytes);
-  rates.cross_read = moved / cross_read(rates.bytes);
+  rates.cross_read = moved / cross_read(rates.bytes, Readers::kAll);
   return rates;
 }
 

@@ -9,7 +9,8 @@
 //   motion     all cores doing that adding and storing at once, each on memory of its own in the
 //              cache level where the working set fits, with no synchronisation; the better of plain
 //              and streaming stores
-//   cross      reading a byte that another core has just written, all cores doing so at once
+//   cross      reading a byte that another core has just written, all cores doing so at once that
+//              must: in a broadcast all but the root, from the root; in a reduce the root alone
 //   read       reading a byte of the result from the core's own caches
 //
 // the bound is the least over the ways of
@@ -110,7 +111,8 @@ class LimitProbe {
   template <class Body>
   double slowest(std::size_t bytes, Body&& body);
   double motion(const Way& way, bool in_place);
-  double cross_read(std::size_t bytes);  // both us
+  enum class Readers { kAll, kAllButRoot, kRoot };
+  double cross_read(std::size_t bytes, Readers readers);  // both us
   double own_read(std::size_t bytes);
 
   Crew& crew_;

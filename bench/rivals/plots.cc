@@ -16,6 +16,9 @@ using nlohmann::json;
 using tools::Plot;
 using tools::PlotCurve;
 
+// What lies above is cut off: on a machine that was busy meanwhile, ratios may be in the thousands.
+constexpr double kHighestRatio = 50;
+
 struct Range {
   double low = std::numeric_limits<double>::max();
   double high = 0;
@@ -137,7 +140,7 @@ std::string plot_svg(const json& document) {
       plot.bytes_low = sizes.low;
       plot.bytes_high = sizes.high;
       plot.y_low = y.low / 1.3;
-      plot.y_high = y.high * 1.3;
+      plot.y_high = kind == 0 ? y.high * 1.3 : std::min(y.high * 1.3, kHighestRatio);
       plot.log_y = true;
       plot.baseline.reset();
       if (kind == 1) plot.baseline = 1;

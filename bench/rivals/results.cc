@@ -24,6 +24,10 @@ std::string us_text(double us) {
 std::string ratio_text(double ratio) { return fmt::format("{:.2f}", ratio); }
 std::string size_text(std::size_t bytes) { return tools::format_bytes(static_cast<double>(bytes)); }
 
+std::string spread_text(double spread) {
+  return spread < 10 ? fmt::format("±{:.0f}%", 100 * spread) : "±>999%";
+}
+
 bool is_mailbox(const json& document) { return document.contains("channels"); }
 
 // The document of such a run, if there is one.
@@ -112,8 +116,7 @@ std::string figure(const json& row, const std::string& name) {
   if (!row.contains("contenders") || !row.at("contenders").contains(name)) return "-";
   const json& cell = row.at("contenders").at(name);
   if (cell.at("wrong").get<std::uint64_t>() > 0) return "WRONG";
-  return fmt::format("{} ±{:.0f}%", us_text(cell.at("median_us")),
-                     100 * cell.at("spread").get<double>());
+  return us_text(cell.at("median_us")) + " " + spread_text(cell.at("spread"));
 }
 
 std::string against(const json& row, const char* title) {
@@ -299,9 +302,11 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
       return ratios_or_none(document, "fresh", title, least);
     };
     all.push_back(worst_verdict(what + "best expert, worst size", fresh("rankine/expert"), 1.05));
-    all.push_back(mean_verdict(what + "best expert, mean", fresh("rankine/expert"), 0.85));
+    all.push_back(
+        mean_verdict(what + "best expert, geometric mean", fresh("rankine/expert"), 0.85));
     all.push_back(worst_verdict(what + "best library, worst size", fresh("rankine/library"), 1));
-    all.push_back(mean_verdict(what + "best library, mean", fresh("rankine/library"), 0.4));
+    all.push_back(
+        mean_verdict(what + "best library, geometric mean", fresh("rankine/library"), 0.4));
     all.push_back(worst_verdict(what + "limit from 32 KiB, worst size",
                                 fresh("rankine/limit", 32 * kKiB), 1.5));
     all.push_back(
@@ -314,7 +319,7 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
       const std::string what = fmt::format("{}, N = 2, {}: ", name_of(collective), protocol);
       const Ratios mpi = ratios_or_none(document, protocol, "rankine/mpi");
       all.push_back(worst_verdict(what + "better MPI, worst size", mpi, 1));
-      all.push_back(mean_verdict(what + "better MPI, mean", mpi, 0.4));
+      all.push_back(mean_verdict(what + "better MPI, geometric mean", mpi, 0.4));
     }
   }
   for (const int ranks : {4, 8, 16}) {
@@ -323,7 +328,7 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
     const std::string what = fmt::format("all-reduce, N = {} sharing cores, fresh: ", ranks);
     const Ratios mpi = ratios_or_none(document, "fresh", "rankine/mpi");
     all.push_back(worst_verdict(what + "better MPI, worst size", mpi, 1));
-    all.push_back(mean_verdict(what + "better MPI, mean", mpi, 1.0 / 3));
+    all.push_back(mean_verdict(what + "better MPI, geometric mean", mpi, 1.0 / 3));
     all.push_back(worst_verdict(what + "best expert, worst size",
                                 ratios_or_none(document, "fresh", "rankine/expert"), 1));
   }

@@ -152,10 +152,12 @@ TEST(Results, JudgeEveryTarget) {
   EXPECT_EQ(expert.remark, "at 64 KiB; 1 of 2 sizes within; 1 unsteady row left out");
   EXPECT_EQ(verdict_named(all, "out of place: best library, worst").reached, 2);
   EXPECT_EQ(verdict_named(all, "out of place: limit from 32 KiB").reached, 4);
-  EXPECT_FALSE(verdict_named(all, ", in place: best expert, mean").met());  // nobody measured it
-  EXPECT_TRUE(verdict_named(all, "broadcast, N = 2, warm: better MPI, mean").met());
-  EXPECT_FALSE(verdict_named(all, "all_gather, N = 2, warm: better MPI, mean").reached.has_value());
-  EXPECT_TRUE(verdict_named(all, "N = 4 sharing cores, fresh: better MPI, mean").met());
+  EXPECT_FALSE(
+      verdict_named(all, ", in place: best expert, geometric mean").met());  // nobody measured it
+  EXPECT_TRUE(verdict_named(all, "broadcast, N = 2, warm: better MPI, geometric mean").met());
+  EXPECT_FALSE(verdict_named(all, "all_gather, N = 2, warm: better MPI, geometric mean")
+                   .reached.has_value());
+  EXPECT_TRUE(verdict_named(all, "N = 4 sharing cores, fresh: better MPI, geometric mean").met());
   EXPECT_FALSE(verdict_named(all, "N = 4 sharing cores, fresh: best expert").met());
   EXPECT_EQ(verdict_named(all, "one-way latency").reached, 1.1);
   EXPECT_TRUE(verdict_named(all, "one-way latency").met());
