@@ -92,6 +92,13 @@ Contenders gather(const Options& options, const Setup& setup, InProcess::Stage& 
   return contenders;
 }
 
+std::string all_names(const Setup& setup) {
+  std::string names;
+  for (const auto make : kInProcess) names += make(setup)->name + ", ";
+  for (const char* name : kMpi) names += name + std::string(name == *std::rbegin(kMpi) ? "" : ", ");
+  return names;
+}
+
 // --- the table ---
 
 constexpr int kColumn = 15;
@@ -237,7 +244,11 @@ int measure(const Options& options) {
   Crew crew(setup.ranks, setup.cpus);
   InProcess::Stage stage(crew, setup.crowded, setup.max_bytes);
   Contenders contenders = gather(options, setup, stage);
-  if (contenders.empty()) return fail_usage("--only names no contender");
+  for (const std::string& name : options.only) {
+    const bool known = std::any_of(contenders.begin(), contenders.end(),
+                                   [&](const auto& one) { return one->name == name; });
+    if (!known) return fail_usage("--only has '" + name + "'; allowed are " + all_names(setup));
+  }
   LimitProbe limits(crew);
   const std::vector<LevelRates> levels =
       measure_levels(limits, machine, crew.ranks() / limits.share());
