@@ -38,6 +38,7 @@ struct PerfOptions {
   MeasureOptions measure;
   double min_busbw = 0;  // GB/s that the average must reach
   bool stats = false, csv = false;
+  bool probe = false;     // bracket every row with the latency probe, repeat unsteady ones
   std::string json_file;  // "-": standard output, in place of the table
 
   static constexpr std::size_t kMinBytes = 8, kMaxBytes = std::size_t{64} << 20;
