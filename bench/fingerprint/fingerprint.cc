@@ -169,7 +169,7 @@ class Match {
       default:
         for (int i = 0; i < kCallsPerBatch; ++i) {
           members_[r]
-              ->all_reduce(std::span<const float>(in), std::span(out), ReduceOp::sum,
+              ->all_reduce(std::span<const float>(in), std::span<float>(out), ReduceOp::sum,
                            {.transport = transport_})
               .throw_if_error();
         }
@@ -250,7 +250,7 @@ void call_alone(benchmark::State& state) {
   const auto communicator = Communicator::create({.ranks = 1}).value();
   const auto member = communicator->join(0).value();
   std::array<float, kCount> in{1.0F, 2.0F};
-  const auto call = [&] { member->all_reduce(std::span(in)).throw_if_error(); };
+  const auto call = [&] { member->all_reduce(std::span<float>(in)).throw_if_error(); };
   call();
   const std::int64_t before = allocations.load();
   std::int64_t calls = 0;

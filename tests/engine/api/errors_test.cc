@@ -286,7 +286,7 @@ TEST(ErrorsAsExceptions, HaveTheCodeAndTheText) {
 TEST(ErrorsAsExceptions, ValuesOrWhyThereIsNone) {
   const Result<int> seven = 7;
   EXPECT_EQ(seven.value(), 7);
-  EXPECT_EQ(Result<std::unique_ptr<int>>(std::make_unique<int>(3)).value().release()[0], 3);
+  EXPECT_EQ(*Result<std::unique_ptr<int>>(std::make_unique<int>(3)).value(), 3);
   Result<int> none = invalid_argument("x is 1");
   EXPECT_THROW(none.value(), Error);
   EXPECT_THROW(std::move(none).value(), Error);
