@@ -10,8 +10,8 @@
 //     Counters are nanoseconds per call: medians over the batches; `price` and `noise` are medians
 //     of the differences to `with` within a round, `.._spread` half the distance between their
 //     quartiles; `price_percent` is the price in percent of the whole call.
-//   call_alone   one rank: plan look-up, checks, fingerprint, record and the walk of an empty plan;
-//     `allocations` per call.
+//   call_alone, walk_alone   one rank: a whole call, and the interpreter's part of it; between them
+//     lie plan look-up, checks, fingerprint and records. `allocations`: of all calls together.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ namespace {
 
 constexpr int kRanks = 2;
 constexpr std::size_t kCount = 2;  // floats: 8 B
-constexpr int kCallsPerBatch = 5'000, kRounds = 400;
+constexpr int kCallsPerBatch = 2'000, kRounds = 200;
 
 // The peer's thread, on the second core.
 void pin_to(int rank) {
@@ -233,17 +233,16 @@ void compare(benchmark::State& state, Transport transport) {
   static_cast<void>(difference(kAgain, "noise"));
 }
 
-void all_reduce_8B(benchmark::State& state) {
-  compare(state, state.range(0) == 0 ? Transport::mailbox : Transport::direct);
-}
-BENCHMARK(all_reduce_8B)
-    ->Name("all_reduce_8B/0:mailbox,1:direct")
-    ->Arg(0)
-    ->Arg(1)
-    ->UseManualTime()
-    ->Iterations(1)
-    ->Repetitions(3)
-    ->Unit(benchmark::kNanosecond);
+#define RANKINE_FINGERPRINT_BENCHMARK(transport)              \
+  BENCHMARK_CAPTURE(compare, transport, Transport::transport) \
+      ->Name("all_reduce_8B/" #transport)                     \
+      ->UseManualTime()                                       \
+      ->Iterations(1)                                         \
+      ->Repetitions(3)                                        \
+      ->Unit(benchmark::kNanosecond)
+
+RANKINE_FINGERPRINT_BENCHMARK(mailbox);
+RANKINE_FINGERPRINT_BENCHMARK(direct);
 
 void call_alone(benchmark::State& state) {
   pin_to(0);
@@ -253,15 +252,35 @@ void call_alone(benchmark::State& state) {
   const auto call = [&] { member->all_reduce(std::span<float>(in)).throw_if_error(); };
   call();
   const std::int64_t before = allocations.load();
-  std::int64_t calls = 0;
-  for (auto _ : state) {
-    call();
-    ++calls;
-  }
-  state.counters["allocations"] =
-      static_cast<double>(allocations.load() - before) / static_cast<double>(calls);
+  for (auto _ : state) call();
+  state.counters["allocations"] = static_cast<double>(allocations.load() - before);
 }
 BENCHMARK(call_alone)->Repetitions(5)->ReportAggregatesOnly();
+
+// The part of it that is no overhead.
+void walk_alone(benchmark::State& state) {
+  pin_to(0);
+  CompileRequest request;
+  request.algorithm = &choose_algorithm(Collective::all_reduce, 1, kCount * sizeof(float));
+  request.params.ranks = 1;
+  request.counts = {kCount};
+  request.buffers = Buffers::in_place;
+  const auto compiled = compile(request);
+  compiled.status().throw_if_error();
+  Crossbar crossbar(1, choose_wait_policy(1), 30'000'000'000);
+  std::array<float, kCount> in{1.0F, 2.0F};
+  RankState rank;
+  rank.waiter = {.crossbar = &crossbar};
+  rank.memory.resize(4);
+  rank.operands.resize(static_cast<std::size_t>(compiled->plan.most_operands));
+  rank.memory_of(0, Memory::input) = rank.memory_of(0, Memory::output) =
+      reinterpret_cast<std::byte*>(in.data());
+  for (auto _ : state) {
+    ++rank.waiter.call;
+    if (!interpret(compiled->plan, rank)) std::abort();
+  }
+}
+BENCHMARK(walk_alone)->Repetitions(5)->ReportAggregatesOnly();
 
 }  // namespace
 }  // namespace rankine
