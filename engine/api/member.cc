@@ -186,10 +186,9 @@ Result<const Prepared*> Member::State::find(const Call& call) {
     return slot.prepared.get();
   }
   auto prepared = shared->prepare(key, call);
-  if (!prepared.ok()) return prepared.status();
-  Status status = adopt(**prepared);
+  Status status = prepared.ok() ? adopt(**prepared) : prepared.status();
   if (!status.ok()) {
-    communicator->abort(status);
+    if (!goes_on(status.code())) communicator->abort(status);
     return status;
   }
   const Prepared* found = prepared->get();

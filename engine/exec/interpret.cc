@@ -11,7 +11,9 @@ void enter(RankState& state) {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   Entry& entry = crossbar.entry(state.waiter.rank);
   entry.base.store(state.progress_base, std::memory_order_relaxed);
-  entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
+  if (kComparesCalls) {
+    entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
+  }
   entry.finds_near.store(state.distance.is_near(), std::memory_order_relaxed);
   will_write(entry.memory, sizeof(entry.memory));
   for (std::size_t m = 0; m < 3; ++m) entry.memory[m] = state.memory[self * 4 + m];
@@ -50,7 +52,7 @@ bool wait_entry(const Op& op, RankState& state) noexcept {
     return false;
   }
   const std::uint64_t theirs = entry.fingerprint.load(std::memory_order_relaxed);
-  if (theirs != state.waiter.fingerprint) [[unlikely]] {
+  if (kComparesCalls && theirs != state.waiter.fingerprint) [[unlikely]] {
     report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, theirs);
     return false;
   }
@@ -69,7 +71,7 @@ bool wait_message(const Op& op, RankState& state) noexcept {
   const SlotHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
   if (slot == nullptr) return false;
   will_read(&slot->bytes, sizeof(SlotHeader) - sizeof(slot->flag));
-  if (slot->fingerprint != state.waiter.fingerprint) [[unlikely]] {
+  if (kComparesCalls && slot->fingerprint != state.waiter.fingerprint) [[unlikely]] {
     report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, slot->fingerprint);
     return false;
   }

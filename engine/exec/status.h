@@ -1,5 +1,16 @@
 // What can go wrong, as a value. Planning and calls return a Status; nothing in the engine throws
 // across a call. The text of an error names the argument or rank, its value, and what is allowed.
+//
+// Who would rather have exceptions writes call(...).throw_if_error() and create(...).value(), and
+// catches one type, Error, which has the code:
+//
+//   try {
+//     auto comm = rankine::Communicator::create({.ranks = 2}).value();
+//     ...
+//     me.all_reduce(std::span(x)).throw_if_error();
+//   } catch (const rankine::Error& e) {
+//     if (!rankine::goes_on(e.code())) ...  // e.what(): "timeout: no answer within ..."
+//   }
 #pragma once
 
 #include <optional>
@@ -18,12 +29,27 @@ enum class Code : unsigned char {
   rank_lost,         // a rank left while others needed it; finished
   remote_error,      // another rank's function threw; finished
   aborted,           // somebody called abort(); finished
-  out_of_memory,     // the call had no effect on this rank; finished
-  system,            // the operating system refused something that we need
+  out_of_memory,     // there was none for what the call needs; finished
+  system,            // the operating system refused something that we need; finished
   forked,            // this process is a fork of the one whose ranks these are; finished in it
 };
 
 std::string_view name_of(Code code);
+
+// Whether the communicator can be used after a call that ended so. Where not, all its calls end
+// with the same error, on every rank, and a new one can be made in the same process.
+constexpr bool goes_on(Code code) { return code == Code::ok || code == Code::invalid_argument; }
+
+// A failure as an exception: "timeout: no answer within ...".
+class Error : public std::runtime_error {
+ public:
+  Error(Code code, const std::string& text)
+      : std::runtime_error(std::string(name_of(code)) + ": " + text), code_(code) {}
+  Code code() const noexcept { return code_; }
+
+ private:
+  Code code_;
+};
 
 class [[nodiscard]] Status {
  public:
@@ -34,11 +60,9 @@ class [[nodiscard]] Status {
   Code code() const { return code_; }
   const std::string& text() const { return text_; }
 
-  // For callers who want exceptions: throws std::invalid_argument or std::runtime_error.
+  // Throws an Error unless ok.
   void throw_if_error() const {
-    if (ok()) return;
-    if (code_ == Code::invalid_argument) throw std::invalid_argument(text_);
-    throw std::runtime_error(std::string(name_of(code_)) + ": " + text_);
+    if (!ok()) throw Error(code_, text_);
   }
 
  private:
@@ -58,6 +82,19 @@ class [[nodiscard]] Result {
   const T& operator*() const { return *value_; }
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }
+  // The value; throws an Error where there is none.
+  T& value() & {
+    status_.throw_if_error();
+    return *value_;
+  }
+  const T& value() const& {
+    status_.throw_if_error();
+    return *value_;
+  }
+  T&& value() && {
+    status_.throw_if_error();
+    return std::move(*value_);
+  }
 
  private:
   std::optional<T> value_;
