@@ -158,7 +158,7 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
 Communicator::Communicator(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
 Communicator::~Communicator() = default;
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) {
+Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     return invalid_argument("ranks is " + std::to_string(options.ranks) + "; allowed are 1 to " +
                             std::to_string(kMaxRanks));
@@ -173,21 +173,20 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
-  try {
-    WaitPolicy policy = choose_wait_policy(options.ranks);
-    if (environment->wait) policy.mode = *environment->wait;
-    if (options.wait) policy = *options.wait;
-    return std::unique_ptr<Communicator>(
-        new Communicator(std::make_unique<Shared>(options, policy, *environment)));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory,
-                  "a communicator of " + std::to_string(options.ranks) + " ranks");
-  }
+  WaitPolicy policy = choose_wait_policy(options.ranks);
+  if (environment->wait) policy.mode = *environment->wait;
+  if (options.wait) policy = *options.wait;
+  return std::unique_ptr<Communicator>(
+      new Communicator(std::make_unique<Shared>(options, policy, *environment)));
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory, [&] {
+    return "a communicator of " + std::to_string(options.ranks) + " ranks";
+  });
 }
 
 int Communicator::ranks() const { return shared_->ranks; }
 
-Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
+Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
   if (shared_->forked()) return forked_status();
   if (rank < 0 || rank >= shared_->ranks) {
     return invalid_argument("rank is " + std::to_string(rank) + "; allowed are 0 to " +
@@ -198,8 +197,12 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
     return invalid_argument("rank is " + std::to_string(rank) +
                             ", which has joined before; a rank joins once");
   }
+  std::unique_ptr<Member> member(new Member(*this, rank));
   shared_->joined[static_cast<std::size_t>(rank)] = true;
-  return std::unique_ptr<Member>(new Member(*this, rank));
+  return member;
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory,
+                    [&] { return "the member of rank " + std::to_string(rank); });
 }
 
 void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }

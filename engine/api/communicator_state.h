@@ -82,10 +82,11 @@ using PreparedPtr = std::shared_ptr<const Prepared>;
 std::uint32_t slot_stride(int ranks);
 
 // What a child of the process that made a communicator gets from it.
-inline Status forked_status() {
-  return {Code::forked,
-          "this process was forked from the one whose ranks these are; make a communicator of its "
-          "own"};
+inline Status forked_status() noexcept {
+  return make_error(Code::forked, [] {
+    return "this process was forked from the one whose ranks these are; make a communicator of its "
+           "own";
+  });
 }
 
 // One per communicator. Const members and the crossbar need no lock.

@@ -1,6 +1,7 @@
 // One rank's side of a communicator: its cache of plans, its ends of the mailboxes, its scratch.
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
@@ -32,6 +33,10 @@ struct Member::State {
   int last_shape_number = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
 
+  // The plan of a call, and whether the call may begin. What the machine refuses ends the
+  // communicator.
+  Result<const Prepared*> admit(const Call& call);
+  Result<const Prepared*> plan(const Call& call);
   Result<const Prepared*> find(const Call& call);
   Status adopt(const Prepared& prepared);
   Result<const Algorithm*> algorithm_of(const Call& call);
@@ -178,12 +183,46 @@ Result<const Prepared*> Member::State::find(const Call& call) {
   auto prepared = shared->prepare(key, call);
   if (!prepared.ok()) return prepared.status();
   Status status = adopt(**prepared);
-  if (!status.ok()) {
-    communicator->abort(status);
-    return status;
-  }
+  if (!status.ok()) return status;
   const Prepared* found = prepared->get();
   slot = {key, std::move(*prepared), !call.counts.empty()};
+  return found;
+}
+
+Result<const Prepared*> Member::State::plan(const Call& call) {
+  if (shared->forked()) [[unlikely]]
+    return forked_status();
+  Status status;
+  try {
+    auto found = find(call);
+    if (found.ok()) [[likely]]
+      return found;
+    status = found.status();
+  } catch (const std::bad_alloc&) {
+    status = make_error(Code::out_of_memory, [&] {
+      return "rank " + std::to_string(run.waiter.rank) + " has no memory for the plan of " +
+             std::string(name_of(call.collective));
+    });
+  }
+  // Peers would wait for this rank in vain.
+  if (status.code() != Code::invalid_argument) communicator->abort(status);
+  return status;
+}
+
+Result<const Prepared*> Member::State::admit(const Call& call) {
+  if (call.options.timeout.count() < 0) [[unlikely]] {
+    return make_error(Code::invalid_argument, [&] {
+      return "timeout is " + std::to_string(call.options.timeout.count()) +
+             " ms; allowed are 0 (the communicator's) and more";
+    });
+  }
+  auto found = plan(call);
+  if (!found.ok()) [[unlikely]]
+    return found;
+  Status status =
+      check_buffers((*found)->rules[static_cast<std::size_t>(run.waiter.rank)], call.in, call.out);
+  if (!status.ok()) [[unlikely]]
+    return status;
   return found;
 }
 
@@ -192,17 +231,10 @@ Status Member::run(const Call& call, Run interpreted) {
   State& s = *state_;
   Crossbar& crossbar = s.shared->crossbar;
   const auto self = static_cast<std::size_t>(s.run.waiter.rank);
-  if (s.shared->forked()) [[unlikely]]
-    return forked_status();
-  if (call.options.timeout.count() < 0) [[unlikely]] {
-    return invalid_argument("timeout is " + std::to_string(call.options.timeout.count()) +
-                            " ms; allowed are 0 (the communicator's) and more");
-  }
-  auto found = s.find(call);
-  if (!found.ok()) return found.status();
-  const Prepared& prepared = **found;
-  Status status = check_buffers(prepared.rules[self], call.in, call.out);
-  if (!status.ok()) return status;
+  auto admitted = s.admit(call);
+  if (!admitted.ok()) [[unlikely]]
+    return admitted.status();
+  const Prepared& prepared = **admitted;
 
   RankState& run = s.run;
   ++run.waiter.call;
@@ -223,6 +255,11 @@ Status Member::run(const Call& call, Run interpreted) {
   const bool done = interpreted(prepared.plan, run);
   crossbar.end(run.waiter.rank);
   if (!done) [[unlikely]] {
+    if (!crossbar.aborted()) {
+      crossbar.abort(make_error(Code::aborted, [&] {
+        return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
+      }));
+    }
     crossbar.wait_until_quiet(run.waiter.rank);
     s.communicator->leave_flight_record();
     return crossbar.reason();
@@ -241,8 +278,7 @@ Status Member::call(const Call& call, RoundObserver& observer) {
 }
 
 Result<std::string> Member::plan_of(const Call& call) {
-  if (state_->shared->forked()) return forked_status();
-  auto found = state_->find(call);
+  auto found = state_->plan(call);
   if (!found.ok()) return found.status();
   return std::string((*found)->algorithm) + ", " + std::string(name_of((*found)->plan.transport)) +
          " transport";

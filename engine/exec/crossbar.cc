@@ -1,5 +1,6 @@
 #include "engine/exec/crossbar.h"
 
+#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -18,7 +19,8 @@ Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
       entries_(std::make_unique<Entry[]>(index(ranks))),
       records_(std::make_unique<CallRecord[]>(index(ranks))),
       bells_(std::make_unique<Bell[]>(index(ranks))),
-      parked_(std::make_unique<Parked[]>(index(ranks))) {}
+      parked_(std::make_unique<Parked[]>(index(ranks))),
+      slow_waits_(std::make_unique<SlowWaits[]>(index(ranks))) {}
 
 void Crossbar::ring(Rank r, bool abort) noexcept {
   Atomic<std::uint32_t>& word = bell(r).word;
@@ -60,19 +62,22 @@ void Crossbar::abort_now() noexcept {
 
 Status Crossbar::reason() const {
   const std::lock_guard lock(reason_mutex_);
+  if (!reason_.ok()) return reason_;
   // A signal handler has nowhere to leave a text.
-  return reason_.ok() ? Status(Code::aborted, "abort() was called") : reason_;
+  return make_error(Code::aborted, [] { return "abort() was called"; });
 }
 
 void Crossbar::wait_until_quiet(Rank r) {
   if (!strict_) barrier_everywhere();  // pairs with begin(): who began without a look is seen here
   const std::int64_t until = now_ns() + kQuietNs;
+  std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
   for (Rank q = 0; q < ranks_; ++q) {
     if (q == r) continue;
     // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
     while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until &&
            !thread_has_ended(record(q).thread.load(std::memory_order_relaxed))) {
-      sleep_ns(20'000);
+      sleep_ns(pause_ns);
+      pause_ns = std::min<std::int64_t>(2 * pause_ns, 2'000'000);
     }
   }
 }
@@ -83,6 +88,15 @@ void Crossbar::leave(Rank r) {
 }
 
 void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_relaxed); }
+
+std::string Crossbar::describe_call(Rank r, std::uint64_t number) {
+  CallRecord::What& what = record(r).of(number);
+  const char* algorithm = what.algorithm.load(std::memory_order_relaxed);
+  return describe(Fingerprint{what.fingerprint.load(std::memory_order_relaxed)}) + " (" +
+         (algorithm != nullptr ? algorithm : "?") + ", count " +
+         std::to_string(what.count.load(std::memory_order_relaxed)) + "), call " +
+         std::to_string(number);
+}
 
 std::string Crossbar::who_waits_for_whom(Rank first) {
   std::string text;
@@ -105,12 +119,7 @@ std::string Crossbar::who_waits_for_whom(Rank first) {
       if (gone) text += ", and the thread that made the last one has ended";
       break;
     }
-    const char* algorithm = call.algorithm.load(std::memory_order_relaxed);
-    const std::string what =
-        describe(Fingerprint{call.fingerprint.load(std::memory_order_relaxed)}) + " (" +
-        (algorithm != nullptr ? algorithm : "?") + ", count " +
-        std::to_string(call.count.load(std::memory_order_relaxed)) + "), call " +
-        std::to_string(number);
+    const std::string what = describe_call(r, number);
     if (gone) {
       text += "'s thread has ended in " + what;
       break;

@@ -159,8 +159,7 @@ TEST_P(Wait, ACallThatDisagreesIsNoticedWhileWaiting) {
         make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0), 4);
   };
   for (const Rank r : {0, 1}) {
-    crossbar.record(r).fingerprint.store(print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits);
-    crossbar.record(r).number.store(4);
+    crossbar.record(r).announce(4, print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits, 5, "ring");
   }
   Waiter waiter{
       .crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = print(ReduceOp::sum).bits};
