@@ -1,5 +1,7 @@
 #include "engine/api/communicator.h"
 
+#include <algorithm>
+#include <mutex>
 #include <new>
 
 #include "engine/api/choose.h"
@@ -129,8 +131,30 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   return PreparedPtr(std::move(prepared));
 }
 
-int Communicator::Shared::shape_of(const Shape& shape) {
-  const std::lock_guard lock(mutex);
+Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock,
+                                           std::int64_t timeout_ns) {
+  lock = std::unique_lock(mutex, std::try_to_lock);
+  std::int64_t until_ns = 0, nap_ns = 10'000;
+  while (!lock.owns_lock()) {
+    const std::int64_t now = now_ns();
+    if (until_ns == 0) until_ns = now + timeout_ns;
+    if (now >= until_ns) {
+      crossbar.abort(make_error(Code::timeout, [&] {
+        return "no answer within " + std::to_string(timeout_ns / 1'000'000) +
+               " ms: another rank is still planning its call";
+      }));
+    }
+    if (crossbar.aborted()) return crossbar.reason();
+    sleep_ns(nap_ns);
+    nap_ns = std::min<std::int64_t>(2 * nap_ns, 1'000'000);
+    static_cast<void>(lock.try_lock());
+  }
+  return {};
+}
+
+Result<int> Communicator::Shared::shape_of(const Shape& shape, std::int64_t timeout_ns) {
+  std::unique_lock<std::mutex> lock;
+  if (Status status = lock_for_call(lock, timeout_ns); !status.ok()) return status;
   if (const auto found = shapes.find(shape); found != shapes.end()) return found->second;
   // Numbers are not used twice, so forgetting a shape only means planning it anew.
   if (shapes.size() >= kSharedPlans) shapes.clear();
@@ -139,7 +163,8 @@ int Communicator::Shared::shape_of(const Shape& shape) {
 
 Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& call) {
   // One rank compiles, the others that want the same wait for it here.
-  const std::lock_guard lock(mutex);
+  std::unique_lock<std::mutex> lock;
+  if (Status locked = lock_for_call(lock, timeout_ns(call)); !locked.ok()) return locked;
   const std::pair where(key, std::vector<std::size_t>(call.counts.begin(), call.counts.end()));
   if (const auto found = plans.find(where); found != plans.end()) return found->second;
   auto made = make(key, call);

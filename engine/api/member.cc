@@ -1,6 +1,7 @@
 // One rank's side of a communicator: its cache of plans, its ends of the mailboxes, its scratch.
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <new>
 
 #include "engine/api/check.h"
@@ -38,9 +39,9 @@ struct Member::State {
   Result<const Prepared*> admit(const Call& call);
   Result<const Prepared*> plan(const Call& call);
   Result<const Prepared*> find(const Call& call);
-  Status adopt(const Prepared& prepared);
+  Status adopt(const Prepared& prepared, std::int64_t timeout_ns);
   Result<const Algorithm*> algorithm_of(const Call& call);
-  int shape_of(const CallOptions& options);
+  Result<int> shape_of(const Call& call);
 };
 
 Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<State>()) {
@@ -118,23 +119,28 @@ Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
   return found;
 }
 
-int Member::State::shape_of(const CallOptions& options) {
+Result<int> Member::State::shape_of(const Call& call) {
+  const CallOptions& options = call.options;
   if (options.dims.empty() && options.skips.empty()) return 0;
   if (!last_shape.is(options)) {
-    last_shape = Shape(options);
-    last_shape_number = shared->shape_of(last_shape);
+    Shape shape(options);
+    const auto number = shared->shape_of(shape, shared->timeout_ns(call));
+    if (!number.ok()) return number;
+    last_shape = std::move(shape);
+    last_shape_number = *number;
   }
   return last_shape_number;
 }
 
 // Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
-Status Member::State::adopt(const Prepared& prepared) {
+Status Member::State::adopt(const Prepared& prepared, std::int64_t timeout_ns) {
   const auto self = static_cast<std::size_t>(run.waiter.rank);
   const auto n = static_cast<std::size_t>(shared->ranks);
   const RankPlan& plan = prepared.plan.rank[self];
   const auto operands = static_cast<std::size_t>(prepared.plan.most_operands);
   if (run.operands.size() < operands) run.operands.resize(operands);
-  const std::lock_guard lock(shared->mutex);
+  std::unique_lock<std::mutex> lock;
+  if (Status locked = shared->lock_for_call(lock, timeout_ns); !locked.ok()) return locked;
   for (const Traffic& traffic : plan.traffic) {
     run.outbox[traffic.peer].mailbox = shared->mailboxes[self * n + traffic.peer];
     run.inbox[traffic.peer].mailbox = shared->mailboxes[traffic.peer * n + self];
@@ -161,6 +167,8 @@ Status Member::State::adopt(const Prepared& prepared) {
 Result<const Prepared*> Member::State::find(const Call& call) {
   auto algorithm = algorithm_of(call);
   if (!algorithm.ok()) return algorithm.status();
+  const auto shape = shape_of(call);
+  if (!shape.ok()) return shape.status();
   Key key{.count = call.count,
           .algorithm = *algorithm,
           .root = has_root(call.collective) ? call.root : 0,
@@ -173,7 +181,7 @@ Result<const Prepared*> Member::State::find(const Call& call) {
           .in_place = call.in == call.out && call.in != nullptr &&
                       (call.collective == Collective::all_reduce ||
                        call.collective == Collective::all_to_all),
-          .shape = shape_of(call.options)};
+          .shape = *shape};
   if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
   Local& slot = local[key.hash() % kLocalPlans];
   if (slot.prepared != nullptr && slot.key == key && call.counts.empty() && !slot.has_counts)
@@ -182,7 +190,7 @@ Result<const Prepared*> Member::State::find(const Call& call) {
   }
   auto prepared = shared->prepare(key, call);
   if (!prepared.ok()) return prepared.status();
-  Status status = adopt(**prepared);
+  Status status = adopt(**prepared, shared->timeout_ns(call));
   if (!status.ok()) return status;
   const Prepared* found = prepared->get();
   slot = {key, std::move(*prepared), !call.counts.empty()};
@@ -239,8 +247,7 @@ Status Member::run(const Call& call, Run interpreted) {
   RankState& run = s.run;
   ++run.waiter.call;
   run.waiter.deadline_ns = 0;
-  run.waiter.timeout_ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout).count();
+  run.waiter.timeout_ns = s.shared->timeout_ns(call);
   run.waiter.fingerprint =
       with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)).bits;
   crossbar.record(run.waiter.rank)

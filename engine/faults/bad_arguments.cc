@@ -77,7 +77,8 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
       if (seat.rank() != victim) {
         seat.call(call);
       } else {
-        seat.call(call, {.spoil = spoil, .documented = {{Code::invalid_argument}}});
+        // Told by the others, where it has to wait for one of them that plans.
+        seat.call(call, {.spoil = spoil, .documented = {{Code::invalid_argument, Code::timeout}}});
       }
     });
   }

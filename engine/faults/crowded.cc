@@ -71,7 +71,7 @@ void play_signals(const FaultCase& test, Tally& tally) {
         // One comes late, so that the others' signals meet them where they wait.
         if (seat.rank() == (static_cast<int>(test.seed % 64) + i) % test.ranks) {
           const int seen = interruptions;
-          while (interruptions < seen + 2) sched_yield();
+          while (interruptions < seen + 2) sleep_ns(200'000);
         }
         if (!seat.call(call)) return;
       }

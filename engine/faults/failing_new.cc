@@ -11,11 +11,15 @@ namespace {
 thread_local int counting = 0;  // AllocationsCount that live on this thread
 std::atomic<std::int64_t> counted{0}, alive{0};
 std::atomic<bool> watching{false};
-std::atomic<std::int64_t> first_to_fail{0}, last_to_fail{0};
+std::atomic<std::int64_t> first_to_fail{0}, last_to_fail{0}, to_act{0};
+std::atomic<void (*)()> what_to_do{nullptr};
 
 bool fails_now() {
   if (counting == 0) return false;
   const std::int64_t number = counted.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (number == to_act.load(std::memory_order_relaxed)) {
+    if (void (*act)() = what_to_do.load()) act();
+  }
   const std::int64_t first = first_to_fail.load(std::memory_order_relaxed);
   return first != 0 && number >= first && number <= last_to_fail.load(std::memory_order_relaxed);
 }
@@ -29,6 +33,12 @@ void fail_allocation(std::int64_t k, bool all_later) {
   counted.store(0);
   last_to_fail.store(all_later ? INT64_MAX : k);
   first_to_fail.store(k);
+}
+
+void at_allocation(std::int64_t k, void (*act)()) {
+  counted.store(0);
+  what_to_do.store(act);
+  to_act.store(k);
 }
 
 std::int64_t allocations_counted() { return counted.load(); }

@@ -22,6 +22,9 @@ class AllocationsCount {
 // The k-th allocation that counts from now on fails (from 1; 0: none), and with `all_later` each
 // after it. For all threads.
 void fail_allocation(std::int64_t k, bool all_later);
+// The k-th allocation that counts from now on first does this, on its thread (once; nullptr:
+// nothing).
+void at_allocation(std::int64_t k, void (*act)());
 // That have counted since.
 std::int64_t allocations_counted();
 // From now on blocks that come and go on any thread are counted, or not.

@@ -33,6 +33,7 @@ void Judge::excuse(const std::string& why) {
 }
 
 bool Judge::answer(const Status& status, const std::optional<Codes>& documented) {
+  if (finished_calls != nullptr) finished_calls->fetch_add(1, std::memory_order_relaxed);
   const Codes allowed = documented.value_or(promise_.documented);
   {
     const std::lock_guard lock(mutex_);
@@ -55,7 +56,7 @@ bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, c
     return how.observer != nullptr ? me.call(call, *how.observer) : me.call(call);
   }();
   const std::int64_t end_ns = now_ns();
-  if (finished_calls != nullptr) finished_calls->fetch_add(1, std::memory_order_relaxed);
+  if (how.returned) how.returned();
 
   const std::string who = "rank " + std::to_string(me.rank()) + ", " + to_string(test);
   std::string fault;

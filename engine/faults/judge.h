@@ -38,6 +38,7 @@ struct How {
   // The rank's own fault, which excuses it from being on time, but not from being right.
   bool excused = false;
   std::function<void(Call&)> spoil{};  // changes the arguments
+  std::function<void()> returned{};    // called as soon as the call has come back
   std::optional<Codes> documented{};   // beside success, in place of the promise's
   bool allocations_count = false;      // see failing_new.h
 };

@@ -80,7 +80,7 @@ Status run_under_clock(const Algorithm& line, const FaultCase& test, const Colle
   const Goal goal = goal_of(line, params, schedule);
   Fabric fabric;
   fabric.link = fabric.between = link;
-  fabric.ports = Fabric::kMostPorts;
+  fabric.ports = test.ranks;  // as many as any rank has partners
   fabric.multicast = fabric.alu = true;
   if (Status status = check_fabric(fabric); !status.ok()) return status;
   const auto pricing = Pricing::make(fabric, goal, 4096, false);

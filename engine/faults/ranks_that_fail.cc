@@ -11,6 +11,7 @@
 
 #include "engine/api/team.h"
 #include "engine/exec/machine.h"
+#include "engine/faults/failing_new.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
 
@@ -23,11 +24,10 @@ constexpr bool kThreadsMayVanish = false;  // the sanitizer must see them end
 constexpr bool kThreadsMayVanish = true;
 #endif
 
-// Holds the thread that gets the signal until it is let go: stopped like a process by SIGSTOP, at
-// any instruction.
+// Holds the thread that comes here until it is let go. Async-signal-safe.
 std::atomic<bool> holds{false};
 
-void hold(int) {
+void hold() {
   const int saved = errno;
   while (holds.load(std::memory_order_acquire)) {  // pairs with the release where holds is stored
     const timespec nap{0, 200'000};
@@ -36,54 +36,75 @@ void hold(int) {
   errno = saved;
 }
 
+// Whether the calling thread takes the signal that holds it; else it stays pending.
+void take_signals(bool takes) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR2);
+  pthread_sigmask(takes ? SIG_UNBLOCK : SIG_BLOCK, &set, nullptr);
+}
+
 }  // namespace
 
 void play_stall(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
-  const int round = dice.below(rounds_of(call));
-  enum { asleep, busy, held };
-  const int kind = dice.below(3);
+  // Before a round; by a signal, wherever the call is then (parked, say); where it makes the plan
+  // that all others wait for.
+  enum { asleep, busy, held, planning };
+  const int kind = dice.below(new_can_fail() ? 4 : 3);
+  const int round = kind == held ? 0 : dice.below(rounds_of(call));
   // Mostly it goes on as soon as the others have been told; now and then only when they are gone.
-  const bool outlasts = dice.one_in(8);
+  const bool outlasts = dice.one_in(8) && kind != held;
+  const int delay_us = dice.below(300);
+  const int allocation = 1 + dice.below(20);
   {
     Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
     const auto may_go_on = [&] { return outlasts ? scene.all_done_but(1) : scene.over(1); };
     AtRound stall(round, [&] {
       if (kind == busy) {
         while (!may_go_on()) yield_cpu();
-      } else {
+      } else if (kind == asleep) {
         wait_for(may_go_on);
+      } else {
+        take_signals(true);
       }
       return true;
     });
-    struct sigaction before {};
-    if (kind == held) {
-      struct sigaction action {};
-      action.sa_handler = hold;
-      sigaction(SIGUSR2, &action, &before);
-      holds.store(true, std::memory_order_release);  // pairs with hold()
-    }
-    const int delay = dice.below(300);
+    struct sigaction action {
+    }, before{};
+    action.sa_handler = [](int) { hold(); };
+    sigaction(SIGUSR2, &action, &before);
+    holds.store(true, std::memory_order_release);  // pairs with hold()
+    if (kind == planning) at_allocation(allocation, hold);
     scene.run(
         [&](Seat& seat) {
           if (seat.rank() != victim) {
             seat.call(call);
+          } else if (kind == planning) {
+            seat.call(call, {.excused = true, .allocations_count = true});
           } else {
-            seat.call(call, {.observer = kind == held ? nullptr : &stall, .excused = true});
+            // Only inside the call: a thread that is held with a lock of the allocator, or of
+            // ours, holds everybody, whatever the engine does.
+            take_signals(false);
+            seat.call(call, {.observer = &stall, .excused = true, .returned = [] {
+                               take_signals(false);
+                             }});
           }
         },
         [&] {
-          if (kind != held) return;
-          wait_for([&] { return scene.started() == test.ranks; });
-          sleep_ns(delay * 1'000);
-          // Its thread is not joined before we return, so the number stays good.
-          pthread_kill(scene.thread_of(victim), SIGUSR2);
-          wait_for(may_go_on);
+          if (kind == held) {
+            wait_for([&] { return scene.started() == test.ranks; });
+            sleep_ns(delay_us * 1'000);
+            // Its thread is not joined before we return, so the number stays good.
+            pthread_kill(scene.thread_of(victim), SIGUSR2);
+          }
+          if (kind == held || kind == planning) wait_for(may_go_on);
           holds.store(false, std::memory_order_release);  // pairs with hold()
         });
-    if (kind == held) sigaction(SIGUSR2, &before, nullptr);
+    at_allocation(0, nullptr);
+    sigaction(SIGUSR2, &before, nullptr);
   }
   fresh_start(test, call, tally);
 }
