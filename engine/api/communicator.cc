@@ -1,5 +1,7 @@
 #include "engine/api/communicator.h"
 
+#include <algorithm>
+#include <mutex>
 #include <new>
 
 #include "algorithms/levels.h"
@@ -179,8 +181,30 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   });
 }
 
-int Communicator::Shared::shape_of(const Shape& shape) {
-  const std::lock_guard lock(mutex);
+Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock,
+                                           std::int64_t timeout_ns) {
+  lock = std::unique_lock(mutex, std::try_to_lock);
+  std::int64_t until_ns = 0, nap_ns = 10'000;
+  while (!lock.owns_lock()) {
+    const std::int64_t now = now_ns();
+    if (until_ns == 0) until_ns = now + timeout_ns;
+    if (now >= until_ns) {
+      crossbar.abort(make_error(Code::timeout, [&] {
+        return "no answer within " + std::to_string(timeout_ns / 1'000'000) +
+               " ms: another rank is still planning its call";
+      }));
+    }
+    if (crossbar.aborted()) return crossbar.reason();
+    sleep_ns(nap_ns);
+    nap_ns = std::min<std::int64_t>(2 * nap_ns, 1'000'000);
+    static_cast<void>(lock.try_lock());
+  }
+  return {};
+}
+
+Result<int> Communicator::Shared::shape_of(const Shape& shape, std::int64_t timeout_ns) {
+  std::unique_lock<std::mutex> lock;
+  if (Status status = lock_for_call(lock, timeout_ns); !status.ok()) return status;
   if (const auto found = shapes.find(shape); found != shapes.end()) return found->second;
   // Numbers are not used twice, so forgetting a shape only means planning it anew.
   if (shapes.size() >= kSharedPlans) shapes.clear();
@@ -189,7 +213,8 @@ int Communicator::Shared::shape_of(const Shape& shape) {
 
 Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& call) {
   // One rank compiles, the others that want the same wait for it here.
-  const std::lock_guard lock(mutex);
+  std::unique_lock<std::mutex> lock;
+  if (Status locked = lock_for_call(lock, timeout_ns(call)); !locked.ok()) return locked;
   const std::pair where(key, std::vector<std::size_t>(call.counts.begin(), call.counts.end()));
   if (const auto found = plans.find(where); found != plans.end()) return found->second;
   auto made = make(key, call);
@@ -208,7 +233,7 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
 Communicator::Communicator(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
 Communicator::~Communicator() = default;
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) {
+Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     return invalid_argument("ranks is " + std::to_string(options.ranks) + "; allowed are 1 to " +
                             std::to_string(kMaxRanks));
@@ -227,21 +252,20 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
-  try {
-    WaitPolicy policy = choose_wait_policy(options.ranks);
-    if (environment->wait) policy.mode = *environment->wait;
-    if (options.wait) policy = *options.wait;
-    return std::unique_ptr<Communicator>(
-        new Communicator(std::make_unique<Shared>(options, policy, *environment)));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory,
-                  "a communicator of " + std::to_string(options.ranks) + " ranks");
-  }
+  WaitPolicy policy = choose_wait_policy(options.ranks);
+  if (environment->wait) policy.mode = *environment->wait;
+  if (options.wait) policy = *options.wait;
+  return std::unique_ptr<Communicator>(
+      new Communicator(std::make_unique<Shared>(options, policy, *environment)));
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory, [&] {
+    return "a communicator of " + std::to_string(options.ranks) + " ranks";
+  });
 }
 
 int Communicator::ranks() const { return shared_->ranks; }
 
-Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
+Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
   if (shared_->forked()) return forked_status();
   if (rank < 0 || rank >= shared_->ranks) {
     return invalid_argument("rank is " + std::to_string(rank) + "; allowed are 0 to " +
@@ -252,8 +276,12 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
     return invalid_argument("rank is " + std::to_string(rank) +
                             ", which has joined before; a rank joins once");
   }
+  std::unique_ptr<Member> member(new Member(*this, rank));
   shared_->joined[static_cast<std::size_t>(rank)] = true;
-  return std::unique_ptr<Member>(new Member(*this, rank));
+  return member;
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory,
+                    [&] { return "the member of rank " + std::to_string(rank); });
 }
 
 void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }

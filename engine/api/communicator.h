@@ -116,9 +116,13 @@ class Communicator {
   //   {"health": "timeout: ...", "ranks": [{"rank": 0, "calls": 118, "state": "rank 0 waits for
   //   ...",
   //     "last": [{"call": 117, "what": "all_reduce f32 sum", "algorithm": "ring", "root": 0,
-  //               "began_us": 1.5, "took_us": 3.25}, ...]}, ...]}
-  // Times are microseconds since the earliest call recorded, where they are recorded (took_us: of
-  // calls that have ended). From any thread, also while ranks are at work; what they do meanwhile
+  //               "began_us": 1.5, "took_us": 3.25}, ...],
+  //     "slow_waits": [{"call": 118, "for": 2, "round": 3, "began_us": 9.5, "took_us": 500000.5,
+  //                     "end": "deadline"}, ...]}, ...]}
+  // slow_waits are the last 64 waits so long that the rank went to sleep, and how they ended: came,
+  // deadline, lost, mismatch, aborted (slow_waits.h). Times are microseconds since the earliest
+  // event recorded; of calls they are there where they are recorded (took_us: of calls that have
+  // ended). From any thread, also while ranks are at work; what they do meanwhile
   // may be missing. RANKINE_FLIGHT_RECORD (environment.h) leaves it in a file when a call fails.
   std::string flight_record() const;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -102,10 +103,11 @@ struct MailboxShape {
 MailboxShape mailbox_shape(int ranks);
 
 // What a child of the process that made a communicator gets from it.
-inline Status forked_status() {
-  return {Code::forked,
-          "this process was forked from the one whose ranks these are; make a communicator of its "
-          "own"};
+inline Status forked_status() noexcept {
+  return make_error(Code::forked, [] {
+    return "this process was forked from the one whose ranks these are; make a communicator of its "
+           "own";
+  });
 }
 
 // One per communicator. Const members and the crossbar need no lock.
@@ -139,10 +141,18 @@ struct Communicator::Shared {
 
   // A number for the lists, the same for all ranks, so that keys are small and calls need not
   // allocate. Never 0.
-  int shape_of(const Shape& shape);
+  Result<int> shape_of(const Shape& shape, std::int64_t timeout_ns);
+  // Takes the lock below for a call. Whoever plans holds it for long, and may be stopped with it;
+  // so who waits for it gives up when its time has passed, which ends the communicator, or when
+  // that has ended.
+  Status lock_for_call(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ns);
   // Whether this process is a child of the one that made the communicator.
   bool forked() const { return fork_count.load(std::memory_order_relaxed) != forks; }
 
+  std::int64_t timeout_ns(const Call& call) const {
+    const auto own = std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout);
+    return own.count() != 0 ? own.count() : crossbar.timeout_ns();
+  }
   Result<PreparedPtr> prepare(const Key& key, const Call& call);
   Result<PreparedPtr> make(const Key& key, const Call& call);
   Status provide_mailboxes(const Plan& plan);

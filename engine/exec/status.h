@@ -13,6 +13,7 @@
 //   }
 #pragma once
 
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -33,6 +34,7 @@ enum class Code : unsigned char {
   system,            // the operating system refused something that we need; finished
   forked,            // this process is a fork of the one whose ranks these are; finished in it
 };
+inline constexpr int kCodes = 10;
 
 std::string_view name_of(Code code);
 
@@ -55,6 +57,15 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string text) : code_(code), text_(std::move(text)) {}
+  // Errors must be told even where memory is what is missing: then a copy has no text.
+  Status(const Status& other) noexcept : code_(other.code_) { copy_text(other); }
+  Status& operator=(const Status& other) noexcept {
+    code_ = other.code_;
+    copy_text(other);
+    return *this;
+  }
+  Status(Status&&) noexcept = default;
+  Status& operator=(Status&&) noexcept = default;
 
   bool ok() const { return code_ == Code::ok; }
   Code code() const { return code_; }
@@ -66,9 +77,27 @@ class [[nodiscard]] Status {
   }
 
  private:
+  void copy_text(const Status& other) noexcept {
+    try {
+      text_ = other.text_;
+    } catch (const std::bad_alloc&) {
+      text_.clear();
+    }
+  }
+
   Code code_ = Code::ok;
   std::string text_;
 };
+
+// The error whose text is text(); without one where there is no memory for it.
+template <class Text>
+Status make_error(Code code, const Text& text) noexcept {
+  try {
+    return {code, text()};
+  } catch (const std::bad_alloc&) {
+    return {code, {}};
+  }
+}
 
 // A value, or why there is none.
 template <class T>

@@ -14,7 +14,7 @@
 #include "algorithms/skips.h"
 #include "algorithms/torus.h"
 #include "engine/api/team.h"
-#include "tests/engine/api/collective_case.h"
+#include "engine/faults/collective_case.h"
 
 namespace rankine {
 namespace {

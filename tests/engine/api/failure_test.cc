@@ -217,6 +217,21 @@ TEST_P(Failure, ACallMayHaveADeadlineOfItsOwn) {
   expect_a_new_start();
 }
 
+// Who watches a call may end it: for all ranks, and at once.
+TEST_P(Failure, AnObserverThatEndsACallEndsItForAll) {
+  struct : RoundObserver {
+    bool before_round(int) noexcept override { return false; }
+  } end_of_call;
+  Ranks all(options(kLong));
+  const auto results = all.run([&](Member& me) {
+    std::vector<std::uint32_t> in(count()), out(count());
+    const Call call = all_reduce(in, out);
+    return me.rank() == last() ? me.call(call, end_of_call) : me.call(call);
+  });
+  expect_all(results, Code::aborted, {"the observer of rank " + std::to_string(last())});
+  expect_a_new_start();
+}
+
 // Neither its member nor anything else of it is destroyed: nobody is told.
 TEST_P(Failure, AThreadThatEndsInsideACallIsFoundOut) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
