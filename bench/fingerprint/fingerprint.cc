@@ -77,11 +77,11 @@ class Pair {
   explicit Pair(Transport transport)
       : crossbar_(kRanks, choose_wait_policy(kRanks), 30'000'000'000) {
     CompileRequest request;
-    request.algorithm = &choose_algorithm(Collective::all_reduce, kRanks, kCount * sizeof(float));
+    request.algorithm = &default_algorithm(Collective::all_reduce, kRanks, kCount * sizeof(float));
     request.params.ranks = kRanks;
     request.counts = {kCount};
     request.transport = transport;
-    request.slot_payload = kStride - sizeof(SlotHeader);
+    request.slot_payload = payload_of(kStride);
     auto compiled = compile(request);
     compiled.status().throw_if_error();
     plan_ = std::move(compiled->plan);
@@ -261,7 +261,7 @@ BENCHMARK(call_alone)->Repetitions(5)->ReportAggregatesOnly();
 void walk_alone(benchmark::State& state) {
   pin_to(0);
   CompileRequest request;
-  request.algorithm = &choose_algorithm(Collective::all_reduce, 1, kCount * sizeof(float));
+  request.algorithm = &default_algorithm(Collective::all_reduce, 1, kCount * sizeof(float));
   request.params.ranks = 1;
   request.counts = {kCount};
   request.buffers = Buffers::in_place;

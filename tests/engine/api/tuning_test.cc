@@ -206,7 +206,9 @@ TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
       EXPECT_FALSE(load_tuning(one.file, one.here).has_value()) << one.file.path;
     }
     ASSERT_EQ(captured.lines.size(), one.says != nullptr ? 1u : 0u) << one.file.path;
-    if (one.says != nullptr) EXPECT_THAT(captured.lines[0].second, HasSubstr(one.says));
+    if (one.says != nullptr) {
+      EXPECT_THAT(captured.lines[0].second, HasSubstr(one.says));
+    }
   }
 }
 
