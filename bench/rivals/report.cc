@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,7 @@ bool write_text(const fs::path& path, const std::string& text) {
 // All-reduce first, by ranks; then the other collectives; the mailbox last.
 auto place(const Source& source) {
   const nlohmann::json& document = source.document;
-  if (!document.contains("context")) return std::tuple(2, std::string(), 0, false);
+  if (document.contains("channels")) return std::tuple(2, std::string(), 0, false);
   const nlohmann::json& context = document.at("context");
   const std::string collective = context.at("collective");
   return std::tuple(collective == "all_reduce" ? 0 : 1, collective, context.at("ranks").get<int>(),
@@ -90,4 +91,11 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace rankine::rivals
 
-int main(int argc, char** argv) { return rankine::rivals::run(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return rankine::rivals::run(argc, argv);
+  } catch (const nlohmann::json::exception& error) {
+    std::fprintf(stderr, "report: a document lacks what it should have: %s\n", error.what());
+    return 2;
+  }
+}
