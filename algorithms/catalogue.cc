@@ -13,6 +13,7 @@
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
 #include "algorithms/in_network.h"
+#include "algorithms/levels.h"
 #include "algorithms/pat.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
@@ -23,6 +24,7 @@
 #include "algorithms/torus_doubling.h"
 #include "algorithms/tree.h"
 #include "algorithms/trivance.h"
+#include "algorithms/two_level.h"
 
 namespace rankine {
 namespace {
@@ -67,6 +69,20 @@ constexpr std::string_view kBruckSums =
 constexpr std::string_view kBruckSumPorts =
     "max(each(min(1,a-1)*(2-(2*exp3(clog3(a)-1)>=a))),each(2*(a>3)))";
 
+// Two levels, with m = ceil(N/G) groups of which the last has N - (m-1) G members. In a small last
+// group a member holds up to ceil(G / its members) blocks of every other group.
+constexpr std::string_view kTwoLevelRounds = "(N>G)+(G>1)";
+constexpr std::string_view kTwoLevelAllReduceRounds = "2*((N>G)+(G>1))";
+constexpr std::string_view kHolders =
+    "(ceil(N/G)-1+max(ceil(N/G)*(G-1),(1+(ceil(N/G)-1)*ceil(G/(N-(ceil(N/G)-1)*G)))*"
+    "(N-(ceil(N/G)-1)*G-1)))/N";
+constexpr std::string_view kHoldersAndShare =
+    "(N-1+ceil(N/G)-1+max(ceil(N/G)*(G-1),(1+(ceil(N/G)-1)*ceil(G/(N-(ceil(N/G)-1)*G)))*"
+    "(N-(ceil(N/G)-1)*G-1)))/N";
+constexpr std::string_view kHolderPorts = "max(ceil(N/G)-1,G-1)";
+constexpr std::string_view kMemberPorts =
+    "max((ceil(N/G)-1)*ceil(G/(N-(ceil(N/G)-1)*G)),G-1)";
+
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
     "if(N>=5,if(P>log2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1)))";
@@ -90,11 +106,15 @@ constexpr std::string_view kTrivance = "Juerss, Addanki & Schmid, Trivance, 2026
 constexpr std::string_view kSwing = "De Sensi et al., Swing, NSDI 2024";
 constexpr std::string_view kBucket = "Jain & Sabharwal, ICS 2010";
 constexpr std::string_view kSack = "Sack & Gropp, ACM TOPC 1(2), 2015";
+constexpr std::string_view kLi = "Li, Hoefler & Snir, HPDC 2013";
+constexpr std::string_view kJain = "Jain et al., SC 2018";
 constexpr std::string_view kFolklore = "folklore";
 
 SharedRounds circulant(const Params& a) {
   return std::make_shared<const CirculantRounds>(a.ranks, resolved(a).skips);
 }
+
+Tree levels_of(const Params& a) { return level_tree(a.ranks, a.root, resolved(a).levels); }
 
 // clang-format off
 const Algorithm kCatalogue[] = {
@@ -126,6 +146,12 @@ const Algorithm kCatalogue[] = {
     {broadcast, "linear", [](const Params& a) { return tree_broadcast(star(a.ranks), a.root, 1); }, kAnyN, "",
      "N-1", "N-1", kOne, kOne, kOne,
      "the root tells one after the other", kFolklore},
+    {broadcast, "level_tree", [](const Params& a) { return tree_broadcast(levels_of(a), 0, a.segments); }, kAnyN, "segments,levels",
+     "if(N-1,L+P-1,0)", "children(L)", kOne, "children(P)", kOne,
+     "from leader to leader, a round per level of the machine", kJain},
+    {broadcast, "two_level", [](const Params& a) { return two_level_broadcast(a.ranks, resolved(a).group, a.root); }, kEqualGroups, "group",
+     "min(1,N-1)+(G>1)", "(N+G-2)/G", kOne, "N-1", "max(min(1,N-1),G-1)",
+     "a part to each member of every group, then among the members", kLi, kEqualGroupsInWords},
     {broadcast, "circulant", [](const Params& a) { return circulant_broadcast(circulant(a), a.root); }, kAnyN, "skips",
      "S", "C", kOne, kOne, kOne,
      "the circulant reduce reversed in time", kTraff},
@@ -157,6 +183,12 @@ const Algorithm kCatalogue[] = {
     {kReduce, "linear", [](const Params& a) { return tree_reduce(star(a.ranks), a.root, 1); }, kAnyN, "",
      "N-1", kOne, "N-1", kOne, kOne,
      "the root hears one after the other", kFolklore},
+    {kReduce, "level_tree", [](const Params& a) { return tree_reduce(levels_of(a), 0, a.segments); }, kAnyN, "segments,levels",
+     "if(N-1,L+P-1,0)", kOne, "children(L)", kOne, "children(P)",
+     "the level_tree broadcast reversed in time", kJain},
+    {kReduce, "two_level", [](const Params& a) { return two_level_reduce(a.ranks, resolved(a).group, a.root); }, kEqualGroups, "group",
+     "min(1,N-1)+(G>1)", kOne, "(N+G-2)/G", "max(min(1,N-1),G-1)", "N-1",
+     "the two_level broadcast reversed in time", kLi, kEqualGroupsInWords},
     {kReduce, "circulant", [](const Params& a) { return circulant_reduce(circulant(a), a.root); }, kAnyN, "skips",
      "S", kOne, "C", kOne, kOne,
      "the circulant reduce-scatter with all of the vector in the root's block", kTraff},
@@ -210,6 +242,12 @@ const Algorithm kCatalogue[] = {
     {all_reduce, "direct_two_shot", [](const Params& a) { return direct_all_reduce_two_shot(a.ranks); }, kAnyN, "",
      kTwo, kTwoShares, kTwoShares, "N-1", "N-1",
      "everyone adds up one block, then hands it to all", kFolklore},
+    {all_reduce, "direct_one_shot_push", [](const Params& a) { return direct_all_reduce_one_shot_push(a.ranks); }, kAnyN, "",
+     kOne, "N-1", "N-1", "N-1", "N-1",
+     "everyone stores its vector beside everyone else's, who adds them up", kFolklore},
+    {all_reduce, "direct_two_shot_push", [](const Params& a) { return direct_all_reduce_two_shot_push(a.ranks); }, kAnyN, "",
+     kTwo, kTwoShares, kTwoShares, "N-1", "N-1",
+     "everyone stores its parts with their owners, who add up and hand to all", kFolklore},
     {all_reduce, "central", [](const Params& a) { return central_all_reduce(a.ranks); }, kAnyN, "",
      kTwo, "N-1", "N-1", "N-1", "N-1",
      "all vectors to rank 0, the sum back to all: the naive baseline", kLesson},
@@ -223,6 +261,15 @@ const Algorithm kCatalogue[] = {
      "2*(G-1)+if(N>G,2*log2(N/G)+P-1,0)", "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G", "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G",
      "max(min(1,G-1),if(and(N/G>=5,P>=3),3,min(2,N/G-1)))", "max(min(1,G-1),if(and(N/G>=5,P>=3),3,min(2,N/G-1)))",
      "rings of G reduce-scatter, binary trees across all-reduce, rings of G all-gather", kChapter, kEqualGroupsInWords},
+    {all_reduce, "two_level", [](const Params& a) { return two_level_all_reduce(a.ranks, resolved(a).group); }, kAnyN, "group",
+     kTwoLevelAllReduceRounds, kHoldersAndShare, kHoldersAndShare, kMemberPorts, kMemberPorts,
+     "sums of groups cross once and results cross once, every member its part", kLi},
+    {all_reduce, "leaders", [](const Params& a) { return leaders_all_reduce(a.ranks, resolved(a).group); }, kAnyN, "group",
+     "2*(G>1)+(N>G)", "if(N-1,ceil(N/G)+G-2,0)", "if(N-1,ceil(N/G)+G-2,0)", kHolderPorts, kHolderPorts,
+     "to the leaders of groups of G, among all leaders at once, and back", kLi},
+    {all_reduce, "level_tree", [](const Params& a) { return tree_all_reduce(levels_of(a), 1); }, kAnyN, "levels",
+     "2*L", "J", "J", "children(1)", "children(1)",
+     "up from leader to leader, a round per level of the machine, and down again", kJain},
     {all_reduce, "circulant", [](const Params& a) { return circulant_all_reduce(circulant(a)); }, kAnyN, "skips",
      "2*S", kTwoShares, kTwoShares, kOne, kOne,
      "circulant reduce-scatter, then all-gather: the fewest rounds and blocks for any N", kTraff},
@@ -281,6 +328,9 @@ const Algorithm kCatalogue[] = {
     {all_gather, "direct", [](const Params& a) { return direct_all_gather(a.ranks); }, kAnyN, "",
      kOne, kShare, kShare, "N-1", "N-1",
      "everyone to everyone at once", kFolklore},
+    {all_gather, "two_level", [](const Params& a) { return two_level_all_gather(a.ranks, resolved(a).group); }, kAnyN, "group",
+     kTwoLevelRounds, kHolders, kShare, kHolderPorts, kMemberPorts,
+     "every block once into every group, then among its members", kLi},
     {all_gather, "circulant", [](const Params& a) { return circulant_all_gather(circulant(a)); }, kAnyN, "skips",
      "S", kShare, kShare, kOne, kOne,
      "the circulant reduce-scatter reversed in time", kTraff},
@@ -327,6 +377,9 @@ const Algorithm kCatalogue[] = {
     {reduce_scatter, "direct", [](const Params& a) { return direct_reduce_scatter(a.ranks); }, kAnyN, "",
      kOne, kShare, kShare, "N-1", "N-1",
      "everyone collects its own block from all", kFolklore},
+    {reduce_scatter, "two_level", [](const Params& a) { return two_level_reduce_scatter(a.ranks, resolved(a).group); }, kAnyN, "group",
+     kTwoLevelRounds, kShare, kHolders, kMemberPorts, kHolderPorts,
+     "the two_level all-gather reversed in time", kLi},
     {reduce_scatter, "circulant", [](const Params& a) { return circulant_reduce_scatter(circulant(a)); }, kAnyN, "skips",
      "S", kShare, kShare, kOne, kOne,
      "in round k partial sums of all blocks to the rank skips[k] further on", kTraff},
@@ -416,6 +469,7 @@ Params resolved(Params params) {
   if (params.aggregation == 0) params.aggregation = pat_default_aggregation(params.ranks);
   if (params.dims.empty()) params.dims = {params.ranks};
   if (params.skips.empty()) params.skips = halving_skips(params.ranks);
+  if (params.levels.empty()) params.levels = {middle_divisor(params.ranks)};
   return params;
 }
 
@@ -471,6 +525,9 @@ std::optional<std::string> Algorithm::refusal(const Params& given) const {
   }
   if (takes("skips")) {
     if (const auto why = skips_refusal(params.skips, params.ranks)) return who + ": " + *why;
+  }
+  if (takes("levels")) {
+    if (const auto why = levels_refusal(params.levels, params.ranks)) return who + ": " + *why;
   }
   if (evaluate(allowed_when, params) == 0) {
     std::string text = who + ": ranks is " + std::to_string(params.ranks);

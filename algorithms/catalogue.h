@@ -23,23 +23,27 @@ struct Params {
   int aggregation = 0;  // A, blocks per message of PAT at most; 0: the default
   std::vector<int> dims{};   // sizes of a torus (torus.h), N ranks together; empty: a ring of N
   std::vector<int> skips{};  // of a circulant graph (skips.h), round by round; empty: the default
+  std::vector<int> levels{};  // sizes of groups, innermost first (levels.h); empty: the default
 };
 
 // The same with the defaults in place of zeros. G: the divisor of N nearest to its square root. A:
 // as many blocks per message as any message could have, 2^(ceil(log2 N) - 1), or 1 for N = 1. The
-// torus: one dimension of N. Skips: repeated halving with rounding up.
+// torus: one dimension of N. Skips: repeated halving with rounding up. Levels: one, of groups of the
+// default G.
 // Every function that takes Params does this by itself; tools call it to show what will run.
 Params resolved(Params params);
 
 // Formulas are text in N (ranks), P (segments), G (group), A (aggregation), D (dimensions), a (the
-// size of one of them), S (skips) and W V C (what skips bring); formula.h evaluates them. They are read by people, compared with the schedules by a test, and used by no executor.
+// size of one of them), S (skips), W V C (what skips bring) and L J (what levels bring); formula.h
+// evaluates them. They are read by people, compared with the schedules by a test, and used by no
+// executor.
 struct Algorithm {
   Collective collective;
   std::string_view name;
   Schedule (*make)(const Params&);
   std::string_view allowed_when;  // formula, non-zero where make() may be called; "1": any N >= 1
                                   // (and what refusal() checks for all)
-  std::string_view parameters;    // of: segments, group, aggregation, dims, skips; with commas
+  std::string_view parameters;    // of: segments, group, aggregation, dims, skips, levels; with commas
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
   std::string_view received;  // likewise

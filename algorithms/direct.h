@@ -38,12 +38,25 @@ inline Schedule direct_all_reduce_two_shot(int p) {
               named("all-gather", direct_all_gather(p)));
 }
 
+// The same with the peers' vectors, or their parts of one block, stored beside one's own first.
+inline Schedule direct_all_reduce_one_shot_push(int p) {
+  return pushed(direct_all_reduce_one_shot(p));
+}
+inline Schedule direct_all_reduce_two_shot_push(int p) {
+  return then(named("reduce-scatter", pushed(direct_reduce_scatter(p))),
+              named("all-gather", direct_all_gather(p)));
+}
+
+// Rank 0 tells everyone at once.
+inline Schedule direct_broadcast(int p) {
+  return {p, 1, p > 1 ? 1 : 0, [p](int, Send send) {
+            for (Rank r = 1; r < p; ++r) send(0, r, block(0), copy);
+          }};
+}
+
 // Central: all vectors to rank 0, which adds them up and sends the sum back to everyone.
 inline Schedule central_all_reduce(int p) {
-  const Schedule back{p, 1, p > 1 ? 1 : 0, [p](int, Send send) {
-                        for (Rank r = 1; r < p; ++r) send(0, r, block(0), copy);
-                      }};
-  return then(named("reduce", dual(back)), named("broadcast", back));
+  return then(named("reduce", dual(direct_broadcast(p))), named("broadcast", direct_broadcast(p)));
 }
 
 // One hop from root to peer; nothing, where they are the same.

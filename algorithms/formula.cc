@@ -2,16 +2,31 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/trivance.h"
+#include "algorithms/levels.h"
 #include "algorithms/skips.h"
+#include "algorithms/trivance.h"
 
 namespace rankine {
 namespace {
+
+[[noreturn]] void too_large() { throw std::overflow_error("a number beyond 64 bits"); }
+
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  std::int64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) too_large();
+  return product;
+}
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  std::int64_t total;
+  if (__builtin_add_overflow(a, b, &total)) too_large();
+  return total;
+}
 
 // How many ones the binary numbers 0 ... n - 1 have together: bit i is set in the second half of
 // every 2^(i + 1) of them.
@@ -87,7 +102,16 @@ class Parser {
     }
   }
 
+  // Nobody nests so deep; the stack has an end.
   Fraction factor() {
+    constexpr int kDeepest = 100;
+    if (++depth_ > kDeepest) fail("less that is nested");
+    const Fraction value = single();
+    --depth_;
+    return value;
+  }
+
+  Fraction single() {
     skip_spaces();
     if (take('-')) return Fraction(0) - factor();
     if (take('(')) {
@@ -98,7 +122,7 @@ class Parser {
     if (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
       std::int64_t value = 0;
       while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
-        value = value * 10 + (text_[at_++] - '0');
+        value = plus(times(value, 10), text_[at_++] - '0');
       }
       return value;
     }
@@ -125,14 +149,21 @@ class Parser {
     if (name == "W") return circulant().hops();
     if (name == "V") return circulant().most_through_one();
     if (name == "C") return circulant().most_added_to_one();
+    if (name == "L") return levels().rounds();
+    if (name == "J") return most_neighbours(levels());
     if (name == "a" && dimension_ > 0) return dimension_;
     fail("a number, a letter or a function");
   }
 
   CirculantRounds circulant() const { return {params_.ranks, resolved(params_).skips}; }
 
+  Tree levels() const {
+    return level_tree(params_.ranks, params_.root, resolved(params_).levels);
+  }
+
   // The same text once for every dimension.
   Fraction over_dimensions(bool sum_up) {
+    if (dimension_ > 0) fail("no dimensions of a dimension");
     const std::size_t begin = at_;
     Fraction total = 0;
     for (const int size : resolved(params_).dims) {
@@ -171,17 +202,30 @@ class Parser {
     const std::int64_t whole = a[0].floor();
     if (name == "floor") return whole;
     if (name == "ceil") return -(Fraction(0) - a[0]).floor();
+    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+    if (whole < -kMost || whole > kMost) too_large();
     const int n = static_cast<int>(whole);
     if (name == "log2") return n < 1 ? 0 : floor_log2(n);
     if (name == "clog2") return ceil_log2(n);
-    if (name == "exp2") return n < 0 ? Fraction(1, std::int64_t{1} << -n) : std::int64_t{1} << n;
+    if (name == "exp2") {
+      if (n < -62 || n > 62) too_large();
+      return n < 0 ? Fraction(1, std::int64_t{1} << -n) : std::int64_t{1} << n;
+    }
     if (name == "pow2") return is_power_of_two(n) ? 1 : 0;
     if (name == "ones") return ones_below(whole);
     if (name == "log3") return floor_log3(n);
     if (name == "clog3") return ceil_log3(n);
-    if (name == "exp3") return power_of_three(n);
+    if (name == "exp3") {
+      if (n > 19) too_large();  // for power_of_three()
+      return power_of_three(n);
+    }
     if (name == "pow3") return n == power_of_three(floor_log3(n)) ? 1 : 0;
-    if (name == "messages") return messages_of(trivance_plan(n));
+    if (name == "children") return most_children(levels(), n);
+    if (name == "messages") {
+      constexpr int kLargest = 4096;  // as far as plans are wanted
+      if (n > kLargest) fail("a dimension of at most 4096");
+      return messages_of(trivance_plan(n));
+    }
     fail("a function of formula.h");
   }
 
@@ -202,6 +246,7 @@ class Parser {
   std::string_view text_;
   const Params& params_;
   int dimension_ = 0;  // its size, where each() or most() is at work
+  int depth_ = 0;
   std::size_t at_ = 0;
 };
 
@@ -209,19 +254,25 @@ class Parser {
 
 Fraction::Fraction(std::int64_t top, std::int64_t bottom) : top_(top), bottom_(bottom) {
   if (bottom_ == 0) throw std::logic_error("a fraction with denominator 0");
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();  // has no negative
+  if (top_ == kLeast || bottom_ == kLeast) too_large();
   const std::int64_t divisor = std::gcd(top_, bottom_) * (bottom_ < 0 ? -1 : 1);
   top_ /= divisor;
   bottom_ /= divisor;
 }
 Fraction Fraction::operator+(Fraction b) const {
-  return {top_ * b.bottom_ + b.top_ * bottom_, bottom_ * b.bottom_};
+  return {plus(times(top_, b.bottom_), times(b.top_, bottom_)), times(bottom_, b.bottom_)};
 }
-Fraction Fraction::operator-(Fraction b) const {
-  return {top_ * b.bottom_ - b.top_ * bottom_, bottom_ * b.bottom_};
+Fraction Fraction::operator-(Fraction b) const { return *this + Fraction(-1) * b; }
+Fraction Fraction::operator*(Fraction b) const {
+  return {times(top_, b.top_), times(bottom_, b.bottom_)};
 }
-Fraction Fraction::operator*(Fraction b) const { return {top_ * b.top_, bottom_ * b.bottom_}; }
-Fraction Fraction::operator/(Fraction b) const { return {top_ * b.bottom_, bottom_ * b.top_}; }
-bool Fraction::operator<(Fraction b) const { return top_ * b.bottom_ < b.top_ * bottom_; }
+Fraction Fraction::operator/(Fraction b) const {
+  return {times(top_, b.bottom_), times(bottom_, b.top_)};
+}
+bool Fraction::operator<(Fraction b) const {
+  return times(top_, b.bottom_) < times(b.top_, bottom_);
+}
 std::int64_t Fraction::floor() const {
   const std::int64_t quotient = top_ / bottom_;
   return top_ % bottom_ < 0 ? quotient - 1 : quotient;

@@ -13,10 +13,13 @@
 //               dimensions side by side
 //   and         Q the largest power of two up to N   H 1 where root and peer differ, else 0
 //   skips       W V C: the hops(), most_through_one() and most_added_to_one() of skips.h
+//   levels      L the rounds of level_tree(), J its most_neighbours(); children(a) its
+//               most_children() in a rounds (levels.h)
 //   what Params leaves open: the default, as catalogue.h's resolved() gives it
 //
 // Exact: values are fractions of 64-bit integers. A text that cannot be read is a mistake in our
-// own catalogue and throws std::logic_error that shows the text and the position.
+// own catalogue and throws std::logic_error that shows the text and the position; what leaves 64
+// bits throws std::overflow_error.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +30,8 @@ namespace rankine {
 
 struct Params;
 
-// A fraction in lowest terms with a positive denominator.
+// A fraction in lowest terms with a positive denominator. Arithmetic that leaves 64 bits throws
+// std::overflow_error.
 class Fraction {
  public:
   constexpr Fraction(std::int64_t whole = 0) : top_(whole) {}  // NOLINT: a number is a fraction

@@ -147,7 +147,7 @@ TreePair topped_trees(int n) {
 TreePair coloured_trees(int n) {
   const Tree plain = topped(heap(n - 1));
   const int first_colour = n % 2;
-  const auto colour = [n, first_colour](Rank r) { return r == 1 ? 0 : (r - 1 + first_colour) % 2; };
+  const auto colour = [first_colour](Rank r) { return r == 1 ? 0 : (r - 1 + first_colour) % 2; };
   const auto other = [n, colour](Rank r) { return 1 - colour(n - r); };
   return {in_colours(plain, colour),
           renamed(in_colours(plain, other), [n](Rank r) { return (n - r) % n; })};

@@ -248,10 +248,11 @@ Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int pa
   Schedule out{torus.ranks(), parts, most * torus.dimensions() * widest, {}, {}, planes};
   out.round = [=](int k, Send send) {
     for (int part = 0; part < parts; ++part) {
-      const auto [d, j] = turn_of(turns, k / widest, part, torus.dimensions(), most);
+      const Turn turn = turn_of(turns, k / widest, part, torus.dimensions(), most);
+      const int d = turn.dimension;
       const Schedule& along = lines[static_cast<std::size_t>(d)];
       const int before = width(along) - widest + k % widest;  // this turn's rounds before this one
-      const int round = j * width(along) + before;
+      const int round = turn.round * width(along) + before;
       if (before < 0 || round >= along.rounds) continue;
       const auto plane = [&](int of_line) {
         return of_line == 0 ? 0 : first_plane[static_cast<std::size_t>(d)] + of_line;

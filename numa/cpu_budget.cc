@@ -125,6 +125,19 @@ std::optional<CpuQuota> quota_in(const std::string& directory, bool v2) {
   return CpuQuota{*cores, file};
 }
 
+// visit(mount, path below its point) for the process's own group of each mounted hierarchy.
+template <class Visit>
+void for_each_group(const std::string& root, const Visit& visit) {
+  const std::string proc_cgroup = read_file(root + "/proc/self/cgroup").value_or("");
+  const std::string mountinfo = read_file(root + "/proc/self/mountinfo").value_or("");
+  for (const std::string& line : split(mountinfo, '\n')) {
+    const std::optional<Mount> mount = parse_mount(line);
+    if (!mount) continue;
+    const std::optional<std::string> cgroup = own_cgroup(proc_cgroup, mount->v2);
+    if (cgroup) visit(*mount, path_below(*mount, *cgroup));
+  }
+}
+
 }  // namespace
 
 std::optional<double> parse_cpu_max(const std::string& text) {
@@ -142,23 +155,24 @@ std::optional<double> parse_cfs_quota(const std::string& quota_us, const std::st
                   period.empty() ? kDefaultPeriodUs : parse_integer(period[0]));
 }
 
+std::vector<CpuGroup> cpu_groups(const std::string& root) {
+  std::vector<CpuGroup> groups;
+  for_each_group(root, [&](const Mount& mount, const std::string& below) {
+    groups.push_back({root + mount.point + below, mount.v2});
+  });
+  return groups;
+}
+
 std::optional<CpuQuota> read_cpu_quota(const std::string& root) {
-  const std::string proc_cgroup = read_file(root + "/proc/self/cgroup").value_or("");
-  const std::string mountinfo = read_file(root + "/proc/self/mountinfo").value_or("");
   std::optional<CpuQuota> tightest;
-  for (const std::string& line : split(mountinfo, '\n')) {
-    const std::optional<Mount> mount = parse_mount(line);
-    if (!mount) continue;
-    const std::optional<std::string> cgroup = own_cgroup(proc_cgroup, mount->v2);
-    if (!cgroup) continue;
-    std::string below = path_below(*mount, *cgroup);
+  for_each_group(root, [&](const Mount& mount, std::string below) {
     while (true) {  // a child may ask for more than its parent grants: the parent still counts
-      const std::optional<CpuQuota> quota = quota_in(root + mount->point + below, mount->v2);
+      const std::optional<CpuQuota> quota = quota_in(root + mount.point + below, mount.v2);
       if (quota && (!tightest || quota->cores < tightest->cores)) tightest = quota;
       if (below.empty()) break;
       below.resize(below.rfind('/'));
     }
-  }
+  });
   return tightest;
 }
 

@@ -21,6 +21,16 @@ std::optional<double> parse_cpu_max(const std::string& text);
 // cgroup v1 cpu.cfs_quota_us (-1: no limit) and cpu.cfs_period_us -> cores; nullopt as above.
 std::optional<double> parse_cfs_quota(const std::string& quota_us, const std::string& period_us);
 
+// A control group of processors that this process is in, as the folder in which it is seen.
+struct CpuGroup {
+  std::string folder;
+  bool v2;
+};
+
+// The process's own groups, of v2 and of v1, by <root>/proc/self/cgroup and
+// <root>/proc/self/mountinfo; empty: none is mounted.
+std::vector<CpuGroup> cpu_groups(const std::string& root = "");
+
 // Reads <root>/proc/self/cgroup and <root>/proc/self/mountinfo and then, under <root>, every limit
 // from the process's cgroup up to the mount point, of v2 and of v1. nullopt: no limit found.
 // Missing or malformed files count as no limit.

@@ -154,6 +154,25 @@ struct Doubt {
   std::string why;
 };
 
+// hwloc takes its time over large descriptions (quadratic in the CPUs, minutes for 100,000), so a
+// text is judged by its numbers first: each level's children, multiplied. What stands in brackets
+// (memory) or parentheses (attributes) has no CPUs.
+constexpr std::uint64_t kMostSyntheticCpus = 4096;
+std::uint64_t cpus_described(const std::string& text) {
+  std::uint64_t cpus = 1;
+  int inside = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(' || text[i] == '[') ++inside;
+    if (text[i] == ')' || text[i] == ']') --inside;
+    const bool begins = i == 0 || text[i - 1] == ':' || text[i - 1] == ' ';
+    if (inside > 0 || !begins || text[i] < '0' || text[i] > '9') continue;
+    const std::uint64_t children = std::strtoull(&text[i], nullptr, 0);  // as hwloc reads them
+    cpus *= std::clamp<std::uint64_t>(children, 1, kMostSyntheticCpus + 1);
+    if (cpus > kMostSyntheticCpus) return cpus;
+  }
+  return cpus;
+}
+
 // hwloc's view of this machine, or the reason not to believe it.
 std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* doubt) {
   const HwlocTopology hwloc = new_hwloc_topology();
@@ -205,6 +224,11 @@ Topology Topology::detect() {
 TopologyResult Topology::synthetic(std::string_view text) {
   constexpr char kExample[] = "pack:2 [numa] l3:4 core:8 pu:2";
   const std::string description(text);
+  if (cpus_described(description) > kMostSyntheticCpus) {
+    return {std::nullopt, fmt::format("synthetic topology \"{}\" has too many CPUs; allowed are up "
+                                      "to {}",
+                                      text, kMostSyntheticCpus)};
+  }
   const HwlocTopology hwloc = new_hwloc_topology();
   if (hwloc == nullptr) return {std::nullopt, "synthetic topology: hwloc_topology_init failed"};
   if (hwloc_topology_set_synthetic(hwloc.get(), description.c_str()) != 0) {

@@ -56,7 +56,7 @@ class Topology {
   static Topology detect();
 
   // A machine that need not exist, in hwloc's notation: "pack:2 [numa] l3:4 core:8 pu:2". Never
-  // is_this_system. The error quotes the text and shows the notation.
+  // is_this_system. Up to 4,096 CPUs. The error quotes the text and shows the notation.
   static TopologyResult synthetic(std::string_view text);
 
   // No structure known: every CPU a core of its own, one package, one node, one L3. An empty list

@@ -187,6 +187,46 @@ Schedule pipelined(Schedule a, int segments, int interval) {
   return out;
 }
 
+Schedule pushed(Schedule a) {
+  const auto arrives = [](const Transfer& t) { return t.act == reduce && !(t.from == t.to); };
+  // Calls visit(transfer, plane) for what arrives to be added in round k: the n-th to arrive at a
+  // rank lies on the n-th plane beside those that `a` has.
+  const auto arrivals = [arrives, p = a.ranks, planes = a.planes](const Schedule& of, int k,
+                                                                  const auto& visit) {
+    std::vector<int> next(static_cast<std::size_t>(p), planes);
+    for_each_transfer(of, k, [&](const Transfer& t) {
+      if (!arrives(t)) return;
+      if (t.from.size() != 1 || t.to.size() != 1) {
+        throw std::logic_error("pushed: a switch's transfer has no one owner");
+      }
+      visit(t, next[static_cast<std::size_t>(t.to.front())]++);
+    });
+  };
+  Schedule out = a;
+  out.rounds = 2 * a.rounds;
+  for (Phase& phase : out.phases) phase.rounds *= 2;
+  for (int k = 0; k < a.rounds; ++k) {
+    arrivals(a, k,
+             [&out](const Transfer&, int plane) { out.planes = std::max(out.planes, plane + 1); });
+  }
+  out.round = [a = std::move(a), arrives, arrivals](int k, Send send) {
+    if (k % 2 == 0) {
+      for_each_transfer(a, k / 2, [&](const Transfer& t) {
+        if (!arrives(t)) send.exactly(t);
+      });
+    }
+    arrivals(a, k / 2, [&](const Transfer& t, int plane) {
+      const BlockSet beside{t.where.list, plane};
+      if (k % 2 == 0) {
+        send.exactly({t.from, t.to, t.what, beside, copy});
+      } else {
+        send.exactly({t.to, t.to, beside, t.where, reduce});
+      }
+    });
+  };
+  return out;
+}
+
 Schedule packed(Schedule a) {
   std::vector<int> busy;
   for (int k = 0; k < a.rounds; ++k) {

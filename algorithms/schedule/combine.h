@@ -60,6 +60,12 @@ Schedule refined(int parts, Schedule a);
 // Block b becomes `segments` neighbours, as in refined().
 Schedule pipelined(Schedule a, int segments, int interval = 1);
 
+// The push form: what a rank adds up, its owners first store beside it, each on a plane of its own,
+// and the rank adds it up there. A round becomes two, the second of them local. Which of two ranks
+// moves the data is the executor's to say; a schedule says where data lie. Looks at every round
+// once.
+Schedule pushed(Schedule a);
+
 // Without the rounds in which nothing happens. Loses phases. Looks at every round once.
 Schedule packed(Schedule a);
 

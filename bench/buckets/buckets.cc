@@ -21,7 +21,7 @@ void all_reduce_tensors(benchmark::State& state, bool fused) {
   const int ranks = static_cast<int>(state.range(0));
   const auto tensors = static_cast<std::size_t>(state.range(1));
   const auto elements = static_cast<std::size_t>(state.range(2));
-  auto team = Team::create({.ranks = ranks});
+  auto team = Team::create({.ranks = ranks, .tuned = false});
   if (!team.ok()) {
     state.SkipWithError(team.status().text().c_str());
     return;

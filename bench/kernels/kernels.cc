@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,9 @@ void count_bytes(benchmark::State& state, std::size_t vectors, std::size_t bytes
                           static_cast<std::int64_t>(vectors * bytes));
 }
 
-void run_reduce(benchmark::State& state, ReduceKernel kernel, DataType type, int sources,
+using Kernel = std::function<void(void*, const void* const*, int, std::size_t, int)>;
+
+void run_reduce(benchmark::State& state, const Kernel& kernel, DataType type, int sources,
                 int divisor, std::size_t bytes) {
   const Vectors vectors(sources, bytes);
   const std::size_t count = bytes / size_of(type);
@@ -177,7 +180,7 @@ void add_levels() {
   }
 }
 
-void add_reduce(const std::string& family, ReduceKernel kernel, DataType type, ReduceOp op,
+void add_reduce(const std::string& family, const Kernel& kernel, DataType type, ReduceOp op,
                 int sources, Isa isa, std::size_t bytes) {
   const std::string name = family + "/" + std::string(name_of(type)) + "/" +
                            std::string(name_of(op)) + "/" + std::to_string(sources) + "/" +
@@ -200,8 +203,12 @@ void add_all() {
           for (const std::size_t bytes : kSizes) {
             add_reduce("reduce", find_reduce(type, op, isa), type, op, sources, isa, bytes);
             if (bytes >= (4U << 20)) {
-              add_reduce("stream", find_reduce_streaming(type, op, isa), type, op, sources, isa,
-                         bytes);
+              const SpreadKernel spread = find_spread(type, op, isa);
+              const auto stream = [=](void* dst, const void* const* srcs, int n_srcs, std::size_t n,
+                                      int divisor) {
+                spread(&dst, 1, srcs, n_srcs, n, divisor, true);
+              };
+              add_reduce("stream", stream, type, op, sources, isa, bytes);
             }
           }
         }

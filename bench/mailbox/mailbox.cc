@@ -1,25 +1,36 @@
 // The mailbox against a bare cache line and two well-known SPSC queues: one-way latency of a
 // ping-pong and throughput of 8-byte messages between two pinned threads.
 //
-//   third_party/bazel run //bench/mailbox
+//   third_party/bazel run //bench/mailbox -- --json mailbox.json
 //
-// Manual time: half a round trip (latency) or a message (throughput), so real_time is what counts.
-#include <benchmark/benchmark.h>
+// All take turns, round by round; each round begins with the bare line's latency (the probe of
+// latency_probe.h), and a queue's latency is compared with that of its own round. Runs in which
+// that probe moved are repeated. Exit status: 0, 2 usage, 3 no second CPU or no file.
 #include <readerwriterqueue/readerwriterqueue.h>
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <boost/lockfree/spsc_queue.hpp>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <memory>
-#include <thread>
+#include <string>
+#include <vector>
 
+#include "CLI/CLI.hpp"
+#include "bench/rivals/crew.h"
+#include "bench/rivals/machine_json.h"
+#include "bench/rivals/statistics.h"
 #include "engine/exec/crossbar.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/wait.h"
-#include "numa/pin.h"
-#include "numa/placement.h"
-#include "numa/topology.h"
+#include "engine/tools/latency_probe.h"
+#include "nlohmann/json.hpp"
 
 namespace rankine {
 namespace {
@@ -32,23 +43,13 @@ class Channel {
   virtual std::uint64_t receive() = 0;
 };
 
-// Nothing but the line: what no queue can beat.
-class BareLine final : public Channel {
- public:
-  void send(std::uint64_t message) override {
-    while (word_.load(std::memory_order_acquire) != 0) pause_cpu();
-    word_.store(message, std::memory_order_release);  // pairs with receive()
-  }
-  std::uint64_t receive() override {
-    std::uint64_t message;
-    while ((message = word_.load(std::memory_order_acquire)) == 0) pause_cpu();
-    word_.store(0, std::memory_order_release);  // pairs with send()
-    return message;
-  }
-
- private:
-  alignas(kCacheLine) std::atomic<std::uint64_t> word_{0};
-};
+// A queue that loses or repeats a message must not be timed.
+void check(std::uint64_t got, std::uint64_t expected) {
+  if (got == expected) return;
+  std::fprintf(stderr, "mailbox: message %llu in place of %llu\n",
+               static_cast<unsigned long long>(got), static_cast<unsigned long long>(expected));
+  std::abort();
+}
 
 class OurMailbox final : public Channel {
  public:
@@ -64,7 +65,7 @@ class OurMailbox final : public Channel {
   std::uint64_t receive() override {
     SlotHeader* slot = in_.wait(receiver_, 0, received_, 0);
     std::uint64_t message;
-    std::memcpy(&message, payload(*slot), sizeof(message));
+    std::memcpy(&message, payload(*slot, sizeof(message)), sizeof(message));
     in_.release(receiver_, ++received_, false);
     return message;
   }
@@ -114,78 +115,163 @@ class MoodycamelQueue final : public Channel {
   moodycamel::ReaderWriterQueue<std::uint64_t> queue_{kSlots};
 };
 
-// The peer's thread, on the second core.
-void pin_to(int rank) {
-  static const Topology topology = Topology::detect();
-  static const Placement placement = place_ranks(topology, 2);
-  pin_calling_thread(topology, placement.ranks[static_cast<std::size_t>(rank)]);
-}
+// --- measuring ---
 
-constexpr int kBatch = 20'000;
-
-template <class T>
-void latency(benchmark::State& state) {
-  const auto there = std::make_unique<T>(), back = std::make_unique<T>();
-  pin_to(0);
-  std::thread peer([&] {
-    pin_to(1);
-    for (std::uint64_t message; (message = there->receive()) != ~std::uint64_t{0};) {
-      back->send(message);
+// Half a round trip, in ns: the least of a few short series, as the bare line is measured.
+double latency_ns(rivals::Crew& crew, Channel& there, Channel& back) {
+  constexpr int kSeries = 7;
+  constexpr std::uint64_t kTrips = 500;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  crew.run([&](int rank) {
+    for (int series = 0; series < kSeries; ++series) {
+      const std::int64_t begin = now_ns();
+      for (std::uint64_t i = 1; i <= kTrips; ++i) {
+        if (rank == 0) {
+          there.send(i);
+          check(back.receive(), i);
+        } else {
+          back.send(there.receive());
+        }
+      }
+      if (rank == 0) least = std::min(least, now_ns() - begin);
     }
   });
-  for (auto _ : state) {
-    const std::int64_t begin = now_ns();
-    for (std::uint64_t i = 1; i <= kBatch; ++i) {
-      there->send(i);
-      benchmark::DoNotOptimize(back->receive());
-    }
-    state.SetIterationTime(static_cast<double>(now_ns() - begin) * 1e-9 / (2.0 * kBatch));
-  }
-  there->send(~std::uint64_t{0});
-  peer.join();
+  return static_cast<double>(least) / (2.0 * kTrips);
 }
 
-template <class T>
-void throughput(benchmark::State& state) {
-  const auto channel = std::make_unique<T>(), done = std::make_unique<T>();
-  pin_to(0);
-  std::thread peer([&] {
-    pin_to(1);
-    for (;;) {
-      std::uint64_t message = 0;
-      for (int i = 0; i < kBatch; ++i) message = channel->receive();
-      if (message == ~std::uint64_t{0}) return;
-      done->send(message);
+// Messages one after the other, in millions a second: the best of a few series, each until the last
+// message has been answered.
+double throughput(rivals::Crew& crew, Channel& channel, Channel& done) {
+  constexpr int kSeries = 5;
+  constexpr std::uint64_t kMessages = 20'000;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  crew.run([&](int rank) {
+    for (int series = 0; series < kSeries; ++series) {
+      const std::int64_t begin = now_ns();
+      if (rank == 0) {
+        for (std::uint64_t i = 1; i <= kMessages; ++i) channel.send(i);
+        check(done.receive(), kMessages);
+        least = std::min(least, now_ns() - begin);
+      } else {
+        for (std::uint64_t i = 1; i <= kMessages; ++i) check(channel.receive(), i);
+        done.send(kMessages);
+      }
     }
   });
-  for (auto _ : state) {
-    const std::int64_t begin = now_ns();
-    for (std::uint64_t i = 1; i <= kBatch; ++i) channel->send(i);
-    benchmark::DoNotOptimize(done->receive());
-    state.SetIterationTime(static_cast<double>(now_ns() - begin) * 1e-9 / kBatch);
-  }
-  for (int i = 0; i < kBatch; ++i) channel->send(~std::uint64_t{0});
-  peer.join();
+  return 1000.0 * static_cast<double>(kMessages) / static_cast<double>(least);
 }
 
-#define RANKINE_MAILBOX_BENCHMARK(Kind) \
-  BENCHMARK(latency<Kind>)              \
-      ->UseManualTime()                 \
-      ->Iterations(30)                  \
-      ->Repetitions(5)                  \
-      ->ReportAggregatesOnly();         \
-  BENCHMARK(throughput<Kind>)           \
-      ->UseManualTime()                 \
-      ->Iterations(30)                  \
-      ->Repetitions(5)                  \
-      ->ReportAggregatesOnly()
+struct Kind {
+  const char* name;
+  std::unique_ptr<Channel> (*make)();
+};
+template <class T>
+std::unique_ptr<Channel> make() {
+  return std::make_unique<T>();
+}
+constexpr Kind kKinds[] = {{"mailbox", make<OurMailbox>},
+                           {"boost_spsc_queue", make<BoostQueue>},
+                           {"moodycamel_rwq", make<MoodycamelQueue>}};
+constexpr std::size_t kCount = std::size(kKinds);
 
-RANKINE_MAILBOX_BENCHMARK(BareLine);
-RANKINE_MAILBOX_BENCHMARK(OurMailbox);
-RANKINE_MAILBOX_BENCHMARK(BoostQueue);
-RANKINE_MAILBOX_BENCHMARK(MoodycamelQueue);
+// One value per round.
+struct Figures {
+  std::vector<double> latency_ns, ratio, million_per_s;
+};
+
+struct Run {
+  std::vector<double> bare_ns;  // before each round and after the last
+  std::array<Figures, kCount> figures;
+  int repeats = 0;
+};
+
+Run measure(rivals::Crew& crew, int rounds) {
+  Run run;
+  std::array<std::array<std::unique_ptr<Channel>, 2>, kCount> channels;
+  for (std::size_t k = 0; k < kCount; ++k) channels[k] = {kKinds[k].make(), kKinds[k].make()};
+  for (int round = 0; round < rounds; ++round) {
+    run.bare_ns.push_back(crew.ping_pong_ns());
+    for (std::size_t k = 0; k < kCount; ++k) {
+      const std::size_t i = (k + static_cast<std::size_t>(round)) % kCount;
+      auto& [there, back] = channels[i];
+      Figures& figures = run.figures[i];
+      figures.latency_ns.push_back(latency_ns(crew, *there, *back));
+      figures.ratio.push_back(figures.latency_ns.back() / run.bare_ns.back());
+      figures.million_per_s.push_back(throughput(crew, *there, *back));
+    }
+  }
+  run.bare_ns.push_back(crew.ping_pong_ns());
+  return run;
+}
+
+nlohmann::json to_json(const Run& run, const nlohmann::json& machine) {
+  nlohmann::json json = {{"machine", machine},
+                         {"bare_line_ns", run.bare_ns},
+                         {"repeats", run.repeats},
+                         {"steady", tools::drift(run.bare_ns) <= tools::kSteady}};
+  for (std::size_t k = 0; k < kCount; ++k) {
+    const Figures& figures = run.figures[k];
+    json["channels"].push_back({{"name", kKinds[k].name},
+                                {"latency_ns", rivals::median(figures.latency_ns)},
+                                {"latency_ratio", rivals::median(figures.ratio)},
+                                {"latency_spread", rivals::spread(figures.latency_ns)},
+                                {"million_messages_per_s", rivals::median(figures.million_per_s)},
+                                {"throughput_spread", rivals::spread(figures.million_per_s)}});
+  }
+  return json;
+}
+
+void print(const nlohmann::json& result) {
+  std::printf("# 8 B messages between two pinned threads; medians over rounds in turns\n");
+  std::printf("%-18s %12s %14s %18s\n", "", "latency (ns)", "over the line", "million messages/s");
+  const auto bare = result.at("bare_line_ns").get<std::vector<double>>();
+  std::printf("%-18s %12.1f %14.2f %18s\n", "bare cache line", rivals::median(bare), 1.0, "-");
+  for (const auto& channel : result.at("channels")) {
+    std::printf("%-18s %12.1f %14.2f %18.1f\n", channel.at("name").get<std::string>().c_str(),
+                channel.at("latency_ns").get<double>(), channel.at("latency_ratio").get<double>(),
+                channel.at("million_messages_per_s").get<double>());
+  }
+  if (!result.at("steady").get<bool>()) std::printf("# machine unsteady: do not quote\n");
+}
+
+int run(int argc, char** argv) {
+  int rounds = 15;
+  std::string json_path;
+  CLI::App app("The engine's mailbox against a bare cache line and two well-known SPSC queues.");
+  app.add_option("--rounds", rounds, "of everybody in turn")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  app.add_option("--json", json_path, "write the figures there, too");
+  app.footer("Example:\n  mailbox --rounds 50 --json mailbox.json");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const nlohmann::json machine = rivals::machine_json();
+  std::vector<int> cpus = rivals::allowed_cpus();
+  if (cpus.size() < 2) {
+    std::fprintf(stderr, "mailbox: this process may use one CPU; two are needed\n");
+    return 3;
+  }
+  rivals::Crew crew(2, cpus);
+  int repeats = 0;
+  Run best = tools::calmest([&] { return measure(crew, rounds); },
+                            [](const Run& one) { return tools::drift(one.bare_ns); }, repeats);
+  best.repeats = repeats;
+  const nlohmann::json result = to_json(best, machine);
+  print(result);
+  if (json_path.empty()) return 0;
+  // `bazel run` changes the folder.
+  const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
+  const auto path = std::filesystem::path(folder == nullptr ? "" : folder) / json_path;
+  std::ofstream file(path);
+  if (file << result.dump(1) << "\n" << std::flush) return 0;
+  std::fprintf(stderr, "mailbox: --json is %s, which cannot be written\n", path.c_str());
+  return 3;
+}
 
 }  // namespace
 }  // namespace rankine
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return rankine::run(argc, argv); }

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,8 @@ namespace rankine::rivals {
 enum class Collective { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kReduce };
 inline constexpr std::string_view kCollectiveNames[] = {
     "all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "reduce"};
+
+inline constexpr int kCollectives = static_cast<int>(std::size(kCollectiveNames));
 
 enum class Protocol { kWarm, kFresh };
 inline constexpr std::string_view kProtocolNames[] = {"warm", "fresh"};

@@ -3,12 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <algorithm>
-#include <atomic>
 #include <utility>
-
-#include "bench/rivals/clock.h"
-#include "bench/rivals/meeting.h"
 
 namespace rankine::rivals {
 
@@ -73,27 +68,13 @@ void Crew::run(const std::function<void(int)>& body) {
 
 double Crew::ping_pong_ns() {
   if (ranks() < 2 || cpus_.size() < 2) return 0;
-  constexpr int kSeries = 7;
-  constexpr std::uint64_t kTrips = 500;
-  alignas(kLine) static std::atomic<std::uint64_t> ball;
-  ball.store(0);
-  Ticks least = ~Ticks{0};
+  double ns = 0;
   run([&](int rank) {
     if (rank > 1) return;
-    std::uint64_t value = 0;
-    for (int series = 0; series < kSeries; ++series) {
-      const Ticks begin = ticks_now();
-      for (std::uint64_t trip = 0; trip < kTrips; ++trip) {
-        if (rank == 0) ball.store(value + 1, std::memory_order_release);
-        while (ball.load(std::memory_order_acquire) != value + 1 + (rank == 0 ? 1u : 0u)) {
-        }
-        if (rank == 1) ball.store(value + 2, std::memory_order_release);
-        value += 2;
-      }
-      if (rank == 0) least = std::min(least, ticks_now() - begin);
-    }
+    const double mine = probe_.play(rank);
+    if (rank == 0) ns = mine;
   });
-  return static_cast<double>(least) * nanoseconds_per_tick() / (2 * kTrips);
+  return ns;
 }
 
 }  // namespace rankine::rivals

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/tools/latency_probe.h"
+
 namespace rankine::rivals {
 
 // The cores that this process may use.
@@ -31,9 +33,8 @@ class Crew {
   // body(rank) in every rank's thread; returns when all have returned.
   void run(const std::function<void(int)>& body);
 
-  // One-way latency of a cache line between the first two ranks' cores, in ns: the least of a few
-  // short series, so that only the machine's state counts and not who else ran. 0 where two ranks
-  // do not have two cores.
+  // One-way latency of a cache line between the first two ranks' cores, in ns (latency_probe.h). 0
+  // where two ranks do not have two cores.
   double ping_pong_ns();
 
  private:
@@ -44,6 +45,7 @@ class Crew {
   std::condition_variable changed_;
   const std::function<void(int)>* body_ = nullptr;
   std::uint64_t job_ = 0;
+  tools::LatencyProbe probe_;
   int busy_ = 0;
   bool leaving_ = false;
   std::vector<std::thread> threads_;

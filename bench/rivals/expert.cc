@@ -14,9 +14,10 @@ namespace {
 
 constexpr std::size_t kOneShotBytes = std::size_t{1} << 20;
 
-// One line per rank, written by that rank only. The counter never goes back.
+// One line per rank, written by that rank only. The counter never goes back; it starts above zero,
+// so that it makes sense to look two calls back from the first.
 struct alignas(kLine) Line {
-  std::atomic<std::uint64_t> count{0};
+  std::atomic<std::uint64_t> count{2};
   const float* in = nullptr;  // both belong to the call that count stands for
   float* out = nullptr;
 };
@@ -36,15 +37,17 @@ class Expert : public Rival {
   }
 
   void publish(int rank, std::uint64_t value) noexcept {
-    line(rank).count.store(value, std::memory_order_release);  // pairs with wait_for_all()
+    line(rank).count.store(value, std::memory_order_release);  // pairs with wait_for()
+  }
+
+  void wait_for(int rank, std::uint64_t value) noexcept {
+    Patience patience(crowded_);
+    while (line(rank).count.load(std::memory_order_acquire) < value)
+      patience.wait();  // pairs with publish()
   }
 
   void wait_for_all(std::uint64_t value) noexcept {
-    for (Line& peer : lines_) {
-      Patience patience(crowded_);
-      while (peer.count.load(std::memory_order_acquire) < value)
-        patience.wait();  // pairs with publish()
-    }
+    for (int rank = 0; rank < ranks_; ++rank) wait_for(rank, value);
   }
 
   const int ranks_;
@@ -61,77 +64,234 @@ class OneShot final : public Expert {
     for (int i = 0; i < 2 * ranks_; ++i) stages_.emplace_back(bytes);
   }
 
-  bool takes(std::size_t bytes) const override { return bytes <= kOneShotBytes; }
+  bool takes(Collective /*any*/, std::size_t bytes) const override {
+    return bytes <= kOneShotBytes;
+  }
 
-  // Two stages in turn: whoever writes a stage again has heard of call n - 1 from all, so all are
-  // done reading call n - 2.
-  void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
-    const std::uint64_t call = this->count(rank) + 1;
-    const auto stage = [&](int r) {
-      return stages_[2 * static_cast<std::size_t>(r) + call % 2].data();
-    };
-    kernels().copy(stage(rank), in, count);
-    publish(rank, call);
-    const float* ins[kMaxRanks];
-    for (int r = 0; r < ranks_; ++r) ins[r] = r == rank ? in : stage(r);
-    wait_for_all(call);
-    kernels().reduce(&out, 1, ins, ranks_, 0, count);
+  // Two stages in turn. Where everybody reads from everybody, whoever writes a stage again has
+  // heard of call n - 1 from all, so all are done reading call n - 2. Where data go one way only,
+  // readers publish that they are done, and the writer looks at that.
+  void call(Collective collective, int rank, const float* in, float* out,
+            std::size_t block) noexcept override {
+    const std::uint64_t call = count(rank) + 1;
+    const bool root = rank == 0;
+    const auto mine = static_cast<std::size_t>(rank) * block;
+    const auto all = static_cast<std::size_t>(ranks_) * block;
+    switch (collective) {
+      case Collective::kAllReduce:
+        share(rank, call, in, block);
+        wait_for_all(call);
+        return sum(rank, call, in, out, 0, block);
+      case Collective::kReduceScatter:
+        share(rank, call, in, all);
+        wait_for_all(call);
+        return sum(rank, call, in, out, mine, block);
+      case Collective::kAllGather:
+        share(rank, call, in, block);
+        return collect(rank, call, in, out, 0, block);
+      case Collective::kAllToAll:
+        share(rank, call, in, all);
+        return collect(rank, call, in, out, mine, block);
+      case Collective::kBroadcast:
+        if (root) {
+          wait_for_all(call - 2);
+          share(rank, call, in, block);
+        } else {
+          wait_for(0, call);
+          kernels().copy(out, stage(0, call), block);
+          publish(rank, call);
+        }
+        return;
+      case Collective::kReduce:
+        if (root) {
+          for (int peer = 1; peer < ranks_; ++peer) wait_for(peer, call);
+          sum(rank, call, in, out, 0, block);
+          publish(rank, call);
+        } else {
+          wait_for(0, call - 2);
+          share(rank, call, in, block);
+        }
+        return;
+    }
   }
 
  private:
+  float* stage(int rank, std::uint64_t call) const noexcept {
+    return stages_[2 * static_cast<std::size_t>(rank) + call % 2].data();
+  }
+
+  void share(int rank, std::uint64_t call, const float* in, std::size_t floats) noexcept {
+    kernels().copy(stage(rank, call), in, floats);
+    publish(rank, call);
+  }
+
+  // out = the sum of everybody's floats from `from` on.
+  void sum(int rank, std::uint64_t call, const float* in, float* out, std::size_t from,
+           std::size_t floats) noexcept {
+    const float* ins[kMaxRanks];
+    for (int r = 0; r < ranks_; ++r) ins[r] = (r == rank ? in : stage(r, call)) + from;
+    kernels().reduce(&out, 1, ins, ranks_, 0, floats);
+  }
+
+  // out = one block of each rank, from `from` on.
+  void collect(int rank, std::uint64_t call, const float* in, float* out, std::size_t from,
+               std::size_t block) noexcept {
+    for (int k = 0; k < ranks_; ++k) {
+      const int peer = (rank + k) % ranks_;
+      wait_for(peer, call);
+      const float* const data = peer == rank ? in : stage(peer, call);
+      kernels().copy(out + static_cast<std::size_t>(peer) * block, data + from, block);
+    }
+  }
+
   std::vector<Buffer> stages_;
 };
 
-class TwoShot final : public Expert {
+// No stages: the ranks tell each other where their buffers are, and move the data from there.
+class Direct final : public Expert {
  public:
   enum class Form { kPull, kPush, kStream };
 
-  TwoShot(const char* its_name, Form form, const Setup& setup)
+  Direct(const char* its_name, Form form, const Setup& setup)
       : Expert(its_name, setup), form_(form) {}
 
-  bool takes(std::size_t bytes) const override {
+  bool takes(Collective collective, std::size_t bytes) const override {
+    // A block that one rank needs is summed by that rank in every form.
+    if (form_ == Form::kPush && collective == Collective::kReduceScatter) return false;
     return form_ != Form::kStream || bytes >= kOneShotBytes;
   }
 
-  void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
-    const std::uint64_t call = this->count(rank);
-    line(rank).in = in;
-    line(rank).out = out;
-    publish(rank, call + 1);  // my buffers may be used
-    wait_for_all(call + 1);
+  void call(Collective collective, int rank, const float* in, float* out,
+            std::size_t block) noexcept override {
+    const bool pull = form_ == Form::kPull;
+    if (pull && (collective == Collective::kBroadcast || collective == Collective::kReduce))
+      return pull_rooted(collective, rank, in, out, block);
+    const std::uint64_t entered = enter(rank, in, out);
+    std::uint64_t done = entered + 1;
+    wait_for_all(entered);
     const float* ins[kMaxRanks];
     float* outs[kMaxRanks];
     for (int r = 0; r < ranks_; ++r) {
       ins[r] = line(r).in;
       outs[r] = line(r).out;
     }
-    const std::size_t begin = border(rank, count);
-    const std::size_t end = border(rank + 1, count);
-    if (form_ == Form::kPull) {
-      kernels().reduce(&out, 1, ins, ranks_, begin, end);
-      publish(rank, call + 2);  // my slice may be read
-      wait_for_all(call + 2);
-      for (int k = 1; k < ranks_; ++k) {
-        const int peer = (rank + k) % ranks_;
-        const std::size_t from = border(peer, count);
-        kernels().copy(out + from, outs[peer] + from, border(peer + 1, count) - from);
-      }
-    } else if (form_ == Form::kPush) {
-      kernels().reduce(outs, ranks_, ins, ranks_, begin, end);
-    } else {
-      kernels().reduce_streaming(outs, ranks_, ins, ranks_, begin, end);
+    const auto mine = static_cast<std::size_t>(rank) * block;
+    const std::size_t begin = border(rank, block);
+    const std::size_t end = border(rank + 1, block);
+    switch (collective) {
+      case Collective::kAllReduce:
+        if (!pull) {
+          move(outs, ranks_, ins, ranks_, begin, end);
+          break;
+        }
+        move(&out, 1, ins, ranks_, begin, end);
+        publish(rank, done);  // my slice may be read
+        wait_for_all(done++);
+        for (int k = 1; k < ranks_; ++k) {
+          const int peer = (rank + k) % ranks_;
+          const std::size_t from = border(peer, block);
+          kernels().copy(out + from, outs[peer] + from, border(peer + 1, block) - from);
+        }
+        break;
+      case Collective::kReduceScatter:
+        for (int r = 0; r < ranks_; ++r) ins[r] += mine;
+        move(&out, 1, ins, ranks_, 0, block);
+        break;
+      case Collective::kAllGather:
+        if (pull) {
+          each_peer(rank, block,
+                    [&](int peer, std::size_t to) { copy(out + to, ins[peer], block); });
+        } else {
+          for (int r = 0; r < ranks_; ++r) outs[r] += mine;
+          move(outs, ranks_, &in, 1, 0, block);
+        }
+        break;
+      case Collective::kAllToAll:
+        each_peer(rank, block, [&](int peer, std::size_t at) {
+          if (pull) {
+            copy(out + at, ins[peer] + mine, block);
+          } else {
+            copy(outs[peer] + mine, in + at, block);
+          }
+        });
+        break;
+      case Collective::kBroadcast:
+        move(outs + 1, ranks_ - 1, ins, 1, begin, end);
+        break;
+      case Collective::kReduce:
+        move(outs, 1, ins, ranks_, begin, end);
+        break;
     }
-    const std::uint64_t done = call + (form_ == Form::kPull ? 3 : 2);
     publish(rank, done);  // I need nobody's buffers any more
     wait_for_all(done);
   }
 
  private:
+  // What count becomes when my buffers may be used.
+  std::uint64_t enter(int rank, const float* in, float* out) noexcept {
+    const std::uint64_t entered = count(rank) + 1;
+    line(rank).in = in;
+    line(rank).out = out;
+    publish(rank, entered);
+    return entered;
+  }
+
+  // Only the root and each of the others concern each other.
+  void pull_rooted(Collective collective, int rank, const float* in, float* out,
+                   std::size_t block) noexcept {
+    const std::uint64_t entered = enter(rank, in, out);
+    const bool root = rank == 0;
+    const bool broadcast = collective == Collective::kBroadcast;
+    if (broadcast && !root) {
+      wait_for(0, entered);
+      copy(out, line(0).in, block);
+    } else if (!broadcast && root) {
+      wait_for_all(entered);
+      const float* ins[kMaxRanks];
+      for (int r = 0; r < ranks_; ++r) ins[r] = line(r).in;
+      move(&out, 1, ins, ranks_, 0, block);
+    }
+    publish(rank, entered + 1);
+    if (broadcast && root) {
+      wait_for_all(entered + 1);
+    } else if (!broadcast && !root) {
+      wait_for(0, entered + 1);
+    }
+  }
+
   // Slices begin on cache lines, so that no line has two writers.
   std::size_t border(int rank, std::size_t count) const noexcept {
     const std::size_t lines = (count + 15) / 16;
     const auto ranks = static_cast<std::size_t>(ranks_);
     return std::min(count, (lines * static_cast<std::size_t>(rank) + ranks - 1) / ranks * 16);
+  }
+
+  // move_block(peer, where its block begins), from the own block on, so that ranks do not all turn
+  // to the same one.
+  template <class MoveBlock>
+  void each_peer(int rank, std::size_t block, MoveBlock&& move_block) {
+    for (int k = 0; k < ranks_; ++k) {
+      const int peer = (rank + k) % ranks_;
+      move_block(peer, static_cast<std::size_t>(peer) * block);
+    }
+  }
+
+  void copy(float* to, const float* from, std::size_t count) noexcept {
+    move(&to, 1, &from, 1, 0, count);
+  }
+
+  // All outs = the sum of all ins.
+  void move(float* const* outs, int out_count, const float* const* ins, int in_count,
+            std::size_t begin, std::size_t end) noexcept {
+    if (out_count == 0) return;
+    if (form_ == Form::kStream) {
+      kernels().reduce_streaming(outs, out_count, ins, in_count, begin, end);
+    } else if (in_count == 1) {
+      for (int k = 0; k < out_count; ++k)
+        kernels().copy(outs[k] + begin, ins[0] + begin, end - begin);
+    } else {
+      kernels().reduce(outs, out_count, ins, in_count, begin, end);
+    }
   }
 
   const Form form_;
@@ -144,15 +304,15 @@ std::unique_ptr<Rival> make_expert_one_shot(const Setup& setup) {
 }
 
 std::unique_ptr<Rival> make_expert_pull(const Setup& setup) {
-  return std::make_unique<TwoShot>("expert_pull", TwoShot::Form::kPull, setup);
+  return std::make_unique<Direct>("expert_pull", Direct::Form::kPull, setup);
 }
 
 std::unique_ptr<Rival> make_expert_push(const Setup& setup) {
-  return std::make_unique<TwoShot>("expert_push", TwoShot::Form::kPush, setup);
+  return std::make_unique<Direct>("expert_push", Direct::Form::kPush, setup);
 }
 
 std::unique_ptr<Rival> make_expert_stream(const Setup& setup) {
-  return std::make_unique<TwoShot>("expert_stream", TwoShot::Form::kStream, setup);
+  return std::make_unique<Direct>("expert_stream", Direct::Form::kStream, setup);
 }
 
 }  // namespace rankine::rivals

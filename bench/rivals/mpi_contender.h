@@ -20,7 +20,7 @@ class MpiContender final : public Contender {
   // in `missing`.
   void await();
 
-  bool takes(std::size_t /*bytes*/) const override { return true; }
+  bool takes(Collective, std::size_t) const override { return true; }
   Measured run(const Batch& batch) override;
 
  private:

@@ -1,6 +1,9 @@
 #include "bench/rivals/others.h"
 
 #include <dlfcn.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -49,7 +52,8 @@ class StdBarrier final : public Slices {
  public:
   explicit StdBarrier(const Setup& setup) : Slices("std_barrier", setup), barrier_(setup.ranks) {}
 
-  void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
+  void call(Collective /*all_reduce*/, int rank, const float* in, float* out,
+            std::size_t count) noexcept override {
     reduce_between([this] { barrier_.arrive_and_wait(); }, rank, in, out, count);
   }
 
@@ -79,7 +83,8 @@ class OpenMp final : public Slices {
     }
   }
 
-  void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
+  void call(Collective /*all_reduce*/, int rank, const float* in, float* out,
+            std::size_t count) noexcept override {
     reduce_between(barrier_, rank, in, out, count);
   }
 
@@ -121,14 +126,15 @@ class OpenMp final : public Slices {
 class InferenceShm final : public Rival {
  public:
   explicit InferenceShm(const Setup& setup)
-      : Rival("inference_shm", Family::kOther),
+      : Rival("inference_shm", Family::kServer),
         ranks_(setup.ranks),
         states_(static_cast<std::size_t>(setup.ranks)) {
     for (int i = 0; i < 2 * ranks_; ++i)
       region_.emplace_back(std::min(kPieceBytes, setup.max_bytes));
   }
 
-  void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
+  void call(Collective /*all_reduce*/, int rank, const float* in, float* out,
+            std::size_t count) noexcept override {
     constexpr std::size_t kPiece = kPieceBytes / sizeof(float);
     for (std::size_t at = 0; at < count; at += kPiece) {
       const std::size_t piece = std::min(kPiece, count - at);
@@ -199,6 +205,67 @@ class InferenceShm final : public Rival {
   std::vector<Buffer> region_;
 };
 
+// Up the ranks the sum, down again the result. Whoever has nothing to do sleeps on a futex, without
+// a single probe before: what 2 (N - 1) hand-offs cost by themselves.
+class FutexChain final : public Rival {
+ public:
+  explicit FutexChain(const Setup& setup)
+      : Rival("futex_chain", Family::kReference),
+        crowded_(setup.crowded),
+        last_(setup.ranks - 1),
+        baskets_(static_cast<std::size_t>(setup.ranks)) {}
+
+  bool takes(Collective collective, std::size_t bytes) const override {
+    return collective == Collective::kAllReduce && crowded_ && bytes <= sizeof(Basket::data);
+  }
+
+  // Basket r goes to rank r. A rank has put down its next one only after hearing that the call
+  // before is over, so there is never more than one hand-off under way, and none is overwritten.
+  void call(Collective /*all_reduce*/, int rank, const float* in, float* out,
+            std::size_t count) noexcept override {
+    const float* sum = in;
+    if (rank > 0) {
+      Basket& mine = take(rank);
+      kernels().reduce(&out, 1, Terms{in, mine.data}.both, 2, 0, count);
+      sum = out;
+    }
+    if (rank < last_) {
+      give(rank + 1, sum, count);
+      kernels().copy(out, take(rank).data, count);
+    }
+    if (rank > 0) give(rank - 1, out, count);
+  }
+
+ private:
+  struct alignas(kLine) Basket {
+    std::atomic<std::uint32_t> full{0};
+    float data[1024];
+  };
+  struct Terms {
+    const float* both[2];
+  };
+
+  Basket& take(int rank) noexcept {
+    Basket& basket = baskets_[static_cast<std::size_t>(rank)];
+    while (basket.full.load(std::memory_order_acquire) == 0) {  // pairs with give()
+      syscall(SYS_futex, &basket.full, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+    }
+    basket.full.store(0, std::memory_order_relaxed);  // nobody writes here before we hand on
+    return basket;
+  }
+
+  void give(int rank, const float* data, std::size_t count) noexcept {
+    Basket& basket = baskets_[static_cast<std::size_t>(rank)];
+    kernels().copy(basket.data, data, count);
+    basket.full.store(1, std::memory_order_release);  // pairs with take()
+    syscall(SYS_futex, &basket.full, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+
+  const bool crowded_;
+  const int last_;
+  std::vector<Basket> baskets_;
+};
+
 }  // namespace
 
 std::unique_ptr<Rival> make_std_barrier(const Setup& setup) {
@@ -206,6 +273,10 @@ std::unique_ptr<Rival> make_std_barrier(const Setup& setup) {
 }
 
 std::unique_ptr<Rival> make_openmp(const Setup& setup) { return std::make_unique<OpenMp>(setup); }
+
+std::unique_ptr<Rival> make_futex_chain(const Setup& setup) {
+  return std::make_unique<FutexChain>(setup);
+}
 
 std::unique_ptr<Rival> make_inference_shm(const Setup& setup) {
   return std::make_unique<InferenceShm>(setup);

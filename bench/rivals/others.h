@@ -1,5 +1,5 @@
 // Three more ways in use today to sum vectors over the threads of one machine, each written from
-// its description.
+// its description, and a yardstick. All of them know all_reduce only.
 #ifndef RANKINE_BENCH_RIVALS_OTHERS_H_
 #define RANKINE_BENCH_RIVALS_OTHERS_H_
 
@@ -20,6 +20,10 @@ std::unique_ptr<Rival> make_openmp(const Setup& setup);
 // two-shot above, in pieces of 32 MiB. They spin without PAUSE and without end, so with more ranks
 // than cores a wait costs time slices.
 std::unique_ptr<Rival> make_inference_shm(const Setup& setup);
+
+// The sum goes up the ranks and the result down again, by futex alone: 2 (N - 1) hand-offs between
+// threads that sleep. Only where ranks share cores, up to 4 KiB.
+std::unique_ptr<Rival> make_futex_chain(const Setup& setup);
 
 }  // namespace rankine::rivals
 

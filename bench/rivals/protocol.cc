@@ -62,9 +62,10 @@ Measured InProcess::run(const Batch& batch) {
   const Watchdog watchdog(name);
   const auto body = [&](int rank) {
     const auto r = static_cast<std::size_t>(rank);
-    run_batch(
-        batch, *stage_.meeting, rank, stage_.ins[r].data(), stage_.outs[r].data(),
-        [&](float* in, float* out, const Shape& s) { rival_->all_reduce(rank, in, out, s.block); });
+    run_batch(batch, *stage_.meeting, rank, stage_.ins[r].data(), stage_.outs[r].data(),
+              [&](float* in, float* out, const Shape& s) {
+                rival_->call(batch.collective, rank, in, out, s.block);
+              });
   };
   const auto pinned_body = [&](int rank) {
     pin_this_thread(stage_.crew.cpus()[static_cast<std::size_t>(rank) % stage_.crew.cpus().size()]);
@@ -80,16 +81,12 @@ Measured InProcess::run(const Batch& batch) {
   return missing.empty() ? summarise(batch, *stage_.meeting) : Measured{};
 }
 
-double Row::drift() const {
-  const auto [least, most] = std::minmax_element(ping_pong_ns.begin(), ping_pong_ns.end());
-  return least == ping_pong_ns.end() || *least <= 0 ? 1 : *most / *least;
-}
-
 std::optional<std::size_t> Row::best(
-    Family family, const std::vector<std::unique_ptr<Contender>>& contenders) const {
+    unsigned families, const std::vector<std::unique_ptr<Contender>>& contenders) const {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (contenders[i]->family != family || cells[i].us.empty() || cells[i].wrong > 0) continue;
+    if ((contenders[i]->family & families) == 0 || cells[i].us.empty() || cells[i].wrong > 0)
+      continue;
     if (!best || median(cells[i].us) < median(cells[*best].us)) best = i;
   }
   return best;
@@ -103,6 +100,22 @@ double Row::ratio(std::size_t a, std::size_t b) const {
   return median(ratios);
 }
 
+double Row::limit_ratio(std::size_t a) const {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(cells[a].us.size(), limits.size()); ++i) {
+    ratios.push_back(cells[a].us[i] / limits[i].us);
+  }
+  return median(ratios);
+}
+
+Limit Row::limit() const {
+  if (limits.empty()) return {};
+  std::vector<Limit> rising = limits;
+  std::sort(rising.begin(), rising.end(),
+            [](const Limit& a, const Limit& b) { return a.us < b.us; });
+  return rising[rising.size() / 2];
+}
+
 namespace {
 
 // Who comes k-th in a round: another one first each time, and every other round the other way
@@ -113,13 +126,17 @@ std::size_t turn(int round, std::size_t k, std::size_t contenders) {
 }
 
 Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
-                 const Batch& common, const std::vector<int>& calls, Crew& crew) {
+                 const Batch& common, const std::vector<int>& calls, Crew& crew,
+                 LimitProbe& limits) {
   Row row;
   row.bytes = common.bytes;
   row.protocol = common.protocol;
   row.cells.resize(contenders.size());
   for (int round = 0; round < plan.rounds; ++round) {
     row.ping_pong_ns.push_back(crew.ping_pong_ns());
+    Rates rates = limits.measure(common);
+    rates.latency_us = row.ping_pong_ns.back() / 1000;
+    row.limits.push_back(limit_of(common, crew.ranks(), limits.share(), rates));
     for (std::size_t k = 0; k < contenders.size(); ++k) {
       const std::size_t i = turn(round, k, contenders.size());
       Contender& contender = *contenders[i];
@@ -146,26 +163,25 @@ Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan
 }  // namespace
 
 Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
-                std::size_t bytes, Protocol protocol, Crew& crew) {
+                std::size_t bytes, Protocol protocol, Crew& crew, LimitProbe& limits) {
   Batch common;
+  common.collective = plan.collective;
   common.bytes = bytes;
   common.protocol = protocol;
   common.in_place = plan.in_place;
   std::vector<int> calls(contenders.size(), 0);
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     Contender& contender = *contenders[i];
-    if (!contender.missing.empty() || !contender.takes(bytes)) continue;
+    if (!contender.missing.empty() || !contender.takes(plan.collective, bytes)) continue;
     const auto run = [&](const Batch& batch) {
       return contender.missing.empty() ? contender.run(batch) : Measured{};
     };
     calls[i] = plan.calls > 0 ? plan.calls : calibrated_calls(common, plan.batch_us, run);
   }
-  Row best = measure_once(contenders, plan, common, calls, crew);
   int repeats = 0;
-  for (; repeats < kRepeats && !best.steady(); ++repeats) {
-    Row again = measure_once(contenders, plan, common, calls, crew);
-    if (again.drift() < best.drift()) best = std::move(again);
-  }
+  Row best =
+      tools::calmest([&] { return measure_once(contenders, plan, common, calls, crew, limits); },
+                     [](const Row& row) { return row.drift(); }, repeats);
   best.repeats = repeats;
   return best;
 }

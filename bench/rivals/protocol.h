@@ -4,8 +4,9 @@
 // A row is one size under one of the two protocols of batch.h. It has several rounds; in each,
 // every contender runs one batch, in an order that changes from round to round. A contender's
 // figure is the median of its batches. Before each round and after the last a probe measures the
-// latency of a cache line between two cores: where that has changed by more than kSteady within a
-// row, the machine has changed under the contenders and the row is repeated.
+// latency of a cache line between two cores: where that has changed by more than tools::kSteady
+// within a row, the machine has changed under the contenders and the row is repeated. Each round
+// also measures what this machine cannot beat (limits.h).
 #ifndef RANKINE_BENCH_RIVALS_PROTOCOL_H_
 #define RANKINE_BENCH_RIVALS_PROTOCOL_H_
 
@@ -20,12 +21,12 @@
 #include "bench/rivals/batch.h"
 #include "bench/rivals/buffer.h"
 #include "bench/rivals/crew.h"
+#include "bench/rivals/limits.h"
 #include "bench/rivals/rival.h"
+#include "engine/tools/latency_probe.h"
 
 namespace rankine::rivals {
 
-inline constexpr double kSteady = 1.5;
-inline constexpr int kRepeats = 3;
 inline constexpr unsigned kBatchLimitS = 150;  // a contender that takes longer for one batch hangs
 
 class Contender {
@@ -36,7 +37,7 @@ class Contender {
   Contender(const Contender&) = delete;
   Contender& operator=(const Contender&) = delete;
 
-  virtual bool takes(std::size_t bytes) const = 0;
+  virtual bool takes(Collective collective, std::size_t bytes) const = 0;
 
   // Not called once `missing` says something; a contender that fails in here fills it in.
   virtual Measured run(const Batch& batch) = 0;
@@ -61,7 +62,9 @@ class InProcess final : public Contender {
   };
 
   InProcess(std::unique_ptr<Rival> rival, Stage& stage);
-  bool takes(std::size_t bytes) const override { return rival_->takes(bytes); }
+  bool takes(Collective collective, std::size_t bytes) const override {
+    return rival_->takes(collective, bytes);
+  }
   Measured run(const Batch& batch) override;
 
  private:
@@ -70,6 +73,7 @@ class InProcess final : public Contender {
 };
 
 struct Plan {
+  Collective collective = Collective::kAllReduce;
   int rounds = 9;
   int calls = 0;     // in a batch; 0: as many as take batch_us
   int warmups = -1;  // before them; -1: an eighth as many and two
@@ -89,21 +93,27 @@ struct Row {
   int repeats = 0;
   std::vector<double> ping_pong_ns;  // before each round and after the last
   std::vector<Cell> cells;           // as the contenders
+  std::vector<Limit> limits;         // one per round
 
   // The greatest change of the probe within the row, at least 1.
-  double drift() const;
-  bool steady() const { return drift() <= kSteady; }
+  double drift() const { return tools::drift(ping_pong_ns); }
+  bool steady() const { return drift() <= tools::kSteady; }
 
-  // The contender of this family with the least median; none when no such contender ran.
-  std::optional<std::size_t> best(Family family,
+  // The contender of these families with the least median; none when no such contender ran.
+  std::optional<std::size_t> best(unsigned families,
                                   const std::vector<std::unique_ptr<Contender>>& contenders) const;
 
   // The median over the rounds of a's time over b's of the same round.
   double ratio(std::size_t a, std::size_t b) const;
+
+  // The same of a's time over the limit.
+  double limit_ratio(std::size_t a) const;
+  // Of the rounds, the limit in the middle.
+  Limit limit() const;
 };
 
 Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
-                std::size_t bytes, Protocol protocol, Crew& crew);
+                std::size_t bytes, Protocol protocol, Crew& crew, LimitProbe& limits);
 
 }  // namespace rankine::rivals
 

@@ -15,7 +15,7 @@ namespace {
 class RankineRival final : public Rival {
  public:
   explicit RankineRival(const Setup& setup) : Rival("rankine", Family::kRankine) {
-    auto communicator = Communicator::create({.ranks = setup.ranks});
+    auto communicator = Communicator::create({.ranks = setup.ranks, .tuned = false});
     if (!communicator.ok()) {
       missing = communicator.status().text();
       return;
@@ -31,9 +31,11 @@ class RankineRival final : public Rival {
     }
   }
 
-  void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
-    Member& member = *members_[static_cast<std::size_t>(rank)];
-    const Status status = member.all_reduce(std::span(in, count), std::span(out, count));
+  bool takes(Collective, std::size_t) const override { return true; }
+
+  void call(Collective collective, int rank, const float* in, float* out,
+            std::size_t block) noexcept override {
+    const Status status = ask(collective, rank, in, out, block);
     if (!status.ok()) {
       std::fprintf(stderr, "rivals: rankine: %s\n", status.text().c_str());
       std::abort();  // the others would measure an engine that has ended
@@ -41,6 +43,26 @@ class RankineRival final : public Rival {
   }
 
  private:
+  Status ask(Collective collective, int rank, const float* in, float* out, std::size_t block) {
+    Member& member = *members_[static_cast<std::size_t>(rank)];
+    const std::size_t all = block * members_.size();
+    switch (collective) {
+      case Collective::kAllReduce:
+        return member.all_reduce(std::span(in, block), std::span(out, block));
+      case Collective::kBroadcast:  // the root's buffer is both in and out, and only read
+        return member.broadcast(std::span(rank == 0 ? const_cast<float*>(in) : out, block), 0);
+      case Collective::kAllGather:
+        return member.all_gather(std::span(in, block), std::span(out, all));
+      case Collective::kReduceScatter:
+        return member.reduce_scatter(std::span(in, all), std::span(out, block));
+      case Collective::kAllToAll:
+        return member.all_to_all(std::span(in, all), std::span(out, all));
+      case Collective::kReduce:
+        return member.reduce(std::span(in, block), std::span(out, rank == 0 ? block : 0), 0);
+    }
+    return {};
+  }
+
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::unique_ptr<Member>> members_;  // gone before their communicator
 };

@@ -8,9 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "bench/rivals/batch.h"
+
 namespace rankine::rivals {
 
-enum class Family { kRankine, kExpert, kMpi, kOther };
+// Sets of families are written as sums of these.
+enum Family : unsigned {
+  kRankine = 1,
+  kExpert = 2,
+  kMpi = 4,
+  kServer = 8,      // the design of inference servers
+  kReference = 16,  // nothing that anybody would use: a yardstick
+  kOther = 32,
+};
 
 struct Setup {
   int ranks = 0;
@@ -25,14 +35,19 @@ struct Rival {
   Rival(const Rival&) = delete;
   Rival& operator=(const Rival&) = delete;
 
-  // Called by every rank's own thread with its own buffers of count floats: out = sum over ranks of
-  // in. in == out on all ranks or on none. Afterwards out is complete and both buffers are the
-  // caller's again. Buffers are page-aligned and those of other ranks can be reached, but their
-  // addresses are not known in advance.
-  virtual void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept = 0;
+  // One call of a collective that takes() admits, by every rank's own thread with its own buffers:
+  // shape() says how many floats they have and what block is; reductions are sums, the root is
+  // rank 0. in == out on all ranks or on none, and only in all_reduce. Afterwards out is complete
+  // and both buffers are the caller's again. Buffers are page-aligned and those of other ranks can
+  // be reached, but their addresses are not known in advance. All ranks meet between calls of
+  // different collectives.
+  virtual void call(Collective collective, int rank, const float* in, float* out,
+                    std::size_t block) noexcept = 0;
 
-  // False: this size is not for this form, the table shows a dash.
-  virtual bool takes(std::size_t /*bytes*/) const { return true; }
+  // False: this is not for this form, the table shows a dash.
+  virtual bool takes(Collective collective, std::size_t /*bytes*/) const {
+    return collective == Collective::kAllReduce;
+  }
 
   // A contender whose calls only work in threads that it starts itself runs body(rank) in each,
   // returns when all have ended, and says true; its threads are pinned by the body. Others leave

@@ -1,11 +1,9 @@
 // Rankine and everybody else on the same sizes, taking turns in one run. README.md says how to read
 // what it prints.
 //
-//   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json $PWD/rivals.json
+//   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json rivals.json --plot rivals.svg
 //
 // Exit status: 0, 1 a contender computed wrong elements, 2 usage, 124 a contender hangs.
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,12 +17,17 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "bench/rivals/document.h"
 #include "bench/rivals/expert.h"
+#include "bench/rivals/limits.h"
+#include "bench/rivals/machine_json.h"
 #include "bench/rivals/mpi_contender.h"
 #include "bench/rivals/others.h"
+#include "bench/rivals/plots.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/sizes.h"
+#include "engine/tools/text.h"
 #include "nlohmann/json.hpp"
 
 namespace rankine::rivals {
@@ -33,8 +36,9 @@ namespace {
 // Everyone who takes part, in the order of the table's columns. A contender in this process is one
 // more file with its Rival and one more line here.
 constexpr std::unique_ptr<Rival> (*kInProcess[])(const Setup&) = {
-    make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
-    make_std_barrier,     make_openmp,      make_inference_shm, make_rankine,
+    make_expert_one_shot, make_expert_pull, make_expert_push,
+    make_expert_stream,   make_std_barrier, make_openmp,
+    make_inference_shm,   make_futex_chain, make_rankine,
 };
 constexpr const char* kMpi[] = {"openmpi_ucx", "openmpi_sm",
                                 "mpich"};  // names that start_mpi knows
@@ -47,25 +51,10 @@ struct Options {
   std::string protocol = "both";
   std::vector<std::string> only;
   std::string json;
+  std::string plot;
   double batch_ms = 2;
   Plan plan;
 };
-
-using Contenders = std::vector<std::unique_ptr<Contender>>;
-
-const char* family_name(Family family) {
-  switch (family) {
-    case Family::kRankine:
-      return "rankine";
-    case Family::kExpert:
-      return "expert";
-    case Family::kMpi:
-      return "mpi";
-    case Family::kOther:
-      return "other";
-  }
-  return "";
-}
 
 // Under `bazel run` beside the program, else in the source tree.
 std::string find_start_mpi() {
@@ -103,6 +92,13 @@ Contenders gather(const Options& options, const Setup& setup, InProcess::Stage& 
   return contenders;
 }
 
+std::string all_names(const Setup& setup) {
+  std::string names;
+  for (const auto make : kInProcess) names += make(setup)->name + ", ";
+  for (const char* name : kMpi) names += name + std::string(name == *std::rbegin(kMpi) ? "" : ", ");
+  return names;
+}
+
 // --- the table ---
 
 constexpr int kColumn = 15;
@@ -132,27 +128,9 @@ std::string cell_text(const Cell& cell, const Contender& contender) {
   return text;
 }
 
-struct Comparison {
-  const char* title;
-  Family ours;
-  Family theirs;
-};
-constexpr Comparison kComparisons[] = {
-    {"rankine/mpi", Family::kRankine, Family::kMpi},
-    {"rankine/expert", Family::kRankine, Family::kExpert},
-    {"expert/mpi", Family::kExpert, Family::kMpi},
-};
-
-std::optional<double> ratio(const Comparison& comparison, const Row& row,
-                            const Contenders& contenders) {
-  const auto ours = row.best(comparison.ours, contenders);
-  const auto theirs = row.best(comparison.theirs, contenders);
-  if (!ours || !theirs) return std::nullopt;
-  return row.ratio(*ours, *theirs);
-}
-
-void print_header(const Options& options, const Setup& setup, const Contenders& contenders) {
-  std::printf("# all_reduce f32 sum %s, %d ranks, cores",
+void print_header(const Options& options, const Setup& setup, const Contenders& contenders,
+                  const std::vector<LevelRates>& levels) {
+  std::printf("# %s f32 sum %s, %d ranks, cores", name_of(options.plan.collective).data(),
               options.plan.in_place ? "in place" : "out of place", setup.ranks);
   for (const int cpu : setup.cpus) std::printf(" %d", cpu);
   std::printf("%s; loops: %s\n", setup.crowded ? " (crowded)" : "", kernels().name);
@@ -167,8 +145,15 @@ void print_header(const Options& options, const Setup& setup, const Contenders& 
       std::printf("# %s: %s\n", contender->name.c_str(), contender->version.c_str());
     }
   }
+  std::printf("# GB/s per core, all at once: copy, add, read, read of what another wrote\n");
+  for (const LevelRates& level : levels) {
+    std::printf("#   %-4s %10s %7.1f %7.1f %7.1f %7.1f\n", level.level.c_str(),
+                tools::format_bytes(static_cast<double>(level.bytes)).c_str(), level.copy,
+                level.add, level.read, level.cross_read);
+  }
   std::printf("# size(B) protocol ping-pong(ns)");
   for (const auto& contender : contenders) std::printf("%s", padded(contender->name).c_str());
+  std::printf("%s", padded("limit").c_str());
   for (const Comparison& comparison : kComparisons)
     std::printf("%s", padded(comparison.title).c_str());
   std::printf("\n");
@@ -182,10 +167,11 @@ void print_row(const Row& row, const Contenders& contenders) {
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     std::printf("%s", padded(cell_text(row.cells[i], *contenders[i])).c_str());
   }
+  std::printf("%s", padded(significant(row.limit().us)).c_str());
   for (const Comparison& comparison : kComparisons) {
-    const auto value = ratio(comparison, row, contenders);
+    const auto compared = compare(comparison, row, contenders);
     char text[16] = "-";
-    if (value) std::snprintf(text, sizeof(text), "%.2f", *value);
+    if (compared) std::snprintf(text, sizeof(text), "%.2f", compared->ratio);
     std::printf("%s", padded(text).c_str());
   }
   if (row.repeats > 0)
@@ -194,60 +180,21 @@ void print_row(const Row& row, const Contenders& contenders) {
   std::fflush(stdout);
 }
 
-// --- JSON ---
+// --- the machine ---
 
-nlohmann::json to_json(const Row& row, const Contenders& contenders) {
-  nlohmann::json json = {{"size", row.bytes},
-                         {"protocol", name_of(row.protocol)},
-                         {"ping_pong_ns", row.ping_pong_ns},
-                         {"repeats", row.repeats},
-                         {"steady", row.steady()}};
-  for (std::size_t i = 0; i < contenders.size(); ++i) {
-    const Cell& cell = row.cells[i];
-    if (cell.us.empty()) continue;
-    json["contenders"][contenders[i]->name] = {{"median_us", median(cell.us)},
-                                               {"min_us", quantile(cell.us, 0)},
-                                               {"p99_us", percentile_99(cell.us)},
-                                               {"max_us", quantile(cell.us, 1)},
-                                               {"spread", spread(cell.us)},
-                                               {"iterations", cell.calls},
-                                               {"wrong", cell.wrong},
-                                               {"batches_us", cell.us}};
-  }
-  for (const Comparison& comparison : kComparisons) {
-    if (const auto value = ratio(comparison, row, contenders))
-      json["ratios"][comparison.title] = *value;
-  }
-  return json;
-}
-
-nlohmann::json context(const Options& options, const Setup& setup, const Contenders& contenders) {
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
-  std::string cpu;
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; cpu.empty() && std::getline(cpuinfo, line);) {
-    if (line.rfind("model name", 0) == 0) cpu = line.substr(line.find(':') + 2);
-  }
-  nlohmann::json json = {{"collective", "all_reduce"},
-                         {"type", "float"},
-                         {"redop", "sum"},
-                         {"in_place", options.plan.in_place},
-                         {"ranks", setup.ranks},
-                         {"cpus", setup.cpus},
-                         {"crowded", setup.crowded},
-                         {"rounds", options.plan.rounds},
-                         {"host", host},
-                         {"cpu", cpu},
-                         {"kernels", kernels().name},
-                         {"stamp_ns", stamp_cost_ns()},
-                         {"time", static_cast<long long>(time(nullptr))}};
-  for (const auto& contender : contenders) {
-    json["contenders"][contender->name] = {{"family", family_name(contender->family)},
-                                           {"version", contender->version},
-                                           {"missing", contender->missing}};
-  }
-  return json;
+// What one core has of each level of the caches, and a size that only the memory can hold.
+std::vector<LevelRates> measure_levels(LimitProbe& limits, const nlohmann::json& machine,
+                                       int cores) {
+  const auto share = static_cast<std::size_t>(std::max(1, cores));
+  const auto size = [&](const char* key) { return machine.at(key).get<std::size_t>(); };
+  std::vector<LevelRates> levels;
+  if (size("l1d_bytes") > 0) levels.push_back(limits.measure_level("L1", size("l1d_bytes")));
+  if (size("l2_bytes") > 0) levels.push_back(limits.measure_level("L2", size("l2_bytes")));
+  if (size("l3_bytes") > 0) levels.push_back(limits.measure_level("L3", size("l3_bytes") / share));
+  const std::size_t last = std::max(size("l3_bytes"), size("l2_bytes"));
+  const std::size_t beyond = last > 0 ? last : std::size_t{64} << 20;
+  levels.push_back(limits.measure_level("DRAM", 8 * beyond / share));
+  return levels;
 }
 
 // --- the run ---
@@ -257,7 +204,21 @@ int fail_usage(const std::string& what) {
   return 2;
 }
 
+// `bazel run` changes the folder.
+std::string where_asked(const std::string& path) {
+  const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
+  return folder == nullptr || path.empty() ? path : (std::filesystem::path(folder) / path).string();
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  if (path.empty()) return true;
+  std::ofstream file(path);
+  file << text << std::flush;
+  return file.good();
+}
+
 int measure(const Options& options) {
+  const nlohmann::json machine = machine_json();
   const auto first = parse_size(options.first);
   const auto last = parse_size(options.last);
   if (!first || !last) return fail_usage("-b and -e want sizes such as 8, 64K, 32M");
@@ -272,30 +233,44 @@ int measure(const Options& options) {
   std::vector<Protocol> protocols;
   if (options.protocol != "fresh" && !options.plan.in_place) protocols.push_back(Protocol::kWarm);
   if (options.protocol != "warm") protocols.push_back(Protocol::kFresh);
+  if (options.plan.in_place && options.plan.collective != Collective::kAllReduce)
+    return fail_usage("--in-place is for --collective all_reduce");
   if (protocols.empty())
     return fail_usage("--in-place needs --protocol fresh: sums of sums overflow");
 
-  std::string json_path = options.json;
-  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY");
-      folder != nullptr && !json_path.empty()) {
-    json_path =
-        (std::filesystem::path(folder) / json_path).string();  // `bazel run` changes the folder
-  }
+  const std::string json_path = where_asked(options.json);
+  const std::string plot_path = where_asked(options.plot);
 
   Crew crew(setup.ranks, setup.cpus);
   InProcess::Stage stage(crew, setup.crowded, setup.max_bytes);
   Contenders contenders = gather(options, setup, stage);
-  if (contenders.empty()) return fail_usage("--only names no contender");
-  print_header(options, setup, contenders);
+  for (const std::string& name : options.only) {
+    const bool known = std::any_of(contenders.begin(), contenders.end(),
+                                   [&](const auto& one) { return one->name == name; });
+    if (!known) return fail_usage("--only has '" + name + "'; allowed are " + all_names(setup));
+  }
+  LimitProbe limits(crew);
+  const std::vector<LevelRates> levels =
+      measure_levels(limits, machine, crew.ranks() / limits.share());
+  print_header(options, setup, contenders, levels);
 
-  nlohmann::json rows = nlohmann::json::array();
+  nlohmann::json document = {
+      {"context", context_json(options.plan, setup, contenders, levels, machine)},
+      {"rows", nlohmann::json::array()}};
   bool all_right = true;
   for (const std::size_t bytes :
        size_range(*first, *last, static_cast<std::size_t>(options.factor))) {
+    Batch batch;
+    batch.collective = options.plan.collective;
+    batch.bytes = bytes;
+    if (shape(batch, setup.ranks, 0).block == 0) {
+      std::printf("# %zu B: less than an element for each rank\n", bytes);
+      continue;
+    }
     for (const Protocol protocol : protocols) {
-      const Row row = measure_row(contenders, options.plan, bytes, protocol, crew);
+      const Row row = measure_row(contenders, options.plan, bytes, protocol, crew, limits);
       print_row(row, contenders);
-      rows.push_back(to_json(row, contenders));
+      document["rows"].push_back(row_json(row, contenders));
       for (const Cell& cell : row.cells) all_right = all_right && cell.wrong == 0;
     }
   }
@@ -305,18 +280,23 @@ int measure(const Options& options) {
   }
   std::printf("# wrong elements: %s\n", all_right ? "none" : "see WRONG above");
 
-  if (!json_path.empty()) {
-    std::ofstream file(json_path);
-    file << nlohmann::json{{"context", context(options, setup, contenders)}, {"rows", rows}}.dump(1)
-         << "\n";
-    if (!file) return fail_usage("cannot write " + json_path);
-  }
+  // Again: a contender may have broken meanwhile.
+  document["context"] = context_json(options.plan, setup, contenders, levels, machine);
+  if (!write_file(json_path, document.dump(1) + "\n"))
+    return fail_usage("cannot write " + json_path);
+  if (!plot_path.empty() && !write_file(plot_path, plot_svg(document)))
+    return fail_usage("cannot write " + plot_path);
   return all_right ? 0 : 1;
 }
 
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("Rankine and its rivals on the same sizes, taking turns in one run.");
+  std::string collective = "all_reduce";
+  app.add_option("--collective", collective, "which one; the root is rank 0")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(kCollectiveNames), std::end(kCollectiveNames))))
+      ->capture_default_str();
   app.add_option("--ranks", options.ranks, "ranks; more than cores is allowed")
       ->check(CLI::Range(1, kMaxRanks));
   app.add_option("-b,--minbytes", options.first, "first size, bytes per rank, such as 64K")
@@ -338,11 +318,22 @@ int run(int argc, char** argv) {
   app.add_flag("--in-place", options.plan.in_place, "one buffer per rank, fresh only");
   app.add_option("--only", options.only, "these contenders, separated by commas")->delimiter(',');
   app.add_option("--json", options.json, "write everything there, too");
+  app.add_option("--plot", options.plot, "draw time and ratios over the size there, as SVG");
+  app.footer(
+      "Examples:\n"
+      "  rivals --ranks 2 -b 8 -e 64M --json n2.json --plot n2.svg\n"
+      "  rivals --collective broadcast -b 1K -e 1M -f 4\n"
+      "  rivals --ranks 4 -e 8M            more ranks than cores: all who can yield do\n"
+      "  rivals --only rankine,expert_push --protocol fresh --in-place\n"
+      "Exit codes: 0 good, 1 wrong elements, 2 usage, 124 a contender hangs.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  const auto* const name =
+      std::find(std::begin(kCollectiveNames), std::end(kCollectiveNames), collective);
+  options.plan.collective = static_cast<Collective>(name - std::begin(kCollectiveNames));
   options.plan.batch_us = options.batch_ms * 1000;
   return measure(options);
 }

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -12,8 +13,10 @@
 
 #include "bench/rivals/coprocess.h"
 #include "bench/rivals/expert.h"
+#include "bench/rivals/limits.h"
 #include "bench/rivals/others.h"
 #include "bench/rivals/protocol.h"
+#include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/sizes.h"
 #include "bench/rivals/statistics.h"
 
@@ -31,14 +34,14 @@ namespace {
 using Make = std::unique_ptr<Rival> (*)(const Setup&);
 
 const Make kAll[] = {
-    make_expert_one_shot, make_expert_pull, make_expert_push,
-    make_expert_stream,   make_std_barrier, make_inference_shm,
+    make_expert_one_shot, make_expert_pull,   make_expert_push, make_expert_stream,
+    make_std_barrier,     make_inference_shm, make_rankine,
 #if !defined(RIVALS_TSAN)
     make_openmp,  // its runtime is not instrumented
 #endif
 };
 
-constexpr std::size_t kMaxFloats = 600001;
+constexpr std::size_t kMaxFloats = 270001;
 
 // Everything that a contender in this process needs.
 struct Driver {
@@ -60,8 +63,8 @@ TEST_P(InProcessTest, EveryRivalIsRightAtEverySize) {
     InProcess contender(make(driver.setup), *driver.stage);
     if (!contender.missing.empty()) continue;
     std::uint32_t seed = 0;
-    for (const std::size_t count : {0, 1, 2, 17, 1031, 4096, 600001}) {
-      if (!contender.takes(count * sizeof(float))) continue;
+    for (const std::size_t count : {0, 1, 2, 17, 1031, 4096, 270001}) {
+      if (!contender.takes(Collective::kAllReduce, count * sizeof(float))) continue;
       for (const bool in_place : {false, true}) {
         for (const Protocol protocol : {Protocol::kWarm, Protocol::kFresh}) {
           if (in_place && protocol == Protocol::kWarm) continue;
@@ -81,6 +84,37 @@ TEST_P(InProcessTest, EveryRivalIsRightAtEverySize) {
   }
 }
 
+TEST_P(InProcessTest, EveryRivalIsRightInEveryCollectiveItTakes) {
+  Driver driver(GetParam());
+  int taken = 0;
+  for (const Make make : kAll) {
+    InProcess contender(make(driver.setup), *driver.stage);
+    if (!contender.missing.empty()) continue;
+    std::uint32_t seed = 0;
+    for (int c = 1; c < kCollectives; ++c) {
+      Batch batch;
+      batch.collective = static_cast<Collective>(c);
+      for (const std::size_t count : {0, 1, 4, 17, 1031, 270001}) {
+        batch.bytes = count * sizeof(float);
+        if (!contender.takes(batch.collective, batch.bytes)) continue;
+        ++taken;
+        for (const Protocol protocol : {Protocol::kWarm, Protocol::kFresh}) {
+          batch.protocol = protocol;
+          batch.calls = 3;
+          batch.warmups = 2;
+          batch.seed = seed += 10;
+          EXPECT_EQ(contender.run(batch).wrong, 0u)
+              << contender.name << ", " << name_of(batch.collective) << ", " << count << " floats, "
+              << name_of(protocol);
+        }
+      }
+    }
+  }
+  // One-shot takes all but the largest, pull all, push all but reduce-scatter, stream the largest,
+  // and Rankine all.
+  EXPECT_EQ(taken, 5 * 5 + 5 * 6 + 4 * 6 + 5 * 1 + 5 * 6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, InProcessTest, testing::Values(1, 2, 3, 4));
 
 // A rival that is right, but for one thing.
@@ -88,9 +122,10 @@ struct Liar final : Rival {
   enum class Lie { kOneElement, kOldResult };
   Liar(Lie its_lie, const Setup& setup)
       : Rival("liar", Family::kOther), lie(its_lie), honest(make_expert_push(setup)), calls(2) {}
-  void all_reduce(int rank, const float* in, float* out, std::size_t count) noexcept override {
+  void call(Collective collective, int rank, const float* in, float* out,
+            std::size_t count) noexcept override {
     const int call = calls[static_cast<std::size_t>(rank)]++;
-    if (lie == Lie::kOneElement || call == 0) honest->all_reduce(rank, in, out, count);
+    if (lie == Lie::kOneElement || call == 0) honest->call(collective, rank, in, out, count);
     if (lie == Lie::kOneElement && rank == 1) out[count / 2] += 1;
   }
   const Lie lie;
@@ -119,7 +154,7 @@ TEST(Check, FindsAResultOfThePreviousCall) {
 TEST(Check, KnowsEveryCollective) {
   const int ranks = 3;
   const Kernels& k = kernels();
-  for (int c = 0; c < 6; ++c) {
+  for (int c = 0; c < kCollectives; ++c) {
     Batch batch;
     batch.collective = static_cast<Collective>(c);
     batch.bytes = 3 * 50 * sizeof(float);
@@ -208,7 +243,7 @@ TEST(Coprocess, NeverLingersNorDoItsChildren) {
 struct Scripted final : Contender {
   Scripted(std::string its_name, Family its_family, double its_us)
       : Contender(std::move(its_name), its_family), us(its_us) {}
-  bool takes(std::size_t bytes) const override { return bytes > 4; }
+  bool takes(Collective, std::size_t bytes) const override { return bytes > 4; }
   Measured run(const Batch& batch) override {
     EXPECT_TRUE(missing.empty());
     if (breaks && ++runs > 2) missing = "broken";
@@ -232,16 +267,22 @@ TEST(Row, ComparesTheBestOfFamilies) {
   Crew crew(1, allowed_cpus());
   Plan plan;
   plan.rounds = 5;
-  const Row row = measure_row(all, plan, 8, Protocol::kWarm, crew);
+  LimitProbe limits(crew);
+  const Row row = measure_row(all, plan, 8, Protocol::kWarm, crew, limits);
   EXPECT_TRUE(row.steady());  // one rank has nobody to play ping-pong with
   EXPECT_EQ(row.cells[0].us, std::vector<double>(5, 2.0));
   EXPECT_EQ(row.best(Family::kExpert, all), 1u);
   EXPECT_EQ(row.best(Family::kMpi, all), 2u);  // half a row is no figure
+  EXPECT_EQ(row.best(kExpert + kMpi, all), 1u);
   EXPECT_EQ(row.best(Family::kRankine, all), std::nullopt);
   EXPECT_DOUBLE_EQ(row.ratio(1, 2), 0.25);
   EXPECT_EQ(static_cast<Scripted&>(*all[0]).calls, 1000);  // 2 ms of 2 us
 
-  const Row too_small = measure_row(all, plan, 4, Protocol::kWarm, crew);
+  ASSERT_EQ(row.limits.size(), 5u);
+  for (const Limit& limit : row.limits) EXPECT_GT(limit.us, 0);
+  EXPECT_GE(row.limit_ratio(0), 2 * row.limit_ratio(1) * (1 - 1e-9));
+
+  const Row too_small = measure_row(all, plan, 4, Protocol::kWarm, crew, limits);
   EXPECT_TRUE(too_small.cells[0].us.empty());
 }
 
@@ -251,6 +292,141 @@ TEST(Row, SeesThatTheMachineHasChanged) {
   EXPECT_TRUE(row.steady());
   row.ping_pong_ns = {20, 200, 20};  // there and back
   EXPECT_FALSE(row.steady());
+}
+
+Batch batch_of(Collective collective, Protocol protocol, std::size_t bytes) {
+  Batch batch;
+  batch.collective = collective;
+  batch.protocol = protocol;
+  batch.bytes = bytes;
+  return batch;
+}
+
+// Numbers that make every term of the formula show: powers of ten that do not mix.
+Rates rates_of(const Batch& batch, int ranks) {
+  Rates rates;
+  rates.latency_us = 1;
+  rates.cross_us_per_byte = 10;
+  rates.read_us_per_byte = 0.5;
+  rates.stamps_us = 0.25;
+  rates.motion_us.assign(ways(batch, ranks).size(), 0.125);
+  return rates;
+}
+
+TEST(Limits, OfAnAllReduceAmongTwo) {
+  const Batch warm = batch_of(Collective::kAllReduce, Protocol::kWarm, 1024);
+  Rates rates = rates_of(warm, 2);
+  EXPECT_DOUBLE_EQ(limit_of(warm, 2, 1, rates).us, 1);  // the latency
+  rates.motion_us = {30, 40};                           // two-shot, one-shot
+  EXPECT_DOUBLE_EQ(limit_of(warm, 2, 1, rates).us, 30);
+  EXPECT_DOUBLE_EQ(limit_of(warm, 2, 3, rates).us, 90);  // three ranks on each core
+  EXPECT_STREQ(limit_of(warm, 2, 1, rates).way, "two-shot");
+
+  // Two-shot: half of the input crosses, and half of the result is read from the other core.
+  const Batch fresh = batch_of(Collective::kAllReduce, Protocol::kFresh, 1024);
+  rates = rates_of(fresh, 2);
+  const double two_shot = 1 + 512 * 10 + 1024 * (0.5 * 10 + 0.5 * 0.5) + 0.25;
+  const double one_shot = 1 + 1024 * 10 + 1024 * 0.5 + 0.25;
+  EXPECT_DOUBLE_EQ(limit_of(fresh, 2, 1, rates).us, std::min(two_shot, one_shot));
+  rates.motion_us = {1e6, 0};
+  EXPECT_DOUBLE_EQ(limit_of(fresh, 2, 1, rates).us, one_shot);
+  rates.motion_us = {1e6, 1e6};  // the motion hides the crossing, not the reading
+  EXPECT_DOUBLE_EQ(limit_of(fresh, 2, 1, rates).us, 1 + 1e6 + 1024 * 0.5 + 0.25);
+  // Too large for one-shot.
+  EXPECT_EQ(ways(batch_of(Collective::kAllReduce, Protocol::kFresh, 2 * kOneShotLimit), 2).size(),
+            1u);
+}
+
+TEST(Limits, OfTheOthersAmongFour) {
+  const std::size_t m = 4096;
+  const auto us = [&](Collective collective) {
+    const Batch batch = batch_of(collective, Protocol::kFresh, m);
+    return limit_of(batch, 4, 1, rates_of(batch, 4)).us - 1.25;
+  };
+  const auto bytes = static_cast<double>(m);
+  const double read = 0.5, cross = 10, mixed = 0.75 * cross + 0.25 * read;
+  // Pulling: what crosses, and the result read from the own cache. Pushing: nothing crosses before
+  // the result is read.
+  EXPECT_DOUBLE_EQ(us(Collective::kBroadcast),
+                   std::min(bytes * (cross + read), bytes / 4 * cross + bytes * mixed));
+  EXPECT_DOUBLE_EQ(us(Collective::kAllGather),
+                   std::min(0.75 * bytes * cross + bytes * read, 0.125 + bytes * mixed));
+  EXPECT_DOUBLE_EQ(us(Collective::kReduceScatter), 0.75 * bytes * cross + bytes / 4 * read);
+  EXPECT_DOUBLE_EQ(us(Collective::kAllToAll),
+                   std::min(0.75 * bytes * cross + bytes * read, 0.125 + bytes * mixed));
+  EXPECT_DOUBLE_EQ(us(Collective::kReduce), 0.75 * bytes * cross + bytes * mixed);
+}
+
+TEST(Limits, NobodyWaitsForNewsThatGoOneWay) {
+  const Batch batch = batch_of(Collective::kBroadcast, Protocol::kWarm, 8);
+  Rates rates = rates_of(batch, 2);
+  rates.cross_us_per_byte = 0.001;
+  rates.motion_us.assign(2, 0.01);
+  EXPECT_DOUBLE_EQ(limit_of(batch, 2, 1, rates).us, 0.064);
+  rates.motion_us.assign(2, 5);
+  EXPECT_DOUBLE_EQ(limit_of(batch, 2, 1, rates).us, 5);
+}
+
+TEST(Limits, AloneNothingCrosses) {
+  for (int c = 0; c < kCollectives; ++c) {
+    for (const Way& way : ways(batch_of(static_cast<Collective>(c), Protocol::kFresh, 4096), 1)) {
+      EXPECT_EQ(way.crossing, 0u) << way.name;
+      EXPECT_EQ(way.remote, 0) << way.name;
+      EXPECT_GT(way.outs, 0) << way.name;
+    }
+  }
+}
+
+TEST(Limits, AreMeasuredForEveryCollective) {
+  for (const int ranks : {1, 2, 3}) {  // three: more than cores on the smallest machines
+    Driver driver(ranks);
+    LimitProbe probe(driver.crew);
+    for (int c = 0; c < kCollectives; ++c) {
+      // The larger size only once: there are streaming stores, too, and it takes its time.
+      for (const std::size_t bytes : {std::size_t{16}, std::size_t{2} << 20}) {
+        if (bytes > 16 && c > 0) continue;
+        const Batch batch = batch_of(static_cast<Collective>(c), Protocol::kFresh, bytes);
+        const Rates rates = probe.measure(batch);
+        ASSERT_EQ(rates.motion_us.size(), ways(batch, ranks).size());
+        for (const double us : rates.motion_us) EXPECT_GT(us, 0);
+        EXPECT_GT(rates.cross_us_per_byte, 0);
+        EXPECT_GT(rates.read_us_per_byte, 0);
+        const Limit limit = limit_of(batch, ranks, probe.share(), rates);
+        EXPECT_GE(limit.us, limit.motion_us);
+        EXPECT_GE(limit.us, limit.crossing_us + limit.reading_us);
+      }
+    }
+  }
+}
+
+TEST(Limits, LevelsHaveRates) {
+  Driver driver(2);
+  const LevelRates level = LimitProbe(driver.crew).measure_level("L2", std::size_t{1} << 20);
+  EXPECT_EQ(level.bytes, std::size_t{1} << 19);
+  for (const double rate : {level.copy, level.add, level.read, level.cross_read}) {
+    EXPECT_GT(rate, 0);
+  }
+}
+
+TEST(FutexChain, SumsWhereRanksShareCores) {
+  for (const int ranks : {2, 3, 5}) {
+    Driver driver(ranks);
+    EXPECT_EQ(make_futex_chain(driver.setup)->takes(Collective::kAllReduce, 8),
+              driver.setup.crowded);
+    driver.setup.crowded = true;
+    InProcess chain(make_futex_chain(driver.setup), *driver.stage);
+    EXPECT_FALSE(chain.takes(Collective::kAllReduce, 8192));
+    EXPECT_FALSE(chain.takes(Collective::kBroadcast, 8));
+    std::uint32_t seed = 0;
+    for (const std::size_t bytes : {8, 4096}) {
+      for (const Protocol protocol : {Protocol::kWarm, Protocol::kFresh}) {
+        Batch batch = batch_of(Collective::kAllReduce, protocol, bytes);
+        batch.calls = 20;
+        batch.seed = seed += 30;
+        EXPECT_EQ(chain.run(batch).wrong, 0u) << ranks << " ranks, " << bytes << " B";
+      }
+    }
+  }
 }
 
 TEST(Crew, ProbesTwoCores) {

@@ -17,15 +17,17 @@ namespace rankine {
 struct CallOptions {
   // A name of the catalogue. It runs, or the call fails: never another in its place.
   std::string_view algorithm{};
-  int segments = 0;                      // P of pipelined algorithms; 0: chosen by size
-  int group = 0;                         // ranks per group of hierarchical ones; 0: their default
+  int segments = 0;  // P of pipelined algorithms; 0: chosen by size
+  int group = 0;  // ranks per group of hierarchical ones; 0: the communicator's, else their default
   std::optional<Transport> transport{};  // forced, or the faster one
   // What the call may wait for its peers, from its first long wait on; 0: the communicator's
   // timeout. Then the communicator ends on all ranks.
   std::chrono::milliseconds timeout{0};
-  std::span<const int> dims{};           // sizes of a torus, of algorithms that take dims; empty:
-                                         // one ring
-  std::span<const int> skips{};          // of circulant graphs, round by round; empty: the default
+  std::span<const int> dims{};    // sizes of a torus, of algorithms that take dims; empty:
+                                  // one ring
+  std::span<const int> skips{};   // of circulant graphs, round by round; empty: the default
+  std::span<const int> levels{};  // of trees by levels: sizes of groups, innermost first;
+                                  // empty: the communicator's, else the default
 };
 
 // `count` is per rank for all_gather (what each gives), reduce_scatter (what each gets), gather,

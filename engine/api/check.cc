@@ -102,27 +102,28 @@ BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank) {
   return rule;
 }
 
-Status check_buffers(const BufferRule& rule, const void* in, const void* out) {
-  if (in == nullptr && rule.input_bytes > 0) {
-    return invalid_argument("in is null; " + std::to_string(rule.input_bytes) +
-                            " bytes are needed");
-  }
-  if (out == nullptr && rule.output_bytes > 0) {
-    return invalid_argument("out is null; " + std::to_string(rule.output_bytes) +
-                            " bytes are needed");
-  }
+Status check_buffers(const BufferRule& rule, const void* in, const void* out) noexcept {
+  const auto is_null = [](const char* name, std::size_t bytes) {
+    return make_error(Code::invalid_argument, [&] {
+      return std::string(name) + " is null; " + std::to_string(bytes) + " bytes are needed";
+    });
+  };
+  if (in == nullptr && rule.input_bytes > 0) return is_null("in", rule.input_bytes);
+  if (out == nullptr && rule.output_bytes > 0) return is_null("out", rule.output_bytes);
   if (rule.input_bytes == 0 || rule.output_bytes == 0) return {};
   const auto i = reinterpret_cast<std::uintptr_t>(in), o = reinterpret_cast<std::uintptr_t>(out);
   const bool apart = i + rule.input_bytes <= o || o + rule.output_bytes <= i;
   if (apart) return {};
   if (rule.may_be_in_place && static_cast<std::ptrdiff_t>(i - o) == rule.in_place_offset) return {};
-  std::string text = "in (" + hex(in) + ", " + std::to_string(rule.input_bytes) +
-                     " bytes) and out (" + hex(out) + ", " + std::to_string(rule.output_bytes) +
-                     " bytes) overlap; they must lie apart";
-  if (rule.may_be_in_place) {
-    text += ", or in place with in " + std::to_string(rule.in_place_offset) + " bytes after out";
-  }
-  return invalid_argument(std::move(text));
+  return make_error(Code::invalid_argument, [&] {
+    std::string text = "in (" + hex(in) + ", " + std::to_string(rule.input_bytes) +
+                       " bytes) and out (" + hex(out) + ", " + std::to_string(rule.output_bytes) +
+                       " bytes) overlap; they must lie apart";
+    if (rule.may_be_in_place) {
+      text += ", or in place with in " + std::to_string(rule.in_place_offset) + " bytes after out";
+    }
+    return text;
+  });
 }
 
 }  // namespace rankine

@@ -27,6 +27,6 @@ struct BufferRule {
 BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank);
 
 // Null pointers and overlaps.
-Status check_buffers(const BufferRule& rule, const void* in, const void* out);
+Status check_buffers(const BufferRule& rule, const void* in, const void* out) noexcept;
 
 }  // namespace rankine

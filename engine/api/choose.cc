@@ -7,13 +7,22 @@ namespace {
 
 using enum Collective;
 
-std::string_view name_for(Collective collective, int ranks, std::size_t bytes) {
+// Where cores share a cache, two shots win from here on; where they do not, one (twice as fast, as
+// two shots are near).
+constexpr std::size_t kNearFrom = std::size_t{512} << 10;
+
+// In shared memory a round costs a synchronisation, and a vector read twice costs bandwidth: one
+// shot for small vectors, then two. Between two ranks one shot goes further: a line is read by one
+// other core only. In place it does not, since the result may not overwrite what others still read.
+std::size_t one_shot_up_to(int ranks, Buffers buffers) {
+  if (ranks > 2) return 2048;
+  return buffers == Buffers::in_place ? 2048 : std::size_t{8} << 20;
+}
+
+std::string_view name_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers) {
   switch (collective) {
     case all_reduce:
-      // In shared memory a round costs a synchronisation and a vector read twice costs bandwidth:
-      // one shot while the whole vectors fit near the core, then two.
-      if (bytes <= (ranks <= 2 ? 16384U : 2048U)) return "direct_one_shot";
-      return "direct_two_shot";
+      return bytes <= one_shot_up_to(ranks, buffers) ? "direct_one_shot" : "direct_two_shot";
     case all_gather:
     case reduce_scatter:
     case all_to_all:  // each byte is copied once, by whom it is for
@@ -28,8 +37,10 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes) {
 
 }  // namespace
 
-const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes) {
-  if (const Algorithm* line = find_algorithm(collective, name_for(collective, ranks, bytes))) {
+const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                   Buffers buffers) {
+  if (const Algorithm* line =
+          find_algorithm(collective, name_for(collective, ranks, bytes, buffers))) {
     return *line;
   }
   // Nothing tuned: the first of the catalogue that takes this N.
@@ -42,6 +53,34 @@ const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t 
     if (!line.refusal(params)) return line;
   }
   return *first;
+}
+
+namespace {
+
+const TuningRow* row_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
+                         const TuningTable* table) {
+  // Tables are measured out of place, and in place another all-reduce is best.
+  if (table == nullptr || (collective == all_reduce && buffers == Buffers::in_place))
+    return nullptr;
+  return table->find(collective, ranks, bytes);
+}
+
+}  // namespace
+
+const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                  const TuningTable* table, Buffers buffers) {
+  const TuningRow* row = row_for(collective, ranks, bytes, buffers, table);
+  return row != nullptr ? *row->algorithm : default_algorithm(collective, ranks, bytes, buffers);
+}
+
+const Algorithm* near_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                const TuningTable* table, Buffers buffers) {
+  if (collective != all_reduce || ranks != 2 || buffers == Buffers::in_place || bytes < kNearFrom ||
+      bytes > one_shot_up_to(ranks, buffers) ||
+      row_for(collective, ranks, bytes, buffers, table) != nullptr) {
+    return nullptr;
+  }
+  return find_algorithm(all_reduce, "direct_two_shot");
 }
 
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes) {

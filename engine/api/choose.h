@@ -4,12 +4,24 @@
 #include <cstddef>
 
 #include "algorithms/catalogue.h"
+#include "engine/api/tuning.h"
+#include "engine/exec/program.h"
 
 namespace rankine {
 
-// The default for this machine's kind, without measuring at run time. `bytes` is M (the vector; one
-// rank's send buffer for all_to_all). Never a null pointer.
-const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes);
+// The default for shared memory, without measuring anything. `bytes` is M (the vector; one rank's
+// send buffer for all_to_all).
+const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                   Buffers buffers = Buffers::apart);
+
+// What the table says, where there is one and it covers the question; else the default.
+const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                  const TuningTable* table, Buffers buffers = Buffers::apart);
+
+// What two ranks run instead in calls during which their cores are near (Plan::near), where the
+// choice is the default; nullptr: the same.
+const Algorithm* near_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                const TuningTable* table, Buffers buffers = Buffers::apart);
 
 // Segments of a pipelined algorithm when the caller gives none.
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes);

@@ -1,7 +1,10 @@
 #include "engine/api/communicator.h"
 
+#include <algorithm>
+#include <mutex>
 #include <new>
 
+#include "algorithms/levels.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/exec/compile.h"
@@ -24,6 +27,16 @@ std::size_t trim(Plan& plan) {
   return bytes;
 }
 
+// What the machine says of groups, where the call says nothing and the algorithm takes it.
+void fill_in_levels(const Algorithm& algorithm, const std::vector<int>& levels, Params& params) {
+  if (levels.empty()) return;
+  Params filled = params;
+  if (algorithm.takes("levels") && params.levels.empty()) filled.levels = levels;
+  if (algorithm.takes("group") && params.group == 0) filled.group = levels.back();
+  // Not every group suits: a default is what is left then, as without a machine.
+  if (!algorithm.refusal(filled)) params = std::move(filled);
+}
+
 std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
@@ -31,10 +44,14 @@ std::size_t whole_pages(std::size_t bytes) {
 }  // namespace
 
 MailboxShape mailbox_shape(int ranks) {
-  if (ranks <= 4) return {kSlots, 1088};
-  if (ranks <= 16) return {kSlots, 320};
-  if (ranks <= 32) return {kSlots, 128};
-  return {kSlots / 2, 64};
+  const auto slots_for = [](std::size_t payload) {
+    return static_cast<std::uint32_t>(stride_for(payload));
+  };
+  if (ranks <= 2) return {kSlots, slots_for(2048)};
+  if (ranks <= 4) return {kSlots, slots_for(1024)};
+  if (ranks <= 16) return {kSlots, slots_for(256)};
+  if (ranks <= 32) return {kSlots, slots_for(64)};
+  return {kSlots / 2, slots_for(kSmallPayload)};
 }
 
 WaitPolicy choose_wait_policy(int ranks) {
@@ -102,24 +119,40 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   const Algorithm* asked = key.algorithm != nullptr
                                ? key.algorithm
                                : forced.algorithm[static_cast<std::size_t>(call.collective)];
-  request.algorithm = asked != nullptr ? asked : &choose_algorithm(call.collective, ranks, m);
+  request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
+  request.algorithm = asked != nullptr
+                          ? asked
+                          : &choose_algorithm(call.collective, ranks, m, tuning, request.buffers);
   request.params.ranks = ranks;
   request.params.root = call.root;
   request.params.peer = call.peer;
   request.params.group = key.group;
   request.params.dims.assign(call.options.dims.begin(), call.options.dims.end());
   request.params.skips.assign(call.options.skips.begin(), call.options.skips.end());
+  request.params.levels.assign(call.options.levels.begin(), call.options.levels.end());
+  fill_in_levels(*request.algorithm, levels, request.params);
   request.params.segments =
       key.segments > 0 ? key.segments : choose_segments(*request.algorithm, ranks, m);
   request.type = call.type;
   request.op = call.op;
-  request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
   request.transport = forced.transport;
   if (key.transport >= 0) request.transport = static_cast<Transport>(key.transport);
-  request.slot_payload = mail.stride - sizeof(SlotHeader);
+  request.slot_payload = payload_of(mail.stride);
   request.mailbox_capacity = static_cast<int>(mail.slots / 2);
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
+  std::size_t near_bytes = 0;
+  const Algorithm* near = asked == nullptr
+                              ? near_algorithm(call.collective, ranks, m, tuning, request.buffers)
+                              : nullptr;
+  if (near != nullptr && compiled->plan.transport == Transport::direct) {
+    CompileRequest other = request;
+    other.algorithm = near;
+    auto form = compile(other);
+    if (!form.ok()) return form.status();
+    near_bytes = trim(form->plan);
+    set_near(compiled->plan, std::move(form->plan));
+  }
 
   auto prepared = std::make_unique<Prepared>();
   prepared->plan = std::move(compiled->plan);
@@ -134,12 +167,13 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   for (const std::size_t n : request.counts) mix(n);
   for (const int n : request.params.dims) mix(static_cast<std::uint64_t>(n));
   for (const int n : request.params.skips) mix(~static_cast<std::uint64_t>(n));
+  for (const int n : request.params.levels) mix(static_cast<std::uint64_t>(n) << 32);
   const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
       prepared->plan.transport == Transport::mailbox, key.root, line, hash);
-  prepared->bytes =
-      sizeof(Prepared) + prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan);
+  prepared->bytes = sizeof(Prepared) + prepared->rules.capacity() * sizeof(BufferRule) +
+                    trim(prepared->plan) + near_bytes;
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
   return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
     count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
@@ -147,8 +181,30 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   });
 }
 
-int Communicator::Shared::shape_of(const Shape& shape) {
-  const std::lock_guard lock(mutex);
+Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock,
+                                           std::int64_t timeout_ns) {
+  lock = std::unique_lock(mutex, std::try_to_lock);
+  std::int64_t until_ns = 0, nap_ns = 10'000;
+  while (!lock.owns_lock()) {
+    const std::int64_t now = now_ns();
+    if (until_ns == 0) until_ns = now + timeout_ns;
+    if (now >= until_ns) {
+      crossbar.abort(make_error(Code::timeout, [&] {
+        return "no answer within " + std::to_string(timeout_ns / 1'000'000) +
+               " ms: another rank is still planning its call";
+      }));
+    }
+    if (crossbar.aborted()) return crossbar.reason();
+    sleep_ns(nap_ns);
+    nap_ns = std::min<std::int64_t>(2 * nap_ns, 1'000'000);
+    static_cast<void>(lock.try_lock());
+  }
+  return {};
+}
+
+Result<int> Communicator::Shared::shape_of(const Shape& shape, std::int64_t timeout_ns) {
+  std::unique_lock<std::mutex> lock;
+  if (Status status = lock_for_call(lock, timeout_ns); !status.ok()) return status;
   if (const auto found = shapes.find(shape); found != shapes.end()) return found->second;
   // Numbers are not used twice, so forgetting a shape only means planning it anew.
   if (shapes.size() >= kSharedPlans) shapes.clear();
@@ -157,7 +213,8 @@ int Communicator::Shared::shape_of(const Shape& shape) {
 
 Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& call) {
   // One rank compiles, the others that want the same wait for it here.
-  const std::lock_guard lock(mutex);
+  std::unique_lock<std::mutex> lock;
+  if (Status locked = lock_for_call(lock, timeout_ns(call)); !locked.ok()) return locked;
   const std::pair where(key, std::vector<std::size_t>(call.counts.begin(), call.counts.end()));
   if (const auto found = plans.find(where); found != plans.end()) return found->second;
   auto made = make(key, call);
@@ -176,7 +233,7 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
 Communicator::Communicator(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
 Communicator::~Communicator() = default;
 
-Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) {
+Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     return invalid_argument("ranks is " + std::to_string(options.ranks) + "; allowed are 1 to " +
                             std::to_string(kMaxRanks));
@@ -189,23 +246,26 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
                             " entries; allowed are none or " + std::to_string(options.ranks));
   }
+  if (const auto why =
+          levels_refusal({options.levels.begin(), options.levels.end()}, options.ranks)) {
+    return invalid_argument(*why);
+  }
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
-  try {
-    WaitPolicy policy = choose_wait_policy(options.ranks);
-    if (environment->wait) policy.mode = *environment->wait;
-    if (options.wait) policy = *options.wait;
-    return std::unique_ptr<Communicator>(
-        new Communicator(std::make_unique<Shared>(options, policy, *environment)));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::out_of_memory,
-                  "a communicator of " + std::to_string(options.ranks) + " ranks");
-  }
+  WaitPolicy policy = choose_wait_policy(options.ranks);
+  if (environment->wait) policy.mode = *environment->wait;
+  if (options.wait) policy = *options.wait;
+  return std::unique_ptr<Communicator>(
+      new Communicator(std::make_unique<Shared>(options, policy, *environment)));
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory, [&] {
+    return "a communicator of " + std::to_string(options.ranks) + " ranks";
+  });
 }
 
 int Communicator::ranks() const { return shared_->ranks; }
 
-Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
+Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
   if (shared_->forked()) return forked_status();
   if (rank < 0 || rank >= shared_->ranks) {
     return invalid_argument("rank is " + std::to_string(rank) + "; allowed are 0 to " +
@@ -216,8 +276,12 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) {
     return invalid_argument("rank is " + std::to_string(rank) +
                             ", which has joined before; a rank joins once");
   }
+  std::unique_ptr<Member> member(new Member(*this, rank));
   shared_->joined[static_cast<std::size_t>(rank)] = true;
-  return std::unique_ptr<Member>(new Member(*this, rank));
+  return member;
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory,
+                    [&] { return "the member of rank " + std::to_string(rank); });
 }
 
 void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }

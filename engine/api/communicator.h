@@ -49,6 +49,12 @@ struct CommunicatorOptions {
       wait{};  // none: spin where every rank has a core, else yield, then park
   // Where each rank's mailboxes and scratch lie; empty: wherever first touched.
   std::span<const ArenaOptions> arenas{};
+  // Sizes of groups of neighbouring ranks, innermost first (level_groups() in numa/levels.h): what
+  // calls that name no levels get, and the last one what calls that name no group get.
+  std::span<const int> levels{};
+  // Whether this machine's tuning table, where there is one, chooses for calls that name no
+  // algorithm (tuning.h).
+  bool tuned = true;
   // Whether the flight record (below) says when calls began and ended: two clock readings per call.
   bool record_times = false;
   // The counters' first value; the tests start near the wrap.
@@ -110,9 +116,13 @@ class Communicator {
   //   {"health": "timeout: ...", "ranks": [{"rank": 0, "calls": 118, "state": "rank 0 waits for
   //   ...",
   //     "last": [{"call": 117, "what": "all_reduce f32 sum", "algorithm": "ring", "root": 0,
-  //               "began_us": 1.5, "took_us": 3.25}, ...]}, ...]}
-  // Times are microseconds since the earliest call recorded, where they are recorded (took_us: of
-  // calls that have ended). From any thread, also while ranks are at work; what they do meanwhile
+  //               "began_us": 1.5, "took_us": 3.25}, ...],
+  //     "slow_waits": [{"call": 118, "for": 2, "round": 3, "began_us": 9.5, "took_us": 500000.5,
+  //                     "end": "deadline"}, ...]}, ...]}
+  // slow_waits are the last 64 waits so long that the rank went to sleep, and how they ended: came,
+  // deadline, lost, mismatch, aborted (slow_waits.h). Times are microseconds since the earliest
+  // event recorded; of calls they are there where they are recorded (took_us: of calls that have
+  // ended). From any thread, also while ranks are at work; what they do meanwhile
   // may be missing. RANKINE_FLIGHT_RECORD (environment.h) leaves it in a file when a call fails.
   std::string flight_record() const;
 

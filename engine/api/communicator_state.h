@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,6 +18,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
 #include "engine/api/placed_lines.h"
+#include "engine/api/tuning.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/flight_recorder.h"
 #include "engine/exec/fork_count.h"
@@ -36,7 +38,7 @@ struct Key {
   ReduceOp op = ReduceOp::sum;
   std::int8_t transport = -1;  // -1: the engine chooses
   bool in_place = false;       // where it makes a difference to the plan
-  int shape = 0;               // Shared::shape_of() of dims and skips; 0: the defaults
+  int shape = 0;               // Shared::shape_of() of dims, skips and levels; 0: the defaults
 
   auto tie() const {
     return std::tie(count, algorithm, root, peer, segments, group, collective, type, op, transport,
@@ -56,15 +58,17 @@ struct Key {
 
 // Parameters of a call that are lists.
 struct Shape {
-  std::vector<int> dims, skips;
+  std::vector<int> dims, skips, levels;
   explicit Shape(const CallOptions& options)
       : dims(options.dims.begin(), options.dims.end()),
-        skips(options.skips.begin(), options.skips.end()) {}
+        skips(options.skips.begin(), options.skips.end()),
+        levels(options.levels.begin(), options.levels.end()) {}
   bool operator<(const Shape& other) const {
-    return std::tie(dims, skips) < std::tie(other.dims, other.skips);
+    return std::tie(dims, skips, levels) < std::tie(other.dims, other.skips, other.levels);
   }
   bool is(const CallOptions& options) const {
-    return std::ranges::equal(dims, options.dims) && std::ranges::equal(skips, options.skips);
+    return std::ranges::equal(dims, options.dims) && std::ranges::equal(skips, options.skips) &&
+           std::ranges::equal(levels, options.levels);
   }
 };
 
@@ -99,10 +103,11 @@ struct MailboxShape {
 MailboxShape mailbox_shape(int ranks);
 
 // What a child of the process that made a communicator gets from it.
-inline Status forked_status() {
-  return {Code::forked,
-          "this process was forked from the one whose ranks these are; make a communicator of its "
-          "own"};
+inline Status forked_status() noexcept {
+  return make_error(Code::forked, [] {
+    return "this process was forked from the one whose ranks these are; make a communicator of its "
+           "own";
+  });
 }
 
 // One per communicator. Const members and the crossbar need no lock.
@@ -112,6 +117,8 @@ struct Communicator::Shared {
         forced(environment),
         first_count(options.first_count),
         mail(mailbox_shape(options.ranks)),
+        levels(options.levels.begin(), options.levels.end()),
+        tuning(options.tuned ? machine_tuning() : nullptr),
         recorder(options.ranks, options.record_times || environment.flight_times),
         lines(options.ranks, options.arenas),
         crossbar(options.ranks, policy,
@@ -134,10 +141,18 @@ struct Communicator::Shared {
 
   // A number for the lists, the same for all ranks, so that keys are small and calls need not
   // allocate. Never 0.
-  int shape_of(const Shape& shape);
+  Result<int> shape_of(const Shape& shape, std::int64_t timeout_ns);
+  // Takes the lock below for a call. Whoever plans holds it for long, and may be stopped with it;
+  // so who waits for it gives up when its time has passed, which ends the communicator, or when
+  // that has ended.
+  Status lock_for_call(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ns);
   // Whether this process is a child of the one that made the communicator.
   bool forked() const { return fork_count.load(std::memory_order_relaxed) != forks; }
 
+  std::int64_t timeout_ns(const Call& call) const {
+    const auto own = std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout);
+    return own.count() != 0 ? own.count() : crossbar.timeout_ns();
+  }
   Result<PreparedPtr> prepare(const Key& key, const Call& call);
   Result<PreparedPtr> make(const Key& key, const Call& call);
   Status provide_mailboxes(const Plan& plan);
@@ -147,6 +162,8 @@ struct Communicator::Shared {
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const MailboxShape mail;
+  const std::vector<int> levels;
+  const TuningTable* const tuning;  // or nullptr
   FlightRecorder recorder;
   std::atomic<bool> flight_record_left{false};  // in the file that the environment asks for
   const PlacedLines lines;

@@ -7,6 +7,8 @@
 //   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error leaves
 //                                                  its flight record, as JSON; %p: the process's id
 //   RANKINE_FLIGHT_TIMES=0|1                       whether flight records have times
+//   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which
+//                                                  is a cache: what does not suit is not used
 #pragma once
 
 #include <array>

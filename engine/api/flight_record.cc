@@ -25,11 +25,24 @@ Json json_of(const FlightRecorder::Call& call, std::int64_t since_ns) {
   return json;
 }
 
+Json json_of(const SlowWait& wait, std::uint64_t first_count, std::int64_t since_ns) {
+  Json json = {{"call", wait.call - first_count},
+               {"for", wait.peer},
+               {"round", wait.round},
+               {"began_us", microseconds(wait.begin_ns - since_ns)}};
+  if (wait.end_ns != 0) {
+    json["took_us"] = microseconds(wait.end_ns - wait.begin_ns);
+    json["end"] = name_of(wait.end);
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string Communicator::flight_record() const {
   Shared& shared = *shared_;
   std::vector<std::vector<FlightRecorder::Call>> calls;
+  std::vector<std::vector<SlowWait>> waits;
   std::int64_t since_ns = std::numeric_limits<std::int64_t>::max();
   for (Rank r = 0; r < shared.ranks; ++r) {
     const std::uint64_t number =
@@ -39,6 +52,8 @@ std::string Communicator::flight_record() const {
     for (const FlightRecorder::Call& call : calls.back()) {
       if (call.begin_ns != 0) since_ns = std::min(since_ns, call.begin_ns);
     }
+    waits.push_back(shared.crossbar.slow_waits(r).last());
+    for (const SlowWait& wait : waits.back()) since_ns = std::min(since_ns, wait.begin_ns);
   }
   const Status state = health();
   Json json = {
@@ -49,9 +64,13 @@ std::string Communicator::flight_record() const {
     Json rank = {{"rank", r},
                  {"calls", of_rank.empty() ? 0 : of_rank.back().number},
                  {"state", shared.crossbar.who_waits_for_whom(r)},
-                 {"last", Json::array()}};
+                 {"last", Json::array()},
+                 {"slow_waits", Json::array()}};
     for (const FlightRecorder::Call& call : of_rank) {
       rank["last"].push_back(json_of(call, since_ns));
+    }
+    for (const SlowWait& wait : waits[static_cast<std::size_t>(r)]) {
+      rank["slow_waits"].push_back(json_of(wait, shared.first_count, since_ns));
     }
     json["ranks"].push_back(std::move(rank));
   }
@@ -70,7 +89,7 @@ void Communicator::leave_flight_record() noexcept {
                 "RANKINE_FLIGHT_RECORD is '" + path + "', which cannot be written");
     }
   } catch (const std::exception& error) {
-    warn_once("api.flight_record", std::string("RANKINE_FLIGHT_RECORD: ") + error.what());
+    warn_once("api.flight_record", error.what());
   }
 }
 

@@ -3,9 +3,11 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 
+#include "numa/levels.h"
 #include "numa/pin.h"
 #include "numa/topology.h"
 
@@ -31,13 +33,13 @@ struct Team::State {
 };
 
 void Team::State::play(Rank r, const std::function<void(Member&)>& f) {
-  const auto end_with = [&](const std::string& what) {
+  const auto end_with = [&](const char* what) {
     {
       const std::lock_guard lock(mutex);
       if (!thrown) thrown = std::current_exception();
     }
-    communicator->abort(
-        Status(Code::remote_error, "rank " + std::to_string(r) + " threw: " + what));
+    communicator->abort(make_error(
+        Code::remote_error, [&] { return "rank " + std::to_string(r) + " threw: " + what; }));
   };
   try {
     f(*members[static_cast<std::size_t>(r)]);
@@ -68,7 +70,7 @@ void Team::State::work(Rank r) {
 
 Team::Team(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
+Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   if (options.ranks < 1 || options.ranks > Communicator::kMaxRanks) {
     return invalid_argument("ranks is " + std::to_string(options.ranks) + "; allowed are 1 to " +
                             std::to_string(Communicator::kMaxRanks));
@@ -82,8 +84,13 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
     arenas.push_back(arena_options(topology, place));
     arenas.back().lock = options.lock_memory;
   }
-  auto communicator = Communicator::create(
-      {.ranks = options.ranks, .timeout = options.timeout, .wait = options.wait, .arenas = arenas});
+  const std::vector<int> levels = level_groups(topology, placement);
+  auto communicator = Communicator::create({.ranks = options.ranks,
+                                            .timeout = options.timeout,
+                                            .wait = options.wait,
+                                            .arenas = arenas,
+                                            .levels = levels,
+                                            .tuned = options.tuned});
   if (!communicator.ok()) return communicator.status();
 
   auto state = std::make_unique<State>();
@@ -92,7 +99,9 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
   staging.lock = options.lock_memory;
   state->staging = Arena(staging);
   for (Rank r = 0; r < options.ranks; ++r) {
-    state->members.push_back(std::move(*state->communicator->join(r)));
+    auto member = state->communicator->join(r);
+    if (!member.ok()) return member.status();
+    state->members.push_back(std::move(*member));
   }
   std::vector<Enforcement> pins(static_cast<std::size_t>(options.ranks));
   std::mutex pinned_mutex;
@@ -130,6 +139,9 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) {
     s.report.push_back(make_rank_report(r, topology, placement.ranks[i], pins[i]));
   }
   return team;
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory,
+                    [&] { return "a team of " + std::to_string(options.ranks) + " ranks"; });
 }
 
 Team::~Team() {

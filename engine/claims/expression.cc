@@ -65,7 +65,17 @@ class Parser {
     }
   }
 
+  // Nobody nests so deep, or sums up so much; the stack has an end, and so has patience.
   Value factor() {
+    constexpr int kDeepest = 100, kMostSteps = 2'000'000;
+    if (++depth_ > kDeepest) fail("less that is nested");
+    if (++steps_ > kMostSteps) fail("fewer terms");
+    const Value value = single();
+    --depth_;
+    return value;
+  }
+
+  Value single() {
     if (take('-')) return Value() - factor();
     if (take('(')) {
       const Value value = comparison();
@@ -88,7 +98,10 @@ class Parser {
     bool point = false;
     for (; at_ < text_.size(); ++at_) {
       if (is_digit(text_[at_])) {
-        digits = digits * 10 + (text_[at_] - '0');
+        if (__builtin_mul_overflow(digits, Wide{10}, &digits) ||
+            __builtin_add_overflow(digits, Wide{text_[at_] - '0'}, &digits)) {
+          fail("a number of at most 38 digits");
+        }
         exponent -= point ? 1 : 0;
       } else if (text_[at_] == '.' && !point && at_ + 1 < text_.size() &&
                  is_digit(text_[at_ + 1])) {
@@ -103,8 +116,11 @@ class Parser {
       if (negative) ++at_;
       int more = 0;
       if (at_ >= text_.size() || !is_digit(text_[at_])) fail("an exponent");
-      for (; at_ < text_.size() && is_digit(text_[at_]); ++at_)
+      for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
         more = more * 10 + (text_[at_] - '0');
+        constexpr int kMostExponent = 4000;  // a long double has no more
+        if (more > kMostExponent) fail("a smaller exponent");
+      }
       exponent += negative ? -more : more;
     }
     return Value::fraction(digits, 1) * power(10, exponent);
@@ -218,6 +234,7 @@ class Parser {
   std::string_view text_;
   const Lookup& lookup_;
   Letters bound_;  // of the sums that we are in
+  int depth_ = 0, steps_ = 0;
   std::size_t at_ = 0;
 };
 
@@ -270,6 +287,10 @@ ParameterSets parameter_sets(std::string_view text) {
     std::vector<Letters> longer;
     for (const Letters& before : out.sets) {
       const auto add = [&](const Value& value) {
+        constexpr std::size_t kMostSets = 1 << 16;
+        if (longer.size() == kMostSets) {
+          throw std::logic_error("'" + std::string(text) + "' stands for more sets than are meant");
+        }
         longer.push_back(before);
         longer.back()[letter] = value;
       };

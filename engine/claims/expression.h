@@ -26,7 +26,8 @@ using Letters = std::map<std::string, Value, std::less<>>;
 using Lookup = std::function<std::optional<Value>(std::string_view name)>;
 
 // A text that cannot be read is a mistake in our own tables: throws std::logic_error that shows the
-// text and the place. What the arithmetic has no value for throws std::domain_error.
+// text and the place; so does one that sums up too many terms to be meant. What the arithmetic has
+// no value for throws std::domain_error.
 Value evaluate(std::string_view text, const Lookup& lookup);
 Value evaluate(std::string_view text, const Letters& letters);
 

@@ -36,6 +36,10 @@ bool whole_root(Wide a, Wide& root) {
 
 Value Value::fraction(Wide top, Wide bottom) {
   if (bottom == 0) throw std::domain_error("a division by zero");
+  constexpr Wide kLeast = Wide{-1} << 126 << 1;  // has no negative, and so no lowest terms
+  if (top == kLeast || bottom == kLeast) {
+    return real(static_cast<long double>(top) / static_cast<long double>(bottom));
+  }
   Wide divisor = gcd(top, bottom);
   if (bottom < 0) divisor = -divisor;
   Value value;
@@ -88,7 +92,11 @@ Value Value::operator/(const Value& b) const {
 }
 
 Value Value::floor() const {
-  if (!exact_) return Value(static_cast<long long>(std::floor(real_ + kRounding)));
+  if (!exact_) {
+    const long double whole = std::floor(real_ + kRounding);
+    constexpr long double kMost = 9e18L;
+    return std::fabs(whole) < kMost ? Value(static_cast<long long>(whole)) : real(whole);
+  }
   Wide quotient = top_ / bottom_;
   if (top_ % bottom_ < 0) --quotient;
   return fraction(quotient, 1);

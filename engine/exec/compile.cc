@@ -1,6 +1,10 @@
 #include "engine/exec/compile.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "engine/exec/own_first.h"
+#include "engine/exec/push.h"
 
 namespace rankine {
 namespace {
@@ -22,6 +26,54 @@ bool every_message_fits(const Program& program, std::size_t slot_payload) {
         }
         return true;
       });
+}
+
+// Where the results of all ranks together are larger, no cache holds them until they are read.
+constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
+
+std::size_t result_bytes(const Layout& layout, const Goal& goal) {
+  std::size_t bytes = 0;
+  for (Rank r : ranks(goal.ranks)) bytes += output_bytes(layout, goal, r);
+  return bytes;
+}
+
+Plan direct_plan(const CompileRequest& request, const Goal& goal, const Layout& layout,
+                 Program program) {
+  if (goal.collective == Collective::all_reduce) {
+    program = own_first(program, request.buffers);
+    if (request.pushes) push(program, request.buffers);
+  }
+  if (request.buffers == Buffers::apart && result_bytes(layout, goal) >= kStreamFrom) {
+    mark_streams(program);
+  }
+  return lower_direct(program, {});
+}
+
+Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, const Goal& goal,
+                     const Layout& layout, bool can_add) {
+  LowerOptions options;
+  options.slot_payload = request.slot_payload;
+  options.mailbox_capacity = request.mailbox_capacity;
+  auto program = make_program(schedule, goal, layout, request.buffers);
+  if (!program.ok()) return program.status();
+  const bool adds_up = std::any_of(program->operations.begin(), program->operations.end(),
+                                   [](const Operation& op) { return op.sources > 1; });
+  if (adds_up && !can_add) {
+    return invalid_argument("schedule: adds blocks up, which " +
+                            std::string(name_of(goal.collective)) + " does not");
+  }
+  const bool small = every_message_fits(*program, options.slot_payload);
+  if (request.transport.value_or(small ? Transport::mailbox : Transport::direct) ==
+      Transport::direct) {
+    return direct_plan(request, goal, layout, std::move(*program));
+  }
+  if (small) {
+    auto eager = make_program(schedule, goal, layout, request.buffers, {.eager = true});
+    if (!eager.ok()) return eager.status();
+    auto plan = lower_mailbox(*eager, options);
+    if (plan.ok()) return plan;  // else a round has too many messages for that
+  }
+  return lower_mailbox(*program, options);
 }
 
 }  // namespace
@@ -47,32 +99,13 @@ Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule
   }
   out.layout =
       make_layout(goal, request.counts, size_of(request.type), borders_for(goal.collective));
-  auto program = make_program(schedule, goal, out.layout, request.buffers);
-  if (!program.ok()) return program.status();
-  const bool adds_up = std::any_of(program->operations.begin(), program->operations.end(),
-                                   [](const Operation& op) { return op.sources > 1; });
-  if (adds_up && out.plan.fold == nullptr) {
-    return invalid_argument("schedule: adds blocks up, which " +
-                            std::string(name_of(goal.collective)) + " does not");
-  }
-
-  LowerOptions options;
-  options.slot_payload = request.slot_payload;
-  options.mailbox_capacity = request.mailbox_capacity;
-  options.streams = request.buffers == Buffers::apart;
-  const Transport transport = request.transport.value_or(
-      every_message_fits(*program, options.slot_payload) ? Transport::mailbox : Transport::direct);
   const ReduceKernel fold = out.plan.fold;
-  if (transport == Transport::direct) {
-    out.plan = lower_direct(*program, options);
-  } else {
-    auto plan = lower_mailbox(*program, options);
-    if (!plan.ok()) return plan.status();
-    out.plan = std::move(*plan);
-  }
+  auto plan = plan_of(request, schedule, goal, out.layout, fold != nullptr);
+  if (!plan.ok()) return plan.status();
+  out.plan = std::move(*plan);
   out.plan.fold = fold;
   if (fold != nullptr) {
-    out.plan.fold_streaming = find_reduce_streaming(request.type, request.op, best_isa());
+    out.plan.spread = find_spread(request.type, request.op, best_isa());
   }
   out.plan.element_bytes = size_of(request.type);
   out.plan.divisor = request.op == ReduceOp::avg ? goal.ranks : 0;

@@ -21,6 +21,9 @@ struct CompileRequest {
   Buffers buffers = Buffers::apart;
   std::optional<Transport> transport;  // none: mailbox where every message fits into a slot
   std::size_t slot_payload = 0;        // bytes of data per mailbox slot
+  // Direct all-reduces: whoever adds a block up stores it at all who copy it in the schedule
+  // (push.h); false: they fetch it.
+  bool pushes = true;
   int mailbox_capacity =
       LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
 };

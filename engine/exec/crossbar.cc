@@ -1,5 +1,6 @@
 #include "engine/exec/crossbar.h"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -17,7 +18,8 @@ Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
       strict_(strict.value_or(false) || !membarrier_available()),
       own_lines_(lines.base == nullptr ? std::make_unique<RankLines[]>(index(ranks)) : nullptr),
       lines_(lines.base != nullptr ? lines
-                                   : LinesMemory{reinterpret_cast<std::byte*>(own_lines_.get())}) {
+                                   : LinesMemory{reinterpret_cast<std::byte*>(own_lines_.get())}),
+      slow_waits_(std::make_unique<SlowWaits[]>(index(ranks))) {
   if (own_lines_ != nullptr) return;
   for (Rank r = 0; r < ranks; ++r) new (lines_.base + index(r) * lines_.stride) RankLines;
 }
@@ -62,19 +64,22 @@ void Crossbar::abort_now() noexcept {
 
 Status Crossbar::reason() const {
   const std::lock_guard lock(reason_mutex_);
+  if (!reason_.ok()) return reason_;
   // A signal handler has nowhere to leave a text.
-  return reason_.ok() ? Status(Code::aborted, "abort() was called") : reason_;
+  return make_error(Code::aborted, [] { return "abort() was called"; });
 }
 
 void Crossbar::wait_until_quiet(Rank r) {
   if (!strict_) barrier_everywhere();  // pairs with begin(): who began without a look is seen here
   const std::int64_t until = now_ns() + kQuietNs;
+  std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
   for (Rank q = 0; q < ranks_; ++q) {
     if (q == r) continue;
     // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
     while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until &&
            !thread_has_ended(record(q).thread.load(std::memory_order_relaxed))) {
-      sleep_ns(20'000);
+      sleep_ns(pause_ns);
+      pause_ns = std::min<std::int64_t>(2 * pause_ns, 2'000'000);
     }
   }
 }
@@ -85,6 +90,15 @@ void Crossbar::leave(Rank r) {
 }
 
 void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_relaxed); }
+
+std::string Crossbar::describe_call(Rank r, std::uint64_t number) {
+  CallRecord::What& what = record(r).of(number);
+  const char* algorithm = what.algorithm.load(std::memory_order_relaxed);
+  return describe(Fingerprint{what.fingerprint.load(std::memory_order_relaxed)}) + " (" +
+         (algorithm != nullptr ? algorithm : "?") + ", count " +
+         std::to_string(what.count.load(std::memory_order_relaxed)) + "), call " +
+         std::to_string(number);
+}
 
 std::string Crossbar::who_waits_for_whom(Rank first) {
   std::string text;
@@ -107,12 +121,7 @@ std::string Crossbar::who_waits_for_whom(Rank first) {
       if (gone) text += ", and the thread that made the last one has ended";
       break;
     }
-    const char* algorithm = call.algorithm.load(std::memory_order_relaxed);
-    const std::string what =
-        describe(Fingerprint{call.fingerprint.load(std::memory_order_relaxed)}) + " (" +
-        (algorithm != nullptr ? algorithm : "?") + ", count " +
-        std::to_string(call.count.load(std::memory_order_relaxed)) + "), call " +
-        std::to_string(number);
+    const std::string what = describe_call(r, number);
     if (gone) {
       text += "'s thread has ended in " + what;
       break;

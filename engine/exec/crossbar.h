@@ -26,6 +26,7 @@
 
 #include "algorithms/schedule/blocks.h"
 #include "engine/exec/machine.h"
+#include "engine/exec/slow_waits.h"
 #include "engine/exec/status.h"
 
 namespace rankine {
@@ -51,28 +52,38 @@ struct alignas(kCacheLine) Entry {
   // may go on to its next call while they look: only where this is their own is `memory` for them.
   Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
+  Atomic<bool> finds_near{false};  // what rank 0 says goes for all (Plan::near)
   std::byte* memory[3] = {};  // by Memory: input, output, scratch
 };
 static_assert(sizeof(Entry) == kCacheLine);
 
-// What a rank last called, for reports. Relaxed (but for `inside`): read only to explain an error.
+// What a rank last called, for reports. Relaxed (but for `number` and `inside`): read only to
+// explain an error.
 struct alignas(kCacheLine) CallRecord {
+  // A call, and the one before: a peer that waits in that one still finds out what it was here.
+  struct What {
+    Atomic<std::uint64_t> fingerprint{0};
+    Atomic<std::uint64_t> count{0};
+    Atomic<const char*> algorithm{nullptr};  // a string of the catalogue
+  };
   Atomic<std::uint64_t> number{0};  // calls begun
-  Atomic<std::uint64_t> fingerprint{0};
-  Atomic<std::uint64_t> count{0};
-  Atomic<const char*> algorithm{nullptr};  // a string of the catalogue
-  Atomic<bool> inside{false};              // a call, in which it may read the others' memory
-  Atomic<int> thread{0};                   // that makes them: its id in the kernel
+  What what[2];
+  Atomic<bool> inside{false};  // a call, in which it may read the others' memory
+  Atomic<int> thread{0};       // that makes them: its id in the kernel
+
+  What& of(std::uint64_t call) { return what[call & 1]; }
 
   // The rank is about to make this call.
   void announce(std::uint64_t call, std::uint64_t print, std::uint64_t elements, const char* name) {
-    fingerprint.store(print, std::memory_order_relaxed);
-    count.store(elements, std::memory_order_relaxed);
-    algorithm.store(name, std::memory_order_relaxed);
+    What& mine = of(call);
+    mine.fingerprint.store(print, std::memory_order_relaxed);
+    mine.count.store(elements, std::memory_order_relaxed);
+    mine.algorithm.store(name, std::memory_order_relaxed);
     thread.store(thread_id(), std::memory_order_relaxed);
-    number.store(call, std::memory_order_release);  // pairs with disagrees() in wait.cc
+    number.store(call, std::memory_order_release);  // pairs with disagreement() in wait.cc
   }
 };
+static_assert(sizeof(CallRecord) == kCacheLine);
 
 // The slow side of waiting: touched only by ranks that wait long and those who wake them.
 struct alignas(kCacheLine) Bell {
@@ -131,6 +142,8 @@ class Crossbar {
   CallRecord& record(Rank r) { return lines(r).record; }
   Bell& bell(Rank r) { return lines(r).bell; }
   Parked& parked(Rank r) { return lines(r).parked; }
+  SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
+  const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 
   // To be called by the owner of `word` after it has stored to it. Wakes whoever is parked on it.
   void announce(Rank owner, const Atomic<std::uint32_t>& word) {
@@ -194,6 +207,8 @@ class Crossbar {
   // While nobody is inside a call; whoever lets ranks begin the next one orders it before that.
   void come_back(Rank r);
 
+  // "all_reduce f32 sum (ring, count 1000), call 17", of its last two calls.
+  std::string describe_call(Rank r, std::uint64_t number);
   // "rank 0 waits for 3 in round 2 of all_reduce (ring), call 17; rank 3 never entered it ..."
   std::string who_waits_for_whom(Rank first);
 
@@ -211,6 +226,7 @@ class Crossbar {
   const bool strict_;
   const std::unique_ptr<RankLines[]> own_lines_;  // where nobody gave us memory
   const LinesMemory lines_;
+  const std::unique_ptr<SlowWaits[]> slow_waits_;  // by rank
   Atomic<bool> aborted_{false};
   mutable Mutex reason_mutex_;
   Status reason_;

@@ -11,7 +11,10 @@ void enter(RankState& state) {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   Entry& entry = crossbar.entry(state.waiter.rank);
   entry.base.store(state.progress_base, std::memory_order_relaxed);
-  entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
+  if (kComparesCalls) {
+    entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
+  }
+  entry.finds_near.store(state.distance.is_near(), std::memory_order_relaxed);
   will_write(entry.memory, sizeof(entry.memory));
   for (std::size_t m = 0; m < 3; ++m) entry.memory[m] = state.memory[self * 4 + m];
   publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
@@ -49,7 +52,7 @@ bool wait_entry(const Op& op, RankState& state) noexcept {
     return false;
   }
   const std::uint64_t theirs = entry.fingerprint.load(std::memory_order_relaxed);
-  if (theirs != state.waiter.fingerprint) [[unlikely]] {
+  if (kComparesCalls && theirs != state.waiter.fingerprint) [[unlikely]] {
     report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, theirs);
     return false;
   }
@@ -68,7 +71,7 @@ bool wait_message(const Op& op, RankState& state) noexcept {
   const SlotHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
   if (slot == nullptr) return false;
   will_read(&slot->bytes, sizeof(SlotHeader) - sizeof(slot->flag));
-  if (slot->fingerprint != state.waiter.fingerprint) [[unlikely]] {
+  if (kComparesCalls && slot->fingerprint != state.waiter.fingerprint) [[unlikely]] {
     report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, slot->fingerprint);
     return false;
   }
@@ -81,10 +84,11 @@ const std::byte* address(const Operand& operand, RankState& state, std::size_t b
   }
   const Inbox& inbox = state.inbox[operand.rank];
   SlotHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
-  if (slot.bytes == bytes) return payload(slot);
-  will_read(payload(slot), sizeof(std::byte*));
+  if (slot.bytes == bytes) return payload(slot, bytes);
   const std::byte* elsewhere;
-  std::memcpy(&elsewhere, payload(slot), sizeof(elsewhere));
+  const std::byte* there = payload(slot, sizeof(elsewhere));
+  will_read(there, sizeof(elsewhere));
+  std::memcpy(&elsewhere, there, sizeof(elsewhere));
   return elsewhere;
 }
 
@@ -92,24 +96,33 @@ void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& st
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   std::byte* destination = state.memory_of(self, op.memory) + op.offset;
   const bool streams = (op.flags & kStreams) != 0;
+  void** sources = state.operands.data();
+  for (std::size_t i = 0; i < op.operands; ++i) {
+    sources[i] = const_cast<std::byte*>(address(operands[i], state, op.bytes));
+    will_read(sources[i], op.bytes);
+  }
   if (op.operands == 1) {
-    const std::byte* source = address(operands[0], state, op.bytes);
-    if (source != destination) {
-      will_read(source, op.bytes);
+    if (sources[0] != destination) {
       will_write(destination, op.bytes);
-      streams ? copy_bytes_streaming(destination, source, op.bytes)
-              : copy_bytes(destination, source, op.bytes);
+      streams ? copy_bytes_streaming(destination, sources[0], op.bytes)
+              : copy_bytes(destination, sources[0], op.bytes);
     }
-  } else {
-    const void** sources = state.operands.data();
-    for (std::size_t i = 0; i < op.operands; ++i) {
-      sources[i] = address(operands[i], state, op.bytes);
-      will_read(sources[i], op.bytes);
-    }
+  } else if (op.operands > 1) {
     will_write(destination, op.bytes);
     const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
-    (streams ? plan.fold_streaming : plan.fold)(destination, sources, op.operands,
-                                                op.bytes / plan.element_bytes, divisor);
+    const std::size_t count = op.bytes / plan.element_bytes;
+    if (op.copies == 0 && !streams) {
+      plan.fold(destination, sources, op.operands, count, divisor);
+    } else {
+      void** destinations = sources + op.operands;
+      destinations[0] = destination;
+      for (std::size_t i = 0; i < op.copies; ++i) {
+        const Operand& to = operands[op.operands + i];
+        destinations[i + 1] = state.memory_of(to.rank, to.memory) + to.offset;
+        will_write(destinations[i + 1], op.bytes);
+      }
+      plan.spread(destinations, 1 + op.copies, sources, op.operands, count, divisor, streams);
+    }
   }
   if (op.value != 0) {
     publish(*state.waiter.crossbar, state.waiter.rank,
@@ -150,7 +163,6 @@ struct Observed {
 template <class Observing>
 bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
   const RankPlan& mine = plan.rank[static_cast<std::size_t>(state.waiter.rank)];
-  if (plan.transport == Transport::direct && plan.ranks > 1) enter(state);
   const Operand* operand = mine.operands.data();
   for (const Op* op = mine.ops.data();; ++op) {
     bool going = true;
@@ -183,7 +195,7 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
         break;
       case OpCode::fold:
         fold(*op, operand, plan, state);
-        operand += op->operands;
+        operand += op->operands + op->copies;
         break;
       case OpCode::send:
         going = send(*op, *operand, state);
@@ -199,14 +211,37 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
   }
 }
 
+// Which of its two forms the plan has in this call: rank 0 decides. It cannot go on to its next call
+// before the other rank has read its entry of this one. nullptr: aborted.
+const Plan* agreed(const Plan& plan, RankState& state) noexcept {
+  bool near = state.distance.is_near();
+  if (state.waiter.rank != 0) {
+    if (!wait_entry({.code = OpCode::wait_entry, .peer = 0, .round = 1}, state)) return nullptr;
+    near = state.waiter.crossbar->entry(0).finds_near.load(std::memory_order_relaxed);
+  }
+  return near ? plan.near.get() : &plan;
+}
+
+template <class Observing>
+bool run(const Plan& plan, RankState& state, Observing observing) noexcept {
+  if (plan.transport == Transport::direct && plan.ranks > 1) enter(state);
+  if (plan.near == nullptr) [[likely]]
+    return walk(plan, state, observing);
+  const Plan* form = agreed(plan, state);
+  if (form == nullptr || !walk(*form, state, observing)) return false;
+  // Rank 1 writes its record in each of its calls.
+  if (state.waiter.rank == 0) state.distance.look(state.waiter.crossbar->record(1).number);
+  return true;
+}
+
 }  // namespace
 
 bool interpret(const Plan& plan, RankState& state) noexcept {
-  return walk(plan, state, NoObserver{});
+  return run(plan, state, NoObserver{});
 }
 
 bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept {
-  return walk(plan, state, Observed{observer});
+  return run(plan, state, Observed{observer});
 }
 
 }  // namespace rankine

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/exec/crossbar.h"
+#include "engine/exec/distance.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/plan.h"
 #include "engine/exec/wait.h"
@@ -19,10 +20,11 @@ struct RankState {
   std::uint32_t progress_base = 0;  // of this call; advances by Plan::span
   std::vector<Outbox> outbox;       // by peer
   std::vector<Inbox> inbox;         // by peer
+  Distance distance;                // to rank 1, as rank 0 finds it
   // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
   // learnt from their entries during a call.
   std::vector<std::byte*> memory;
-  std::vector<const void*> operands;  // room for the most operands of any plan that we run
+  std::vector<void*> operands;  // room for the most operands of any plan that we run
 
   std::byte*& memory_of(std::size_t rank, Memory which) {
     return memory[rank * 4 + static_cast<std::size_t>(which)];

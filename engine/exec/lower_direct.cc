@@ -25,7 +25,7 @@ class Lowering {
         ordinal_(program.operations.size(), 0),
         clock_(program.operations.size()),
         fold_of_(program.operations.size()),
-        last_reader_(ranks_ * ranks_, -1),
+        last_user_(ranks_ * ranks_, -1),
         next_ordinal_(ranks_, 1) {
     plan_.transport = Transport::direct;
     plan_.ranks = program.ranks;
@@ -37,7 +37,7 @@ class Lowering {
     for (std::size_t i = 0; i < program_.operations.size(); ++i) lower(static_cast<int>(i));
     std::uint32_t span = 1;
     for (std::size_t r = 0; r < ranks_; ++r) {
-      if (options_.mutant != LowerOptions::Mutant::no_exit_waits) wait_until_unread(r);
+      if (options_.mutant != LowerOptions::Mutant::no_exit_waits) wait_until_unused(r);
       plan_.rank[r].ops.push_back({});
       plan_.rank[r].scratch_bytes = program_.scratch_bytes[r];
       span = std::max(span, next_ordinal_[r]);
@@ -59,36 +59,32 @@ class Lowering {
       const auto q = static_cast<std::size_t>(s.rank);
       if (q == r) continue;
       if (s.producer >= 0) wait_for(op, s.producer);
-      if (entered_[r * ranks_ + q] == 0) {
-        entered_[r * ranks_ + q] = 1;
-        if (options_.mutant != LowerOptions::Mutant::no_entry_waits) {
-          plan.ops.push_back({.code = OpCode::wait_entry,
-                              .peer = static_cast<std::uint16_t>(q),
-                              .round = round_of(op)});
-        }
-      }
-      last_reader_[q * ranks_ + r] = index;
+      if (!op.pushed) touch(index, q);
     }
+    for (int i = 0; i < op.copies; ++i) touch(index, rank_of(copy_of(op, i)));
     if (options_.mutant != LowerOptions::Mutant::no_write_after_read) {
       for (int i = 0; i < op.earlier; ++i) {
         wait_for(op, program_.earlier[static_cast<std::size_t>(op.first_earlier + i)]);
       }
     }
+    const int sources = op.pushed ? 0 : op.sources;
     Op fold{.code = OpCode::fold,
-            .operands = static_cast<std::uint16_t>(op.sources),
+            .operands = static_cast<std::uint16_t>(sources),
             .round = round_of(op),
             .memory = op.destination.memory,
+            .copies = static_cast<std::uint16_t>(op.copies),
             .offset = op.destination.offset,
             .bytes = op.bytes};
     if (op.completes) fold.flags |= kDivides;
     if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
-    if (options_.streams && op.bytes >= kStreamFrom) fold.flags |= kStreams;
-    for (int i = 0; i < op.sources; ++i) {
+    if (op.streams) fold.flags |= kStreams;
+    for (int i = 0; i < sources; ++i) {
       const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
-      plan.operands.push_back(
-          {static_cast<std::uint16_t>(s.rank), s.place.memory, 0, s.place.offset});
+      add_operand(plan, s.rank, s.place);
     }
-    plan_.most_operands = std::max(plan_.most_operands, op.sources);
+    for (int i = 0; i < op.copies; ++i)
+      add_operand(plan, copy_of(op, i).rank, copy_of(op, i).place);
+    plan_.most_operands = std::max(plan_.most_operands, sources + 1 + op.copies);
     const auto i = static_cast<std::size_t>(index);
     ordinal_[i] = next_ordinal_[r]++;
     known(r, r) = ordinal_[i];
@@ -96,6 +92,30 @@ class Lowering {
                      known_.begin() + static_cast<std::ptrdiff_t>((r + 1) * ranks_));
     fold_of_[i] = plan.ops.size();
     plan.ops.push_back(fold);
+  }
+
+  const Copy& copy_of(const Operation& op, int i) const {
+    return program_.copies[static_cast<std::size_t>(op.first_copy + i)];
+  }
+  static std::size_t rank_of(const Copy& to) { return static_cast<std::size_t>(to.rank); }
+
+  static void add_operand(RankPlan& plan, Rank rank, Place place) {
+    plan.operands.push_back({static_cast<std::uint16_t>(rank), place.memory, 0, place.offset});
+  }
+
+  // The operation uses memory of rank q: q's addresses are needed, and q may not leave before.
+  void touch(int index, std::size_t q) {
+    const Operation& op = program_.operations[static_cast<std::size_t>(index)];
+    const auto r = static_cast<std::size_t>(op.rank);
+    if (entered_[r * ranks_ + q] == 0) {
+      entered_[r * ranks_ + q] = 1;
+      if (options_.mutant != LowerOptions::Mutant::no_entry_waits) {
+        plan_.rank[r].ops.push_back({.code = OpCode::wait_entry,
+                                     .peer = static_cast<std::uint16_t>(q),
+                                     .round = round_of(op)});
+      }
+    }
+    last_user_[q * ranks_ + r] = index;
   }
 
   static std::uint16_t round_of(const Operation& op) {
@@ -120,10 +140,10 @@ class Lowering {
     for (std::size_t i = 0; i < ranks_; ++i) known(r, i) = std::max(known(r, i), clock_[o][i]);
   }
 
-  void wait_until_unread(std::size_t r) {
+  void wait_until_unused(std::size_t r) {
     for (std::size_t q = 0; q < ranks_; ++q) {
-      const int reader = last_reader_[r * ranks_ + q];
-      if (reader >= 0) wait_for(r, reader, static_cast<std::uint16_t>(program_.rounds + 1));
+      const int user = last_user_[r * ranks_ + q];
+      if (user >= 0) wait_for(r, user, static_cast<std::uint16_t>(program_.rounds + 1));
     }
   }
 
@@ -132,6 +152,11 @@ class Lowering {
       const auto i = static_cast<std::size_t>(o);
       const auto r = static_cast<std::size_t>(program_.operations[i].rank);
       plan_.rank[r].ops[fold_of_[i]].value = ordinal_[i];
+    }
+    for (RankPlan& rank : plan_.rank) {
+      std::erase_if(rank.ops, [](const Op& op) {
+        return op.code == OpCode::fold && op.operands == 0 && op.value == 0;
+      });
     }
   }
 
@@ -144,7 +169,7 @@ class Lowering {
   std::vector<std::uint32_t> ordinal_;             // per operation: its number at its rank, from 1
   std::vector<std::vector<std::uint32_t>> clock_;  // per operation: what its rank knew by then
   std::vector<std::size_t> fold_of_;               // per operation: its op in its rank's plan
-  std::vector<int> last_reader_;  // (r, q): the last operation of q that reads from r
+  std::vector<int> last_user_;  // (r, q): the last operation of q that uses memory of r
   std::vector<std::uint32_t> next_ordinal_;
   std::vector<int> waited_for_;
   int waits_ = 0;
@@ -154,6 +179,29 @@ class Lowering {
 
 std::string_view name_of(Transport transport) {
   return transport == Transport::direct ? "direct" : "mailbox";
+}
+
+bool set_near(Plan& plan, Plan near) {
+  const auto agrees = [](const Plan& form) {
+    const std::vector<Op>& ops = form.rank[0].ops;
+    return form.ranks == 2 && std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+             return op.code == OpCode::wait_progress;
+           });
+  };
+  if (!agrees(plan) || !agrees(near)) return false;
+  near.fold = plan.fold;
+  near.spread = plan.spread;
+  near.element_bytes = plan.element_bytes;
+  near.divisor = plan.divisor;
+  // Counters advance by the same whatever is run, and both find room for operands and scratch.
+  plan.span = near.span = std::max(plan.span, near.span);
+  plan.most_operands = near.most_operands = std::max(plan.most_operands, near.most_operands);
+  for (std::size_t r = 0; r < plan.rank.size(); ++r) {
+    std::size_t& bytes = plan.rank[r].scratch_bytes;
+    bytes = near.rank[r].scratch_bytes = std::max(bytes, near.rank[r].scratch_bytes);
+  }
+  plan.near = std::make_shared<const Plan>(std::move(near));
+  return true;
 }
 
 Plan lower_direct(const Program& program, const LowerOptions& options) {

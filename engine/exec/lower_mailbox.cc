@@ -108,6 +108,11 @@ class Lowering {
       subround_of[static_cast<std::size_t>(i - begin)] = subround;
       subrounds = std::max(subrounds, subround + 1);
     }
+    if (subrounds > 1 && program_.eager) {
+      return invalid_argument("mailbox: a round has more messages of one pair than " +
+                              std::to_string(options_.mailbox_capacity) +
+                              ", the most that can all be sent before anything is written");
+    }
     const auto sends = [&](int sub) {
       for (std::size_t m = first_message; m < messages_.size(); ++m) {
         if (messages_[m].subround == sub) send(messages_[m]);
@@ -179,11 +184,11 @@ class Lowering {
             .bytes = op.bytes};
     if (op.completes) fold.flags |= kDivides;
     if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
-    if (options_.streams && op.bytes >= kStreamFrom) fold.flags |= kStreams;
+    if (op.streams) fold.flags |= kStreams;
     const bool early = options_.mutant == LowerOptions::Mutant::early_release;
     if (early) release(op);
     plan.ops.push_back(fold);
-    plan_.most_operands = std::max(plan_.most_operands, op.sources);
+    plan_.most_operands = std::max(plan_.most_operands, op.sources + 1);
     for (int s = 0; s < op.sources; ++s) {
       const auto source = static_cast<std::size_t>(op.first_source + s);
       const Source& from = program_.sources[source];

@@ -1,9 +1,11 @@
 // The mailbox of an ordered pair of ranks: single producer, single consumer, fixed capacity.
 //
-//   slot   flag | bytes | fingerprint | payload ...     64-byte aligned, in the reader's memory
+//   slot   flag | bytes | fingerprint | small payload    64-byte aligned, in the reader's memory
+//          larger payload ...                             on lines of its own
 //
 // The flag of a slot is the number of the message in it plus one, so a reader waits on the line
-// that carries the data: a small message costs one cache-line transfer. Data that does not fit
+// that carries the data: a small message costs one cache-line transfer. Larger ones need no more
+// lines for lying apart, and loads and stores of whole lines cross no border. Data that does not fit
 // travels as an address, is used where it is, and must stay there until the credit comes back.
 // Credit: how many messages the reader has done with, on a line of its own; the sender looks at it
 // only when the slots that it knows to be free run out. Credit for messages in slots is given every
@@ -43,8 +45,21 @@ struct Mailbox {
   std::uint32_t under_way() const { return capacity / 2; }
 };
 
-inline std::byte* payload(SlotHeader& slot) {
-  return reinterpret_cast<std::byte*>(&slot) + sizeof(SlotHeader);
+inline constexpr std::size_t kSmallPayload = kCacheLine - sizeof(SlotHeader);
+
+// How far slots lie apart that take so many bytes, and what slots so far apart take.
+constexpr std::size_t stride_for(std::size_t payload_bytes) {
+  if (payload_bytes <= kSmallPayload) return kCacheLine;
+  return kCacheLine + (payload_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+constexpr std::size_t payload_of(std::size_t stride) {
+  return stride == kCacheLine ? kSmallPayload : stride - kCacheLine;
+}
+
+// Where a message of that size lies in its slot.
+inline std::byte* payload(SlotHeader& slot, std::size_t bytes) {
+  return reinterpret_cast<std::byte*>(&slot) +
+         (bytes <= kSmallPayload ? sizeof(SlotHeader) : kCacheLine);
 }
 
 // The sender's end. Used by the sending rank only.
@@ -63,15 +78,20 @@ struct Outbox {
   }
 
   // The payload's first `bytes` come from `data`: the data itself, or its address. False: aborted.
-  bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data, std::size_t bytes,
-            std::uint64_t fingerprint, int round) noexcept {
+  // Always inlined, since bench/fingerprint has a copy of its own.
+  [[gnu::always_inline]] bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data,
+                                   std::size_t bytes, std::uint64_t fingerprint,
+                                   int round) noexcept {
     // The slot is free when its former message, one capacity before, has been used.
     if (!wait_credit(waiter, to, number + 1 - mailbox.capacity, round)) return false;
     SlotHeader& slot = mailbox.slot(number);
-    will_write(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag) + bytes);
+    std::byte* place = payload(slot, bytes);
+    will_write(place, bytes);
+    std::memcpy(place, data, bytes);
+    // The reader probes this line: it is written in one go, and last.
+    will_write(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag));
     slot.bytes = static_cast<std::uint32_t>(bytes);
-    slot.fingerprint = fingerprint;
-    std::memcpy(payload(slot), data, bytes);
+    if (kComparesCalls) slot.fingerprint = fingerprint;
     publish(*waiter.crossbar, waiter.rank, slot.flag, number + 1);  // pairs with Inbox::wait()
     return true;
   }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ enum class OpCode : std::uint8_t {
   wait_progress,  // until `peer`'s progress in this call reaches `value`
   wait_message,   // until message `value` of this call from `peer` is there
   wait_credit,    // until `peer` has taken all messages of this call before number `value`
-  fold,           // destination = operand 0 op operand 1 op ...; then publish `value`, if not 0
+  fold,           // destination and copies = operand 0 op operand 1 op ...; then publish `value`,
+                  // if not 0. Without operands it only publishes
   send,           // message `value` of this call to `peer`: operand 0
   release,        // messages from `peer` before number `value` have been used
 };
@@ -48,12 +50,13 @@ struct Op {
   std::uint16_t round = 0;  // for reports: 1 + the schedule's round
   std::uint32_t value = 0;
   Memory memory = Memory::output;  // of the destination, this rank's
+  std::uint16_t copies = 0;        // further destinations, among the operands behind the sources
   std::size_t offset = 0;          // of the destination, bytes
   std::size_t bytes = 0;
 };
 static_assert(sizeof(Op) == 32);
 
-struct Operand {
+struct Operand {  // what an op reads, or a further place that it writes
   std::uint16_t rank = 0;
   Memory memory = Memory::input;
   std::uint32_t message = 0;  // Memory::message: its number in this call
@@ -80,20 +83,25 @@ struct Plan {
   int rounds = 0;  // of the schedule
   std::vector<RankPlan> rank;
   std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
-  int most_operands = 0;   // of any op
+  int most_operands = 0;   // of any op, its destinations included
   std::size_t element_bytes = 1;
-  int divisor = 0;                                        // avg: the number of ranks
-  ReduceKernel fold = nullptr, fold_streaming = nullptr;  // nullptr: nothing is reduced
-  std::string algorithm;                                  // for reports
+  int divisor = 0;                // avg: the number of ranks
+  ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
+  SpreadKernel spread = nullptr;  // the same to several places
+  std::string algorithm;          // for reports
+  // Of two ranks: what they run instead while their cores are near (distance.h), as rank 0 finds.
+  // With the same span; nullptr: always this one. Direct transport.
+  std::shared_ptr<const Plan> near{};
 };
 
-// Non-temporal stores pay where the result cannot stay in the cache, and only out of place.
-inline constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
+// Makes `near` what two ranks with near cores run instead of `plan`; they reduce the same. False,
+// and nothing is done: in one of them rank 0 does not wait for rank 1, and so might be gone before
+// rank 1 has seen what it decided.
+bool set_near(Plan& plan, Plan near);
 
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
   int mailbox_capacity = 8;  // messages that a pair may have under way (mailbox.h)
-  bool streams = false;      // destinations may be stored past the caches
   // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
   enum class Mutant : std::uint8_t {
     none,

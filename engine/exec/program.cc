@@ -158,7 +158,8 @@ class Builder {
     if (options_.mutant == ProgramOptions::Mutant::no_renaming) return false;
     const Version& next = at(v.next);
     return std::any_of(v.readers.begin(), v.readers.end(), [&](int reader) {
-      return reader != v.next && at(reader).round == next.round;
+      return reader != v.next && at(reader).round == next.round &&
+             !(options_.eager && at(reader).rank != v.rank);
     });
   }
 
@@ -264,6 +265,7 @@ class Builder {
     sort_by_place(local_copies_);
     program_.ranks = schedule_.ranks;
     program_.rounds = schedule_.rounds;
+    program_.eager = options_.eager;
     for (const int v : staged_) {
       const Place from{Memory::input, block_of(at(v).slot).input};
       at(v).operation = add({at(v).rank, kStaging, place(at(v)), block_of(at(v).slot).bytes},
@@ -374,6 +376,20 @@ class Builder {
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options) {
   return Builder(schedule, goal, layout, buffers, options).build();
+}
+
+void mark_streams(Program& program) {
+  constexpr std::size_t kWorthIt = std::size_t{1} << 20;
+  for (Operation& op : program.operations) {
+    op.streams = op.destination.memory == Memory::output && op.bytes >= kWorthIt && !op.pushed;
+  }
+  for (const Operation& op : program.operations) {
+    if (op.pushed) continue;
+    for (int i = 0; i < op.sources; ++i) {
+      const Source& s = program.sources[static_cast<std::size_t>(op.first_source + i)];
+      if (s.producer >= 0) program.operations[static_cast<std::size_t>(s.producer)].streams = false;
+    }
+  }
 }
 
 }  // namespace rankine

@@ -53,10 +53,20 @@ struct Operation {
   Place destination;
   std::size_t bytes = 0;
   int first_source = 0, sources = 0;   // in Program::sources
-  int first_earlier = 0, earlier = 0;  // in Program::earlier: operations of other ranks that read
+  int first_earlier = 0, earlier = 0;  // in Program::earlier: operations of other ranks that use
                                        // what this one overwrites, and must have done so
+  int first_copy = 0, copies = 0;      // in Program::copies: further destinations
   bool completes = false;              // the result holds every contribution: avg divides here
   bool only_if_moved = false;          // own input to own output: nothing to do in place
+  bool pushed = false;   // its source's producer has stored the data here: all it does is to wait
+  bool streams = false;  // nobody reads on from here, and the caches could not hold it: store past
+                         // them
+};
+
+// A further destination of an operation, at another rank: what push() makes of that rank's copy.
+struct Copy {
+  Rank rank = 0;
+  Place place;
 };
 
 inline constexpr int kStaging = -1;
@@ -67,15 +77,21 @@ struct Program {
   std::vector<Operation> operations;  // by round; within a round in the order stated
   std::vector<Source> sources;
   std::vector<int> earlier;
+  std::vector<Copy> copies;
   std::vector<std::size_t> scratch_bytes;  // per rank
+  bool eager = false;                      // as in ProgramOptions
 };
 
 // How the caller's buffers lie. Collectives other than all_reduce and all_to_all behave the same
 // either way, and are always planned so that both are safe.
 enum class Buffers : std::uint8_t { apart, in_place };
 
-// Faults for the tests of the tests: a rule for places left out, to see that the fuzz test notices.
 struct ProgramOptions {
+  // All messages travel inside mailbox slots, and a rank sends all of a round before it writes
+  // anything: what other ranks read in a round cannot be overwritten in it, and needs no renaming.
+  bool eager = false;
+  // Faults for the tests of the tests: a rule for places left out, to see that the fuzz test
+  // notices.
   enum class Mutant : std::uint8_t { none, no_renaming, no_staging };
   Mutant mutant = Mutant::none;
 };
@@ -85,5 +101,9 @@ struct ProgramOptions {
 // executed on trust. Empty blocks vanish, except a barrier's.
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options = {});
+
+// Marks the operations that should store past the caches: large ones whose result no operation
+// reads. For results that together cannot stay in the caches, out of place.
+void mark_streams(Program& program);
 
 }  // namespace rankine

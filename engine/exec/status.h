@@ -1,7 +1,19 @@
 // What can go wrong, as a value. Planning and calls return a Status; nothing in the engine throws
 // across a call. The text of an error names the argument or rank, its value, and what is allowed.
+//
+// Who would rather have exceptions writes call(...).throw_if_error() and create(...).value(), and
+// catches one type, Error, which has the code:
+//
+//   try {
+//     auto comm = rankine::Communicator::create({.ranks = 2}).value();
+//     ...
+//     me.all_reduce(std::span(x)).throw_if_error();
+//   } catch (const rankine::Error& e) {
+//     if (!rankine::goes_on(e.code())) ...  // e.what(): "timeout: no answer within ..."
+//   }
 #pragma once
 
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,33 +30,74 @@ enum class Code : unsigned char {
   rank_lost,         // a rank left while others needed it; finished
   remote_error,      // another rank's function threw; finished
   aborted,           // somebody called abort(); finished
-  out_of_memory,     // the call had no effect on this rank; finished
-  system,            // the operating system refused something that we need
+  out_of_memory,     // there was none for what the call needs; finished
+  system,            // the operating system refused something that we need; finished
   forked,            // this process is a fork of the one whose ranks these are; finished in it
 };
+inline constexpr int kCodes = 10;
 
 std::string_view name_of(Code code);
+
+// Whether the communicator can be used after a call that ended so. Where not, all its calls end
+// with the same error, on every rank, and a new one can be made in the same process.
+constexpr bool goes_on(Code code) { return code == Code::ok || code == Code::invalid_argument; }
+
+// A failure as an exception: "timeout: no answer within ...".
+class Error : public std::runtime_error {
+ public:
+  Error(Code code, const std::string& text)
+      : std::runtime_error(std::string(name_of(code)) + ": " + text), code_(code) {}
+  Code code() const noexcept { return code_; }
+
+ private:
+  Code code_;
+};
 
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string text) : code_(code), text_(std::move(text)) {}
+  // Errors must be told even where memory is what is missing: then a copy has no text.
+  Status(const Status& other) noexcept : code_(other.code_) { copy_text(other); }
+  Status& operator=(const Status& other) noexcept {
+    code_ = other.code_;
+    copy_text(other);
+    return *this;
+  }
+  Status(Status&&) noexcept = default;
+  Status& operator=(Status&&) noexcept = default;
 
   bool ok() const { return code_ == Code::ok; }
   Code code() const { return code_; }
   const std::string& text() const { return text_; }
 
-  // For callers who want exceptions: throws std::invalid_argument or std::runtime_error.
+  // Throws an Error unless ok.
   void throw_if_error() const {
-    if (ok()) return;
-    if (code_ == Code::invalid_argument) throw std::invalid_argument(text_);
-    throw std::runtime_error(std::string(name_of(code_)) + ": " + text_);
+    if (!ok()) throw Error(code_, text_);
   }
 
  private:
+  void copy_text(const Status& other) noexcept {
+    try {
+      text_ = other.text_;
+    } catch (const std::bad_alloc&) {
+      text_.clear();
+    }
+  }
+
   Code code_ = Code::ok;
   std::string text_;
 };
+
+// The error whose text is text(); without one where there is no memory for it.
+template <class Text>
+Status make_error(Code code, const Text& text) noexcept {
+  try {
+    return {code, text()};
+  } catch (const std::bad_alloc&) {
+    return {code, {}};
+  }
+}
 
 // A value, or why there is none.
 template <class T>
@@ -58,6 +111,19 @@ class [[nodiscard]] Result {
   const T& operator*() const { return *value_; }
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }
+  // The value; throws an Error where there is none.
+  T& value() & {
+    status_.throw_if_error();
+    return *value_;
+  }
+  const T& value() const& {
+    status_.throw_if_error();
+    return *value_;
+  }
+  T&& value() && {
+    status_.throw_if_error();
+    return std::move(*value_);
+  }
 
  private:
   std::optional<T> value_;

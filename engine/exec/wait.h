@@ -13,6 +13,14 @@
 
 namespace rankine {
 
+// Ranks compare what they call, always. Only bench/fingerprint compiles a copy of the interpreter
+// that does not, to measure the price.
+#ifdef RANKINE_BENCH_WITHOUT_FINGERPRINTS
+inline constexpr bool kComparesCalls = false;
+#else
+inline constexpr bool kComparesCalls = true;
+#endif
+
 // One rank's view of its waiting within one call.
 struct Waiter {
   Crossbar* crossbar = nullptr;

@@ -157,7 +157,7 @@ std::optional<Status> read_network_member(const std::string& name, const Json& v
 Result<Fabric> parse_network(std::string_view json, std::string_view name) {
   try {
     return read_network(Json::parse(json), name);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {  // also of numbers beyond a double
     return invalid_argument(std::string("the network is not JSON: ") + error.what());
   }
 }

@@ -1,5 +1,6 @@
 #include "engine/fabric/units.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -85,8 +86,12 @@ Result<Rational> parse_decimal(std::string_view argument, std::string_view text)
     } else if (c == '.') {
       after_point = true;
     } else if (c == 'e' || c == 'E') {
-      // Six characters are more than any exponent in range needs.
-      exponent += std::stoi(std::string(number.substr(i + 1)).substr(0, 6));
+      std::string_view power = number.substr(i + 1);
+      if (power.front() == '+') power.remove_prefix(1);
+      constexpr int kMostExponent = 100'000;  // far out of range, and yet can be added to
+      int read = power.front() == '-' ? -kMostExponent : kMostExponent;  // stays beyond int
+      std::from_chars(power.data(), power.data() + power.size(), read);
+      exponent += std::clamp(read, -kMostExponent, kMostExponent);
       break;
     } else if (c != '+') {
       any = true;

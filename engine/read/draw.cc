@@ -589,28 +589,47 @@ class Page {
     label_width_ = 7 + static_cast<std::size_t>(digits(schedule_.ranks - 1));  // "  rank 3"
     const std::size_t space = static_cast<std::size_t>(std::max(options_.width, 0));
     gap_ = 1;
-    if (label_width_ + panel_width() > space) gap_ = 0;  // the column for `written` must do
+    const Stripe all{0, columns_.size()};
+    if (label_width_ + panel_width(all) > space) gap_ = 0;  // the column for `written` must do
     panels_ = 1;
     while (panels_ < views_.size() &&
-           label_width_ + (panels_ + 1) * (panel_width() + kBetweenPanels) <=
+           label_width_ + (panels_ + 1) * (panel_width(all) + kBetweenPanels) <=
                space + kBetweenPanels) {
       ++panels_;
     }
+    // A round that is wider than the page comes in several stripes, one below the other.
+    stripes_.clear();
+    for (std::size_t begin = 0; begin < columns_.size(); begin = stripes_.back().end) {
+      Stripe stripe{begin, begin + 1};
+      while (stripe.end < columns_.size() &&
+             label_width_ + panel_width({begin, stripe.end + 1}) <= space) {
+        ++stripe.end;
+      }
+      stripes_.push_back(stripe);
+    }
   }
   static constexpr std::size_t kBetweenPanels = 3;
-  std::size_t panel_width() const {
+  // Columns from one to before the other.
+  struct Stripe {
+    std::size_t begin, end;
+  };
+  std::size_t panel_width(Stripe stripe) const {
     std::size_t width = 0;
-    for (const Column& column : columns_) width += 1 + column.width + gap_;
+    for (std::size_t c = stripe.begin; c < stripe.end; ++c) width += 1 + columns_[c].width + gap_;
     return std::max(width, 2 + 6 + static_cast<std::size_t>(digits(schedule_.rounds - 1)));
   }
 
   void tables(std::size_t first, std::size_t last) {
+    for (const Stripe& stripe : stripes_) tables(first, last, stripe);
+  }
+  void tables(std::size_t first, std::size_t last, Stripe stripe) {
+    const std::size_t panel = panel_width(stripe);
     const std::string rule = fmt::format(" {}", signs_.rule);
     std::string row(label_width_, ' ');
     for (std::size_t v = first; v < last; ++v) {
       if (v > first) row += painted(rule, Paint::faint);
       const std::string name = v == 0 ? "start" : fmt::format("round {}", views_[v].round);
-      row += painted("  " + name, Paint::title) + std::string(panel_width() - 1 - name.size(), ' ');
+      row += painted("  " + name, Paint::title) + std::string(panel - 1 - name.size(), ' ');
     }
     line(row);
     if (columns_.size() > 1) {
@@ -619,12 +638,13 @@ class Page {
         if (v > first) row += painted(rule, Paint::faint);
         row += " ";
         std::size_t used = 0;
-        for (const Column& column : columns_) {
+        for (std::size_t c = stripe.begin; c < stripe.end; ++c) {
+          const Column& column = columns_[c];
           row += painted(" " + padded(column.title, column.width), Paint::faint);
           row.append(gap_, ' ');
           used += 1 + column.width + gap_;
         }
-        row.append(panel_width() - used, ' ');
+        row.append(panel - used, ' ');
       }
       line(row);
     }
@@ -634,7 +654,8 @@ class Page {
         if (v > first) row += painted(rule, Paint::faint);
         row += " ";
         std::size_t used = 0;
-        for (const Column& column : columns_) {
+        for (std::size_t c = stripe.begin; c < stripe.end; ++c) {
+          const Column& column = columns_[c];
           const Cell& cell = column.cells[v][r];
           const Paint paint = cell.text == signs_.nothing ? Paint::faint
                               : cell.complete             ? Paint::complete
@@ -651,7 +672,7 @@ class Page {
           row.append(gap_, ' ');
           used += 1 + column.width + gap_;
         }
-        row.append(panel_width() - used, ' ');
+        row.append(panel - used, ' ');
       }
       line(row);
     }
@@ -718,6 +739,7 @@ class Page {
   const Signs& signs_;
   const std::vector<RoundView> views_;
   std::vector<Column> columns_;
+  std::vector<Stripe> stripes_;
   std::size_t label_width_ = 0, gap_ = 1, panels_ = 1;
   bool legend_copy_ = false, legend_add_ = false, legend_route_ = false, legend_swap_ = false;
   bool legend_switch_ = false, legend_plane_ = false, legend_local_ = false;

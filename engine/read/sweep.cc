@@ -10,6 +10,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "algorithms/levels.h"
 #include "algorithms/skips.h"
 #include "algorithms/torus.h"
 #include "engine/read/count.h"
@@ -81,6 +82,7 @@ std::string SweepResult::name() const {
   if (params.aggregation != 0) out += fmt::format(" A={}", params.aggregation);
   if (params.dims.size() > 1) out += fmt::format(" dims={}", dims_text(params.dims));
   if (!params.skips.empty()) out += fmt::format(" skips={}", skips_text(params.skips));
+  if (!params.levels.empty()) out += fmt::format(" levels={}", levels_text(params.levels));
   return out;
 }
 
@@ -109,7 +111,10 @@ std::vector<SweepResult> sweep_cases(const SweepOptions& options) {
                   for (const auto& skips :
                        line.takes("skips") ? skips_to_try(n, options) : no_list) {
                     result.params.skips = skips;
-                    if (!line.refusal(result.params)) out.push_back(result);
+                    for (const auto& levels : line.takes("levels") ? options.levels : no_list) {
+                      result.params.levels = levels;
+                      if (!line.refusal(result.params)) out.push_back(result);
+                    }
                   }
                 }
               }

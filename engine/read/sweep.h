@@ -25,6 +25,8 @@ struct SweepOptions {
   // Of algorithms that take skips: names of schemes, and lists (skips.h).
   std::vector<std::string> skips = {"halving", "powers_of_two", "linear", "square_root",
                                     "halving_near"};
+  // Of algorithms that take levels, where N allows them; empty: the default.
+  std::vector<std::vector<int>> levels = {{}, {2}, {3}, {2, 4}, {3, 12}, {2, 4, 16}};
   int all_roots_up_to = 9;  // up to this N every root is tried (and for send_recv every peer);
                             // beyond, roots 0, N / 2 and N - 1
   int threads = 0;          // at most as many as there are cores; 0: all
@@ -45,7 +47,7 @@ struct SweepResult {
 using SweepProgress = std::function<void(std::size_t done, std::size_t all)>;
 
 // The cases that the options ask for, without those that an algorithm refuses. Catalogue order,
-// then N, root, peer, segments, group, aggregation, dims and skips. Texts that read_skips() cannot read
+// then N, root, peer, segments, group, aggregation, dims, skips and levels. Texts that read_skips() cannot read
 // throw std::invalid_argument.
 std::vector<SweepResult> sweep_cases(const SweepOptions& options);
 

@@ -120,6 +120,15 @@ Result<std::vector<int>> skips_for(std::string_view argument, std::string_view t
   return invalid_argument(std::move(allowed));
 }
 
+CLI::Option* add_levels(CLI::App& app, std::vector<int>& target) {
+  constexpr int kMany = 1 << 14;
+  const auto read = [](std::string_view argument, std::string_view text) {
+    return parse_whole_list(argument, text, 1, kMany);
+  };
+  return add_argument(app, "--levels", target, read, "LIST",
+                      "ranks per group at each level of the machine, innermost first: 4,16");
+}
+
 Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text) {
   PolicyResult parsed = parse_placement_policy(text);
   if (parsed.ok()) return std::move(parsed.policy);

@@ -6,7 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "engine/api/choose.h"
+#include "engine/api/environment.h"
 #include "engine/api/predict.h"
+#include "engine/api/tuning.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
 
@@ -35,7 +38,51 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
   return row;
 }
 
+// What calls on this machine's threads get that name no algorithm, and why.
+Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
+  const auto environment = read_environment();
+  if (!environment.ok()) return environment.status();
+  const TuningTable* table = machine_tuning();
+  const TuningRow* row = table != nullptr ? table->find(a.collective, a.ranks, a.bytes) : nullptr;
+  const Algorithm* choice = environment->algorithm[static_cast<std::size_t>(a.collective)];
+  std::string source = "environment", why = "RANKINE_ALGO says so";
+  if (choice == nullptr) {
+    choice = &choose_algorithm(a.collective, a.ranks, a.bytes, table);
+    source = row != nullptr ? "table" : "default";
+    if (row != nullptr) {
+      why = fmt::format("table of {}, measured at {}, regret {:.2f}", table->made(),
+                        format_bytes(static_cast<double>(row->bytes)), row->regret);
+    } else {
+      why = table != nullptr ? "default: the table does not cover this" : "default: no table";
+    }
+  }
+  if (a.json) {
+    nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
+                                  {"ranks", a.ranks},
+                                  {"bytes", a.bytes},
+                                  {"source", source},
+                                  {"choice", {{"algorithm", choice->name}}}};
+    if (row != nullptr && source == "table") {
+      out["table"] = {{"file", tuning_file().path},
+                      {"made", table->made()},
+                      {"bytes", row->bytes},
+                      {"regret", row->regret}};
+    }
+    console.out << out.dump(2) << '\n';
+    return Exit::ok;
+  }
+  console.out << fmt::format("{} of {} among {} ranks on threads of this machine: {} ({})\n",
+                             name_of(a.collective), format_bytes(static_cast<double>(a.bytes)),
+                             a.ranks, choice->name, why);
+  if (a.explain) {
+    console.out
+        << "'rankine tune' measures the others; with --network it is a model that is asked\n";
+  }
+  return Exit::ok;
+}
+
 Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
+  if (a.network == NetworkArguments{} && a.dims.empty()) return run_on_threads(a, console);
   const auto network = network_of(a.network);
   if (!network.ok()) return network.status();
   const auto fabric = wired_for(*network, a.ranks, a.dims);
@@ -53,6 +100,7 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
     nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
                                   {"ranks", a.ranks},
                                   {"bytes", a.bytes},
+                                  {"source", "network model"},
                                   {"network", fabric->name},
                                   {"sync", name_of(a.sync)},
                                   {"choice", to_json(best)}};
@@ -61,8 +109,9 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
     return Exit::ok;
   }
   const std::string wiring = describe_wiring(*fabric);
-  console.out << fmt::format("{} of {} among {} ranks on {}{}: {}, {}\n", name_of(a.collective),
-                             format_bytes(static_cast<double>(a.bytes)), a.ranks, fabric->name,
+  console.out << fmt::format("{} of {} among {} ranks on {}{}: {}, {} (network model)\n",
+                             name_of(a.collective), format_bytes(static_cast<double>(a.bytes)),
+                             a.ranks, fabric->name,
                              wiring.empty() ? "" : fmt::format(" ({})", wiring),
                              best.algorithm->name, format_seconds(best.seconds));
   if (a.explain) console.out << explain(*candidates);
@@ -75,7 +124,8 @@ Subcommand add_choose(CLI::App& tool) {
   auto owned = std::make_shared<ChooseArguments>();
   ChooseArguments& a = *owned;
   CLI::App* app = tool.add_subcommand(
-      "choose", "the cheapest algorithm on a modelled network, and what the others would cost");
+      "choose",
+      "which algorithm runs on this machine and why, or is the cheapest on a modelled network");
   add_argument(*app, "collective", a.collective, read_collective, "NAME",
                "which one; 'rankine list' shows all")
       ->required();
@@ -87,7 +137,11 @@ Subcommand add_choose(CLI::App& tool) {
   app->add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
   app->add_flag("--json", a.json, "the choice and all candidates as JSON");
   app->footer(
+      "Without a network: what calls on threads of this machine get, and whether that is the "
+      "default\n"
+      "or of the table that 'rankine tune' made. With one: what the model says.\n"
       "Examples:\n"
+      "  rankine choose all_reduce --ranks 2 --bytes 64K\n"
       "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --explain\n"
       "  rankine choose broadcast --ranks 9 --bytes 1M --alpha 2us --bandwidth 50GB/s --ports 2\n"
       "Networks:\n" +

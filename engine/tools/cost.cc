@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/levels.h"
 #include "algorithms/skips.h"
 #include "engine/read/count.h"
 #include "engine/tools/question.h"
@@ -138,6 +139,7 @@ Json to_json(const Question& question, const Cost& cost) {
   if (line.takes("group")) out["group"] = params.group;
   if (line.takes("aggregation")) out["aggregation"] = params.aggregation;
   if (line.takes("skips")) out["skips"] = params.skips;
+  if (line.takes("levels")) out["levels"] = params.levels;
   if (line.collective == Collective::send_recv) out["peer"] = params.peer;
   out["busiest"] = rank_json(cost, cost.counts.busiest, question.bytes);
   Json& ranks = out["per_rank"] = Json::array();
@@ -156,6 +158,7 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
   if (line.takes("group")) what += fmt::format(", G = {}", params.group);
   if (line.takes("aggregation")) what += fmt::format(", A = {}", params.aggregation);
   if (line.takes("skips")) what += fmt::format(", skips {}", skips_text(params.skips));
+  if (line.takes("levels")) what += fmt::format(", levels {}", levels_text(params.levels));
   console.out << fmt::format("{}: {} rounds\n\n", what, cost.counts.rounds);
 
   std::vector<std::vector<std::string>> terms = {{"", "n_alpha", "n_beta", ""}};

@@ -111,8 +111,11 @@ Result<Exit> list(const ListOptions& options, Console& console) {
     console.out << fmt::format("N = {}, P = {}, G = {}, A = {}", params.ranks, params.segments,
                                params.group, params.aggregation);
   } else {
-    console.out << "N ranks, P segments, G ranks per group, A blocks per message, D dimensions of a\n"
-                   "torus, each() and most() over their sizes a, S skips";
+    console.out
+        << "N ranks, P segments, G ranks per group, A blocks per message, D dimensions of a\n"
+           "torus, each() and most() over their sizes a, S skips, L levels that have several "
+           "groups,\n"
+           "children(k) whom one rank tells in k rounds, J whom it tells and hears from";
   }
   console.out << "; M bytes per rank. sent, received: by the busiest rank.\n"
               << "ports: messages at once, out and in. --json has every field in full.\n";

@@ -7,23 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <fstream>
 #include <utility>
 
+#include "engine/api/hardware.h"
 #include "engine/exec/kernels/reduce.h"
 #include "numa/cpu_list.h"
 
 namespace rankine::tools {
 namespace {
-
-std::string cpu_model() {
-  std::ifstream stream("/proc/cpuinfo");
-  for (std::string line; std::getline(stream, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown CPU";
-}
 
 std::string host_name() {
   std::array<char, 256> name{};

@@ -5,13 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/api/version.h"
 #include "numa/cpu_budget.h"
 #include "numa/rank_report.h"
 #include "numa/topology.h"
 
 namespace rankine::tools {
-
-inline constexpr std::string_view kVersion = "0.1.0";
 
 struct Machine {
   std::string host;

@@ -22,6 +22,8 @@ struct NetworkArguments {
   std::optional<Routing> routing;
   bool multicast = false, alu = false;
   bool lower = false;  // rewrite what the network cannot do into messages
+
+  bool operator==(const NetworkArguments&) const = default;
 };
 
 // --network, --lower, and what overrides members of the network: --alpha, --bandwidth or --beta,

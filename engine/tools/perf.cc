@@ -10,9 +10,11 @@
 #include <ostream>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/levels.h"
 #include "algorithms/torus.h"
 #include "engine/api/check.h"
 #include "engine/api/choose.h"
+#include "engine/tools/latency_probe.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/metrics.h"
@@ -151,6 +153,7 @@ Result<std::vector<const Algorithm*>> algorithms_to_run(const PerfOptions& optio
   params.segments = std::max(1, options.segments);
   params.dims = options.dims;
   params.skips = skips;
+  params.levels = options.levels;
   for (const Algorithm* line : *lines) {
     const auto refusal = line->refusal(params);
     if (!refusal) {
@@ -186,6 +189,11 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
     Status status = check_taken("--skips", "skips", options.skips, *lines, options.collective);
     if (!status.ok()) return status;
   }
+  if (!options.levels.empty()) {
+    Status status =
+        check_taken("--levels", "levels", levels_text(options.levels), *lines, options.collective);
+    if (!status.ok()) return status;
+  }
   const bool reducing = reduces(options.collective);
   std::vector<ReduceOp> ops = options.ops;
   if (!reducing) ops.resize(1);
@@ -219,7 +227,8 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
                                 .group = options.group,
                                 .transport = options.transport,
                                 .dims = options.dims,
-                                .skips = skips};
+                                .skips = skips,
+                                .levels = options.levels};
             cases.push_back(one);
           }
         }
@@ -250,6 +259,32 @@ int segments_of(const Case& one, const Measured& measured, int ranks) {
   if (line == nullptr || !line->takes("segments")) return 0;
   if (one.call.options.segments > 0) return one.call.options.segments;
   return choose_segments(*line, ranks, one.bytes);
+}
+
+// One row. Where the probe was asked for, it brackets the row, which is measured again while the
+// machine moves under it.
+Result<Measured> measure_row(Workbench& workbench, const Call& call, const PerfOptions& options,
+                             std::optional<PerfProbe>& probe) {
+  if (!options.probe) return workbench.measure(call, options.measure);
+  struct Bracketed {
+    Result<Measured> measured;
+    PerfProbe probe;
+  };
+  const auto once = [&]() -> Bracketed {
+    const auto before = workbench.probe_latency();
+    if (!before.ok()) return {before.status(), {}};
+    auto measured = workbench.measure(call, options.measure);
+    if (!measured.ok()) return {measured.status(), {}};
+    const auto after = workbench.probe_latency();
+    if (!after.ok()) return {after.status(), {}};
+    return {std::move(measured), {.before_ns = *before, .after_ns = *after}};
+  };
+  int repeats = 0;
+  Bracketed best = calmest(
+      once, [](const Bracketed& b) { return b.measured.ok() ? b.probe.drift() : 1; }, repeats);
+  best.probe.repeats = repeats;
+  probe = best.probe;
+  return std::move(best.measured);
 }
 
 }  // namespace
@@ -354,7 +389,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
               .started = utc_now(),
               .arguments = console.arguments};
 
-  PerfTable table(console.out, options.stats);
+  PerfTable table(console.out, options);
   PerfCsv csv(console.out);
   const bool show_table = !options.csv && !json_to_out;
   if (show_table) {
@@ -371,7 +406,8 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     for (const Case& one : *cases) {
       progress.show(
           fmt::format("{} of {}: {}", rows.size() + 1, cases->size(), format_size(one.bytes)));
-      auto measured = workbench.measure(one.call, options.measure);
+      std::optional<PerfProbe> probe;
+      auto measured = measure_row(workbench, one.call, options, probe);
       progress.clear();
       if (!measured.ok()) {
         failure = measured.status();
@@ -386,6 +422,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
       row.segments = segments_of(one, *measured, ranks);
       row.bus_factor = bus_factor(options.collective, ranks);
       row.measured = std::move(*measured);
+      row.probe = probe;
       totals.add(row);
       if (show_table) table.row(row);
       if (options.csv) csv.row(run, row);
@@ -470,6 +507,7 @@ Subcommand add_perf(CLI::App& tool) {
       ->group("What runs");
   add_dims(*app, o.dims)->group("What runs");
   add_skips(*app, o.skips)->group("What runs");
+  add_levels(*app, o.levels)->group("What runs");
   add_argument(*app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)")
       ->group("What runs");
@@ -498,6 +536,9 @@ Subcommand add_perf(CLI::App& tool) {
       ->group("Measuring");
   app->add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold")
       ->group("Measuring");
+  app->add_flag("--probe", o.probe,
+                "bracket rows with the latency of a cache line; repeat those whose cores moved")
+      ->group("Measuring");
   add_argument(*app, "--min-busbw", o.min_busbw, read_bandwidth, "GB/S",
                "exit with 1 where the average stays below so many GB/s")
       ->group("Measuring");
@@ -515,7 +556,7 @@ Subcommand add_perf(CLI::App& tool) {
       "  rankine perf all_reduce -b 1K -e 1M -f 2 -d bf16\n"
       "  rankine perf all_gather --ranks 64 --algo all -e 64K\n"
       "  rankine perf reduce -r all -o all -d all -b 4K -e 4K --time 10ms\n"
-      "  rankine perf all_reduce --stats --fresh --json result.json\n"
+      "  rankine perf all_reduce --stats --fresh --probe --json result.json\n"
       "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout.");
   return {app, [options](Console& console) { return perf(*options, console); }};
 }

@@ -31,12 +31,14 @@ struct PerfOptions {
   int segments = 0, group = 0;
   std::vector<int> dims;
   std::string skips;  // as skips_for() reads it
+  std::vector<int> levels;
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};
   MeasureOptions measure;
   double min_busbw = 0;  // GB/s that the average must reach
   bool stats = false, csv = false;
+  bool probe = false;     // bracket every row with the latency probe, repeat unsteady ones
   std::string json_file;  // "-": standard output, in place of the table
 
   static constexpr std::size_t kMinBytes = 8, kMaxBytes = std::size_t{64} << 20;

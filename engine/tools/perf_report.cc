@@ -97,6 +97,13 @@ void PerfTable::begin(const PerfRun& run) {
   fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; slowest rank, median\n",
              mode_of(m), m.warmups, batches, calls);
   if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
+  if (probe_) {
+    fmt::print(
+        out_,
+        "# probe     : one way of a cache line between ranks 0 and 1, before and after; a row "
+        "in which it moves by {:g} x is repeated, {} times at most; ~ moved all the same\n",
+        kSteady, kRepeats);
+  }
   fmt::print(out_, "#\n");
   const int extra = stats_ ? 32 : 0;
   fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", 29 + extra, "in-place",
@@ -113,10 +120,10 @@ void PerfTable::begin(const PerfRun& run) {
   };
   const std::string names = columns("time", "algbw", "busbw", "#wrong");
   const std::string units = columns("(us)", "(GB/s)", "(GB/s)", "");
-  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}  {}\n", "size", "count", "type",
-             "redop", "root", names, names, "algo");
-  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", "(B)", "(elements)", "", "", "",
-             units, units);
+  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}  {}\n", "size", "count", "type",
+             "redop", "root", names, names, probe_ ? "  before   after  again" : "", "algo");
+  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "(B)", "(elements)", "", "", "",
+             units, units, probe_ ? "    (ns)    (ns)" : "");
   out_ << std::flush;
 }
 
@@ -133,6 +140,10 @@ void PerfTable::row(const PerfRow& row) {
     for (const double seconds : {s.min, s.median, s.p99, s.max}) {
       fmt::print(out_, " {:>7}", time_text(seconds));
     }
+  }
+  if (row.probe) {
+    fmt::print(out_, " {:>7.1f} {:>7.1f}{} {:>5}", row.probe->before_ns, row.probe->after_ns,
+               row.probe->steady() ? ' ' : '~', row.probe->repeats);
   }
   fmt::print(out_, "  {}{}{}\n", row.measured.algorithm,
              row.segments > 0 ? fmt::format("/{}", row.segments) : "",
@@ -152,7 +163,7 @@ void PerfCsv::begin(const PerfRun&) {
   fmt::print(out_,
              "collective,ranks,size,count,type,redop,root,place,algorithm,transport,segments,mode,"
              "batches,calls_per_batch,time_us,algbw_gbs,busbw_gbs,wrong,min_us,median_us,p99_us,"
-             "max_us\n");
+             "max_us,ping_pong_before_ns,ping_pong_after_ns,repeats\n");
   out_ << std::flush;
 }
 
@@ -165,8 +176,12 @@ void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
                row.segments, mode_of(run.options.measure), series.samples.size(), series.calls,
                s.median * kMicro, algbw(row, series), busbw(row, series),
                series.wrong < 0 ? "" : std::to_string(series.wrong));
-    fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f}\n", s.min * kMicro, s.median * kMicro,
+    fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f},", s.min * kMicro, s.median * kMicro,
                s.p99 * kMicro, s.max * kMicro);
+    fmt::print(out_, "{}\n",
+               row.probe ? fmt::format("{:.1f},{:.1f},{}", row.probe->before_ns,
+                                       row.probe->after_ns, row.probe->repeats)
+                         : ",,");
   };
   line("out_of_place", row.measured.out_of_place);
   line("in_place", row.measured.in_place);
@@ -254,6 +269,11 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
     one["in_place"] = series_json(row, measured.in_place);
     one["out_of_place_per_iter"] = per_iter_json(measured.out_of_place, options.stats);
     one["in_place_per_iter"] = per_iter_json(measured.in_place, options.stats);
+    if (row.probe) {
+      one["ping_pong_ns"] = {{"before", row.probe->before_ns}, {"after", row.probe->after_ns}};
+      one["repeats"] = row.probe->repeats;
+      one["steady"] = row.probe->steady();
+    }
     results.push_back(std::move(one));
   }
   json["out_of_bounds"] = {{"count", totals.wrong}, {"okay", totals.wrong == 0}};

@@ -4,17 +4,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "engine/tools/latency_probe.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/perf.h"
 #include "engine/tools/workbench.h"
 
 namespace rankine::tools {
+
+// Where the machine stood around a row, and how often the row was measured again because it moved.
+struct PerfProbe {
+  double before_ns = 0, after_ns = 0;  // 0: ranks 0 and 1 do not have two CPUs
+  int repeats = 0;
+  double drift() const { return tools::drift({before_ns, after_ns}); }
+  bool steady() const { return drift() <= kSteady; }
+};
 
 struct PerfRow {
   std::size_t bytes = 0;  // as nccl-tests counts them, see metrics.h
@@ -25,6 +35,7 @@ struct PerfRow {
   int segments = 0;  // of pipelined algorithms; else 0
   double bus_factor = 0;
   Measured measured;
+  std::optional<PerfProbe> probe{};  // where it was asked for
 };
 
 struct PerfRun {
@@ -51,7 +62,8 @@ struct PerfTotals {
 
 class PerfTable {
  public:
-  PerfTable(std::ostream& out, bool stats) : out_(out), stats_(stats) {}
+  PerfTable(std::ostream& out, const PerfOptions& options)
+      : out_(out), stats_(options.stats), probe_(options.probe) {}
   void begin(const PerfRun& run);
   void note(std::string_view text);  // a line that is no data
   void row(const PerfRow& row);
@@ -59,7 +71,7 @@ class PerfTable {
 
  private:
   std::ostream& out_;
-  bool stats_;
+  bool stats_, probe_;
 };
 
 // One line per measurement, so two per row.

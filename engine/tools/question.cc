@@ -68,6 +68,7 @@ CLI::Option* add_algorithm_arguments(CLI::App& app, QuestionArguments& a) {
                "ranks per group of hierarchical algorithms; 0: their default (0)");
   add_argument(app, "--aggregation", a.params.aggregation, Whole{0, kMostRanks}, "A",
                "blocks per message of pat; 0: its default (0)");
+  add_levels(app, a.params.levels);
   add_skips(app, a.skips);
   add_dims(app, a.params.dims);
   return first;

@@ -61,8 +61,8 @@ struct QuestionArguments {
   Sync sync = Sync::dataflow;
 };
 
-// The collective, --algo, --ranks, --root, --peer, --segments, --group, --aggregation, --skips
-// and --dims. Returns the first, for who requires it.
+// The collective, --algo, --ranks, --root, --peer, --segments, --group, --aggregation,
+// --levels, --skips and --dims. Returns the first, for who requires it.
 CLI::Option* add_algorithm_arguments(CLI::App& app, QuestionArguments& arguments);
 // --bytes and --sync; the network's options come by add_network_arguments().
 void add_model_arguments(CLI::App& app, QuestionArguments& arguments);

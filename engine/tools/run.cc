@@ -348,6 +348,8 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
   call->options.segments = params.segments;
   if (outcome.question.algorithm->takes("dims")) call->options.dims = params.dims;
   if (outcome.question.algorithm->takes("skips")) call->options.skips = params.skips;
+  if (outcome.question.algorithm->takes("levels")) call->options.levels = params.levels;
+  if (outcome.question.algorithm->takes("group")) call->options.group = params.group;
   auto predicted =
       simulate(outcome.prepared.schedule, outcome.prepared.goal, outcome.question.fabric,
                outcome.question.bytes, outcome.question.options);

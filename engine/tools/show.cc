@@ -143,6 +143,7 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
     };
     if (line.takes("dims")) json["dims"] = dims_text(params.dims);
     if (line.takes("skips")) json["skips"] = params.skips;
+    if (line.takes("levels")) json["levels"] = params.levels;
     if (line.collective == Collective::send_recv) json["peer"] = params.peer;
     auto& views = json["views"] = nlohmann::ordered_json::array();
     for (const RoundView& view : view_rounds(schedule, goal)) {
@@ -185,6 +186,7 @@ Subcommand add_show(CLI::App& tool) {
                "ranks per group of hierarchical algorithms; 0: their default (0)");
   add_argument(*app, "--aggregation", o.params.aggregation, Whole{0, kMany}, "A",
                "blocks per message of pat; 0: its default (0)");
+  add_levels(*app, o.params.levels);
   add_skips(*app, o.skips);
   add_dims(*app, o.params.dims);
   add_argument(*app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");

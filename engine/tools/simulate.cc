@@ -131,7 +131,7 @@ constexpr std::string_view kMembers =
     "collective, algorithm, ranks, bytes, alpha, beta, bandwidth, ports, multicast, alu, "
     "alpha_switch, wiring, dims, routing, hop, network, segments, root, sync, fidelity, lower, "
     "ideal_blocks, params and id";
-constexpr std::string_view kParams = "group, aggregation, peer, dims and skips";
+constexpr std::string_view kParams = "group, aggregation, peer, dims, skips and levels";
 
 Status bad(std::string_view member, const Json& value, std::string_view allowed) {
   return invalid_argument(fmt::format("{} is {}; allowed are {}", member, value.dump(), allowed));
@@ -194,6 +194,12 @@ Status take_params(const Json& value, Params& params) {
       auto dims = parse_dims("params.dims", part.get<std::string>());
       if (dims.ok()) params.dims = std::move(*dims);
       status = dims.status();
+    } else if (name == "levels") {
+      const auto is_whole = [](const Json& size) { return size.is_number_integer(); };
+      if (!part.is_array() || !std::all_of(part.begin(), part.end(), is_whole)) {
+        return bad("params.levels", part, "arrays of whole numbers such as [4, 16]");
+      }
+      params.levels = part.get<std::vector<int>>();
     } else if (name == "skips") {
       continue;  // take_skips()
     } else {
@@ -367,6 +373,7 @@ Json to_json(const Answer& a, bool rounds) {
   if (line.takes("aggregation")) params["aggregation"] = a.params.aggregation;
   if (line.takes("dims")) params["dims"] = dims_text(a.params.dims);
   if (line.takes("skips")) params["skips"] = a.params.skips;
+  if (line.takes("levels")) params["levels"] = a.params.levels;
   if (line.collective == Collective::send_recv) params["peer"] = a.params.peer;
   add_result(a, out);
   if (rounds) {

@@ -34,4 +34,11 @@ inline Statistics summarise(std::vector<double> values) {
   return s;
 }
 
+// The lower quartile: what the machine does when nobody interrupts, without the luck of the best.
+// Of at least one value.
+inline double quiet_time(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return samples[samples.size() / 4];
+}
+
 }  // namespace rankine::tools

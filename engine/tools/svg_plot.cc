@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <vector>
 
 #include "engine/tools/text.h"
 #include "engine/tools/xml_text.h"
@@ -51,34 +53,61 @@ double grid_of(double range) {
   return grid;
 }
 
-}  // namespace
+// On a logarithmic axis: 1, 2 and 5 times powers of ten, or those powers alone where they are many.
+std::vector<double> log_grid(double low, double high) {
+  const bool many = high / low > 1e3;
+  std::vector<double> grid;
+  for (double power = std::pow(10, std::floor(std::log10(low))); power <= high; power *= 10) {
+    for (const double step : {1, 2, 5}) {
+      const double y = step * power;
+      if (y < low * (1 - 1e-9) || y > high * (1 + 1e-9) || (many && step > 1)) continue;
+      grid.push_back(y);
+    }
+  }
+  return grid;
+}
 
-std::string to_svg(const Plot& plot) {
-  const int width = kLeft + kPlotWidth + kLegend, height = kTop + kPlotHeight + kBottom;
+std::vector<double> linear_grid(double low, double high) {
+  const double step = grid_of(high - low);
+  std::vector<double> grid;
+  for (double y = std::ceil(low / step) * step; y <= high + step / 1e6; y += step) {
+    grid.push_back(std::round(y / step) * step + 0.0);  // no "-0"
+  }
+  return grid;
+}
+
+constexpr int kHeight = kTop + kPlotHeight + kBottom;
+
+int width_of(const Plot& plot) { return kLeft + kPlotWidth + (plot.legend ? kLegend : 24); }
+
+std::string dashes(std::size_t curve) {
+  return curve < kColours.size() ? "" : " stroke-dasharray=\"6 4\"";
+}
+
+// Everything but the paper. id: another one for every plot of a picture.
+std::string drawing(const Plot& plot, int id) {
   const auto x_of = [&plot](double bytes) {
     return kLeft + kPlotWidth * std::log2(bytes / plot.bytes_low) /
                        std::log2(plot.bytes_high / plot.bytes_low);
   };
   const auto y_of = [&plot](double y) {
-    return kTop + kPlotHeight * (plot.y_high - y) / (plot.y_high - plot.y_low);
+    const double part = plot.log_y
+                            ? std::log2(plot.y_high / y) / std::log2(plot.y_high / plot.y_low)
+                            : (plot.y_high - y) / (plot.y_high - plot.y_low);
+    return kTop + kPlotHeight * part;
   };
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-      "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<clipPath id=\"frame\"><rect x=\"{4}\" y=\"{3}\" width=\"{5}\" height=\"{6}\"/></clipPath>\n"
-      "<text x=\"{2}\" y=\"26\" font-size=\"15\">{7}</text>\n",
-      width, height, kLeft, kTop, kLeft - kEdge, kPlotWidth + 2 * kEdge, kPlotHeight,
-      xml_text(plot.title));
+      "<clipPath id=\"frame{0}\"><rect x=\"{1}\" y=\"{2}\" width=\"{3}\" height=\"{4}\"/>"
+      "</clipPath>\n<text x=\"{5}\" y=\"26\" font-size=\"15\">{6}</text>\n",
+      id, kLeft - kEdge, kTop, kPlotWidth + 2 * kEdge, kPlotHeight, kLeft, xml_text(plot.title));
 
-  const double grid = grid_of(plot.y_high - plot.y_low);
-  for (double y = std::ceil(plot.y_low / grid) * grid; y <= plot.y_high + grid / 1e6; y += grid) {
-    const double value = std::round(y / grid) * grid + 0.0;  // no "-0"
+  for (const double y :
+       plot.log_y ? log_grid(plot.y_low, plot.y_high) : linear_grid(plot.y_low, plot.y_high)) {
     svg += fmt::format(
         "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n"
         "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}</text>\n",
-        kLeft, kLeft + kPlotWidth, y_of(y), y_of(y), value == 0 ? "#555" : "#ddd", kLeft - 8,
-        y_of(y) + 4, value);
+        kLeft, kLeft + kPlotWidth, y_of(y), y_of(y), y == plot.baseline ? "#555" : "#ddd",
+        kLeft - 8, y_of(y) + 4, y);
   }
   constexpr double kBetweenLabels = 4;
   for (double bytes = plot.bytes_low; bytes <= plot.bytes_high; bytes *= kBetweenLabels) {
@@ -91,10 +120,10 @@ std::string to_svg(const Plot& plot) {
       "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#555\"/>\n"
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">size of the vector</text>\n"
       "<text x=\"16\" y=\"{}\" transform=\"rotate(-90 16 {})\" text-anchor=\"middle\">{}</text>\n",
-      kLeft, kTop, kPlotWidth, kPlotHeight, kLeft + kPlotWidth / 2, height - 18,
+      kLeft, kTop, kPlotWidth, kPlotHeight, kLeft + kPlotWidth / 2, kHeight - 18,
       kTop + kPlotHeight / 2, kTop + kPlotHeight / 2, xml_text(plot.y_label));
 
-  svg += "<g clip-path=\"url(#frame)\">\n";
+  svg += fmt::format("<g clip-path=\"url(#frame{})\">\n", id);
   if (plot.dotted) {
     svg += fmt::format(
         "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#555\" "
@@ -106,21 +135,22 @@ std::string to_svg(const Plot& plot) {
     for (const PlotPoint& p : plot.curves[i].points) {
       points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x_of(p.bytes), y_of(p.y));
     }
-    svg +=
-        fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>\n",
-                    points, kColours[i % kColours.size()]);
+    svg += fmt::format(
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", points,
+        kColours[i % kColours.size()], dashes(i));
     for (const PlotPoint& p : plot.curves[i].points) {
       svg += marker(i, x_of(p.bytes), y_of(p.y), p.hollow);
     }
   }
   svg += "</g>\n";
+  if (!plot.legend) return svg;
 
   const int x = kLeft + kPlotWidth + 20;
   int y = kTop + 12;
   for (std::size_t i = 0; i < plot.curves.size(); ++i, y += kRow) {
     svg += fmt::format(
-        "<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"1.8\"/>\n", x,
-        x + 24, y, y, kColours[i % kColours.size()]);
+        "<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", x,
+        x + 24, y, y, kColours[i % kColours.size()], dashes(i));
     svg += marker(i, x + 12, y, false);
     svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x + 32, y + 4,
                        xml_text(plot.curves[i].name));
@@ -131,7 +161,35 @@ std::string to_svg(const Plot& plot) {
         "3\"/>\n<text x=\"{3}\" y=\"{4}\">{5}</text>\n",
         x + 12, y - 8, y + 8, x + 32, y + 4, xml_text(plot.dotted_name));
   }
+  return svg;
+}
+
+}  // namespace
+
+std::string grid_to_svg(const std::vector<std::vector<Plot>>& rows) {
+  int width = 0;
+  for (const std::vector<Plot>& row : rows) {
+    int right = 0;
+    for (const Plot& plot : row) right += width_of(plot);
+    width = std::max(width, right);
+  }
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+      "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      width, kHeight * static_cast<int>(rows.size()));
+  int y = 0, id = 0;
+  for (const std::vector<Plot>& row : rows) {
+    int x = 0;
+    for (const Plot& plot : row) {
+      svg += fmt::format("<g transform=\"translate({} {})\">\n{}</g>\n", x, y, drawing(plot, id++));
+      x += width_of(plot);
+    }
+    y += kHeight;
+  }
   return svg + "</svg>\n";
 }
+
+std::string to_svg(const Plot& plot) { return grid_to_svg({{plot}}); }
 
 }  // namespace rankine::tools

@@ -1,5 +1,5 @@
 // A plot of curves over sizes, as a picture that stands on its own: logarithmic axis of bytes,
-// grid, markers, legend.
+// grid, markers, legend; or several plots in one picture.
 #pragma once
 
 #include <optional>
@@ -19,17 +19,23 @@ struct PlotCurve {
 };
 
 struct Plot {
-  std::string title, y_label;
+  std::string title, y_label{};
   // Ends of the axes; curves are cut off at them. bytes_low and bytes_high are positive and differ,
   // and so do the others.
   double bytes_low = 32, bytes_high = 1 << 27;
   double y_low = -50, y_high = 100;
+  bool log_y = false;                 // both ends positive then, and so every y
+  std::optional<double> baseline{0};  // this grid line is darker
+  bool legend = true;
   std::vector<PlotCurve> curves{};
   std::optional<double> dotted{};  // a vertical line at so many bytes
   std::string dotted_name{};       // of it, in the legend
 };
 
-// Colours and markers tell curves apart, both; after eight they come again.
+// Colours and markers tell curves apart, both; after eight they come again, with dashed lines.
 std::string to_svg(const Plot& plot);
+
+// Rows of plots, one below the other.
+std::string grid_to_svg(const std::vector<std::vector<Plot>>& rows);
 
 }  // namespace rankine::tools

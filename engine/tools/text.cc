@@ -179,25 +179,27 @@ Result<std::vector<int>> parse_whole_list(std::string_view argument, std::string
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text) {
-  constexpr double kMostSeconds = 86'400;
+  using Wide = unsigned __int128;
+  constexpr Wide kMostMs = 86'400'000;
   std::string_view rest = trimmed(text);
   const Decimal number = take_decimal(rest);
   const std::string unit = lowered(trimmed(rest));
-  const double factor = unit.empty() || unit == "s" ? 1
-                        : unit == "ms"              ? 1e-3
-                        : unit == "us"              ? 1e-6
-                        : unit == "min"             ? 60
-                                                    : 0;
-  const double seconds =
-      static_cast<double>(number.digits) * std::pow(10.0, -number.places) * factor;
-  if (!number.found || number.too_long || number.too_fine || !(seconds > 0) ||
-      seconds > kMostSeconds) {
+  const Wide us = unit.empty() || unit == "s" ? 1'000'000
+                  : unit == "ms"              ? 1'000
+                  : unit == "us"              ? 1
+                  : unit == "min"             ? 60'000'000
+                                              : 0;
+  // Exactly, rounded up: in doubles 0.35 s are more than 350 ms. 10^30 times a minute fits.
+  Wide per_ms = 1'000;
+  for (int i = 0; i < number.places; ++i) per_ms *= 10;
+  const Wide ms = (number.digits * us + per_ms - 1) / per_ms;
+  if (!number.found || number.too_long || number.too_fine || ms == 0 || ms > kMostMs) {
     return invalid_argument(
         fmt::format("{} is '{}'; allowed are times above 0 and up to a day, such as 30 (seconds), "
                     "0.5, 500ms, 2s or 3min",
                     argument, text));
   }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(ms));
 }
 
 std::string format_seconds(double seconds) {

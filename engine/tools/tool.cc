@@ -12,6 +12,7 @@
 #include "engine/tools/choose.h"
 #include "engine/tools/cost.h"
 #include "engine/tools/claims.h"
+#include "engine/tools/faults.h"
 #include "engine/tools/list.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/map.h"
@@ -23,6 +24,7 @@
 #include "engine/tools/skips.h"
 #include "engine/tools/text.h"
 #include "engine/tools/topo.h"
+#include "engine/tools/tune.h"
 #include "engine/tools/verify.h"
 
 namespace rankine::tools {
@@ -32,7 +34,7 @@ namespace {
 constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show,  add_perf,
                                                      add_topo, add_choose, add_map,   add_simulate,
                                                      add_cost, add_run,    add_claims, add_skips_search,
-                                                     add_reproduce};
+                                                     add_reproduce, add_tune, add_faults};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {

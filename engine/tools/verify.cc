@@ -59,6 +59,7 @@ Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
   }
   if (!arguments.skips.empty()) options.skips = {arguments.skips};
   options.dims = arguments.dims;
+  if (!arguments.levels.empty()) options.levels = {arguments.levels};
   if (arguments.all_roots_up_to) options.all_roots_up_to = *arguments.all_roots_up_to;
   std::vector<SweepOptions> sweeps;
   for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
@@ -178,6 +179,7 @@ void print_json(const VerifyArguments& arguments, const std::vector<SweepResult>
                         {"aggregation", params.aggregation},
                         {"dims", dims_text(params.dims)},
                         {"skips", params.skips},
+                        {"levels", params.levels},
                         {"failure", result.failure}});
   }
   Json& left_out = json["left_out"] = Json::array();
@@ -262,6 +264,7 @@ Subcommand add_verify(CLI::App& tool) {
         return parse_whole_list(argument, text, 1, 1024);
       },
       "LIST", "of pipelined algorithms (1,2,3)");
+  add_levels(*app, a.levels);
   add_skips(*app, a.skips);
   add_dims(*app, a.dims);
   add_argument(*app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");

@@ -17,6 +17,7 @@ struct VerifyArguments {
   std::vector<int> ranks;              // empty: 1..130
   std::vector<int> segments;           // empty: the sweep's own
   std::string skips;                   // empty: the sweep's own; else as skips_for() reads it
+  std::vector<int> levels;             // empty: the sweep's own; else only these
   std::vector<int> dims;               // empty: the sweep's own; else it alone, and its ranks
   std::optional<int> all_roots_up_to;  // else the sweep's own
   int threads = 0;                     // 0: all cores

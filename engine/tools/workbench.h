@@ -82,6 +82,10 @@ class Workbench {
   // Errors: the call's own; after any but invalid_argument the workbench is finished.
   Result<Measured> measure(const Call& call, const MeasureOptions& options);
 
+  // One-way latency of a cache line between ranks 0 and 1, in ns (latency_probe.h); 0 where these
+  // two are not pinned to two CPUs. Errors: those of Team::run.
+  Result<double> probe_latency();
+
  private:
   struct State;
   explicit Workbench(std::unique_ptr<State> state);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "algorithms/levels.h"
+
 namespace rankine {
 namespace {
 
@@ -214,6 +216,44 @@ TEST(DepthFirst, MeetsAParentBeforeItsChildrenAndASubtreeInOneGo) {
       }
     }
     EXPECT_EQ(static_cast<int>(seen.size()), d);
+  }
+}
+
+TEST(LevelTree, IsATreeFromAnyRoot) {
+  for (int n = 1; n <= 60; ++n) {
+    for (const std::vector<int>& levels :
+         {std::vector<int>{}, {1}, {2}, {5}, {2, 4}, {3, 6, 24}, {4, 16}}) {
+      if (levels_refusal(levels, n)) continue;
+      for (Rank root = 0; root < n; ++root) expect_tree(level_tree(n, root, levels), n, root);
+    }
+  }
+}
+
+TEST(LevelTree, OfTwoPackagesWithTwoCachesOfTwoCores) {
+  const Tree tree = level_tree(8, 5, {2, 4});
+  EXPECT_EQ(tree.parent, (std::vector<Rank>{5, 0, 0, 2, 5, kNoParent, 5, 6}));
+  EXPECT_EQ(tree.when, (std::vector<int>{0, 2, 1, 2, 2, -1, 1, 2}));
+  EXPECT_EQ(most_children(tree, 1), 1);
+  EXPECT_EQ(most_children(tree, 2), 2);
+  EXPECT_EQ(most_children(tree, 9), 3);
+  EXPECT_EQ(most_neighbours(tree), 3);
+}
+
+TEST(LevelTree, WithoutLevelsIsToldAtOnce) {
+  const Tree tree = level_tree(5, 2, {});
+  EXPECT_EQ(tree.rounds(), 1);
+  EXPECT_EQ(most_children(tree, 1), 4);
+  EXPECT_EQ(level_tree(5, 2, {1, 5}), tree);  // levels that change nothing
+}
+
+TEST(Levels, AreRefusedWithWhatIsAllowed) {
+  EXPECT_EQ(levels_refusal({}, 1), std::nullopt);
+  EXPECT_EQ(levels_refusal({2, 4, 8}, 8), std::nullopt);
+  for (const std::vector<int>& wrong :
+       {std::vector<int>{0}, {-1}, {9}, {4, 2}, {4, 4}, {2, 3}, {2, 16}}) {
+    EXPECT_EQ(levels_refusal(wrong, 8), "levels is " + levels_text(wrong) +
+                                            "; allowed are sizes of groups from 1 to 8, each a "
+                                            "multiple of the one before, as in 4,16");
   }
 }
 

@@ -29,13 +29,7 @@ struct Justified {
   std::memory_order to;
   std::string_view why;
 };
-constexpr std::string_view kLate =
-    "the fingerprint names its call, so a former one is taken for that; a mismatch is only noticed "
-    "later, when the rank looks about again";
-const std::vector<Justified> kJustified = {
-    {"engine/exec/crossbar.h", "number.store(call", std::memory_order_relaxed, kLate},
-    {"engine/exec/wait.cc", "record.number.load(", std::memory_order_relaxed, kLate},
-};
+const std::vector<Justified> kJustified = {};
 
 std::string plain(std::string file) {
   if (file.starts_with("./")) file.erase(0, 2);

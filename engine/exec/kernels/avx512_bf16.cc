@@ -47,8 +47,8 @@ const KernelTable* avx512_bf16_kernels() {
   static const KernelTable table = [] {
     KernelTable mine = *avx512_kernels();
     constexpr int kRow = static_cast<int>(DataType::bf16);
-    fill_row<DataType::bf16, false>(mine.reduce[kRow]);
-    fill_row<DataType::bf16, true>(mine.streaming[kRow]);
+    fill_row<DataType::bf16>(mine.reduce[kRow]);
+    fill_row<DataType::bf16>(mine.spread[kRow]);
     return mine;
   }();
   return &table;

@@ -11,7 +11,7 @@ using CopyKernel = void (*)(void* dst, const void* src, std::size_t bytes) noexc
 
 struct KernelTable {
   ReduceKernel reduce[kDataTypes][kReduceOps];  // [type][op], nullptr iff !supports(type, op)
-  ReduceKernel streaming[kDataTypes][kReduceOps];
+  SpreadKernel spread[kDataTypes][kReduceOps];
   CopyKernel copy;
   CopyKernel copy_streaming;
 };

@@ -94,8 +94,8 @@ ReduceKernel find_reduce(DataType type, ReduceOp op) {
   return best_table().reduce[index(type)][index(op)];
 }
 
-ReduceKernel find_reduce_streaming(DataType type, ReduceOp op, Isa isa) {
-  return table(isa).streaming[index(type)][index(op)];
+SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa) {
+  return table(isa).spread[index(type)][index(op)];
 }
 
 void copy_bytes(void* dst, const void* src, std::size_t bytes) noexcept {

@@ -59,10 +59,15 @@ using ReduceKernel = void (*)(void* dst, const void* const* srcs, int n_srcs, st
 ReduceKernel find_reduce(DataType type, ReduceOp op, Isa isa);
 ReduceKernel find_reduce(DataType type, ReduceOp op);  // best_isa()
 
-// Same contract, but stores around the caches: for destinations far beyond the last-level cache,
-// out of place. Fences at the end, so a release store by the same thread publishes the result. A
-// destination that is short, or not aligned to its element type, gets ordinary stores.
-ReduceKernel find_reduce_streaming(DataType type, ReduceOp op, Isa isa);
+// Same contract, but to n_dsts >= 1 vectors at once, each of which may be one of the sources. Where
+// `streaming`, stores go around the caches: for destinations far beyond the last-level cache, out
+// of place. Fences at the end, so a release store by the same thread publishes the result.
+// Destinations that are short, or not aligned alike to their element type, get ordinary stores.
+using SpreadKernel = void (*)(void* const* dsts, int n_dsts, const void* const* srcs, int n_srcs,
+                              std::size_t count, int divisor, bool streaming) noexcept;
+
+// As find_reduce().
+SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa);
 
 // dst == src is fine; any other overlap is not. bytes may be 0.
 void copy_bytes(void* dst, const void* src, std::size_t bytes) noexcept;

@@ -363,13 +363,16 @@ RANKINE_INLINE bool can_align(const void* dst) {
 
 // Less than a register. The sizes of a few elements get plain loads and stores, which, unlike
 // masked ones, are forwarded from one to the next.
-template <class F, class Sources, class Finish>
-RANKINE_INLINE void sweep_partial(char* dst, Sources sources, std::size_t bytes, Finish finish) {
+template <class F, class Sources, class Finish, class Put>
+RANKINE_INLINE void sweep_partial(char* dst, Sources sources, std::size_t bytes, Finish finish,
+                                  Put put) {
   using Register = typename F::Register;
   const auto exact = [&]<std::size_t kBytes>() {
     if constexpr (kBytes < sizeof(Register)) {
       const auto total = sources.template fold<F>(0, Target::load_exact<kBytes, Register>);
-      Target::store_exact<kBytes, Register>(dst, F::last(finish(total)));
+      put.each(dst, [value = F::last(finish(total))](char* to) {
+        Target::store_exact<kBytes, Register>(to, value);
+      });
     }
   };
   switch (bytes) {
@@ -386,7 +389,9 @@ RANKINE_INLINE void sweep_partial(char* dst, Sources sources, std::size_t bytes,
     default:
       const auto total = sources.template fold<F>(
           0, [bytes](const char* p) { return Target::load_partial<Register>(p, bytes); });
-      Target::store_partial<Register>(dst, F::last(finish(total)), bytes);
+      put.each(dst, [value = F::last(finish(total)), bytes](char* to) {
+        Target::store_partial<Register>(to, value, bytes);
+      });
   }
 }
 
@@ -397,26 +402,59 @@ inline constexpr std::size_t kRegisters = 2;
 // Destinations of at least this many registers are worth one that overlaps, to align the stores.
 inline constexpr std::size_t kAlignFrom = 16;
 
-// Where the results go.
+// Where the results go: edge() for the ends, which overlap their neighbours, else operator().
 struct Temporal {
+  template <class Put>
+  RANKINE_INLINE void each(char* to, Put one) const {
+    one(to);
+  }
   template <class Register>
   RANKINE_INLINE void operator()(char* to, Register value) const {
+    store(to, value);
+  }
+  template <class Register>
+  RANKINE_INLINE void edge(char* to, Register value) const {
     store(to, value);
   }
   RANKINE_INLINE void done() const {}
 };
 
-// Asked per register, so that far vectors need one body only: they wait for memory anyway.
-struct TemporalOrStreaming {
+// One or several vectors, past the caches or not. Asked per register, so that far vectors need one
+// body only: they wait for memory anyway.
+struct Spread {
+  char* first;
+  void* const* all;
+  int count;
+  std::ptrdiff_t second;  // from the first; the others are looked up
   bool streaming;
 
+  RANKINE_INLINE Spread(void* const* dsts, int n_dsts, bool stream)
+      : first(static_cast<char*>(dsts[0])),
+        all(dsts),
+        count(n_dsts),
+        second(n_dsts > 1 ? static_cast<char*>(dsts[1]) - first : 0),
+        streaming(stream) {}
+
+  template <class Put>
+  RANKINE_INLINE void each(char* to, Put one) const {
+    one(to);
+    if (count == 1) return;
+    one(to + second);
+    for (int d = 2; d < count; ++d) one(static_cast<char*>(all[d]) + (to - first));
+  }
   template <class Register>
   RANKINE_INLINE void operator()(char* to, Register value) const {
-    if (streaming) {
-      Target::stream(to, value);
-    } else {
-      store(to, value);
-    }
+    each(to, [&](char* at) {
+      if (streaming) {
+        Target::stream(at, value);
+      } else {
+        store(at, value);
+      }
+    });
+  }
+  template <class Register>
+  RANKINE_INLINE void edge(char* to, Register value) const {
+    each(to, [&](char* at) { store(at, value); });
   }
   RANKINE_INLINE void done() const {
     if (streaming) Target::fence();
@@ -424,13 +462,13 @@ struct TemporalOrStreaming {
 };
 
 // Ends that do not fill a register overlap their neighbour instead of being masked. Both ends are
-// folded before anything is stored and stored after everything else, so dst may be one of the
-// sources.
+// folded before anything is stored and stored after everything else, so a destination may be one of
+// the sources.
 template <class F, class Sources, class Finish, class Put>
 RANKINE_INLINE void sweep(char* dst, Sources sources, std::size_t bytes, Finish finish, Put put) {
   using Register = typename F::Register;
   constexpr std::size_t kBytes = sizeof(Register);
-  if (bytes < kBytes) return sweep_partial<F>(dst, sources, bytes, finish);
+  if (bytes < kBytes) return sweep_partial<F>(dst, sources, bytes, finish, put);
   const auto one = [&](std::size_t at) {
     return F::last(finish(sources.template fold<F>(at, load<Register>)));
   };
@@ -452,134 +490,174 @@ RANKINE_INLINE void sweep(char* dst, Sources sources, std::size_t bytes, Finish 
     }
   }
   for (; at < end; at += kBytes) put(dst + at, one(at));
-  if (begin != 0) store(dst, head);
-  store(dst + end, tail);
+  if (begin != 0) put.edge(dst, head);
+  put.edge(dst + end, tail);
   put.done();
 }
 
 // --- Kernels.
 
-// Streaming needs alignment and a length worth a fence; without them ordinary stores do.
+// Streaming needs alignment of every destination and a length worth a fence; without them ordinary
+// stores do.
 template <class F>
-RANKINE_INLINE TemporalOrStreaming streaming_if_possible(const void* dst, std::size_t bytes) {
-  return {can_align<F>(dst) && bytes >= kAlignFrom * sizeof(typename F::Register)};
+RANKINE_INLINE bool can_stream(void* const* dsts, int n_dsts, std::size_t bytes) {
+  if (bytes < kAlignFrom * sizeof(typename F::Register)) return false;
+  for (int d = 0; d < n_dsts; ++d) {
+    if (!can_align<F>(dsts[d]) || to_alignment<F>(dsts[d]) != to_alignment<F>(dsts[0])) {
+      return false;
+    }
+  }
+  return true;
 }
 
+// glibc copies large blocks by string instructions, which are up to a quarter slower on lines that
+// another core has written.
+constexpr std::size_t kOwnCopyFrom = 1024;
+
 void copy(void* dst, const void* src, std::size_t bytes) noexcept {
-  if (dst != src && bytes != 0) __builtin_memcpy(dst, src, bytes);
+  if (dst == src || bytes == 0) return;
+  if (bytes < kOwnCopyFrom) {
+    __builtin_memcpy(dst, src, bytes);
+  } else {
+    using F = Fold<std::uint8_t, ReduceOp::bor>;
+    sweep<F>(static_cast<char*>(dst), FewSources<1>(&src), bytes, Keep{}, Temporal{});
+  }
 }
 
 void copy_streaming(void* dst, const void* src, std::size_t bytes) noexcept {
   if (dst == src) return;
   using F = Fold<std::uint8_t, ReduceOp::bor>;
   sweep<F>(static_cast<char*>(dst), FewSources<1>(&src), bytes, Keep{},
-           streaming_if_possible<F>(dst, bytes));
+           Spread(&dst, 1, can_stream<F>(&dst, 1, bytes)));
 }
 
-// Any number of sources: near ones with plain code, far ones with prefetches, a choice of stores.
+// Any number of sources: near ones with plain code; far ones with prefetches, and everything that
+// goes to several places or past the caches.
 template <class F, class Finish>
-RANKINE_INLINE void sweep_any(void* dst, const void* const* srcs, int n_srcs, std::size_t bytes,
-                              Finish finish, TemporalOrStreaming put) {
-  char* to = static_cast<char*>(dst);
+RANKINE_INLINE void sweep_any(const void* const* srcs, int n_srcs, std::size_t bytes, Finish finish,
+                              Spread to) {
   const bool fetching = n_srcs > 2 && bytes >= kFar;
-  if (fetching || put.streaming) {
-    sweep<F>(to, AnySources<true>{srcs, n_srcs, fetching}, bytes, finish, put);
+  if (fetching || to.streaming || to.count > 1) {
+    sweep<F>(to.first, AnySources<true>{srcs, n_srcs, fetching}, bytes, finish, to);
   } else {
-    sweep<F>(to, AnySources<false>{srcs, n_srcs}, bytes, finish, Temporal{});
+    sweep<F>(to.first, AnySources<false>{srcs, n_srcs}, bytes, finish, Temporal{});
   }
 }
 
 template <class F>
-[[gnu::noinline]] void reduce_any(void* dst, const void* const* srcs, int n_srcs, std::size_t bytes,
-                                  TemporalOrStreaming put) noexcept {
-  sweep_any<F>(dst, srcs, n_srcs, bytes, Keep{}, put);
+[[gnu::noinline]] void reduce_any(const void* const* srcs, int n_srcs, std::size_t bytes,
+                                  Spread to) noexcept {
+  sweep_any<F>(srcs, n_srcs, bytes, Keep{}, to);
 }
 
-template <class F, bool kStream>
+template <class F>
 void reduce(void* dst, const void* const* srcs, int n_srcs, std::size_t count, int) noexcept {
   const std::size_t bytes = count * sizeof(typename F::Element);
-  if constexpr (kStream) {
-    if (n_srcs == 1) return copy_streaming(dst, srcs[0], bytes);
-    reduce_any<F>(dst, srcs, n_srcs, bytes, streaming_if_possible<F>(dst, bytes));
+  if (n_srcs == 2) {
+    return sweep<F>(static_cast<char*>(dst), FewSources<2>(srcs), bytes, Keep{}, Temporal{});
+  }
+  if (n_srcs == 1) return copy(dst, srcs[0], bytes);
+  reduce_any<F>(srcs, n_srcs, bytes, Spread(&dst, 1, false));
+}
+
+template <class F>
+void spread(void* const* dsts, int n_dsts, const void* const* srcs, int n_srcs, std::size_t count,
+            int, bool streaming) noexcept {
+  using Copy = Fold<std::uint8_t, ReduceOp::bor>;
+  const std::size_t bytes = count * sizeof(typename F::Element);
+  if constexpr (!std::is_same_v<F, Copy>) {
+    if (n_srcs == 1) return spread<Copy>(dsts, n_dsts, srcs, 1, bytes, 0, streaming);
+  }
+  reduce_any<F>(srcs, n_srcs, bytes,
+                Spread(dsts, n_dsts, streaming && can_stream<F>(dsts, n_dsts, bytes)));
+}
+
+template <class T>
+[[gnu::noinline]] void divided_sum(const void* const* srcs, int n_srcs, std::size_t bytes,
+                                   int divisor, Spread to) noexcept {
+  using F = typename FoldFor<T, ReduceOp::sum>::type;
+  if constexpr (std::is_integral_v<T>) {
+    sweep_any<F>(srcs, n_srcs, bytes, DivideInteger<T>(divisor), to);
   } else {
-    if (n_srcs == 2) {
-      return sweep<F>(static_cast<char*>(dst), FewSources<2>(srcs), bytes, Keep{}, Temporal{});
+    using Float = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    if ((divisor & (divisor - 1)) == 0) {
+      sweep_any<F>(srcs, n_srcs, bytes, ScaleFloat<Float>(divisor), to);
+    } else {
+      sweep_any<F>(srcs, n_srcs, bytes, DivideFloat<Float>(divisor), to);
     }
-    if (n_srcs == 1) return copy(dst, srcs[0], bytes);
-    reduce_any<F>(dst, srcs, n_srcs, bytes, {false});
   }
 }
 
 template <class T>
-[[gnu::noinline]] void divided_sum(void* dst, const void* const* srcs, int n_srcs,
-                                   std::size_t bytes, int divisor,
-                                   TemporalOrStreaming put) noexcept {
+void average(void* dst, const void* const* srcs, int n_srcs, std::size_t count,
+             int divisor) noexcept {
   using F = typename FoldFor<T, ReduceOp::sum>::type;
-  if constexpr (std::is_integral_v<T>) {
-    sweep_any<F>(dst, srcs, n_srcs, bytes, DivideInteger<T>(divisor), put);
-  } else {
-    using Float = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    if ((divisor & (divisor - 1)) == 0) {
-      sweep_any<F>(dst, srcs, n_srcs, bytes, ScaleFloat<Float>(divisor), put);
+  if (divisor <= 1) return reduce<F>(dst, srcs, n_srcs, count, 0);
+  divided_sum<T>(srcs, n_srcs, count * sizeof(T), divisor, Spread(&dst, 1, false));
+}
+
+template <class T>
+void spread_average(void* const* dsts, int n_dsts, const void* const* srcs, int n_srcs,
+                    std::size_t count, int divisor, bool streaming) noexcept {
+  using F = typename FoldFor<T, ReduceOp::sum>::type;
+  if (divisor <= 1) return spread<F>(dsts, n_dsts, srcs, n_srcs, count, 0, streaming);
+  const std::size_t bytes = count * sizeof(T);
+  divided_sum<T>(srcs, n_srcs, bytes, divisor,
+                 Spread(dsts, n_dsts, streaming && can_stream<F>(dsts, n_dsts, bytes)));
+}
+
+template <DataType kType, ReduceOp kOp, class Kernel>
+constexpr Kernel kernel() {
+  using T = typename ElementOf<kType>::type;
+  constexpr bool kSpreads = std::is_same_v<Kernel, SpreadKernel>;
+  if constexpr (!supports(kType, kOp)) {
+    return nullptr;
+  } else if constexpr (kOp == ReduceOp::avg) {
+    if constexpr (kSpreads) {
+      return spread_average<T>;
     } else {
-      sweep_any<F>(dst, srcs, n_srcs, bytes, DivideFloat<Float>(divisor), put);
+      return average<T>;
+    }
+  } else {
+    using F = typename FoldFor<T, kOp>::type;
+    if constexpr (kSpreads) {
+      return spread<F>;
+    } else {
+      return reduce<F>;
     }
   }
 }
 
-template <class T, bool kStream>
-void average(void* dst, const void* const* srcs, int n_srcs, std::size_t count,
-             int divisor) noexcept {
-  using F = typename FoldFor<T, ReduceOp::sum>::type;
-  if (divisor <= 1) return reduce<F, kStream>(dst, srcs, n_srcs, count, 0);
-  const std::size_t bytes = count * sizeof(T);
-  const auto put = kStream ? streaming_if_possible<F>(dst, bytes) : TemporalOrStreaming{false};
-  divided_sum<T>(dst, srcs, n_srcs, bytes, divisor, put);
+template <DataType kType, class Kernel>
+constexpr void fill_row(Kernel (&row)[kReduceOps]) {
+  row[0] = kernel<kType, ReduceOp::sum, Kernel>();
+  row[1] = kernel<kType, ReduceOp::prod, Kernel>();
+  row[2] = kernel<kType, ReduceOp::min, Kernel>();
+  row[3] = kernel<kType, ReduceOp::max, Kernel>();
+  row[4] = kernel<kType, ReduceOp::avg, Kernel>();
+  row[5] = kernel<kType, ReduceOp::band, Kernel>();
+  row[6] = kernel<kType, ReduceOp::bor, Kernel>();
+  row[7] = kernel<kType, ReduceOp::bxor, Kernel>();
 }
 
-template <DataType kType, ReduceOp kOp, bool kStream>
-constexpr ReduceKernel kernel() {
-  using T = typename ElementOf<kType>::type;
-  if constexpr (!supports(kType, kOp)) {
-    return nullptr;
-  } else if constexpr (kOp == ReduceOp::avg) {
-    return average<T, kStream>;
-  } else {
-    using F = typename FoldFor<T, kOp>::type;
-    return reduce<F, kStream>;
-  }
-}
-
-template <DataType kType, bool kStream>
-constexpr void fill_row(ReduceKernel (&row)[kReduceOps]) {
-  row[0] = kernel<kType, ReduceOp::sum, kStream>();
-  row[1] = kernel<kType, ReduceOp::prod, kStream>();
-  row[2] = kernel<kType, ReduceOp::min, kStream>();
-  row[3] = kernel<kType, ReduceOp::max, kStream>();
-  row[4] = kernel<kType, ReduceOp::avg, kStream>();
-  row[5] = kernel<kType, ReduceOp::band, kStream>();
-  row[6] = kernel<kType, ReduceOp::bor, kStream>();
-  row[7] = kernel<kType, ReduceOp::bxor, kStream>();
-}
-
-template <bool kStream>
-constexpr void fill(ReduceKernel (&rows)[kDataTypes][kReduceOps]) {
-  fill_row<DataType::f32, kStream>(rows[0]);
-  fill_row<DataType::f64, kStream>(rows[1]);
-  fill_row<DataType::f16, kStream>(rows[2]);
-  fill_row<DataType::bf16, kStream>(rows[3]);
-  fill_row<DataType::i8, kStream>(rows[4]);
-  fill_row<DataType::u8, kStream>(rows[5]);
-  fill_row<DataType::i32, kStream>(rows[6]);
-  fill_row<DataType::u32, kStream>(rows[7]);
-  fill_row<DataType::i64, kStream>(rows[8]);
-  fill_row<DataType::u64, kStream>(rows[9]);
+template <class Kernel>
+constexpr void fill(Kernel (&rows)[kDataTypes][kReduceOps]) {
+  fill_row<DataType::f32>(rows[0]);
+  fill_row<DataType::f64>(rows[1]);
+  fill_row<DataType::f16>(rows[2]);
+  fill_row<DataType::bf16>(rows[3]);
+  fill_row<DataType::i8>(rows[4]);
+  fill_row<DataType::u8>(rows[5]);
+  fill_row<DataType::i32>(rows[6]);
+  fill_row<DataType::u32>(rows[7]);
+  fill_row<DataType::i64>(rows[8]);
+  fill_row<DataType::u64>(rows[9]);
 }
 
 consteval KernelTable make_table() {
   KernelTable table{};
-  fill<false>(table.reduce);
-  fill<true>(table.streaming);
+  fill(table.reduce);
+  fill(table.spread);
   table.copy = copy;
   table.copy_streaming = copy_streaming;
   return table;

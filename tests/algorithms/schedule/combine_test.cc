@@ -268,5 +268,42 @@ TEST(Combinators, DualsOfAllGathersAreReduceScatters) {
   }
 }
 
+TEST(Pushed, StoresBesideAndAddsThere) {
+  const Schedule s = pushed(small());
+  EXPECT_EQ(s.rounds, 4);
+  EXPECT_EQ(s.planes, 2);
+  EXPECT_EQ(messages(s, 0), (Texts{"0>1:1"}));
+  EXPECT_EQ(messages(s, 1), Texts{});
+  EXPECT_EQ(messages(s, 2), (Texts{"1>2:0.1=0.1@1"}));
+  EXPECT_EQ(messages(s, 3), (Texts{"2>2:0.1=0.1@0+"}));
+}
+
+// Everything that arrives has a plane of its own, so nothing is stored over what is still to be
+// added.
+TEST(Pushed, KeepsTheMeaningOfEveryAlgorithm) {
+  for (const Algorithm& line : catalogue()) {
+    if (line.name == "switch") continue;
+    for (int n : {1, 2, 3, 5, 8}) {
+      Params params;
+      params.ranks = n;
+      params.segments = line.takes("segments") ? 2 : 1;
+      if (line.refusal(params)) continue;
+      const Schedule s = pushed(line.make(params));
+      EXPECT_EQ(failure(s, goal_of(line, params, s)), "")
+          << name_of(line.collective) << " " << line.name << " " << n;
+      for (int k = 0; k < s.rounds; ++k) {
+        for_each_transfer(s, k, [&](const Transfer& t) {
+          EXPECT_TRUE(t.act == copy || t.from == t.to) << "adds what lies elsewhere";
+        });
+      }
+    }
+  }
+}
+
+TEST(Pushed, RefusesWhatASwitchAddsUp) {
+  const Schedule s = find_algorithm(Collective::reduce, "switch")->make({.ranks = 3});
+  EXPECT_THROW(pushed(s), std::logic_error);
+}
+
 }  // namespace
 }  // namespace rankine

@@ -14,7 +14,7 @@
 #include "algorithms/skips.h"
 #include "algorithms/torus.h"
 #include "engine/api/team.h"
-#include "tests/engine/api/collective_case.h"
+#include "engine/faults/collective_case.h"
 
 namespace rankine {
 namespace {
@@ -88,6 +88,12 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
       variants.push_back({.algorithm = algorithm.name, .skips = lists.back()});
     }
   }
+  if (algorithm.takes("levels")) {
+    for (const std::vector<int>& levels : {std::vector<int>{2}, {3}, {2, 4}}) {
+      lists.push_back(levels);
+      variants.push_back({.algorithm = algorithm.name, .levels = lists.back()});
+    }
+  }
   for (CallOptions options : variants) {
     Params params;
     params.ranks = ranks;
@@ -95,6 +101,7 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
     params.group = options.group;
     params.dims.assign(options.dims.begin(), options.dims.end());
     params.skips.assign(options.skips.begin(), options.skips.end());
+    params.levels.assign(options.levels.begin(), options.levels.end());
     if (algorithm.refusal(params)) continue;
     for (const Rank root : roots(algorithm.collective, ranks)) {
       for (const std::size_t count : counts(ranks)) {

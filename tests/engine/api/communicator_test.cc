@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "tests/engine/api/collective_case.h"
+#include "engine/faults/collective_case.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {

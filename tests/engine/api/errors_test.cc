@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -271,10 +272,47 @@ TEST(ErrorsOfCommunicators, RanksTimeoutsAndJoining) {
   EXPECT_NE(text((*communicator)->join(1).status()).find("joined"), std::string::npos);
 }
 
-TEST(ErrorsAsExceptions, AreOfTheRightKind) {
-  EXPECT_THROW(Status(Code::invalid_argument, "x").throw_if_error(), std::invalid_argument);
-  EXPECT_THROW(Status(Code::timeout, "x").throw_if_error(), std::runtime_error);
+TEST(ErrorsAsExceptions, HaveTheCodeAndTheText) {
   EXPECT_NO_THROW(Status().throw_if_error());
+  try {
+    Status(Code::timeout, "no answer").throw_if_error();
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {  // one of the standard's, for who knows no other
+    EXPECT_STREQ(error.what(), "timeout: no answer");
+    EXPECT_EQ(dynamic_cast<const Error&>(error).code(), Code::timeout);
+  }
+}
+
+TEST(ErrorsAsExceptions, ValuesOrWhyThereIsNone) {
+  const Result<int> seven = 7;
+  EXPECT_EQ(seven.value(), 7);
+  EXPECT_EQ(*Result<std::unique_ptr<int>>(std::make_unique<int>(3)).value(), 3);
+  Result<int> none = invalid_argument("x is 1");
+  EXPECT_THROW(none.value(), Error);
+  EXPECT_THROW(std::move(none).value(), Error);
+  try {
+    static_cast<void>(Communicator::create({.ranks = 0}).value());
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_STREQ(error.what(), "invalid argument: ranks is 0; allowed are 1 to 1024");
+  }
+}
+
+TEST(ErrorsAsExceptions, ThatLeaveATeamsFunctionEndTheTeam) {
+  const auto team = Team::create({.ranks = kRanks}).value();
+  const Status status = team->run([](Member& me) {
+    std::vector<float> data(8, 1.0F);
+    if (me.rank() == 1) {
+      me.all_reduce(std::span(data), ReduceOp::sum, {.algorithm = "sorcery"}).throw_if_error();
+    }
+    me.all_reduce(std::span(data)).throw_if_error();
+  });
+  EXPECT_EQ(name_of(status.code()), name_of(Code::remote_error));
+  EXPECT_NE(status.text().find("rank 1 threw: invalid argument: algorithm is 'sorcery'"),
+            std::string::npos)
+      << status.text();
+  EXPECT_THROW(std::rethrow_exception(team->thrown()), Error);
 }
 
 }  // namespace

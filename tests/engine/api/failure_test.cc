@@ -217,10 +217,26 @@ TEST_P(Failure, ACallMayHaveADeadlineOfItsOwn) {
   expect_a_new_start();
 }
 
+// Who watches a call may end it: for all ranks, and at once.
+TEST_P(Failure, AnObserverThatEndsACallEndsItForAll) {
+  struct : RoundObserver {
+    bool before_round(int) noexcept override { return false; }
+  } end_of_call;
+  Ranks all(options(kLong));
+  const auto results = all.run([&](Member& me) {
+    std::vector<std::uint32_t> in(count()), out(count());
+    const Call call = all_reduce(in, out);
+    return me.rank() == last() ? me.call(call, end_of_call) : me.call(call);
+  });
+  expect_all(results, Code::aborted, {"the observer of rank " + std::to_string(last())});
+  expect_a_new_start();
+}
+
 // Neither its member nor anything else of it is destroyed: nobody is told.
 TEST_P(Failure, AThreadThatEndsInsideACallIsFoundOut) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the thread sanitizer must see threads end; its join would wait for ever";
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "these sanitizers must see threads end: one would wait for ever for a thread that "
+                  "ends unseen, the other meets its remains in the next one's storage";
 #endif
   struct : RoundObserver {
     bool before_round(int) noexcept override {

@@ -117,6 +117,12 @@ TEST(FlightRecord, IsLeftInAFileWhenACallFails) {
   EXPECT_EQ(record["ranks"][1]["calls"], 1);
   EXPECT_NE(record["ranks"][1]["state"].get<std::string>().find("in no collective"),
             std::string::npos);
+  // What rank 0 waited for in the end.
+  const Json wait = record["ranks"][0]["slow_waits"].back();
+  EXPECT_EQ(wait["call"], 2);
+  EXPECT_EQ(wait["for"], 1);
+  EXPECT_EQ(wait["end"], "deadline");
+  EXPECT_GE(wait["took_us"], 1000.0);
   std::remove(path.c_str());
 }
 

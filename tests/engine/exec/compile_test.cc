@@ -34,6 +34,77 @@ TEST(Compile, SmallDataGoToMailboxesAndLargeOnesStayWhereTheyAre) {
   EXPECT_EQ(compile(forced)->plan.transport, Transport::direct);
 }
 
+int folds(const Plan& plan, Rank r) {
+  int count = 0;
+  for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
+    count += op.code == OpCode::fold ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(Compile, InPlaceSmallVectorsNeedNoStaging) {
+  CompileRequest small = request_for("direct_one_shot", 2, 4);
+  small.buffers = Buffers::in_place;
+  EXPECT_EQ(folds(compile(small)->plan, 0), 1);
+  // Large ones do: the other rank reads what the sum overwrites.
+  CompileRequest large = request_for("direct_one_shot", 2, 400);
+  large.buffers = Buffers::in_place;
+  EXPECT_EQ(folds(compile(large)->plan, 0), 2);
+}
+
+TEST(Compile, RoundsOfManyMessagesAreStillMadeOfSmallOnes) {
+  // More messages of one pair in a round than a mailbox may have under way.
+  const Schedule many{2, 1, 1, [](int, Send send) {
+                        for (int i = 0; i < 20; ++i) send(0, 1, block(0), reduce);
+                      }};
+  CompileRequest request = request_for("ring", 2, 4);
+  request.buffers = Buffers::in_place;
+  request.transport = Transport::mailbox;
+  EXPECT_FALSE(compile(request, many, {Collective::all_reduce, 2, 1}).ok());
+  const Schedule blocks{2, 20, 1, [](int, Send send) {
+                          for (int b = 0; b < 20; b += 2) {
+                            send(0, 1, block(b), reduce);
+                            send(1, 0, block(b), reduce);
+                          }
+                        }};
+  request.counts = {20};
+  EXPECT_TRUE(compile(request, blocks, {Collective::all_reduce, 2, 20}).ok());
+}
+
+TEST(Compile, SumsArePushedUnlessAskedOtherwise) {
+  CompileRequest request = request_for("direct_two_shot", 4, 4096);
+  const auto copies = [](const Plan& plan) {
+    int count = 0;
+    for (const Op& op : plan.rank[0].ops) count += op.copies;
+    return count;
+  };
+  EXPECT_EQ(copies(compile(request)->plan), 3);
+  request.pushes = false;
+  EXPECT_EQ(copies(compile(request)->plan), 0);
+}
+
+TEST(Compile, WhatNoCacheHoldsIsStoredPastThem) {
+  const auto streaming = [](const CompileRequest& request) {
+    const auto compiled = compile(request);
+    int count = 0;
+    for (const Op& op : compiled->plan.rank[0].ops) {
+      count += (op.flags & kStreams) != 0 ? 1 : 0;
+    }
+    return count;
+  };
+  CompileRequest request = request_for("direct_two_shot", 2, 4 << 20);
+  EXPECT_EQ(streaming(request), 1);
+  request.counts = {3 << 20};
+  EXPECT_EQ(streaming(request), 0);
+  request.counts = {4 << 20};
+  request.buffers = Buffers::in_place;
+  EXPECT_EQ(streaming(request), 0);
+  // Of six steps of a ring these two: the sum that is pushed, and the block that comes last. All
+  // others are read again.
+  CompileRequest ring = request_for("ring", 4, 16 << 20);
+  EXPECT_EQ(streaming(ring), 2);
+}
+
 TEST(Compile, BordersInsideAVectorAreOnLinesAndElsewhereTheUsers) {
   auto vector = compile(request_for("ring", 3, 100));
   ASSERT_TRUE(vector.ok());
@@ -52,7 +123,7 @@ TEST(Compile, KernelsAreThereWhereSomethingIsReduced) {
   auto reduce = compile(request_for("ring", 2, 10));
   ASSERT_TRUE(reduce.ok());
   EXPECT_NE(reduce->plan.fold, nullptr);
-  EXPECT_NE(reduce->plan.fold_streaming, nullptr);
+  EXPECT_NE(reduce->plan.spread, nullptr);
   EXPECT_EQ(reduce->plan.divisor, 0);
   CompileRequest average = request_for("ring", 2, 10);
   average.op = ReduceOp::avg;

@@ -88,10 +88,7 @@ TEST(Crossbar, TellsWhoWaitsForWhom) {
       make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false, false, 0, 0, 0);
   for (const Rank r : {0, 1, 3}) {
     CallRecord& record = crossbar.record(r);
-    record.number.store(17);
-    record.fingerprint.store(print.bits);
-    record.count.store(99);
-    record.algorithm.store("ring");
+    record.announce(17, print.bits, 99, "ring");
     ASSERT_TRUE(crossbar.begin(r));
   }
   crossbar.bell(0).waits_for.store(1);

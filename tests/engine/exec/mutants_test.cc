@@ -22,6 +22,11 @@ struct Mutant {
 CallRules lowered(LowerOptions::Mutant mutant, Transport transport) {
   return {.ranks = 9, .mutant = mutant, .transport = transport};
 }
+CallRules pushed(PushMutant mutant) {
+  return {.ranks = 9,
+          .transport = Transport::direct,
+          .passes = Passes{.pushes = true, .push_mutant = mutant}};
+}
 CallRules placed(ProgramOptions::Mutant mutant) {
   return {.ranks = 9, .program = {.mutant = mutant}};
 }
@@ -37,6 +42,8 @@ std::vector<Mutant> mutants() {
        false},
       {"direct: calls' counts overlap", lowered(none, Transport::direct),
        [](Plan& plan) { plan.span = (plan.span + 1) / 2; }},
+      {"direct: pushes wait for nobody", pushed(PushMutant::no_waits)},
+      {"direct: pushes do not care", pushed(PushMutant::no_care)},
       {"mailbox: writes do not wait for reads", lowered(no_write_after_read, Transport::mailbox)},
       {"mailbox: nobody waits before it returns", lowered(no_exit_waits, Transport::mailbox)},
       {"mailbox: nobody waits for credit", lowered(no_credit_waits, Transport::mailbox)},

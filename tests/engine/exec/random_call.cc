@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "algorithms/schedule/combine.h"
+#include "engine/exec/own_first.h"
 
 namespace rankine {
 namespace {
@@ -255,6 +256,12 @@ Image random_image(Random& random, const TestCall& call, const Layout& layout, b
   return image;
 }
 
+bool fits(const Layout& layout, std::size_t slot_payload) {
+  std::size_t bytes = 0;  // neighbouring blocks may travel together
+  for (const BlockHome& block : layout.blocks) bytes += block.bytes;
+  return bytes <= slot_payload;
+}
+
 }  // namespace
 
 Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout) {
@@ -263,11 +270,15 @@ Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout)
 
 Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout& layout,
                        Buffers buffers, Transport transport, const LowerOptions& lower,
-                       const ProgramOptions& program_options) {
+                       const ProgramOptions& program_options, const Passes& passes) {
   auto program = make_program(schedule, goal, layout, buffers, program_options);
   if (!program.ok()) return program.status();
-  if (transport == Transport::direct) return lower_direct(*program, lower);
-  return lower_mailbox(*program, lower);
+  if (transport == Transport::mailbox) return lower_mailbox(*program, lower);
+  if (goal.collective == Collective::all_reduce) {
+    if (passes.own_first_from > 0) *program = own_first(*program, buffers, passes.own_first_from);
+    if (passes.pushes) push(*program, buffers, passes.push_mutant);
+  }
+  return lower_direct(*program, lower);
 }
 
 TestCall random_call(Random& random, const CallRules& rules) {
@@ -323,7 +334,14 @@ TestCall random_call(Random& random, const CallRules& rules) {
     if (rules.mailbox_capacity == 0) {
       lower.mailbox_capacity = random.one_in(2) ? 8 : random.between(1, 8);
     }
-    auto plan = make_plan(call.schedule, goal, layout, buffers, transport, lower, rules.program);
+    ProgramOptions program = rules.program;
+    program.eager =
+        transport == Transport::mailbox && fits(layout, rules.slot_payload) && random.one_in(2);
+    const Passes passes =
+        rules.passes.value_or(Passes{random.one_in(2), random.one_in(2)   ? std::size_t{0}
+                                                       : random.one_in(2) ? 1u
+                                                                          : 200u});
+    auto plan = make_plan(call.schedule, goal, layout, buffers, transport, lower, program, passes);
     if (!plan.ok()) {
       // The one refusal that a legal schedule may meet: too many messages at once.
       if (transport == Transport::mailbox && plan.status().text().starts_with("mailbox:")) continue;
@@ -332,9 +350,15 @@ TestCall random_call(Random& random, const CallRules& rules) {
     }
     call.plan = std::move(*plan);
     call.plan.fold = find_reduce(call.type, call.op);
-    call.plan.fold_streaming = call.plan.fold;
+    call.plan.spread = find_spread(call.type, call.op, best_isa());
     call.plan.element_bytes = size_of(call.type);
     call.plan.divisor = call.op == ReduceOp::avg ? goal.ranks : 0;
+    if (goal.ranks == 2 && transport == Transport::direct && random.one_in(2)) {
+      // The same schedule in another form.
+      auto near = make_plan(call.schedule, goal, layout, buffers, transport, lower, program,
+                            {.pushes = !passes.pushes, .own_first_from = passes.own_first_from == 0});
+      set_near(call.plan, std::move(*near));
+    }
     for (Rank r = 0; r < goal.ranks; ++r) {
       call.before.push_back(random_image(random, call, layout, in_place, r));
     }

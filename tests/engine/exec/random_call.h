@@ -10,6 +10,7 @@
 #include "engine/exec/compile.h"
 #include "engine/exec/plan.h"
 #include "engine/exec/program.h"
+#include "engine/exec/push.h"
 #include "tests/engine/exec/random.h"
 #include "tests/engine/exec/reference.h"
 
@@ -29,6 +30,13 @@ struct TestCall {
 // both, and gives a place what has its size. Not necessarily of any use.
 Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout);
 
+// What becomes of a program on its way to the direct transport, as in compile().
+struct Passes {
+  bool pushes = false;
+  std::size_t own_first_from = 0;  // 0: never
+  PushMutant push_mutant = PushMutant::none;
+};
+
 // What a random call may be, and the faults that its plan shall have.
 struct CallRules {
   int ranks = 2;
@@ -39,13 +47,14 @@ struct CallRules {
   int mailbox_capacity = 0;              // 0: any that is allowed
   const Algorithm* algorithm = nullptr;  // nullptr: a random schedule
   std::optional<Transport> transport{};  // none: either
+  std::optional<Passes> passes{};        // none: any
 };
 TestCall random_call(Random& random, const CallRules& rules);
 
 // The program of a call as make_program() sees it: for tests that look at plans.
 Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout& layout,
                        Buffers buffers, Transport transport, const LowerOptions& lower,
-                       const ProgramOptions& program = {});
+                       const ProgramOptions& program = {}, const Passes& passes = {});
 
 // Round by round, a transfer a line.
 std::string to_string(const Schedule& schedule);

@@ -222,6 +222,10 @@ struct Replay::Machine {
       if (source == nullptr) return;
       sources.push_back(source);
     }
+    if (sources.empty()) {
+      progress[r] = me.base + op.value;
+      return;
+    }
     std::byte* destination = me.known[r][static_cast<std::size_t>(op.memory)] + op.offset;
     if (!is_in(destination, op.bytes, r)) return fail(r, op, "writes outside its buffers");
     if (sources.size() == 1) {
@@ -230,6 +234,11 @@ struct Replay::Machine {
       const int divisor = (op.flags & kDivides) != 0 ? call.plan.divisor : 0;
       call.plan.fold(destination, sources.data(), op.operands, op.bytes / call.plan.element_bytes,
                      divisor);
+    }
+    for (int i = 0; i < op.copies; ++i) {
+      const std::byte* to = address(r, op, call.plan.rank[r].operands[me.operand++]);
+      if (to == nullptr) return;
+      std::memcpy(const_cast<std::byte*>(to), destination, op.bytes);
     }
     if (op.value != 0) progress[r] = me.base + op.value;
   }
@@ -330,6 +339,7 @@ std::string fault_of(const Plan& plan) {
     std::size_t operands = 0;
     for (const Op& op : mine.ops) {
       operands += op.operands;
+      operands += op.copies;
       if (op.operands > plan.most_operands && op.code == OpCode::fold) {
         return who + "more operands than the plan says";
       }

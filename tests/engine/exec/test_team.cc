@@ -54,8 +54,7 @@ struct TestTeam::State {
         ranks(size(o.ranks)),
         credits(ranks.size() * ranks.size()),
         mailboxes(credits.size()) {
-    const std::size_t stride =
-        (sizeof(SlotHeader) + options.slot_payload + kCacheLine - 1) / kCacheLine * kCacheLine;
+    const std::size_t stride = stride_for(options.slot_payload);
     slots.resize(mailboxes.size() * kSlots * stride / kCacheLine);
     for (std::size_t m = 0; m < mailboxes.size(); ++m) {
       std::byte* first = slots[m * kSlots * stride / kCacheLine].bytes;
@@ -117,6 +116,8 @@ struct TestTeam::State {
                              call.plan.transport == Transport::mailbox, call.goal.root, 0, index),
             static_cast<std::uint32_t>(state.waiter.call))
             .bits;
+    const std::int64_t looks_ns = dawdler.random().one_in(2) ? 1 : 1'000'000;
+    for (int i = 0; i < 4; ++i) state.distance.took(looks_ns);
     crossbar.record(state.waiter.rank)
         .announce(state.waiter.call, state.waiter.fingerprint, index, "random");
     state.memory_of(r, Memory::input) = mine.region.data() + image.input;

@@ -159,13 +159,84 @@ TEST_P(Wait, ACallThatDisagreesIsNoticedWhileWaiting) {
         make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0), 4);
   };
   for (const Rank r : {0, 1}) {
-    crossbar.record(r).fingerprint.store(print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits);
-    crossbar.record(r).number.store(4);
+    crossbar.record(r).announce(4, print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits, 5, "ring");
   }
   Waiter waiter{
       .crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = print(ReduceOp::sum).bits};
   EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1));
   EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
+}
+
+// It did something else under our number, which nobody had to wait for, and is in a later call.
+TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
+  const auto print = [](ReduceOp op, std::uint32_t call) {
+    return with_call(
+               make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0),
+               call)
+        .bits;
+  };
+  for (const std::uint64_t further : {1, 2, 7}) {
+    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    crossbar.record(0).announce(4, print(ReduceOp::sum, 4), 5, "ring");
+    for (std::uint64_t call = 4; call <= 4 + further; ++call) {
+      const ReduceOp op = call == 4 ? ReduceOp::max : ReduceOp::sum;
+      crossbar.record(1).announce(call, print(op, static_cast<std::uint32_t>(call)), 6, "ring");
+    }
+    Waiter waiter{
+        .crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = print(ReduceOp::sum, 4)};
+    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+    EXPECT_EQ(crossbar.reason().code(), Code::mismatch);
+    // The call before the last one is still on record.
+    const std::string text = crossbar.reason().text();
+    if (further == 1) {
+      EXPECT_EQ(text, "count is 5 at rank 0 and 6 at rank 1");
+    } else {
+      EXPECT_NE(text.find("rank 1 has gone on to all_reduce f32 sum (ring, count 6), call " +
+                          std::to_string(4 + further)),
+                std::string::npos)
+          << text;
+      EXPECT_NE(text.find("rank 0 waits for in round 3"), std::string::npos) << text;
+    }
+  }
+}
+
+// A peer may be calls ahead if it has done what we wait for.
+TEST_P(Wait, APeerThatIsAheadIsNoMismatch) {
+  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  std::thread peer([&] {
+    publish(crossbar, 1, crossbar.progress(1).value, 1);
+    crossbar.record(1).announce(9, 1, 5, "ring");
+  });
+  Waiter waiter{.crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = 1};
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1));
+  peer.join();
+  EXPECT_FALSE(crossbar.aborted());
+}
+
+TEST_P(Wait, LongWaitsAreRecordedWithTheirEnds) {
+  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  Waiter waiter{.crossbar = &crossbar, .rank = 0, .call = 4};
+  std::thread peer([&] {
+    // Not before the other has gone to sleep for it.
+    while (crossbar.slow_waits(0).last().empty()) std::this_thread::yield();
+    publish(crossbar, 1, crossbar.progress(1).value, 5);
+  });
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 3));
+  peer.join();
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 3));  // at once: no event
+  waiter.timeout_ns = 1'000'000;
+  waiter.deadline_ns = 0;
+  EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 6, 1, 4));
+  const auto waits = crossbar.slow_waits(0).last();
+  ASSERT_EQ(waits.size(), 2u);
+  EXPECT_EQ(waits[0].end, SlowWait::End::came);
+  EXPECT_EQ(waits[0].call, 4u);
+  EXPECT_EQ(waits[0].peer, 1);
+  EXPECT_EQ(waits[0].round, 3);
+  EXPECT_GE(waits[0].end_ns, waits[0].begin_ns);
+  EXPECT_EQ(waits[1].end, SlowWait::End::deadline);
+  EXPECT_EQ(waits[1].round, 4);
+  EXPECT_GE(waits[1].end_ns - waits[1].begin_ns, 1'000'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/tools/latency_probe.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/perf_report.h"
@@ -156,6 +157,63 @@ TEST(Perf, WritesJsonToAFileBesideTheTable) {
   EXPECT_TRUE(json::parse(stream).at("results")[0].at("in_place").at("nwrong").is_null());
 }
 
+TEST(Perf, ProbeBracketsEveryRow) {
+  const Captured captured =
+      run_captured(perf_command("all_reduce", {"-t", "2", "-b", "8", "-e", "16", "--probe"}));
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  const auto lines = data_lines(captured.out);
+  ASSERT_EQ(lines.size(), 2U) << captured.out;
+  for (const auto& words : lines) EXPECT_EQ(words.size(), 14U + 3) << captured.out;
+
+  const Captured written = run_captured(
+      perf_command("all_reduce", {"-t", "2", "-b", "8", "-e", "16", "--probe", "-J", "-"}));
+  ASSERT_EQ(written.exit, 0) << written.err;
+  const json report = json::parse(written.out);
+  for (const json& row : report.at("results")) {
+    const double before = row.at("ping_pong_ns").at("before");
+    const double after = row.at("ping_pong_ns").at("after");
+    EXPECT_EQ(before > 0, after > 0);  // zero where two ranks do not have two CPUs
+    const bool two_cpus =
+        report.at("devices")[0].at("device") != report.at("devices")[1].at("device");
+    EXPECT_EQ(before > 0, two_cpus && report.at("config").at("not_enforced").empty());
+    EXPECT_EQ(row.at("steady"), PerfProbe({before, after, 0}).steady());
+    EXPECT_LE(row.at("repeats"), kRepeats);
+  }
+}
+
+TEST(LatencyProbe, DriftIsTheGreatestChange) {
+  EXPECT_EQ(drift({}), 1);
+  EXPECT_EQ(drift({0, 0}), 1);  // nothing was probed
+  EXPECT_DOUBLE_EQ(drift({20, 30, 25}), 1.5);
+  EXPECT_TRUE(PerfProbe({20, 30, 0}).steady());
+  EXPECT_FALSE(PerfProbe({31, 20, 0}).steady());
+}
+
+TEST(LatencyProbe, RepeatsUntilCalmAndKeepsTheCalmest) {
+  const auto run = [](std::vector<double> drifts) {
+    std::size_t next = 0;
+    int repeats = -1;
+    const double best =
+        calmest([&] { return drifts.at(next++); }, [](double d) { return d; }, repeats);
+    return std::pair(best, repeats);
+  };
+  EXPECT_EQ(run({1.2, 9}), std::pair(1.2, 0));
+  EXPECT_EQ(run({3, 1.5, 9}), std::pair(1.5, 1));
+  EXPECT_EQ(run({3, 2, 4, 5, 1}), std::pair(2.0, 3));  // never calm, and no fifth time
+}
+
+TEST(LatencyProbe, TwoThreadsGetOneLatencyEachTime) {
+  LatencyProbe probe;
+  double sides[2] = {-1, -1};
+  for (int game = 0; game < 2; ++game) {
+    std::thread other([&] { sides[1] = probe.play(1, 1, 20); });
+    sides[0] = probe.play(0, 1, 20);
+    other.join();
+    EXPECT_GT(sides[0], 0);
+    EXPECT_EQ(sides[1], 0);
+  }
+}
+
 TEST(Perf, MeasuresBeyondTheCaches) {
   const Captured captured = run_captured(
       perf_command("all_reduce", {"-t", "2", "-b", "100", "-e", "100", "--off-cache", "-I"}));
@@ -218,7 +276,7 @@ TEST(PerfTotals, CountsWrongElements) {
   EXPECT_EQ(totals.wrong, 3);
   EXPECT_DOUBLE_EQ(totals.average_busbw(), 0.5);
   std::ostringstream out;
-  PerfTable(out, false).end(totals, true);
+  PerfTable(out, PerfOptions{}).end(totals, true);
   EXPECT_THAT(out.str(), HasSubstr("# Out of bounds values : 3 FAILED\n"));
 }
 

@@ -56,5 +56,44 @@ TEST(SvgPlot, LargerSizesStandFurtherRight) {
   EXPECT_NE(svg.find("points=\"64.0,270.7 374.0,270.7 684.0,270.7\""), std::string::npos) << svg;
 }
 
+TEST(SvgPlot, LogarithmicHeights) {
+  Plot plot = small_plot();
+  plot.log_y = true;
+  plot.y_low = 0.1;
+  plot.y_high = 10;
+  plot.baseline = 1;
+  plot.curves = {{"one", {{32, 10}, {512, 1}, {8192, 0.1}}}};
+  const std::string svg = to_svg(plot);
+  // The ends of the frame, and 1 in the middle between 0.1 and 10.
+  EXPECT_NE(svg.find("points=\"64.0,44.0 374.0,214.0 684.0,384.0\""), std::string::npos) << svg;
+  for (const char* text : {">0.1<", ">0.2<", ">0.5<", ">1<", ">2<", ">5<", ">10<"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+  EXPECT_EQ(count_of(svg, "y1=\"214.0\" y2=\"214.0\" stroke=\"#555\""), 1u);  // the baseline
+  plot.y_low = 1e-3;  // many powers of ten: no lines between them
+  EXPECT_EQ(to_svg(plot).find(">0.5<"), std::string::npos);
+  EXPECT_NE(to_svg(plot).find(">0.01<"), std::string::npos);
+}
+
+TEST(SvgPlot, SeveralPlotsInOnePicture) {
+  Plot left = small_plot();
+  left.legend = false;
+  const std::string svg = grid_to_svg({{left, small_plot()}, {small_plot()}});
+  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(count_of(svg, "<clipPath"), 3u);
+  for (const char* id : {"\"frame0\"", "\"frame1\"", "\"frame2\""}) {
+    EXPECT_EQ(count_of(svg, id), 1u);
+  }
+  EXPECT_EQ(count_of(svg, ">one<"), 2u);  // the legends
+  EXPECT_EQ(count_of(svg, "translate("), 3u);
+}
+
+TEST(SvgPlot, AfterEightCurvesLinesAreDashed) {
+  Plot plot = small_plot();
+  plot.dotted.reset();
+  plot.curves.assign(9, {"one", {{32, 0}, {64, 1}}});
+  EXPECT_EQ(count_of(to_svg(plot), "stroke-dasharray"), 2u);  // of the ninth, and in the legend
+}
+
 }  // namespace
 }  // namespace rankine::tools

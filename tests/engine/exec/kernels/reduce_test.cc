@@ -190,8 +190,14 @@ const char* as_chars(const std::vector<T>& values) {
   return reinterpret_cast<const char*>(values.data());
 }
 
-ReduceKernel find(DataType type, ReduceOp op, Isa isa, bool streaming) {
-  return streaming ? find_reduce_streaming(type, op, isa) : find_reduce(type, op, isa);
+auto find(DataType type, ReduceOp op, Isa isa, bool streaming) {
+  return [=](void* dst, const void* const* srcs, int n_srcs, std::size_t count, int divisor) {
+    if (streaming) {
+      find_spread(type, op, isa)(&dst, 1, srcs, n_srcs, count, divisor, true);
+    } else {
+      find_reduce(type, op, isa)(dst, srcs, n_srcs, count, divisor);
+    }
+  };
 }
 
 using Param = std::tuple<DataType, ReduceOp, Isa>;
@@ -260,6 +266,59 @@ class ReduceTest : public ::testing::TestWithParam<Param> {
     return op() == ReduceOp::avg ? kDivisors[below(random, std::size(kDivisors))] : 0;
   }
 };
+
+// To several vectors at once: each gets what one alone would get, and nothing beside it. One of
+// them may be a source, and all may be skewed alike (then they can be streamed to) or not.
+TEST_P(ReduceTest, EveryNumberOfDestinations) {
+  with_element(type(), [&]<class T>() {
+    Random random(4);
+    constexpr std::size_t kGuard = 128;
+    constexpr int kMost = 5;
+    for (int i = 0; i < 400; ++i) {
+      const std::size_t count = below(random, i % 2 == 0 ? 140 : 1200);
+      const std::size_t bytes = count * sizeof(T);
+      const int sources = 1 + below(random, 4), destinations = 1 + below(random, kMost);
+      const int divisor = some_divisor(random);
+      std::vector<std::vector<T>> inputs;
+      const void* srcs[4];
+      for (int s = 0; s < sources; ++s) {
+        inputs.push_back(some_values<T>(random, count));
+        srcs[s] = inputs.back().data();
+      }
+      std::vector<T> expected(count);
+      find_reduce(type(), op(), isa())(expected.data(), srcs, sources, count, divisor);
+      std::vector<std::vector<char>> memory;
+      void* dsts[kMost];
+      const std::size_t skew = below(random, 64);
+      for (int d = 0; d < destinations; ++d) {
+        memory.emplace_back(bytes + 2 * kGuard + 128, kCanary);
+        const auto at = reinterpret_cast<std::uintptr_t>(memory.back().data());
+        const std::size_t mine = random() % 4 == 0 ? below(random, 64) : skew;
+        dsts[d] = memory.back().data() + kGuard + (64 - at % 64) % 64 + mine;
+      }
+      if (random() % 3 == 0) {
+        const int d = below(random, destinations), s = below(random, sources);
+        std::memcpy(dsts[d], srcs[s], bytes);
+        srcs[s] = dsts[d];
+      }
+      find_spread(type(), op(), isa())(dsts, destinations, srcs, sources, count, divisor,
+                                       random() % 2 == 0);
+      for (int d = 0; d < destinations; ++d) {
+        const std::vector<char>& all = memory[static_cast<std::size_t>(d)];
+        const char* begin = static_cast<const char*>(dsts[d]);
+        const auto is_canary = [](char c) { return c == kCanary; };
+        ASSERT_TRUE(std::all_of(all.data(), begin, is_canary));
+        ASSERT_TRUE(std::all_of(begin + bytes, all.data() + all.size(), is_canary));
+        for (std::size_t e = 0; e < count; ++e) {
+          T got;
+          std::memcpy(&got, begin + e * sizeof(T), sizeof(T));
+          ASSERT_TRUE(same(op(), expected[e], got))
+              << "element " << e << " of destination " << d << " of " << destinations;
+        }
+      }
+    }
+  });
+}
 
 TEST_P(ReduceTest, EveryCountAndNumberOfSources) {
   with_element(type(), [&]<class T>() {
@@ -455,7 +514,7 @@ TEST(FindReduceTest, NullExactlyWhereUnsupported) {
         const auto op = static_cast<ReduceOp>(o);
         const auto isa = static_cast<Isa>(i);
         EXPECT_EQ(find_reduce(type, op, isa) != nullptr, supports(type, op));
-        EXPECT_EQ(find_reduce_streaming(type, op, isa) != nullptr, supports(type, op));
+        EXPECT_EQ(find_spread(type, op, isa) != nullptr, supports(type, op));
       }
       const auto type = static_cast<DataType>(t);
       const auto op = static_cast<ReduceOp>(o);

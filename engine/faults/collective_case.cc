@@ -1,4 +1,4 @@
-#include "tests/engine/api/collective_case.h"
+#include "engine/faults/collective_case.h"
 
 #include <algorithm>
 #include <cstring>
@@ -151,6 +151,7 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
     in_ = begin;
     out_ = begin + in + kGuard;
   }
+  out_bytes_ = out;
   wanted_.assign(std::max(in_ + in, out_ + out) + kGuard, std::byte{0x5a});
   with_element(test.type, [&]<class T>() {
     std::size_t at = in_;
@@ -161,7 +162,7 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
         std::memcpy(wanted_.data() + at, &x, sizeof(T));
       }
     }
-    bytes_ = wanted_;
+    bytes_ = before_ = wanted_;
     at = out_;
     for (Block b = 0; b < goal.blocks; ++b) {
       if (!goal.needs(rank, b)) continue;
@@ -173,13 +174,20 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
   });
 }
 
-std::string CaseBuffers::check() const {
-  if (bytes_ == wanted_) return {};
-  const auto first = std::mismatch(bytes_.begin(), bytes_.end(), wanted_.begin());
-  return "byte " + std::to_string(first.first - bytes_.begin()) + " of " +
-         std::to_string(bytes_.size()) + " (in at " + std::to_string(in_) + ", out at " +
-         std::to_string(out_) + ") is " + std::to_string(static_cast<int>(*first.first)) +
-         ", should be " + std::to_string(static_cast<int>(*first.second));
+std::string CaseBuffers::check() const { return difference_to(wanted_, false); }
+std::string CaseBuffers::check_untouched() const { return difference_to(before_, false); }
+std::string CaseBuffers::check_around() const { return difference_to(before_, true); }
+
+std::string CaseBuffers::difference_to(const std::vector<std::byte>& wanted,
+                                       bool but_output) const {
+  for (std::size_t i = 0; i < bytes_.size(); ++i) {
+    if (bytes_[i] == wanted[i] || (but_output && i >= out_ && i < out_ + out_bytes_)) continue;
+    return "byte " + std::to_string(i) + " of " + std::to_string(bytes_.size()) + " (in at " +
+           std::to_string(in_) + ", out at " + std::to_string(out_) + ") is " +
+           std::to_string(static_cast<int>(bytes_[i])) + ", should be " +
+           std::to_string(static_cast<int>(wanted[i]));
+  }
+  return {};
 }
 
 std::string to_string(const CollectiveCase& test) {
@@ -202,17 +210,21 @@ std::string to_string(const CollectiveCase& test) {
   return text;
 }
 
+Call call_of(const CollectiveCase& test, CaseBuffers& buffers) {
+  return {.collective = test.collective,
+          .in = buffers.in(),
+          .out = buffers.out(),
+          .count = test.count,
+          .type = test.type,
+          .op = test.op,
+          .root = test.root,
+          .peer = test.peer,
+          .options = test.options};
+}
+
 std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers) {
   buffers.fill(test, me.rank());
-  const Status status = me.call({.collective = test.collective,
-                                 .in = buffers.in(),
-                                 .out = buffers.out(),
-                                 .count = test.count,
-                                 .type = test.type,
-                                 .op = test.op,
-                                 .root = test.root,
-                                 .peer = test.peer,
-                                 .options = test.options});
+  const Status status = me.call(call_of(test, buffers));
   const std::string fault = status.ok() ? buffers.check() : status.text();
   if (fault.empty()) return {};
   return to_string(test) + ", at rank " + std::to_string(me.rank()) + ": " + fault;

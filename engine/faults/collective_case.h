@@ -36,11 +36,19 @@ class CaseBuffers {
   // Empty, or which byte is not as it must be: the output, all that lies around it, and the input
   // (where it is not the output).
   std::string check() const;
+  // The same for a call that was refused: all is as it was before.
+  std::string check_untouched() const;
+  // The same for a call that failed: all but the output is as it was before.
+  std::string check_around() const;
 
  private:
-  std::vector<std::byte> bytes_, wanted_;
-  std::size_t in_ = 0, out_ = 0;
+  std::string difference_to(const std::vector<std::byte>& wanted, bool but_output) const;
+
+  std::vector<std::byte> bytes_, before_, wanted_;
+  std::size_t in_ = 0, out_ = 0, out_bytes_ = 0;
 };
+
+Call call_of(const CollectiveCase& test, CaseBuffers& buffers);
 
 // Fills, calls and checks. Empty, or what went wrong.
 std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers);

@@ -1,0 +1,288 @@
+// What it costs that ranks always compare what they call, and what a call costs before anything
+// moves.
+//
+//   third_party/bazel run -c opt //bench/fingerprint
+//
+//   all_reduce_8B/<transport>   two pinned ranks, one 8 B all-reduce after the other, through four
+//     contenders in turn, batch by batch: `with` fingerprints (the product's interpreter),
+//     `without` (a copy compiled without them, BUILD.bazel), `again` (a copy with them: what
+//     differs between `with` and `again` is noise) and `api` (the whole call, Member::all_reduce).
+//     Counters are nanoseconds per call: medians over the batches; `price` and `noise` are medians
+//     of the differences to `with` within a round, `.._spread` half the distance between their
+//     quartiles; `price_percent` is the price in percent of the whole call.
+//   call_alone, walk_alone   one rank: a whole call, and the interpreter's part of it; between them
+//     lie plan look-up, checks, fingerprint and records. `allocations`: of all calls together.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/choose.h"
+#include "engine/api/communicator.h"
+#include "engine/exec/compile.h"
+#include "engine/exec/fingerprint.h"
+#include "engine/exec/interpret.h"
+#include "engine/tools/statistics.h"
+#include "numa/pin.h"
+#include "numa/placement.h"
+#include "numa/topology.h"
+
+namespace {
+
+std::atomic<std::int64_t> allocations{0};
+
+}  // namespace
+
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(std::size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* memory = std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace rankine {
+
+// The copies of BUILD.bazel.
+bool interpret_without(const Plan& plan, RankState& state) noexcept;
+bool interpret_again(const Plan& plan, RankState& state) noexcept;
+
+namespace {
+
+constexpr int kRanks = 2;
+constexpr std::size_t kCount = 2;  // floats: 8 B
+constexpr int kCallsPerBatch = 2'000, kRounds = 200;
+
+// The peer's thread, on the second core.
+void pin_to(int rank) {
+  static const Topology topology = Topology::detect();
+  static const Placement placement = place_ranks(topology, kRanks);
+  pin_calling_thread(topology, placement.ranks[static_cast<std::size_t>(rank)]);
+}
+
+// Two ranks' states and what lies between them, as a communicator has them.
+class Pair {
+ public:
+  explicit Pair(Transport transport)
+      : crossbar_(kRanks, choose_wait_policy(kRanks), 30'000'000'000) {
+    CompileRequest request;
+    request.algorithm = &choose_algorithm(Collective::all_reduce, kRanks, kCount * sizeof(float));
+    request.params.ranks = kRanks;
+    request.counts = {kCount};
+    request.transport = transport;
+    request.slot_payload = kStride - sizeof(SlotHeader);
+    auto compiled = compile(request);
+    compiled.status().throw_if_error();
+    plan_ = std::move(compiled->plan);
+    print_ = make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false,
+                              transport == Transport::mailbox, 0, 0, kCount);
+    for (std::size_t from = 0; from < kRanks; ++from) {
+      slots_[from] = std::make_unique<std::array<Slot, kSlots>>();
+      for (Slot& slot : *slots_[from]) new (slot.bytes) SlotHeader;
+    }
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      const std::size_t peer = 1 - r;
+      RankState& state = states_[r].state;
+      state.waiter = {.crossbar = &crossbar_, .rank = static_cast<Rank>(r)};
+      state.outbox.resize(kRanks);
+      state.inbox.resize(kRanks);
+      state.memory.resize(kRanks * 4);
+      state.operands.resize(static_cast<std::size_t>(plan_.most_operands));
+      state.outbox[peer].mailbox = {(*slots_[r])[0].bytes, kStride, &credits_[r]};
+      state.inbox[peer].mailbox = {(*slots_[peer])[0].bytes, kStride, &credits_[peer]};
+    }
+  }
+
+  // A batch of one rank, as Member::call() makes them.
+  template <bool fingerprints, class Interpret>
+  void play(std::size_t r, std::array<float, kCount>& in, std::array<float, kCount>& out,
+            Interpret interpret_it) {
+    RankState& state = states_[r].state;
+    state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(in.data());
+    state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(out.data());
+    for (int i = 0; i < kCallsPerBatch; ++i) {
+      ++state.waiter.call;
+      state.waiter.deadline_ns = 0;
+      if (fingerprints) {
+        state.waiter.fingerprint =
+            with_call(print_, static_cast<std::uint32_t>(state.waiter.call)).bits;
+      }
+      if (!interpret_it(plan_, state)) std::abort();
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kStride = 128;
+  struct alignas(kCacheLine) Slot {
+    std::byte bytes[kStride];
+  };
+  struct alignas(kCacheLine) Own {
+    RankState state;
+  };
+
+  Crossbar crossbar_;
+  Plan plan_;
+  Fingerprint print_;
+  std::array<std::unique_ptr<std::array<Slot, kSlots>>, kRanks> slots_;
+  std::array<Counter, kRanks> credits_;
+  std::array<Own, kRanks> states_;
+};
+
+enum Contender { kWith, kWithout, kAgain, kApi, kContenders };
+
+// Both ranks' sides of everything that is compared.
+class Match {
+ public:
+  explicit Match(Transport transport)
+      : transport_(transport), pairs_{Pair(transport), Pair(transport), Pair(transport)} {
+    communicator_ = Communicator::create({.ranks = kRanks}).value();
+    for (Rank r = 0; r < kRanks; ++r) members_.push_back(communicator_->join(r).value());
+  }
+
+  // The nanoseconds per call as the rank saw them. Both ranks play the same batch at a time.
+  double play(std::size_t r, int contender) {
+    std::array<float, kCount> in{1.0F, 2.0F}, out{};
+    members_[r]->barrier().throw_if_error();
+    const std::int64_t begin = now_ns();
+    switch (contender) {
+      case kWith:
+        pairs_[0].play<true>(r, in, out,
+                             [](const Plan& p, RankState& s) { return interpret(p, s); });
+        break;
+      case kWithout:
+        pairs_[1].play<false>(r, in, out, interpret_without);
+        break;
+      case kAgain:
+        pairs_[2].play<true>(r, in, out, interpret_again);
+        break;
+      default:
+        for (int i = 0; i < kCallsPerBatch; ++i) {
+          members_[r]
+              ->all_reduce(std::span<const float>(in), std::span<float>(out), ReduceOp::sum,
+                           {.transport = transport_})
+              .throw_if_error();
+        }
+    }
+    const std::int64_t end = now_ns();
+    if (out[1] != 2.0F * kRanks) std::abort();
+    return static_cast<double>(end - begin) / kCallsPerBatch;
+  }
+
+ private:
+  Transport transport_;
+  std::array<Pair, 3> pairs_;
+  std::unique_ptr<Communicator> communicator_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+double quartile(std::vector<double> values, int which) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() * static_cast<std::size_t>(which) / 4];
+}
+
+void compare(benchmark::State& state, Transport transport) {
+  Match match(transport);
+  std::array<std::vector<double>, kContenders> times;
+  // The order turns, so that nobody always follows the same one.
+  const auto all_rounds = [&](std::size_t r, const auto& note) {
+    for (int round = 0; round < kRounds; ++round) {
+      for (int turn = 0; turn < kContenders; ++turn) {
+        const int contender = (round + turn) % kContenders;
+        note(contender, match.play(r, contender));
+      }
+    }
+  };
+  for (auto _ : state) {
+    std::thread peer([&] {
+      pin_to(1);
+      all_rounds(1, [](int, double) {});
+    });
+    pin_to(0);
+    all_rounds(0, [&](int contender, double ns) {
+      times[static_cast<std::size_t>(contender)].push_back(ns);
+    });
+    peer.join();
+    state.SetIterationTime(tools::summarise(times[kWith]).median * 1e-9);
+  }
+  const auto difference = [&](Contender other, const std::string& name) {
+    std::vector<double> differences;
+    const auto& others = times[static_cast<std::size_t>(other)];
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      differences.push_back(times[kWith][i] - others[i]);
+    }
+    state.counters[name + "_spread"] = (quartile(differences, 3) - quartile(differences, 1)) / 2;
+    return state.counters[name] = tools::summarise(differences).median;
+  };
+  state.counters["with"] = tools::summarise(times[kWith]).median;
+  state.counters["without"] = tools::summarise(times[kWithout]).median;
+  state.counters["again"] = tools::summarise(times[kAgain]).median;
+  const double whole = tools::summarise(times[kApi]).median;
+  state.counters["api"] = whole;
+  state.counters["price_percent"] = difference(kWithout, "price") / whole * 100;
+  static_cast<void>(difference(kAgain, "noise"));
+}
+
+#define RANKINE_FINGERPRINT_BENCHMARK(transport)              \
+  BENCHMARK_CAPTURE(compare, transport, Transport::transport) \
+      ->Name("all_reduce_8B/" #transport)                     \
+      ->UseManualTime()                                       \
+      ->Iterations(1)                                         \
+      ->Repetitions(3)                                        \
+      ->Unit(benchmark::kNanosecond)
+
+RANKINE_FINGERPRINT_BENCHMARK(mailbox);
+RANKINE_FINGERPRINT_BENCHMARK(direct);
+
+void call_alone(benchmark::State& state) {
+  pin_to(0);
+  const auto communicator = Communicator::create({.ranks = 1}).value();
+  const auto member = communicator->join(0).value();
+  std::array<float, kCount> in{1.0F, 2.0F};
+  const auto call = [&] { member->all_reduce(std::span<float>(in)).throw_if_error(); };
+  call();
+  const std::int64_t before = allocations.load();
+  for (auto _ : state) call();
+  state.counters["allocations"] = static_cast<double>(allocations.load() - before);
+}
+BENCHMARK(call_alone)->Repetitions(5)->ReportAggregatesOnly();
+
+// The part of it that is no overhead.
+void walk_alone(benchmark::State& state) {
+  pin_to(0);
+  CompileRequest request;
+  request.algorithm = &choose_algorithm(Collective::all_reduce, 1, kCount * sizeof(float));
+  request.params.ranks = 1;
+  request.counts = {kCount};
+  request.buffers = Buffers::in_place;
+  const auto compiled = compile(request);
+  compiled.status().throw_if_error();
+  Crossbar crossbar(1, choose_wait_policy(1), 30'000'000'000);
+  std::array<float, kCount> in{1.0F, 2.0F};
+  RankState rank;
+  rank.waiter = {.crossbar = &crossbar};
+  rank.memory.resize(4);
+  rank.operands.resize(static_cast<std::size_t>(compiled->plan.most_operands));
+  rank.memory_of(0, Memory::input) = rank.memory_of(0, Memory::output) =
+      reinterpret_cast<std::byte*>(in.data());
+  for (auto _ : state) {
+    ++rank.waiter.call;
+    if (!interpret(compiled->plan, rank)) std::abort();
+  }
+}
+BENCHMARK(walk_alone)->Repetitions(5)->ReportAggregatesOnly();
+
+}  // namespace
+}  // namespace rankine
+
+BENCHMARK_MAIN();

@@ -1,0 +1,230 @@
+#include "bench/rivals/limits.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "bench/rivals/clock.h"
+#include "bench/rivals/kernels.h"
+#include "bench/rivals/meeting.h"
+
+namespace rankine::rivals {
+namespace {
+
+constexpr std::size_t kStreamBytes = std::size_t{1} << 20;  // below, streaming stores only lose
+// Below so many bytes latency would pass for bandwidth.
+constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
+
+// The least of some series of body(), which touches so many bytes, in us per call. All workers make
+// the same calls, so that none is ever alone.
+template <class Body>
+double least_us(Meeting& meeting, int worker, std::size_t bytes, Body&& body) {
+  constexpr std::size_t kSeriesBytes = std::size_t{1} << 19;  // about 10 us, less in the caches
+  const std::size_t calls =
+      std::clamp<std::size_t>(kSeriesBytes / std::max<std::size_t>(bytes, 1), 1, 2000);
+  const int series = bytes > 8 * kSeriesBytes ? 2 : 5;
+  const double us_per_tick = nanoseconds_per_tick() / 1000;
+  double least = std::numeric_limits<double>::max();
+  body();
+  for (int i = 0; i < series; ++i) {
+    meeting.barrier(worker);
+    const Ticks begin = ticks_now();
+    for (std::size_t call = 0; call < calls; ++call) body();
+    const auto ticks = static_cast<double>(ticks_now() - begin);
+    least = std::min(least, ticks * us_per_tick / static_cast<double>(calls));
+  }
+  return least;
+}
+
+}  // namespace
+
+std::vector<Way> ways(const Batch& batch, int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t count = batch.bytes / sizeof(float);
+  const std::size_t slice = (count + n - 1) / n;
+  const std::size_t bytes = count * sizeof(float);
+  const std::size_t others = bytes * (n - 1);  // what a rank does not have of all inputs
+  const double elsewhere = static_cast<double>(n - 1) / static_cast<double>(ranks);
+  const bool small = bytes <= kOneShotLimit;
+  std::vector<Way> result;
+  switch (batch.collective) {
+    case Collective::kAllReduce:
+      result.push_back({"two-shot", ranks, ranks, slice, others / n, elsewhere});
+      if (small && ranks > 1) result.push_back({"one-shot", ranks, 1, count, others, 0});
+      break;
+    case Collective::kBroadcast:
+      result.push_back({"pull", 1, 1, count, ranks > 1 ? bytes : 0, 0});
+      if (ranks > 1) result.push_back({"share", 1, ranks - 1, slice, bytes / n, elsewhere});
+      break;
+    case Collective::kAllGather:
+      result.push_back({"pull", 1, 1, slice * n, others / n, 0});
+      if (ranks > 1) result.push_back({"push", 1, ranks, slice, 0, elsewhere});
+      break;
+    case Collective::kReduceScatter:
+      result.push_back({"pull", ranks, 1, slice, others / n, 0});
+      break;
+    case Collective::kAllToAll:
+      result.push_back({"pull", 1, 1, slice * n, others / n, 0});
+      if (ranks > 1) result.push_back({"push", 1, 1, slice * n, 0, elsewhere});
+      break;
+    case Collective::kReduce:
+      result.push_back({"share", ranks, 1, slice, others / n, elsewhere});
+      if (small && ranks > 1) result.push_back({"pull", ranks, 1, count, others, 0});
+      break;
+  }
+  return result;
+}
+
+Limit limit_of(const Batch& batch, int ranks, int share, const Rates& rates) {
+  const std::vector<Way> all = ways(batch, ranks);
+  std::size_t result = 0;
+  for (int rank = 0; rank < ranks; ++rank)
+    result = std::max(result, shape(batch, ranks, rank).out * sizeof(float));
+  const bool one_way =
+      batch.collective == Collective::kBroadcast || batch.collective == Collective::kReduce;
+  const auto times = static_cast<double>(share);
+  Limit best;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Limit limit;
+    limit.way = all[i].name;
+    limit.latency_us = rates.latency_us;
+    limit.motion_us = times * rates.motion_us[i];
+    if (batch.protocol == Protocol::kWarm) {
+      if (one_way && ranks > 1) limit.latency_us = 64 * rates.cross_us_per_byte;
+      limit.us = std::max(limit.latency_us, limit.motion_us);
+    } else {
+      const double remote = all[i].remote;
+      limit.crossing_us = times * static_cast<double>(all[i].crossing) * rates.cross_us_per_byte;
+      limit.reading_us = times * static_cast<double>(result) *
+                         (remote * rates.cross_us_per_byte + (1 - remote) * rates.read_us_per_byte);
+      limit.us = limit.latency_us + std::max(limit.crossing_us, limit.motion_us) +
+                 limit.reading_us + rates.stamps_us;
+    }
+    if (i == 0 || limit.us < best.us) best = limit;
+  }
+  return best;
+}
+
+LimitProbe::LimitProbe(Crew& crew)
+    : crew_(crew),
+      workers_(std::min(crew.ranks(), static_cast<int>(crew.cpus().size()))),
+      share_((crew.ranks() + workers_ - 1) / workers_),
+      stamps_us_(stamp_cost_ns() / 1000),
+      meeting_(std::make_unique<Meeting>()),
+      benches_(static_cast<std::size_t>(workers_)) {
+  meeting_->ranks = workers_;
+}
+
+template <class Body>
+double LimitProbe::slowest(std::size_t bytes, Body&& body) {
+  crew_.run([&](int rank) {
+    if (rank >= workers_) return;
+    Bench& bench = benches_[static_cast<std::size_t>(rank)];
+    if (bench.memory.capacity() < bytes) {
+      bench.memory = Buffer(bytes);
+      kernels().fill(bench.memory.data(), bytes / sizeof(float), rank, 0, 0);  // its pages
+    }
+    meeting_->barrier(rank);  // nobody reads memory that is not there yet
+    bench.us = body(rank, bench.memory.data());
+  });
+  double most = 0;
+  for (const Bench& bench : benches_) most = std::max(most, bench.us);
+  return most;
+}
+
+double LimitProbe::motion(const Way& way, bool in_place) {
+  // Vectors begin at different places of their pages: loads do not look as if they followed a store
+  // to the same place.
+  const std::size_t stride = (way.floats + 15) / 16 * 16 + 80;
+  const int vectors = way.ins + (in_place ? 0 : way.outs);
+  const std::size_t bytes = stride * static_cast<std::size_t>(vectors) * sizeof(float);
+  const auto time = [&](auto reduce) {
+    return slowest(bytes, [&](int worker, float* memory) {
+      std::vector<const float*> ins;
+      std::vector<float*> outs;
+      for (int k = 0; k < way.ins; ++k)
+        ins.push_back(memory + static_cast<std::size_t>(k) * stride);
+      for (int k = 0; k < way.outs; ++k)
+        outs.push_back(memory + static_cast<std::size_t>(k + (in_place ? 0 : way.ins)) * stride);
+      return least_us(*meeting_, worker, bytes, [&] { reduce(outs, ins); });
+    });
+  };
+  const double plain = time([&](auto& outs, auto& ins) {
+    if (way.ins == 1) {
+      for (float* out : outs) kernels().copy(out, ins[0], way.floats);
+    } else {
+      kernels().reduce(outs.data(), way.outs, ins.data(), way.ins, 0, way.floats);
+    }
+  });
+  if (bytes < kStreamBytes) return plain;
+  // Sums of sums, in place, grow beyond all bounds; they take the same time all the while.
+  return std::min(plain, time([&](auto& outs, auto& ins) {
+                    kernels().reduce_streaming(outs.data(), way.outs, ins.data(), way.ins, 0,
+                                               way.floats);
+                  }));
+}
+
+double LimitProbe::cross_read(std::size_t bytes, Readers readers) {
+  const std::size_t floats = bytes / sizeof(float);
+  const int times =
+      static_cast<int>(std::clamp<std::size_t>((std::size_t{1} << 20) / bytes, 2, 16));
+  return slowest(bytes, [&](int worker, float* memory) {
+    const int from = readers == Readers::kAllButRoot ? 0 : (worker + 1) % workers_;
+    const bool reads =
+        workers_ == 1 || readers == Readers::kAll || (worker == 0) == (readers == Readers::kRoot);
+    const float* const other = benches_[static_cast<std::size_t>(from)].memory.data();
+    Ticks least = ~Ticks{0};
+    volatile std::uint32_t sink = 0;
+    for (int i = 0; i < times; ++i) {
+      kernels().fill(memory, floats, worker, 0, static_cast<std::uint32_t>(i));
+      meeting_->barrier(worker);
+      const Ticks begin = ticks_now();
+      if (reads) sink = kernels().read_all(other, floats);
+      least = std::min(least, ticks_now() - begin);
+      meeting_->barrier(worker);
+    }
+    (void)sink;
+    const double us = static_cast<double>(least) * nanoseconds_per_tick() / 1000;
+    return std::max(us - stamps_us_, us / 10);
+  });
+}
+
+double LimitProbe::own_read(std::size_t bytes) {
+  return slowest(bytes, [&](int worker, float* memory) {
+    volatile std::uint32_t sink = 0;
+    const double us = least_us(*meeting_, worker, bytes,
+                               [&] { sink = kernels().read_all(memory, bytes / sizeof(float)); });
+    (void)sink;
+    return us;
+  });
+}
+
+Rates LimitProbe::measure(const Batch& batch) {
+  Rates rates;
+  rates.stamps_us = stamps_us_;
+  for (const Way& way : ways(batch, crew_.ranks()))
+    rates.motion_us.push_back(motion(way, batch.in_place));
+  const std::size_t bytes = std::max(batch.bytes, kLeastBytes);
+  const Readers readers = batch.collective == Collective::kBroadcast ? Readers::kAllButRoot
+                          : batch.collective == Collective::kReduce  ? Readers::kRoot
+                                                                     : Readers::kAll;
+  rates.cross_us_per_byte = cross_read(bytes, readers) / static_cast<double>(bytes);
+  if (batch.protocol == Protocol::kFresh)
+    rates.read_us_per_byte = own_read(bytes) / static_cast<double>(bytes);
+  return rates;
+}
+
+LevelRates LimitProbe::measure_level(const std::string& level, std::size_t bytes) {
+  LevelRates rates;
+  rates.level = level;
+  rates.bytes = bytes / 2;
+  const std::size_t floats = rates.bytes / sizeof(float);
+  // Bytes a microsecond are MB/s.
+  const double moved = static_cast<double>(rates.bytes) / 1000;
+  rates.copy = moved / motion({"copy", 1, 1, floats / 2, 0, 0}, false);
+  rates.add = moved / motion({"add", 2, 1, floats / 3, 0, 0}, false);
+  rates.read = moved / own_read(rates.bytes);
+  rates.cross_read = moved / cross_read(rates.bytes, Readers::kAll);
+  return rates;
+}
+
+}  // namespace rankine::rivals

@@ -1,0 +1,21 @@
+// A document of rivals (document.h) as a picture: for each protocol the time of every contender
+// over the size, and below it Rankine's time over that of the best expert, the best MPI and the
+// limit. Hollow points are of rows that never were steady.
+#ifndef RANKINE_BENCH_RIVALS_PLOTS_H_
+#define RANKINE_BENCH_RIVALS_PLOTS_H_
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+
+namespace rankine::rivals {
+
+// SVG. Throws what nlohmann-json throws where the document is another one.
+std::string plot_svg(const nlohmann::json& document);
+
+// "all_reduce in place, 2 ranks": what a document is about.
+std::string subject(const nlohmann::json& document);
+
+}  // namespace rankine::rivals
+
+#endif  // RANKINE_BENCH_RIVALS_PLOTS_H_

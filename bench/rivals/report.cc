@@ -1,0 +1,93 @@
+// From a folder of documents to bench/RESULTS.md and a picture beside each document.
+//
+//   report --folder bench/results --markdown bench/RESULTS.md
+//
+// Exit status: 0, 2 usage or a file that is none of ours, 3 a file that cannot be written.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "bench/rivals/plots.h"
+#include "bench/rivals/results.h"
+#include "nlohmann/json.hpp"
+
+namespace rankine::rivals {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool write_text(const fs::path& path, const std::string& text) {
+  std::ofstream file(path);
+  if (file << text << std::flush) return true;
+  std::fprintf(stderr, "report: cannot write %s\n", path.c_str());
+  return false;
+}
+
+// All-reduce first, by ranks; then the other collectives; the mailbox last.
+auto place(const Source& source) {
+  const nlohmann::json& document = source.document;
+  if (!document.contains("context")) return std::tuple(2, std::string(), 0, false);
+  const nlohmann::json& context = document.at("context");
+  const std::string collective = context.at("collective");
+  return std::tuple(collective == "all_reduce" ? 0 : 1, collective, context.at("ranks").get<int>(),
+                    context.value("in_place", false));
+}
+
+int run(int argc, char** argv) {
+  std::string folder, markdown;
+  CLI::App app("Tables, pictures and verdicts from what rivals and mailbox have measured.");
+  app.add_option("--folder", folder, "of their JSON files; pictures are written there, too")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--markdown", markdown, "the report; notes.md of the folder becomes part of it")
+      ->required();
+  app.footer("Example:\n  report --folder bench/results --markdown bench/RESULTS.md");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  std::vector<Source> sources;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    sources.push_back({entry.path().stem().string(), {}});
+    try {
+      sources.back().document = nlohmann::json::parse(read_text(entry.path()));
+      place(sources.back());
+    } catch (const nlohmann::json::exception& error) {
+      std::fprintf(stderr, "report: %s is not a document of rivals or mailbox: %s\n",
+                   entry.path().c_str(), error.what());
+      return 2;
+    }
+  }
+  if (sources.empty()) {
+    std::fprintf(stderr, "report: --folder is %s, which has no JSON file\n", folder.c_str());
+    return 2;
+  }
+  std::sort(sources.begin(), sources.end(),
+            [](const Source& a, const Source& b) { return place(a) < place(b); });
+  for (const Source& source : sources) {
+    if (!source.document.contains("context")) continue;
+    if (!write_text(fs::path(folder) / (source.stem + ".svg"), plot_svg(source.document))) return 3;
+  }
+  const fs::path beside = fs::absolute(markdown).parent_path();
+  const std::string pictures = fs::relative(folder, beside).generic_string();
+  const std::string notes = read_text(fs::path(folder) / "notes.md");
+  return write_text(markdown, results_markdown(sources, pictures, notes)) ? 0 : 3;
+}
+
+}  // namespace
+}  // namespace rankine::rivals
+
+int main(int argc, char** argv) { return rankine::rivals::run(argc, argv); }

@@ -1,0 +1,49 @@
+// bench/RESULTS.md from the documents of rivals (document.h) and of bench/mailbox: what was
+// measured where and how, a table per document and protocol, and a line per target.
+#ifndef RANKINE_BENCH_RIVALS_RESULTS_H_
+#define RANKINE_BENCH_RIVALS_RESULTS_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace rankine::rivals {
+
+struct Source {
+  std::string stem;  // of its file; its picture is <stem>.svg
+  nlohmann::json document;
+};
+
+// Ratios of one kind over the sizes of one protocol. Unsteady rows do not count.
+struct Ratios {
+  std::vector<double> values;
+  std::vector<std::size_t> sizes;  // theirs
+  int unsteady = 0;                // rows left out
+  double geometric_mean() const;
+  std::size_t worst() const;  // index of the greatest; values are not empty
+};
+Ratios ratios_of(const nlohmann::json& document, std::string_view protocol, const char* title,
+                 std::size_t least_bytes = 0);
+
+// "Reached" is a number to be at most `allowed`; none: not measured.
+struct Verdict {
+  std::string target;
+  std::optional<double> reached;
+  double allowed = 0;
+  std::string remark;  // where, how many rows did not count
+  bool met() const { return reached && *reached <= allowed; }
+};
+std::vector<Verdict> verdicts(const std::vector<Source>& sources);
+
+// pictures: the folder of the pictures, as the links in the text have it. notes: Markdown that is
+// put below the verdicts.
+std::string results_markdown(const std::vector<Source>& sources, const std::string& pictures,
+                             const std::string& notes);
+
+}  // namespace rankine::rivals
+
+#endif  // RANKINE_BENCH_RIVALS_RESULTS_H_

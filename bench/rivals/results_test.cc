@@ -1,0 +1,203 @@
+// From rows to documents, pictures and the report.
+#include "bench/rivals/results.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/rivals/document.h"
+#include "bench/rivals/plots.h"
+#include "tests/engine/tools/well_formed.h"
+
+namespace rankine::rivals {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Named final : Contender {
+  using Contender::Contender;
+  bool takes(Collective, std::size_t) const override { return true; }
+  Measured run(const Batch&) override { return {}; }
+};
+
+Contenders everybody() {
+  Contenders all;
+  all.push_back(std::make_unique<Named>("expert_push", kExpert));
+  all.push_back(std::make_unique<Named>("inference_shm", kServer));
+  all.push_back(std::make_unique<Named>("rankine", kRankine));
+  all.push_back(std::make_unique<Named>("openmpi_ucx", kMpi));
+  all.push_back(std::make_unique<Named>("mpich", kMpi));
+  all.back()->missing = "not installed: mpich";
+  return all;
+}
+
+// Times of the five in us; a time of zero: did not run.
+Row row_of(std::size_t bytes, Protocol protocol, const std::vector<double>& us, double limit,
+           bool steady = true) {
+  Row row;
+  row.bytes = bytes;
+  row.protocol = protocol;
+  row.ping_pong_ns = {20, steady ? 22.0 : 200.0};
+  for (const double time : us) {
+    row.cells.emplace_back();
+    if (time > 0) row.cells.back().us.assign(3, time);
+  }
+  Limit one;
+  one.way = "two-shot";
+  one.us = limit;
+  row.limits.assign(3, one);
+  return row;
+}
+
+json document_of(Collective collective, int ranks, const std::vector<Row>& rows) {
+  Plan plan;
+  plan.collective = collective;
+  Setup setup;
+  setup.ranks = ranks;
+  setup.cpus = {0, 1};
+  setup.crowded = ranks > 2;
+  LevelRates level;
+  level.level = "L2";
+  level.bytes = 512 << 10;
+  level.add = 123;
+  const json machine = {{"cpu", "Some CPU"},     {"kernel", "Linux 6"},
+                        {"summary", "2 cores"},  {"cores", "2"},
+                        {"l1d_bytes", 48 << 10}, {"l2_bytes", 1 << 20},
+                        {"l3_bytes", 32 << 20},  {"time", "2026-11-21T00:00:00Z"}};
+  const Contenders all = everybody();
+  json document = {{"context", context_json(plan, setup, all, {level}, machine)},
+                   {"rows", json::array()}};
+  for (const Row& row : rows) document["rows"].push_back(row_json(row, all));
+  return document;
+}
+
+// Expert, server, rankine, MPI.
+json small_document(Collective collective = Collective::kAllReduce, int ranks = 2) {
+  return document_of(collective, ranks,
+                     {row_of(8, Protocol::kWarm, {2, 3, 1, 4, 0}, 0.5),
+                      row_of(8, Protocol::kFresh, {2, 3, 1, 4, 0}, 0.5),
+                      row_of(65536, Protocol::kFresh, {10, 8, 16, 64, 0}, 4),
+                      row_of(131072, Protocol::kFresh, {10, 8, 160, 64, 0}, 4, false)});
+}
+
+TEST(Document, ComparesTheBestOfEachSide) {
+  const json document = small_document();
+  const json& row = document.at("rows")[2];
+  EXPECT_EQ(row.at("ratios").at("rankine/mpi"), 0.25);
+  EXPECT_EQ(row.at("ratios").at("rankine/library"), 2);
+  EXPECT_EQ(row.at("against").at("rankine/library"), "inference_shm");
+  EXPECT_EQ(row.at("ratios").at("rankine/expert"), 1.6);
+  EXPECT_EQ(row.at("ratios").at("rankine/limit"), 4);
+  EXPECT_FALSE(row.at("ratios").contains("rankine/chain"));
+  EXPECT_EQ(row.at("limit").at("way"), "two-shot");
+  EXPECT_EQ(document.at("context").at("contenders").at("mpich").at("missing"),
+            "not installed: mpich");
+}
+
+TEST(Results, LeaveUnsteadyRowsOut) {
+  const Ratios ratios = ratios_of(small_document(), "fresh", "rankine/mpi");
+  EXPECT_THAT(ratios.values, ElementsAre(0.25, 0.25));
+  EXPECT_THAT(ratios.sizes, ElementsAre(8u, 65536u));
+  EXPECT_EQ(ratios.unsteady, 1);
+  const Ratios large = ratios_of(small_document(), "fresh", "rankine/limit", 32768);
+  EXPECT_THAT(large.values, ElementsAre(4.0));
+  const Ratios expert = ratios_of(small_document(), "fresh", "rankine/expert");  // 0.5 and 1.6
+  EXPECT_DOUBLE_EQ(expert.geometric_mean(), std::sqrt(0.8));
+  EXPECT_EQ(expert.worst(), 1u);
+}
+
+Verdict verdict_named(const std::vector<Verdict>& all, const std::string& part) {
+  Verdict found;
+  int times = 0;
+  for (const Verdict& verdict : all) {
+    if (verdict.target.find(part) == std::string::npos) continue;
+    found = verdict;
+    ++times;
+  }
+  EXPECT_EQ(times, 1) << part;
+  return found;
+}
+
+TEST(Results, JudgeEveryTarget) {
+  json mailbox = {{"machine", small_document().at("context").at("machine")},
+                  {"bare_line_ns", {20.0, 21.0}},
+                  {"repeats", 0},
+                  {"steady", true}};
+  for (const auto& [name, ratio, rate] :
+       {std::tuple("mailbox", 1.1, 50.0), std::tuple("boost_spsc_queue", 1.5, 40.0),
+        std::tuple("moodycamel_rwq", 1.6, 60.0)}) {
+    mailbox["channels"].push_back({{"name", name},
+                                   {"latency_ns", 20 * ratio},
+                                   {"latency_ratio", ratio},
+                                   {"latency_spread", 0.01},
+                                   {"million_messages_per_s", rate},
+                                   {"throughput_spread", 0.02}});
+  }
+  const std::vector<Source> sources = {{"all_reduce_n2", small_document()},
+                                       {"broadcast_n2", small_document(Collective::kBroadcast)},
+                                       {"all_reduce_n4", small_document(Collective::kAllReduce, 4)},
+                                       {"mailbox", mailbox}};
+  const std::vector<Verdict> all = verdicts(sources);
+  const Verdict expert = verdict_named(all, "out of place: best expert, worst");
+  EXPECT_EQ(expert.reached, 1.6);
+  EXPECT_EQ(expert.allowed, 1.05);
+  EXPECT_FALSE(expert.met());
+  EXPECT_EQ(expert.remark, "at 64 KiB; 1 of 2 sizes within; 1 unsteady row left out");
+  EXPECT_EQ(verdict_named(all, "out of place: best library, worst").reached, 2);
+  EXPECT_EQ(verdict_named(all, "out of place: limit from 32 KiB").reached, 4);
+  EXPECT_FALSE(
+      verdict_named(all, ", in place: best expert, geometric mean").met());  // nobody measured it
+  EXPECT_TRUE(verdict_named(all, "broadcast, N = 2, warm: better MPI, geometric mean").met());
+  EXPECT_FALSE(verdict_named(all, "all_gather, N = 2, warm: better MPI, geometric mean")
+                   .reached.has_value());
+  EXPECT_TRUE(verdict_named(all, "N = 4 sharing cores, fresh: better MPI, geometric mean").met());
+  EXPECT_FALSE(verdict_named(all, "N = 4 sharing cores, fresh: best expert").met());
+  EXPECT_EQ(verdict_named(all, "one-way latency").reached, 1.1);
+  EXPECT_TRUE(verdict_named(all, "one-way latency").met());
+  EXPECT_DOUBLE_EQ(*verdict_named(all, "throughput").reached, 1.2);  // moodycamel's is higher
+  EXPECT_FALSE(verdict_named(all, "throughput").met());
+
+  const std::string text = results_markdown(sources, "results", "A note.\n");
+  for (const char* part :
+       {"# Results\n", "Some CPU", "Linux 6", "2026-11-21T00:00:00Z",
+        "mpich: missing: not installed", "| L2 | 512 KiB | 0 | 123 |", "A note.",
+        "![all_reduce, 2 ranks](results/all_reduce_n2.svg)", "| 128 KiB ~ | 20, 200 |",
+        "| 64 KiB | 20, 22 | 16.0 ±0% | 10.0 ±0% expert_push | 8.000 ±0% "
+        "inference_shm | 4.000 | 1.60 | 2.00 | 4.00 |",
+        "| mailbox | 22.0 ±1% | 1.10 | 50.0 ±2% |", "**not met**", "not measured"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+}
+
+TEST(Results, SayWhenAnElementWasWrong) {
+  json document = small_document();
+  document["rows"][0]["contenders"]["rankine"]["wrong"] = 1;
+  EXPECT_THAT(results_markdown({{"x", document}}, "results", ""), HasSubstr("WRONG"));
+  EXPECT_THAT(results_markdown({{"x", small_document()}}, "results", ""), Not(HasSubstr("WRONG")));
+}
+
+TEST(Plots, ShowBothProtocolsAndKeepColours) {
+  const std::string svg = plot_svg(small_document());
+  EXPECT_EQ(tools::why_not_well_formed(svg), "");
+  for (const char* part :
+       {">all_reduce, 2 ranks, warm<", ">all_reduce, 2 ranks, fresh<", ">rankine<", ">limit<",
+        ">openmpi_ucx<", ">rankine / best expert<", ">us per call<", ">128 KiB<"}) {
+    EXPECT_THAT(svg, HasSubstr(part));
+  }
+  EXPECT_THAT(svg, Not(HasSubstr(">mpich<")));  // it did not run
+  json warm_only = small_document();
+  warm_only["rows"] = json::array({warm_only["rows"][0]});
+  EXPECT_THAT(plot_svg(warm_only), Not(HasSubstr("fresh")));
+  warm_only["rows"] = json::array();
+  EXPECT_EQ(tools::why_not_well_formed(plot_svg(warm_only)), "");
+}
+
+}  // namespace
+}  // namespace rankine::rivals

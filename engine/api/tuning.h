@@ -1,0 +1,82 @@
+// The tuning table of a machine: which algorithm calls get that name none, as `rankine tune`
+// measured it. It is a file of JSON, read once per process when the first communicator is made, and
+// used where it was made on hardware like this; else the default (choose.h) stands.
+//
+//   RANKINE_TUNING=FILE     the table; off: none
+//   otherwise               $XDG_CACHE_HOME/rankine/tuning.json, or ~/.cache/rankine/tuning.json
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/hardware.h"
+#include "engine/exec/status.h"
+
+namespace rankine {
+
+// What one hop and one addition cost here: T = hops alpha + moved beta + added gamma.
+struct CostModel {
+  double alpha = 0;  // seconds
+  double beta = 0;   // seconds per byte that goes from core to core
+  double gamma = 0;  // seconds per byte that is added
+};
+
+struct TuningRow {
+  Collective collective = Collective::all_reduce;
+  int ranks = 0;
+  std::size_t bytes = 0;  // M
+  const Algorithm* algorithm = nullptr;
+  double regret = 1;  // the worst seen while choosing: its time over that of the best
+
+  bool operator==(const TuningRow&) const = default;
+};
+
+class TuningTable {
+ public:
+  TuningTable() = default;
+  // Rows in any order; of rows for the same collective, ranks and bytes the last one counts.
+  TuningTable(Hardware hardware, std::string made, CostModel model, std::vector<TuningRow> rows);
+
+  const Hardware& hardware() const { return hardware_; }
+  const std::string& made() const { return made_; }  // "2026-11-21T22:00:00Z"
+  const CostModel& model() const { return model_; }
+  const std::vector<TuningRow>& rows() const { return rows_; }  // sorted
+
+  // The row of the nearest size measured (by ratio) for so many ranks; nullptr where these ranks
+  // were not measured, or no size within a factor of kReach.
+  const TuningRow* find(Collective collective, int ranks, std::size_t bytes) const;
+  static constexpr double kReach = 16;
+
+ private:
+  Hardware hardware_;
+  std::string made_;
+  CostModel model_;
+  std::vector<TuningRow> rows_;
+};
+
+std::string to_json(const TuningTable& table);
+// Errors say what is wrong where; an algorithm that the catalogue lacks is wrong too.
+Result<TuningTable> parse_tuning(std::string_view json);
+
+// Where the table is or would be. `named`: by RANKINE_TUNING. Empty: nowhere (off, or no home).
+struct TuningFile {
+  std::string path;
+  bool named = false;
+};
+TuningFile tuning_file();
+
+// The table of that file if it suits `here`; else nothing, with one warning (numa/warnings.h) per
+// cause: damaged, made elsewhere, or named and not there. A cache that is not there is no cause.
+std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& here);
+// Writes by way of a neighbouring file that is renamed, so that no reader sees half of it; makes
+// missing directories.
+Status save_tuning(const TuningTable& table, const std::string& path);
+
+// This process's table, read when first asked for; nullptr: none. Thread-safe.
+const TuningTable* machine_tuning();
+
+}  // namespace rankine

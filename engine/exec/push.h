@@ -1,0 +1,27 @@
+// Reduce once, store to many: a pass over programs for the direct transport.
+//
+// In a schedule such as two-shot, a rank adds up a block in one round and the others copy it in a
+// later one. Memory that another core has just written is dear to read, and the copies cost a
+// synchronisation; so where it is safe, the operation that makes the block stores it at the others
+// as well, and their copies have nothing left to do but to wait for it.
+//
+// Safe: everything that touches the copy's destination before the copy does so in a round before
+// that of the storing operation (which then waits for it), or is the storing operation itself,
+// reading exactly what it overwrites, or is its own rank's and comes before. So every wait still
+// points to an earlier round, and the program cannot deadlock.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/exec/program.h"
+
+namespace rankine {
+
+// Faults for the tests of the tests: the storing operation waits for nobody, or stores what somebody
+// may still need.
+enum class PushMutant : std::uint8_t { none, no_waits, no_care };
+
+// Of an all-reduce's program: for the others `buffers` does not say what lies in one memory.
+void push(Program& program, Buffers buffers, PushMutant mutant = PushMutant::none);
+
+}  // namespace rankine

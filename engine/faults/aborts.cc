@@ -1,0 +1,89 @@
+// abort(): from other threads, from signal handlers, twice, at the last step.
+#include <atomic>
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include "engine/exec/machine.h"
+#include "engine/faults/plays.h"
+#include "engine/faults/scene.h"
+
+namespace rankine::faults {
+namespace {
+
+std::atomic<Communicator*> ended_by_signal{nullptr};
+std::atomic<int> signals_handled{0};
+
+void end_by_signal(int) {
+  ended_by_signal.load()->abort();
+  signals_handled.fetch_add(1);
+}
+
+}  // namespace
+
+void play_abort(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const int rounds = rounds_of(call);
+  const Rank victim = dice.below(test.ranks);
+  enum { stranger, two_strangers, signal_inside, signal_anywhere, last_step };
+  const int kind = dice.below(5);
+  const int delay_us = dice.below(400);
+  struct sigaction before {};
+  {
+    Scene scene(test, {.documented = {Code::aborted}}, tally);
+    if (!scene.works()) return;
+    ended_by_signal.store(&scene.communicator());
+    signals_handled.store(0);
+    struct sigaction action {};
+    action.sa_handler = end_by_signal;
+    sigaction(SIGUSR1, &action, &before);
+    const auto abort_as = [&](const char* who) {
+      scene.judge().mark_fault();
+      scene.communicator().abort(std::string(who) + " pressed a key");
+    };
+    AtRound signals(dice.below(rounds), [&] {
+      scene.judge().mark_fault();
+      raise(SIGUSR1);
+      raise(SIGUSR1);
+      return true;
+    });
+    AtRound last(rounds - 1, [&] {
+      abort_as("the last step");
+      return true;
+    });
+    RoundObserver* observer = kind == signal_inside ? &signals
+                              : kind == last_step   ? &last
+                                                    : nullptr;
+    scene.run(
+        [&](Seat& seat) {
+          // Calls until the end comes, where it comes from outside.
+          bool ok = true;
+          do {
+            ok = seat.call(call, {.observer = seat.rank() == victim ? observer : nullptr});
+          } while (ok && observer == nullptr);
+        },
+        [&] {
+          if (observer != nullptr) return;
+          wait_for([&] { return scene.started() == test.ranks; });
+          sleep_ns(delay_us * 1'000);
+          if (kind == stranger) abort_as("a stranger");
+          if (kind == two_strangers) {
+            std::thread other([&] { abort_as("another"); });
+            abort_as("a stranger");
+            other.join();
+          }
+          if (kind == signal_anywhere) {
+            // Threads are joined only when we have returned.
+            scene.judge().mark_fault();
+            pthread_kill(scene.thread_of(victim), SIGUSR1);
+            pthread_kill(scene.thread_of((victim + 1) % test.ranks), SIGUSR1);
+            wait_for([&] { return signals_handled.load() > 0; });
+          }
+        });
+    sigaction(SIGUSR1, &before, nullptr);
+  }
+  fresh_start(test, call, tally);
+}
+
+}  // namespace rankine::faults

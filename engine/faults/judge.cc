@@ -1,0 +1,99 @@
+#include "engine/faults/judge.h"
+
+#include <algorithm>
+
+#include "engine/exec/machine.h"
+#include "engine/faults/failing_new.h"
+
+namespace rankine::faults {
+
+std::atomic<std::int64_t>* finished_calls = nullptr;
+
+Judge::Judge(const FaultCase& test, const Promise& promise, Tally& tally)
+    : test_(test), promise_(promise), tally_(tally) {}
+
+void Judge::mark_fault() { fault_ns_.store(now_ns()); }
+
+void Judge::blame(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  ++tally_.undocumented;
+  tally_.remark(to_string(test_) + ": " + what);
+}
+
+void Judge::blame_wrong(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  ++tally_.wrong;
+  tally_.remark(to_string(test_) + ": " + what);
+}
+
+void Judge::excuse(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  tally_.impossible = 1;
+  tally_.why_impossible = why;
+}
+
+bool Judge::answer(const Status& status, const std::optional<Codes>& documented) {
+  if (finished_calls != nullptr) finished_calls->fetch_add(1, std::memory_order_relaxed);
+  const Codes allowed = documented.value_or(promise_.documented);
+  {
+    const std::lock_guard lock(mutex_);
+    ++tally_.returned[static_cast<std::size_t>(status.code())];
+  }
+  if (!status.ok() && !allowed.has(status.code())) {
+    blame("undocumented " + std::string(name_of(status.code())) + ": " + status.text());
+  }
+  return status.ok();
+}
+
+bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, const How& how) {
+  buffers.fill(test, me.rank());
+  Call call = call_of(test, buffers);
+  if (how.spoil) how.spoil(call);
+  const std::int64_t begin_ns = now_ns();
+  const Status status = [&] {
+    std::optional<AllocationsCount> counts;
+    if (how.allocations_count) counts.emplace();
+    return how.observer != nullptr ? me.call(call, *how.observer) : me.call(call);
+  }();
+  const std::int64_t end_ns = now_ns();
+  if (how.returned) how.returned();
+
+  const std::string who = "rank " + std::to_string(me.rank()) + ", " + to_string(test);
+  std::string fault;
+  if (answer(status, how.documented)) {
+    fault = buffers.check();
+  } else if (status.code() == Code::invalid_argument) {
+    fault = buffers.check_untouched();
+  } else {
+    fault = buffers.check_around();
+  }
+  if (!fault.empty()) {
+    blame_wrong(who + ": " + std::string(name_of(status.code())) + ", but " + fault);
+  }
+
+  // A success needs no deadline: nobody promised more than a result in time.
+  const std::int64_t fault_ns = fault_ns_.load();
+  const bool at_once = promise_.at_once && fault_ns != 0;
+  const std::int64_t due_ns =
+      at_once ? std::max(begin_ns, fault_ns) + kGraceNs
+              : begin_ns +
+                    std::chrono::duration_cast<std::chrono::nanoseconds>(promise_.timeout).count() +
+                    kGraceNs;
+  const std::lock_guard lock(mutex_);
+  if (!how.excused && end_ns > due_ns) {
+    ++tally_.late;
+    tally_.remark(to_string(test_) + ": " + who + ": " + std::string(name_of(status.code())) +
+                  " came " + std::to_string((end_ns - due_ns) / 1'000'000) + " ms late");
+  }
+  if (promise_.same_text && !status.ok() && status.code() != Code::invalid_argument) {
+    if (!text_) text_ = status.text();
+    if (*text_ != status.text()) {
+      ++tally_.undocumented;
+      tally_.remark(to_string(test_) + ": " + who + " is told '" + status.text() +
+                    "', another rank '" + *text_ + "'");
+    }
+  }
+  return status.ok();
+}
+
+}  // namespace rankine::faults

@@ -1,0 +1,78 @@
+// Makes calls and judges what comes back of them, against what a fault may lead to.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "engine/api/communicator.h"
+#include "engine/exec/interpret.h"
+#include "engine/faults/collective_case.h"
+#include "engine/faults/fault.h"
+
+namespace rankine::faults {
+
+// For calls that must come to their end without a deadline.
+inline constexpr std::chrono::milliseconds kLong{10'000};
+// For calls that find out by their deadline.
+inline constexpr std::chrono::milliseconds kShort{40};
+// How late a call may be: after its deadline, or after what ended it.
+inline constexpr std::int64_t kGraceNs = 1'000'000'000;
+
+struct Promise {
+  std::chrono::milliseconds timeout = kLong;  // of the communicator
+  // Whether errors are found without the deadline: then within a second of mark_fault() (or of the
+  // call's begin, if that is later); else of the deadline.
+  bool at_once = true;
+  Codes documented{};     // beside success
+  bool same_text = true;  // all ranks are told the same reason
+};
+
+// How a call is made.
+struct How {
+  RoundObserver* observer = nullptr;
+  // The rank's own fault, which excuses it from being on time, but not from being right.
+  bool excused = false;
+  std::function<void(Call&)> spoil{};  // changes the arguments
+  std::function<void()> returned{};    // called as soon as the call has come back
+  std::optional<Codes> documented{};   // beside success, in place of the promise's
+  bool allocations_count = false;      // see failing_new.h
+};
+
+// Thread-safe.
+class Judge {
+ public:
+  Judge(const FaultCase& test, const Promise& promise, Tally& tally);
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
+
+  const Promise& promise() const { return promise_; }
+
+  // Fills the buffers, calls, and judges. Whether the call succeeded.
+  bool call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, const How& how = {});
+  // What a call or a constructor of the engine said, apart from its data. False: it failed.
+  bool answer(const Status& status, const std::optional<Codes>& documented = {});
+
+  void mark_fault();                    // it happens now
+  void blame(const std::string& what);  // an outcome that is not documented
+  void blame_wrong(const std::string& what);
+  // The case cannot be made here.
+  void excuse(const std::string& why);
+
+ private:
+  const FaultCase& test_;
+  const Promise promise_;
+  Tally& tally_;
+  std::mutex mutex_;  // guards the tally and the text
+  std::optional<std::string> text_;
+  std::atomic<std::int64_t> fault_ns_{0};
+};
+
+// Counts calls that have come to their ends, for whoever watches this process; nullptr: nobody.
+extern std::atomic<std::int64_t>* finished_calls;
+
+}  // namespace rankine::faults

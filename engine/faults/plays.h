@@ -1,0 +1,43 @@
+// How each fault of the table is played: one function per fault, one file per family. All have the
+// contract of Fault::play.
+#pragma once
+
+#include "engine/faults/fault.h"
+
+namespace rankine::faults {
+
+// ranks_that_fail.cc
+void play_stall(const FaultCase& test, Tally& tally);
+void play_leave(const FaultCase& test, Tally& tally);
+void play_throw(const FaultCase& test, Tally& tally);
+void play_never_calls(const FaultCase& test, Tally& tally);
+// mismatches.cc
+void play_count_differs(const FaultCase& test, Tally& tally);
+void play_type_differs(const FaultCase& test, Tally& tally);
+void play_operation_differs(const FaultCase& test, Tally& tally);
+void play_root_differs(const FaultCase& test, Tally& tally);
+void play_collective_differs(const FaultCase& test, Tally& tally);
+// bad_arguments.cc
+void play_bad_arguments(const FaultCase& test, Tally& tally);
+// aborts.cc
+void play_abort(const FaultCase& test, Tally& tally);
+// allocations.cc
+void play_allocation(const FaultCase& test, Tally& tally);
+// threads_and_forks.cc
+void play_thread_creation(const FaultCase& test, Tally& tally);
+void play_fork(const FaultCase& test, Tally& tally);
+// crowded.cc
+void play_signals(const FaultCase& test, Tally& tally);
+void play_few_cores(const FaultCase& test, Tally& tally);
+void play_quota(const FaultCase& test, Tally& tally);
+// refusals.cc
+void play_cpuset(const FaultCase& test, Tally& tally);
+void play_refused_calls(const FaultCase& test, Tally& tally);
+void play_bad_memory_wishes(const FaultCase& test, Tally& tally);
+void play_topology(const FaultCase& test, Tally& tally);
+// numbers.cc
+void play_instruction_set(const FaultCase& test, Tally& tally);
+void play_clocks(const FaultCase& test, Tally& tally);
+void play_counters(const FaultCase& test, Tally& tally);
+
+}  // namespace rankine::faults

@@ -1,0 +1,216 @@
+// Ranks that stall, leave, throw or never call.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <stdexcept>
+#include <string>
+
+#include "engine/api/team.h"
+#include "engine/exec/machine.h"
+#include "engine/faults/failing_new.h"
+#include "engine/faults/plays.h"
+#include "engine/faults/scene.h"
+
+namespace rankine::faults {
+namespace {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kThreadsMayVanish = false;  // the sanitizer must see them end
+#else
+constexpr bool kThreadsMayVanish = true;
+#endif
+
+// Holds the thread that comes here until it is let go. Async-signal-safe.
+std::atomic<bool> holds{false};
+
+void hold() {
+  const int saved = errno;
+  while (holds.load(std::memory_order_acquire)) {  // pairs with the release where holds is stored
+    const timespec nap{0, 200'000};
+    nanosleep(&nap, nullptr);
+  }
+  errno = saved;
+}
+
+// Whether the calling thread takes the signal that holds it; else it stays pending.
+void take_signals(bool takes) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR2);
+  pthread_sigmask(takes ? SIG_UNBLOCK : SIG_BLOCK, &set, nullptr);
+}
+
+}  // namespace
+
+void play_stall(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  // Before a round; by a signal, wherever the call is then (parked, say); where it makes the plan
+  // that all others wait for.
+  enum { asleep, busy, held, planning };
+  const int kind = dice.below(new_can_fail() ? 4 : 3);
+  const int round = kind == held ? 0 : dice.below(rounds_of(call));
+  // Mostly it goes on as soon as the others have been told; now and then only when they are gone.
+  const bool outlasts = dice.one_in(8) && kind != held;
+  const int delay_us = dice.below(300);
+  const int allocation = 1 + dice.below(20);
+  {
+    Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
+    const auto may_go_on = [&] { return outlasts ? scene.all_done_but(1) : scene.over(1); };
+    AtRound stall(round, [&] {
+      if (kind == busy) {
+        while (!may_go_on()) yield_cpu();
+      } else if (kind == asleep) {
+        wait_for(may_go_on);
+      } else {
+        take_signals(true);
+      }
+      return true;
+    });
+    struct sigaction action {
+    }, before{};
+    action.sa_handler = [](int) { hold(); };
+    sigaction(SIGUSR2, &action, &before);
+    holds.store(true, std::memory_order_release);  // pairs with hold()
+    if (kind == planning) at_allocation(allocation, hold);
+    scene.run(
+        [&](Seat& seat) {
+          if (seat.rank() != victim) {
+            seat.call(call);
+          } else if (kind == planning) {
+            seat.call(call, {.excused = true, .allocations_count = true});
+          } else {
+            // Only inside the call: a thread that is held with a lock of the allocator, or of
+            // ours, holds everybody, whatever the engine does.
+            take_signals(false);
+            seat.call(call, {.observer = &stall, .excused = true, .returned = [] {
+                               take_signals(false);
+                             }});
+          }
+        },
+        [&] {
+          if (kind == held) {
+            wait_for([&] { return scene.started() == test.ranks; });
+            sleep_ns(delay_us * 1'000);
+            // Its thread is not joined before we return, so the number stays good.
+            pthread_kill(scene.thread_of(victim), SIGUSR2);
+          }
+          if (kind == held || kind == planning) wait_for(may_go_on);
+          holds.store(false, std::memory_order_release);  // pairs with hold()
+        });
+    at_allocation(0, nullptr);
+    sigaction(SIGUSR2, &before, nullptr);
+  }
+  fresh_start(test, call, tally);
+}
+
+void play_leave(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  const int round = dice.below(rounds_of(call));
+  enum { before_the_call, between_calls, inside };
+  const int kind = dice.below(kThreadsMayVanish ? 3 : 2);
+  {
+    Scene scene(test, {.documented = {Code::rank_lost}}, tally);
+    AtRound vanish(round, [&]() -> bool {
+      scene.judge().mark_fault();
+      // The seat keeps what the others may still read. The scene counts on threads that end.
+      syscall(SYS_exit, 0);
+      return false;
+    });
+    scene.run([&](Seat& seat) {
+      if (seat.rank() != victim) {
+        if (kind == between_calls && !seat.call(call)) return;
+        seat.call(call);
+        return;
+      }
+      if (kind == inside) {
+        seat.call(call, {.observer = &vanish, .excused = true});
+        return;
+      }
+      if (kind == between_calls) seat.call(call, {.excused = true});
+      scene.judge().mark_fault();
+      seat.member.reset();
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+void play_throw(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  const int round = dice.below(rounds_of(call));
+  enum { before_the_call, between_calls, inside };
+  const int kind = dice.below(3);
+  const std::string text = "out of luck in " + std::to_string(test.seed);
+  {
+    Judge judge(test, {.documented = {Code::remote_error}}, tally);
+    auto team = Team::create({.ranks = test.ranks, .timeout = kLong});
+    if (!judge.answer(team.status())) return;
+    // An observer must not throw: it ends the call, and the rank's function throws afterwards.
+    AtRound fail(round, [&] {
+      judge.mark_fault();
+      (*team)->communicator().abort(
+          Status(Code::remote_error, "rank " + std::to_string(victim) + " threw: " + text));
+      return false;
+    });
+    std::vector<CaseBuffers> buffers(static_cast<std::size_t>(test.ranks));
+    const Status status = (*team)->run([&](Member& me) {
+      CaseBuffers& mine = buffers[static_cast<std::size_t>(me.rank())];
+      if (me.rank() != victim) {
+        if (kind == between_calls && !judge.call(me, mine, call)) return;
+        judge.call(me, mine, call);
+        return;
+      }
+      if (kind == between_calls) judge.call(me, mine, call, {.excused = true});
+      if (kind == inside) {
+        judge.call(me, mine, call, {.observer = &fail, .excused = true});
+      } else {
+        judge.mark_fault();
+      }
+      throw std::runtime_error(text);
+    });
+    if (status.code() != Code::remote_error || status.text().find(text) == std::string::npos) {
+      judge.blame("the run says '" + status.text() + "'");
+    }
+    try {
+      if ((*team)->thrown()) std::rethrow_exception((*team)->thrown());
+      judge.blame("the exception is lost");
+    } catch (const std::runtime_error& error) {
+      if (error.what() != text) judge.blame("another exception: " + std::string(error.what()));
+    }
+  }
+  fresh_start(test, call, tally);
+}
+
+void play_never_calls(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  const int calls = dice.below(3);  // before that one
+  {
+    Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
+    scene.run([&](Seat& seat) {
+      for (int i = 0; i < calls; ++i) {
+        if (!seat.call(call)) return;
+      }
+      if (seat.rank() != victim) {
+        seat.call(call);
+        return;
+      }
+      wait_for([&] { return scene.over(1); });
+      // What the others were told, it is told as well.
+      if (!scene.communicator().health().ok()) seat.call(call, {.excused = true});
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+}  // namespace rankine::faults

@@ -1,0 +1,263 @@
+// A machine that refuses what helps but is not needed: pinning, binding memory, huge pages, its own
+// topology. Everything must work as well without, with one warning each, and the report must say
+// so.
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/api/team.h"
+#include "engine/exec/machine.h"
+#include "engine/faults/plays.h"
+#include "engine/faults/scene.h"
+#include "numa/affinity.h"
+#include "numa/arena.h"
+#include "numa/cpu_list.h"
+#include "numa/pin.h"
+#include "numa/system_calls.h"
+#include "numa/topology.h"
+#include "numa/warnings.h"
+
+namespace rankine::faults {
+namespace {
+
+// Hears the warnings of this process, as if none had been given before.
+class Warnings {
+ public:
+  Warnings() {
+    forget_warnings();
+    before_ = set_warning_sink(
+        [this](std::string_view key, std::string_view) { ++heard_[std::string(key)]; });
+  }
+  ~Warnings() { set_warning_sink(std::move(before_)); }
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+
+  // Each of these once, and nothing else.
+  void expect(const std::vector<std::string>& keys, Judge& judge) const {
+    std::map<std::string, int> wanted;
+    for (const std::string& key : keys) wanted[key] = 1;
+    if (heard_ == wanted) return;
+    std::string text = "warnings:";
+    for (const auto& [key, times] : heard_) text += " " + key + " " + std::to_string(times) + "x";
+    judge.blame(text);
+  }
+  bool heard(const std::string& key) const { return heard_.contains(key); }
+
+ private:
+  std::map<std::string, int> heard_;
+  WarningSink before_;
+};
+
+// A call on the engine's own threads, and what its report says.
+std::vector<RankReport> run_team(const TeamOptions& options, const CollectiveCase& call,
+                                 Judge& judge) {
+  auto team = Team::create(options);
+  if (!judge.answer(team.status())) return {};
+  std::vector<CaseBuffers> buffers(static_cast<std::size_t>(options.ranks));
+  const Status status = (*team)->run(
+      [&](Member& me) { judge.call(me, buffers[static_cast<std::size_t>(me.rank())], call); });
+  judge.answer(status);
+  return (*team)->report();
+}
+
+void expect_pins_refused(const std::vector<RankReport>& report, bool refused, Judge& judge) {
+  for (const RankReport& rank : report) {
+    if (rank.pin.refused() != refused) judge.blame("the report says " + to_string(rank));
+  }
+}
+
+}  // namespace
+
+void play_cpuset(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  Judge judge(test, {}, tally);
+  const TeamOptions options{.ranks = test.ranks, .timeout = kLong};
+  const std::vector<int> all = allowed_cpus();
+  {
+    // Less than asked for: one processor for all.
+    const Warnings warnings;
+    if (const int error = set_allowed_cpus(&all.back(), 1); error != 0) {
+      judge.excuse(std::string("sched_setaffinity: ") + std::strerror(error));
+      return;
+    }
+    expect_pins_refused(run_team(options, call, judge), false, judge);
+    // One that is not ours any more is no place to ask for.
+    if (all.size() > 1) {
+      TeamOptions elsewhere = options;
+      elsewhere.placement = {.kind = PlacementPolicy::Kind::kExplicit, .cpus = {all.front()}};
+      judge.answer(Team::create(elsewhere).status(), {{Code::invalid_argument}});
+    }
+    set_allowed_cpus(all.data(), static_cast<int>(all.size()));
+    warnings.expect({}, judge);
+  }
+  {
+    // A processor that the kernel does not give: EINVAL.
+    const Warnings warnings;
+    const Enforcement pin = pin_calling_thread(kMaxCpus - 1, all);
+    if (!pin.refused() || pin.error != EINVAL) judge.blame("a thread on a CPU that does not exist");
+    if (allowed_cpus() != all) judge.blame("a refused pin changes where the thread may run");
+    // One that was ours when we looked, and is not when we go there.
+    SystemCalls calls = real_system_calls();
+    calls.sched_setaffinity = [](pid_t, std::size_t, const cpu_set_t*) {
+      errno = EINVAL;
+      return -1;
+    };
+    {
+      const ScopedSystemCalls scope(calls);
+      expect_pins_refused(run_team(options, call, judge), true, judge);
+    }
+    warnings.expect({"numa.pin"}, judge);
+  }
+  fresh_start(test, call, tally);
+}
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr unsigned kArchitecture = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
+#else
+constexpr unsigned kArchitecture = 0;
+#endif
+
+// From now on the kernel answers these calls of this thread, and of those that it starts, with
+// EPERM; so does the default profile of container engines. For good. 0, or the errno.
+int refuse_calls(const std::vector<int>& numbers) {
+  std::vector<sock_filter> filter = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+  };
+  for (const int number : numbers) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return errno;
+  return 0;
+}
+
+}  // namespace
+
+void play_refused_calls(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  Judge judge(test, {}, tally);
+  std::vector<int> refused = {SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy,
+                              SYS_sched_setaffinity};
+  const bool membarrier = dice.one_in(2);
+  if (membarrier) refused.push_back(SYS_membarrier);
+  if (const int error = refuse_calls(refused); error != 0) {
+    judge.excuse(std::string("seccomp: ") + std::strerror(error));
+    return;
+  }
+  {
+    const Warnings warnings;
+    const auto report = run_team({.ranks = test.ranks, .timeout = kLong}, call, judge);
+    expect_pins_refused(report, true, judge);
+    bool bound = false;
+    for (const RankReport& rank : report) {
+      bound = bound || rank.binding.enforced();
+      if (rank.binding.refused() && rank.binding.error != EPERM) {
+        judge.blame("the report says " + to_string(rank));
+      }
+    }
+    if (bound) judge.blame("memory is said to be bound");
+    // Memory is asked for only where ranks talk through mailboxes.
+    if (warnings.heard("numa.mbind")) {
+      warnings.expect({"numa.mbind", "numa.pin"}, judge);
+    } else {
+      warnings.expect({"numa.pin"}, judge);
+    }
+  }
+  if (membarrier && membarrier_available()) judge.blame("membarrier works, which was refused");
+  fresh_start(test, call, tally);
+}
+
+void play_bad_memory_wishes(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  CollectiveCase call = good_call(test, dice);
+  call.options.transport = Transport::mailbox;  // so that there is memory to bind
+  constexpr int kNoSuchNode = 999;
+  const Warnings warnings;
+  // Nothing here is locked into memory; so nothing changes where that is not allowed.
+  rlimit locked{}, none{};
+  getrlimit(RLIMIT_MEMLOCK, &locked);
+  none.rlim_max = locked.rlim_max;
+  setrlimit(RLIMIT_MEMLOCK, &none);
+  SystemCalls calls = real_system_calls();
+  calls.madvise = [](void*, std::size_t, int) {
+    errno = EINVAL;  // a kernel without huge pages
+    return -1;
+  };
+  {
+    const ScopedSystemCalls scope(calls);
+    const std::vector<ArenaOptions> arenas(static_cast<std::size_t>(test.ranks),
+                                           ArenaOptions{.node = kNoSuchNode});
+    Scene scene(test, {}, tally, {.arenas = arenas});
+    scene.run([&](Seat& seat) { seat.call(call); });
+    bool refused = false;
+    for (Rank r = 0; r < test.ranks && scene.works(); ++r) {
+      const Enforcement& binding = scene.communicator().arena(r).binding();
+      if (binding.enforced()) scene.judge().blame("memory on a node that does not exist");
+      refused = refused || binding.refused();
+    }
+    Arena large({.node = kNoSuchNode});
+    if (large.allocate(std::size_t{4} << 20) == nullptr) {
+      scene.judge().blame("no memory without huge pages");
+    }
+    if (!refused && !large.binding().refused()) scene.judge().blame("no refusal is reported");
+    if (!large.huge_pages().refused()) scene.judge().blame("huge pages are said to be in use");
+    warnings.expect({"numa.huge_pages", "numa.mbind"}, scene.judge());
+  }
+  setrlimit(RLIMIT_MEMLOCK, &locked);
+  fresh_start(test, call, tally);
+}
+
+void play_topology(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  Judge judge(test, {}, tally);
+  const TeamOptions options{.ranks = test.ranks, .timeout = kLong};
+  {
+    const Warnings warnings;
+    SystemCalls calls = real_system_calls();
+    calls.hwloc_topology_load = [](hwloc_topology*) {
+      errno = EINVAL;
+      return -1;
+    };
+    const ScopedSystemCalls scope(calls);
+    expect_pins_refused(run_team(options, call, judge), false, judge);
+    warnings.expect({"numa.hwloc"}, judge);
+  }
+  const auto with_description = [&](const char* text, bool is_understood, const char* warning) {
+    const Warnings warnings;
+    setenv("HWLOC_SYNTHETIC", text, 1);
+    expect_pins_refused(run_team(options, call, judge), is_understood, judge);
+    unsetenv("HWLOC_SYNTHETIC");
+    warnings.expect({warning}, judge);
+  };
+  // Another machine's: nobody is pinned by it.
+  with_description("pack:2 [numa] l3:4 core:8 pu:2", true, "numa.foreign_topology");
+  with_description("no such thing", false, "numa.hwloc_synthetic");
+  fresh_start(test, call, tally);
+}
+
+}  // namespace rankine::faults

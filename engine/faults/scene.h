@@ -1,0 +1,104 @@
+// N ranks on threads of their own in one communicator: the stage on which the files of the fault
+// families play their cases.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/faults/collective_case.h"
+#include "engine/faults/fault.h"
+#include "engine/faults/judge.h"
+
+namespace rankine::faults {
+
+// What a case leaves open, drawn from its seed.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
+  std::uint64_t next();
+  int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
+  bool one_in(int n) { return below(n) == 0; }
+
+ private:
+  std::uint64_t state_;
+};
+
+// The good call of a case: small, of any kind that its collective allows.
+CollectiveCase good_call(const FaultCase& test, Dice& dice);
+// The number of rounds of its schedule, at least 1. An estimate where the engine chooses.
+int rounds_of(const CollectiveCase& call);
+
+// Does something when a rank comes to a round: what act() says decides whether the call goes on.
+class AtRound final : public RoundObserver {
+ public:
+  AtRound(int round, std::function<bool()> act) : round_(round), act_(std::move(act)) {}
+  bool before_round(int k) noexcept override { return k != round_ || act_(); }
+
+ private:
+  const int round_;
+  const std::function<bool()> act_;
+};
+
+// Waits as a thread does that is no rank: looks, and gives way.
+void wait_for(const std::function<bool()>& condition);
+// Runs f(r) on a thread for each rank, and `director` on this one meanwhile.
+void on_threads(int ranks, const std::function<void(Rank)>& f,
+                const std::function<void()>& director = {});
+
+// One rank's place in a scene; used by its thread.
+struct Seat {
+  Judge* judge = nullptr;
+  std::unique_ptr<Member> member;  // reset(): the rank leaves
+  CaseBuffers buffers;
+
+  Rank rank() const { return member->rank(); }
+  bool call(const CollectiveCase& test, const How& how = {}) {
+    return judge->call(*member, buffers, test, how);
+  }
+};
+
+class Scene {
+ public:
+  // Where the communicator cannot be made, that is judged, and works() is false: then there are no
+  // seats and nothing happens in run().
+  Scene(const FaultCase& test, const Promise& promise, Tally& tally,
+        CommunicatorOptions options = {});
+
+  bool works() const { return communicator_ != nullptr; }
+  Communicator& communicator() { return *communicator_; }
+  Judge& judge() { return judge_; }
+  std::vector<Seat>& seats() { return seats_; }
+
+  // f on a thread per rank, and `director`, where there is one, on the caller's meanwhile. Returns
+  // when all have come to their ends.
+  void run(const std::function<void(Seat&)>& f, const std::function<void()>& director = {});
+
+  // While ranks are at work: the communicator has ended, or all ranks but so many have come to
+  // their ends.
+  bool over(int but = 0) const {
+    return done_.load() >= static_cast<int>(seats_.size()) - but || !communicator_->health().ok();
+  }
+  bool all_done_but(int n) const { return done_.load() >= static_cast<int>(seats_.size()) - n; }
+  int started() const { return started_.load(); }
+  // Of a rank that has started.
+  pthread_t thread_of(Rank r) const { return threads_[static_cast<std::size_t>(r)].load(); }
+
+ private:
+  Judge judge_;
+  std::unique_ptr<Communicator> communicator_;  // outlives the seats' members
+  std::vector<Seat> seats_;
+  std::vector<std::atomic<pthread_t>> threads_;
+  std::atomic<int> done_{0}, started_{0};
+};
+
+// The end of a case: a new communicator in the same process makes the call as if nothing had
+// happened.
+void fresh_start(const FaultCase& test, const CollectiveCase& call, Tally& tally);
+
+}  // namespace rankine::faults

@@ -1,0 +1,159 @@
+#include "engine/tools/cost_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <span>
+
+#include "engine/exec/kernels/reduce.h"
+#include "engine/tools/statistics.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr std::size_t kUnknowns = 3;
+using Row = std::array<double, kUnknowns>;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Solves a x = b by elimination with pivots; false where a has not full rank.
+bool solve(std::array<Row, kUnknowns> a, Row b, Row& x) {
+  constexpr double kTiny = 1e-9;  // of a column scaled to 1
+  for (std::size_t i = 0; i < kUnknowns; ++i) {
+    std::size_t pivot = i;
+    for (std::size_t r = i + 1; r < kUnknowns; ++r) {
+      if (std::abs(a[r][i]) > std::abs(a[pivot][i])) pivot = r;
+    }
+    if (std::abs(a[pivot][i]) < kTiny) return false;
+    std::swap(a[i], a[pivot]);
+    std::swap(b[i], b[pivot]);
+    for (std::size_t r = i + 1; r < kUnknowns; ++r) {
+      const double factor = a[r][i] / a[i][i];
+      for (std::size_t c = i; c < kUnknowns; ++c) a[r][c] -= factor * a[i][c];
+      b[r] -= factor * b[i];
+    }
+  }
+  for (std::size_t i = kUnknowns; i-- > 0;) {
+    double rest = b[i];
+    for (std::size_t c = i + 1; c < kUnknowns; ++c) rest -= a[i][c] * x[c];
+    x[i] = rest / a[i][i];
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<CostFit> fit_costs(const std::vector<CostPoint>& points) {
+  std::vector<Row> rows;  // each over its seconds, so that the right-hand side is 1
+  Row scale{};
+  for (const CostPoint& point : points) {
+    if (!(point.seconds > 0)) {
+      return invalid_argument("point '" + point.what + "' of " + std::to_string(point.bytes) +
+                              " bytes took " + std::to_string(point.seconds) + " seconds");
+    }
+    rows.push_back(
+        {point.hops / point.seconds, point.moved / point.seconds, point.added / point.seconds});
+    for (std::size_t i = 0; i < kUnknowns; ++i) scale[i] += rows.back()[i] * rows.back()[i];
+  }
+  std::array<Row, kUnknowns> normal{};
+  Row right{}, x{};
+  for (std::size_t i = 0; i < kUnknowns; ++i) scale[i] = scale[i] > 0 ? std::sqrt(scale[i]) : 1;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < kUnknowns; ++i) {
+      right[i] += row[i] / scale[i];
+      for (std::size_t j = 0; j < kUnknowns; ++j) {
+        normal[i][j] += row[i] / scale[i] * row[j] / scale[j];
+      }
+    }
+  }
+  if (!solve(normal, right, x)) {
+    return invalid_argument(std::to_string(points.size()) +
+                            " points do not tell hops, bytes moved and bytes added apart");
+  }
+  CostFit fit;
+  fit.model = {.alpha = x[0] / scale[0], .beta = x[1] / scale[1], .gamma = x[2] / scale[2]};
+  double squares = 0;
+  for (const Row& row : rows) {
+    fit.residuals.push_back(row[0] * fit.model.alpha + row[1] * fit.model.beta +
+                            row[2] * fit.model.gamma - 1);
+    squares += fit.residuals.back() * fit.residuals.back();
+  }
+  fit.rms = std::sqrt(squares / static_cast<double>(rows.size()));
+  return fit;
+}
+
+Result<std::vector<CostPoint>> measure_costs(Team& team) {
+  constexpr std::size_t kSizes[] = {8, 64, 512, 4096, 32768, 262144, 1048576};
+  constexpr std::size_t kLeastAdded = 4096;  // below, calling the kernel is what takes time
+  constexpr int kBatches = 12;
+  constexpr double kBatchSeconds = 200e-6;
+
+  std::vector<CostPoint> points;
+  for (const std::size_t bytes : kSizes) {
+    const auto m = static_cast<double>(bytes);
+    points.push_back({"to and fro", bytes, 1, m, 0});
+    points.push_back({"reduce to and fro", bytes, 1, m, m});
+    if (bytes >= kLeastAdded) points.push_back({"add", bytes, 0, 0, m});
+  }
+  // A thousand additions of zeroes stay zeroes: no number's size changes the time.
+  std::vector<std::vector<float>> data(2, std::vector<float>(kSizes[std::size(kSizes) - 1] / 4));
+  std::vector<float> other(data[0]);
+  std::vector<double> samples;
+  std::vector<int> calls(points.size());
+  Status failed;
+  const ReduceKernel add = find_reduce(DataType::f32, ReduceOp::sum);
+  Status run = team.run([&](Member& me) {
+    const Rank r = me.rank();
+    for (std::size_t p = 0; p < points.size(); ++p) {
+      const std::size_t count = points[p].bytes / sizeof(float);
+      const std::span<float> mine(data[static_cast<std::size_t>(r)].data(), count);
+      const auto once = [&](int i) -> Status {
+        const Rank to = 1 - i % 2;
+        if (points[p].hops == 0) {
+          const void* const sources[] = {mine.data(), other.data()};
+          if (r == 0) add(mine.data(), sources, 2, count, 0);
+          return {};
+        }
+        if (points[p].added == 0) return me.send_recv(mine, 1 - to, to);
+        return me.reduce(std::span<const float>(mine), mine, to);
+      };
+      const auto batch = [&](int n) -> Result<double> {
+        Status status = me.barrier();
+        const double begin = seconds_now();
+        for (int i = 0; i < n && status.ok(); ++i) status = once(i);
+        if (!status.ok()) return status;
+        return (seconds_now() - begin) / n;
+      };
+      // Rank 0 says how many calls a batch has; the barrier in batch() hands it over.
+      for (int k = -1; k < kBatches; ++k) {
+        int n = 4;
+        if (k >= 0) {
+          me.barrier().throw_if_error();
+          n = calls[p];
+        }
+        const auto seconds = batch(n);
+        if (!seconds.ok()) {
+          if (r == 0) failed = seconds.status();
+          return;
+        }
+        if (r != 0) continue;
+        if (k < 0) {
+          calls[p] = static_cast<int>(std::clamp(kBatchSeconds / *seconds, 4.0, 4096.0)) / 2 * 2;
+        } else {
+          samples.push_back(*seconds);
+        }
+      }
+      if (r != 0) continue;
+      points[p].seconds = quiet_time(std::move(samples));
+      samples.clear();
+    }
+  });
+  if (!failed.ok()) return failed;
+  if (!run.ok()) return run;
+  return points;
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,281 @@
+#include "engine/tools/faults.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <ostream>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/faults/runner.h"
+#include "engine/tools/table.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using faults::CaseResult;
+using faults::Fault;
+using faults::FaultCase;
+using faults::Tally;
+
+// "4,5", "stall,leave" or "1..9".
+Result<std::vector<const Fault*>> read_faults(std::string_view argument, std::string_view text) {
+  const auto all = faults::faults();
+  std::vector<const Fault*> chosen;
+  for (const std::string_view part : split_list(text)) {
+    const Fault* found = nullptr;
+    for (const Fault& fault : all) {
+      if (part == fault.name) found = &fault;
+    }
+    if (found != nullptr) {
+      chosen.push_back(found);
+      continue;
+    }
+    const auto numbers = parse_whole_list(argument, part, 1, static_cast<int>(all.size()));
+    if (!numbers.ok() && !part.empty() && part.front() >= '0' && part.front() <= '9') {
+      return numbers.status();
+    }
+    if (!numbers.ok()) {
+      std::vector<std::string_view> names;
+      for (const Fault& fault : all) names.push_back(fault.name);
+      return unknown_name(argument, part, names);
+    }
+    for (const int number : *numbers) chosen.push_back(&all[static_cast<std::size_t>(number - 1)]);
+  }
+  return chosen;
+}
+
+Result<faults::Selection> selection_of(const FaultsArguments& arguments) {
+  faults::Selection selection;
+  selection.faults = arguments.faults;
+  selection.ranks = arguments.ranks;
+  if (arguments.collective) selection.collectives = {*arguments.collective};
+  if (arguments.algorithms != "all") {
+    auto lines = read_algorithms("--algo", arguments.algorithms, arguments.collective);
+    if (!lines.ok()) return lines.status();
+    selection.algorithms = *lines;
+    // Faults that do not depend on the algorithm are played for its collective.
+    if (!arguments.collective) {
+      for (const Algorithm* line : *lines) selection.collectives.push_back(line->collective);
+    }
+  }
+  selection.repeat = arguments.repeat;
+  selection.seed = arguments.seed.value_or(1);
+  if (arguments.quick) selection.sample = FaultsArguments::kQuickSample;
+  return selection;
+}
+
+struct Row {
+  const Fault* fault;
+  Tally tally{};
+  double seconds = 0;  // of all processes
+};
+
+std::vector<Row> rows_of(const std::vector<CaseResult>& results) {
+  std::vector<Row> rows;
+  for (const CaseResult& result : results) {
+    if (rows.empty() || rows.back().fault != result.test.fault) rows.push_back({result.test.fault});
+    rows.back().tally += result.tally;
+    rows.back().seconds += result.seconds;
+  }
+  return rows;
+}
+
+// "timeout 120, mismatch 3", most frequent code last in the enum's order.
+std::string errors_of(const Tally& tally) {
+  std::string text;
+  for (std::size_t code = 1; code < tally.returned.size(); ++code) {
+    if (tally.returned[code] == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", name_of(static_cast<Code>(code)), tally.returned[code]);
+  }
+  return text;
+}
+
+std::vector<std::string> cells(std::string number, std::string name, const Tally& tally,
+                               double seconds) {
+  const auto text = [](std::int64_t n) { return std::to_string(n); };
+  return {std::move(number),        std::move(name),   text(tally.cases),
+          text(tally.returned[0]),  text(tally.hangs), text(tally.wrong),
+          text(tally.undocumented), text(tally.late),  format_seconds(seconds),
+          errors_of(tally)};
+}
+
+void print(const std::vector<Row>& rows, const Tally& total, double seconds, Console& console) {
+  std::vector<std::vector<std::string>> table = {
+      {"", "fault", "cases", "ok", "hangs", "wrong", "undoc", "late", "time", "documented errors"}};
+  for (const Row& row : rows) {
+    table.push_back(cells(std::to_string(row.fault->number), std::string(row.fault->name),
+                          row.tally, row.seconds));
+  }
+  table.push_back(cells("", "all", total, seconds));
+  console.out << columns(table, "rlrrrrrrrl");
+  for (const Row& row : rows) {
+    if (row.tally.impossible == 0) continue;
+    console.out << fmt::format("not possible here: {} of {} cases of {} {}: {}\n",
+                               row.tally.impossible, row.tally.cases, row.fault->number,
+                               row.fault->name, row.tally.why_impossible);
+  }
+  for (const Row& row : rows) {
+    for (const std::string& remark : row.tally.remarks) {
+      console.out << fmt::format("broken: {}\n", remark);
+    }
+  }
+  console.out << fmt::format(
+      "\n{} cases, {} calls: {} hangs, {} wrong, {} undocumented, {} late, in {}\n", total.cases,
+      [&] {
+        std::int64_t calls = 0;
+        for (const std::int64_t n : total.returned) calls += n;
+        return calls;
+      }(),
+      total.hangs, total.wrong, total.undocumented, total.late, format_seconds(seconds));
+}
+
+void print_json(const std::vector<Row>& rows, const Tally& total, std::uint64_t seed,
+                double seconds, Console& console) {
+  using Json = nlohmann::ordered_json;
+  const auto json_of = [](const Tally& tally, double took) {
+    Json errors = Json::object();
+    for (std::size_t code = 1; code < tally.returned.size(); ++code) {
+      if (tally.returned[code] == 0) continue;
+      errors[std::string(name_of(static_cast<Code>(code)))] = tally.returned[code];
+    }
+    return Json{{"cases", tally.cases},
+                {"ok", tally.returned[0]},
+                {"errors", std::move(errors)},
+                {"hangs", tally.hangs},
+                {"wrong", tally.wrong},
+                {"undocumented", tally.undocumented},
+                {"late", tally.late},
+                {"not_possible", tally.impossible},
+                {"why_not_possible", tally.why_impossible},
+                {"remarks", tally.remarks},
+                {"seconds", took}};
+  };
+  Json json = {{"seed", seed}, {"faults", Json::array()}};
+  for (const Row& row : rows) {
+    Json one = {{"number", row.fault->number},
+                {"name", row.fault->name},
+                {"what", row.fault->what},
+                {"how", row.fault->how}};
+    one.update(json_of(row.tally, row.seconds));
+    json["faults"].push_back(std::move(one));
+  }
+  json["total"] = json_of(total, seconds);
+  console.out << json.dump(2) << "\n";
+}
+
+std::string documented_of(const Fault& fault) {
+  std::string text = "ok";
+  for (int code = 1; code < kCodes; ++code) {
+    if (fault.documented.has(static_cast<Code>(code))) {
+      text += fmt::format(", {}", name_of(static_cast<Code>(code)));
+    }
+  }
+  return text;
+}
+
+void print_list(const std::vector<const Fault*>& chosen, Console& console) {
+  constexpr std::string_view kGrains[] = {"ranks", "collective", "algorithm"};
+  std::vector<std::vector<std::string>> table = {
+      {"", "fault", "what", "for each", "may give", "how"}};
+  for (const Fault* fault : chosen) {
+    table.push_back({std::to_string(fault->number), std::string(fault->name),
+                     std::string(fault->what),
+                     std::string(kGrains[static_cast<std::size_t>(fault->grain)]),
+                     documented_of(*fault), std::string(fault->how)});
+  }
+  console.out << columns(table, "rlllll");
+}
+
+}  // namespace
+
+Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
+  if (arguments.list) {
+    std::vector<const Fault*> chosen = arguments.faults;
+    if (chosen.empty()) {
+      for (const Fault& fault : faults::faults()) chosen.push_back(&fault);
+    }
+    print_list(chosen, console);
+    return Exit::ok;
+  }
+  const auto selection = selection_of(arguments);
+  if (!selection.ok()) return selection.status();
+  const std::vector<FaultCase> cases = faults::cases_of(*selection);
+  if (cases.empty()) {
+    return invalid_argument(
+        "no case is left: the faults asked for do not concern that collective, or no algorithm "
+        "asked for allows these --ranks; 'rankine faults --list' shows the faults");
+  }
+  const auto begin = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  faults::RunnerOptions options{.jobs = arguments.jobs};
+  Result<std::vector<CaseResult>> results = [&] {
+    Progress progress(console);
+    options.progress = [&](std::size_t done, const FaultCase& last) {
+      progress.show(fmt::format("{} of {} cases, {}: {} among {} ranks", done, cases.size(),
+                                format_seconds(seconds()), last.fault->name, last.ranks));
+    };
+    return faults::run_cases(cases, options);
+  }();
+  if (!results.ok()) return results.status();
+  const std::vector<Row> rows = rows_of(*results);
+  Tally total;
+  for (const Row& row : rows) total += row.tally;
+  if (arguments.json) {
+    print_json(rows, total, selection->seed, seconds(), console);
+  } else {
+    print(rows, total, seconds(), console);
+  }
+  return total.broken() == 0 ? Exit::ok : Exit::wrong;
+}
+
+Subcommand add_faults(CLI::App& tool) {
+  auto owned = std::make_shared<FaultsArguments>();
+  FaultsArguments& a = *owned;
+  CLI::App* app = tool.add_subcommand(
+      "faults", "inject every fault of the table into every collective, and count broken promises");
+  add_argument(*app, "--fault", a.faults, read_faults, "LIST",
+               "numbers or names: 4,5 or stall,leave or 1..9 (all)");
+  add_argument(*app, "--collective", a.collective, read_collective, "NAME", "only this one");
+  add_text(*app, "--algo,--algorithm", a.algorithms, "LIST",
+           "names of the catalogue, or all (all)");
+  add_argument(
+      *app, "--ranks", a.ranks,
+      [](std::string_view argument, std::string_view text) {
+        return parse_whole_list(argument, text, 2, FaultsArguments::kMostRanks);
+      },
+      "LIST", "N: 8, 2,3,8 or 2..16 (2,3,4,5,7,8,16,33,64)");
+  add_argument(*app, "--repeat", a.repeat, Whole{1, 1'000'000}, "N",
+               "each case so many times, with other seeds (1)");
+  add_argument(*app, "--seed", a.seed, read_seed, "N",
+               "of what cases leave open: victims, steps, sizes, types (1)");
+  add_argument(*app, "--jobs", a.jobs, Whole{1, 1024}, "N",
+               "processes at once (two per core); most cases wait most of the time");
+  app->add_flag("--quick", a.quick, "one case in 40, the same ones for the same seed");
+  app->add_flag("--list", a.list, "say what the faults are, and play none");
+  app->add_flag("--json", a.json, "counts and remarks as JSON");
+  app->footer(
+      "The promise: every call of every surviving rank returns within its deadline plus one "
+      "second,\n"
+      "with success or one documented error; a success is never wrong; then a new communicator\n"
+      "works in the same process. Columns: ok, successes of single ranks; hangs, cases in which a\n"
+      "call never returned; wrong, successes with wrong data and bytes changed that nobody may\n"
+      "change; undoc, any other outcome than those documented for the fault, and processes that\n"
+      "died; late, calls that came more than a second after their deadline (or after what ended\n"
+      "them, where no deadline is needed).\n"
+      "Examples:\n"
+      "  rankine faults --quick                          a sample of all 24, in less than a "
+      "minute\n"
+      "  rankine faults                                  the whole table\n"
+      "  rankine faults --fault 4..8 --collective broadcast --ranks 2..9 --repeat 5\n"
+      "  rankine faults --fault stall --algo ring --ranks 64 --seed 7\n"
+      "Exit codes: 0 all promises kept, 1 one was broken, 2 usage.");
+  return {app, [owned](Console& console) { return play_faults(*owned, console); }};
+}
+
+}  // namespace rankine::tools

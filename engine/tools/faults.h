@@ -1,0 +1,37 @@
+// rankine faults: the table of faults, played on threads and counted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "engine/faults/fault.h"
+#include "engine/tools/arguments.h"
+#include "engine/tools/console.h"
+
+namespace rankine::tools {
+
+struct FaultsArguments {
+  std::vector<const faults::Fault*> faults;  // empty: all
+  std::optional<Collective> collective;
+  std::string algorithms = "all";
+  std::vector<int> ranks;  // empty: faults::kRanks
+  int repeat = 1;
+  std::optional<std::uint64_t> seed;
+  int jobs = 0;  // 0: two per core
+  bool quick = false;
+  bool list = false;
+  bool json = false;
+
+  static constexpr int kQuickSample = 40;  // one case in so many
+  static constexpr int kMostRanks = 256;
+};
+
+Subcommand add_faults(CLI::App& tool);
+
+// Exit::wrong where a promise was broken. Errors: nothing to play, no processes.
+Result<Exit> play_faults(const FaultsArguments& arguments, Console& console);
+
+}  // namespace rankine::tools

@@ -1,0 +1,254 @@
+// Tables: written, read back, searched, and refused where they do not belong.
+#include "engine/api/tuning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/choose.h"
+#include "tests/numa/captured_warnings.h"
+
+namespace rankine {
+namespace {
+
+using enum Collective;
+using testing::HasSubstr;
+
+const Hardware kHere{.cpu = "A 'fine' CPU",
+                     .cores = 2,
+                     .packages = 1,
+                     .numa_nodes = 1,
+                     .l3_groups = 1,
+                     .l1d = 48 << 10,
+                     .l2 = 1 << 20,
+                     .l3 = 32 << 20,
+                     .isa = "avx512_bf16",
+                     .version = "0.1.0"};
+
+TuningRow row(Collective collective, int ranks, std::size_t bytes, std::string_view name,
+              double regret = 1) {
+  const Algorithm* algorithm = find_algorithm(collective, name);
+  EXPECT_NE(algorithm, nullptr) << name;
+  return {collective, ranks, bytes, algorithm, regret};
+}
+
+TuningTable table() {
+  return {kHere,
+          "2026-11-21T22:00:00Z",
+          {.alpha = 1e-7, .beta = 2.5e-11, .gamma = 1.25e-11},
+          {row(all_reduce, 2, 65536, "direct_two_shot", 1.5), row(all_reduce, 2, 8, "ring"),
+           row(broadcast, 3, 8, "linear"), row(all_reduce, 2, 1024, "direct_one_shot", 1.0625)}};
+}
+
+std::string name_at(const TuningTable& t, Collective collective, int ranks, std::size_t bytes) {
+  const TuningRow* found = t.find(collective, ranks, bytes);
+  return found == nullptr ? "" : std::string(found->algorithm->name);
+}
+
+// A folder of the test's own.
+std::string folder() {
+  static const std::string path = [] {
+    std::string made = testing::TempDir() + "/tuning_XXXXXX";
+    return std::string(mkdtemp(made.data()));
+  }();
+  return path;
+}
+
+std::string written(const std::string& name, const std::string& text) {
+  const std::string path = folder() + "/" + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(Tuning, ComesBackAsItWasWritten) {
+  const auto read = parse_tuning(to_json(table()));
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ(read->hardware(), kHere);
+  EXPECT_EQ(read->made(), table().made());
+  EXPECT_EQ(read->model().alpha, 1e-7);
+  EXPECT_EQ(read->model().beta, 2.5e-11);
+  EXPECT_EQ(read->model().gamma, 1.25e-11);
+  EXPECT_EQ(read->rows(), table().rows());
+  ASSERT_EQ(read->rows().size(), 4u);
+}
+
+TEST(Tuning, TheNearestSizeAnswers) {
+  const TuningTable t = table();
+  EXPECT_EQ(name_at(t, all_reduce, 2, 8), "ring");
+  EXPECT_EQ(name_at(t, all_reduce, 2, 90), "ring");  // the middle of 8 and 1024 is 90.5
+  EXPECT_EQ(name_at(t, all_reduce, 2, 91), "direct_one_shot");
+  EXPECT_EQ(name_at(t, all_reduce, 2, 8191), "direct_one_shot");
+  EXPECT_EQ(name_at(t, all_reduce, 2, 8193), "direct_two_shot");
+  EXPECT_EQ(name_at(t, all_reduce, 2, 65536 * 16), "direct_two_shot");
+}
+
+TEST(Tuning, IsSilentOnWhatWasNotMeasured) {
+  const TuningTable t = table();
+  EXPECT_EQ(name_at(t, all_reduce, 2, 65536 * 16 + 1), "");  // too far from any size
+  EXPECT_EQ(name_at(t, all_reduce, 3, 8), "");
+  EXPECT_EQ(name_at(t, broadcast, 2, 8), "");
+  EXPECT_EQ(name_at(t, broadcast, 3, 0), "linear");  // 0 bytes are as few as 1
+  EXPECT_EQ(name_at(t, barrier, 2, 8), "");
+  EXPECT_EQ(name_at(TuningTable(), all_reduce, 2, 8), "");
+}
+
+TEST(Tuning, OfTwoRowsForOneThingTheLastCounts) {
+  const TuningTable t(kHere, "", {},
+                      {row(all_reduce, 2, 8, "ring"), row(all_reduce, 2, 8, "central")});
+  EXPECT_EQ(t.rows().size(), 1u);
+  EXPECT_EQ(name_at(t, all_reduce, 2, 8), "central");
+}
+
+TEST(Choose, FollowsTheTableAndElseTheDefault) {
+  const TuningTable t = table();
+  const auto name = [](Collective c, int ranks, std::size_t bytes, const TuningTable* from) {
+    return choose_algorithm(c, ranks, bytes, from).name;
+  };
+  EXPECT_EQ(name(all_reduce, 2, 8, &t), "ring");
+  EXPECT_EQ(name(all_reduce, 2, 8, nullptr), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 3, 8, &t), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 2, std::size_t{1} << 30, &t), "direct_two_shot");
+  EXPECT_EQ(name(broadcast, 3, 8, &t), "linear");
+  for (const Collective c : all_collectives()) {
+    EXPECT_EQ(&choose_algorithm(c, 5, 4096, &t), &default_algorithm(c, 5, 4096)) << name_of(c);
+  }
+}
+
+TEST(Tuning, WhatIsDamagedIsNamed) {
+  const std::string good = to_json(table());
+  const auto without = [&good](const std::string& part, const std::string& instead) {
+    std::string text = good;
+    const std::size_t at = text.find(part);
+    EXPECT_NE(at, std::string::npos) << part;
+    return text.replace(at, part.size(), instead);
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "parse error"},
+      {good.substr(0, good.size() / 2), "parse error"},
+      {"[]", "cannot use"},
+      {"{}", "rankine_tuning"},
+      {without("\"rankine_tuning\": 1", "\"rankine_tuning\": 2"),
+       "rankine_tuning is 2; allowed is 1"},
+      {without("\"algorithm\": \"ring\"", "\"algorithm\": \"rong\""),
+       "row 1: algorithm is 'rong'; all_reduce has ring"},
+      {without("\"collective\": \"all_reduce\"", "\"collective\": \"all_reuse\""),
+       "row 1: collective is 'all_reuse'"},
+      {without("\"ranks\": 2", "\"ranks\": 0"), "row 1: all_reduce 'ring': ranks is 0"},
+      {without("\"ranks\": 2", "\"ranks\": \"two\""), "type must be number"},
+      {without("\"l3\": 33554432,", ""), "'l3' not found"},
+      {without("\"alpha\":", "\"omega\":"), "'alpha' not found"},
+  };
+  for (const auto& [text, says] : cases) {
+    const auto read = parse_tuning(text);
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_THAT(read.status().text(), HasSubstr(says));
+  }
+}
+
+TEST(Tuning, SuitsOnlyTheHardwareThatItWasMadeOn) {
+  EXPECT_EQ(difference(kHere, kHere), std::nullopt);
+  const auto differs = [](auto Hardware::*member, const auto& value) {
+    Hardware other = kHere;
+    other.*member = value;
+    return difference(kHere, other).value_or("nothing");
+  };
+  EXPECT_EQ(differs(&Hardware::cpu, "Another"), "cpu is 'A 'fine' CPU' there and 'Another' here");
+  EXPECT_EQ(differs(&Hardware::cores, 16), "cores is 2 there and 16 here");
+  EXPECT_EQ(differs(&Hardware::packages, 2), "packages is 1 there and 2 here");
+  EXPECT_EQ(differs(&Hardware::numa_nodes, 4), "numa_nodes is 1 there and 4 here");
+  EXPECT_EQ(differs(&Hardware::l3_groups, 8), "l3_groups is 1 there and 8 here");
+  EXPECT_EQ(differs(&Hardware::l1d, 0u), "l1d is 49152 there and 0 here");
+  EXPECT_EQ(differs(&Hardware::l2, 0u), "l2 is 1048576 there and 0 here");
+  EXPECT_EQ(differs(&Hardware::l3, 0u), "l3 is 33554432 there and 0 here");
+  EXPECT_EQ(differs(&Hardware::isa, "avx2"), "isa is 'avx512_bf16' there and 'avx2' here");
+  EXPECT_EQ(differs(&Hardware::version, "9"), "version is '0.1.0' there and '9' here");
+  const Hardware here = read_hardware();
+  EXPECT_EQ(difference(here, read_hardware()), std::nullopt);
+  EXPECT_GE(here.cores, 1);
+  EXPECT_FALSE(here.isa.empty());
+}
+
+TEST(LoadTuning, WhatSuitsIsUsedInSilence) {
+  CapturedWarnings captured;
+  const auto loaded = load_tuning({written("good.json", to_json(table())), true}, kHere);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->rows(), table().rows());
+  EXPECT_TRUE(captured.lines.empty());
+}
+
+TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
+  struct Case {
+    TuningFile file;
+    Hardware here;
+    const char* says;  // nullptr: nothing
+  };
+  Hardware larger = kHere;
+  larger.cores = 16;
+  const std::string good = written("good.json", to_json(table()));
+  const std::vector<Case> cases = {
+      {{written("half.json", to_json(table()).substr(0, 300)), false}, kHere, "is damaged"},
+      {{good, false}, larger, "cores is 2 there and 16 here"},
+      {{good, true}, larger, "made on another machine"},
+      {{folder() + "/none.json", true}, kHere, "RANKINE_TUNING is "},
+      {{folder() + "/none.json", false}, kHere, nullptr},
+      {{}, kHere, nullptr},
+  };
+  for (const Case& one : cases) {
+    CapturedWarnings captured;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_FALSE(load_tuning(one.file, one.here).has_value()) << one.file.path;
+    }
+    ASSERT_EQ(captured.lines.size(), one.says != nullptr ? 1u : 0u) << one.file.path;
+    if (one.says != nullptr) EXPECT_THAT(captured.lines[0].second, HasSubstr(one.says));
+  }
+}
+
+TEST(SaveTuning, MakesFoldersAndReplacesWhatIsThere) {
+  const std::string path = folder() + "/deep/er/tuning.json";
+  ASSERT_TRUE(save_tuning(TuningTable(kHere, "", {}, {}), path).ok());
+  ASSERT_TRUE(save_tuning(table(), path).ok());
+  const auto loaded = load_tuning({path, true}, kHere);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(loaded->rows().size(), 4u);
+  // Nothing is left beside it.
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder() + "/deep/er")) {
+    files += entry.is_regular_file() ? 1 : 0;
+  }
+  EXPECT_EQ(files, 1u);
+}
+
+TEST(SaveTuning, SaysWhereItCannotWrite) {
+  const std::string file = written("file", "");
+  const Status status = save_tuning(table(), file + "/tuning.json");
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_THAT(status.text(), HasSubstr(file + "/tuning.json' cannot be written"));
+}
+
+TEST(TuningFile, IsWhereTheEnvironmentSays) {
+  const auto with = [](const char* tuning, const char* cache, const char* home) {
+    for (const auto& [name, value] :
+         {std::pair("RANKINE_TUNING", tuning), std::pair("XDG_CACHE_HOME", cache),
+          std::pair("HOME", home)}) {
+      value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+    }
+    const TuningFile file = tuning_file();
+    return file.path + (file.named ? " named" : "");
+  };
+  EXPECT_EQ(with("off", "/c", "/h"), "");
+  EXPECT_EQ(with("t.json", "/c", "/h"), "t.json named");
+  EXPECT_EQ(with(nullptr, "/c", "/h"), "/c/rankine/tuning.json");
+  EXPECT_EQ(with("", "relative", "/h"), "/h/.cache/rankine/tuning.json");
+  EXPECT_EQ(with(nullptr, nullptr, "/h"), "/h/.cache/rankine/tuning.json");
+  EXPECT_EQ(with(nullptr, nullptr, nullptr), "");
+}
+
+}  // namespace
+}  // namespace rankine

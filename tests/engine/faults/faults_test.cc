@@ -1,0 +1,98 @@
+// The faults that leave their process as it was, played in this one: no promise is broken, and each
+// fault does what it is there for.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/faults/fault.h"
+
+namespace rankine::faults {
+namespace {
+
+class InProcess : public testing::TestWithParam<int> {};
+
+TEST_P(InProcess, KeepsThePromise) {
+  const Fault& fault = rankine::faults::faults()[static_cast<std::size_t>(GetParam() - 1)];
+  Selection selection;
+  selection.faults = {&fault};
+  selection.ranks = {2, 3, 5};
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr std::size_t kCases = 12;
+#else
+  constexpr std::size_t kCases = 60;
+#endif
+  const std::vector<FaultCase> all = cases_of(selection);
+  selection.sample = static_cast<int>(all.size() / kCases) + 1;
+  Tally tally;
+  for (const FaultCase& test : cases_of(selection)) tally += play(test);
+  for (const std::string& remark : tally.remarks) ADD_FAILURE() << remark;
+  EXPECT_EQ(tally.broken(), 0);
+  if (tally.impossible == tally.cases) GTEST_SKIP() << tally.why_impossible;
+  // No fault is injected in vain: there are successes of the fresh start, and the errors that the
+  // fault is for.
+  EXPECT_GT(tally.returned[0], 0);
+  bool is_expected = true;
+  std::int64_t expected = 0;
+  for (int code = 1; code < kCodes; ++code) {
+    if (!fault.documented.has(static_cast<Code>(code))) continue;
+    is_expected = false;
+    expected += tally.returned[static_cast<std::size_t>(code)];
+  }
+  EXPECT_TRUE(is_expected || expected > 0) << "none of the errors documented for " << fault.name;
+}
+
+std::string name_of_fault(const testing::TestParamInfo<int>& info) {
+  return std::string(rankine::faults::faults()[static_cast<std::size_t>(info.param - 1)].name);
+}
+
+// 13, 17, 19 and 22 change the process: tests/engine/faults/processes_test.cc.
+INSTANTIATE_TEST_SUITE_P(Faults, InProcess,
+                         testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 18, 20,
+                                         21, 23, 24),
+                         name_of_fault);
+
+TEST(Table, HasTwentyFourFaultsInOrder) {
+  int number = 0;
+  for (const Fault& fault : rankine::faults::faults()) {
+    EXPECT_EQ(fault.number, ++number);
+    EXPECT_FALSE(fault.name.empty() || fault.what.empty() || fault.how.empty());
+    EXPECT_NE(fault.play, nullptr);
+    for (const Fault& other : rankine::faults::faults()) {
+      EXPECT_TRUE(&other == &fault || other.name != fault.name);
+    }
+  }
+  EXPECT_EQ(number, 24);
+}
+
+TEST(Table, SelectionsArePartsOfTheWhole) {
+  const std::vector<FaultCase> all = cases_of({});
+  // Each fault, each algorithm where it matters, each number of ranks.
+  EXPECT_GT(all.size(), 9'000u);
+  Selection one;
+  one.ranks = {7};
+  one.collectives = {Collective::broadcast};
+  one.algorithms = {find_algorithm(Collective::broadcast, "chain")};
+  const std::vector<FaultCase> few = cases_of(one);
+  // 6 and 22 have no meaning for a broadcast.
+  EXPECT_EQ(few.size(), 22u);
+  for (const FaultCase& test : few) {
+    bool is_there = test.fault->grain == Grain::ranks;
+    for (const FaultCase& other : all) {
+      is_there = is_there || to_string(other) == to_string(test);
+    }
+    EXPECT_TRUE(is_there) << to_string(test);
+  }
+  Selection sampled;
+  sampled.sample = 40;
+  int faults_left = 0;
+  const Fault* last = nullptr;
+  for (const FaultCase& test : cases_of(sampled)) {
+    faults_left += test.fault != last ? 1 : 0;
+    last = test.fault;
+  }
+  EXPECT_EQ(faults_left, 24);
+}
+
+}  // namespace
+}  // namespace rankine::faults

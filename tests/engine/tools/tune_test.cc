@@ -1,0 +1,195 @@
+// rankine tune and what follows from it: the table, --check, choose.
+#include "engine/tools/tune.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "engine/api/choose.h"
+#include "engine/api/tuning.h"
+#include "engine/tools/contest.h"
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using enum Collective;
+
+// RANKINE_TUNING names a file of the test's own; nothing goes to the user's cache.
+class Tune : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string folder = testing::TempDir() + "/tune_XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    file_ = folder + "/tuning.json";
+    setenv("RANKINE_TUNING", file_.c_str(), 1);
+  }
+  std::string table() const {
+    std::ostringstream text;
+    text << std::ifstream(file_).rdbuf();
+    return text.str();
+  }
+  static Captured quick(std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"tune", "-e", "512", "-f", "8", "--rounds", "3"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_captured(arguments);
+  }
+  std::string file_;
+};
+
+TEST_F(Tune, WritesATableOfWhatItMeasured) {
+  const Captured run = quick({"--ranks", "2,3", "--collectives", "all_reduce,reduce", "--sizes"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("written to " + file_));
+  EXPECT_THAT(run.out, HasSubstr("alpha"));
+  EXPECT_THAT(run.out, HasSubstr("noise:"));
+  const auto read = parse_tuning(table());
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ(read->hardware(), read_hardware());
+  EXPECT_EQ(read->rows().size(), 2u * 2u * 3u);  // ranks, collectives, sizes
+  for (const TuningRow& row : read->rows()) EXPECT_GE(row.regret, 1);
+}
+
+TEST_F(Tune, KeepsWhatWasMeasuredBefore) {
+  ASSERT_EQ(quick({"--ranks", "2", "--collectives", "all_reduce,all_gather"}).exit, 0);
+  const auto before = parse_tuning(table());
+  ASSERT_EQ(quick({"--ranks", "2", "--collectives", "all_reduce", "-b", "64"}).exit, 0);
+  const auto after = parse_tuning(table());
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_NE(before->find(all_reduce, 2, 8)->bytes, after->find(all_reduce, 2, 8)->bytes);
+  EXPECT_EQ(*before->find(all_gather, 2, 8), *after->find(all_gather, 2, 8));
+}
+
+TEST_F(Tune, CheckMeasuresAndWritesNothing) {
+  const TuningTable bad(read_hardware(), "yesterday", {},
+                        {{all_reduce, 2, 64, find_algorithm(all_reduce, "two_tree"), 1}});
+  ASSERT_TRUE(save_tuning(bad, file_).ok());
+  const std::string before = table();
+  const Captured run = quick({"--ranks", "2", "--collectives", "all_reduce", "--check", "--json"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  EXPECT_EQ(table(), before);
+  const Json report = Json::parse(run.out);
+  EXPECT_EQ(report["written"], false);
+  ASSERT_EQ(report["rows"].size(), 3u);
+  for (const Json& row : report["rows"]) {
+    EXPECT_EQ(row["default"], "direct_one_shot");
+    EXPECT_EQ(row["table"], "two_tree");
+    EXPECT_EQ(row["rounds"], 3);
+    for (const char* protocol : {"warm", "warm in place", "fresh", "fresh in place"}) {
+      const Json& one = row[protocol];
+      double best = one["times"].begin().value();
+      for (const Json& time : one["times"]) best = std::min<double>(best, time);
+      const double of_default = one["times"]["direct_one_shot"];
+      EXPECT_NEAR(one["default_regret"], of_default / best, 1e-9);
+      EXPECT_GE(one["table_regret"], 1.0);
+    }
+  }
+  EXPECT_GE(report["regret"]["table"]["max"], report["regret"]["table"]["geometric_mean"]);
+}
+
+TEST_F(Tune, SaysWhatIsWrong) {
+  struct Misuse {
+    std::vector<std::string> arguments;
+    int exit;
+    const char* says;
+  };
+  for (const Misuse& one : std::vector<Misuse>{
+           {{"tune", "--ranks", "1"}, 2, "--ranks is '1'"},
+           {{"tune", "--ranks", "2,x"}, 2, "--ranks is '2,x'"},
+           {{"tune", "--collectives", "all_reduse"}, 2, "did you mean 'all_reduce'"},
+           {{"tune", "--collectives", "barrier"}, 2, "--collectives names none"},
+           {{"tune", "-b", "1K", "-e", "8"}, 2, "--minbytes is 1K"},
+           {{"tune", "-b", "0"}, 2, "--minbytes is 0"},
+           {{"tune", "--budget", "0"}, 2, "--budget is '0'"},
+           {{"tune", "--rounds", "0"}, 2, "--rounds is '0'"},
+           {{"tune", "--check"}, 3, "holds no table of this machine"},
+           {{"tune", "all_reduce"}, 2, "one argument too many"}}) {
+    const Captured run = run_captured(one.arguments);
+    EXPECT_EQ(run.exit, one.exit) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(one.says));
+  }
+  EXPECT_FALSE(std::filesystem::exists(file_));
+  setenv("RANKINE_TUNING", "off", 1);
+  const Captured off = run_captured({"tune"});
+  EXPECT_EQ(off.exit, 2);
+  EXPECT_THAT(off.err, HasSubstr("RANKINE_TUNING is 'off'"));
+}
+
+TEST(Contests, HaveNoScheduleTwice) {
+  const std::vector<Contest> contests = make_contests(all_reduce, 2, {8, 1 << 20});
+  ASSERT_EQ(contests.size(), 2u);
+  for (const Contest& contest : contests) {
+    EXPECT_EQ(std::set<std::string>(contest.schedules.begin(), contest.schedules.end()).size(),
+              contest.contenders.size());
+    EXPECT_EQ(contest.contenders[contest.standard],
+              &default_algorithm(all_reduce, 2, contest.bytes));
+    // Among two ranks all of these do the same.
+    const std::size_t one_shot = contest.stands_for(*find_algorithm(all_reduce, "direct_one_shot"));
+    EXPECT_EQ(one_shot, contest.stands_for(*find_algorithm(all_reduce, "recursive_doubling")));
+    EXPECT_EQ(contest.contenders[one_shot]->name, "direct_one_shot");
+    EXPECT_NE(one_shot, contest.stands_for(*find_algorithm(all_reduce, "ring")));
+  }
+  EXPECT_TRUE(make_contests(barrier, 4, {8}).empty());
+  EXPECT_TRUE(make_contests(send_recv, 4, {8}).empty());
+  // Sizes that rounding makes the same are one.
+  EXPECT_EQ(make_contests(all_gather, 4, {8, 16, 64}).size(), 2u);
+}
+
+TEST(Contests, SizesAreThoseOfTheCalls) {
+  for (const Collective collective : {all_reduce, all_gather, all_to_all}) {
+    for (const Contest& contest : make_contests(collective, 3, {8, 1000, 65536})) {
+      EXPECT_EQ(call_of(contest).count * (collective == all_reduce ? 1 : 3) * 4, contest.bytes);
+    }
+  }
+}
+
+TEST(Contests, TheHopelessDoNotGoOn) {
+  Contest contest = make_contests(all_reduce, 5, {64}).front();
+  const std::size_t n = contest.contenders.size();
+  ASSERT_GE(n, 7u);
+  for (auto& rounds : contest.contexts) {
+    rounds = {Context(n, 10.0)};
+    rounds[0][1] = 1;
+    rounds[0][2] = 1.5;
+    rounds[0][3] = 1.2;
+  }
+  contest.contexts[2][0][4] = 1.1;  // once near the best, though 10 times it elsewhere
+  const Algorithm& kept = *contest.contenders[6];
+  keep_the_best(contest, 3, 2, &kept);
+  for (std::size_t i = 0; i < n; ++i) {
+    EXPECT_EQ(contest.running[i], i <= 3 || i == 6) << i;  // 0: the default
+  }
+  EXPECT_EQ(contest.rounds(), 0u);
+}
+
+TEST(ChooseTool, SaysWhereItsAnswerComesFrom) {
+  setenv("RANKINE_TUNING", "off", 1);
+  const std::vector<std::string> ask = {"choose", "all_reduce", "--ranks", "2", "--bytes", "8"};
+  const auto with = [&ask](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = ask;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_EQ(with({}),
+            "all_reduce of 8 B among 2 ranks on threads of this machine: direct_one_shot "
+            "(default: no table)\n");
+  EXPECT_EQ(Json::parse(with({"--json"}))["source"], "default");
+  EXPECT_THAT(with({"--network", "scale_out"}), HasSubstr("(network model)"));
+  EXPECT_EQ(Json::parse(with({"--alpha", "2us", "--json"}))["source"], "network model");
+  setenv("RANKINE_ALGO", "all_reduce:ring", 1);
+  EXPECT_THAT(with({}), HasSubstr("ring (RANKINE_ALGO says so)"));
+  unsetenv("RANKINE_ALGO");
+}
+
+}  // namespace
+}  // namespace rankine::tools

@@ -1,0 +1,51 @@
+// Networks that are read are networks; a request gets one line of JSON, whatever it is.
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/fabric/fabric.h"
+#include "engine/fabric/network_file.h"
+#include "engine/tools/simulate.h"
+#include "tests/fuzz/target.h"
+#include "tests/fuzz/targets.h"
+
+namespace rankine::fuzz {
+namespace {
+
+using Json = nlohmann::json;
+
+// The answer would take long, or a file be read.
+bool is_large(const Json& request) {
+  constexpr int kMostRanks = 12, kMostSegments = 64;
+  const auto number = [&](const char* member) {
+    const auto found = request.find(member);
+    return found != request.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  if (number("ranks") > kMostRanks || number("segments") > kMostSegments) return true;
+  const auto network = request.find("network");
+  return network != request.end() && network->is_string() &&
+         find_regime(network->get<std::string>()) == nullptr;
+}
+
+}  // namespace
+
+void network(std::string_view input) {
+  const auto fabric = parse_network(input, "fuzz");
+  if (!fabric.ok()) {
+    require(!fabric.status().text().empty(), "an error says something");
+    return;
+  }
+  require(check_fabric(*fabric).ok(), "a network that is read can be used");
+  static_cast<void>(wired_for(*fabric, 6));
+}
+
+void batch(std::string_view input) {
+  const Json request = Json::parse(input, nullptr, false);
+  if (request.is_object() && is_large(request)) return;
+  const tools::BatchAnswer answer = tools::answer_request(input, 1);
+  require(answer.line.find('\n') == std::string::npos, "an answer is one line");
+  const Json line = Json::parse(answer.line, nullptr, false);
+  require(line.is_object(), "an answer is an object");
+  require(answer.ok ? line.contains("time") : line.contains("error"), "a time, or an error");
+}
+
+}  // namespace rankine::fuzz
