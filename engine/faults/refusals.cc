@@ -215,7 +215,7 @@ void play_bad_memory_wishes(const FaultCase& test, Tally& tally) {
     scene.run([&](Seat& seat) { seat.call(call); });
     bool refused = false;
     for (Rank r = 0; r < test.ranks && scene.works(); ++r) {
-      const Enforcement& binding = scene.communicator().arena(r).binding();
+      const Enforcement binding = scene.communicator().memory_of(r).binding;
       if (binding.enforced()) scene.judge().blame("memory on a node that does not exist");
       refused = refused || binding.refused();
     }
