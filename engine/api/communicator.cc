@@ -323,7 +323,8 @@ RankMemory Communicator::memory_of(Rank rank) const {
 SharedMemory Communicator::shared_memory() const {
   const std::lock_guard lock(shared_->mutex);
   return {.plans = shared_->plan_bytes.load(std::memory_order_relaxed),
-          .flight_record = shared_->recorder.bytes(),
+          .flight_record = shared_->recorder.bytes() +
+                           static_cast<std::size_t>(shared_->ranks) * sizeof(SlowWaits),
           .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
                     shared_->mailboxes.capacity() * sizeof(Mailbox)};
 }

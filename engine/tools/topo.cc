@@ -127,11 +127,7 @@ std::string tree(const TopoView& view) {
     last = &cpu;
   }
   out += '\n';
-  for (const NumaNode& node : topology.nodes()) {
-    if (node.cpus.empty()) {
-      out += fmt::format("node {}{}  memory only\n", node.os_index, size(node.memory_bytes));
-    }
-  }
+  for (const std::string& line : nodes_without_cpus(topology)) out += line + "\n";
   return out;
 }
 

@@ -13,9 +13,9 @@ namespace rankine::tools {
 struct TopoOptions {
   int ranks = 0;  // 0: usable cores, at least 2; of a synthetic machine its cores
   PlacementPolicy placement{};
-  std::optional<Topology> synthetic;  // draw this one instead of ours; nothing is pinned
-  bool lock_memory = false;           // TeamOptions::lock_memory
-  std::string svg;                    // a file to draw into, or empty
+  std::optional<Topology> synthetic{};  // draw this one instead of ours; nothing is pinned
+  bool lock_memory = false;             // TeamOptions::lock_memory
+  std::string svg{};                    // a file to draw into, or empty
   bool json = false;
 };
 

@@ -256,9 +256,7 @@ class Drawing {
     std::vector<std::string> notes;
     notes.push_back(fmt::format("{} ranks, {}: blue has a core of its own, orange shares one",
                                 view_.ranks, to_string(view_.policy)));
-    for (const NumaNode& node : view_.topology.nodes()) {
-      if (node.cpus.empty()) notes.push_back(fmt::format("node {}: memory only", node.os_index));
-    }
+    for (const std::string& line : nodes_without_cpus(view_.topology)) notes.push_back(line);
     if (!view_.real) {
       notes.push_back("nothing is enforced: this is not our machine");
       return notes;

@@ -1,5 +1,11 @@
 #include "engine/tools/topo_view.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/tools/text.h"
+
 namespace rankine::tools {
 namespace {
 
@@ -29,6 +35,24 @@ std::size_t TopoView::misplaced_bytes(int rank) const {
   std::size_t elsewhere = 0;
   for (const auto& [node, bytes] : all.bytes_on_node) elsewhere += node == home ? 0 : bytes;
   return elsewhere;
+}
+
+std::vector<std::string> nodes_without_cpus(const Topology& topology) {
+  const auto& nodes = topology.nodes();
+  const bool sizes_known = std::any_of(nodes.begin(), nodes.end(),
+                                       [](const NumaNode& node) { return node.memory_bytes > 0; });
+  std::vector<std::string> lines;
+  for (const NumaNode& node : nodes) {
+    if (!node.cpus.empty()) continue;
+    std::string what = "memory only";
+    if (node.memory_bytes > 0) {
+      what = format_bytes(static_cast<double>(node.memory_bytes)) + "  " + what;
+    } else if (sizes_known) {
+      what = "no memory; CPUs near it count to another node";
+    }
+    lines.push_back(fmt::format("node {}  {}", node.os_index, what));
+  }
+  return lines;
 }
 
 }  // namespace rankine::tools

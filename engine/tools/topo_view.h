@@ -61,6 +61,9 @@ struct TopoView {
   std::size_t misplaced_bytes(int rank) const;
 };
 
+// "node 2  64 GiB  memory only": what a drawing of CPUs does not show.
+std::vector<std::string> nodes_without_cpus(const Topology& topology);
+
 // A picture that stands on its own: packages, nodes, caches and cores with the ranks on them, and
 // the ranks' memory in its node.
 std::string to_svg(const TopoView& view);

@@ -311,20 +311,28 @@ TEST(Memory, LargePlansAreLetGo) {
   ASSERT_TRUE(team.ok()) << team.status().text();
   Communicator& communicator = (*team)->communicator();
   std::size_t most = 0, planned = 0;
+  constexpr std::size_t kCalls = 60;
   const Status status = (*team)->run([&](Member& me) {
-    std::vector<std::uint32_t> in(200 * kRanks), out(200 * kRanks);
-    for (std::size_t count = 1; count <= 60; ++count) {
-      me.all_to_all(std::span<const std::uint32_t>(in.data(), count * kRanks),
-                    std::span(out).first(count * kRanks), {.algorithm = "ring"})
-          .throw_if_error();
-      if (me.rank() == 0) {
-        most = std::max(most, communicator.shared_memory().plans);
-        if (count == 1) planned = communicator.shared_memory().plans;
+    std::vector<std::uint32_t> in(kCalls * kRanks), out(kCalls * kRanks);
+    for (std::size_t count = 1; count <= kCalls; ++count) {
+      // Several that differ, so that a rank's own cache of 64 plans is filled as well.
+      for (const DataType type : {DataType::u32, DataType::i32, DataType::f32}) {
+        me.call({.collective = Collective::all_to_all,
+                 .in = in.data(),
+                 .out = out.data(),
+                 .count = count,
+                 .type = type,
+                 .options = {.algorithm = "ring"}})
+            .throw_if_error();
+        if (me.rank() == 0) {
+          most = std::max(most, communicator.shared_memory().plans);
+          if (planned == 0) planned = communicator.shared_memory().plans;
+        }
       }
     }
   });
   ASSERT_TRUE(status.ok()) << status.text();
-  EXPECT_GT(60 * planned, 90 * kMiB) << "else nothing had to go";
+  EXPECT_GT(50 * planned, 100 * kMiB) << "else the ranks' caches alone would be small enough";
   EXPECT_LT(most, 72 * kMiB);
 }
 

@@ -26,14 +26,15 @@ struct alignas(kCacheLine) Slots {
 
 // From rank 0 to rank 1.
 struct Pair {
-  explicit Pair(std::uint32_t first, WaitPolicy policy = {.mode = WaitPolicy::Mode::yield})
+  explicit Pair(std::uint32_t first, WaitPolicy policy = {.mode = WaitPolicy::Mode::yield},
+                std::uint32_t capacity = kSlots)
       : crossbar(2, policy, kMinute) {
     for (std::uint32_t i = 0; i < kSlots; ++i) {
       (new (slots.bytes + i * kStride) SlotHeader)->flag.store(first);
     }
     credit.value.store(first);
-    outbox = {{slots.bytes, kStride, &credit}, first, first};
-    inbox = {{slots.bytes, kStride, &credit}, first};
+    outbox = {{slots.bytes, kStride, &credit, capacity}, first, first};
+    inbox = {{slots.bytes, kStride, &credit, capacity}, first};
   }
   Crossbar crossbar;
   Slots slots{};
@@ -107,22 +108,32 @@ TEST(Mailbox, MemorySentByAddressIsLeftAloneUntilTheCredit) {
   }
 }
 
-// Half the slots may always be sent without the receiver's help, wherever the numbers stand.
+// Half the slots may always be sent without the receiver's help, wherever the numbers stand and
+// however many slots there are; all of them where nothing is under way, and not one more.
 TEST(Mailbox, HalfTheCapacityNeedsNoFreshCredit) {
-  for (std::uint32_t used = 0; used < 3 * kSlots; ++used) {
-    for (const std::uint32_t first : kFirsts) {
-      Pair pair(first, {.mode = WaitPolicy::Mode::park});
-      const std::uint64_t word = 5;
-      for (std::uint32_t m = 0; m < used; ++m) {
-        ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 0, 1));
-        ASSERT_NE(pair.inbox.wait(pair.receiver, 0, first + m, 1), nullptr);
-        pair.inbox.release(pair.receiver, first + m + 1, false);
-      }
-      // One thread: a send that had to wait would never return.
-      for (std::uint32_t m = used; m < used + kUnderWay; ++m) {
-        ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 0, 1));
+  for (const std::uint32_t capacity : {2U, 8U, kSlots}) {
+    for (std::uint32_t used = 0; used < 3 * capacity; ++used) {
+      for (const std::uint32_t first : kFirsts) {
+        Pair pair(first, {.mode = WaitPolicy::Mode::park}, capacity);
+        const std::uint64_t word = 5;
+        for (std::uint32_t m = 0; m < used; ++m) {
+          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 0, 1));
+          ASSERT_NE(pair.inbox.wait(pair.receiver, 0, first + m, 1), nullptr);
+          pair.inbox.release(pair.receiver, first + m + 1, false);
+        }
+        // One thread: a send that had to wait would never return.
+        for (std::uint32_t m = used; m < used + capacity / 2; ++m) {
+          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 0, 1));
+        }
       }
     }
+    Pair full(0, {.mode = WaitPolicy::Mode::park}, capacity);
+    full.crossbar.abort({Code::aborted, "over"});
+    const std::uint64_t word = 5;
+    for (std::uint32_t m = 0; m < capacity; ++m) {
+      EXPECT_TRUE(full.outbox.send(full.sender, 1, m, &word, sizeof(word), 0, 1));
+    }
+    EXPECT_FALSE(full.outbox.send(full.sender, 1, capacity, &word, sizeof(word), 0, 1));
   }
 }
 
