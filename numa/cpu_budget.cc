@@ -21,7 +21,9 @@ constexpr long long kDefaultPeriodUs = 100000;
 std::optional<std::string> read_file(const std::string& path) {
   std::ifstream file(path);
   if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::ostringstream text;
+  text << file.rdbuf();  // a folder can be opened, too; reading it gives nothing, and throws nothing
+  return text.str();
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {

@@ -31,7 +31,6 @@
 #include "engine/exec/compile.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/interpret.h"
-#include "engine/tools/statistics.h"
 #include "numa/pin.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
@@ -62,7 +61,8 @@ namespace {
 
 constexpr int kRanks = 2;
 constexpr std::size_t kCount = 2;  // floats: 8 B
-constexpr int kCallsPerBatch = 2'000, kRounds = 200;
+constexpr int kCallsPerBatch = 500, kRounds = 1'000;
+constexpr double kUndisturbed = 0.1;  // so many batches are, also where others use the cores
 
 // The peer's thread, on the second core.
 void pin_to(int rank) {
@@ -186,9 +186,10 @@ class Match {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-double quartile(std::vector<double> values, int which) {
+// The value that this part of all values are below.
+double quantile(std::vector<double> values, double part) {
   std::sort(values.begin(), values.end());
-  return values[values.size() * static_cast<std::size_t>(which) / 4];
+  return values[static_cast<std::size_t>(part * static_cast<double>(values.size()))];
 }
 
 void compare(benchmark::State& state, Transport transport) {
@@ -213,24 +214,25 @@ void compare(benchmark::State& state, Transport transport) {
       times[static_cast<std::size_t>(contender)].push_back(ns);
     });
     peer.join();
-    state.SetIterationTime(tools::summarise(times[kWith]).median * 1e-9);
+    state.SetIterationTime(quantile(times[kWith], 0.5) * 1e-9);
   }
-  const auto difference = [&](Contender other, const std::string& name) {
-    std::vector<double> differences;
+  const auto& with = times[kWith];
+  const auto compare_to = [&](Contender other, const std::string& name) {
     const auto& others = times[static_cast<std::size_t>(other)];
-    for (std::size_t i = 0; i < others.size(); ++i) {
-      differences.push_back(times[kWith][i] - others[i]);
-    }
-    state.counters[name + "_spread"] = (quartile(differences, 3) - quartile(differences, 1)) / 2;
-    return state.counters[name] = tools::summarise(differences).median;
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < others.size(); ++i) differences.push_back(with[i] - others[i]);
+    state.counters[name] = quantile(differences, 0.5);
+    state.counters[name + "_spread"] =
+        (quantile(differences, 0.75) - quantile(differences, 0.25)) / 2;
+    state.counters[name + "_undisturbed"] =
+        quantile(with, kUndisturbed) - quantile(others, kUndisturbed);
   };
-  state.counters["with"] = tools::summarise(times[kWith]).median;
-  state.counters["without"] = tools::summarise(times[kWithout]).median;
-  state.counters["again"] = tools::summarise(times[kAgain]).median;
-  const double whole = tools::summarise(times[kApi]).median;
-  state.counters["api"] = whole;
-  state.counters["price_percent"] = difference(kWithout, "price") / whole * 100;
-  static_cast<void>(difference(kAgain, "noise"));
+  compare_to(kWithout, "price");
+  compare_to(kAgain, "noise");
+  state.counters["with"] = quantile(with, 0.5);
+  state.counters["with_undisturbed"] = quantile(with, kUndisturbed);
+  state.counters["call"] = quantile(times[kApi], 0.5);
+  state.counters["call_undisturbed"] = quantile(times[kApi], kUndisturbed);
 }
 
 #define RANKINE_FINGERPRINT_BENCHMARK(transport)              \

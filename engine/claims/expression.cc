@@ -67,7 +67,7 @@ class Parser {
 
   // Nobody nests so deep, or sums up so much; the stack has an end, and so has patience.
   Value factor() {
-    constexpr int kDeepest = 100, kMostSteps = 2'000'000;
+    constexpr int kDeepest = 100, kMostSteps = 500'000;
     if (++depth_ > kDeepest) fail("less that is nested");
     if (++steps_ > kMostSteps) fail("fewer terms");
     const Value value = single();

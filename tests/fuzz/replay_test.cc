@@ -1,8 +1,9 @@
 // The corpus through every target, as it is and damaged in a way that repeats: what libFuzzer has
-// found stays found, without libFuzzer.
+// found stays found, without libFuzzer. RANKINE_DAMAGE=n damages each seed n times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -90,13 +91,15 @@ TEST_P(Replay, AllSeedsOfAllTargets) {
 
 TEST_P(Replay, OwnSeedsDamaged) {
   constexpr int kPerSeed = 40;
+  const char* asked = std::getenv("RANKINE_DAMAGE");
+  const int times = asked == nullptr ? kPerSeed : std::atoi(asked);
   std::mt19937 random(1);
   std::vector<const Seed*> own;
   for (const Seed& seed : seeds()) {
     if (seed.folder == GetParam().name) own.push_back(&seed);
   }
   for (const Seed* seed : own) {
-    for (int i = 0; i < kPerSeed; ++i) {
+    for (int i = 0; i < times; ++i) {
       const Seed& other = *own[random() % own.size()];
       run(GetParam(), damaged(seed->text, other.text, random), seed->file + ", damaged");
     }
