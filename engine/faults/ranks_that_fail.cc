@@ -19,12 +19,6 @@
 namespace rankine::faults {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadsMayVanish = false;  // the sanitizer must see them end
-#else
-constexpr bool kThreadsMayVanish = true;
-#endif
-
 // Holds the thread that comes here until it is let go. Async-signal-safe.
 std::atomic<bool> holds{false}, holding{false};
 
@@ -62,7 +56,7 @@ void play_stall(const FaultCase& test, Tally& tally) {
   const int delay_us = 1 + dice.below(60);
   const int allocation = 1 + dice.below(20);
   {
-    Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
+    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
     const auto may_go_on = [&] { return outlasts ? scene.all_done_but(1) : scene.over(1); };
     std::optional<timer_t> timer;  // of the victim
     AtRound stall(round, [&] {
@@ -122,9 +116,9 @@ void play_leave(const FaultCase& test, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   const int round = dice.below(rounds_of(call));
   enum { before_the_call, between_calls, inside };
-  const int kind = dice.below(kThreadsMayVanish ? 3 : 2);
+  const int kind = dice.below(kThreadSanitizer ? 2 : 3);
   {
-    Scene scene(test, {.documented = {Code::rank_lost}}, tally);
+    Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
     AtRound vanish(round, [&]() -> bool {
       scene.judge().mark_fault();
       // The seat keeps what the others may still read. The scene counts on threads that end.
@@ -158,7 +152,7 @@ void play_throw(const FaultCase& test, Tally& tally) {
   const int kind = dice.below(3);
   const std::string text = "out of luck in " + std::to_string(test.seed);
   {
-    Judge judge(test, {.documented = {Code::remote_error}}, tally);
+    Judge judge(test, {.at_once = true, .documented = {Code::remote_error}}, tally);
     auto team = Team::create({.ranks = test.ranks, .timeout = kLong});
     if (!judge.answer(team.status())) return;
     // An observer must not throw: it ends the call, and the rank's function throws afterwards.
@@ -203,7 +197,7 @@ void play_never_calls(const FaultCase& test, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   const int calls = dice.below(3);  // before that one
   {
-    Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
+    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
     scene.run([&](Seat& seat) {
       for (int i = 0; i < calls; ++i) {
         if (!seat.call(call)) return;

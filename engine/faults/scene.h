@@ -19,6 +19,13 @@
 
 namespace rankine::faults {
 
+// Under it threads must be seen to end, and a forked child may have none.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
 // What a case leaves open, drawn from its seed.
 class Dice {
  public:
