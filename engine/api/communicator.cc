@@ -181,16 +181,14 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   });
 }
 
-Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock,
-                                           std::int64_t timeout_ns) {
+Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter) {
   lock = std::unique_lock(mutex, std::try_to_lock);
-  std::int64_t until_ns = 0, nap_ns = 10'000;
+  std::int64_t nap_ns = 10'000;
   while (!lock.owns_lock()) {
     const std::int64_t now = now_ns();
-    if (until_ns == 0) until_ns = now + timeout_ns;
-    if (now >= until_ns) {
+    if (now >= waiter.deadline(now)) {
       crossbar.abort(make_error(Code::timeout, [&] {
-        return "no answer within " + std::to_string(timeout_ns / 1'000'000) +
+        return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) +
                " ms: another rank is still planning its call";
       }));
     }
@@ -202,19 +200,19 @@ Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock,
   return {};
 }
 
-Result<int> Communicator::Shared::shape_of(const Shape& shape, std::int64_t timeout_ns) {
+Result<int> Communicator::Shared::shape_of(const Shape& shape, Waiter& waiter) {
   std::unique_lock<std::mutex> lock;
-  if (Status status = lock_for_call(lock, timeout_ns); !status.ok()) return status;
-  if (const auto found = shapes.find(shape); found != shapes.end()) return found->second;
+  if (Status status = lock_for_call(lock, waiter); !status.ok()) return status;
   // Numbers are not used twice, so forgetting a shape only means planning it anew.
   if (shapes.size() >= kSharedPlans) shapes.clear();
   return shapes.emplace(shape, ++last_shape).first->second;
 }
 
-Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& call) {
+Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& call,
+                                                  Waiter& waiter) {
   // One rank compiles, the others that want the same wait for it here.
   std::unique_lock<std::mutex> lock;
-  if (Status locked = lock_for_call(lock, timeout_ns(call)); !locked.ok()) return locked;
+  if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   const std::pair where(key, std::vector<std::size_t>(call.counts.begin(), call.counts.end()));
   if (const auto found = plans.find(where); found != plans.end()) return found->second;
   auto made = make(key, call);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -141,19 +140,15 @@ struct Communicator::Shared {
 
   // A number for the lists, the same for all ranks, so that keys are small and calls need not
   // allocate. Never 0.
-  Result<int> shape_of(const Shape& shape, std::int64_t timeout_ns);
+  Result<int> shape_of(const Shape& shape, Waiter& waiter);
   // Takes the lock below for a call. Whoever plans holds it for long, and may be stopped with it;
   // so who waits for it gives up when its time has passed, which ends the communicator, or when
   // that has ended.
-  Status lock_for_call(std::unique_lock<std::mutex>& lock, std::int64_t timeout_ns);
+  Status lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter);
   // Whether this process is a child of the one that made the communicator.
   bool forked() const { return fork_count.load(std::memory_order_relaxed) != forks; }
 
-  std::int64_t timeout_ns(const Call& call) const {
-    const auto own = std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout);
-    return own.count() != 0 ? own.count() : crossbar.timeout_ns();
-  }
-  Result<PreparedPtr> prepare(const Key& key, const Call& call);
+  Result<PreparedPtr> prepare(const Key& key, const Call& call, Waiter& waiter);
   Result<PreparedPtr> make(const Key& key, const Call& call);
   Status provide_mailboxes(const Plan& plan);
 

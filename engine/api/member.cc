@@ -34,15 +34,15 @@ struct Member::State {
   int last_shape_number = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
 
-  // The plan of a call, and whether the call may begin. What the machine refuses ends the
-  // communicator.
-  Result<const Prepared*> admit(const Call& call);
+  // find(), without exceptions; the call's time runs from its first long wait here or later.
   Result<const Prepared*> plan(const Call& call);
   Result<const Prepared*> find(const Call& call);
-  Status adopt(const Prepared& prepared, std::int64_t timeout_ns);
+  // What the machine refuses ends the communicator; arguments that are wrong do not.
+  Result<const Prepared*> refused(Status status);
+  Status adopt(const Prepared& prepared);
   std::size_t table_bytes() const;
   Result<const Algorithm*> algorithm_of(const Call& call);
-  Result<int> shape_of(const Call& call);
+  Result<int> shape_of(const CallOptions& options);
 };
 
 Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<State>()) {
@@ -128,12 +128,10 @@ Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
   return found;
 }
 
-Result<int> Member::State::shape_of(const Call& call) {
-  const CallOptions& options = call.options;
-  if (options.dims.empty() && options.skips.empty() && options.levels.empty()) return 0;
+Result<int> Member::State::shape_of(const CallOptions& options) {
   if (!last_shape.is(options)) {
     Shape shape(options);
-    const auto number = shared->shape_of(shape, shared->timeout_ns(call));
+    const auto number = shared->shape_of(shape, run.waiter);
     if (!number.ok()) return number;
     last_shape = std::move(shape);
     last_shape_number = *number;
@@ -142,14 +140,14 @@ Result<int> Member::State::shape_of(const Call& call) {
 }
 
 // Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
-Status Member::State::adopt(const Prepared& prepared, std::int64_t timeout_ns) {
+Status Member::State::adopt(const Prepared& prepared) {
   const auto self = static_cast<std::size_t>(run.waiter.rank);
   const auto n = static_cast<std::size_t>(shared->ranks);
   const RankPlan& plan = prepared.plan.rank[self];
   const auto operands = static_cast<std::size_t>(prepared.plan.most_operands);
   if (run.operands.size() < operands) run.operands.resize(operands);
   std::unique_lock<std::mutex> lock;
-  if (Status locked = shared->lock_for_call(lock, timeout_ns); !locked.ok()) return locked;
+  if (Status locked = shared->lock_for_call(lock, run.waiter); !locked.ok()) return locked;
   for (const Traffic& traffic : plan.traffic) {
     run.outbox[traffic.peer].mailbox = shared->mailboxes[self * n + traffic.peer];
     run.inbox[traffic.peer].mailbox = shared->mailboxes[traffic.peer * n + self];
@@ -177,8 +175,12 @@ Status Member::State::adopt(const Prepared& prepared, std::int64_t timeout_ns) {
 Result<const Prepared*> Member::State::find(const Call& call) {
   auto algorithm = algorithm_of(call);
   if (!algorithm.ok()) return algorithm.status();
-  const auto shape = shape_of(call);
-  if (!shape.ok()) return shape.status();
+  int shape = 0;
+  if (!call.options.dims.empty() || !call.options.skips.empty() || !call.options.levels.empty()) {
+    const auto number = shape_of(call.options);
+    if (!number.ok()) return refused(number.status());
+    shape = *number;
+  }
   Key key{.count = call.count,
           .algorithm = *algorithm,
           .root = has_root(call.collective) ? call.root : 0,
@@ -191,17 +193,17 @@ Result<const Prepared*> Member::State::find(const Call& call) {
           .in_place = call.in == call.out && call.in != nullptr &&
                       (call.collective == Collective::all_reduce ||
                        call.collective == Collective::all_to_all),
-          .shape = *shape};
+          .shape = shape};
   if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
   Local& slot = local[key.hash() % kLocalPlans];
   if (slot.prepared != nullptr && slot.key == key && call.counts.empty() && !slot.has_counts)
       [[likely]] {
     return slot.prepared.get();
   }
-  auto prepared = shared->prepare(key, call);
-  if (!prepared.ok()) return prepared.status();
-  Status status = adopt(**prepared, shared->timeout_ns(call));
-  if (!status.ok()) return status;
+  auto prepared = shared->prepare(key, call, run.waiter);
+  if (!prepared.ok()) return refused(prepared.status());
+  Status status = adopt(**prepared);
+  if (!status.ok()) return refused(std::move(status));
   const Prepared* found = prepared->get();
   if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * kSharedPlanBytes) {
     local.fill({});  // ranks hold more than the communicator does: let go of what is old
@@ -210,41 +212,26 @@ Result<const Prepared*> Member::State::find(const Call& call) {
   return found;
 }
 
-Result<const Prepared*> Member::State::plan(const Call& call) {
-  if (shared->forked()) [[unlikely]]
-    return forked_status();
-  Status status;
-  try {
-    auto found = find(call);
-    if (found.ok()) [[likely]]
-      return found;
-    status = found.status();
-  } catch (const std::bad_alloc&) {
-    status = make_error(Code::out_of_memory, [&] {
-      return "rank " + std::to_string(run.waiter.rank) + " has no memory for the plan of " +
-             std::string(name_of(call.collective));
-    });
-  }
-  // Peers would wait for this rank in vain.
+Result<const Prepared*> Member::State::refused(Status status) {
+  // Else peers would wait for this rank in vain.
   if (status.code() != Code::invalid_argument) communicator->abort(status);
   return status;
 }
 
-Result<const Prepared*> Member::State::admit(const Call& call) {
-  if (call.options.timeout.count() < 0) [[unlikely]] {
-    return make_error(Code::invalid_argument, [&] {
-      return "timeout is " + std::to_string(call.options.timeout.count()) +
-             " ms; allowed are 0 (the communicator's) and more";
-    });
+Result<const Prepared*> Member::State::plan(const Call& call) {
+  if (shared->forked()) [[unlikely]]
+    return forked_status();
+  run.waiter.deadline_ns = 0;
+  run.waiter.timeout_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout).count();
+  try {
+    return find(call);
+  } catch (const std::bad_alloc&) {
+    return refused(make_error(Code::out_of_memory, [&] {
+      return "rank " + std::to_string(run.waiter.rank) + " has no memory for the plan of " +
+             std::string(name_of(call.collective));
+    }));
   }
-  auto found = plan(call);
-  if (!found.ok()) [[unlikely]]
-    return found;
-  Status status =
-      check_buffers((*found)->rules[static_cast<std::size_t>(run.waiter.rank)], call.in, call.out);
-  if (!status.ok()) [[unlikely]]
-    return status;
-  return found;
 }
 
 template <class Run>
@@ -252,15 +239,20 @@ Status Member::run(const Call& call, Run interpreted) {
   State& s = *state_;
   Crossbar& crossbar = s.shared->crossbar;
   const auto self = static_cast<std::size_t>(s.run.waiter.rank);
-  auto admitted = s.admit(call);
-  if (!admitted.ok()) [[unlikely]]
-    return admitted.status();
-  const Prepared& prepared = **admitted;
+  if (call.options.timeout.count() < 0) [[unlikely]] {
+    return make_error(Code::invalid_argument, [&] {
+      return "timeout is " + std::to_string(call.options.timeout.count()) +
+             " ms; allowed are 0 (the communicator's) and more";
+    });
+  }
+  auto found = s.plan(call);
+  if (!found.ok()) return found.status();
+  const Prepared& prepared = **found;
+  Status status = check_buffers(prepared.rules[self], call.in, call.out);
+  if (!status.ok()) return status;
 
   RankState& run = s.run;
   ++run.waiter.call;
-  run.waiter.deadline_ns = 0;
-  run.waiter.timeout_ns = s.shared->timeout_ns(call);
   run.waiter.fingerprint =
       with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)).bits;
   crossbar.record(run.waiter.rank)

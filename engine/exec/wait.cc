@@ -129,10 +129,8 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
 
   bell.waits_in_round.store(round, std::memory_order_relaxed);
   bell.waits_for.store(owner, std::memory_order_relaxed);
-  const std::int64_t timeout_ns =
-      waiter.timeout_ns != 0 ? waiter.timeout_ns : crossbar.timeout_ns();
   const std::int64_t begin_ns = now_ns();
-  if (waiter.deadline_ns == 0) waiter.deadline_ns = begin_ns + timeout_ns;
+  const std::int64_t deadline_ns = waiter.deadline(begin_ns);
   SlowWaits& slow_waits = crossbar.slow_waits(waiter.rank);
   slow_waits.begin(waiter.call, owner, round, begin_ns);
   const auto end_with = [&](SlowWait::End how, Code code, const auto& text) {
@@ -179,13 +177,13 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
       }
     }
     const std::int64_t now = now_ns();
-    if (now >= waiter.deadline_ns) {
+    if (now >= deadline_ns) {
       return end_with(SlowWait::End::deadline, Code::timeout, [&] {
-        return "no answer within " + std::to_string(timeout_ns / 1'000'000) +
+        return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) +
                " ms: " + crossbar.who_waits_for_whom(waiter.rank);
       });
     }
-    futex_wait(bell.word, rung, std::min(waiter.deadline_ns, now + look_about_ns()));
+    futex_wait(bell.word, rung, std::min(deadline_ns, now + look_about_ns()));
   }
   slow_waits.end(SlowWait::End::came, now_ns());
   bell.waits_for.store(-1, std::memory_order_relaxed);

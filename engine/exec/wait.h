@@ -29,6 +29,13 @@ struct Waiter {
   std::int64_t timeout_ns = 0;   // of this call; 0: the crossbar's
   std::uint64_t call = 0;        // the call that we are in, as in CallRecord
   std::uint64_t fingerprint = 0;
+
+  std::int64_t patience_ns() const { return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns(); }
+  // For long waits: when the call gives up, fixed by the first of them.
+  std::int64_t deadline(std::int64_t now) {
+    if (deadline_ns == 0) deadline_ns = now + patience_ns();
+    return deadline_ns;
+  }
 };
 
 // The slow path: after the first probes have failed. False: the communicator was aborted (by this

@@ -31,7 +31,7 @@ void play_abort(const FaultCase& test, Tally& tally) {
   const int delay_us = dice.below(400);
   struct sigaction before {};
   {
-    Scene scene(test, {.documented = {Code::aborted}}, tally);
+    Scene scene(test, {.at_once = true, .documented = {Code::aborted}}, tally);
     if (!scene.works()) return;
     ended_by_signal.store(&scene.communicator());
     signals_handled.store(0);

@@ -72,7 +72,7 @@ void play_bad_arguments(const FaultCase& test, Tally& tally) {
     // One rank alone: the others wait for this call until their deadline.
     const Rank victim = dice.below(test.ranks);
     const Spoil& spoil = all[static_cast<std::size_t>(dice.below(static_cast<int>(all.size())))];
-    Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
+    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
     scene.run([&](Seat& seat) {
       if (seat.rank() != victim) {
         seat.call(call);

@@ -14,16 +14,6 @@ std::atomic<bool> watching{false};
 std::atomic<std::int64_t> first_to_fail{0}, last_to_fail{0}, to_act{0};
 std::atomic<void (*)()> what_to_do{nullptr};
 
-bool fails_now() {
-  if (counting == 0) return false;
-  const std::int64_t number = counted.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (number == to_act.load(std::memory_order_relaxed)) {
-    if (void (*act)() = what_to_do.load()) act();
-  }
-  const std::int64_t first = first_to_fail.load(std::memory_order_relaxed);
-  return first != 0 && number >= first && number <= last_to_fail.load(std::memory_order_relaxed);
-}
-
 }  // namespace
 
 AllocationsCount::AllocationsCount() { ++counting; }
@@ -54,6 +44,22 @@ bool rankine::faults::new_can_fail() { return false; }
 #else
 
 bool rankine::faults::new_can_fail() { return true; }
+
+namespace rankine::faults {
+namespace {
+
+bool fails_now() {
+  if (counting == 0) return false;
+  const std::int64_t number = counted.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (number == to_act.load(std::memory_order_relaxed)) {
+    if (void (*act)() = what_to_do.load()) act();
+  }
+  const std::int64_t first = first_to_fail.load(std::memory_order_relaxed);
+  return first != 0 && number >= first && number <= last_to_fail.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+}  // namespace rankine::faults
 
 namespace {
 

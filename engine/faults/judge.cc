@@ -71,9 +71,8 @@ bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, c
     blame_wrong(who + ": " + std::string(name_of(status.code())) + ", but " + fault);
   }
 
-  // A success needs no deadline: nobody promised more than a result in time.
   const std::int64_t fault_ns = fault_ns_.load();
-  const bool at_once = promise_.at_once && fault_ns != 0;
+  const bool at_once = promise_.at_once && fault_ns != 0 && !status.ok();
   const std::int64_t due_ns =
       at_once ? std::max(begin_ns, fault_ns) + kGraceNs
               : begin_ns +

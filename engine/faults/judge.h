@@ -25,9 +25,9 @@ inline constexpr std::int64_t kGraceNs = 1'000'000'000;
 
 struct Promise {
   std::chrono::milliseconds timeout = kLong;  // of the communicator
-  // Whether errors are found without the deadline: then within a second of mark_fault() (or of the
-  // call's begin, if that is later); else of the deadline.
-  bool at_once = true;
+  // Whether errors must come within a second of mark_fault() (or of the call's begin, if that is
+  // later), and not only of the deadline.
+  bool at_once = false;
   Codes documented{};     // beside success
   bool same_text = true;  // all ranks are told the same reason
 };

@@ -28,7 +28,6 @@ void disagree(const FaultCase& test, const CollectiveCase& call,
     scene.run([&](Seat& seat) {
       if (after_good_ones && !seat.call(call)) return;
       if (seat.rank() == victim) {
-        scene.judge().mark_fault();
         for (const CollectiveCase& one : odd) {
           if (!seat.call(one)) return;
         }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -18,17 +19,12 @@
 namespace rankine::faults {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadsMayVanish = false;  // the sanitizer must see them end
-#else
-constexpr bool kThreadsMayVanish = true;
-#endif
-
 // Holds the thread that comes here until it is let go. Async-signal-safe.
-std::atomic<bool> holds{false};
+std::atomic<bool> holds{false}, holding{false};
 
 void hold() {
   const int saved = errno;
+  holding.store(true);
   while (holds.load(std::memory_order_acquire)) {  // pairs with the release where holds is stored
     const timespec nap{0, 200'000};
     nanosleep(&nap, nullptr);
@@ -54,14 +50,15 @@ void play_stall(const FaultCase& test, Tally& tally) {
   // that all others wait for.
   enum { asleep, busy, held, planning };
   const int kind = dice.below(new_can_fail() ? 4 : 3);
-  const int round = kind == held ? 0 : dice.below(rounds_of(call));
+  const int round = dice.below(rounds_of(call));
   // Mostly it goes on as soon as the others have been told; now and then only when they are gone.
   const bool outlasts = dice.one_in(8) && kind != held;
-  const int delay_us = dice.below(300);
+  const int delay_us = 1 + dice.below(60);
   const int allocation = 1 + dice.below(20);
   {
-    Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
+    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
     const auto may_go_on = [&] { return outlasts ? scene.all_done_but(1) : scene.over(1); };
+    std::optional<timer_t> timer;  // of the victim
     AtRound stall(round, [&] {
       if (kind == busy) {
         while (!may_go_on()) yield_cpu();
@@ -69,6 +66,8 @@ void play_stall(const FaultCase& test, Tally& tally) {
         wait_for(may_go_on);
       } else {
         take_signals(true);
+        const itimerspec soon{{0, 0}, {0, delay_us * 1'000}};
+        timer_settime(*timer, 0, &soon, nullptr);
       }
       return true;
     });
@@ -77,29 +76,31 @@ void play_stall(const FaultCase& test, Tally& tally) {
     action.sa_handler = [](int) { hold(); };
     sigaction(SIGUSR2, &action, &before);
     holds.store(true, std::memory_order_release);  // pairs with hold()
+    holding.store(false);
     if (kind == planning) at_allocation(allocation, hold);
     scene.run(
         [&](Seat& seat) {
           if (seat.rank() != victim) {
+            // The victim is to be the one that plans.
+            if (kind == planning) wait_for([&] { return holding.load() || scene.any_done(); });
             seat.call(call);
           } else if (kind == planning) {
             seat.call(call, {.excused = true, .allocations_count = true});
+          } else if (kind != held) {
+            seat.call(call, {.observer = &stall, .excused = true});
           } else {
             // Only inside the call: a thread that is held with a lock of the allocator, or of
             // ours, holds everybody, whatever the engine does.
             take_signals(false);
+            timer = timer_of_this_thread(SIGUSR2);
+            if (!timer) return scene.judge().excuse("no timer can be made");
             seat.call(call, {.observer = &stall, .excused = true, .returned = [] {
                                take_signals(false);
                              }});
+            timer_delete(*timer);
           }
         },
         [&] {
-          if (kind == held) {
-            wait_for([&] { return scene.started() == test.ranks; });
-            sleep_ns(delay_us * 1'000);
-            // Its thread is not joined before we return, so the number stays good.
-            pthread_kill(scene.thread_of(victim), SIGUSR2);
-          }
           if (kind == held || kind == planning) wait_for(may_go_on);
           holds.store(false, std::memory_order_release);  // pairs with hold()
         });
@@ -115,9 +116,9 @@ void play_leave(const FaultCase& test, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   const int round = dice.below(rounds_of(call));
   enum { before_the_call, between_calls, inside };
-  const int kind = dice.below(kThreadsMayVanish ? 3 : 2);
+  const int kind = dice.below(kThreadSanitizer ? 2 : 3);
   {
-    Scene scene(test, {.documented = {Code::rank_lost}}, tally);
+    Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
     AtRound vanish(round, [&]() -> bool {
       scene.judge().mark_fault();
       // The seat keeps what the others may still read. The scene counts on threads that end.
@@ -151,7 +152,7 @@ void play_throw(const FaultCase& test, Tally& tally) {
   const int kind = dice.below(3);
   const std::string text = "out of luck in " + std::to_string(test.seed);
   {
-    Judge judge(test, {.documented = {Code::remote_error}}, tally);
+    Judge judge(test, {.at_once = true, .documented = {Code::remote_error}}, tally);
     auto team = Team::create({.ranks = test.ranks, .timeout = kLong});
     if (!judge.answer(team.status())) return;
     // An observer must not throw: it ends the call, and the rank's function throws afterwards.
@@ -196,7 +197,7 @@ void play_never_calls(const FaultCase& test, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   const int calls = dice.below(3);  // before that one
   {
-    Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
+    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
     scene.run([&](Seat& seat) {
       for (int i = 0; i < calls; ++i) {
         if (!seat.call(call)) return;

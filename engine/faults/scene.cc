@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <csignal>
 #include <iterator>
 #include <thread>
 
@@ -65,6 +66,16 @@ int rounds_of(const CollectiveCase& call) {
   params.peer = call.peer;
   params.segments = std::max(1, call.options.segments);
   return std::max(1, line->make(params).rounds);
+}
+
+std::optional<timer_t> timer_of_this_thread(int signal) {
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = signal;
+  event._sigev_un._tid = static_cast<pid_t>(thread_id());
+  timer_t timer{};
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return std::nullopt;
+  return timer;
 }
 
 void wait_for(const std::function<bool()>& condition) {

@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/api/communicator.h"
@@ -16,6 +18,13 @@
 #include "engine/faults/judge.h"
 
 namespace rankine::faults {
+
+// Under it threads must be seen to end, and a forked child may have none.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
 
 // What a case leaves open, drawn from its seed.
 class Dice {
@@ -44,6 +53,10 @@ class AtRound final : public RoundObserver {
   const int round_;
   const std::function<bool()> act_;
 };
+
+// A timer that sends the calling thread that signal, until timer_delete(). nullopt: the system
+// grants none.
+std::optional<timer_t> timer_of_this_thread(int signal);
 
 // Waits as a thread does that is no rank: looks, and gives way.
 void wait_for(const std::function<bool()>& condition);
@@ -84,6 +97,7 @@ class Scene {
   bool over(int but = 0) const {
     return done_.load() >= static_cast<int>(seats_.size()) - but || !communicator_->health().ok();
   }
+  bool any_done() const { return done_.load() > 0; }
   bool all_done_but(int n) const { return done_.load() >= static_cast<int>(seats_.size()) - n; }
   int started() const { return started_.load(); }
   // Of a rank that has started.

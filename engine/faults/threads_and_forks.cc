@@ -89,9 +89,10 @@ int live_as_a_child(const FaultCase& test, const CollectiveCase& call, Scene& sc
 }  // namespace
 
 void play_fork(const FaultCase& test, Tally& tally) {
-#if defined(__SANITIZE_THREAD__)
-  Judge(test, {}, tally).excuse("the thread sanitizer allows no threads in a forked child");
-#else
+  if (kThreadSanitizer) {
+    Judge(test, {}, tally).excuse("the thread sanitizer allows no threads in a forked child");
+    return;
+  }
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const bool between_calls = dice.one_in(2);
@@ -127,7 +128,6 @@ void play_fork(const FaultCase& test, Tally& tally) {
     }
   }
   fresh_start(test, call, tally);
-#endif
 }
 
 }  // namespace rankine::faults

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <ostream>
 #include <string_view>
 
@@ -85,7 +86,7 @@ std::vector<Row> rows_of(const std::vector<CaseResult>& results) {
   return rows;
 }
 
-// "timeout 120, mismatch 3", most frequent code last in the enum's order.
+// "timeout 120, mismatch 3"
 std::string errors_of(const Tally& tally) {
   std::string text;
   for (std::size_t code = 1; code < tally.returned.size(); ++code) {
@@ -105,7 +106,29 @@ std::vector<std::string> cells(std::string number, std::string name, const Tally
           errors_of(tally)};
 }
 
-void print(const std::vector<Row>& rows, const Tally& total, double seconds, Console& console) {
+// The command that plays a case again: cases depend on what they are, and on --seed and --repeat.
+std::string again(const FaultCase& test, const FaultsArguments& arguments) {
+  std::string text = fmt::format("rankine faults --fault {} --collective {} --ranks {} --seed {}",
+                                 test.fault->number, name_of(test.collective), test.ranks,
+                                 arguments.seed.value_or(1));
+  if (test.algorithm != nullptr) text += fmt::format(" --algo {}", test.algorithm->name);
+  if (arguments.repeat > 1) text += fmt::format(" --repeat {}", arguments.repeat);
+  return text;
+}
+
+std::vector<std::string> broken_cases(const std::vector<CaseResult>& results,
+                                      const FaultsArguments& arguments) {
+  constexpr std::size_t kShown = 10;
+  std::vector<std::string> commands;
+  for (const CaseResult& result : results) {
+    if (result.tally.broken() == 0 || commands.size() == kShown) continue;
+    commands.push_back(again(result.test, arguments));
+  }
+  return commands;
+}
+
+void print(const std::vector<Row>& rows, const Tally& total,
+           const std::vector<std::string>& commands, double seconds, Console& console) {
   std::vector<std::vector<std::string>> table = {
       {"", "fault", "cases", "ok", "hangs", "wrong", "undoc", "late", "time", "documented errors"}};
   for (const Row& row : rows) {
@@ -125,18 +148,17 @@ void print(const std::vector<Row>& rows, const Tally& total, double seconds, Con
       console.out << fmt::format("broken: {}\n", remark);
     }
   }
+  for (const std::string& command : commands) console.out << fmt::format("again: {}\n", command);
+  const std::int64_t calls =
+      std::accumulate(total.returned.begin(), total.returned.end(), std::int64_t{0});
   console.out << fmt::format(
       "\n{} cases, {} calls: {} hangs, {} wrong, {} undocumented, {} late, in {}\n", total.cases,
-      [&] {
-        std::int64_t calls = 0;
-        for (const std::int64_t n : total.returned) calls += n;
-        return calls;
-      }(),
-      total.hangs, total.wrong, total.undocumented, total.late, format_seconds(seconds));
+      calls, total.hangs, total.wrong, total.undocumented, total.late, format_seconds(seconds));
 }
 
-void print_json(const std::vector<Row>& rows, const Tally& total, std::uint64_t seed,
-                double seconds, Console& console) {
+void print_json(const std::vector<Row>& rows, const Tally& total,
+                const std::vector<std::string>& commands, std::uint64_t seed, double seconds,
+                Console& console) {
   using Json = nlohmann::ordered_json;
   const auto json_of = [](const Tally& tally, double took) {
     Json errors = Json::object();
@@ -166,6 +188,7 @@ void print_json(const std::vector<Row>& rows, const Tally& total, std::uint64_t 
     json["faults"].push_back(std::move(one));
   }
   json["total"] = json_of(total, seconds);
+  json["again"] = commands;
   console.out << json.dump(2) << "\n";
 }
 
@@ -227,9 +250,9 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   Tally total;
   for (const Row& row : rows) total += row.tally;
   if (arguments.json) {
-    print_json(rows, total, selection->seed, seconds(), console);
+    print_json(rows, total, broken_cases(*results, arguments), selection->seed, seconds(), console);
   } else {
-    print(rows, total, seconds(), console);
+    print(rows, total, broken_cases(*results, arguments), seconds(), console);
   }
   return total.broken() == 0 ? Exit::ok : Exit::wrong;
 }

@@ -84,7 +84,7 @@ void cgroup_files(std::string_view input) {
   }
   const auto quota = read_cpu_quota(tree.root());
   if (quota) require_cores(quota->cores);
-  const CpuBudget budget = combine_cpu_budget(4, quota);
+  const CpuBudget budget = combine_cpu_budget({.cores = 4, .cpus = 4}, quota);
   require(budget.cores >= 1 && budget.cores <= 4, "at least one core, and no more than allowed");
   require(!budget.why.empty(), "and why");
 }

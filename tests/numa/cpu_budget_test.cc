@@ -51,6 +51,10 @@ TEST(ReadCpuQuota, V2TakesTheTightestAncestor) {
   ASSERT_TRUE(quota);
   EXPECT_EQ(quota->cores, 1.5);
   EXPECT_EQ(quota->file, tree.root() + "/sys/fs/cgroup/a/cpu.max");
+  const std::vector<CpuGroup> groups = cpu_groups(tree.root());
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].folder, tree.root() + "/sys/fs/cgroup/a/b/c");
+  EXPECT_TRUE(groups[0].v2);
 
   tree.write("/sys/fs/cgroup/a/b/c/cpu.max", "40000 100000\n");
   EXPECT_EQ(read_cpu_quota(tree.root())->cores, 0.4);
@@ -87,6 +91,10 @@ TEST(ReadCpuQuota, V1TakesTheTightestAncestor) {
   ASSERT_TRUE(quota);
   EXPECT_EQ(quota->cores, 2.5);
   EXPECT_EQ(quota->file, tree.root() + cpu + "/a/cpu.cfs_quota_us");
+  const std::vector<CpuGroup> groups = cpu_groups(tree.root());
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].folder, tree.root() + cpu + "/a/b");
+  EXPECT_FALSE(groups[0].v2);
 }
 
 TEST(ReadCpuQuota, BothVersionsAtOnce) {

@@ -85,7 +85,7 @@ void play_undocumented(const FaultCase& test, Tally& tally) {
 
 // One call takes longer than its deadline and a second; another one is excused.
 void play_late(const FaultCase& test, Tally& tally) {
-  Scene scene(test, {.timeout = kShort, .at_once = false, .documented = {Code::timeout}}, tally);
+  Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
   AtRound slow(0, [] {
     sleep_ns(kGraceNs + 500'000'000);
     return true;
