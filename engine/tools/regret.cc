@@ -17,7 +17,7 @@ double lasting_regret(const std::vector<Context>& rounds, std::size_t contender)
   for (const Context& times : rounds) regrets.push_back(regret_in(times, contender));
   if (regrets.empty()) return 1;
   std::sort(regrets.begin(), regrets.end(), std::greater<>());
-  return regrets[regrets.size() < kFewestRounds ? 0 : (regrets.size() + 3) / 4];
+  return regrets[regrets.size() < kFewestRounds ? 0 : std::max<std::size_t>(1, regrets.size() / 4)];
 }
 
 Choice robust_choice(std::span<const std::vector<Context>> protocols, std::size_t contenders,

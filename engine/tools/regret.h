@@ -21,7 +21,7 @@ using Context = std::vector<double>;
 // times[contender] over the least of them; kNotTimed stays.
 double regret_in(const Context& times, std::size_t contender);
 // The worst regret in rounds of one protocol that may be believed: of three rounds or more the
-// worst quarter, rounded up, is left aside, as an interruption hits one contender in one round. 1
+// worst quarter, at least one, is left aside, as an interruption hits one contender in one round. 1
 // without rounds.
 double lasting_regret(const std::vector<Context>& rounds, std::size_t contender);
 

@@ -137,10 +137,10 @@ TEST(Tuning, WhatIsDamagedIsNamed) {
       {without("\"rankine_tuning\": 1", "\"rankine_tuning\": 2"),
        "rankine_tuning is 2; allowed is 1"},
       {without("\"algorithm\": \"ring\"", "\"algorithm\": \"rong\""),
-       "row 1: algorithm is 'rong'; all_reduce has ring"},
+       "row 2: algorithm is 'rong'; all_reduce has ring"},
       {without("\"collective\": \"all_reduce\"", "\"collective\": \"all_reuse\""),
-       "row 1: collective is 'all_reuse'"},
-      {without("\"ranks\": 2", "\"ranks\": 0"), "row 1: all_reduce 'ring': ranks is 0"},
+       "row 2: collective is 'all_reuse'"},
+      {without("\"ranks\": 2", "\"ranks\": 0"), "row 2: all_reduce 'ring': ranks is 0"},
       {without("\"ranks\": 2", "\"ranks\": \"two\""), "type must be number"},
       {without("\"l3\": 33554432,", ""), "'l3' not found"},
       {without("\"alpha\":", "\"omega\":"), "'alpha' not found"},
@@ -206,7 +206,9 @@ TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
       EXPECT_FALSE(load_tuning(one.file, one.here).has_value()) << one.file.path;
     }
     ASSERT_EQ(captured.lines.size(), one.says != nullptr ? 1u : 0u) << one.file.path;
-    if (one.says != nullptr) EXPECT_THAT(captured.lines[0].second, HasSubstr(one.says));
+    if (one.says != nullptr) {
+      EXPECT_THAT(captured.lines[0].second, HasSubstr(one.says));
+    }
   }
 }
 

@@ -24,8 +24,10 @@ TEST(Regret, LastsWhereMoreThanAQuarterOfTheRoundsSeesIt) {
   EXPECT_EQ(lasting_regret({{9, 1}, {2, 1}}, 0), 9);
   EXPECT_EQ(lasting_regret({{9, 1}, {2, 1}, {3, 1}}, 0), 3);
   EXPECT_EQ(lasting_regret({{9, 1}, {2, 1}, {3, 1}, {1, 1}}, 0), 3);
-  EXPECT_EQ(lasting_regret({{9, 1}, {8, 1}, {3, 1}, {1, 1}, {2, 1}}, 0), 3);
-  EXPECT_EQ(lasting_regret({{9, 1}, {8, 1}, {7, 1}, {1, 1}, {2, 1}}, 0), 7);
+  EXPECT_EQ(lasting_regret({{9, 1}, {8, 1}, {3, 1}, {1, 1}, {2, 1}}, 0), 8);
+  const std::vector<Context> eight = {{9, 1}, {8, 1}, {7, 1}, {1, 1},
+                                      {2, 1}, {1, 1}, {1, 1}, {1, 1}};
+  EXPECT_EQ(lasting_regret(eight, 0), 7);
 }
 
 // Contender 1 wins warm and 2 wins fresh, each by far; 3 is second in both, and is taken.
