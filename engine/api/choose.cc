@@ -12,7 +12,10 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes) {
     case all_reduce:
       // In shared memory a round costs a synchronisation and a vector read twice costs bandwidth:
       // one shot while the whole vectors fit near the core, then two.
-      if (bytes <= (ranks <= 2 ? 16384U : 2048U)) return "direct_one_shot";
+      // Among two, one shot reads no more bytes from the other core than two shots do: with readers
+      // that pull it costs 1.8 times the best at worst up to 512 KiB, two shots 6.5 times (rankine
+      // tune, warm and fresh, apart and in place, 2026-11-21).
+      if (bytes <= (ranks <= 2 ? 524288U : 2048U)) return "direct_one_shot";
       return "direct_two_shot";
     case all_gather:
     case reduce_scatter:

@@ -27,16 +27,23 @@ Choice robust_choice(std::span<const std::vector<Context>> protocols, std::size_
     for (const auto& rounds : protocols) most = std::max(most, lasting_regret(rounds, contender));
     return most;
   };
-  const double own = worst(standard);
-  Choice best{standard, own};
+  const Choice own{standard, worst(standard)};
+  Choice best = own;
   for (const auto& rounds : protocols) {
-    if (rounds.size() < kFewestRounds) return best;
+    if (rounds.size() < kFewestRounds) return own;
   }
   for (std::size_t i = 0; i < contenders; ++i) {
     const double regret = worst(i);
     if (regret < best.regret) best = {i, regret};
   }
-  return own > margin * best.regret ? best : Choice{standard, own};
+  if (own.regret <= margin * best.regret) return own;
+  for (const auto& rounds : protocols) {
+    if (lasting_regret(rounds, standard) < own.regret) continue;
+    std::vector<double> ratios;
+    for (const Context& times : rounds) ratios.push_back(times[standard] / times[best.contender]);
+    if (summarise(std::move(ratios)).median > margin) return best;
+  }
+  return own;
 }
 
 Context median_over(const std::vector<Context>& contexts) {

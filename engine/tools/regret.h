@@ -26,8 +26,9 @@ double regret_in(const Context& times, std::size_t contender);
 double lasting_regret(const std::vector<Context>& rounds, std::size_t contender);
 
 // The contender whose worst lasting regret over the protocols is the least. `standard`, what is
-// taken without measuring, stays unless its own is more than `margin` times as large, and where
-// there are fewer than kFewestRounds: noise alone should change nothing.
+// taken without measuring, stays where noise may be all there is: unless its own is more than
+// `margin` times as large, and it is so much slower in the median round of its worst protocol too,
+// and where there are fewer than kFewestRounds.
 struct Choice {
   std::size_t contender = 0;
   double regret = 1;  // its worst lasting one
