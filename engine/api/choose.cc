@@ -7,22 +7,29 @@ namespace {
 
 using enum Collective;
 
+// In shared memory every rank reaches every other directly, so nothing is gained by relaying what
+// is small: a round costs a synchronisation, and a vector read twice costs bandwidth. Figures:
+// rankine tune on two cores, warm and fresh, apart and in place, 2 ranks and 4 and 8
+// oversubscribed, 2026-11-21.
 std::string_view name_for(Collective collective, int ranks, std::size_t bytes) {
+  constexpr std::size_t kDirectTree = 64 * 1024;  // linear up to here: the chain takes 3 to 6 times
   switch (collective) {
-    case all_reduce:
-      // In shared memory a round costs a synchronisation and a vector read twice costs bandwidth:
-      // one shot while the whole vectors fit near the core, then two.
-      // Among two, one shot reads no more bytes from the other core than two shots do: with readers
-      // that pull it costs 1.8 times the best at worst up to 512 KiB, two shots 6.5 times (rankine
-      // tune, warm and fresh, apart and in place, 2026-11-21).
-      if (bytes <= (ranks <= 2 ? 524288U : 2048U)) return "direct_one_shot";
-      return "direct_two_shot";
+    case all_reduce: {
+      // Among two, one shot moves no more bytes than two shots do: with readers that pull, up to
+      // 512 KiB, it costs 1.8 times the best at worst, two shots 6.5 times.
+      const std::size_t one_shot = ranks <= 2 ? 512 * 1024 : 2048;
+      return bytes <= one_shot ? "direct_one_shot" : "direct_two_shot";
+    }
     case all_gather:
     case reduce_scatter:
+    case all_to_all:
       return "direct";
     case broadcast:
     case Collective::reduce:
-      return "chain";
+      return bytes <= kDirectTree ? "linear" : "chain";
+    case gather:
+    case scatter:
+      return "linear";
     default:
       return "";
   }
@@ -34,7 +41,7 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
   if (const Algorithm* line = find_algorithm(collective, name_for(collective, ranks, bytes))) {
     return *line;
   }
-  // Nothing tuned: the first of the catalogue that takes this N.
+  // No rule: the first of the catalogue that takes this N.
   const Algorithm* first = nullptr;
   for (const Algorithm& line : catalogue()) {
     if (line.collective != collective) continue;

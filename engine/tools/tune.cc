@@ -483,7 +483,9 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     progress.show("measuring hops and additions");
     auto team = Team::create({.ranks = 2, .tuned = false});
     if (!team.ok()) return team.status();
-    auto measured = measure_costs(**team);
+    constexpr double kShare = 0.05, kMost = 3;  // of the budget, and seconds
+    auto measured = measure_costs(
+        **team, std::min(kMost, kShare * std::chrono::duration<double>(a.budget).count()));
     if (!measured.ok()) return measured.status();
     points = std::move(*measured);
     auto fitted = fit_costs(points);
