@@ -11,14 +11,20 @@ using enum Collective;
 // two shots are near).
 constexpr std::size_t kNearFrom = std::size_t{512} << 10;
 
-// In shared memory a round costs a synchronisation, and a vector read twice costs bandwidth: one
-// shot for small vectors, then two. Between two ranks one shot goes further: a line is read by one
-// other core only. In place it does not, since the result may not overwrite what others still read.
+// Rooted collectives tell everybody directly up to here: the chain takes 3 to 6 times as long.
+constexpr std::size_t kDirectTree = std::size_t{64} << 10;
+
+// A round costs a synchronisation, and a vector read twice costs bandwidth: one shot for small
+// vectors, then two. Between two ranks one shot goes further: a line is read by one other core
+// only. In place it does not, since the result may not overwrite what others still read.
 std::size_t one_shot_up_to(int ranks, Buffers buffers) {
   if (ranks > 2) return 2048;
   return buffers == Buffers::in_place ? 2048 : std::size_t{8} << 20;
 }
 
+// In shared memory every rank reaches every other directly, so nothing is gained by relaying what
+// is small. Figures: bench/rivals and rankine tune on two cores, 2 ranks, and 4 and 8
+// oversubscribed, 2026-11-21.
 std::string_view name_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers) {
   switch (collective) {
     case all_reduce:
@@ -29,7 +35,10 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
       return "direct";
     case broadcast:
     case Collective::reduce:
-      return "chain";
+      return bytes <= kDirectTree ? "linear" : "chain";
+    case gather:
+    case scatter:
+      return "linear";
     default:
       return "";
   }
@@ -43,7 +52,7 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
           find_algorithm(collective, name_for(collective, ranks, bytes, buffers))) {
     return *line;
   }
-  // Nothing tuned: the first of the catalogue that takes this N.
+  // No rule: the first of the catalogue that takes this N.
   const Algorithm* first = nullptr;
   for (const Algorithm& line : catalogue()) {
     if (line.collective != collective) continue;

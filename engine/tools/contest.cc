@@ -48,8 +48,40 @@ MeasureOptions options_for(std::size_t bytes, bool fresh, bool quick) {
   constexpr std::size_t kSmall = 64 * 1024, kLarge = 4 * 1024 * 1024;
   MeasureOptions options{.warmups = bytes > kLarge ? 1 : 2, .checks = 0, .fresh = fresh};
   options.batches = bytes <= kSmall ? (fresh ? 40 : 15) : bytes <= kLarge ? 8 : 2;
+  if (bytes > kLarge) options.calls = 1;
   if (quick) options.batches = (options.batches + 2) / 3;
   return options;
+}
+
+// Every contender that is still running once by each protocol.
+Status measure_round(Workbench& workbench, Contest& contest, bool quick) {
+  std::array<Context, kProtocols> times;
+  for (Context& each : times) each.assign(contest.contenders.size(), kNotTimed);
+  for (const bool fresh : {false, true}) {
+    for (std::size_t i = 0; i < contest.contenders.size(); ++i) {
+      if (!contest.running[i]) continue;
+      Call call = call_of(contest);
+      call.options.algorithm = contest.contenders[i]->name;
+      MeasureOptions options = options_for(contest.bytes, fresh, quick);
+      // Checking costs as much as a call; one of the kind is enough.
+      constexpr std::size_t kMostChecked = std::size_t{1} << 20;
+      if (quick && !fresh && contest.bytes <= kMostChecked) options.checks = 1;
+      auto measured = workbench.measure(call, options);
+      if (!measured.ok()) return measured.status();
+      const auto wrong =
+          std::max<std::int64_t>(measured->out_of_place.wrong, measured->in_place.wrong);
+      if (wrong > 0) {
+        return {Code::system, fmt::format("{} '{}' of {} bytes: {} elements are wrong",
+                                          name_of(contest.collective), contest.contenders[i]->name,
+                                          contest.bytes, wrong)};
+      }
+      const std::size_t first = fresh ? 2 : 0;
+      times[first][i] = quiet_time(std::move(measured->out_of_place.samples));
+      times[first + 1][i] = quiet_time(std::move(measured->in_place.samples));
+    }
+  }
+  for (std::size_t p = 0; p < kProtocols; ++p) contest.contexts[p].push_back(std::move(times[p]));
+  return {};
 }
 
 }  // namespace
@@ -133,41 +165,26 @@ void keep_the_best(Contest& contest, std::size_t most, double near, const Algori
 
 Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds, bool quick,
             Clock::time_point deadline, const std::function<void(const Contest&, int)>& progress) {
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t turn = 0; turn < contests.size(); ++turn) {
-      if (Clock::now() >= deadline) return {};
-      Contest& contest = contests[round % 2 == 0 ? turn : contests.size() - 1 - turn];
-      progress(contest, round);
-      std::array<Context, kProtocols> times;
-      for (Context& each : times) each.assign(contest.contenders.size(), kNotTimed);
-      for (const bool fresh : {false, true}) {
-        for (std::size_t i = 0; i < contest.contenders.size(); ++i) {
-          if (!contest.running[i]) continue;
-          Call call = call_of(contest);
-          call.options.algorithm = contest.contenders[i]->name;
-          MeasureOptions options = options_for(contest.bytes, fresh, quick);
-          // Checking costs as much as a call; one of the kind is enough.
-          constexpr std::size_t kMostChecked = std::size_t{1} << 20;
-          if (quick && !fresh && contest.bytes <= kMostChecked) options.checks = 1;
-          auto measured = workbench.measure(call, options);
-          if (!measured.ok()) return measured.status();
-          const auto wrong =
-              std::max<std::int64_t>(measured->out_of_place.wrong, measured->in_place.wrong);
-          if (wrong > 0) {
-            return {Code::system, fmt::format("{} '{}' of {} bytes: {} elements are wrong",
-                                              name_of(contest.collective),
-                                              contest.contenders[i]->name, contest.bytes, wrong)};
-          }
-          const std::size_t first = fresh ? 2 : 0;
-          times[first][i] = quiet_time(std::move(measured->out_of_place.samples));
-          times[first + 1][i] = quiet_time(std::move(measured->in_place.samples));
-        }
-      }
-      for (std::size_t p = 0; p < kProtocols; ++p)
-        contest.contexts[p].push_back(std::move(times[p]));
+  struct Turn {
+    int rounds = 0;
+    Clock::duration spent{};
+  };
+  std::vector<Turn> turns(contests.size());
+  for (;;) {
+    const auto begin = Clock::now();
+    if (begin >= deadline) return {};
+    std::size_t next = contests.size();
+    for (std::size_t i = 0; i < contests.size(); ++i) {
+      if (turns[i].rounds == rounds) continue;
+      if (next == contests.size() || turns[i].spent < turns[next].spent) next = i;
     }
+    if (next == contests.size()) return {};
+    progress(contests[next], turns[next].rounds);
+    Status status = measure_round(workbench, contests[next], quick);
+    if (!status.ok()) return status;
+    ++turns[next].rounds;
+    turns[next].spent += Clock::now() - begin;
   }
-  return {};
 }
 
 }  // namespace rankine::tools

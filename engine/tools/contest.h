@@ -1,8 +1,8 @@
 // Contests: all algorithms of a collective at one size, measured in turns.
 //
-// A round goes over all contests, from the smallest size to the largest and the next time back, and
-// in each over all contenders, warm and fresh, apart and in place. So what changes slowly on the
-// machine falls on all contenders of a round alike, and rounds see the machine at different times.
+// A round of a contest goes over all its contenders, warm and fresh, apart and in place, one after
+// the other: what changes slowly on the machine falls on all of them alike. Rounds of different
+// contests take turns, so those of one see the machine at different times.
 #pragma once
 
 #include <chrono>
@@ -53,9 +53,10 @@ void keep_the_best(Contest& contest, std::size_t most, double near,
 
 using Clock = std::chrono::steady_clock;
 
-// Measures up to `rounds` rounds (quick: with few samples), until `deadline` has passed; then it
-// ends after the contest at hand, so some contests may have a round less, or none.
-// progress(contest, round) is called before each. Errors: those of the calls, and wrong results.
+// Measures up to `rounds` rounds of each (quick: with few samples) until `deadline` has passed.
+// Next is always the contest that has taken the least time so far: short calls get their rounds
+// even where long ones would fill the time. progress(contest, round) is called before each round.
+// Errors: those of the calls, and wrong results.
 Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds, bool quick,
             Clock::time_point deadline, const std::function<void(const Contest&, int)>& progress);
 

@@ -85,10 +85,11 @@ Result<CostFit> fit_costs(const std::vector<CostPoint>& points) {
   return fit;
 }
 
-Result<std::vector<CostPoint>> measure_costs(Team& team) {
+Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
   constexpr std::size_t kSizes[] = {8, 64, 512, 4096, 32768, 262144, 1048576};
   constexpr std::size_t kLeastAdded = 4096;  // below, calling the kernel is what takes time
-  constexpr int kBatches = 12;
+  constexpr std::size_t kFewestBatches = 2, kMostBatches = 12;
+  constexpr int kFirstCalls = 4;
   constexpr double kBatchSeconds = 200e-6;
 
   std::vector<CostPoint> points;
@@ -127,24 +128,27 @@ Result<std::vector<CostPoint>> measure_costs(Team& team) {
         if (!status.ok()) return status;
         return (seconds_now() - begin) / n;
       };
-      // Rank 0 says how many calls a batch has; the barrier in batch() hands it over.
-      for (int k = -1; k < kBatches; ++k) {
-        int n = 4;
-        if (k >= 0) {
-          me.barrier().throw_if_error();
-          n = calls[p];
-        }
-        const auto seconds = batch(n);
-        if (!seconds.ok()) {
-          if (r == 0) failed = seconds.status();
+      // Rank 0 says how many calls the next batch has, 0 where there is none; a barrier hands it
+      // over.
+      const double until = seconds_now() + seconds / static_cast<double>(points.size());
+      if (r == 0) calls[p] = kFirstCalls;
+      for (bool first = true;; first = false) {
+        me.barrier().throw_if_error();
+        const int n = calls[p];
+        if (n == 0) break;
+        const auto took = batch(n);
+        if (!took.ok()) {
+          if (r == 0) failed = took.status();
           return;
         }
         if (r != 0) continue;
-        if (k < 0) {
-          calls[p] = static_cast<int>(std::clamp(kBatchSeconds / *seconds, 4.0, 4096.0)) / 2 * 2;
-        } else {
-          samples.push_back(*seconds);
+        if (first) {
+          calls[p] = static_cast<int>(std::clamp(kBatchSeconds / *took, 4.0, 4096.0)) / 2 * 2;
+          continue;
         }
+        samples.push_back(*took);
+        const bool late = samples.size() >= kFewestBatches && seconds_now() > until;
+        if (late || samples.size() == kMostBatches) calls[p] = 0;
       }
       if (r != 0) continue;
       points[p].seconds = quiet_time(std::move(samples));

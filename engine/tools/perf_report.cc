@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "algorithms/schedule/collective.h"
+#include "engine/api/tuning.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -96,6 +97,11 @@ void PerfTable::begin(const PerfRun& run) {
                                           : std::string("at least 20 us of calls each");
   fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; slowest rank, median\n",
              mode_of(m), m.warmups, batches, calls);
+  const TuningTable* table = machine_tuning();
+  if (table != nullptr && run.options.algorithms.empty()) {
+    fmt::print(out_, "# choice    : the tuning table of {}; RANKINE_TUNING=off for the default\n",
+               table->made());
+  }
   if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
   if (probe_) {
     fmt::print(
@@ -229,6 +235,8 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
   config["placement"] = to_string(options.placement);
   config["wait"] = run.waiting;
   config["isa"] = run.machine.isa;
+  const TuningTable* table = machine_tuning();
+  config["tuning"] = table != nullptr ? Json(table->made()) : Json();
   config["mode"] = mode_of(m);
   if (m.perturb) config["perturb"] = *m.perturb;
   config["machine"] = run.machine.topology.summary();

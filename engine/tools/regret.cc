@@ -17,7 +17,7 @@ double lasting_regret(const std::vector<Context>& rounds, std::size_t contender)
   for (const Context& times : rounds) regrets.push_back(regret_in(times, contender));
   if (regrets.empty()) return 1;
   std::sort(regrets.begin(), regrets.end(), std::greater<>());
-  return regrets[regrets.size() < kFewestRounds ? 0 : (regrets.size() + 3) / 4];
+  return regrets[regrets.size() < kFewestRounds ? 0 : std::max<std::size_t>(1, regrets.size() / 4)];
 }
 
 Choice robust_choice(std::span<const std::vector<Context>> protocols, std::size_t contenders,
@@ -27,16 +27,23 @@ Choice robust_choice(std::span<const std::vector<Context>> protocols, std::size_
     for (const auto& rounds : protocols) most = std::max(most, lasting_regret(rounds, contender));
     return most;
   };
-  const double own = worst(standard);
-  Choice best{standard, own};
+  const Choice own{standard, worst(standard)};
+  Choice best = own;
   for (const auto& rounds : protocols) {
-    if (rounds.size() < kFewestRounds) return best;
+    if (rounds.size() < kFewestRounds) return own;
   }
   for (std::size_t i = 0; i < contenders; ++i) {
     const double regret = worst(i);
     if (regret < best.regret) best = {i, regret};
   }
-  return own > margin * best.regret ? best : Choice{standard, own};
+  if (own.regret <= margin * best.regret) return own;
+  for (const auto& rounds : protocols) {
+    if (lasting_regret(rounds, standard) < own.regret) continue;
+    std::vector<double> ratios;
+    for (const Context& times : rounds) ratios.push_back(times[standard] / times[best.contender]);
+    if (summarise(std::move(ratios)).median > margin) return best;
+  }
+  return own;
 }
 
 Context median_over(const std::vector<Context>& contexts) {

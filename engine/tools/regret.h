@@ -21,13 +21,14 @@ using Context = std::vector<double>;
 // times[contender] over the least of them; kNotTimed stays.
 double regret_in(const Context& times, std::size_t contender);
 // The worst regret in rounds of one protocol that may be believed: of three rounds or more the
-// worst quarter, rounded up, is left aside, as an interruption hits one contender in one round. 1
+// worst quarter, at least one, is left aside, as an interruption hits one contender in one round. 1
 // without rounds.
 double lasting_regret(const std::vector<Context>& rounds, std::size_t contender);
 
 // The contender whose worst lasting regret over the protocols is the least. `standard`, what is
-// taken without measuring, stays unless its own is more than `margin` times as large, and where
-// there are fewer than kFewestRounds: noise alone should change nothing.
+// taken without measuring, stays where noise may be all there is: unless its own is more than
+// `margin` times as large, and it is so much slower in the median round of its worst protocol too,
+// and where there are fewer than kFewestRounds.
 struct Choice {
   std::size_t contender = 0;
   double regret = 1;  // its worst lasting one

@@ -25,8 +25,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of the time for so many ranks: for choosing; the rest is for measuring what was chosen.
-constexpr double kForChoosing = 0.6;
+// Of the time for so many ranks: until when there is looking and choosing; the rest is for
+// measuring what was chosen.
+constexpr double kForLooking = 0.2, kForChoosing = 0.65;
 constexpr int kMostRounds = 12;   // of each; more time would be wasted
 constexpr std::size_t kGoOn = 4;  // contenders after the first round, and the default
 constexpr double kNear = 2;       // who is never so near to the best in that round gives up
@@ -40,6 +41,9 @@ struct Verdict {
   // By protocol, where the contest was measured: times' medians, and the regrets of the two.
   std::vector<Context> medians{};
   std::vector<double> standard_regrets{}, table_regrets{};
+
+  // A median of fewer rounds says little.
+  bool judged() const { return contest.rounds() >= kFewestRounds; }
 };
 
 struct Plan {
@@ -145,7 +149,7 @@ Status run_ranks(const Plan& plan, int ranks, const TuningTable* table, double s
     return row != nullptr ? row->algorithm : nullptr;
   };
 
-  Status status = race(**workbench, contests, 1, true, after(kForChoosing), show("looking"));
+  Status status = race(**workbench, contests, 1, true, after(kForLooking), show("looking"));
   if (!status.ok()) return status;
   std::erase_if(contests, [](const Contest& contest) { return contest.rounds() == 0; });
   for (Contest& contest : contests) keep_the_best(contest, kGoOn, kNear, asked(contest));
@@ -213,6 +217,7 @@ Regrets regrets_of(const Group& group, std::vector<double> Verdict::*of) {
   std::vector<double> all;
   std::vector<std::string> where;
   for (const Verdict* verdict : group) {
+    if (!verdict->judged()) continue;
     const std::vector<double>& regrets = verdict->*of;
     for (std::size_t p = 0; p < regrets.size(); ++p) {
       all.push_back(regrets[p]);
@@ -305,20 +310,21 @@ void print_sizes(const Group& group, Console& console) {
 }
 
 void print(const TuneArguments& a, const std::vector<Verdict>& verdicts, Console& console) {
-  std::vector<std::vector<std::string>> rows = {{"collective", "ranks", "sizes", "default: mean",
+  std::vector<std::vector<std::string>> rows = {{"collective", "ranks", "judged", "default: mean",
                                                  "max", "table: mean", "max",
                                                  "the table's choices"}};
   Group all;
   const auto cells = [](const Group& group, std::string name, std::string ranks) {
-    const Regrets standard = regrets_of(group, &Verdict::standard_regrets);
-    const Regrets table = regrets_of(group, &Verdict::table_regrets);
-    return std::vector<std::string>{std::move(name),
-                                    std::move(ranks),
-                                    std::to_string(group.size()),
-                                    fmt::format("{:.3f}", standard.summary.geometric_mean),
-                                    fmt::format("{:.2f}", standard.summary.max),
-                                    fmt::format("{:.3f}", table.summary.geometric_mean),
-                                    fmt::format("{:.2f}", table.summary.max)};
+    const auto judged = std::count_if(group.begin(), group.end(),
+                                      [](const Verdict* verdict) { return verdict->judged(); });
+    std::vector<std::string> row = {std::move(name), std::move(ranks),
+                                    fmt::format("{} of {}", judged, group.size())};
+    for (const auto of : {&Verdict::standard_regrets, &Verdict::table_regrets}) {
+      const RegretSummary summary = regrets_of(group, of).summary;
+      row.push_back(judged > 0 ? fmt::format("{:.3f}", summary.geometric_mean) : "-");
+      row.push_back(judged > 0 ? fmt::format("{:.2f}", summary.max) : "-");
+    }
+    return row;
   };
   for (const Group& group : groups_of(verdicts)) {
     const Contest& contest = group.front()->contest;
@@ -332,9 +338,11 @@ void print(const TuneArguments& a, const std::vector<Verdict>& verdicts, Console
     all.insert(all.end(), group.begin(), group.end());
   }
   rows.push_back(cells(all, "all", ""));
-  console.out << "Regret: the time of the choice over the time of the best, over sizes, warm and "
-                 "fresh, apart and in place;\ngeometric mean and maximum\n\n"
-              << columns(rows, "lrrrrrrl", "  ");
+  console.out
+      << "Regret: the time of the choice over the time of the best, warm and fresh, apart and "
+         "in place; geometric mean\nand maximum over the sizes that were judged (in three "
+         "rounds or more, by their medians)\n\n"
+      << columns(rows, "lrrrrrrl", "  ");
   const Regrets standard = regrets_of(all, &Verdict::standard_regrets);
   const Regrets table = regrets_of(all, &Verdict::table_regrets);
   console.out << "\n";
@@ -373,7 +381,8 @@ Json to_json(const Machine& machine, const std::vector<CostPoint>& points,
   }
   const auto summary = [](const Group& group, std::vector<double> Verdict::*of) {
     const Regrets regrets = regrets_of(group, of);
-    return Json{{"geometric_mean", regrets.summary.geometric_mean},
+    return Json{{"samples", regrets.summary.samples},
+                {"geometric_mean", regrets.summary.geometric_mean},
                 {"max", regrets.summary.max},
                 {"at", regrets.where}};
   };
@@ -474,7 +483,9 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     progress.show("measuring hops and additions");
     auto team = Team::create({.ranks = 2, .tuned = false});
     if (!team.ok()) return team.status();
-    auto measured = measure_costs(**team);
+    constexpr double kShare = 0.05, kMost = 3;  // of the budget, and seconds
+    auto measured = measure_costs(
+        **team, std::min(kMost, kShare * std::chrono::duration<double>(a.budget).count()));
     if (!measured.ok()) return measured.status();
     points = std::move(*measured);
     auto fitted = fit_costs(points);

@@ -121,6 +121,26 @@ TEST(Choose, FollowsTheTableAndElseTheDefault) {
   }
 }
 
+TEST(Choose, TheDefaultGoesByRanksAndBytes) {
+  const auto name = [](Collective c, int ranks, std::size_t bytes) {
+    return default_algorithm(c, ranks, bytes).name;
+  };
+  EXPECT_EQ(name(all_reduce, 2, 512 << 10), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 2, (512 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
+  EXPECT_EQ(name(broadcast, 8, 64 << 10), "linear");
+  EXPECT_EQ(name(Collective::reduce, 8, (64 << 10) + 1), "chain");
+  EXPECT_EQ(name(all_to_all, 8, 1 << 20), "direct");
+  EXPECT_EQ(name(barrier, 8, 0), "dissemination");
+  for (const Collective c : all_collectives()) {
+    for (int n = 1; n <= 20; ++n) {
+      for (const std::size_t bytes : {0, 8, 4096, 1 << 20}) {
+        EXPECT_EQ(default_algorithm(c, n, bytes).refusal({.ranks = n}), std::nullopt);
+      }
+    }
+  }
+}
+
 TEST(Tuning, WhatIsDamagedIsNamed) {
   const std::string good = to_json(table());
   const auto without = [&good](const std::string& part, const std::string& instead) {
@@ -137,10 +157,10 @@ TEST(Tuning, WhatIsDamagedIsNamed) {
       {without("\"rankine_tuning\": 1", "\"rankine_tuning\": 2"),
        "rankine_tuning is 2; allowed is 1"},
       {without("\"algorithm\": \"ring\"", "\"algorithm\": \"rong\""),
-       "row 1: algorithm is 'rong'; all_reduce has ring"},
+       "row 2: algorithm is 'rong'; all_reduce has ring"},
       {without("\"collective\": \"all_reduce\"", "\"collective\": \"all_reuse\""),
-       "row 1: collective is 'all_reuse'"},
-      {without("\"ranks\": 2", "\"ranks\": 0"), "row 1: all_reduce 'ring': ranks is 0"},
+       "row 2: collective is 'all_reuse'"},
+      {without("\"ranks\": 2", "\"ranks\": 0"), "row 2: all_reduce 'ring': ranks is 0"},
       {without("\"ranks\": 2", "\"ranks\": \"two\""), "type must be number"},
       {without("\"l3\": 33554432,", ""), "'l3' not found"},
       {without("\"alpha\":", "\"omega\":"), "'alpha' not found"},

@@ -71,7 +71,7 @@ TEST(CostFit, RefusesWhatTellsNothingApart) {
 TEST(MeasureCosts, HasPointsOfAllKinds) {
   auto team = Team::create({.ranks = 2, .tuned = false});
   ASSERT_TRUE(team.ok()) << team.status().text();
-  const auto points = measure_costs(**team);
+  const auto points = measure_costs(**team, 0.1);
   ASSERT_TRUE(points.ok()) << points.status().text();
   EXPECT_TRUE(fit_costs(*points).ok());
   for (const CostPoint& point : *points) EXPECT_GT(point.seconds, 0) << point.what;
