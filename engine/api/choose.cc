@@ -64,29 +64,21 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
   return *first;
 }
 
-namespace {
-
-const TuningRow* row_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
-                         const TuningTable* table) {
-  // Tables are measured out of place, and in place another all-reduce is best.
-  if (table == nullptr || (collective == all_reduce && buffers == Buffers::in_place))
-    return nullptr;
-  return table->find(collective, ranks, bytes);
-}
-
-}  // namespace
-
 const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes,
                                   const TuningTable* table, Buffers buffers) {
-  const TuningRow* row = row_for(collective, ranks, bytes, buffers, table);
+  // Tables say of all-reduces how they do out of place; in place another one is best.
+  const bool covered = collective != all_reduce || buffers == Buffers::apart;
+  const TuningRow* row =
+      table != nullptr && covered ? table->find(collective, ranks, bytes) : nullptr;
   return row != nullptr ? *row->algorithm : default_algorithm(collective, ranks, bytes, buffers);
 }
 
 const Algorithm* near_algorithm(Collective collective, int ranks, std::size_t bytes,
                                 const TuningTable* table, Buffers buffers) {
-  if (collective != all_reduce || ranks != 2 || buffers == Buffers::in_place || bytes < kNearFrom ||
-      bytes > one_shot_up_to(ranks, buffers) ||
-      row_for(collective, ranks, bytes, buffers, table) != nullptr) {
+  if (collective != all_reduce || ranks != 2 || buffers == Buffers::in_place ||
+      bytes < kNearFrom || bytes > one_shot_up_to(ranks, buffers) ||
+      &choose_algorithm(collective, ranks, bytes, table, buffers) !=
+          &default_algorithm(collective, ranks, bytes, buffers)) {
     return nullptr;
   }
   return find_algorithm(all_reduce, "direct_two_shot");

@@ -80,11 +80,20 @@ Status measure_round(Workbench& workbench, Contest& contest, bool quick) {
       times[first + 1][i] = quiet_time(std::move(measured->in_place.samples));
     }
   }
-  for (std::size_t p = 0; p < kProtocols; ++p) contest.contexts[p].push_back(std::move(times[p]));
+  for (std::size_t p = 0; p < kProtocols; ++p) {
+    if (counts(static_cast<Protocol>(p), contest.collective)) {
+      contest.contexts[p].push_back(std::move(times[p]));
+    }
+  }
   return {};
 }
 
 }  // namespace
+
+bool counts(Protocol protocol, Collective collective) {
+  return collective != Collective::all_reduce || protocol == Protocol::warm_apart ||
+         protocol == Protocol::fresh_apart;
+}
 
 std::string_view name_of(Protocol protocol) {
   constexpr std::array<std::string_view, kProtocols> kNames = {"warm", "warm in place", "fresh",

@@ -20,6 +20,9 @@ namespace rankine::tools {
 enum class Protocol : unsigned char { warm_apart, warm_in_place, fresh_apart, fresh_in_place };
 inline constexpr std::size_t kProtocols = 4;
 std::string_view name_of(Protocol protocol);
+// Whether it has a say in the choice: not how an all-reduce fares in place, where calls follow the
+// default and not the table (choose.cc).
+bool counts(Protocol protocol, Collective collective);
 
 struct Contest {
   Collective collective = Collective::all_reduce;
@@ -27,7 +30,7 @@ struct Contest {
   std::size_t bytes = 0;                        // M, as the call made of it has it
   std::vector<const Algorithm*> contenders{};   // no two with the same schedule
   std::vector<bool> running{};                  // of each: still measured
-  std::vector<Context> contexts[kProtocols]{};  // one per round
+  std::vector<Context> contexts[kProtocols]{};  // one per round; none where it does not count
   std::size_t standard = 0;                     // the contender that stands for default_algorithm()
 
   std::size_t rounds() const { return contexts[0].size(); }
