@@ -101,7 +101,8 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   const Algorithm* asked = key.algorithm != nullptr
                                ? key.algorithm
                                : forced.algorithm[static_cast<std::size_t>(call.collective)];
-  request.algorithm = asked != nullptr ? asked : &choose_algorithm(call.collective, ranks, m, tuning);
+  request.algorithm =
+      asked != nullptr ? asked : &choose_algorithm(call.collective, ranks, m, tuning);
   request.params.ranks = ranks;
   request.params.root = call.root;
   request.params.peer = call.peer;
