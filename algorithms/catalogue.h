@@ -28,8 +28,7 @@ struct Params {
 
 // The same with the defaults in place of zeros. G: the divisor of N nearest to its square root. A:
 // as many blocks per message as any message could have, 2^(ceil(log2 N) - 1), or 1 for N = 1. The
-// torus: one dimension of N. Skips: repeated halving with rounding up. Levels: groups of the default
-// G only.
+// torus: one dimension of N. Skips: repeated halving with rounding up. Levels: groups of G.
 // Every function that takes Params does this by itself; tools call it to show what will run.
 Params resolved(Params params);
 
