@@ -28,8 +28,7 @@ struct Params {
 
 // The same with the defaults in place of zeros. G: the divisor of N nearest to its square root. A:
 // as many blocks per message as any message could have, 2^(ceil(log2 N) - 1), or 1 for N = 1. The
-// torus: one dimension of N. Skips: repeated halving with rounding up. Levels: one, of groups of the
-// default G.
+// torus: one dimension of N. Skips: repeated halving with rounding up. Levels: groups of G.
 // Every function that takes Params does this by itself; tools call it to show what will run.
 Params resolved(Params params);
 
@@ -43,7 +42,7 @@ struct Algorithm {
   Schedule (*make)(const Params&);
   std::string_view allowed_when;  // formula, non-zero where make() may be called; "1": any N >= 1
                                   // (and what refusal() checks for all)
-  std::string_view parameters;    // of: segments, group, aggregation, dims, skips, levels; with commas
+  std::string_view parameters;    // of: segments, group, aggregation, dims, skips, levels
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
   std::string_view received;  // likewise

@@ -47,8 +47,8 @@ struct SweepResult {
 using SweepProgress = std::function<void(std::size_t done, std::size_t all)>;
 
 // The cases that the options ask for, without those that an algorithm refuses. Catalogue order,
-// then N, root, peer, segments, group, aggregation, dims, skips and levels. Texts that read_skips() cannot read
-// throw std::invalid_argument.
+// then N, root, peer, segments, group, aggregation, dims, skips and levels. Texts that read_skips()
+// cannot read throw std::invalid_argument.
 std::vector<SweepResult> sweep_cases(const SweepOptions& options);
 
 // The same list, worked off by all cores. The result does not depend on the number of threads. An

@@ -55,8 +55,8 @@ TEST(WinnerMap, ThePictureHasACellEachAndALegend) {
 }
 
 TEST(Choose, JsonHasTheChoiceAndAllCandidates) {
-  const Captured run =
-      run_captured({"choose", "all_reduce", "--ranks", "8", "--bytes", "1K", "--network", "plain", "--json"});
+  const Captured run = run_captured({"choose", "all_reduce", "--ranks", "8", "--bytes", "1K",
+                                     "--network", "plain", "--json"});
   ASSERT_EQ(run.exit, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["choice"], json["candidates"][0]);
