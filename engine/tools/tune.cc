@@ -114,7 +114,9 @@ void judge(Verdict& verdict) {
   const auto regrets = [&](const Algorithm& algorithm) {
     std::vector<double> out;
     const std::size_t i = contest.stands_for(algorithm);
-    for (const Context& times : verdict.medians) out.push_back(regret_in(times, i));
+    for (const Context& times : verdict.medians) {
+      out.push_back(times.empty() ? 1 : regret_in(times, i));  // empty: of no account here
+    }
     return out;
   };
   for (const auto& contexts : contest.contexts) verdict.medians.push_back(median_over(contexts));
@@ -220,6 +222,7 @@ Regrets regrets_of(const Group& group, std::vector<double> Verdict::*of) {
     if (!verdict->judged()) continue;
     const std::vector<double>& regrets = verdict->*of;
     for (std::size_t p = 0; p < regrets.size(); ++p) {
+      if (verdict->medians[p].empty()) continue;
       all.push_back(regrets[p]);
       where.push_back(fmt::format("{}{}{}, {}", name_of(verdict->contest.collective), " ",
                                   size_text(verdict->contest.bytes),
@@ -397,6 +400,7 @@ Json to_json(const Machine& machine, const std::vector<CostPoint>& points,
                 {"default", v.standard->name},
                 {"table", v.table != nullptr ? Json(v.table->name) : Json()}};
     for (std::size_t p = 0; p < v.medians.size(); ++p) {
+      if (v.medians[p].empty()) continue;
       Json protocol = {{"default_regret", v.standard_regrets[p]},
                        {"table_regret", v.table_regrets[p]}};
       for (std::size_t i = 0; i < v.contest.contenders.size(); ++i) {
