@@ -65,7 +65,7 @@ class OurMailbox final : public Channel {
   std::uint64_t receive() override {
     SlotHeader* slot = in_.wait(receiver_, 0, received_, 0);
     std::uint64_t message;
-    std::memcpy(&message, payload(*slot, sizeof(message)), sizeof(message));
+    std::memcpy(&message, payload(*slot), sizeof(message));
     in_.release(receiver_, ++received_, false);
     return message;
   }

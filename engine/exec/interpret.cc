@@ -84,9 +84,9 @@ const std::byte* address(const Operand& operand, RankState& state, std::size_t b
   }
   const Inbox& inbox = state.inbox[operand.rank];
   SlotHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
-  if (slot.bytes == bytes) return payload(slot, bytes);
+  if (slot.bytes == bytes) return payload(slot);
   const std::byte* elsewhere;
-  const std::byte* there = payload(slot, sizeof(elsewhere));
+  const std::byte* there = payload(slot);
   will_read(there, sizeof(elsewhere));
   std::memcpy(&elsewhere, there, sizeof(elsewhere));
   return elsewhere;

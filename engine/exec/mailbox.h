@@ -1,11 +1,9 @@
 // The mailbox of an ordered pair of ranks: single producer, single consumer, fixed capacity.
 //
-//   slot   flag | bytes | fingerprint | small payload    64-byte aligned, in the reader's memory
-//          larger payload ...                             on lines of its own
+//   slot   flag | bytes | fingerprint | payload ...     64-byte aligned, in the reader's memory
 //
 // The flag of a slot is the number of the message in it plus one, so a reader waits on the line
-// that carries the data: a small message costs one cache-line transfer. Larger ones need no more
-// lines for lying apart, and loads and stores of whole lines cross no border. Data that does not fit
+// that carries the data: a small message costs one cache-line transfer. Data that does not fit
 // travels as an address, is used where it is, and must stay there until the credit comes back.
 // Credit: how many messages the reader has done with, on a line of its own; the sender looks at it
 // only when the slots that it knows to be free run out. Credit for messages in slots is given every
@@ -14,6 +12,7 @@
 // Numbers are absolute, modulo 2^32, over the life of the mailbox.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -45,21 +44,17 @@ struct Mailbox {
   std::uint32_t under_way() const { return capacity / 2; }
 };
 
+// What fits into the line of the header.
 inline constexpr std::size_t kSmallPayload = kCacheLine - sizeof(SlotHeader);
 
 // How far slots lie apart that take so many bytes, and what slots so far apart take.
 constexpr std::size_t stride_for(std::size_t payload_bytes) {
-  if (payload_bytes <= kSmallPayload) return kCacheLine;
-  return kCacheLine + (payload_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  return (sizeof(SlotHeader) + payload_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
-constexpr std::size_t payload_of(std::size_t stride) {
-  return stride == kCacheLine ? kSmallPayload : stride - kCacheLine;
-}
+constexpr std::size_t payload_of(std::size_t stride) { return stride - sizeof(SlotHeader); }
 
-// Where a message of that size lies in its slot.
-inline std::byte* payload(SlotHeader& slot, std::size_t bytes) {
-  return reinterpret_cast<std::byte*>(&slot) +
-         (bytes <= kSmallPayload ? sizeof(SlotHeader) : kCacheLine);
+inline std::byte* payload(SlotHeader& slot) {
+  return reinterpret_cast<std::byte*>(&slot) + sizeof(SlotHeader);
 }
 
 // The sender's end. Used by the sending rank only.
@@ -85,10 +80,14 @@ struct Outbox {
     // The slot is free when its former message, one capacity before, has been used.
     if (!wait_credit(waiter, to, number + 1 - mailbox.capacity, round)) return false;
     SlotHeader& slot = mailbox.slot(number);
-    std::byte* place = payload(slot, bytes);
+    std::byte* place = payload(slot);
     will_write(place, bytes);
-    std::memcpy(place, data, bytes);
-    // The reader probes this line: it is written in one go, and last.
+    // The reader probes the first line: it is written in one go, and last.
+    const auto* from = static_cast<const std::byte*>(data);
+    if (bytes > kSmallPayload) {
+      std::memcpy(place + kSmallPayload, from + kSmallPayload, bytes - kSmallPayload);
+    }
+    std::memcpy(place, from, std::min(bytes, kSmallPayload));
     will_write(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag));
     slot.bytes = static_cast<std::uint32_t>(bytes);
     if (kComparesCalls) slot.fingerprint = fingerprint;

@@ -335,7 +335,7 @@ bool Throttle::State::hear(RankClock& clock, Rank peer, Ticks& value) noexcept {
   const auto p = static_cast<std::size_t>(peer);
   SlotHeader* slot = clock.from[p].wait(clock.waiter, peer, clock.received[p], 0);
   if (slot == nullptr) return false;
-  std::memcpy(&value, payload(*slot, sizeof(value)), sizeof(value));
+  std::memcpy(&value, payload(*slot), sizeof(value));
   clock.from[p].release(clock.waiter, ++clock.received[p], false);
   return true;
 }

@@ -59,7 +59,7 @@ struct Pair {
     SlotHeader& slot = inbox.mailbox.slot(number);
     will_read(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag) + sizeof(std::uint64_t));
     std::uint64_t word;
-    std::memcpy(&word, payload(slot, sizeof(word)), sizeof(word));
+    std::memcpy(&word, payload(slot), sizeof(word));
     return slot.fingerprint == 3 * word && slot.bytes == sizeof(word) ? word : ~std::uint64_t{0};
   }
 
