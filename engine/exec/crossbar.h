@@ -105,8 +105,9 @@ struct RankLines {
   CallRecord record;
   Bell bell;
   Parked parked;
+  Counter beacon;  // nobody waits for it: what a look at it costs tells how far away the rank is
 };
-static_assert(sizeof(RankLines) == 5 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
+static_assert(sizeof(RankLines) == 6 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
 // Memory for the lines of all ranks, those of rank r at base + r * stride. Zeroed, aligned to a
 // cache line; the caller's, for as long as the crossbar lives.
@@ -142,6 +143,7 @@ class Crossbar {
   CallRecord& record(Rank r) { return lines(r).record; }
   Bell& bell(Rank r) { return lines(r).bell; }
   Parked& parked(Rank r) { return lines(r).parked; }
+  Counter& beacon(Rank r) { return lines(r).beacon; }
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
   const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 

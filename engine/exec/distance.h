@@ -21,12 +21,14 @@ class Distance {
   // Far, until measured: what suits far cores costs less on near ones than the other way round.
   bool is_near() const { return *std::min_element(last_.begin(), last_.end()) < kNearNs; }
 
-  // `word` was written by the other rank since we last read it.
-  template <class T>
-  void look(const Atomic<T>& word) {
+  // At a word on a line that only the other rank writes, and only we read. A value that we have
+  // seen before says nothing: then the line is ours.
+  void look(const Atomic<std::uint32_t>& word) {
     const std::int64_t before = now_ns();
-    word.load(std::memory_order_relaxed);  // pairs with nothing: the value is not used
-    took(now_ns() - before);
+    const std::uint32_t value = word.load(std::memory_order_relaxed);  // pairs with nothing
+    const std::int64_t after = now_ns();
+    if (value != seen_) took(after - before);
+    seen_ = value;
   }
   void took(std::int64_t ns) {
     last_[next_] = ns;
@@ -36,6 +38,7 @@ class Distance {
  private:
   std::array<std::int64_t, 4> last_{kNearNs, kNearNs, kNearNs, kNearNs};
   std::size_t next_ = 0;
+  std::uint32_t seen_ = 0;
 };
 
 }  // namespace rankine

@@ -224,13 +224,18 @@ const Plan* agreed(const Plan& plan, RankState& state) noexcept {
 
 template <class Observing>
 bool run(const Plan& plan, RankState& state, Observing observing) noexcept {
+  // Rank 1 lights its beacon at the end of every such call; it shines until the next one.
+  if (plan.near != nullptr && state.waiter.rank == 0) [[unlikely]]
+    state.distance.look(state.waiter.crossbar->beacon(1).value);
   if (plan.transport == Transport::direct && plan.ranks > 1) enter(state);
   if (plan.near == nullptr) [[likely]]
     return walk(plan, state, observing);
   const Plan* form = agreed(plan, state);
   if (form == nullptr || !walk(*form, state, observing)) return false;
-  // Rank 1 writes its record in each of its calls.
-  if (state.waiter.rank == 0) state.distance.look(state.waiter.crossbar->record(1).number);
+  if (state.waiter.rank == 1) {
+    state.waiter.crossbar->beacon(1).value.store(static_cast<std::uint32_t>(state.waiter.call),
+                                                 std::memory_order_relaxed);  // see Distance::look
+  }
   return true;
 }
 
