@@ -278,7 +278,8 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
     if (!meeting_.arrive([&] { after_batch(series); })) return stopped();
   }
 
-  if (r == 0) {
+  // Out of place has the say: in place another algorithm may be chosen.
+  if (r == 0 && (!in_place || measured_.algorithm.empty())) {
     Call call = call_;
     const Ends e = ends(r, 0, in_place);
     call.in = e.in;
