@@ -214,7 +214,7 @@ Result<const Prepared*> Member::State::find(const Call& call) {
 
 Result<const Prepared*> Member::State::refused(Status status) {
   // Else peers would wait for this rank in vain.
-  if (status.code() != Code::invalid_argument) communicator->abort(status);
+  if (!goes_on(status.code())) communicator->abort(status);
   return status;
 }
 
