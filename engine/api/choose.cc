@@ -7,10 +7,6 @@ namespace {
 
 using enum Collective;
 
-// Where cores share a cache, two shots win from here on; where they do not, one (twice as fast, as
-// two shots are near).
-constexpr std::size_t kNearFrom = std::size_t{512} << 10;
-
 // Rooted collectives tell everybody directly up to here: the chain takes 3 to 6 times as long.
 constexpr std::size_t kDirectTree = std::size_t{64} << 10;
 
@@ -18,8 +14,7 @@ constexpr std::size_t kDirectTree = std::size_t{64} << 10;
 // vectors, then two. Between two ranks one shot goes further: a line is read by one other core
 // only. In place it does not, since the result may not overwrite what others still read.
 std::size_t one_shot_up_to(int ranks, Buffers buffers) {
-  if (ranks > 2) return 2048;
-  return buffers == Buffers::in_place ? 2048 : std::size_t{8} << 20;
+  return ranks == 2 && buffers == Buffers::apart ? std::size_t{32} << 10 : 2048;
 }
 
 // In shared memory every rank reaches every other directly, so nothing is gained by relaying what
@@ -71,17 +66,6 @@ const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t 
   const TuningRow* row =
       table != nullptr && covered ? table->find(collective, ranks, bytes) : nullptr;
   return row != nullptr ? *row->algorithm : default_algorithm(collective, ranks, bytes, buffers);
-}
-
-const Algorithm* near_algorithm(Collective collective, int ranks, std::size_t bytes,
-                                const TuningTable* table, Buffers buffers) {
-  if (collective != all_reduce || ranks != 2 || buffers == Buffers::in_place ||
-      bytes < kNearFrom || bytes > one_shot_up_to(ranks, buffers) ||
-      &choose_algorithm(collective, ranks, bytes, table, buffers) !=
-          &default_algorithm(collective, ranks, bytes, buffers)) {
-    return nullptr;
-  }
-  return find_algorithm(all_reduce, "direct_two_shot");
 }
 
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes) {

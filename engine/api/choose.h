@@ -18,11 +18,6 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
 const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t bytes,
                                   const TuningTable* table, Buffers buffers = Buffers::apart);
 
-// What two ranks run instead in calls during which their cores are near (Plan::near), where the
-// choice is the default; nullptr: the same.
-const Algorithm* near_algorithm(Collective collective, int ranks, std::size_t bytes,
-                                const TuningTable* table, Buffers buffers = Buffers::apart);
-
 // Segments of a pipelined algorithm when the caller gives none.
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes);
 

@@ -141,19 +141,6 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.mailbox_capacity = static_cast<int>(mail.slots / 2);
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
-  std::size_t near_bytes = 0;
-  const Algorithm* near = asked == nullptr
-                              ? near_algorithm(call.collective, ranks, m, tuning, request.buffers)
-                              : nullptr;
-  if (near != nullptr && compiled->plan.transport == Transport::direct) {
-    CompileRequest other = request;
-    other.algorithm = near;
-    auto form = compile(other);
-    if (!form.ok()) return form.status();
-    near_bytes = trim(form->plan);
-    set_near(compiled->plan, std::move(form->plan));
-  }
-
   auto prepared = std::make_unique<Prepared>();
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
@@ -173,7 +160,7 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
       prepared->plan.transport == Transport::mailbox, key.root, line, hash);
   prepared->bytes = sizeof(Prepared) + prepared->rules.capacity() * sizeof(BufferRule) +
-                    trim(prepared->plan) + near_bytes;
+                    trim(prepared->plan);
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
   return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
     count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/exec/copy_first.h"
 #include "engine/exec/own_first.h"
 #include "engine/exec/push.h"
 
@@ -37,23 +38,47 @@ std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   return bytes;
 }
 
-Plan direct_plan(const CompileRequest& request, const Goal& goal, const Layout& layout,
-                 Program program) {
+bool pushes_something(const Program& program) { return !program.copies.empty(); }
+
+// The form of an all-reduce that moves the fewest lines between cores. `program` is as the buffers
+// lie; `streams`: the results are more than the caches hold.
+Result<Program> direct_all_reduce(const CompileRequest& request, const Schedule& schedule,
+                                  const Goal& goal, const Layout& layout, const Program& program,
+                                  bool streams) {
+  if (request.pushes && request.buffers == Buffers::apart && !streams) {
+    auto in_place = make_program(schedule, goal, layout, Buffers::in_place);
+    if (!in_place.ok()) return in_place.status();
+    Program copied = copy_first(*in_place);
+    push(copied, Buffers::apart);
+    if (pushes_something(copied)) return copied;
+  }
+  Program own = own_first(program, request.buffers);
+  if (request.pushes) push(own, request.buffers);
+  return own;
+}
+
+Result<Plan> direct_plan(const CompileRequest& request, const Schedule& schedule, const Goal& goal,
+                         const Layout& layout, Program program) {
+  const bool streams =
+      request.buffers == Buffers::apart && result_bytes(layout, goal) >= kStreamFrom;
   if (goal.collective == Collective::all_reduce) {
-    program = own_first(program, request.buffers);
-    if (request.pushes) push(program, request.buffers);
+    auto form = direct_all_reduce(request, schedule, goal, layout, program, streams);
+    if (!form.ok()) return form.status();
+    program = std::move(*form);
   }
-  if (request.buffers == Buffers::apart && result_bytes(layout, goal) >= kStreamFrom) {
-    mark_streams(program);
-  }
+  if (streams) mark_streams(program);
   return lower_direct(program, {});
+}
+
+Result<Plan> mailbox_plan(const CompileRequest& request, const Program& program) {
+  LowerOptions options;
+  options.slot_payload = request.slot_payload;
+  options.mailbox_capacity = request.mailbox_capacity;
+  return lower_mailbox(program, options);
 }
 
 Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, const Goal& goal,
                      const Layout& layout, bool can_add) {
-  LowerOptions options;
-  options.slot_payload = request.slot_payload;
-  options.mailbox_capacity = request.mailbox_capacity;
   auto program = make_program(schedule, goal, layout, request.buffers);
   if (!program.ok()) return program.status();
   const bool adds_up = std::any_of(program->operations.begin(), program->operations.end(),
@@ -62,18 +87,18 @@ Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, co
     return invalid_argument("schedule: adds blocks up, which " +
                             std::string(name_of(goal.collective)) + " does not");
   }
-  const bool small = every_message_fits(*program, options.slot_payload);
+  const bool small = every_message_fits(*program, request.slot_payload);
   if (request.transport.value_or(small ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
-    return direct_plan(request, goal, layout, std::move(*program));
+    return direct_plan(request, schedule, goal, layout, std::move(*program));
   }
   if (small) {
     auto eager = make_program(schedule, goal, layout, request.buffers, {.eager = true});
     if (!eager.ok()) return eager.status();
-    auto plan = lower_mailbox(*eager, options);
+    auto plan = mailbox_plan(request, *eager);
     if (plan.ok()) return plan;  // else a round has too many messages for that
   }
-  return lower_mailbox(*program, options);
+  return mailbox_plan(request, *program);
 }
 
 }  // namespace

@@ -52,7 +52,6 @@ struct alignas(kCacheLine) Entry {
   // may go on to its next call while they look: only where this is their own is `memory` for them.
   Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
-  Atomic<bool> finds_near{false};  // what rank 0 says goes for all (Plan::near)
   std::byte* memory[3] = {};  // by Memory: input, output, scratch
 };
 static_assert(sizeof(Entry) == kCacheLine);
@@ -105,9 +104,8 @@ struct RankLines {
   CallRecord record;
   Bell bell;
   Parked parked;
-  Counter beacon;  // nobody waits for it: what a look at it costs tells how far away the rank is
 };
-static_assert(sizeof(RankLines) == 6 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
+static_assert(sizeof(RankLines) == 5 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
 // Memory for the lines of all ranks, those of rank r at base + r * stride. Zeroed, aligned to a
 // cache line; the caller's, for as long as the crossbar lives.
@@ -143,7 +141,6 @@ class Crossbar {
   CallRecord& record(Rank r) { return lines(r).record; }
   Bell& bell(Rank r) { return lines(r).bell; }
   Parked& parked(Rank r) { return lines(r).parked; }
-  Counter& beacon(Rank r) { return lines(r).beacon; }
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
   const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 

@@ -5,7 +5,7 @@
 namespace rankine {
 namespace {
 
-// Offers our buffers to the others. Before anything else of the call is published.
+// Offers our buffers to the others.
 void enter(RankState& state) {
   Crossbar& crossbar = *state.waiter.crossbar;
   const auto self = static_cast<std::size_t>(state.waiter.rank);
@@ -14,7 +14,6 @@ void enter(RankState& state) {
   if (kComparesCalls) {
     entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
   }
-  entry.finds_near.store(state.distance.is_near(), std::memory_order_relaxed);
   will_write(entry.memory, sizeof(entry.memory));
   for (std::size_t m = 0; m < 3; ++m) entry.memory[m] = state.memory[self * 4 + m];
   publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
@@ -179,6 +178,9 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
         }
         state.progress_base += plan.span;
         return keep_together(plan, state, state.progress_base - plan.span);
+      case OpCode::enter:
+        enter(state);
+        break;
       case OpCode::wait_entry:
         going = wait_entry(*op, state);
         break;
@@ -211,42 +213,14 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
   }
 }
 
-// Which of its two forms the plan has in this call: rank 0 decides. It cannot go on to its next call
-// before the other rank has read its entry of this one. nullptr: aborted.
-const Plan* agreed(const Plan& plan, RankState& state) noexcept {
-  bool near = state.distance.is_near();
-  if (state.waiter.rank != 0) {
-    if (!wait_entry({.code = OpCode::wait_entry, .peer = 0, .round = 1}, state)) return nullptr;
-    near = state.waiter.crossbar->entry(0).finds_near.load(std::memory_order_relaxed);
-  }
-  return near ? plan.near.get() : &plan;
-}
-
-template <class Observing>
-bool run(const Plan& plan, RankState& state, Observing observing) noexcept {
-  // Rank 1 lights its beacon at the end of every such call; it shines until the next one.
-  if (plan.near != nullptr && state.waiter.rank == 0) [[unlikely]]
-    state.distance.look(state.waiter.crossbar->beacon(1).value);
-  if (plan.transport == Transport::direct && plan.ranks > 1) enter(state);
-  if (plan.near == nullptr) [[likely]]
-    return walk(plan, state, observing);
-  const Plan* form = agreed(plan, state);
-  if (form == nullptr || !walk(*form, state, observing)) return false;
-  if (state.waiter.rank == 1) {
-    state.waiter.crossbar->beacon(1).value.store(static_cast<std::uint32_t>(state.waiter.call),
-                                                 std::memory_order_relaxed);  // see Distance::look
-  }
-  return true;
-}
-
 }  // namespace
 
 bool interpret(const Plan& plan, RankState& state) noexcept {
-  return run(plan, state, NoObserver{});
+  return walk(plan, state, NoObserver{});
 }
 
 bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept {
-  return run(plan, state, Observed{observer});
+  return walk(plan, state, Observed{observer});
 }
 
 }  // namespace rankine

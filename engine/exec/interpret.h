@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/exec/crossbar.h"
-#include "engine/exec/distance.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/plan.h"
 #include "engine/exec/wait.h"
@@ -20,7 +19,6 @@ struct RankState {
   std::uint32_t progress_base = 0;  // of this call; advances by Plan::span
   std::vector<Outbox> outbox;       // by peer
   std::vector<Inbox> inbox;         // by peer
-  Distance distance;                // to rank 1, as rank 0 finds it
   // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
   // learnt from their entries during a call.
   std::vector<std::byte*> memory;

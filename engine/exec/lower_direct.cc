@@ -22,6 +22,7 @@ class Lowering {
         ranks_(static_cast<std::size_t>(program.ranks)),
         known_(ranks_ * ranks_, kStarted),
         entered_(ranks_ * ranks_, 0),
+        before_entry_(ranks_, 0),
         ordinal_(program.operations.size(), 0),
         clock_(program.operations.size()),
         fold_of_(program.operations.size()),
@@ -34,7 +35,15 @@ class Lowering {
   }
 
   Plan run() {
-    for (std::size_t i = 0; i < program_.operations.size(); ++i) lower(static_cast<int>(i));
+    const auto operations = static_cast<int>(program_.operations.size());
+    int next = 0;
+    // What a rank stages of its own is done when it enters: its entry says so.
+    for (; next < operations && is_staging(next); ++next) lower(next);
+    for (std::size_t r = 0; r < ranks_ && ranks_ > 1; ++r) {
+      before_entry_[r] = next_ordinal_[r] - 1;
+      plan_.rank[r].ops.push_back({.code = OpCode::enter});
+    }
+    for (; next < operations; ++next) lower(next);
     std::uint32_t span = 1;
     for (std::size_t r = 0; r < ranks_; ++r) {
       if (options_.mutant != LowerOptions::Mutant::no_exit_waits) wait_until_unused(r);
@@ -48,6 +57,10 @@ class Lowering {
   }
 
  private:
+  bool is_staging(int index) const {
+    return program_.operations[static_cast<std::size_t>(index)].round == kStaging;
+  }
+
   std::uint32_t& known(std::size_t r, std::size_t q) { return known_[r * ranks_ + q]; }
 
   void lower(int index) {
@@ -107,15 +120,17 @@ class Lowering {
   void touch(int index, std::size_t q) {
     const Operation& op = program_.operations[static_cast<std::size_t>(index)];
     const auto r = static_cast<std::size_t>(op.rank);
-    if (entered_[r * ranks_ + q] == 0) {
-      entered_[r * ranks_ + q] = 1;
-      if (options_.mutant != LowerOptions::Mutant::no_entry_waits) {
-        plan_.rank[r].ops.push_back({.code = OpCode::wait_entry,
-                                     .peer = static_cast<std::uint16_t>(q),
-                                     .round = round_of(op)});
-      }
-    }
+    wait_for_entry(r, q, round_of(op));
     last_user_[q * ranks_ + r] = index;
+  }
+
+  void wait_for_entry(std::size_t r, std::size_t q, std::uint16_t round) {
+    if (entered_[r * ranks_ + q] != 0) return;
+    entered_[r * ranks_ + q] = 1;
+    known(r, q) = std::max(known(r, q), before_entry_[q]);
+    if (options_.mutant == LowerOptions::Mutant::no_entry_waits) return;
+    plan_.rank[r].ops.push_back(
+        {.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q), .round = round});
   }
 
   static std::uint16_t round_of(const Operation& op) {
@@ -130,6 +145,7 @@ class Lowering {
   void wait_for(std::size_t r, int other, std::uint16_t round) {
     const auto o = static_cast<std::size_t>(other);
     const auto q = static_cast<std::size_t>(program_.operations[o].rank);
+    if (ordinal_[o] <= before_entry_[q]) wait_for_entry(r, q, round);
     if (known(r, q) >= ordinal_[o]) return;
     if (options_.mutant == LowerOptions::Mutant::dropped_wait && ++waits_ % 3 == 0) return;
     plan_.rank[r].ops.push_back({.code = OpCode::wait_progress,
@@ -166,6 +182,7 @@ class Lowering {
   Plan plan_;
   std::vector<std::uint32_t> known_;               // (r, q): q's progress that r can be sure of
   std::vector<std::uint8_t> entered_;              // (r, q): r has waited for q's entry
+  std::vector<std::uint32_t> before_entry_;        // per rank: operations done when it enters
   std::vector<std::uint32_t> ordinal_;             // per operation: its number at its rank, from 1
   std::vector<std::vector<std::uint32_t>> clock_;  // per operation: what its rank knew by then
   std::vector<std::size_t> fold_of_;               // per operation: its op in its rank's plan
@@ -179,29 +196,6 @@ class Lowering {
 
 std::string_view name_of(Transport transport) {
   return transport == Transport::direct ? "direct" : "mailbox";
-}
-
-bool set_near(Plan& plan, Plan near) {
-  const auto agrees = [](const Plan& form) {
-    const std::vector<Op>& ops = form.rank[0].ops;
-    return form.ranks == 2 && std::any_of(ops.begin(), ops.end(), [](const Op& op) {
-             return op.code == OpCode::wait_progress;
-           });
-  };
-  if (!agrees(plan) || !agrees(near)) return false;
-  near.fold = plan.fold;
-  near.spread = plan.spread;
-  near.element_bytes = plan.element_bytes;
-  near.divisor = plan.divisor;
-  // Counters advance by the same whatever is run, and both find room for operands and scratch.
-  plan.span = near.span = std::max(plan.span, near.span);
-  plan.most_operands = near.most_operands = std::max(plan.most_operands, near.most_operands);
-  for (std::size_t r = 0; r < plan.rank.size(); ++r) {
-    std::size_t& bytes = plan.rank[r].scratch_bytes;
-    bytes = near.rank[r].scratch_bytes = std::max(bytes, near.rank[r].scratch_bytes);
-  }
-  plan.near = std::make_shared<const Plan>(std::move(near));
-  return true;
 }
 
 Plan lower_direct(const Program& program, const LowerOptions& options) {

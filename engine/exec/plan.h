@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +24,8 @@ std::string_view name_of(Transport transport);
 
 enum class OpCode : std::uint8_t {
   end,
+  enter,          // offers this rank's buffers to the others; nothing is published before. Direct
+                  // transport, and not of a rank that is alone
   wait_entry,     // until `peer` has entered this call: its buffers' addresses are known then
   wait_progress,  // until `peer`'s progress in this call reaches `value`
   wait_message,   // until message `value` of this call from `peer` is there
@@ -89,19 +90,11 @@ struct Plan {
   ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
   SpreadKernel spread = nullptr;  // the same to several places
   std::string algorithm;          // for reports
-  // Of two ranks: what they run instead while their cores are near (distance.h), as rank 0 finds.
-  // With the same span; nullptr: always this one. Direct transport.
-  std::shared_ptr<const Plan> near{};
 };
-
-// Makes `near` what two ranks with near cores run instead of `plan`; they reduce the same. False,
-// and nothing is done: in one of them rank 0 does not wait for rank 1, and so might be gone before
-// rank 1 has seen what it decided.
-bool set_near(Plan& plan, Plan near);
 
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
-  int mailbox_capacity = 8;  // messages that a pair may have under way (mailbox.h)
+  int mailbox_capacity = 8;       // messages that a pair may have under way (mailbox.h)
   // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
   enum class Mutant : std::uint8_t {
     none,

@@ -394,6 +394,7 @@ struct Exchange {
         mine.ops.push_back({.code = OpCode::release, .peer = peer, .value = 1});
         mine.traffic.push_back({peer, 1, 1});
       } else {
+        mine.ops.push_back({.code = OpCode::enter});
         // Rank 1 reads what rank 0 has; that is rank 0's again when rank 1 says so.
         if (r == 1) {
           mine.ops.push_back({.code = OpCode::wait_entry, .peer = peer});

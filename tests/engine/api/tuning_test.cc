@@ -125,8 +125,8 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   const auto name = [](Collective c, int ranks, std::size_t bytes) {
     return default_algorithm(c, ranks, bytes).name;
   };
-  EXPECT_EQ(name(all_reduce, 2, 8 << 20), "direct_one_shot");
-  EXPECT_EQ(name(all_reduce, 2, (8 << 20) + 1), "direct_two_shot");
+  EXPECT_EQ(name(all_reduce, 2, 32 << 10), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 2, (32 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
   EXPECT_EQ(name(broadcast, 8, 64 << 10), "linear");
   EXPECT_EQ(name(Collective::reduce, 8, (64 << 10) + 1), "chain");
@@ -148,19 +148,6 @@ TEST(Choose, InPlaceAllReducesHaveADefaultOfTheirOwn) {
   };
   EXPECT_EQ(name(8), "direct_one_shot");  // the table says ring, of buffers apart
   EXPECT_EQ(name(4096), "direct_two_shot");
-}
-
-TEST(Choose, NearCoresTakeTwoShotsOfMiddleSizedVectors) {
-  const auto near = [](std::size_t bytes, Buffers buffers = Buffers::apart, int ranks = 2) {
-    const Algorithm* form = near_algorithm(all_reduce, ranks, bytes, nullptr, buffers);
-    return form == nullptr ? std::string_view("the same") : form->name;
-  };
-  EXPECT_EQ(near(256 << 10), "the same");
-  EXPECT_EQ(near(1 << 20), "direct_two_shot");
-  EXPECT_EQ(near(16 << 20), "the same");
-  EXPECT_EQ(near(1 << 20, Buffers::in_place), "the same");
-  EXPECT_EQ(near(1 << 20, Buffers::apart, 3), "the same");
-  EXPECT_EQ(near_algorithm(broadcast, 2, 1 << 20, nullptr), nullptr);
 }
 
 TEST(Tuning, WhatIsDamagedIsNamed) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "algorithms/schedule/combine.h"
+#include "engine/exec/copy_first.h"
 #include "engine/exec/own_first.h"
 
 namespace rankine {
@@ -271,9 +272,13 @@ Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout)
 Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout& layout,
                        Buffers buffers, Transport transport, const LowerOptions& lower,
                        const ProgramOptions& program_options, const Passes& passes) {
-  auto program = make_program(schedule, goal, layout, buffers, program_options);
+  const bool copies = passes.copy_first && goal.collective == Collective::all_reduce &&
+                      transport == Transport::direct && buffers == Buffers::apart;
+  auto program =
+      make_program(schedule, goal, layout, copies ? Buffers::in_place : buffers, program_options);
   if (!program.ok()) return program.status();
   if (transport == Transport::mailbox) return lower_mailbox(*program, lower);
+  if (copies) *program = copy_first(*program);
   if (goal.collective == Collective::all_reduce) {
     if (passes.own_first_from > 0) *program = own_first(*program, buffers, passes.own_first_from);
     if (passes.pushes) push(*program, buffers, passes.push_mutant);
@@ -338,7 +343,9 @@ TestCall random_call(Random& random, const CallRules& rules) {
     program.eager =
         transport == Transport::mailbox && fits(layout, rules.slot_payload) && random.one_in(2);
     const Passes passes =
-        rules.passes.value_or(Passes{random.one_in(2), random.one_in(2)   ? std::size_t{0}
+        rules.passes.value_or(Passes{.copy_first = random.one_in(2),
+                                     .pushes = random.one_in(2),
+                                     .own_first_from = random.one_in(2)   ? std::size_t{0}
                                                        : random.one_in(2) ? 1u
                                                                           : 200u});
     auto plan = make_plan(call.schedule, goal, layout, buffers, transport, lower, program, passes);
@@ -353,12 +360,6 @@ TestCall random_call(Random& random, const CallRules& rules) {
     call.plan.spread = find_spread(call.type, call.op, best_isa());
     call.plan.element_bytes = size_of(call.type);
     call.plan.divisor = call.op == ReduceOp::avg ? goal.ranks : 0;
-    if (goal.ranks == 2 && transport == Transport::direct && random.one_in(2)) {
-      // The same schedule in another form.
-      auto near = make_plan(call.schedule, goal, layout, buffers, transport, lower, program,
-                            {.pushes = !passes.pushes, .own_first_from = passes.own_first_from == 0});
-      set_near(call.plan, std::move(*near));
-    }
     for (Rank r = 0; r < goal.ranks; ++r) {
       call.before.push_back(random_image(random, call, layout, in_place, r));
     }

@@ -32,6 +32,7 @@ Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout)
 
 // What becomes of a program on its way to the direct transport, as in compile().
 struct Passes {
+  bool copy_first = false;
   bool pushes = false;
   std::size_t own_first_from = 0;  // 0: never
   PushMutant push_mutant = PushMutant::none;

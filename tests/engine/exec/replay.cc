@@ -130,6 +130,9 @@ struct Replay::Machine {
       case OpCode::end:
         leave(r, call);
         return true;
+      case OpCode::enter:
+        entries[r] = {me.number, me.call, me.known[r]};
+        break;
       case OpCode::wait_entry:
         if (!reached(entries[peer].call, me.number)) return false;
         if (entries[peer].at != me.call) fail(r, op, "finds the entry of another call");
@@ -189,9 +192,6 @@ struct Replay::Machine {
     me.known[r] = {me.region.data() + image.input, me.region.data() + image.output,
                    me.scratch.data()};
     me.known_at[r] = me.call + 1;
-    if (call.plan.transport == Transport::direct) {
-      entries[r] = {me.number, me.call, me.known[r]};
-    }
   }
 
   void leave(std::size_t r, const TestCall& call) {
@@ -343,7 +343,7 @@ std::string fault_of(const Plan& plan) {
       if (op.operands > plan.most_operands && op.code == OpCode::fold) {
         return who + "more operands than the plan says";
       }
-      if (op.code == OpCode::end || op.code == OpCode::fold) continue;
+      if (op.code == OpCode::end || op.code == OpCode::enter || op.code == OpCode::fold) continue;
       if (op.peer == r) return who + "waits for itself";
       if (op.code != OpCode::wait_progress) continue;
       const auto found = published[op.peer].find(op.value);

@@ -116,8 +116,6 @@ struct TestTeam::State {
                              call.plan.transport == Transport::mailbox, call.goal.root, 0, index),
             static_cast<std::uint32_t>(state.waiter.call))
             .bits;
-    const std::int64_t looks_ns = dawdler.random().one_in(2) ? 1 : 1'000'000;
-    for (int i = 0; i < 4; ++i) state.distance.took(looks_ns);
     crossbar.record(state.waiter.rank)
         .announce(state.waiter.call, state.waiter.fingerprint, index, "random");
     state.memory_of(r, Memory::input) = mine.region.data() + image.input;
