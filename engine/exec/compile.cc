@@ -29,6 +29,12 @@ bool every_message_fits(const Program& program, std::size_t slot_payload) {
       });
 }
 
+std::size_t vector_bytes(const Layout& layout) {
+  std::size_t bytes = 0;
+  for (const BlockHome& block : layout.blocks) bytes += block.bytes;
+  return bytes;
+}
+
 // Where the results of all ranks together are larger, no cache holds them until they are read.
 constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
 
@@ -88,7 +94,10 @@ Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, co
                             std::string(name_of(goal.collective)) + " does not");
   }
   const bool small = every_message_fits(*program, request.slot_payload);
-  if (request.transport.value_or(small ? Transport::mailbox : Transport::direct) ==
+  // An all-reduce in several rounds of small messages is faster direct, which waits less.
+  const bool prefers_mailbox = small && (goal.collective != Collective::all_reduce ||
+                                         vector_bytes(layout) <= request.slot_payload);
+  if (request.transport.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
     return direct_plan(request, schedule, goal, layout, std::move(*program));
   }

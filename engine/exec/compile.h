@@ -19,8 +19,9 @@ struct CompileRequest {
   DataType type = DataType::f32;
   ReduceOp op = ReduceOp::sum;
   Buffers buffers = Buffers::apart;
-  std::optional<Transport> transport;  // none: mailbox where every message fits into a slot
-  std::size_t slot_payload = 0;        // bytes of data per mailbox slot
+  // None: the mailboxes where every message fits into a slot, of an all-reduce the whole vector.
+  std::optional<Transport> transport;
+  std::size_t slot_payload = 0;  // bytes of data per mailbox slot
   // Direct all-reduces: whoever adds a block up stores it at all who copy it in the schedule
   // (push.h); false: they fetch it.
   bool pushes = true;

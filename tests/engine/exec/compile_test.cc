@@ -20,15 +20,22 @@ CompileRequest request_for(const char* name, int ranks, std::size_t count) {
 }
 
 TEST(Compile, SmallDataGoToMailboxesAndLargeOnesStayWhereTheyAre) {
-  CompileRequest one_line_each = request_for("ring", 4, 4 * 16);
-  one_line_each.slot_payload = 64;
-  auto small = compile(one_line_each);
-  ASSERT_TRUE(small.ok()) << small.status().text();
-  EXPECT_EQ(small->plan.transport, Transport::mailbox);
-  one_line_each.slot_payload = 63;
-  auto large = compile(one_line_each);
-  ASSERT_TRUE(large.ok());
-  EXPECT_EQ(large->plan.transport, Transport::direct);
+  const auto chosen = [](CompileRequest request, std::size_t slot_payload) {
+    request.slot_payload = slot_payload;
+    auto compiled = compile(request);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().text();
+    return compiled->plan.transport;
+  };
+  // Four blocks of 64 bytes each: of an all-reduce the vector must fit, elsewhere the blocks.
+  const CompileRequest all_reduce = request_for("ring", 4, 4 * 16);
+  EXPECT_EQ(chosen(all_reduce, 256), Transport::mailbox);
+  EXPECT_EQ(chosen(all_reduce, 255), Transport::direct);
+  CompileRequest gather;
+  gather.algorithm = find_algorithm(Collective::all_gather, "ring");
+  gather.params.ranks = 4;
+  gather.counts = {16, 16, 16, 16};
+  EXPECT_EQ(chosen(gather, 64), Transport::mailbox);
+  EXPECT_EQ(chosen(gather, 63), Transport::direct);
   CompileRequest forced = request_for("ring", 4, 5);
   forced.transport = Transport::direct;
   EXPECT_EQ(compile(forced)->plan.transport, Transport::direct);
