@@ -25,13 +25,12 @@
 #include <type_traits>
 
 #include "algorithms/schedule/blocks.h"
+#include "engine/exec/cache_line.h"
 #include "engine/exec/machine.h"
 #include "engine/exec/slow_waits.h"
 #include "engine/exec/status.h"
 
 namespace rankine {
-
-inline constexpr std::size_t kCacheLine = 64;
 
 // Has a counter that may wrap reached a value? True for the next 2^31 values.
 constexpr bool reached(std::uint32_t counter, std::uint32_t value) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/exec/cache_line.h"
+
 namespace rankine {
 namespace {
-
-constexpr std::size_t kLine = 64;
 
 // Offsets of natural blocks in an input or output. A buffer holds, in order, the natural blocks
 // whose partner (source for inputs, target for outputs) is its rank; blocks of everyone or of one
@@ -43,8 +43,8 @@ Layout make_layout(const Goal& goal, std::span<const std::size_t> counts, std::s
   layout.blocks.reserve(static_cast<std::size_t>(goal.blocks));
   const std::size_t parts = static_cast<std::size_t>(goal.blocks) / counts.size();
   // A unit is what a border may not cut: an element or, where whole elements fill lines, a line.
-  const bool lines = borders == Borders::cache_lines && kLine % element_bytes == 0;
-  const std::size_t unit = lines ? kLine / element_bytes : 1;
+  const bool lines = borders == Borders::cache_lines && kCacheLine % element_bytes == 0;
+  const std::size_t unit = lines ? kCacheLine / element_bytes : 1;
   for (std::size_t b = 0; b < counts.size(); ++b) {
     const std::size_t units = (counts[b] + unit - 1) / unit;
     std::size_t begin = 0;

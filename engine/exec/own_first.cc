@@ -5,12 +5,11 @@
 #include <span>
 #include <utility>
 
+#include "engine/exec/cache_line.h"
 #include "engine/exec/footprint.h"
 
 namespace rankine {
 namespace {
-
-constexpr std::size_t kLine = 64;
 
 class OwnFirst {
  public:
@@ -75,9 +74,10 @@ class OwnFirst {
     // Our part: the ranks that take part, in order, have one part each.
     const auto before = std::count_if(sources.begin(), sources.end(),
                                       [&](const Source& s) { return s.rank < op.rank; });
-    const std::size_t lines = (op.bytes + kLine - 1) / kLine;
+    const std::size_t lines = (op.bytes + kCacheLine - 1) / kCacheLine;
     const auto border = [&](std::ptrdiff_t part) {
-      return std::min(op.bytes, lines * static_cast<std::size_t>(part) / sources.size() * kLine);
+      return std::min(op.bytes,
+                      lines * static_cast<std::size_t>(part) / sources.size() * kCacheLine);
     };
     const std::size_t begin = border(before), end = border(before + 1);
     const std::pair<std::size_t, std::size_t> rest[] = {{end, op.bytes}, {0, begin}};

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/exec/cache_line.h"
+
 namespace rankine {
 namespace {
 
 constexpr int kNone = -1;
-constexpr std::size_t kLine = 64;
-
 // Where a version lives, before offsets are known.
 enum class Home : std::uint8_t { input, output, scratch0, scratch1 };
 
@@ -231,7 +231,7 @@ class Builder {
           scratch_[static_cast<std::size_t>(copy_number)][cell(r, slot)] = end;
           end += block_of(slot).bytes;
         }
-        end = (end + kLine - 1) / kLine * kLine;
+        end = (end + kCacheLine - 1) / kCacheLine * kCacheLine;
       }
       program_.scratch_bytes.push_back(end);
     }
