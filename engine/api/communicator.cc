@@ -49,6 +49,7 @@ MailboxShape mailbox_shape(int ranks) {
   };
   if (ranks <= 2) return {kSlots, slots_for(2048)};
   if (ranks <= 4) return {kSlots, slots_for(1024)};
+  if (ranks <= 8) return {kSlots, slots_for(512)};
   if (ranks <= 16) return {kSlots, slots_for(256)};
   if (ranks <= 32) return {kSlots, slots_for(64)};
   return {kSlots / 2, slots_for(kSmallPayload)};
