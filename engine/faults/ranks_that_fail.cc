@@ -153,7 +153,7 @@ void play_throw(const FaultCase& test, Tally& tally) {
   const std::string text = "out of luck in " + std::to_string(test.seed);
   {
     Judge judge(test, {.at_once = true, .documented = {Code::remote_error}}, tally);
-    auto team = Team::create({.ranks = test.ranks, .timeout = kLong});
+    auto team = Team::create(team_options(test));
     if (!judge.answer(team.status())) return;
     // An observer must not throw: it ends the call, and the rank's function throws afterwards.
     AtRound fail(round, [&] {

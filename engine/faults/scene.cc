@@ -96,11 +96,21 @@ void on_threads(int ranks, const std::function<void(Rank)>& f,
   for (std::thread& thread : threads) thread.join();
 }
 
+CommunicatorOptions communicator_options(const FaultCase& test) {
+  return {.ranks = test.ranks, .timeout = kLong, .tuned = false};
+}
+
+TeamOptions team_options(const FaultCase& test) {
+  return {.ranks = test.ranks, .timeout = kLong, .tuned = false};
+}
+
 Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
-             CommunicatorOptions options)
+             const SceneOptions& wishes)
     : judge_(test, promise, tally), threads_(static_cast<std::size_t>(test.ranks)) {
-  options.ranks = test.ranks;
+  CommunicatorOptions options = communicator_options(test);
   options.timeout = promise.timeout;
+  options.arenas = wishes.arenas;
+  options.first_count = wishes.first_count;
   auto made = Communicator::create(options);
   if (!made.ok()) {
     judge_.answer(made.status());
