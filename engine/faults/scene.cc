@@ -8,15 +8,11 @@
 #include <thread>
 
 #include "engine/exec/machine.h"
+#include "engine/exec/splitmix.h"
 
 namespace rankine::faults {
 
-std::uint64_t Dice::next() {  // splitmix64
-  std::uint64_t x = state_ += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+std::uint64_t Dice::next() { return splitmix(state_ += kSplitMixStep); }
 
 CollectiveCase good_call(const FaultCase& test, Dice& dice) {
   struct Kind {
