@@ -1,5 +1,4 @@
-// What it costs that ranks always compare what they call, and what a call costs before anything
-// moves.
+// What it costs that ranks always compare what they call.
 //
 //   third_party/bazel run -c opt //bench/fingerprint
 //
@@ -10,17 +9,13 @@
 //     Counters are nanoseconds per call: medians over the batches; `price` and `noise` are medians
 //     of the differences to `with` within a round, `.._spread` half the distance between their
 //     quartiles; `price_percent` is the price in percent of the whole call.
-//   call_alone, walk_alone   one rank: a whole call, and the interpreter's part of it; between them
-//     lie plan look-up, checks, fingerprint and records. `allocations`: of all calls together.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,22 +29,6 @@
 #include "numa/pin.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
-
-namespace {
-
-std::atomic<std::int64_t> allocations{0};
-
-}  // namespace
-
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace rankine {
 
@@ -244,44 +223,6 @@ void compare(benchmark::State& state, Transport transport) {
 
 RANKINE_FINGERPRINT_BENCHMARK(mailbox);
 RANKINE_FINGERPRINT_BENCHMARK(direct);
-
-void call_alone(benchmark::State& state) {
-  pin_to(0);
-  const auto communicator = Communicator::create({.ranks = 1}).value();
-  const auto member = communicator->join(0).value();
-  std::array<float, kCount> in{1.0F, 2.0F};
-  const auto call = [&] { member->all_reduce(std::span<float>(in)).throw_if_error(); };
-  call();
-  const std::int64_t before = allocations.load();
-  for (auto _ : state) call();
-  state.counters["allocations"] = static_cast<double>(allocations.load() - before);
-}
-BENCHMARK(call_alone)->Repetitions(5)->ReportAggregatesOnly();
-
-// The part of it that is no overhead.
-void walk_alone(benchmark::State& state) {
-  pin_to(0);
-  CompileRequest request;
-  request.algorithm = &default_algorithm(Collective::all_reduce, 1, kCount * sizeof(float));
-  request.params.ranks = 1;
-  request.counts = {kCount};
-  request.buffers = Buffers::in_place;
-  const auto compiled = compile(request);
-  compiled.status().throw_if_error();
-  Crossbar crossbar(1, choose_wait_policy(1), 30'000'000'000);
-  std::array<float, kCount> in{1.0F, 2.0F};
-  RankState rank;
-  rank.waiter = {.crossbar = &crossbar};
-  rank.memory.resize(4);
-  rank.operands.resize(static_cast<std::size_t>(compiled->plan.most_operands));
-  rank.memory_of(0, Memory::input) = rank.memory_of(0, Memory::output) =
-      reinterpret_cast<std::byte*>(in.data());
-  for (auto _ : state) {
-    ++rank.waiter.call;
-    if (!interpret(compiled->plan, rank)) std::abort();
-  }
-}
-BENCHMARK(walk_alone)->Repetitions(5)->ReportAggregatesOnly();
 
 }  // namespace
 }  // namespace rankine

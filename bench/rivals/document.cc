@@ -18,6 +18,8 @@ const char* family_name(Family family) {
       return "server";
     case kReference:
       return "reference";
+    case kExchange:
+      return "exchange";
     case kOther:
       return "other";
   }

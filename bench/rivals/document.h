@@ -29,9 +29,10 @@ struct Comparison {
   unsigned theirs;  // families; none: the limit
 };
 inline constexpr Comparison kComparisons[] = {
-    {"rankine/mpi", kRankine, kMpi},       {"rankine/library", kRankine, kMpi + kServer},
-    {"rankine/expert", kRankine, kExpert}, {"rankine/limit", kRankine, 0},
-    {"expert/mpi", kExpert, kMpi},         {"rankine/chain", kRankine, kReference},
+    {"rankine/mpi", kRankine, kMpi},         {"rankine/library", kRankine, kMpi + kServer},
+    {"rankine/expert", kRankine, kExpert},   {"rankine/limit", kRankine, 0},
+    {"expert/mpi", kExpert, kMpi},           {"rankine/exchange", kRankine, kExchange},
+    {"rankine/chain", kRankine, kReference},
 };
 
 struct Compared {

@@ -78,7 +78,10 @@ Measured InProcess::run(const Batch& batch) {
   pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
   if (!own_threads) stage_.crew.run(body);
   missing = rival_->missing;
-  return missing.empty() ? summarise(batch, *stage_.meeting) : Measured{};
+  if (!missing.empty()) return {};
+  Measured measured = summarise(batch, *stage_.meeting);
+  if (!rival_->has_result()) measured.wrong = 0;
+  return measured;
 }
 
 std::optional<std::size_t> Row::best(

@@ -28,14 +28,21 @@ struct Ratios {
 };
 Ratios ratios_of(const nlohmann::json& document, std::string_view protocol, const char* title,
                  std::size_t least_bytes = 0);
+// What these ratios would be if Rankine took the limit's time in each row: rankine/x by
+// rankine/limit, over the rows that have both.
+Ratios limit_ratios_of(const nlohmann::json& document, std::string_view protocol, const char* title,
+                       std::size_t least_bytes = 0);
 
 // "Reached" is a number to be at most `allowed`; none: not measured.
 struct Verdict {
   std::string target;
   std::optional<double> reached;
   double allowed = 0;
-  std::string remark;  // where, how many rows did not count
+  std::string remark;              // where, how many rows did not count
+  std::optional<double> at_limit;  // of means: the limit's in Rankine's place
   bool met() const { return reached && *reached <= allowed; }
+  // The machine does not allow it, as far as the limit tells.
+  bool beyond_limit() const { return at_limit && *at_limit > allowed; }
 };
 std::vector<Verdict> verdicts(const std::vector<Source>& sources);
 

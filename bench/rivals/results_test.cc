@@ -113,6 +113,21 @@ TEST(Results, LeaveUnsteadyRowsOut) {
   EXPECT_EQ(expert.worst(), 1u);
 }
 
+TEST(Results, TellWhatTheLimitWouldReach) {
+  // Over the server's 3 and 8 us, the best libraries: 0.5/3 and 4/8.
+  const Ratios limits = limit_ratios_of(small_document(), "fresh", "rankine/library");
+  ASSERT_EQ(limits.values.size(), 2u);
+  EXPECT_DOUBLE_EQ(limits.values[0], 0.5 / 3);
+  EXPECT_DOUBLE_EQ(limits.values[1], 0.5);
+  EXPECT_EQ(limits.unsteady, 1);
+  EXPECT_THAT(limit_ratios_of(small_document(), "fresh", "rankine/library", 32768).values,
+              ElementsAre(0.5));
+  json no_limit = small_document();
+  no_limit["rows"][1]["ratios"].erase("rankine/limit");
+  EXPECT_THAT(limit_ratios_of(no_limit, "fresh", "rankine/library").values, ElementsAre(0.5));
+  EXPECT_EQ(ratios_of(no_limit, "fresh", "rankine/library").values.size(), 2u);
+}
+
 Verdict verdict_named(const std::vector<Verdict>& all, const std::string& part) {
   Verdict found;
   int times = 0;
@@ -152,6 +167,14 @@ TEST(Results, JudgeEveryTarget) {
   EXPECT_EQ(expert.remark, "at 64 KiB; 1 of 2 sizes within; 1 unsteady row left out");
   EXPECT_EQ(verdict_named(all, "out of place: best library, worst").reached, 2);
   EXPECT_EQ(verdict_named(all, "out of place: limit from 32 KiB").reached, 4);
+  // One size says nothing about the limit: where a library is faster, it is the limit that is off.
+  EXPECT_FALSE(verdict_named(all, "out of place: best library, worst").at_limit.has_value());
+  const Verdict library = verdict_named(all, "out of place: best library, geometric mean");
+  EXPECT_DOUBLE_EQ(*library.at_limit, std::sqrt(0.5 / 3 * 0.5));  // 0.29, 0.4 being allowed
+  EXPECT_FALSE(library.beyond_limit());
+  EXPECT_FALSE(verdict_named(all, ", in place: best library, geometric").at_limit.has_value());
+  EXPECT_FALSE(
+      verdict_named(all, "N = 4 sharing cores, fresh: better MPI, geometric mean").at_limit);
   EXPECT_FALSE(
       verdict_named(all, ", in place: best expert, geometric mean").met());  // nobody measured it
   EXPECT_TRUE(verdict_named(all, "broadcast, N = 2, warm: better MPI, geometric mean").met());
@@ -171,9 +194,34 @@ TEST(Results, JudgeEveryTarget) {
         "![all_reduce, 2 ranks](results/all_reduce_n2.svg)", "| 128 KiB ~ | 20, 200 |",
         "| 64 KiB | 20, 22 | 16.0 ±0% | 10.0 ±0% expert_push | 8.000 ±0% "
         "inference_shm | 4.000 | 1.60 | 2.00 | 4.00 |",
+        "best library, worst size | 1 | 2.00 |  | **not met** | at 64 KiB",
+        "best library, geometric mean | 0.4 | 0.82 | 0.29 | **not met** |",
         "| mailbox | 22.0 ±1% | 1.10 | 50.0 ±2% |", "**not met**", "not measured"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
+}
+
+TEST(Results, SayWhereTheMachineIsInTheWay) {
+  // Half of the best library's 8 us is more than the 0.4 that is allowed.
+  const json document = document_of(Collective::kAllReduce, 2,
+                                    {row_of(65536, Protocol::kFresh, {10, 8, 16, 64, 0}, 4)});
+  const Verdict verdict =
+      verdict_named(verdicts({{"x", document}}), "out of place: best library, geometric mean");
+  EXPECT_DOUBLE_EQ(*verdict.at_limit, 0.5);
+  EXPECT_TRUE(verdict.beyond_limit());
+  EXPECT_THAT(
+      results_markdown({{"x", document}}, "results", ""),
+      HasSubstr(
+          "best library, geometric mean | 0.4 | 2.00 | 0.50 | **not met**, nor at the limit |"));
+}
+
+TEST(Results, ShowYardsticksWhereTheyRan) {
+  json document = small_document();
+  EXPECT_THAT(results_markdown({{"x", document}}, "results", ""), Not(HasSubstr("exchange")));
+  document["rows"][0]["ratios"]["rankine/exchange"] = 1.75;
+  const std::string text = results_markdown({{"x", document}}, "results", "");
+  EXPECT_THAT(text, HasSubstr("| rankine/limit | rankine/exchange |\n"));
+  EXPECT_THAT(text, HasSubstr("| **1.75** |\n"));
 }
 
 TEST(Results, SayWhenAnElementWasWrong) {

@@ -20,6 +20,7 @@ enum Family : unsigned {
   kServer = 8,      // the design of inference servers
   kReference = 16,  // nothing that anybody would use: a yardstick
   kOther = 32,
+  kExchange = 64,  // likewise, for ranks with a core each
 };
 
 struct Setup {
@@ -53,6 +54,9 @@ struct Rival {
   // returns when all have ended, and says true; its threads are pinned by the body. Others leave
   // this alone and get the driver's threads.
   virtual bool run_ranks(const std::function<void(int)>& /*body*/) { return false; }
+
+  // False: a yardstick that moves no data, so that there is no result to be looked at.
+  virtual bool has_result() const { return true; }
 
   const std::string name;
   const Family family;

@@ -36,9 +36,9 @@ namespace {
 // Everyone who takes part, in the order of the table's columns. A contender in this process is one
 // more file with its Rival and one more line here.
 constexpr std::unique_ptr<Rival> (*kInProcess[])(const Setup&) = {
-    make_expert_one_shot, make_expert_pull, make_expert_push,
-    make_expert_stream,   make_std_barrier, make_openmp,
-    make_inference_shm,   make_futex_chain, make_rankine,
+    make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
+    make_std_barrier,     make_openmp,      make_inference_shm, make_futex_chain,
+    make_flag_exchange,   make_rankine,
 };
 constexpr const char* kMpi[] = {"openmpi_ucx", "openmpi_sm",
                                 "mpich"};  // names that start_mpi knows

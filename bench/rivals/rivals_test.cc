@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -445,6 +446,45 @@ TEST(FutexChain, SumsWhereRanksShareCores) {
       }
     }
   }
+}
+
+TEST(FlagExchange, EndsACallWhenAllHaveBegunIt) {
+  constexpr int kCalls = 100;
+  for (const int ranks : {2, 3}) {
+    rivals::Setup setup{ranks, 4096, false, allowed_cpus()};
+    const auto exchange = make_flag_exchange(setup);
+    EXPECT_TRUE(exchange->takes(Collective::kAllReduce, 1024));
+    EXPECT_FALSE(exchange->takes(Collective::kAllReduce, 1028));
+    EXPECT_FALSE(exchange->takes(Collective::kBroadcast, 8));
+    setup.crowded = true;
+    EXPECT_FALSE(make_flag_exchange(setup)->takes(Collective::kAllReduce, 8));
+    // Relaxed, so that only the exchange itself can be why a rank sees what others did before it.
+    std::vector<std::atomic<int>> begun(static_cast<std::size_t>(ranks));
+    std::atomic<int> early{0};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        for (int call = 1; call <= kCalls; ++call) {
+          begun[static_cast<std::size_t>(rank)].store(call, std::memory_order_relaxed);
+          exchange->call(Collective::kAllReduce, rank, nullptr, nullptr, 0);
+          for (const auto& other : begun) early += other.load(std::memory_order_relaxed) < call;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(early.load(), 0);
+  }
+}
+
+// It sums nothing, which is neither wrong nor compared with anybody who does.
+TEST(FlagExchange, HasNoResult) {
+  Driver driver(2);
+  InProcess exchange(make_flag_exchange(driver.setup), *driver.stage);
+  EXPECT_EQ(exchange.family, Family::kExchange);
+  Batch batch = batch_of(Collective::kAllReduce, Protocol::kFresh, 64);
+  const Measured measured = exchange.run(batch);
+  EXPECT_EQ(measured.wrong, 0u);
+  EXPECT_GT(measured.us, 0);
 }
 
 TEST(Crew, ProbesTwoCores) {

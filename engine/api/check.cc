@@ -102,7 +102,7 @@ BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank) {
   return rule;
 }
 
-Status check_buffers(const BufferRule& rule, const void* in, const void* out) noexcept {
+Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept {
   const auto is_null = [](const char* name, std::size_t bytes) {
     return make_error(Code::invalid_argument, [&] {
       return std::string(name) + " is null; " + std::to_string(bytes) + " bytes are needed";
@@ -110,11 +110,6 @@ Status check_buffers(const BufferRule& rule, const void* in, const void* out) no
   };
   if (in == nullptr && rule.input_bytes > 0) return is_null("in", rule.input_bytes);
   if (out == nullptr && rule.output_bytes > 0) return is_null("out", rule.output_bytes);
-  if (rule.input_bytes == 0 || rule.output_bytes == 0) return {};
-  const auto i = reinterpret_cast<std::uintptr_t>(in), o = reinterpret_cast<std::uintptr_t>(out);
-  const bool apart = i + rule.input_bytes <= o || o + rule.output_bytes <= i;
-  if (apart) return {};
-  if (rule.may_be_in_place && static_cast<std::ptrdiff_t>(i - o) == rule.in_place_offset) return {};
   return make_error(Code::invalid_argument, [&] {
     std::string text = "in (" + hex(in) + ", " + std::to_string(rule.input_bytes) +
                        " bytes) and out (" + hex(out) + ", " + std::to_string(rule.output_bytes) +

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "engine/api/call.h"
@@ -26,7 +27,18 @@ struct BufferRule {
 };
 BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank);
 
-// Null pointers and overlaps.
-Status check_buffers(const BufferRule& rule, const void* in, const void* out) noexcept;
+// No null pointer where there are bytes, and no overlap but in place.
+inline bool buffers_fit(const BufferRule& rule, const void* in, const void* out) noexcept {
+  if ((in == nullptr && rule.input_bytes > 0) || (out == nullptr && rule.output_bytes > 0)) {
+    return false;
+  }
+  if (rule.input_bytes == 0 || rule.output_bytes == 0) return true;
+  const auto i = reinterpret_cast<std::uintptr_t>(in), o = reinterpret_cast<std::uintptr_t>(out);
+  const bool apart = i + rule.input_bytes <= o || o + rule.output_bytes <= i;
+  return apart ||
+         (rule.may_be_in_place && static_cast<std::ptrdiff_t>(i - o) == rule.in_place_offset);
+}
+// What is wrong with buffers that do not.
+Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept;
 
 }  // namespace rankine

@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::size_t kLocalPlans = 64;  // a rank's direct-mapped cache
 
+bool has_lists(const CallOptions& options) noexcept {
+  return !options.dims.empty() || !options.skips.empty() || !options.levels.empty();
+}
+
 }  // namespace
 
 struct Member::State {
@@ -34,15 +38,31 @@ struct Member::State {
   int last_shape_number = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
 
-  // find(), without exceptions; the call's time runs from its first long wait here or later.
+  // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
+  // calls but the first pass here, and a Result would cost as much as the look-up.
+  const Prepared* known(const Call& call) const noexcept;
+  // find(), without exceptions.
   Result<const Prepared*> plan(const Call& call);
   Result<const Prepared*> find(const Call& call);
+  // The call's time runs from its first long wait, while planning or later.
+  void wait_as(const Call& call) noexcept {
+    run.waiter.deadline_ns = 0;
+    run.waiter.timeout_ns =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout).count();
+  }
   // What the machine refuses ends the communicator; arguments that are wrong do not.
   Result<const Prepared*> refused(Status status);
   Status adopt(const Prepared& prepared);
   std::size_t table_bytes() const;
-  Result<const Algorithm*> algorithm_of(const Call& call);
-  Result<int> shape_of(const CallOptions& options);
+  // What a call asks for by name and by lists, which key_of() then takes from last_named and
+  // last_shape.
+  Status remember_algorithm(const Call& call);
+  Status remember_shape(const CallOptions& options);
+  bool is_last_named(const Call& call) const noexcept {
+    return last_named != nullptr && last_named->collective == call.collective &&
+           last_named->name == call.options.algorithm;
+  }
+  inline Key key_of(const Call& call) const noexcept;
 };
 
 Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<State>()) {
@@ -109,13 +129,9 @@ Status Member::barrier(const CallOptions& options) {
                .options = options});
 }
 
-Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
+Status Member::State::remember_algorithm(const Call& call) {
   const std::string_view name = call.options.algorithm;
-  if (name.empty()) return static_cast<const Algorithm*>(nullptr);
-  if (last_named != nullptr && last_named->collective == call.collective &&
-      last_named->name == name) {
-    return last_named;
-  }
+  if (name.empty() || is_last_named(call)) return {};
   const Algorithm* found = find_algorithm(call.collective, name);
   if (found == nullptr) {
     Status status = check_call(call, shared->ranks);  // a collective that is none has no name
@@ -125,18 +141,17 @@ Result<const Algorithm*> Member::State::algorithm_of(const Call& call) {
                             algorithm_names(call.collective));
   }
   last_named = found;
-  return found;
+  return {};
 }
 
-Result<int> Member::State::shape_of(const CallOptions& options) {
-  if (!last_shape.is(options)) {
-    Shape shape(options);
-    const auto number = shared->shape_of(shape, run.waiter);
-    if (!number.ok()) return number;
-    last_shape = std::move(shape);
-    last_shape_number = *number;
-  }
-  return last_shape_number;
+Status Member::State::remember_shape(const CallOptions& options) {
+  if (!has_lists(options) || last_shape.is(options)) return {};
+  Shape shape(options);
+  const auto number = shared->shape_of(shape, run.waiter);
+  if (!number.ok()) return number.status();
+  last_shape = std::move(shape);
+  last_shape_number = *number;
+  return {};
 }
 
 // Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
@@ -172,18 +187,10 @@ Status Member::State::adopt(const Prepared& prepared) {
   return {};
 }
 
-Result<const Prepared*> Member::State::find(const Call& call) {
-  auto algorithm = algorithm_of(call);
-  if (!algorithm.ok()) return algorithm.status();
-  int shape = 0;
-  if (!call.options.dims.empty() || !call.options.skips.empty() || !call.options.levels.empty()) {
-    const auto number = shape_of(call.options);
-    if (!number.ok()) return refused(number.status());
-    shape = *number;
-  }
+Key Member::State::key_of(const Call& call) const noexcept {
   Key key{.count = call.count,
-          .algorithm = *algorithm,
-          .root = has_root(call.collective) ? call.root : 0,
+          .algorithm = call.options.algorithm.empty() ? nullptr : last_named,
+          .root = call.root != 0 && has_root(call.collective) ? call.root : 0,
           .peer = call.collective == Collective::send_recv ? call.peer : 0,
           .segments = call.options.segments,
           .group = call.options.group,
@@ -193,13 +200,28 @@ Result<const Prepared*> Member::State::find(const Call& call) {
           .in_place = call.in == call.out && call.in != nullptr &&
                       (call.collective == Collective::all_reduce ||
                        call.collective == Collective::all_to_all),
-          .shape = shape};
+          .shape = has_lists(call.options) ? last_shape_number : 0};
   if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
-  Local& slot = local[key.hash() % kLocalPlans];
-  if (slot.prepared != nullptr && slot.key == key && call.counts.empty() && !slot.has_counts)
-      [[likely]] {
-    return slot.prepared.get();
+  return key;
+}
+
+const Prepared* Member::State::known(const Call& call) const noexcept {
+  if (!call.counts.empty() || (!call.options.algorithm.empty() && !is_last_named(call)) ||
+      (has_lists(call.options) && !last_shape.is(call.options))) {
+    return nullptr;
   }
+  const Key key = key_of(call);
+  const Local& slot = local[key.hash() % kLocalPlans];
+  const bool is_it = slot.prepared != nullptr && slot.key == key && !slot.has_counts;
+  return is_it ? slot.prepared.get() : nullptr;
+}
+
+Result<const Prepared*> Member::State::find(const Call& call) {
+  if (Status status = remember_algorithm(call); !status.ok()) return status;
+  if (Status status = remember_shape(call.options); !status.ok()) return refused(std::move(status));
+  if (const Prepared* prepared = known(call)) return prepared;  // another name, met before
+  const Key key = key_of(call);
+  Local& slot = local[key.hash() % kLocalPlans];
   auto prepared = shared->prepare(key, call, run.waiter);
   if (!prepared.ok()) return refused(prepared.status());
   Status status = adopt(**prepared);
@@ -221,9 +243,6 @@ Result<const Prepared*> Member::State::refused(Status status) {
 Result<const Prepared*> Member::State::plan(const Call& call) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
-  run.waiter.deadline_ns = 0;
-  run.waiter.timeout_ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout).count();
   try {
     return find(call);
   } catch (const std::bad_alloc&) {
@@ -245,11 +264,17 @@ Status Member::run(const Call& call, Run interpreted) {
              " ms; allowed are 0 (the communicator's) and more";
     });
   }
-  auto found = s.plan(call);
-  if (!found.ok()) return found.status();
-  const Prepared& prepared = **found;
-  Status status = check_buffers(prepared.rules[self], call.in, call.out);
-  if (!status.ok()) return status;
+  s.wait_as(call);
+  const Prepared* known = s.shared->forked() ? nullptr : s.known(call);
+  if (known == nullptr) [[unlikely]] {
+    auto found = s.plan(call);
+    if (!found.ok()) return found.status();
+    known = *found;
+  }
+  const Prepared& prepared = *known;
+  const BufferRule& rule = prepared.rules[self];
+  if (!buffers_fit(rule, call.in, call.out)) [[unlikely]]
+    return misfit(rule, call.in, call.out);
 
   RankState& run = s.run;
   ++run.waiter.call;
@@ -290,6 +315,7 @@ Status Member::call(const Call& call, RoundObserver& observer) {
 }
 
 Result<std::string> Member::plan_of(const Call& call) {
+  state_->wait_as(call);
   auto found = state_->plan(call);
   if (!found.ok()) return found.status();
   return std::string((*found)->algorithm) + ", " + std::string(name_of((*found)->plan.transport)) +

@@ -52,11 +52,12 @@ class Evaluation {
 
  private:
   Value worked_out(std::string_view text, const Letters& letters) {
-    return evaluate(text, Lookup([&](std::string_view name) -> std::optional<Value> {
-                      const auto found = letters.find(name);
-                      if (found != letters.end()) return found->second;
-                      return runs_.quantity(texts_, letters, name);
-                    }));
+    return expressions::evaluate(
+        text, expressions::Lookup([&](std::string_view name) -> std::optional<Value> {
+          const auto found = letters.find(name);
+          if (found != letters.end()) return found->second;
+          return runs_.quantity(texts_, letters, name);
+        }));
   }
 
   bool related(const Case& c) {
@@ -98,7 +99,7 @@ Verdict verdict_of(Finding& finding) {
   if (agreeing == static_cast<std::ptrdiff_t>(holds.size())) return Verdict::holds;
   const std::string_view when = finding.claim->when;
   const auto as_expected = [when](const Case& c) {
-    return c.agrees == !equal(evaluate(when, c.letters), 0);
+    return c.agrees == !equal(expressions::evaluate(when, c.letters), 0);
   };
   finding.condition =
       !when.empty() && std::all_of(finding.cases.begin(), finding.cases.end(), as_expected)
@@ -143,7 +144,8 @@ Printed read_printed(std::string_view text) {
   const bool about = rest.starts_with('~');
   if (about) rest.remove_prefix(1);
   const std::size_t end = std::min(rest.find_first_not_of("0123456789."), rest.size());
-  const std::string_view number = rest.substr(0, end), unit = trimmed(rest.substr(end));
+  const std::string_view number = rest.substr(0, end),
+                         unit = expressions::trimmed(rest.substr(end));
   const auto known = std::find_if(std::begin(kUnits), std::end(kUnits),
                                   [unit](const Unit& each) { return each.name == unit; });
   if (number.empty() || known == std::end(kUnits)) {
@@ -156,8 +158,9 @@ Printed read_printed(std::string_view text) {
     for (std::size_t i = number.size(); i > 1 && number[i - 1] == '0'; --i) ++last_place;
   }
   const Letters none;
-  const Value factor = evaluate(known->factor, none);
-  return {evaluate(number, none) * factor, power(10, last_place) / 2 * factor};
+  const Value factor = expressions::evaluate(known->factor, none);
+  return {expressions::evaluate(number, none) * factor,
+          expressions::power(10, last_place) / 2 * factor};
 }
 
 const Case* Finding::shown() const {
@@ -186,7 +189,7 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
     return finding;
   }
   Evaluation evaluation(paper, claim, runs);
-  ParameterSets sets = parameter_sets(claim.sets);
+  expressions::ParameterSets sets = expressions::parameter_sets(claim.sets);
   finding.order = std::move(sets.order);
   try {
     for (const Letters& letters : sets.sets) {

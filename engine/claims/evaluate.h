@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "engine/claims/claim.h"
-#include "engine/claims/expression.h"
+#include "engine/expressions/expression.h"
 #include "engine/claims/runs.h"
 
 namespace rankine::claims {
+
+using expressions::Letters;
+using expressions::Value;
 
 enum class Verdict : unsigned char {
   holds,

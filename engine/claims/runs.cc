@@ -81,7 +81,7 @@ Setup set_up(const RunText& run, const Letters& letters) {
     }
     if (option == "skips" || option == "dimensions") continue;  // below: they need the ranks
     if (read_wiring(s, option, text)) continue;
-    const Value value = evaluate(text, letters);
+    const Value value = expressions::evaluate(text, letters);
     const auto number = [&, name = std::string_view(option)] {
       return static_cast<int>(whole(value, name));
     };
@@ -128,8 +128,8 @@ Setup set_up(const RunText& run, const Letters& letters) {
       if (!skips) throw std::logic_error("no skips are called '" + text + "'");
       s.params.skips = std::move(*skips);
     } else if (option == "dimensions") {
-      s.params.dims =
-          balanced_dims(s.params.ranks, static_cast<int>(whole(evaluate(text, letters), option)));
+      s.params.dims = balanced_dims(
+          s.params.ranks, static_cast<int>(whole(expressions::evaluate(text, letters), option)));
     }
   }
   if (const auto refusal = s.algorithm->refusal(s.params)) throw NotDefined(*refusal);
@@ -304,7 +304,7 @@ std::string key_of(const RunText& run, const Letters& letters) {
       options[option] = text;
       continue;
     }
-    const Value value = evaluate(text, letters);
+    const Value value = expressions::evaluate(text, letters);
     options[option] = value.exact() ? std::to_string(static_cast<long long>(value.top())) + "/" +
                                           std::to_string(static_cast<long long>(value.bottom()))
                                     : to_string(value);
@@ -328,20 +328,20 @@ Runs::~Runs() = default;
 
 std::vector<RunText> read_runs(std::string_view runs, std::string_view before) {
   std::vector<RunText> out;
-  for (const std::string_view text : split_outside(runs, '|')) {
+  for (const std::string_view text : expressions::split_outside(runs, '|')) {
     RunText run;
     std::string_view rest = text;
     const auto read_options = [&run](std::string_view options) {
-      for (const std::string_view option : split_outside(options, ';')) {
+      for (const std::string_view option : expressions::split_outside(options, ';')) {
         if (option.empty()) continue;
         const std::size_t sign = option.find('=');
         if (sign == std::string_view::npos) {
           throw std::logic_error("'" + std::string(option) + "' is no option of a run");
         }
-        const std::string key(trimmed(option.substr(0, sign)));
+        const std::string key(expressions::trimmed(option.substr(0, sign)));
         const auto same = [&key](const auto& each) { return each.first == key; };
         std::erase_if(run.options, same);
-        run.options.emplace_back(key, trimmed(option.substr(sign + 1)));
+        run.options.emplace_back(key, expressions::trimmed(option.substr(sign + 1)));
       }
     };
     read_options(before);
@@ -350,15 +350,15 @@ std::vector<RunText> read_runs(std::string_view runs, std::string_view before) {
     if (end != std::string_view::npos) read_options(rest.substr(end + 1));
     const std::size_t colon = head.find(':');
     if (colon != std::string_view::npos) {
-      run.name = trimmed(head.substr(0, colon));
-      head = trimmed(head.substr(colon + 1));
+      run.name = expressions::trimmed(head.substr(0, colon));
+      head = expressions::trimmed(head.substr(colon + 1));
     }
     const std::size_t space = head.find(' ');
     if (space == std::string_view::npos) {
       throw std::logic_error("'" + std::string(text) + "' names no collective and algorithm");
     }
-    run.collective = trimmed(head.substr(0, space));
-    run.algorithm = trimmed(head.substr(space + 1));
+    run.collective = expressions::trimmed(head.substr(0, space));
+    run.algorithm = expressions::trimmed(head.substr(space + 1));
     out.push_back(std::move(run));
   }
   return out;

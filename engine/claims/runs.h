@@ -34,13 +34,16 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/claims/expression.h"
+#include "engine/expressions/expression.h"
 
 namespace rankine::reproduce {
 struct Outcome;
 }
 
 namespace rankine::claims {
+
+using expressions::Letters;
+using expressions::Value;
 
 inline constexpr int kMostSegments = 256;
 

@@ -30,13 +30,18 @@ Result<Rational> read_number(const std::string& member, const Json& value) {
   return shortest_decimal(member, value.get<double>());
 }
 
+Result<Rational> read_not_negative(const std::string& member, const Json& value,
+                                   std::string_view allowed) {
+  if (!value.is_number()) return bad(member, value, allowed);
+  auto number = read_number(member, value);
+  if (number.ok() && *number < 0) return bad(member, value, allowed);
+  return number;
+}
+
 Result<Rational> read_time(const std::string& member, const Json& value) {
   constexpr std::string_view kAllowed = "times such as \"1.5us\", or seconds, not negative";
   if (value.is_string()) return parse_seconds(member, value.get<std::string>());
-  if (!value.is_number()) return bad(member, value, kAllowed);
-  auto number = read_number(member, value);
-  if (number.ok() && *number < 0) return bad(member, value, kAllowed);
-  return number;
+  return read_not_negative(member, value, kAllowed);
 }
 
 // Seconds per byte, from bytes per second.
@@ -52,11 +57,7 @@ Result<Rational> read_bandwidth(const std::string& member, const Json& value) {
 }
 
 Result<Rational> read_beta(const std::string& member, const Json& value) {
-  constexpr std::string_view kAllowed = "seconds per byte, not negative (0: no limit)";
-  if (!value.is_number()) return bad(member, value, kAllowed);
-  auto number = read_number(member, value);
-  if (number.ok() && *number < 0) return bad(member, value, kAllowed);
-  return number;
+  return read_not_negative(member, value, "seconds per byte, not negative (0: no limit)");
 }
 
 Status read_whole(const std::string& member, const Json& value, int lowest, int highest,

@@ -39,7 +39,7 @@ void attempt(const FaultCase& test, const CollectiveCase& call, Tally& tally) {
   Status status;
   {
     const AllocationsCount counts;
-    auto made = Communicator::create({.ranks = test.ranks, .timeout = kLong});
+    auto made = Communicator::create(communicator_options(test));
     status = made.status();
     if (made.ok()) communicator = std::move(*made);
     for (Rank r = 0; r < test.ranks && status.ok(); ++r) {
@@ -66,7 +66,7 @@ void attempt_team(const FaultCase& test, Tally& tally) {
   Status status;
   {
     const AllocationsCount counts;
-    auto made = Team::create({.ranks = test.ranks, .timeout = kLong});
+    auto made = Team::create(team_options(test));
     status = made.status();
     if (made.ok()) team = std::move(*made);
   }

@@ -1,29 +1,25 @@
 #include "engine/faults/collective_case.h"
 
 #include <algorithm>
+#include <concepts>
 #include <cstring>
 #include <span>
 #include <type_traits>
+
+#include "engine/exec/kernels/integer_reductions.h"
+#include "engine/exec/splitmix.h"
 
 namespace rankine {
 namespace {
 
 constexpr std::size_t kGuard = 64;
 
-std::uint64_t mixed(std::uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9u;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 // What rank r brings of element i of natural block b: a whole number, small enough for sums and
 // products among 64 ranks to be exact in a float of that type, in whatever order they are formed.
 std::uint64_t value(const CollectiveCase& test, Rank r, Block b, std::size_t i) {
   const std::uint64_t bits =
-      mixed(test.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(r) * 0x100000001u +
-            static_cast<std::uint64_t>(b) * 0x10001u + i * 0x1000003u);
+      splitmix(test.seed * kSplitMixStep + static_cast<std::uint64_t>(r) * 0x100000001u +
+               static_cast<std::uint64_t>(b) * 0x10001u + i * 0x1000003u);
   if (!reduces(test.collective)) return bits & 0x7f;
   const bool is_sum = test.op == ReduceOp::sum || test.op == ReduceOp::avg;
   switch (test.type) {
@@ -55,51 +51,30 @@ T element(std::uint64_t bits) {
   }
 }
 
+// Floats beside the integers of integer_reductions.h; the 16-bit types in float.
+using rankine::average;
+using rankine::combined;
+
 template <class T>
-T combined(ReduceOp op, T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
-    switch (op) {
-      case ReduceOp::sum:
-      case ReduceOp::avg:
-        return static_cast<T>(x + y);
-      case ReduceOp::prod:
-        return static_cast<T>(x * y);
-      case ReduceOp::min:
-        return std::min(a, b);
-      case ReduceOp::max:
-        return std::max(a, b);
-      case ReduceOp::band:
-        return static_cast<T>(x & y);
-      case ReduceOp::bor:
-        return static_cast<T>(x | y);
-      case ReduceOp::bxor:
-        return static_cast<T>(x ^ y);
-    }
-    return a;
+requires(!std::integral<T>) T combined(ReduceOp op, T a, T b) {
+  const auto x =
+      static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(a));
+  const auto y =
+      static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(b));
+  double result = x + y;
+  if (op == ReduceOp::prod) result = x * y;
+  if (op == ReduceOp::min) result = std::min(x, y);
+  if (op == ReduceOp::max) result = std::max(x, y);
+  if constexpr (sizeof(T) == 2) {
+    return T(static_cast<float>(result));
   } else {
-    const auto x =
-        static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(a));
-    const auto y =
-        static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(b));
-    double result = x + y;
-    if (op == ReduceOp::prod) result = x * y;
-    if (op == ReduceOp::min) result = std::min(x, y);
-    if (op == ReduceOp::max) result = std::max(x, y);
-    if constexpr (sizeof(T) == 2) {
-      return T(static_cast<float>(result));
-    } else {
-      return static_cast<T>(result);
-    }
+    return static_cast<T>(result);
   }
 }
 
 template <class T>
-T average(T total, int ranks) {
-  if constexpr (std::is_integral_v<T>) {
-    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-    return static_cast<T>(static_cast<Wide>(total) / static_cast<Wide>(ranks));
-  } else if constexpr (sizeof(T) == 8) {
+requires(!std::integral<T>) T average(T total, int ranks) {
+  if constexpr (sizeof(T) == 8) {
     return total / ranks;
   } else {
     return T(static_cast<float>(total) / static_cast<float>(ranks));

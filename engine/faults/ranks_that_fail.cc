@@ -110,73 +110,86 @@ void play_stall(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-void play_leave(const FaultCase& test, Tally& tally) {
+namespace {
+
+// A rank that comes to its end before a call, between two calls, or at a round of the one.
+struct Ending {
+  enum Kind { before_the_call, between_calls, inside };
+  CollectiveCase call;
+  Rank victim = 0;
+  int round = 0;
+  Kind kind = before_the_call;
+};
+
+Ending ending_of(const FaultCase& test, bool may_be_inside) {
   Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
-  const Rank victim = dice.below(test.ranks);
-  const int round = dice.below(rounds_of(call));
-  enum { before_the_call, between_calls, inside };
-  const int kind = dice.below(kThreadSanitizer ? 2 : 3);
+  Ending ending;
+  ending.call = good_call(test, dice);
+  ending.victim = dice.below(test.ranks);
+  ending.round = dice.below(rounds_of(ending.call));
+  ending.kind = static_cast<Ending::Kind>(dice.below(may_be_inside ? 3 : 2));
+  return ending;
+}
+
+// The calls of a rank, each made by make(How); the victim's up to its end, for which `inside` is
+// what ends it in the midst of a call.
+template <class Make>
+void make_calls(const Ending& ending, Rank rank, RoundObserver& inside, Judge& judge,
+                const Make& make) {
+  const bool is_victim = rank == ending.victim;
+  if (ending.kind == Ending::between_calls) {
+    if (!make(How{.excused = is_victim}) && !is_victim) return;
+  }
+  if (!is_victim) {
+    make(How{});
+  } else if (ending.kind == Ending::inside) {
+    make(How{.observer = &inside, .excused = true});
+  } else {
+    judge.mark_fault();
+  }
+}
+
+}  // namespace
+
+void play_leave(const FaultCase& test, Tally& tally) {
+  const Ending ending = ending_of(test, !kThreadSanitizer);
   {
     Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    AtRound vanish(round, [&]() -> bool {
+    AtRound vanish(ending.round, [&]() -> bool {
       scene.judge().mark_fault();
       // The seat keeps what the others may still read. The scene counts on threads that end.
       syscall(SYS_exit, 0);
       return false;
     });
     scene.run([&](Seat& seat) {
-      if (seat.rank() != victim) {
-        if (kind == between_calls && !seat.call(call)) return;
-        seat.call(call);
-        return;
-      }
-      if (kind == inside) {
-        seat.call(call, {.observer = &vanish, .excused = true});
-        return;
-      }
-      if (kind == between_calls) seat.call(call, {.excused = true});
-      scene.judge().mark_fault();
-      seat.member.reset();
+      make_calls(ending, seat.rank(), vanish, scene.judge(),
+                 [&](const How& how) { return seat.call(ending.call, how); });
+      if (seat.rank() == ending.victim && ending.kind != Ending::inside) seat.member.reset();
     });
   }
-  fresh_start(test, call, tally);
+  fresh_start(test, ending.call, tally);
 }
 
 void play_throw(const FaultCase& test, Tally& tally) {
-  Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
-  const Rank victim = dice.below(test.ranks);
-  const int round = dice.below(rounds_of(call));
-  enum { before_the_call, between_calls, inside };
-  const int kind = dice.below(3);
+  const Ending ending = ending_of(test, true);
   const std::string text = "out of luck in " + std::to_string(test.seed);
   {
     Judge judge(test, {.at_once = true, .documented = {Code::remote_error}}, tally);
-    auto team = Team::create({.ranks = test.ranks, .timeout = kLong});
+    auto team = Team::create(team_options(test));
     if (!judge.answer(team.status())) return;
     // An observer must not throw: it ends the call, and the rank's function throws afterwards.
-    AtRound fail(round, [&] {
+    AtRound fail(ending.round, [&] {
       judge.mark_fault();
       (*team)->communicator().abort(
-          Status(Code::remote_error, "rank " + std::to_string(victim) + " threw: " + text));
+          Status(Code::remote_error, "rank " + std::to_string(ending.victim) + " threw: " + text));
       return false;
     });
     std::vector<CaseBuffers> buffers(static_cast<std::size_t>(test.ranks));
     const Status status = (*team)->run([&](Member& me) {
       CaseBuffers& mine = buffers[static_cast<std::size_t>(me.rank())];
-      if (me.rank() != victim) {
-        if (kind == between_calls && !judge.call(me, mine, call)) return;
-        judge.call(me, mine, call);
-        return;
-      }
-      if (kind == between_calls) judge.call(me, mine, call, {.excused = true});
-      if (kind == inside) {
-        judge.call(me, mine, call, {.observer = &fail, .excused = true});
-      } else {
-        judge.mark_fault();
-      }
-      throw std::runtime_error(text);
+      make_calls(ending, me.rank(), fail, judge,
+                 [&](const How& how) { return judge.call(me, mine, ending.call, how); });
+      if (me.rank() == ending.victim) throw std::runtime_error(text);
     });
     if (status.code() != Code::remote_error || status.text().find(text) == std::string::npos) {
       judge.blame("the run says '" + status.text() + "'");
@@ -188,7 +201,7 @@ void play_throw(const FaultCase& test, Tally& tally) {
       if (error.what() != text) judge.blame("another exception: " + std::string(error.what()));
     }
   }
-  fresh_start(test, call, tally);
+  fresh_start(test, ending.call, tally);
 }
 
 void play_never_calls(const FaultCase& test, Tally& tally) {

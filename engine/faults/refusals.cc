@@ -84,7 +84,7 @@ void play_cpuset(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   Judge judge(test, {}, tally);
-  const TeamOptions options{.ranks = test.ranks, .timeout = kLong};
+  const TeamOptions options = team_options(test);
   const std::vector<int> all = allowed_cpus();
   {
     // Less than asked for: one processor for all.
@@ -170,7 +170,7 @@ void play_refused_calls(const FaultCase& test, Tally& tally) {
   }
   {
     const Warnings warnings;
-    const auto report = run_team({.ranks = test.ranks, .timeout = kLong}, call, judge);
+    const auto report = run_team(team_options(test), call, judge);
     expect_pins_refused(report, true, judge);
     bool bound = false;
     for (const RankReport& rank : report) {
@@ -235,7 +235,7 @@ void play_topology(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   Judge judge(test, {}, tally);
-  const TeamOptions options{.ranks = test.ranks, .timeout = kLong};
+  const TeamOptions options = team_options(test);
   {
     const Warnings warnings;
     SystemCalls calls = real_system_calls();

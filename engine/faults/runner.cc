@@ -45,10 +45,11 @@ Tally tally_of(const Json& json) {
   return t;
 }
 
-bool write_all(int file, const void* data, std::size_t bytes) {
-  const char* at = static_cast<const char*>(data);
+// read(2) or write(2), until all bytes have gone.
+template <class Step, class Byte>
+bool move_all(const Step& step, int file, Byte* at, std::size_t bytes) {
   while (bytes > 0) {
-    const ssize_t n = write(file, at, bytes);
+    const ssize_t n = step(file, at, bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     at += n;
@@ -57,16 +58,12 @@ bool write_all(int file, const void* data, std::size_t bytes) {
   return true;
 }
 
+bool write_all(int file, const void* data, std::size_t bytes) {
+  return move_all(write, file, static_cast<const char*>(data), bytes);
+}
+
 bool read_all(int file, void* data, std::size_t bytes) {
-  char* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = read(file, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    bytes -= static_cast<std::size_t>(n);
-  }
-  return true;
+  return move_all(read, file, static_cast<char*>(data), bytes);
 }
 
 // What a process does: cases by their numbers, one after the other, until nobody asks any more.

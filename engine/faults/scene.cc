@@ -8,15 +8,11 @@
 #include <thread>
 
 #include "engine/exec/machine.h"
+#include "engine/exec/splitmix.h"
 
 namespace rankine::faults {
 
-std::uint64_t Dice::next() {  // splitmix64
-  std::uint64_t x = state_ += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+std::uint64_t Dice::next() { return splitmix(state_ += kSplitMixStep); }
 
 CollectiveCase good_call(const FaultCase& test, Dice& dice) {
   struct Kind {
@@ -96,11 +92,21 @@ void on_threads(int ranks, const std::function<void(Rank)>& f,
   for (std::thread& thread : threads) thread.join();
 }
 
+CommunicatorOptions communicator_options(const FaultCase& test) {
+  return {.ranks = test.ranks, .timeout = kLong, .tuned = false};
+}
+
+TeamOptions team_options(const FaultCase& test) {
+  return {.ranks = test.ranks, .timeout = kLong, .tuned = false};
+}
+
 Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
-             CommunicatorOptions options)
+             const SceneOptions& wishes)
     : judge_(test, promise, tally), threads_(static_cast<std::size_t>(test.ranks)) {
-  options.ranks = test.ranks;
+  CommunicatorOptions options = communicator_options(test);
   options.timeout = promise.timeout;
+  options.arenas = wishes.arenas;
+  options.first_count = wishes.first_count;
   auto made = Communicator::create(options);
   if (!made.ok()) {
     judge_.answer(made.status());

@@ -10,9 +10,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/api/team.h"
 #include "engine/faults/collective_case.h"
 #include "engine/faults/fault.h"
 #include "engine/faults/judge.h"
@@ -76,12 +78,22 @@ struct Seat {
   }
 };
 
+// What the communicators and teams of a case are made with. No tuning table: it is the user's, and
+// what it says, or that it is missing, is no part of any fault.
+CommunicatorOptions communicator_options(const FaultCase& test);
+TeamOptions team_options(const FaultCase& test);
+
+struct SceneOptions {
+  std::span<const ArenaOptions> arenas{};
+  std::uint32_t first_count = 0;
+};
+
 class Scene {
  public:
   // Where the communicator cannot be made, that is judged, and works() is false: then there are no
   // seats and nothing happens in run().
   Scene(const FaultCase& test, const Promise& promise, Tally& tally,
-        CommunicatorOptions options = {});
+        const SceneOptions& wishes = {});
 
   bool works() const { return communicator_ != nullptr; }
   Communicator& communicator() { return *communicator_; }

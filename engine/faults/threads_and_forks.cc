@@ -51,7 +51,7 @@ void play_thread_creation(const FaultCase& test, Tally& tally) {
     if (room >= test.ranks) continue;
     limit.rlim_cur = is_alone ? static_cast<rlim_t>(threads + room) : 0;
     setrlimit(RLIMIT_NPROC, &limit);
-    auto team = Team::create({.ranks = test.ranks, .timeout = kLong});
+    auto team = Team::create(team_options(test));
     limit.rlim_cur = before;
     setrlimit(RLIMIT_NPROC, &limit);
     if (judge.answer(team.status())) {

@@ -625,57 +625,57 @@ class Page {
   void tables(std::size_t first, std::size_t last, Stripe stripe) {
     const std::size_t panel = panel_width(stripe);
     const std::string rule = fmt::format(" {}", signs_.rule);
-    std::string row(label_width_, ' ');
-    for (std::size_t v = first; v < last; ++v) {
-      if (v > first) row += painted(rule, Paint::faint);
-      const std::string name = v == 0 ? "start" : fmt::format("round {}", views_[v].round);
-      row += painted("  " + name, Paint::title) + std::string(panel - 1 - name.size(), ' ');
-    }
-    line(row);
-    if (columns_.size() > 1) {
-      row.assign(label_width_, ' ');
+    // A line: a label, then of each view what of_view(row, v) adds, which is as wide as a panel.
+    const auto put = [&](std::string row, const auto& of_view) {
       for (std::size_t v = first; v < last; ++v) {
         if (v > first) row += painted(rule, Paint::faint);
-        row += " ";
-        std::size_t used = 0;
-        for (std::size_t c = stripe.begin; c < stripe.end; ++c) {
-          const Column& column = columns_[c];
-          row += painted(" " + padded(column.title, column.width), Paint::faint);
-          row.append(gap_, ' ');
-          used += 1 + column.width + gap_;
-        }
-        row.append(panel - used, ' ');
+        of_view(row, v);
       }
       line(row);
+    };
+    // The same of the stripe's columns: of_column(column, v) is a sign and a text, painted.
+    const auto put_columns = [&](std::string row, const auto& of_column) {
+      put(std::move(row), [&](std::string& text, std::size_t v) {
+        text += " ";
+        std::size_t used = 0;
+        for (std::size_t c = stripe.begin; c < stripe.end; ++c) {
+          text += of_column(columns_[c], v);
+          text.append(gap_, ' ');
+          used += 1 + columns_[c].width + gap_;
+        }
+        text.append(panel - used, ' ');
+      });
+    };
+    const std::string no_label(label_width_, ' ');
+    put(no_label, [&](std::string& text, std::size_t v) {
+      const std::string name = v == 0 ? "start" : fmt::format("round {}", views_[v].round);
+      text += painted("  " + name, Paint::title) + std::string(panel - 1 - name.size(), ' ');
+    });
+    if (columns_.size() > 1) {
+      put_columns(no_label, [&](const Column& column, std::size_t) {
+        return painted(" " + padded(column.title, column.width), Paint::faint);
+      });
     }
     for (std::size_t r = 0; r < static_cast<std::size_t>(schedule_.ranks); ++r) {
-      row = fmt::format("  rank {:<{}}", r, digits(schedule_.ranks - 1));
-      for (std::size_t v = first; v < last; ++v) {
-        if (v > first) row += painted(rule, Paint::faint);
-        row += " ";
-        std::size_t used = 0;
-        for (std::size_t c = stripe.begin; c < stripe.end; ++c) {
-          const Column& column = columns_[c];
-          const Cell& cell = column.cells[v][r];
-          const Paint paint = cell.text == signs_.nothing ? Paint::faint
-                              : cell.complete             ? Paint::complete
-                              : cell.written              ? Paint::fresh
-                                                          : Paint::plain;
-          legend_written_ = legend_written_ || cell.written;
-          legend_all_ = legend_all_ || cell.text == "all";
-          legend_sum_ = legend_sum_ || (!is_all_to_all(goal_) &&
-                                        cell.text.find(signs_.range) != std::string::npos);
-          legend_held_ = legend_held_ || cell.text == signs_.held;
-          row += painted(
-              std::string(cell.written ? signs_.written : " ") + padded(cell.text, column.width),
-              paint);
-          row.append(gap_, ' ');
-          used += 1 + column.width + gap_;
-        }
-        row.append(panel - used, ' ');
-      }
-      line(row);
+      put_columns(fmt::format("  rank {:<{}}", r, digits(schedule_.ranks - 1)),
+                  [&](const Column& column, std::size_t v) {
+                    return painted_cell(column.cells[v][r], column.width);
+                  });
     }
+  }
+  // Its sign and its text; the legend is told what there was.
+  std::string painted_cell(const Cell& cell, std::size_t width) {
+    const Paint paint = cell.text == signs_.nothing ? Paint::faint
+                        : cell.complete             ? Paint::complete
+                        : cell.written              ? Paint::fresh
+                                                    : Paint::plain;
+    legend_written_ = legend_written_ || cell.written;
+    legend_all_ = legend_all_ || cell.text == "all";
+    legend_sum_ =
+        legend_sum_ || (!is_all_to_all(goal_) && cell.text.find(signs_.range) != std::string::npos);
+    legend_held_ = legend_held_ || cell.text == signs_.held;
+    return painted(std::string(cell.written ? signs_.written : " ") + padded(cell.text, width),
+                   paint);
   }
 
   void legend() {

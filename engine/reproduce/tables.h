@@ -16,15 +16,15 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/claims/value.h"
+#include "engine/expressions/value.h"
 #include "engine/reproduce/contenders.h"
 #include "engine/reproduce/profiles.h"
 
 namespace rankine::reproduce {
 
-using claims::Value;
+using expressions::Value;
 
-// A quantity of the tables, as formulas in n, D and a (engine/claims/expression.h).
+// A quantity of the tables, as formulas in n, D and a (engine/expressions/expression.h).
 struct Formulas {
   std::string_view printed;          // of the table, for one dimension; empty: none
   std::string_view closed{};         // of table 2's column "closed form"; empty: as printed

@@ -6,15 +6,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "engine/exec/kernels/integer_reductions.h"
+#include "engine/exec/splitmix.h"
+
 namespace rankine::tools {
 namespace {
 
-std::uint64_t mixed(std::uint64_t x) {  // splitmix64
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+std::uint64_t mixed(std::uint64_t x) { return splitmix(x + kSplitMixStep); }
 
 // Whole numbers up to this, and no further, are exact in T.
 template <class T>
@@ -95,27 +93,6 @@ double folded(double a, double b, ReduceOp op) {
   }
 }
 
-template <class T>
-T folded_integer(T a, T b, ReduceOp op) {
-  const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
-  switch (op) {
-    case ReduceOp::prod:
-      return static_cast<T>(x * y);
-    case ReduceOp::min:
-      return std::min(a, b);
-    case ReduceOp::max:
-      return std::max(a, b);
-    case ReduceOp::band:
-      return static_cast<T>(x & y);
-    case ReduceOp::bor:
-      return static_cast<T>(x | y);
-    case ReduceOp::bxor:
-      return static_cast<T>(x ^ y);
-    default:
-      return static_cast<T>(x + y);
-  }
-}
-
 // Column c over all ranks: its contributions and what they reduce to.
 template <class T>
 T make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
@@ -126,10 +103,8 @@ T make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
   if constexpr (std::is_integral_v<T>) {
     for (Rank r = 0; r < ranks; ++r) column[r] = integer_value<T>(random(r), ranks, op);
     T total = column[0];
-    for (Rank r = 1; r < ranks; ++r) total = folded_integer(total, column[r], op);
-    if (op != ReduceOp::avg) return total;
-    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-    return static_cast<T>(static_cast<Wide>(total) / static_cast<Wide>(ranks));
+    for (Rank r = 1; r < ranks; ++r) total = combined(op, total, column[r]);
+    return op == ReduceOp::avg ? average(total, ranks) : total;
   } else {
     double total = 0;
     for (Rank r = 0; r < ranks; ++r) {

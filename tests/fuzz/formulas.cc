@@ -5,7 +5,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/formula.h"
-#include "engine/claims/expression.h"
+#include "engine/expressions/expression.h"
 #include "engine/claims/runs.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/targets.h"
@@ -43,15 +43,16 @@ void formula(std::string_view input) {
 }
 
 void expression(std::string_view input) {
-  const claims::Letters letters = {{"N", 6}, {"M", 1000}, {"a.time", claims::Value::real(1.5)}};
-  const auto value = read([&] { return claims::evaluate(input, letters); });
-  if (value) require(!claims::to_string(*value).empty(), "a value can be said");
+  const expressions::Letters letters = {
+      {"N", 6}, {"M", 1000}, {"a.time", expressions::Value::real(1.5)}};
+  const auto value = read([&] { return expressions::evaluate(input, letters); });
+  if (value) require(!expressions::to_string(*value).empty(), "a value can be said");
 }
 
 void parameter_sets(std::string_view input) {
-  const auto found = read([&] { return claims::parameter_sets(input); });
+  const auto found = read([&] { return expressions::parameter_sets(input); });
   if (!found) return;
-  for (const claims::Letters& set : found->sets) {
+  for (const expressions::Letters& set : found->sets) {
     require(set.size() <= found->order.size(), "letters are those assigned");
   }
 }

@@ -9,7 +9,7 @@ namespace rankine::claims {
 namespace {
 
 std::string found(std::string_view sets, std::string_view truth) {
-  const ParameterSets parameters = parameter_sets(sets);
+  const expressions::ParameterSets parameters = expressions::parameter_sets(sets);
   std::vector<bool> holds;
   for (const Letters& letters : parameters.sets) {
     holds.push_back(!equal(evaluate(truth, letters), 0));

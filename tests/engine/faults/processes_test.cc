@@ -1,6 +1,7 @@
 // The faults that change their process for good, each case in a process of its own.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,25 @@ TEST_P(InProcesses, KeepThePromise) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, InProcesses, testing::Values(13, 17, 19, 22));
+
+// Faults that look at every warning; the table is read once per process, which must be a new one.
+TEST(UsersTuningTable, IsNoPartOfAnyFault) {
+  const char* const given = std::getenv("RANKINE_TUNING");
+  const std::string before = given != nullptr ? given : "";
+  setenv("RANKINE_TUNING", "/no/such/table.json", 1);
+  Selection selection;
+  for (const int number : {18, 19, 20, 21}) {
+    selection.faults.push_back(&rankine::faults::faults()[static_cast<std::size_t>(number - 1)]);
+  }
+  selection.ranks = {2};
+  const auto results = run_cases(cases_of(selection));
+  given != nullptr ? setenv("RANKINE_TUNING", before.c_str(), 1) : unsetenv("RANKINE_TUNING");
+  ASSERT_TRUE(results.ok()) << results.status().text();
+  for (const CaseResult& result : *results) {
+    EXPECT_EQ(result.tally.broken(), 0) << to_string(result.test);
+    for (const std::string& remark : result.tally.remarks) ADD_FAILURE() << remark;
+  }
+}
 
 }  // namespace
 }  // namespace rankine::faults

@@ -1,4 +1,4 @@
-#include "engine/claims/value.h"
+#include "engine/expressions/value.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace rankine::claims {
+namespace rankine::expressions {
 namespace {
 
 Wide gcd(Wide a, Wide b) {
@@ -161,4 +161,4 @@ std::string to_string(const Value& value) {
   return text;
 }
 
-}  // namespace rankine::claims
+}  // namespace rankine::expressions

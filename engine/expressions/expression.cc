@@ -1,9 +1,9 @@
-#include "engine/claims/expression.h"
+#include "engine/expressions/expression.h"
 
 #include <cctype>
 #include <stdexcept>
 
-namespace rankine::claims {
+namespace rankine::expressions {
 namespace {
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
@@ -309,4 +309,4 @@ ParameterSets parameter_sets(std::string_view text) {
   return out;
 }
 
-}  // namespace rankine::claims
+}  // namespace rankine::expressions

@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/claims/value.h"
+#include "engine/expressions/value.h"
 
-namespace rankine::claims {
+namespace rankine::expressions {
 
 using Letters = std::map<std::string, Value, std::less<>>;
 // The value of a name, or nullopt where there is none.
@@ -44,4 +44,4 @@ ParameterSets parameter_sets(std::string_view text);
 std::vector<std::string_view> split_outside(std::string_view text, char separator);
 std::string_view trimmed(std::string_view text);
 
-}  // namespace rankine::claims
+}  // namespace rankine::expressions

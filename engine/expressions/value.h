@@ -1,10 +1,10 @@
-// Numbers of the claims: exact fractions as long as 128 bits hold them, otherwise the nearest real
+// Numbers of formulas: exact fractions as long as 128 bits hold them, otherwise the nearest real
 // number. Roots and logarithms are exact where they are whole.
 #pragma once
 
 #include <string>
 
-namespace rankine::claims {
+namespace rankine::expressions {
 
 __extension__ using Wide = __int128;
 
@@ -45,4 +45,4 @@ Value power(const Value& a, const Value& b);
 // "14", "7/4", "0.28": what is exact and short as it is, the rest with six significant digits.
 std::string to_string(const Value& value);
 
-}  // namespace rankine::claims
+}  // namespace rankine::expressions

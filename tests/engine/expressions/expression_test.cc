@@ -1,11 +1,11 @@
 // The papers' formulas as text: what is exact stays exact, and what cannot be read is said.
-#include "engine/claims/expression.h"
+#include "engine/expressions/expression.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-namespace rankine::claims {
+namespace rankine::expressions {
 namespace {
 
 Value value(std::string_view text, const Letters& letters = {}) { return evaluate(text, letters); }
@@ -69,4 +69,4 @@ TEST(ParameterSets, ProductsInOrder) {
 }
 
 }  // namespace
-}  // namespace rankine::claims
+}  // namespace rankine::expressions

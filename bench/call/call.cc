@@ -1,0 +1,154 @@
+// What a call costs before anything moves: the price of generality, timed directly.
+//
+//   third_party/bazel run -c opt //bench/call
+//
+//   all_reduce_8B/<how>   one rank, alone in its communicator, in place: nobody to wait for and
+//     nothing to send. In turns, batch by batch: `call` (Member::all_reduce as callers write it;
+//     `chosen`: by the engine, `named`: an algorithm's name looked up), `walk` (the interpreter
+//     alone, with the same plan) and `empty` (a loop around nothing). Counters are nanoseconds per
+//     call, medians over the batches:
+//       price         call - empty: all that the engine does for a call with nothing to do
+//       before_walk   call - walk: plan look-up, argument check, fingerprint, and the records for
+//                     peers and for the flight record; so an upper bound of the first three
+//     `.._spread` is half the distance between the quartiles over the batches, `.._undisturbed`
+//     what a tenth of the batches are below; `allocations` those of all timed batches together, to
+//     be 0, and `allocations_of_first` those of the first call, which makes the plan.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/choose.h"
+#include "engine/api/communicator.h"
+#include "engine/exec/compile.h"
+#include "engine/exec/interpret.h"
+#include "engine/faults/failing_new.h"
+#include "numa/pin.h"
+#include "numa/placement.h"
+#include "numa/topology.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::size_t kCount = 2;  // floats: 8 B
+constexpr int kCallsPerBatch = 500, kRounds = 1'000;
+
+void pin_to_a_core() {
+  const Topology topology = Topology::detect();
+  pin_calling_thread(topology, place_ranks(topology, 1).ranks[0]);
+}
+
+// The interpreter with the plan of such a call, as Member::call() runs it.
+class Walk {
+ public:
+  explicit Walk(std::array<float, kCount>& data) : crossbar_(1, choose_wait_policy(1), 0) {
+    CompileRequest request;
+    request.algorithm = &default_algorithm(Collective::all_reduce, 1, sizeof(data));
+    request.params.ranks = 1;
+    request.counts = {kCount};
+    request.buffers = Buffers::in_place;
+    auto compiled = compile(request);
+    compiled.status().throw_if_error();
+    plan_ = std::move(compiled->plan);
+    rank_.waiter = {.crossbar = &crossbar_};
+    rank_.memory.resize(4);
+    rank_.operands.resize(static_cast<std::size_t>(plan_.most_operands));
+    rank_.memory_of(0, Memory::input) = rank_.memory_of(0, Memory::output) =
+        reinterpret_cast<std::byte*>(data.data());
+  }
+  void operator()() {
+    ++rank_.waiter.call;
+    if (!interpret(plan_, rank_)) std::abort();
+  }
+
+ private:
+  Crossbar crossbar_;
+  Plan plan_;
+  RankState rank_;
+};
+
+template <class Body>
+double batch_ns(const Body& body) {
+  const std::int64_t begin = now_ns();
+  for (int i = 0; i < kCallsPerBatch; ++i) {
+    body();
+    benchmark::ClobberMemory();
+  }
+  return static_cast<double>(now_ns() - begin) / kCallsPerBatch;
+}
+
+// The value that this part of all values are below.
+double quantile(std::vector<double> values, double part) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(part * static_cast<double>(values.size()))];
+}
+
+void all_reduce(benchmark::State& state, const CallOptions& options) {
+  pin_to_a_core();
+  const auto communicator = Communicator::create({.ranks = 1, .tuned = false}).value();
+  const auto member = communicator->join(0).value();
+  std::array<float, kCount> data{1.0F, 2.0F};
+  Walk walk(data);
+  const auto call = [&] {
+    member->all_reduce(std::span<float>(data), ReduceOp::sum, options).throw_if_error();
+  };
+  std::array<std::vector<double>, 3> times;  // call, walk, empty
+  for (auto& of_one : times) of_one.reserve(kRounds);
+  const auto allocations = [](const auto& body) {
+    faults::fail_allocation(0, false);  // starts the count anew
+    const faults::AllocationsCount counts;
+    body();
+    return static_cast<double>(faults::allocations_counted());
+  };
+  state.counters["allocations_of_first"] = allocations(call);
+  for (auto _ : state) {
+    state.counters["allocations"] = allocations([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        times[0].push_back(batch_ns(call));
+        times[1].push_back(batch_ns([&] { walk(); }));
+        times[2].push_back(batch_ns([] {}));
+      }
+    });
+    state.SetIterationTime(quantile(times[0], 0.5) * 1e-9);
+  }
+  if (data[1] != 2.0F) std::abort();
+  const auto tell = [&](const std::string& name, const std::vector<double>& ns) {
+    state.counters[name] = quantile(ns, 0.5);
+    state.counters[name + "_undisturbed"] = quantile(ns, 0.1);
+  };
+  const auto tell_difference = [&](const std::string& name, std::size_t a, std::size_t b) {
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < times[a].size(); ++i) {
+      differences.push_back(times[a][i] - times[b][i]);
+    }
+    tell(name, differences);
+    state.counters[name + "_spread"] =
+        (quantile(differences, 0.75) - quantile(differences, 0.25)) / 2;
+  };
+  tell("call", times[0]);
+  tell("walk", times[1]);
+  tell("empty", times[2]);
+  tell_difference("price", 0, 2);
+  tell_difference("before_walk", 0, 1);
+}
+
+#define RANKINE_CALL_BENCHMARK(how, ...)                       \
+  BENCHMARK_CAPTURE(all_reduce, how, CallOptions{__VA_ARGS__}) \
+      ->Name("all_reduce_8B/" #how)                            \
+      ->UseManualTime()                                        \
+      ->Iterations(1)                                          \
+      ->Repetitions(3)                                         \
+      ->Unit(benchmark::kNanosecond)
+
+RANKINE_CALL_BENCHMARK(chosen);
+RANKINE_CALL_BENCHMARK(named, .algorithm = "ring");
+
+}  // namespace
+}  // namespace rankine
+
+BENCHMARK_MAIN();
