@@ -255,7 +255,7 @@ Status check_memory(const Workbench::Options& bench, const Case& largest, std::s
 }
 
 int segments_of(const Case& one, const Measured& measured, int ranks) {
-  const Algorithm* line = find_algorithm(one.call.collective, measured.algorithm);
+  const Algorithm* line = find_algorithm(one.call.collective, measured.first().algorithm);
   if (line == nullptr || !line->takes("segments")) return 0;
   if (one.call.options.segments > 0) return one.call.options.segments;
   return choose_segments(*line, ranks, one.bytes);

@@ -58,6 +58,25 @@ nlohmann::ordered_json per_iter_json(const Series& series, bool every_time) {
   return json;
 }
 
+// What ran: ring/4@mailbox.
+std::string ran_text(const Series& series, int segments) {
+  return series.algorithm + (segments > 0 ? fmt::format("/{}", segments) : "") +
+         (series.transport == "direct" ? "" : "@" + series.transport);
+}
+
+// Out of place, and in place where that is something else.
+std::string ran_text(const PerfRow& row) {
+  const Series& first = row.measured.first();
+  const Series& in_place = row.measured.in_place;
+  std::string text = ran_text(first, row.segments);
+  if (!in_place.algorithm.empty()) {
+    const bool same = in_place.algorithm == first.algorithm;
+    const std::string other = ran_text(in_place, same ? row.segments : 0);
+    if (other != text) text += " | " + other;
+  }
+  return text;
+}
+
 }  // namespace
 
 double algbw(const PerfRow& row, const Series& series) {
@@ -151,9 +170,7 @@ void PerfTable::row(const PerfRow& row) {
     fmt::print(out_, " {:>7.1f} {:>7.1f}{} {:>5}", row.probe->before_ns, row.probe->after_ns,
                row.probe->steady() ? ' ' : '~', row.probe->repeats);
   }
-  fmt::print(out_, "  {}{}{}\n", row.measured.algorithm,
-             row.segments > 0 ? fmt::format("/{}", row.segments) : "",
-             row.measured.transport == "direct" ? "" : "@" + row.measured.transport);
+  fmt::print(out_, "  {}\n", ran_text(row));
   out_ << std::flush;
 }
 
@@ -178,9 +195,9 @@ void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
     const Statistics& s = series.seconds;
     fmt::print(out_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{},",
                name_of(run.options.collective), run.ranks, row.bytes, row.count, name_of(row.type),
-               row.op, row.root, place, row.measured.algorithm, row.measured.transport,
-               row.segments, mode_of(run.options.measure), series.samples.size(), series.calls,
-               s.median * kMicro, algbw(row, series), busbw(row, series),
+               row.op, row.root, place, series.algorithm, series.transport, row.segments,
+               mode_of(run.options.measure), series.samples.size(), series.calls, s.median * kMicro,
+               algbw(row, series), busbw(row, series),
                series.wrong < 0 ? "" : std::to_string(series.wrong));
     fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f},", s.min * kMicro, s.median * kMicro,
                s.p99 * kMicro, s.max * kMicro);
@@ -269,9 +286,11 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
     one["actual_iterations"] = measured.out_of_place.samples.size() *
                                static_cast<std::size_t>(measured.out_of_place.calls);
     one["experiment_name"] =
-        fmt::format("{} {} {}", name_of(options.collective), measured.algorithm, run.ranks);
-    one["algorithm"] = measured.algorithm;
-    one["transport"] = measured.transport;
+        fmt::format("{} {} {}", name_of(options.collective), measured.first().algorithm, run.ranks);
+    one["algorithm"] = measured.first().algorithm;
+    one["transport"] = measured.first().transport;
+    one["in_place_algorithm"] = measured.in_place.algorithm;
+    one["in_place_transport"] = measured.in_place.transport;
     one["segments"] = row.segments;
     one["out_of_place"] = series_json(row, measured.out_of_place);
     one["in_place"] = series_json(row, measured.in_place);

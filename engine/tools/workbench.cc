@@ -278,8 +278,7 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
     if (!meeting_.arrive([&] { after_batch(series); })) return stopped();
   }
 
-  // Out of place has the say: in place another algorithm may be chosen.
-  if (r == 0 && (!in_place || measured_.algorithm.empty())) {
+  if (r == 0) {
     Call call = call_;
     const Ends e = ends(r, 0, in_place);
     call.in = e.in;
@@ -287,8 +286,8 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
     auto plan = me.plan_of(call);
     if (!plan.ok()) return plan.status();
     const std::size_t comma = plan->find(", ");
-    measured_.algorithm = plan->substr(0, comma);
-    measured_.transport = plan->substr(comma + 2, plan->find(' ', comma + 2) - comma - 2);
+    series.algorithm = plan->substr(0, comma);
+    series.transport = plan->substr(comma + 2, plan->find(' ', comma + 2) - comma - 2);
   }
   slot.wrong = 0;
   Status status = check(me, slot, in_place, turn);

@@ -42,15 +42,18 @@ struct MeasureOptions {
 };
 
 struct Series {
-  std::vector<double> samples;  // seconds per call, one per batch, in the order measured
-  Statistics seconds;           // of the samples
-  int calls = 0;                // per batch
-  std::int64_t wrong = -1;      // elements, over all ranks and checks; -1: unchecked
+  std::vector<double> samples;       // seconds per call, one per batch, in the order measured
+  Statistics seconds;                // of the samples
+  int calls = 0;                     // per batch
+  std::int64_t wrong = -1;           // elements, over all ranks and checks; -1: unchecked
+  std::string algorithm, transport;  // what ran; empty: nothing did
 };
 
 struct Measured {
   Series out_of_place, in_place;
-  std::string algorithm, transport;  // what ran
+
+  // The one to name first.
+  const Series& first() const { return out_of_place.algorithm.empty() ? in_place : out_of_place; }
 };
 
 // Bytes of the buffers of one rank, the largest over all ranks.
