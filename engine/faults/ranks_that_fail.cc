@@ -152,7 +152,7 @@ void make_calls(const Ending& ending, Rank rank, RoundObserver& inside, Judge& j
 }  // namespace
 
 void play_leave(const FaultCase& test, Tally& tally) {
-  const Ending ending = ending_of(test, !kThreadSanitizer);
+  const Ending ending = ending_of(test, kThreadsMayVanish);
   {
     Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
     AtRound vanish(ending.round, [&]() -> bool {

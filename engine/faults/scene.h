@@ -21,11 +21,17 @@
 
 namespace rankine::faults {
 
-// Under it threads must be seen to end, and a forked child may have none.
+// Under it a forked child may have no threads.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kThreadSanitizer = true;
 #else
 inline constexpr bool kThreadSanitizer = false;
+#endif
+// A thread may end by a system call of its own: these sanitizers must see it end.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kThreadsMayVanish = false;
+#else
+inline constexpr bool kThreadsMayVanish = true;
 #endif
 
 // What a case leaves open, drawn from its seed.
