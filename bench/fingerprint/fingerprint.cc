@@ -8,7 +8,7 @@
 //     differs between `with` and `again` is noise) and `api` (the whole call, Member::all_reduce).
 //     Counters are nanoseconds per call: medians over the batches; `price` and `noise` are medians
 //     of the differences to `with` within a round, `.._spread` half the distance between their
-//     quartiles; `price_percent` is the price in percent of the whole call.
+//     quartiles; `.._percent` are parts of the whole call.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -210,6 +210,10 @@ void compare(benchmark::State& state, Transport transport) {
   state.counters["with"] = quantile(with, 0.5);
   state.counters["with_undisturbed"] = quantile(with, kUndisturbed);
   state.counters["call"] = quantile(times[kApi], 0.5);
+  state.counters["price_percent"] =
+      100 * state.counters["price"].value / state.counters["call"].value;
+  state.counters["noise_percent"] =
+      100 * state.counters["noise"].value / state.counters["call"].value;
   state.counters["call_undisturbed"] = quantile(times[kApi], kUndisturbed);
 }
 
