@@ -298,7 +298,7 @@ TEST_P(ReduceTest, EveryNumberOfDestinations) {
       }
       if (random() % 3 == 0) {
         const int d = below(random, destinations), s = below(random, sources);
-        std::memcpy(dsts[d], srcs[s], bytes);
+        if (bytes > 0) std::memcpy(dsts[d], srcs[s], bytes);
         srcs[s] = dsts[d];
       }
       find_spread(type(), op(), isa())(dsts, destinations, srcs, sources, count, divisor,
