@@ -14,7 +14,7 @@ constexpr std::size_t kDirectTree = std::size_t{64} << 10;
 // vectors, then two. Between two ranks one shot goes further: a line is read by one other core
 // only. In place it does not, since the result may not overwrite what others still read.
 std::size_t one_shot_up_to(int ranks, Buffers buffers) {
-  return ranks == 2 && buffers == Buffers::apart ? std::size_t{64} << 10 : 2048;
+  return ranks == 2 && buffers == Buffers::apart ? std::size_t{32} << 10 : 2048;
 }
 
 // In shared memory every rank reaches every other directly, so nothing is gained by relaying what
