@@ -72,7 +72,7 @@ TEST(Mailbox, MessagesArriveInOrderWithTheirData) {
         EXPECT_EQ(slot->fingerprint, m * 3);
         ASSERT_EQ(slot->bytes, static_cast<std::uint32_t>(sizes.below(kPayload + 1)));
         const std::vector<std::byte> wanted(slot->bytes, static_cast<std::byte>(m));
-        EXPECT_EQ(std::memcmp(payload(*slot), wanted.data(), slot->bytes), 0);
+        EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), payload(*slot)));
         pair.inbox.release(pair.receiver, first + m + 1, false);
       }
       writer.join();
