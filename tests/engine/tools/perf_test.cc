@@ -26,6 +26,7 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -257,13 +258,15 @@ TEST(Perf, EndsWithTheRightCode) {
   EXPECT_THAT(huge.err, AllOf(HasSubstr("--maxbytes is 4000000T"), HasSubstr("available are")));
 }
 
-// Three ranks wait while the vector is handed from rank to rank: far longer than a millisecond.
+// Three ranks wait while the vector is handed from rank to rank: far longer than a millisecond. On
+// a busy machine making the plan takes that long, too.
 TEST(Perf, GivesUpAfterItsTimeout) {
   const Captured late =
       run_captured(perf_command("all_reduce", {"-t", "4", "-b", "32M", "-e", "32M", "--algo",
                                                "chain", "--segments", "1", "--timeout", "1ms"}));
   EXPECT_EQ(late.exit, 124);
-  EXPECT_THAT(late.err, AllOf(HasSubstr("1 ms"), HasSubstr("waits for rank")));
+  EXPECT_THAT(late.err, AllOf(HasSubstr("1 ms"),
+                              AnyOf(HasSubstr("waits for rank"), HasSubstr("is still planning"))));
 }
 
 TEST(Perf, LeavesOutWhatRefusesTheRanksOnlyIfAllWereAskedFor) {
