@@ -18,7 +18,7 @@
 
 #include "engine/exec/machine.h"
 #include "engine/faults/judge.h"
-#include "numa/affinity.h"
+#include "numa/cpu_budget.h"
 #include "numa/warnings.h"
 
 namespace rankine::faults {
@@ -207,13 +207,19 @@ std::string how_it_died(int status) {
   return "the process ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
+// Cases that take processor time from one another answer late: by the quota, where there is one.
+int default_jobs() {
+  const CpuBudget budget = cpu_budget();
+  const double quota = budget.quota ? budget.quota->cores : budget.cpus;
+  return std::max(1, static_cast<int>(2 * std::min<double>(budget.cpus, quota)));
+}
+
 }  // namespace
 
 Result<std::vector<CaseResult>> run_cases(std::span<const FaultCase> cases,
                                           const RunnerOptions& options) {
-  const int cores = std::max(1, static_cast<int>(allowed_cpus().size()));
-  const std::size_t jobs =
-      std::min(cases.size(), static_cast<std::size_t>(options.jobs > 0 ? options.jobs : 2 * cores));
+  const std::size_t jobs = std::min(
+      cases.size(), static_cast<std::size_t>(options.jobs > 0 ? options.jobs : default_jobs()));
   // A process that has gone must not take us with it when we write to it.
   struct sigaction ignore {
   }, before{};
