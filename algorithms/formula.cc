@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "algorithms/arithmetic.h"
 #include "algorithms/catalogue.h"
 #include "algorithms/levels.h"
 #include "algorithms/skips.h"
@@ -55,9 +56,9 @@ int messages_of(const RunPlan& plan) {
 }
 
 // Recursive descent over the grammar in the header.
-class Parser {
+class Parser : private Arithmetic<Fraction, Parser> {
  public:
-  Parser(std::string_view text, const Params& params) : text_(text), params_(params) {}
+  Parser(std::string_view text, const Params& params) : Arithmetic(text, " "), params_(params) {}
 
   Fraction whole_text() {
     const Fraction value = comparison();
@@ -66,6 +67,8 @@ class Parser {
   }
 
  private:
+  friend Arithmetic;
+
   Fraction comparison() {
     const Fraction left = sum();
     if (!take('>')) return left;
@@ -76,43 +79,8 @@ class Parser {
     return sum() < left ? 1 : 0;
   }
 
-  Fraction sum() {
-    Fraction value = product();
-    for (;;) {
-      if (take('+')) {
-        value = value + product();
-      } else if (take('-')) {
-        value = value - product();
-      } else {
-        return value;
-      }
-    }
-  }
-
-  Fraction product() {
-    Fraction value = factor();
-    for (;;) {
-      if (take('*')) {
-        value = value * factor();
-      } else if (take('/')) {
-        value = value / factor();
-      } else {
-        return value;
-      }
-    }
-  }
-
-  // Nobody nests so deep; the stack has an end.
-  Fraction factor() {
-    constexpr int kDeepest = 100;
-    if (++depth_ > kDeepest) fail("less that is nested");
-    const Fraction value = single();
-    --depth_;
-    return value;
-  }
-
   Fraction single() {
-    skip_spaces();
+    skip_blanks();
     if (take('-')) return Fraction(0) - factor();
     if (take('(')) {
       const Fraction value = comparison();
@@ -157,9 +125,7 @@ class Parser {
 
   CirculantRounds circulant() const { return {params_.ranks, resolved(params_).skips}; }
 
-  Tree levels() const {
-    return level_tree(params_.ranks, params_.root, resolved(params_).levels);
-  }
+  Tree levels() const { return level_tree(params_.ranks, params_.root, resolved(params_).levels); }
 
   // The same text once for every dimension.
   Fraction over_dimensions(bool sum_up) {
@@ -229,25 +195,8 @@ class Parser {
     fail("a function of formula.h");
   }
 
-  void skip_spaces() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  bool take(char c) {
-    skip_spaces();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  [[noreturn]] void fail(const char* expected) const {
-    throw std::logic_error("formula '" + std::string(text_) + "', character " +
-                           std::to_string(at_ + 1) + ": expected " + expected);
-  }
-
-  std::string_view text_;
   const Params& params_;
   int dimension_ = 0;  // its size, where each() or most() is at work
-  int depth_ = 0;
-  std::size_t at_ = 0;
 };
 
 }  // namespace

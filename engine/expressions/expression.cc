@@ -3,6 +3,8 @@
 #include <cctype>
 #include <stdexcept>
 
+#include "algorithms/arithmetic.h"
+
 namespace rankine::expressions {
 namespace {
 
@@ -10,21 +12,23 @@ bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Recursive descent over the grammar in the header.
-class Parser {
+class Parser : private Arithmetic<Value, Parser> {
  public:
-  Parser(std::string_view text, const Lookup& lookup) : text_(text), lookup_(lookup) {}
+  Parser(std::string_view text, const Lookup& lookup) : Arithmetic(text, " \n"), lookup_(lookup) {}
 
   Value whole_text() {
     const Value value = comparison();
-    skip_spaces();
+    skip_blanks();
     if (at_ != text_.size()) fail("the end");
     return value;
   }
 
  private:
+  friend Arithmetic;
+
   Value comparison() {
     const Value left = sum();
-    skip_spaces();
+    skip_blanks();
     const std::string_view rest = text_.substr(at_);
     for (const std::string_view sign : {"!=", ">=", "<=", "=", ">", "<"}) {
       if (!rest.starts_with(sign)) continue;
@@ -39,50 +43,17 @@ class Parser {
     return left;
   }
 
-  Value sum() {
-    Value value = product();
-    for (;;) {
-      if (take('+')) {
-        value = value + product();
-      } else if (take('-')) {
-        value = value - product();
-      } else {
-        return value;
-      }
-    }
-  }
-
-  Value product() {
-    Value value = factor();
-    for (;;) {
-      if (take('*')) {
-        value = value * factor();
-      } else if (take('/')) {
-        value = value / factor();
-      } else {
-        return value;
-      }
-    }
-  }
-
-  // Nobody nests so deep, or sums up so much; the stack has an end, and so has patience.
-  Value factor() {
-    constexpr int kDeepest = 100, kMostSteps = 500'000;
-    if (++depth_ > kDeepest) fail("less that is nested");
-    if (++steps_ > kMostSteps) fail("fewer terms");
-    const Value value = single();
-    --depth_;
-    return value;
-  }
-
   Value single() {
+    // Nobody sums up so much; patience has an end.
+    constexpr int kMostSteps = 500'000;
+    if (++steps_ > kMostSteps) fail("fewer terms");
     if (take('-')) return Value() - factor();
     if (take('(')) {
       const Value value = comparison();
       if (!take(')')) fail("')'");
       return value;
     }
-    skip_spaces();
+    skip_blanks();
     if (at_ < text_.size() && is_digit(text_[at_])) return number();
     const std::string_view name = this->name();
     if (name.empty()) fail("a number, a letter or a function");
@@ -127,7 +98,7 @@ class Parser {
   }
 
   std::string_view name() {
-    skip_spaces();
+    skip_blanks();
     const std::size_t first = at_;
     if (at_ < text_.size() && is_letter(text_[at_])) {
       while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]) ||
@@ -217,25 +188,9 @@ class Parser {
     fail("a function of expression.h");
   }
 
-  void skip_spaces() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
-  }
-  bool take(char c) {
-    skip_spaces();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  [[noreturn]] void fail(const char* expected) const {
-    throw std::logic_error("formula '" + std::string(text_) + "', character " +
-                           std::to_string(at_ + 1) + ": expected " + expected);
-  }
-
-  std::string_view text_;
   const Lookup& lookup_;
   Letters bound_;  // of the sums that we are in
-  int depth_ = 0, steps_ = 0;
-  std::size_t at_ = 0;
+  int steps_ = 0;
 };
 
 }  // namespace
