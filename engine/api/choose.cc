@@ -15,7 +15,7 @@ constexpr std::size_t kDirectTree = std::size_t{64} << 10;
 // only. (Fresh, 64 to 256 KiB: 0.8 to 0.9 of two shots' time on far cores, 1.15 on near ones.) In
 // place it does not, since the result may not overwrite what others still read.
 std::size_t one_shot_up_to(int ranks, Buffers buffers) {
-  return ranks == 2 && buffers == Buffers::apart ? std::size_t{256} << 10 : 2048;
+  return ranks == 2 && buffers == Buffers::apart ? std::size_t{64} << 10 : 2048;
 }
 
 // In shared memory every rank reaches every other directly, so nothing is gained by relaying what

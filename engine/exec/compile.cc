@@ -6,6 +6,7 @@
 #include "engine/exec/copy_first.h"
 #include "engine/exec/own_first.h"
 #include "engine/exec/push.h"
+#include "engine/exec/share_copies.h"
 
 namespace rankine {
 namespace {
@@ -44,23 +45,26 @@ std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   return bytes;
 }
 
-bool pushes_something(const Program& program) { return !program.copies.empty(); }
+// Stores to lines that others hold, in pieces too short to take them over unread.
+bool fetches_to_store(const Program& program) {
+  return std::any_of(program.operations.begin(), program.operations.end(),
+                     [](const Operation& op) { return op.copies > 0 && !op.claims; });
+}
 
 // The form of an all-reduce that moves the fewest lines between cores. `program` is as the buffers
 // lie; `streams`: the results are more than the caches hold.
 Result<Program> direct_all_reduce(const CompileRequest& request, const Schedule& schedule,
                                   const Goal& goal, const Layout& layout, const Program& program,
                                   bool streams) {
-  if (request.pushes && request.buffers == Buffers::apart && !streams) {
-    auto in_place = make_program(schedule, goal, layout, Buffers::in_place);
-    if (!in_place.ok()) return in_place.status();
-    Program copied = copy_first(*in_place);
-    push(copied, Buffers::apart);
-    if (pushes_something(copied)) return copied;
-  }
   Program own = own_first(program, request.buffers);
-  if (request.pushes) push(own, request.buffers);
-  return own;
+  if (!request.pushes) return own;
+  push(own, request.buffers);
+  if (request.buffers == Buffers::in_place || streams || !fetches_to_store(own)) return own;
+  auto in_place = make_program(schedule, goal, layout, Buffers::in_place);
+  if (!in_place.ok()) return in_place.status();
+  Program copied = copy_first(*in_place);
+  push(copied, Buffers::apart);
+  return copied;
 }
 
 Result<Plan> direct_plan(const CompileRequest& request, const Schedule& schedule, const Goal& goal,
@@ -72,6 +76,7 @@ Result<Plan> direct_plan(const CompileRequest& request, const Schedule& schedule
     if (!form.ok()) return form.status();
     program = std::move(*form);
   }
+  if (!reduces(goal.collective)) program = share_copies(program, {.streams = streams});
   if (streams) mark_streams(program);
   return lower_direct(program, {});
 }

@@ -91,7 +91,29 @@ const std::byte* address(const Operand& operand, RankState& state, std::size_t b
   return elsewhere;
 }
 
-void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
+// A part at a time is added up and then, still in our cache, copied to the other destinations.
+void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, void** sources,
+                   std::size_t operands, std::size_t bytes, int divisor) noexcept {
+  constexpr std::size_t kPart = std::size_t{64} << 10;
+  const auto skip = [](void** from, std::size_t n, std::size_t by) {
+    for (std::size_t i = 0; i < n; ++i) from[i] = static_cast<std::byte*>(from[i]) + by;
+  };
+  while (bytes > 0) {
+    // No last part that would be too short to claim its lines.
+    const std::size_t part = bytes < 2 * kPart ? bytes : kPart;
+    plan.fold(destinations[0], sources, static_cast<int>(operands), part / plan.element_bytes,
+              divisor);
+    for (std::size_t i = 1; i <= copies; ++i) {
+      copy_bytes_claiming(destinations[i], destinations[0], part);
+    }
+    bytes -= part;
+    skip(sources, operands, part);
+    skip(destinations, 1 + copies, part);
+  }
+}
+
+// What an op does with its memory.
+void move_data(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   std::byte* destination = state.memory_of(self, op.memory) + op.offset;
   const bool streams = (op.flags & kStreams) != 0;
@@ -100,29 +122,39 @@ void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& st
     sources[i] = const_cast<std::byte*>(address(operands[i], state, op.bytes));
     will_read(sources[i], op.bytes);
   }
+  void** destinations = sources + op.operands;
+  destinations[0] = destination;
+  for (std::size_t i = 0; i < op.copies; ++i) {
+    const Operand& to = operands[op.operands + i];
+    destinations[i + 1] = state.memory_of(to.rank, to.memory) + to.offset;
+    will_write(destinations[i + 1], op.bytes);
+  }
   if (op.operands == 1) {
     if (sources[0] != destination) {
       will_write(destination, op.bytes);
       streams ? copy_bytes_streaming(destination, sources[0], op.bytes)
               : copy_bytes(destination, sources[0], op.bytes);
     }
-  } else if (op.operands > 1) {
+    for (std::size_t i = 1; i <= op.copies; ++i) {
+      streams ? copy_bytes_streaming(destinations[i], sources[0], op.bytes)
+              : copy_bytes_claiming(destinations[i], sources[0], op.bytes);
+    }
+  } else {
     will_write(destination, op.bytes);
     const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
     const std::size_t count = op.bytes / plan.element_bytes;
     if (op.copies == 0 && !streams) {
       plan.fold(destination, sources, op.operands, count, divisor);
+    } else if ((op.flags & kClaims) != 0 && !streams) {
+      fold_and_copy(plan, destinations, op.copies, sources, op.operands, op.bytes, divisor);
     } else {
-      void** destinations = sources + op.operands;
-      destinations[0] = destination;
-      for (std::size_t i = 0; i < op.copies; ++i) {
-        const Operand& to = operands[op.operands + i];
-        destinations[i + 1] = state.memory_of(to.rank, to.memory) + to.offset;
-        will_write(destinations[i + 1], op.bytes);
-      }
       plan.spread(destinations, 1 + op.copies, sources, op.operands, count, divisor, streams);
     }
   }
+}
+
+void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
+  if (op.operands > 0) move_data(op, operands, plan, state);
   if (op.value != 0) {
     publish(*state.waiter.crossbar, state.waiter.rank,
             state.waiter.crossbar->progress(state.waiter.rank).value,

@@ -91,6 +91,7 @@ class Lowering {
     if (op.completes) fold.flags |= kDivides;
     if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
     if (op.streams) fold.flags |= kStreams;
+    if (op.claims) fold.flags |= kClaims;
     for (int i = 0; i < sources; ++i) {
       const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
       add_operand(plan, s.rank, s.place);

@@ -41,6 +41,7 @@ enum OpFlag : std::uint8_t {
   kOnlyIfMoved = 2,  // skip where destination and source are the same address
   kStreams = 4,      // store past the caches
   kByAddress = 8,    // send, release: the message carries an address, and credit is due at once
+  kClaims = 16,      // fold: the copies' memory is in other cores' caches (copy_bytes_claiming)
 };
 
 struct Op {

@@ -297,6 +297,7 @@ class Builder {
         }
       }
       Operation op{v.rank, v.round, place(v), block_of(v.slot).bytes};
+      op.replaces = v.previous != kNone;
       op.completes = v.contributions == goal_.ranks && v.sources.size() > 1;
       v.operation = add(op, sources, earlier);
     }
@@ -327,6 +328,7 @@ class Builder {
         ++last.earlier;
       }
       last.bytes += op.bytes;
+      last.replaces |= op.replaces;
       return static_cast<int>(ops.size()) - 1;
     }
     op.first_source = static_cast<int>(program_.sources.size());
@@ -381,7 +383,8 @@ Result<Program> make_program(const Schedule& schedule, const Goal& goal, const L
 void mark_streams(Program& program) {
   constexpr std::size_t kWorthIt = std::size_t{1} << 20;
   for (Operation& op : program.operations) {
-    op.streams = op.destination.memory == Memory::output && op.bytes >= kWorthIt && !op.pushed;
+    const bool results = op.destination.memory == Memory::output || op.copies > 0;
+    op.streams = results && op.bytes >= kWorthIt && !op.pushed;
   }
   for (const Operation& op : program.operations) {
     if (op.pushed) continue;

@@ -58,9 +58,12 @@ struct Operation {
   int first_copy = 0, copies = 0;      // in Program::copies: further destinations
   bool completes = false;              // the result holds every contribution: avg divides here
   bool only_if_moved = false;          // own input to own output: nothing to do in place
-  bool pushed = false;   // its source's producer has stored the data here: all it does is to wait
-  bool streams = false;  // nobody reads on from here, and the caches could not hold it: store past
-                         // them
+  bool replaces = false;  // the rank had a value of these blocks before, here or elsewhere
+  bool pushed = false;    // its source's producer has stored the data here: all it does is to wait
+  bool streams = false;   // nobody reads on from here, and the caches could not hold it: store past
+                          // them
+  bool claims = false;  // the copies' memory is in other cores' caches: finish a part, then copy it
+                        // there, taking the lines over unread
 };
 
 // A further destination of an operation, at another rank: what push() makes of that rank's copy.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/exec/footprint.h"
+#include "engine/exec/kernels/reduce.h"
 
 namespace rankine {
 namespace {
@@ -12,6 +13,7 @@ class Pusher {
   Pusher(Program& program, Buffers buffers, PushMutant mutant)
       : program_(program),
         footprint_(program, buffers),
+        buffers_(buffers),
         mutant_(mutant),
         waits_(program.operations.size()),
         copies_(program.operations.size()) {}
@@ -55,6 +57,7 @@ class Pusher {
     auto& waits = waits_[static_cast<std::size_t>(source.producer)];
     waits.insert(waits.end(), before.begin(), before.end());
     copies_[static_cast<std::size_t>(source.producer)].push_back({taker.rank, taker.destination});
+    operation(source.producer).claims = buffers_ == Buffers::apart && taker.bytes >= kClaimFrom;
     footprint_.add(taker.rank, source.producer, taker.destination, taker.bytes);
     taker.pushed = true;
   }
@@ -78,6 +81,7 @@ class Pusher {
 
   Program& program_;
   Footprint footprint_;
+  const Buffers buffers_;
   const PushMutant mutant_;
   std::vector<std::vector<int>> waits_;    // per operation: what it must wait for in addition
   std::vector<std::vector<Copy>> copies_;  // per operation

@@ -17,11 +17,13 @@
 
 namespace rankine {
 
-// Faults for the tests of the tests: the storing operation waits for nobody, or stores what somebody
-// may still need.
+// Faults for the tests of the tests: the storing operation waits for nobody, or stores what
+// somebody may still need.
 enum class PushMutant : std::uint8_t { none, no_waits, no_care };
 
-// Of an all-reduce's program: for the others `buffers` does not say what lies in one memory.
+// Of an all-reduce's program: for the others `buffers` does not say what lies in one memory. In
+// place the storing rank has just read what it overwrites at the others; apart their caches hold
+// it, and what is long enough is finished first and then copied there (Operation::claims).
 void push(Program& program, Buffers buffers, PushMutant mutant = PushMutant::none);
 
 }  // namespace rankine

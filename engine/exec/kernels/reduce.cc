@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "engine/exec/kernels/kernel_table.h"
+#include "engine/exec/kernels/string_copy.h"
 
 namespace rankine {
 namespace {
@@ -100,6 +101,11 @@ SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa) {
 
 void copy_bytes(void* dst, const void* src, std::size_t bytes) noexcept {
   best_table().copy(dst, src, bytes);
+}
+
+void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes) noexcept {
+  if (bytes < kClaimFrom || dst == src || !has_fast_strings()) return copy_bytes(dst, src, bytes);
+  string_copy(dst, src, bytes);
 }
 
 void copy_bytes_streaming(void* dst, const void* src, std::size_t bytes) noexcept {

@@ -71,6 +71,10 @@ SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa);
 
 // dst == src is fine; any other overlap is not. bytes may be 0.
 void copy_bytes(void* dst, const void* src, std::size_t bytes) noexcept;
+// To memory that another core's cache holds: takes its lines over without fetching them, from
+// kClaimFrom bytes on and where the processor can (string_copy.h).
+inline constexpr std::size_t kClaimFrom = 4096;
+void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes) noexcept;
 // Around the caches, fenced at the end.
 void copy_bytes_streaming(void* dst, const void* src, std::size_t bytes) noexcept;
 

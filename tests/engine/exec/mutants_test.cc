@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "algorithms/catalogue.h"
 #include "tests/engine/exec/replay.h"
 #include "tests/engine/exec/session.h"
 #include "tests/engine/exec/test_team.h"
@@ -27,6 +28,13 @@ CallRules pushed(PushMutant mutant) {
           .transport = Transport::direct,
           .passes = Passes{.pushes = true, .push_mutant = mutant}};
 }
+CallRules shared() {
+  return {.ranks = 9,
+          .mutant = LowerOptions::Mutant::no_exit_waits,
+          .algorithm = find_algorithm(Collective::all_gather, "direct"),
+          .transport = Transport::direct,
+          .passes = Passes{.shares = ShareOptions{.from = 1, .streams = true, .stream_from = 1}}};
+}
 CallRules placed(ProgramOptions::Mutant mutant) {
   return {.ranks = 9, .program = {.mutant = mutant}};
 }
@@ -44,6 +52,7 @@ std::vector<Mutant> mutants() {
        [](Plan& plan) { plan.span = (plan.span + 1) / 2; }},
       {"direct: pushes wait for nobody", pushed(PushMutant::no_waits)},
       {"direct: pushes do not care", pushed(PushMutant::no_care)},
+      {"direct: nobody waits for what others store", shared()},
       {"mailbox: writes do not wait for reads", lowered(no_write_after_read, Transport::mailbox)},
       {"mailbox: nobody waits before it returns", lowered(no_exit_waits, Transport::mailbox)},
       {"mailbox: nobody waits for credit", lowered(no_credit_waits, Transport::mailbox)},

@@ -282,9 +282,21 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
   if (goal.collective == Collective::all_reduce) {
     if (passes.own_first_from > 0) *program = own_first(*program, buffers, passes.own_first_from);
     if (passes.pushes) push(*program, buffers, passes.push_mutant);
+  } else if (passes.shares.has_value() && !reduces(goal.collective)) {
+    *program = share_copies(*program, *passes.shares);
   }
   return lower_direct(*program, lower);
 }
+
+namespace {
+
+// Of the sizes that random calls have.
+std::optional<ShareOptions> random_shares(Random& random) {
+  if (random.one_in(2)) return std::nullopt;
+  return ShareOptions{.from = 1, .streams = random.one_in(2), .stream_from = 1};
+}
+
+}  // namespace
 
 TestCall random_call(Random& random, const CallRules& rules) {
   static const std::vector<Collective> kCollectivesWithData = {
@@ -347,7 +359,8 @@ TestCall random_call(Random& random, const CallRules& rules) {
                                      .pushes = random.one_in(2),
                                      .own_first_from = random.one_in(2)   ? std::size_t{0}
                                                        : random.one_in(2) ? 1u
-                                                                          : 200u});
+                                                                          : 200u,
+                                     .shares = random_shares(random)});
     auto plan = make_plan(call.schedule, goal, layout, buffers, transport, lower, program, passes);
     if (!plan.ok()) {
       // The one refusal that a legal schedule may meet: too many messages at once.

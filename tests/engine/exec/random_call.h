@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "engine/exec/plan.h"
 #include "engine/exec/program.h"
 #include "engine/exec/push.h"
+#include "engine/exec/share_copies.h"
 #include "tests/engine/exec/random.h"
 #include "tests/engine/exec/reference.h"
 
@@ -36,6 +38,7 @@ struct Passes {
   bool pushes = false;
   std::size_t own_first_from = 0;  // 0: never
   PushMutant push_mutant = PushMutant::none;
+  std::optional<ShareOptions> shares{};  // none: never
 };
 
 // What a random call may be, and the faults that its plan shall have.

@@ -525,28 +525,32 @@ TEST(FindReduceTest, NullExactlyWhereUnsupported) {
 
 TEST(CopyTest, CopiesAnyLengthAtAnyAddress) {
   Random random(14);
-  const auto check = [&](std::size_t bytes, Place where, bool streaming) {
+  const auto check = [&](std::size_t bytes, Place where) {
     char* src = arenas().place(0, where, bytes, random);
     char* dst = arenas().place(1, where, bytes, random);
-    for (std::size_t i = 0; i < bytes; ++i) src[i] = static_cast<char>(random());
-    const Surroundings surroundings(arenas()[1], dst, bytes);
-    (streaming ? copy_bytes_streaming : copy_bytes)(dst, src, bytes);
-    ASSERT_TRUE(surroundings.intact()) << bytes;
-    ASSERT_EQ(std::memcmp(dst, src, bytes), 0) << bytes;
-    (streaming ? copy_bytes_streaming : copy_bytes)(dst, dst, bytes);
-    ASSERT_EQ(std::memcmp(dst, src, bytes), 0) << bytes << " onto itself";
+    for (auto* copy : {copy_bytes, copy_bytes_claiming, copy_bytes_streaming}) {
+      for (std::size_t i = 0; i < bytes; ++i) src[i] = static_cast<char>(random());
+      const Surroundings surroundings(arenas()[1], dst, bytes);
+      copy(dst, src, bytes);
+      ASSERT_TRUE(surroundings.intact()) << bytes;
+      ASSERT_EQ(std::memcmp(dst, src, bytes), 0) << bytes;
+      copy(dst, dst, bytes);
+      ASSERT_EQ(std::memcmp(dst, src, bytes), 0) << bytes << " onto itself";
+    }
   };
   for (std::size_t bytes = 0; bytes < 700; ++bytes) {
     for (const Place where : {Place::front, Place::back, Place::anywhere}) {
-      check(bytes, where, false);
-      check(bytes, where, true);
+      check(bytes, where);
       if (HasFatalFailure()) return;
     }
   }
-  check(131071, Place::anywhere, false);
-  check(131071, Place::anywhere, true);
-  copy_bytes(nullptr, nullptr, 0);
-  copy_bytes_streaming(nullptr, nullptr, 0);
+  for (const std::size_t bytes : {kClaimFrom - 1, kClaimFrom, kClaimFrom + 1, std::size_t{65'535},
+                                  std::size_t{65'536}, std::size_t{131'071}}) {
+    check(bytes, Place::anywhere);
+  }
+  for (auto* copy : {copy_bytes, copy_bytes_claiming, copy_bytes_streaming}) {
+    copy(nullptr, nullptr, 0);
+  }
 }
 
 }  // namespace

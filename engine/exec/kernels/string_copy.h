@@ -1,0 +1,41 @@
+// Copying by the string instruction. From 4 KiB on, processors with fast strings (ERMS) take over
+// the lines of the destination whole, without fetching what stands in them: where another core's
+// cache holds these lines, that saves a crossing of each. (Zen 5, 1 MiB to lines that a far core
+// has just read: 50 us, by stores of 64 bytes 170 us; from 2 KiB pieces no gain.)
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define RANKINE_HAS_STRINGS 1
+#include <cpuid.h>
+#endif
+
+namespace rankine {
+
+#ifdef RANKINE_HAS_STRINGS
+
+inline bool has_fast_strings() {
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & (1U << 9)) != 0;
+  }();
+  return has;
+}
+
+// No overlap. Only after has_fast_strings().
+inline void string_copy(void* dst, const void* src, std::size_t bytes) noexcept {
+  asm volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(bytes) : : "memory");
+}
+
+#else  // sanitizers see no stores of the string instruction
+
+inline bool has_fast_strings() { return false; }
+inline void string_copy(void* dst, const void* src, std::size_t bytes) noexcept {
+  std::memcpy(dst, src, bytes);
+}
+
+#endif
+
+}  // namespace rankine
