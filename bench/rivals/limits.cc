@@ -6,6 +6,7 @@
 #include "bench/rivals/clock.h"
 #include "bench/rivals/kernels.h"
 #include "bench/rivals/meeting.h"
+#include "engine/exec/kernels/string_copy.h"
 
 namespace rankine::rivals {
 namespace {
@@ -148,13 +149,20 @@ double LimitProbe::motion(const Way& way, bool in_place) {
       return least_us(*meeting_, worker, bytes, [&] { reduce(outs, ins); });
     });
   };
-  const double plain = time([&](auto& outs, auto& ins) {
+  double plain = time([&](auto& outs, auto& ins) {
     if (way.ins == 1) {
       for (float* out : outs) kernels().copy(out, ins[0], way.floats);
     } else {
       kernels().reduce(outs.data(), way.outs, ins.data(), way.ins, 0, way.floats);
     }
   });
+  if (way.ins == 1 && has_fast_strings()) {
+    plain = std::min(plain, time([&](auto& outs, auto& ins) {
+                       for (float* out : outs) {
+                         string_copy(out, ins[0], way.floats * sizeof(float));
+                       }
+                     }));
+  }
   if (bytes < kStreamBytes) return plain;
   // Sums of sums, in place, grow beyond all bounds; they take the same time all the while.
   return std::min(plain, time([&](auto& outs, auto& ins) {

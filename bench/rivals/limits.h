@@ -7,8 +7,8 @@
 //
 //   latency    one way of a cache line between two cores (the ping-pong)
 //   motion     all cores doing that adding and storing at once, each on memory of its own in the
-//              cache level where the working set fits, with no synchronisation; the better of plain
-//              and streaming stores
+//              cache level where the working set fits, with no synchronisation; the best of plain
+//              stores, streaming ones and, for copies, the string instruction
 //   cross      reading a byte that another core has just written, all cores doing so at once that
 //              must: in a broadcast all but the root, from the root; in a reduce the root alone
 //   read       reading a byte of the result from the core's own caches

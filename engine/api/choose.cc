@@ -12,10 +12,10 @@ constexpr std::size_t kDirectTree = std::size_t{64} << 10;
 
 // A round costs a synchronisation, and a vector read twice costs bandwidth: one shot for small
 // vectors, then two. Between two ranks one shot goes further: a line is read by one other core
-// only. (Fresh, 64 to 256 KiB: 0.8 to 0.9 of two shots' time on far cores, 1.15 on near ones.) In
-// place it does not, since the result may not overwrite what others still read.
+// only. (Fresh, far cores, 8 to 32 KiB: 0.7 to 0.8 of two shots' time; 64 KiB: the same.) In place
+// it does not, since the result may not overwrite what others still read.
 std::size_t one_shot_up_to(int ranks, Buffers buffers) {
-  return ranks == 2 && buffers == Buffers::apart ? std::size_t{64} << 10 : 2048;
+  return ranks == 2 && buffers == Buffers::apart ? std::size_t{32} << 10 : 2048;
 }
 
 // In shared memory every rank reaches every other directly, so nothing is gained by relaying what

@@ -41,7 +41,10 @@ constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
 
 std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   std::size_t bytes = 0;
-  for (Rank r : ranks(goal.ranks)) bytes += output_bytes(layout, goal, r);
+  for (Rank r : ranks(goal.ranks)) {
+    const bool lies_there = goal.collective == Collective::broadcast && r == goal.root;
+    if (!lies_there) bytes += output_bytes(layout, goal, r);
+  }
   return bytes;
 }
 
