@@ -38,7 +38,29 @@ inline Schedule direct_all_reduce_two_shot(int p) {
               named("all-gather", direct_all_gather(p)));
 }
 
-// The same with the peers' vectors, or their parts of one block, stored beside one's own first.
+// Two-shot broadcast: everyone fetches one block from the root, then hands it to all others.
+inline Schedule direct_broadcast_two_shot(int p, Rank root) {
+  const Schedule scatter{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
+                           for (Rank r = 1; r < p; ++r) send(0, r, block(r), copy);
+                         }};
+  const Schedule all_gather{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
+                              for (Rank to = 1; to < p; ++to) {
+                                for (int i = 1; i < p; ++i) send(to + i, to, block(to + i), copy);
+                              }
+                            }};
+  return turned(root, then(named("scatter", scatter), named("all-gather", all_gather)));
+}
+
+// Two-shot reduce: everyone adds up one block, then hands it to the root.
+inline Schedule direct_reduce_two_shot(int p, Rank root) {
+  const Schedule gather{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
+                          for (Rank r = 1; r < p; ++r) send(r, 0, block(r), copy);
+                        }};
+  return turned(root,
+                then(named("reduce-scatter", direct_reduce_scatter(p)), named("gather", gather)));
+}
+
+// The all-reduces with the peers' vectors, or parts of one block, stored beside one's own first.
 inline Schedule direct_all_reduce_one_shot_push(int p) {
   return pushed(direct_all_reduce_one_shot(p));
 }

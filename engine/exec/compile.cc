@@ -79,6 +79,8 @@ Result<Plan> direct_plan(const CompileRequest& request, const Schedule& schedule
     if (!form.ok()) return form.status();
     program = std::move(*form);
   }
+  // Whether the root's call is in place or not, what holds for in place is right for both.
+  if (goal.collective == Collective::reduce && request.pushes) push(program, Buffers::in_place);
   if (!reduces(goal.collective)) program = share_copies(program, {.streams = streams});
   if (streams) mark_streams(program);
   return lower_direct(program, {});

@@ -128,8 +128,11 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   EXPECT_EQ(name(all_reduce, 2, 32 << 10), "direct_one_shot");
   EXPECT_EQ(name(all_reduce, 2, (32 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
-  EXPECT_EQ(name(broadcast, 8, 64 << 10), "linear");
-  EXPECT_EQ(name(Collective::reduce, 8, (64 << 10) + 1), "chain");
+  EXPECT_EQ(name(broadcast, 8, 1 << 20), "linear");
+  EXPECT_EQ(name(broadcast, 9, 64 << 10), "linear");
+  EXPECT_EQ(name(broadcast, 9, (64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(Collective::reduce, 8, 64 << 10), "linear");
+  EXPECT_EQ(name(Collective::reduce, 8, (64 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_to_all, 8, 1 << 20), "direct");
   EXPECT_EQ(name(barrier, 8, 0), "dissemination");
   for (const Collective c : all_collectives()) {

@@ -282,6 +282,8 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
   if (goal.collective == Collective::all_reduce) {
     if (passes.own_first_from > 0) *program = own_first(*program, buffers, passes.own_first_from);
     if (passes.pushes) push(*program, buffers, passes.push_mutant);
+  } else if (goal.collective == Collective::reduce && passes.pushes) {
+    push(*program, Buffers::in_place, passes.push_mutant);
   } else if (passes.shares.has_value() && !reduces(goal.collective)) {
     *program = share_copies(*program, *passes.shares);
   }
