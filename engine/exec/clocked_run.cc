@@ -91,7 +91,7 @@ ClockedRun run_clocked(const Schedule& schedule, const Goal& goal, const Fabric&
     RankState state;
     state.waiter = {.crossbar = &crossbar, .rank = r, .call = 1};
     state.waiter.fingerprint = with_call(make_fingerprint(goal.collective, request.type, request.op,
-                                                          false, false, goal.root, 0, 0),
+                                                          false, Transport::direct, goal.root, 0, 0),
                                          1)
                                    .bits;
     state.outbox.resize(n);

@@ -83,6 +83,23 @@ Result<Plan> mailbox_plan(const CompileRequest& request, const Program& program)
   return lower_mailbox(program, options);
 }
 
+// Made for boards, where that is worth it; else without operations.
+Result<Program> board_program(const CompileRequest& request, const Schedule& schedule,
+                              const Goal& goal, const Layout& layout) {
+  // What fits at all is seen at once.
+  const auto ranks = static_cast<std::size_t>(goal.ranks);
+  if (vector_bytes(layout) > 2 * ranks * request.board_bytes) return Program{};
+  auto eager = make_program(schedule, goal, layout, request.buffers, {.eager = true});
+  if (eager.ok() && !suits_boards(*eager, request.board_bytes)) return Program{};
+  return eager;
+}
+
+Result<Plan> board_plan(const CompileRequest& request, const Program& program) {
+  LowerOptions options;
+  options.board_bytes = request.board_bytes;
+  return lower_board(program, options);
+}
+
 Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, const Goal& goal,
                      const Layout& layout, bool can_add) {
   auto program = make_program(schedule, goal, layout, request.buffers);
@@ -92,6 +109,16 @@ Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, co
   if (adds_up && !can_add) {
     return invalid_argument("schedule: adds blocks up, which " +
                             std::string(name_of(goal.collective)) + " does not");
+  }
+  if (request.transport == Transport::board) {
+    auto eager = make_program(schedule, goal, layout, request.buffers, {.eager = true});
+    if (!eager.ok()) return eager.status();
+    return board_plan(request, *eager);
+  }
+  if (!request.transport) {
+    auto for_boards = board_program(request, schedule, goal, layout);
+    if (!for_boards.ok()) return for_boards.status();
+    if (!for_boards->operations.empty()) return board_plan(request, *for_boards);
   }
   const bool small = every_message_fits(*program, request.slot_payload);
   // An all-reduce in several rounds of small messages is faster direct, which waits less.

@@ -78,8 +78,11 @@ bool wait_message(const Op& op, RankState& state) noexcept {
 }
 
 const std::byte* address(const Operand& operand, RankState& state, std::size_t bytes) noexcept {
-  if (operand.memory != Memory::message) {
+  if (operand.memory < Memory::message) {
     return state.memory_of(operand.rank, operand.memory) + operand.offset;
+  }
+  if (operand.memory == Memory::board) {
+    return state.boards[operand.rank].at(state.posts - 1, operand.offset);
   }
   const Inbox& inbox = state.inbox[operand.rank];
   SlotHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
@@ -141,6 +144,36 @@ bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
   will_read(data, op.bytes);
   return outbox.send(state.waiter, op.peer, number, data, op.bytes, state.waiter.fingerprint,
                      op.round);
+}
+
+void post(const Op& op, const Operand* operand, RankState& state) noexcept {
+  const Board& board = state.boards[static_cast<std::size_t>(state.waiter.rank)];
+  if (op.operands > 0) {
+    const std::byte* data = address(*operand, state, op.bytes);
+    std::byte* place = board.at(state.posts, op.offset);
+    will_read(data, op.bytes);
+    will_write(place, op.bytes);
+    std::memcpy(place, data, op.bytes);
+  }
+  if ((op.flags & kMoreToPost) != 0) return;
+  SlotHeader& half = board.half(state.posts);
+  if (kComparesCalls) {
+    will_write(&half.fingerprint, sizeof(half.fingerprint));
+    half.fingerprint = state.waiter.fingerprint;
+  }
+  publish(*state.waiter.crossbar, state.waiter.rank, half.flag, ++state.posts);
+}
+
+bool wait_post(const Op& op, RankState& state) noexcept {
+  const SlotHeader& half = state.boards[op.peer].half(state.posts - 1);
+  if (!wait_until(state.waiter, half.flag, state.posts, op.peer, op.round)) return false;
+  if (!kComparesCalls) return true;
+  will_read(&half.fingerprint, sizeof(half.fingerprint));
+  if (half.fingerprint != state.waiter.fingerprint) [[unlikely]] {
+    report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, half.fingerprint);
+    return false;
+  }
+  return true;
 }
 
 // Announces rounds to an observer as the ops come to them; costs nothing where there is none.
@@ -206,6 +239,13 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
       case OpCode::release:
         state.inbox[op->peer].release(state.waiter, state.inbox[op->peer].base + op->value,
                                       (op->flags & kByAddress) != 0);
+        break;
+      case OpCode::post:
+        post(*op, operand, state);
+        operand += op->operands;
+        break;
+      case OpCode::wait_post:
+        going = wait_post(*op, state);
         break;
     }
     if (!going) [[unlikely]]

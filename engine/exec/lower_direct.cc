@@ -195,7 +195,8 @@ class Lowering {
 }  // namespace
 
 std::string_view name_of(Transport transport) {
-  return transport == Transport::direct ? "direct" : "mailbox";
+  constexpr std::string_view kNames[] = {"direct", "mailbox", "board"};
+  return kNames[static_cast<std::size_t>(transport)];
 }
 
 Plan lower_direct(const Program& program, const LowerOptions& options) {

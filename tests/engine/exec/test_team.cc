@@ -113,7 +113,7 @@ struct TestTeam::State {
     state.waiter.fingerprint =
         with_call(
             make_fingerprint(call.goal.collective, call.type, call.op, false,
-                             call.plan.transport == Transport::mailbox, call.goal.root, 0, index),
+                             call.plan.transport, call.goal.root, 0, index),
             static_cast<std::uint32_t>(state.waiter.call))
             .bits;
     crossbar.record(state.waiter.rank)
