@@ -55,8 +55,6 @@ MailboxShape mailbox_shape(int ranks) {
   return {kSlots / 2, slots_for(kSmallPayload)};
 }
 
-std::size_t board_bytes(int /*ranks*/) { return 8192; }
-
 WaitPolicy choose_wait_policy(int ranks) {
   WaitPolicy policy;
   // A rank that spins on a hardware thread of its own takes turns with nobody.
@@ -120,7 +118,8 @@ Status Communicator::Shared::provide_boards(const Plan& plan) {
     }
     boards[r] = {halves, stride};
     for (const std::uint32_t number : {0U, 1U}) {
-      (new (&boards[r].half(number)) SlotHeader)->flag.store(first_count, std::memory_order_relaxed);
+      (new (&boards[r].half(number)) BoardHeader)
+          ->flag.store(first_count, std::memory_order_relaxed);
     }
   }
   return {};

@@ -102,9 +102,6 @@ struct MailboxShape {
 };
 MailboxShape mailbox_shape(int ranks);
 
-// Of data that half a board holds.
-std::size_t board_bytes(int ranks);
-
 // What a child of the process that made a communicator gets from it.
 inline Status forked_status() noexcept {
   return make_error(Code::forked, [] {

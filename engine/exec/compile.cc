@@ -122,8 +122,12 @@ Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, co
   }
   const bool small = every_message_fits(*program, request.slot_payload);
   // An all-reduce in several rounds of small messages is faster direct, which waits less.
-  const bool prefers_mailbox = small && (goal.collective != Collective::all_reduce ||
-                                         vector_bytes(layout) <= request.slot_payload);
+  // Where there are boards, vectors that these could not hold are faster direct as well.
+  const std::size_t most = request.board_bytes > 0
+                               ? std::min(request.board_bytes, request.slot_payload)
+                               : request.slot_payload;
+  const bool prefers_mailbox =
+      small && (goal.collective != Collective::all_reduce || vector_bytes(layout) <= most);
   if (request.transport.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
     return direct_plan(request, schedule, goal, layout, std::move(*program));

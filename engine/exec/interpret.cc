@@ -44,6 +44,12 @@ bool keep_together(const Plan& plan, RankState& state, std::uint32_t former_base
   return true;
 }
 
+// A hash of all calls so far. Every call is in it, so that boards, whose protocol sees nothing of
+// other transports' calls, tell when one of those went wrong unnoticed.
+std::uint32_t with_call_made(std::uint32_t past, std::uint64_t fingerprint) {
+  return (past ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
+}
+
 bool wait_entry(const Op& op, RankState& state) noexcept {
   Entry& entry = state.waiter.crossbar->entry(op.peer);
   if (!wait_until(state.waiter, entry.call, static_cast<std::uint32_t>(state.waiter.call), op.peer,
@@ -156,22 +162,34 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
     std::memcpy(place, data, op.bytes);
   }
   if ((op.flags & kMoreToPost) != 0) return;
-  SlotHeader& half = board.half(state.posts);
+  BoardHeader& half = board.half(state.posts);
   if (kComparesCalls) {
-    will_write(&half.fingerprint, sizeof(half.fingerprint));
+    will_write(&half.past, sizeof(BoardHeader) - sizeof(half.flag));
+    half.past = state.past;
     half.fingerprint = state.waiter.fingerprint;
   }
   publish(*state.waiter.crossbar, state.waiter.rank, half.flag, ++state.posts);
 }
 
-bool wait_post(const Op& op, RankState& state) noexcept {
-  const SlotHeader& half = state.boards[op.peer].half(state.posts - 1);
-  if (!wait_until(state.waiter, half.flag, state.posts, op.peer, op.round)) return false;
+bool wait_post(Rank peer, const Op& op, RankState& state) noexcept {
+  const BoardHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
+  if (!wait_until(state.waiter, half.flag, state.posts, peer, op.round)) return false;
   if (!kComparesCalls) return true;
-  will_read(&half.fingerprint, sizeof(half.fingerprint));
+  will_read(&half.past, sizeof(BoardHeader) - sizeof(half.flag));
   if (half.fingerprint != state.waiter.fingerprint) [[unlikely]] {
-    report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, half.fingerprint);
+    report_mismatch(*state.waiter.crossbar, state.waiter.rank, peer, half.fingerprint);
     return false;
+  }
+  if (half.past != state.past) [[unlikely]] {
+    report_other_way(*state.waiter.crossbar, state.waiter.rank, peer);
+    return false;
+  }
+  return true;
+}
+
+bool wait_posts(const Op& op, const Plan& plan, RankState& state) noexcept {
+  for (Rank q = 0; q < plan.ranks; ++q) {
+    if (q != state.waiter.rank && !wait_post(q, op, state)) return false;
   }
   return true;
 }
@@ -210,6 +228,7 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
           state.inbox[t.peer].base += t.received;
         }
         state.progress_base += plan.span;
+        state.past = with_call_made(state.past, state.waiter.fingerprint);
         return keep_together(plan, state, state.progress_base - plan.span);
       case OpCode::enter:
         enter(state);
@@ -245,7 +264,10 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
         operand += op->operands;
         break;
       case OpCode::wait_post:
-        going = wait_post(*op, state);
+        going = wait_post(op->peer, *op, state);
+        break;
+      case OpCode::wait_posts:
+        going = wait_posts(*op, plan, state);
         break;
     }
     if (!going) [[unlikely]]

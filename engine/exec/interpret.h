@@ -22,6 +22,7 @@ struct RankState {
   std::vector<Inbox> inbox;         // by peer
   std::vector<Board> boards;        // by rank
   std::uint32_t posts = 0;          // made so far
+  std::uint32_t past = 0;           // a hash of the calls made so far: fingerprints, in order
   // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
   // learnt from their entries during a call.
   std::vector<std::byte*> memory;

@@ -56,13 +56,14 @@ std::size_t lay_out(Wanted& wanted) {
     stretches += s.empty() ? 0 : 1;
   }
   const bool small = bytes <= kSmall && stretches == 1;
-  std::size_t next = small ? kBoardHeader : kCacheLine;
+  const std::size_t first = small ? kBoardHeader : kCacheLine;
+  std::size_t end = first;
   for (Stretch& s : wanted) {
     if (s.empty()) continue;
-    s.offset = next;
-    next += whole_lines(s.end - s.begin);
+    s.offset = first + whole_lines(end - first);
+    end = s.offset + (s.end - s.begin);
   }
-  return small ? bytes : next - kCacheLine;
+  return end - first;
 }
 
 std::vector<Round> rounds_of(const Program& program) {
@@ -169,9 +170,29 @@ class Lowering {
         {.code = OpCode::wait_post, .peer = static_cast<std::uint16_t>(q), .round = round});
   }
 
+  // What needs all others waits for them in one op: with many ranks, ops are much to read.
+  void meet_all(std::size_t r, const Operation& op) {
+    std::size_t unmet = 0;
+    for (int s = 0; s < op.sources; ++s) {
+      const Rank q = source_of(op, s).rank;
+      bool first = q != op.rank && !met_[r * ranks_ + static_cast<std::size_t>(q)];
+      for (int t = 0; t < s; ++t) first &= source_of(op, t).rank != q;
+      unmet += first ? 1 : 0;
+    }
+    if (unmet < 2 || unmet + 1 < ranks_) return;
+    for (std::size_t q = 0; q < ranks_; ++q) met_[r * ranks_ + q] = true;
+    if (options_.mutant == LowerOptions::Mutant::no_entry_waits) return;
+    plan_.rank[r].ops.push_back({.code = OpCode::wait_posts, .round = round_of(op)});
+  }
+
+  const Source& source_of(const Operation& op, int s) const {
+    return program_.sources[static_cast<std::size_t>(op.first_source + s)];
+  }
+
   void fold(const Operation& op, const Round& round) {
     const auto r = static_cast<std::size_t>(op.rank);
     RankPlan& plan = plan_.rank[r];
+    meet_all(r, op);
     Op fold{.code = OpCode::fold,
             .operands = static_cast<std::uint16_t>(op.sources),
             .round = round_of(op),
@@ -181,7 +202,7 @@ class Lowering {
     if (op.completes) fold.flags |= kDivides;
     if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
     for (int s = 0; s < op.sources; ++s) {
-      const Source& source = program_.sources[static_cast<std::size_t>(op.first_source + s)];
+      const Source& source = source_of(op, s);
       const auto q = static_cast<std::size_t>(source.rank);
       Operand operand{static_cast<std::uint16_t>(q), source.place.memory, 0, source.place.offset};
       if (q != r) {
@@ -214,6 +235,7 @@ Result<Plan> lower_board(const Program& program, const LowerOptions& options) {
 }
 
 bool suits_boards(const Program& program, std::size_t board_bytes) {
+  if (program.ranks < 2) return false;
   const std::vector<Round> rounds = rounds_of(program);
   return std::all_of(rounds.begin(), rounds.end(), [&](const Round& round) {
     return !round.has_messages ||

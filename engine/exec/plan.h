@@ -39,6 +39,7 @@ enum class OpCode : std::uint8_t {
   post,           // operand 0, if any, goes to `offset` in the half of this rank's board whose turn
                   // it is; unless more follows, the half is then the others' to read
   wait_post,      // until `peer` has made the post that this rank has made last
+  wait_posts,     // the same of all other ranks
 };
 
 enum OpFlag : std::uint8_t {

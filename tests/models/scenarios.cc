@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 
+#include "engine/exec/board.h"
 #include "engine/exec/crossbar.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/interpret.h"
@@ -324,9 +325,9 @@ void quiet_both(Explorer& x, bool strict) {
 }
 
 std::uint64_t fingerprint_of(ReduceOp op, std::uint32_t call) {
-  return with_call(
-             make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0),
-             call)
+  return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
+                                    Transport::mailbox, 0, 0, 0),
+                   call)
       .bits;
 }
 
@@ -393,6 +394,14 @@ struct Exchange {
         mine.operands.push_back({.rank = peer, .memory = Memory::message});
         mine.ops.push_back({.code = OpCode::release, .peer = peer, .value = 1});
         mine.traffic.push_back({peer, 1, 1});
+      } else if (transport == Transport::board) {
+        constexpr std::size_t kOffset = kBoardHeader;
+        mine.ops.push_back(
+            {.code = OpCode::post, .operands = 1, .offset = kOffset, .bytes = kBytes});
+        mine.operands.push_back({.rank = r, .memory = Memory::input});
+        mine.ops.push_back({.code = OpCode::wait_post, .peer = peer});
+        mine.ops.push_back({.code = OpCode::fold, .operands = 1, .bytes = kBytes});
+        mine.operands.push_back({.rank = peer, .memory = Memory::board, .offset = kOffset});
       } else {
         mine.ops.push_back({.code = OpCode::enter});
         // Rank 1 reads what rank 0 has; that is rank 0's again when rank 1 says so.
@@ -410,12 +419,27 @@ struct Exchange {
   Plan plan;
 };
 
-void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
+// Boards of two ranks, for words.
+struct Boards {
+  explicit Boards(std::uint32_t first) {
+    for (std::size_t r = 0; r < 2; ++r) {
+      board[r] = {lines[r][0], kCacheLine};
+      for (const std::uint32_t number : {0U, 1U}) {
+        (new (&board[r].half(number)) BoardHeader)->flag.store(first);
+      }
+    }
+  }
+  alignas(kCacheLine) std::byte lines[2][2][kCacheLine]{};
+  std::array<Board, 2> board;
+};
+
+void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy, int calls = 1) {
   const Exchange exchange(transport);
   const std::uint32_t first = near_wrap(1);
   Crossbar crossbar(2, policy, kMinute, strict);
   std::array<std::unique_ptr<Pair>, 2> pairs = {std::make_unique<Pair>(crossbar, first),
                                                 std::make_unique<Pair>(crossbar, first)};
+  const Boards boards(first);
   std::array<RankState, 2> states;
   struct Buffers {
     std::uint64_t input = 0, output = 0;
@@ -435,21 +459,30 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
     state.outbox[1 - r] = {pairs[r]->outbox.mailbox, first, first};
     state.inbox[1 - r] = {pairs[1 - r]->inbox.mailbox, first};
     state.memory.resize(8);
+    state.boards.assign(boards.board.begin(), boards.board.end());
+    state.posts = first;
     state.operands.resize(1);
     state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&buffers[r].input);
     state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&buffers[r].output);
     buffers[r].input = 10 + r;
   }
   const auto rank = [&](std::size_t r) {
-    x.require(interpret(exchange.plan, states[r]), "a call failed");
     Buffers& mine = buffers[r];
-    if (transport == Transport::mailbox || r == 1) {
-      x.require(mine.output == 10 + (1 - r), "not the peer's data");
-    }
-    // The buffers are the caller's again.
-    for (std::uint64_t* word : {&mine.input, &mine.output}) {
-      will_write(word, sizeof(*word));
-      *word = 0;
+    for (int i = 0; i < calls; ++i) {
+      const auto more = static_cast<std::uint64_t>(i);
+      x.require(interpret(exchange.plan, states[r]), "a call failed");
+      if (transport != Transport::direct || r == 1) {
+        x.require(mine.output == 10 + (1 - r) + more, "not the peer's data");
+      }
+      // The buffers are the caller's again.
+      for (std::uint64_t* word : {&mine.input, &mine.output}) {
+        will_write(word, sizeof(*word));
+        *word = 0;
+      }
+      mine.input = 10 + r + more + 1;
+      ++states[r].waiter.call;
+      states[r].waiter.fingerprint =
+          fingerprint_of(ReduceOp::sum, static_cast<std::uint32_t>(i) + 2);
     }
   };
   x.run({[&] { rank(0); }, [&] { rank(1); }});
@@ -494,11 +527,17 @@ std::vector<Scenario> scenarios() {
     add("call on mailboxes" + mode,
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
     add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });
+    add("call on boards" + mode, [=](Explorer& x) { call(x, Transport::board, strict, kParks); });
+    // The third writes where the first is read.
+    add("three calls on boards" + mode,
+        [=](Explorer& x) { call(x, Transport::board, strict, kParks, 3); });
   }
   for (Scenario& scenario : all) {
     for (const char* large :
          {"mailbox: three messages, parking, membarrier", "call on mailboxes, membarrier",
-          "direct call, membarrier", "multicast: one publication, two readers, membarrier"}) {
+          "direct call, membarrier", "call on boards, membarrier", "three calls on boards, strict",
+          "three calls on boards, membarrier",
+          "multicast: one publication, two readers, membarrier"}) {
       scenario.is_large = scenario.is_large || scenario.name == large;
     }
   }

@@ -38,6 +38,9 @@ struct Passes {
   PushMutant push_mutant = PushMutant::none;
 };
 
+// Data that half a board of a test's team holds.
+inline constexpr std::size_t kTestBoard = 8192;
+
 // What a random call may be, and the faults that its plan shall have.
 struct CallRules {
   int ranks = 2;
@@ -47,7 +50,7 @@ struct CallRules {
   LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
   int mailbox_capacity = 0;              // 0: any that is allowed
   const Algorithm* algorithm = nullptr;  // nullptr: a random schedule
-  std::optional<Transport> transport{};  // none: either
+  std::optional<Transport> transport{};  // none: any
   std::optional<Passes> passes{};        // none: any
 };
 TestCall random_call(Random& random, const CallRules& rules);
