@@ -132,8 +132,11 @@ TEST(LowerDirect, EveryAlgorithmWaitsForEarlierRoundsOnly) {
           static_cast<std::size_t>(natural_blocks(goal.collective, n)), 100);
       const Layout layout = make_layout(goal, counts, 4, Borders::plain);
       for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
-        for (const Transport transport : {Transport::direct, Transport::mailbox}) {
-          auto plan = make_plan(schedule, goal, layout, buffers, transport, {});
+        for (const Transport transport :
+             {Transport::direct, Transport::mailbox, Transport::board}) {
+          auto plan = make_plan(schedule, goal, layout, buffers, transport,
+                                {.board_bytes = std::size_t{1} << 20},
+                                {.eager = transport == Transport::board});
           ASSERT_TRUE(plan.ok()) << algorithm.name << ": " << plan.status().text();
           EXPECT_EQ(fault_of(*plan), "") << algorithm.name << " among " << n;
         }
