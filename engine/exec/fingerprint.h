@@ -35,13 +35,14 @@ struct Fingerprint {
 
 // Fields other than the call number, which with_call() adds per call.
 Fingerprint make_fingerprint(Collective collective, DataType type, ReduceOp op, bool in_place,
-                             Transport transport, int root, int algorithm, std::uint64_t count_hash);
+                             Transport transport, int root, int algorithm,
+                             std::uint64_t count_hash);
 
 inline Fingerprint with_call(Fingerprint print, std::uint32_t call) {
   return {print.bits | static_cast<std::uint64_t>(call & 0xff) << 36};
 }
 
-std::string describe(Fingerprint print);             // "all_reduce f32 sum"
+std::string describe(Fingerprint print);  // "all_reduce f32 sum"
 std::string_view algorithm_name(Fingerprint print);  // "ring"; "?" where the line does not exist
 
 // The first field in which two calls differ: "operation is sum at rank 0 and max at rank 3".

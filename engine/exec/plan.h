@@ -6,7 +6,7 @@
 //             counters say so; all waits are fixed here. For data of any size, at full speed.
 //   mailbox   every source on another rank is a message of the pair's mailbox (mailbox.h): small
 //             data inside the slot, large data as an address. Ports, clocks and throttling live
-//             here, and a message from one to one is fastest here: data and flag share a cache line.
+//             here, and a message from one to one is fastest here: data and flag share a line.
 //   board     what others want of a rank in a round, it posts once for all of them (board.h). For
 //             small data where everybody hears from everybody.
 #pragma once

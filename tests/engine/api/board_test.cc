@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/choose.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/exec/random.h"
@@ -58,6 +59,20 @@ TEST(Board, SmallCallsInWhichAllHearFromAllTakeIt) {
       EXPECT_EQ(transport_of(Collective::all_reduce, 1 << 20), "direct transport");
     });
     EXPECT_TRUE(status.ok()) << status.text();
+  }
+}
+
+// The largest vector that goes in one shot among more than two ranks goes by boards.
+TEST(Board, HoldsWhatOneShotTakes) {
+  for (const int ranks : {3, 4, 8, 16, 17, 32, 33, 64, 1024}) {
+    const auto name = [&](std::size_t bytes) {
+      return default_algorithm(Collective::all_reduce, ranks, bytes, Buffers::apart).name;
+    };
+    std::size_t most = 8;
+    while (name(most + 8) == "direct_one_shot") most += 8;
+    EXPECT_LE(most, board_bytes(ranks)) << ranks << " ranks";
+    EXPECT_GE(most, 32U) << ranks << " ranks";
+    EXPECT_EQ(name(most + 8), "direct_two_shot");
   }
 }
 

@@ -311,10 +311,13 @@ struct Replay::Machine {
       found = slot.address;
     } else if (operand.memory == Memory::board) {
       const Posted& there = half(from, me.posts - 1);
-      if (there.flag == me.posts && there.written == me.posts) {
+      if (there.flag != me.posts || there.written != me.posts) {
+        fail(r, op, "uses a half that holds another post");
+      } else if (op.bytes > 0 && operand.offset + op.bytes > there.bytes.size()) {
+        fail(r, op, "reads outside the board of rank " + std::to_string(from));
+      } else {
         return there.bytes.data() + operand.offset;
       }
-      fail(r, op, "uses a half that holds another post");
       return nullptr;
     } else {
       if (me.known_at[from] != me.call + 1) {
