@@ -65,7 +65,7 @@ class Pair {
     compiled.status().throw_if_error();
     plan_ = std::move(compiled->plan);
     print_ = make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false,
-                              transport == Transport::mailbox, 0, 0, kCount);
+                              transport, 0, 0, kCount);
     for (std::size_t from = 0; from < kRanks; ++from) {
       slots_[from] = std::make_unique<std::array<Slot, kSlots>>();
       for (Slot& slot : *slots_[from]) new (slot.bytes) SlotHeader;

@@ -17,9 +17,12 @@ constexpr int kReadersOfOne = 8;
 // A round costs a synchronisation, and a vector read twice costs bandwidth: one shot for small
 // vectors, then two. Between two ranks one shot goes further: a line is read by one other core
 // only. (Fresh, far cores, 8 to 32 KiB: 0.7 to 0.8 of two shots' time; 64 KiB: the same.) In place
-// it does not, since the result may not overwrite what others still read.
+// it does not, since the result may not overwrite what others still read. More ranks post what they
+// add up in one shot, and read N vectors each.
 std::size_t one_shot_up_to(int ranks, Buffers buffers) {
-  return ranks == 2 && buffers == Buffers::apart ? std::size_t{32} << 10 : 2048;
+  if (ranks > 2)
+    return std::min((std::size_t{32} << 10) / static_cast<std::size_t>(ranks), board_bytes(ranks));
+  return buffers == Buffers::apart ? std::size_t{32} << 10 : board_bytes(ranks);
 }
 
 // In shared memory every rank reaches every other directly, so nothing is gained by relaying what
@@ -46,6 +49,13 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
 }
 
 }  // namespace
+
+std::size_t board_bytes(int ranks) {
+  if (ranks <= 2) return 1024;
+  if (ranks <= 16) return 8192;
+  const auto n = static_cast<std::size_t>(ranks);
+  return std::max<std::size_t>(64, (std::size_t{1} << 20) / (n * n));
+}
 
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    Buffers buffers) {

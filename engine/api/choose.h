@@ -21,4 +21,8 @@ const Algorithm& choose_algorithm(Collective collective, int ranks, std::size_t 
 // Segments of a pipelined algorithm when the caller gives none.
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes);
 
+// Of data that half a board holds, among so many ranks. Above it direct calls are as fast: between
+// two ranks they read what does not change where it is; many ranks read much of each other.
+std::size_t board_bytes(int ranks);
+
 }  // namespace rankine

@@ -106,6 +106,25 @@ Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
   return {};
 }
 
+Status Communicator::Shared::provide_boards(const Plan& plan) {
+  if (plan.transport != Transport::board) return {};
+  const std::uint32_t stride = board_stride(board_bytes(ranks));
+  for (std::size_t r = 0; r < boards.size(); ++r) {
+    if (boards[r].halves != nullptr) continue;
+    auto* halves = static_cast<std::byte*>(arenas[r].allocate(2 * std::size_t{stride}));
+    if (halves == nullptr) {
+      return {Code::out_of_memory, "board of rank " + std::to_string(r) + ": " +
+                                       std::to_string(2 * std::size_t{stride}) + " bytes"};
+    }
+    boards[r] = {halves, stride};
+    for (const std::uint32_t number : {0U, 1U}) {
+      (new (&boards[r].half(number)) BoardHeader)
+          ->flag.store(first_count, std::memory_order_relaxed);
+    }
+  }
+  return {};
+}
+
 Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call) {
   Status status = check_call(call, ranks);
   if (!status.ok()) return status;
@@ -139,6 +158,7 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.transport = forced.transport;
   if (key.transport >= 0) request.transport = static_cast<Transport>(key.transport);
   request.slot_payload = payload_of(mail.stride);
+  request.board_bytes = board_bytes(ranks);
   request.mailbox_capacity = static_cast<int>(mail.slots / 2);
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
@@ -159,9 +179,9 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
-      prepared->plan.transport == Transport::mailbox, key.root, line, hash);
-  prepared->bytes = sizeof(Prepared) + prepared->rules.capacity() * sizeof(BufferRule) +
-                    trim(prepared->plan);
+      prepared->plan.transport, key.root, line, hash);
+  prepared->bytes =
+      sizeof(Prepared) + prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan);
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
   return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
     count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
@@ -206,6 +226,7 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
   auto made = make(key, call);
   if (!made.ok()) return made;
   Status status = provide_mailboxes((*made)->plan);
+  if (status.ok()) status = provide_boards((*made)->plan);
   if (!status.ok()) return status;
   if (plans.size() >= kSharedPlans || shared_plan_bytes + (*made)->bytes > kSharedPlanBytes) {
     plans.clear();  // ranks keep what they use
@@ -312,7 +333,8 @@ SharedMemory Communicator::shared_memory() const {
           .flight_record = shared_->recorder.bytes() +
                            static_cast<std::size_t>(shared_->ranks) * sizeof(SlowWaits),
           .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
-                    shared_->mailboxes.capacity() * sizeof(Mailbox)};
+                    shared_->mailboxes.capacity() * sizeof(Mailbox) +
+                    shared_->boards.capacity() * sizeof(Board)};
 }
 
 std::size_t Communicator::memory_bytes() const {

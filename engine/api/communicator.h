@@ -74,7 +74,7 @@ struct MemoryPart {
 // What a communicator holds for one rank, near it, and what could not be enforced.
 struct RankMemory {
   MemoryPart lines;      // progress, entry, record, bell
-  MemoryPart mailboxes;  // slots of messages to it, credit for its own; in whole pages
+  MemoryPart mailboxes;  // slots of messages to it, credit for its own, its board; in whole pages
   int senders = 0;       // ranks from which it has a mailbox
   MemoryPart scratch;
   Enforcement binding, huge_pages, locking;

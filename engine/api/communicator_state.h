@@ -18,6 +18,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/placed_lines.h"
 #include "engine/api/tuning.h"
+#include "engine/exec/board.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/flight_recorder.h"
 #include "engine/exec/fork_count.h"
@@ -125,7 +126,8 @@ struct Communicator::Shared {
                  std::nullopt, lines.memory()),
         joined(static_cast<std::size_t>(options.ranks), false),
         mailboxes(static_cast<std::size_t>(options.ranks) *
-                  static_cast<std::size_t>(options.ranks)) {
+                  static_cast<std::size_t>(options.ranks)),
+        boards(static_cast<std::size_t>(options.ranks)) {
     for (Rank r = 0; r < ranks; ++r) {
       const auto i = static_cast<std::size_t>(r);
       arena_options.push_back(options.arenas.empty() ? ArenaOptions{} : options.arenas[i]);
@@ -151,6 +153,7 @@ struct Communicator::Shared {
   Result<PreparedPtr> prepare(const Key& key, const Call& call, Waiter& waiter);
   Result<PreparedPtr> make(const Key& key, const Call& call);
   Status provide_mailboxes(const Plan& plan);
+  Status provide_boards(const Plan& plan);
 
   const int ranks;
   const std::uint32_t forks = count_forks();
@@ -170,8 +173,10 @@ struct Communicator::Shared {
 
   mutable std::mutex mutex;  // guards what follows
   std::vector<bool> joined;
-  std::vector<Arena> arenas;       // by reader: slots with who receives, credit with who sends
+  std::vector<Arena> arenas;       // by reader: slots with who receives, credit with who sends;
+                                   // boards with who posts
   std::vector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
+  std::vector<Board> boards;       // likewise
   std::map<std::pair<Key, std::vector<std::size_t>>, PreparedPtr> plans;
   std::size_t shared_plan_bytes = 0;  // of those in `plans`
   std::map<Shape, int> shapes;

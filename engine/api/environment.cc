@@ -53,11 +53,11 @@ Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::
 
 Result<std::optional<Transport>> parse_forced_transport(std::string_view text) {
   if (text == "auto") return std::optional<Transport>();
-  for (const Transport transport : {Transport::direct, Transport::mailbox}) {
+  for (const Transport transport : {Transport::direct, Transport::mailbox, Transport::board}) {
     if (name_of(transport) == text) return std::optional(transport);
   }
   return invalid_argument("transport is '" + std::string(text) +
-                          "'; allowed are auto, direct, mailbox");
+                          "'; allowed are auto, direct, mailbox, board");
 }
 
 Result<std::optional<WaitPolicy::Mode>> parse_wait_mode(std::string_view text) {

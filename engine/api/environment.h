@@ -2,7 +2,7 @@
 //
 //   RANKINE_ALGO=all_reduce:ring;broadcast:chain   the algorithm of calls that name none
 //   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
-//   RANKINE_TRANSPORT=auto|direct|mailbox          the transport of calls that name none
+//   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
 //   RANKINE_ISA=portable|avx2|avx512               caps the kernels (see kernels/reduce.h)
 //   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error leaves
 //                                                  its flight record, as JSON; %p: the process's id

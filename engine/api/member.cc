@@ -75,6 +75,8 @@ Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<
   s.run.outbox.resize(n);
   s.run.inbox.resize(n);
   s.run.memory.resize(n * 4);
+  s.run.boards.resize(n);
+  s.run.posts = s.shared->first_count;
   for (std::size_t q = 0; q < n; ++q) {
     s.run.outbox[q].base = s.run.outbox[q].credit_seen = s.shared->first_count;
     s.run.inbox[q].base = s.shared->first_count;
@@ -94,7 +96,8 @@ Member::~Member() {
 // Without `operands`, which grow with the plans and are small.
 std::size_t Member::State::table_bytes() const {
   return sizeof(State) + run.outbox.capacity() * sizeof(Outbox) +
-         run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*);
+         run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
+         run.boards.capacity() * sizeof(Board);
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -167,6 +170,7 @@ Status Member::State::adopt(const Prepared& prepared) {
     run.outbox[traffic.peer].mailbox = shared->mailboxes[self * n + traffic.peer];
     run.inbox[traffic.peer].mailbox = shared->mailboxes[traffic.peer * n + self];
   }
+  if (prepared.plan.transport == Transport::board) run.boards = shared->boards;
   if (plan.scratch_bytes > scratch_bytes) {
     // Between calls nobody reads our scratch, so it may move.
     const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);

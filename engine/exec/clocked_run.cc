@@ -90,10 +90,11 @@ ClockedRun run_clocked(const Schedule& schedule, const Goal& goal, const Fabric&
     const auto self = static_cast<std::size_t>(r);
     RankState state;
     state.waiter = {.crossbar = &crossbar, .rank = r, .call = 1};
-    state.waiter.fingerprint = with_call(make_fingerprint(goal.collective, request.type, request.op,
-                                                          false, false, goal.root, 0, 0),
-                                         1)
-                                   .bits;
+    state.waiter.fingerprint =
+        with_call(make_fingerprint(goal.collective, request.type, request.op, false,
+                                   Transport::direct, goal.root, 0, 0),
+                  1)
+            .bits;
     state.outbox.resize(n);
     state.inbox.resize(n);
     state.memory.resize(n * 4);

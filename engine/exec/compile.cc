@@ -93,6 +93,23 @@ Result<Plan> mailbox_plan(const CompileRequest& request, const Program& program)
   return lower_mailbox(program, options);
 }
 
+// Made for boards, where that is worth it; else without operations.
+Result<Program> board_program(const CompileRequest& request, const Schedule& schedule,
+                              const Goal& goal, const Layout& layout) {
+  // What fits at all is seen at once.
+  const auto ranks = static_cast<std::size_t>(goal.ranks);
+  if (vector_bytes(layout) > 2 * ranks * request.board_bytes) return Program{};
+  auto eager = make_program(schedule, goal, layout, request.buffers, {.eager = true});
+  if (eager.ok() && !suits_boards(*eager, request.board_bytes)) return Program{};
+  return eager;
+}
+
+Result<Plan> board_plan(const CompileRequest& request, const Program& program) {
+  LowerOptions options;
+  options.board_bytes = request.board_bytes;
+  return lower_board(program, options);
+}
+
 Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, const Goal& goal,
                      const Layout& layout, bool can_add) {
   auto program = make_program(schedule, goal, layout, request.buffers);
@@ -103,10 +120,24 @@ Result<Plan> plan_of(const CompileRequest& request, const Schedule& schedule, co
     return invalid_argument("schedule: adds blocks up, which " +
                             std::string(name_of(goal.collective)) + " does not");
   }
+  if (request.transport == Transport::board) {
+    auto eager = make_program(schedule, goal, layout, request.buffers, {.eager = true});
+    if (!eager.ok()) return eager.status();
+    return board_plan(request, *eager);
+  }
+  if (!request.transport) {
+    auto for_boards = board_program(request, schedule, goal, layout);
+    if (!for_boards.ok()) return for_boards.status();
+    if (!for_boards->operations.empty()) return board_plan(request, *for_boards);
+  }
   const bool small = every_message_fits(*program, request.slot_payload);
   // An all-reduce in several rounds of small messages is faster direct, which waits less.
-  const bool prefers_mailbox = small && (goal.collective != Collective::all_reduce ||
-                                         vector_bytes(layout) <= request.slot_payload);
+  // Where there are boards, vectors that these could not hold are faster direct as well.
+  const std::size_t most = request.board_bytes > 0
+                               ? std::min(request.board_bytes, request.slot_payload)
+                               : request.slot_payload;
+  const bool prefers_mailbox =
+      small && (goal.collective != Collective::all_reduce || vector_bytes(layout) <= most);
   if (request.transport.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
     return direct_plan(request, schedule, goal, layout, std::move(*program));

@@ -19,9 +19,11 @@ struct CompileRequest {
   DataType type = DataType::f32;
   ReduceOp op = ReduceOp::sum;
   Buffers buffers = Buffers::apart;
-  // None: the mailboxes where every message fits into a slot, of an all-reduce the whole vector.
+  // None: boards where everybody hears from everybody and they hold it; else the mailboxes where
+  // every message fits into a slot, of an all-reduce the whole vector; else direct.
   std::optional<Transport> transport;
   std::size_t slot_payload = 0;  // bytes of data per mailbox slot
+  std::size_t board_bytes = 0;   // of data that half a board holds; 0: there are none
   // Direct all-reduces: whoever adds a block up stores it at all who copy it in the schedule
   // (push.h); false: they fetch it.
   bool pushes = true;

@@ -5,10 +5,11 @@
 namespace rankine {
 
 Fingerprint make_fingerprint(Collective collective, DataType type, ReduceOp op, bool in_place,
-                             bool mailbox, int root, int algorithm, std::uint64_t count_hash) {
+                             Transport transport, int root, int algorithm,
+                             std::uint64_t count_hash) {
   const auto put = [](auto value, int shift) { return static_cast<std::uint64_t>(value) << shift; };
   const std::uint64_t mixed = (count_hash * 0x9e3779b97f4a7c15u) >> 44;  // the best mixed bits
-  return {put(collective, 0) | put(type, 4) | put(op, 8) | put(in_place, 12) | put(mailbox, 13) |
+  return {put(collective, 0) | put(type, 4) | put(op, 8) | put(in_place, 12) | put(transport, 13) |
           put(root & 0xfff, 16) | put(algorithm & 0xff, 28) | put(mixed, 44)};
 }
 
@@ -59,8 +60,9 @@ std::string difference(Fingerprint a, Rank rank_a, std::uint64_t count_a, Finger
   if (a.algorithm() != b.algorithm()) {
     return say("algorithm", std::string(algorithm_name(a)), std::string(algorithm_name(b)));
   }
-  if (a.mailbox() != b.mailbox()) {
-    return say("transport", a.mailbox() ? "mailbox" : "direct", b.mailbox() ? "mailbox" : "direct");
+  if (a.transport() != b.transport()) {
+    return say("transport", std::string(name_of(a.transport())),
+               std::string(name_of(b.transport())));
   }
   return say("a count or parameter", "one", "another");
 }

@@ -8,6 +8,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/exec/kernels/types.h"
+#include "engine/exec/plan.h"
 
 namespace rankine {
 
@@ -18,7 +19,7 @@ struct Fingerprint {
   DataType type() const { return static_cast<DataType>(field(4, 4)); }
   ReduceOp op() const { return static_cast<ReduceOp>(field(8, 4)); }
   bool in_place() const { return field(12, 1) != 0; }
-  bool mailbox() const { return field(13, 1) != 0; }
+  Transport transport() const { return static_cast<Transport>(field(13, 2)); }
   int root() const { return static_cast<int>(field(16, 12)); }
   int algorithm() const { return static_cast<int>(field(28, 8)); }    // line of the catalogue
   int call() const { return static_cast<int>(field(36, 8)); }         // number modulo 256
@@ -34,7 +35,8 @@ struct Fingerprint {
 
 // Fields other than the call number, which with_call() adds per call.
 Fingerprint make_fingerprint(Collective collective, DataType type, ReduceOp op, bool in_place,
-                             bool mailbox, int root, int algorithm, std::uint64_t count_hash);
+                             Transport transport, int root, int algorithm,
+                             std::uint64_t count_hash);
 
 inline Fingerprint with_call(Fingerprint print, std::uint32_t call) {
   return {print.bits | static_cast<std::uint64_t>(call & 0xff) << 36};

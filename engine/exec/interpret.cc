@@ -44,6 +44,12 @@ bool keep_together(const Plan& plan, RankState& state, std::uint32_t former_base
   return true;
 }
 
+// A hash of all calls so far. Every call is in it, so that boards, whose protocol sees nothing of
+// other transports' calls, tell when one of those went wrong unnoticed.
+std::uint32_t with_call_made(std::uint32_t past, std::uint64_t fingerprint) {
+  return (past ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
+}
+
 bool wait_entry(const Op& op, RankState& state) noexcept {
   Entry& entry = state.waiter.crossbar->entry(op.peer);
   if (!wait_until(state.waiter, entry.call, static_cast<std::uint32_t>(state.waiter.call), op.peer,
@@ -78,8 +84,11 @@ bool wait_message(const Op& op, RankState& state) noexcept {
 }
 
 const std::byte* address(const Operand& operand, RankState& state, std::size_t bytes) noexcept {
-  if (operand.memory != Memory::message) {
+  if (operand.memory < Memory::message) {
     return state.memory_of(operand.rank, operand.memory) + operand.offset;
+  }
+  if (operand.memory == Memory::board) {
+    return state.boards[operand.rank].at(state.posts - 1, operand.offset);
   }
   const Inbox& inbox = state.inbox[operand.rank];
   SlotHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
@@ -175,6 +184,48 @@ bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
                      op.round);
 }
 
+void post(const Op& op, const Operand* operand, RankState& state) noexcept {
+  const Board& board = state.boards[static_cast<std::size_t>(state.waiter.rank)];
+  if (op.operands > 0) {
+    const std::byte* data = address(*operand, state, op.bytes);
+    std::byte* place = board.at(state.posts, op.offset);
+    will_read(data, op.bytes);
+    will_write(place, op.bytes);
+    std::memcpy(place, data, op.bytes);
+  }
+  if ((op.flags & kMoreToPost) != 0) return;
+  BoardHeader& half = board.half(state.posts);
+  if (kComparesCalls) {
+    will_write(&half.past, sizeof(BoardHeader) - sizeof(half.flag));
+    half.past = state.past;
+    half.fingerprint = state.waiter.fingerprint;
+  }
+  publish(*state.waiter.crossbar, state.waiter.rank, half.flag, ++state.posts);
+}
+
+bool wait_post(Rank peer, const Op& op, RankState& state) noexcept {
+  const BoardHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
+  if (!wait_until(state.waiter, half.flag, state.posts, peer, op.round)) return false;
+  if (!kComparesCalls) return true;
+  will_read(&half.past, sizeof(BoardHeader) - sizeof(half.flag));
+  if (half.fingerprint != state.waiter.fingerprint) [[unlikely]] {
+    report_mismatch(*state.waiter.crossbar, state.waiter.rank, peer, half.fingerprint);
+    return false;
+  }
+  if (half.past != state.past) [[unlikely]] {
+    report_other_way(*state.waiter.crossbar, state.waiter.rank, peer);
+    return false;
+  }
+  return true;
+}
+
+bool wait_posts(const Op& op, const Plan& plan, RankState& state) noexcept {
+  for (Rank q = 0; q < plan.ranks; ++q) {
+    if (q != state.waiter.rank && !wait_post(q, op, state)) return false;
+  }
+  return true;
+}
+
 // Announces rounds to an observer as the ops come to them; costs nothing where there is none.
 struct NoObserver {
   bool come_to(int) const noexcept { return true; }
@@ -209,6 +260,7 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
           state.inbox[t.peer].base += t.received;
         }
         state.progress_base += plan.span;
+        state.past = with_call_made(state.past, state.waiter.fingerprint);
         return keep_together(plan, state, state.progress_base - plan.span);
       case OpCode::enter:
         enter(state);
@@ -238,6 +290,16 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
       case OpCode::release:
         state.inbox[op->peer].release(state.waiter, state.inbox[op->peer].base + op->value,
                                       (op->flags & kByAddress) != 0);
+        break;
+      case OpCode::post:
+        post(*op, operand, state);
+        operand += op->operands;
+        break;
+      case OpCode::wait_post:
+        going = wait_post(op->peer, *op, state);
+        break;
+      case OpCode::wait_posts:
+        going = wait_posts(*op, plan, state);
         break;
     }
     if (!going) [[unlikely]]

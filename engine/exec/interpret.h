@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/exec/board.h"
 #include "engine/exec/crossbar.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/plan.h"
@@ -19,6 +20,9 @@ struct RankState {
   std::uint32_t progress_base = 0;  // of this call; advances by Plan::span
   std::vector<Outbox> outbox;       // by peer
   std::vector<Inbox> inbox;         // by peer
+  std::vector<Board> boards;        // by rank
+  std::uint32_t posts = 0;          // made so far
+  std::uint32_t past = 0;           // a hash of the calls made so far: fingerprints, in order
   // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
   // learnt from their entries during a call.
   std::vector<std::byte*> memory;

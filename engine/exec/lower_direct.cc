@@ -72,7 +72,9 @@ class Lowering {
       const auto q = static_cast<std::size_t>(s.rank);
       if (q == r) continue;
       if (s.producer >= 0) wait_for(op, s.producer);
-      if (!op.pushed) touch(index, q);
+      // What q has stored here is there without looking at q's memory; but that q made the same
+      // call is known from its entry only, which stands until those who looked have said so.
+      if (!op.pushed || entered_[r * ranks_ + q] == 0) touch(index, q);
     }
     for (int i = 0; i < op.copies; ++i) touch(index, rank_of(copy_of(op, i)));
     if (options_.mutant != LowerOptions::Mutant::no_write_after_read) {
@@ -196,7 +198,8 @@ class Lowering {
 }  // namespace
 
 std::string_view name_of(Transport transport) {
-  return transport == Transport::direct ? "direct" : "mailbox";
+  constexpr std::string_view kNames[] = {"direct", "mailbox", "board"};
+  return kNames[static_cast<std::size_t>(transport)];
 }
 
 Plan lower_direct(const Program& program, const LowerOptions& options) {

@@ -1,12 +1,14 @@
 // A program made ready to run: for each rank a flat array of 32-byte ops that the interpreter walks
 // once per call. Plans are immutable; all ranks share one.
 //
-// Two transports run the same program (program.h):
+// Three transports run the same program (program.h):
 //   direct    everything stays where it is. A rank reads its peers' memory once their progress
 //             counters say so; all waits are fixed here. For data of any size, at full speed.
 //   mailbox   every source on another rank is a message of the pair's mailbox (mailbox.h): small
 //             data inside the slot, large data as an address. Ports, clocks and throttling live
-//             here, and the smallest messages are fastest here: data and flag share a cache line.
+//             here, and a message from one to one is fastest here: data and flag share a line.
+//   board     what others want of a rank in a round, it posts once for all of them (board.h). For
+//             small data where everybody hears from everybody.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +21,7 @@
 
 namespace rankine {
 
-enum class Transport : std::uint8_t { direct, mailbox };
+enum class Transport : std::uint8_t { direct, mailbox, board };
 std::string_view name_of(Transport transport);
 
 enum class OpCode : std::uint8_t {
@@ -34,6 +36,10 @@ enum class OpCode : std::uint8_t {
                   // if not 0. Without operands it only publishes
   send,           // message `value` of this call to `peer`: operand 0
   release,        // messages from `peer` before number `value` have been used
+  post,           // operand 0, if any, goes to `offset` in the half of this rank's board whose turn
+                  // it is; unless more follows, the half is then the others' to read
+  wait_post,      // until `peer` has made the post that this rank has made last
+  wait_posts,     // the same of all other ranks
 };
 
 enum OpFlag : std::uint8_t {
@@ -42,6 +48,7 @@ enum OpFlag : std::uint8_t {
   kStreams = 4,      // store past the caches
   kByAddress = 8,    // send, release: the message carries an address, and credit is due at once
   kClaims = 16,      // fold: the copies' memory is in other cores' caches (copy_bytes_claiming)
+  kMoreToPost = 32,  // post: it goes on with the next op
 };
 
 struct Op {
@@ -93,9 +100,14 @@ struct Plan {
   std::string algorithm;          // for reports
 };
 
+// A half of a board begins with a header; data that fit behind it in its line stand there
+// (board.h).
+inline constexpr std::size_t kBoardHeader = 16;
+
 struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
   int mailbox_capacity = 8;       // messages that a pair may have under way (mailbox.h)
+  std::size_t board_bytes = 0;    // of data that fit into half a board (board.h)
   // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
   enum class Mutant : std::uint8_t {
     none,
@@ -113,5 +125,11 @@ struct LowerOptions {
 Plan lower_direct(const Program& program, const LowerOptions& options);
 // Fails where one operation needs more messages of one pair than the mailbox holds.
 Result<Plan> lower_mailbox(const Program& program, const LowerOptions& options);
+// Of an eager program. Fails where others want more of a rank in one round than a board holds.
+Result<Plan> lower_board(const Program& program, const LowerOptions& options);
+
+// Whether an eager program gains by boards that hold so much: in every round that has messages all
+// hear from all, so that no wait is added, and everything fits.
+bool suits_boards(const Program& program, std::size_t board_bytes);
 
 }  // namespace rankine

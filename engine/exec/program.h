@@ -29,8 +29,9 @@
 
 namespace rankine {
 
-// Memory that a rank brings to a call. `message`: in a slot or at the address found there.
-enum class Memory : std::uint8_t { input, output, scratch, message };
+// Memory that a rank brings to a call. `message`: in a slot or at the address found there; `board`:
+// in the half that it has posted last (plans only).
+enum class Memory : std::uint8_t { input, output, scratch, message, board };
 
 struct Place {
   Memory memory = Memory::input;

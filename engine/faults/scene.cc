@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iterator>
+#include <optional>
 #include <thread>
 
 #include "engine/exec/machine.h"
@@ -47,7 +48,10 @@ CollectiveCase good_call(const FaultCase& test, Dice& dice) {
   }
   if (test.algorithm != nullptr) {
     call.options.algorithm = test.algorithm->name;
-    call.options.transport = dice.one_in(2) ? Transport::mailbox : Transport::direct;
+    // Left open, it is a board where that suits.
+    constexpr std::optional<Transport> kTransports[] = {std::nullopt, Transport::mailbox,
+                                                        Transport::direct};
+    call.options.transport = kTransports[dice.below(3)];
     if (test.algorithm->takes("segments") && dice.one_in(2)) call.options.segments = 3;
   }
   return call;

@@ -66,10 +66,11 @@ Result<std::vector<T>> read_names(std::string_view argument, std::string_view te
 }
 
 Result<std::optional<Transport>> read_transport(std::string_view argument, std::string_view text) {
-  constexpr std::array<std::string_view, 3> kNames = {"auto", "direct", "mailbox"};
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "direct", "mailbox", "board"};
   if (text == "auto") return std::optional<Transport>();
   if (text == "direct") return std::optional(Transport::direct);
   if (text == "mailbox") return std::optional(Transport::mailbox);
+  if (text == "board") return std::optional(Transport::board);
   return unknown_name(argument, text, kNames);
 }
 
@@ -494,7 +495,7 @@ Subcommand add_perf(CLI::App& tool) {
            "names of the catalogue, or all (the engine's choice)")
       ->group("What runs");
   add_argument(*app, "--transport", o.transport, read_transport, "NAME",
-               "auto, direct or mailbox (auto)")
+               "auto, direct, mailbox or board (auto)")
       ->group("What runs");
   add_argument(*app, "--segments", o.segments, Whole{1, 1 << 20}, "P",
                "P of pipelined algorithms (by size)")

@@ -23,7 +23,7 @@
 namespace rankine::tools {
 namespace {
 
-// Small and large calls on both transports, so that mailboxes, scratch and plans are there.
+// Small and large calls on all transports, so that mailboxes, boards, scratch and plans are there.
 Status use(Team& team) {
   constexpr std::size_t kSmall = 64, kLarge = 16 * 1024;
   Status status = team.run([](Member& me) {
@@ -36,6 +36,8 @@ Status use(Team& team) {
             .throw_if_error();
       }
     }
+    me.all_reduce(std::span<const float>(in.data(), 1), std::span<float>(out.data(), 1))
+        .throw_if_error();
   });
   return status;
 }

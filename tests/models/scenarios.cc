@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 
+#include "engine/exec/board.h"
 #include "engine/exec/crossbar.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/interpret.h"
@@ -324,9 +325,9 @@ void quiet_both(Explorer& x, bool strict) {
 }
 
 std::uint64_t fingerprint_of(ReduceOp op, std::uint32_t call) {
-  return with_call(
-             make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0),
-             call)
+  return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
+                                    Transport::mailbox, 0, 0, 0),
+                   call)
       .bits;
 }
 
@@ -393,6 +394,14 @@ struct Exchange {
         mine.operands.push_back({.rank = peer, .memory = Memory::message});
         mine.ops.push_back({.code = OpCode::release, .peer = peer, .value = 1});
         mine.traffic.push_back({peer, 1, 1});
+      } else if (transport == Transport::board) {
+        constexpr std::size_t kOffset = kBoardHeader;
+        mine.ops.push_back(
+            {.code = OpCode::post, .operands = 1, .offset = kOffset, .bytes = kBytes});
+        mine.operands.push_back({.rank = r, .memory = Memory::input});
+        mine.ops.push_back({.code = OpCode::wait_post, .peer = peer});
+        mine.ops.push_back({.code = OpCode::fold, .operands = 1, .bytes = kBytes});
+        mine.operands.push_back({.rank = peer, .memory = Memory::board, .offset = kOffset});
       } else {
         mine.ops.push_back({.code = OpCode::enter});
         // Rank 1 reads what rank 0 has; that is rank 0's again when rank 1 says so.
@@ -410,12 +419,64 @@ struct Exchange {
   Plan plan;
 };
 
+// Boards of two ranks, for words.
+struct Boards {
+  explicit Boards(std::uint32_t first) {
+    for (std::size_t r = 0; r < 2; ++r) {
+      board[r] = {lines[r][0], kCacheLine};
+      for (const std::uint32_t number : {0U, 1U}) {
+        (new (&board[r].half(number)) BoardHeader)->flag.store(first);
+      }
+    }
+  }
+  alignas(kCacheLine) std::byte lines[2][2][kCacheLine]{};
+  std::array<Board, 2> board;
+};
+
+// The third post goes where the first one was, which the peer has read before it made its second.
+void board_reuse(Explorer& x) {
+  Crossbar crossbar(2, kYields, kMinute, true);
+  const std::uint32_t first = near_wrap(1);
+  const Boards boards(first);
+  const auto place = [&](std::size_t r, std::uint32_t number) {
+    return boards.board[r].at(number, kBoardHeader);
+  };
+  const auto post = [&](std::size_t r, std::uint32_t number, std::uint64_t word) {
+    will_write(place(r, number), sizeof(word));
+    std::memcpy(place(r, number), &word, sizeof(word));
+    publish(crossbar, static_cast<Rank>(r), boards.board[r].half(number).flag, number + 1);
+  };
+  const auto wait = [&](std::size_t r, std::uint32_t number) {
+    Waiter waiter{.crossbar = &crossbar, .rank = static_cast<Rank>(r)};
+    x.require(wait_until(waiter, boards.board[1 - r].half(number).flag, number + 1,
+                         static_cast<Rank>(1 - r), 1),
+              "wait failed");
+  };
+  x.run({[&] {
+           post(0, first, 10);
+           wait(0, first);
+           post(0, first + 1, 11);
+           wait(0, first + 1);
+           post(0, first + 2, 12);
+         },
+         [&] {
+           post(1, first, 20);
+           wait(1, first);
+           std::uint64_t word = 0;
+           will_read(place(0, first), sizeof(word));
+           std::memcpy(&word, place(0, first), sizeof(word));
+           x.require(word == 10, "not the peer's first post");
+           post(1, first + 1, 21);
+         }});
+}
+
 void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
   const Exchange exchange(transport);
   const std::uint32_t first = near_wrap(1);
   Crossbar crossbar(2, policy, kMinute, strict);
   std::array<std::unique_ptr<Pair>, 2> pairs = {std::make_unique<Pair>(crossbar, first),
                                                 std::make_unique<Pair>(crossbar, first)};
+  const Boards boards(first);
   std::array<RankState, 2> states;
   struct Buffers {
     std::uint64_t input = 0, output = 0;
@@ -435,6 +496,8 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
     state.outbox[1 - r] = {pairs[r]->outbox.mailbox, first, first};
     state.inbox[1 - r] = {pairs[1 - r]->inbox.mailbox, first};
     state.memory.resize(8);
+    state.boards.assign(boards.board.begin(), boards.board.end());
+    state.posts = first;
     state.operands.resize(1);
     state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&buffers[r].input);
     state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&buffers[r].output);
@@ -443,7 +506,7 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
   const auto rank = [&](std::size_t r) {
     x.require(interpret(exchange.plan, states[r]), "a call failed");
     Buffers& mine = buffers[r];
-    if (transport == Transport::mailbox || r == 1) {
+    if (transport != Transport::direct || r == 1) {
       x.require(mine.output == 10 + (1 - r), "not the peer's data");
     }
     // The buffers are the caller's again.
@@ -494,15 +557,18 @@ std::vector<Scenario> scenarios() {
     add("call on mailboxes" + mode,
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
     add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });
+    add("call on boards" + mode, [=](Explorer& x) { call(x, Transport::board, strict, kParks); });
   }
   for (Scenario& scenario : all) {
     for (const char* large :
          {"mailbox: three messages, parking, membarrier", "call on mailboxes, membarrier",
-          "direct call, membarrier", "multicast: one publication, two readers, membarrier"}) {
+          "direct call, membarrier", "call on boards, membarrier",
+          "multicast: one publication, two readers, membarrier"}) {
       scenario.is_large = scenario.is_large || scenario.name == large;
     }
   }
   add("mailbox: two messages, yielding", [](Explorer& x) { stream(x, kYields, true, 2); });
+  add("board: a half is used again", board_reuse);
   add("mailbox: abort while spinning",
       [](Explorer& x) { abort_meets_wait(x, kSpins, true, false, false); });
   add("parking: two words of one owner, two waiters, strict",

@@ -43,6 +43,7 @@ struct Planted {
   bool wakes = true;
   std::string relaxed_in{};
   LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
+  bool one_half = false;  // of boards
 };
 
 const Algorithm* pick_algorithm(Random& random, int ranks) {
@@ -140,6 +141,7 @@ Life live(std::uint64_t seed, const Planted& planted = {}) {
        .first_count = random.one_in(3) ? 0U - static_cast<std::uint32_t>(random.below(9)) : 0U,
        .slot_payload = slot_payload,
        .strict = random.one_in(2),
+       .one_half = planted.one_half,
        .choose = [&](std::size_t r, std::size_t i) -> std::optional<std::size_t> {
          if (r != victim || i != where) return i;
          if (trouble == Trouble::departure) return std::nullopt;
@@ -241,7 +243,8 @@ TEST(Simulation, FindsWhatIsPlanted) {
                 {"every third wait for progress is left out", {.mutant = Mutant::dropped_wait}},
                 {"messages are given back before they are used", {.mutant = Mutant::early_release}},
                 {"nobody waits for readers", {.mutant = Mutant::no_write_after_read}},
-                {"calls end before peers have read", {.mutant = Mutant::no_exit_waits}}};
+                {"calls end before peers have read", {.mutant = Mutant::no_exit_waits}},
+                {"boards have one half", {.one_half = true}}};
   for (const auto& [name, planted] : plants) {
     const std::string found = first_fault(planted);
     EXPECT_NE(found, "") << name;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -81,7 +82,9 @@ TEST_P(Allocation, NoneAfterTheFirstCall) {
     std::vector<float> vector(n, 1.0F), other(n), wide(all, 1.0F), wide_too(all);
     const auto calls = [&](int repetitions) {
       for (int i = 0; i < repetitions; ++i) {
-        for (const Transport transport : {Transport::mailbox, Transport::direct}) {
+        for (const std::optional<Transport> transport :
+             {std::optional(Transport::mailbox), std::optional(Transport::direct),
+              std::optional<Transport>()}) {
           const CallOptions options{.transport = transport};
           me.all_reduce(std::span(vector), ReduceOp::max, options).throw_if_error();
           me.all_reduce(std::span<const float>(vector), std::span(other), ReduceOp::sum, options)

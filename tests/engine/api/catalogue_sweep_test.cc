@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,7 +108,9 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
       for (const std::size_t count : counts(ranks)) {
         // An all-to-all moves count * N * N elements.
         if (algorithm.collective == Collective::all_to_all && ranks > 17 && count > 100) continue;
-        for (const Transport transport : {Transport::direct, Transport::mailbox}) {
+        std::vector<std::optional<Transport>> transports = {Transport::direct, Transport::mailbox};
+        if (count < 100) transports.push_back(std::nullopt);  // boards, where they suit
+        for (const auto& transport : transports) {
           for (const bool in_place : {false, true}) {
             options.transport = transport;
             const std::size_t number = cases.size();

@@ -45,7 +45,7 @@ TEST(Environment, ErrorsNameTheValueAndWhatIsAllowed) {
   EXPECT_EQ(parse_wait_mode("sleep").status().text(),
             "wait is 'sleep'; allowed are auto, spin, yield, park");
   EXPECT_EQ(parse_forced_transport("tcp").status().text(),
-            "transport is 'tcp'; allowed are auto, direct, mailbox");
+            "transport is 'tcp'; allowed are auto, direct, mailbox, board");
 }
 
 TEST(Environment, ACommunicatorIsNotMadeWithAWrongVariable) {

@@ -101,7 +101,7 @@ TEST_P(MemoryOnEightNodes, EveryRangeLiesWithItsRank) {
          std::vector<std::uint32_t> in(16 * kRanks), out(16 * kRanks);
          const std::span<const std::uint32_t> data(in);
          // Small: mailboxes of all pairs. Swing takes scratch.
-         Status first = me.all_to_all(data, std::span(out));
+         Status first = me.all_to_all(data, std::span(out), {.transport = Transport::mailbox});
          if (!first.ok()) return first;
          return me.all_reduce(data, std::span(out), ReduceOp::sum,
                               {.algorithm = "swing_latency", .transport = Transport::direct});

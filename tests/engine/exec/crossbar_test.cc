@@ -84,8 +84,8 @@ TEST(Crossbar, ARankThatIsStoppedForGoodStopsNobodyElse) {
 
 TEST(Crossbar, TellsWhoWaitsForWhom) {
   Crossbar crossbar(4, {}, kMinute);
-  const auto print =
-      make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false, false, 0, 0, 0);
+  const auto print = make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false,
+                                      Transport::direct, 0, 0, 0);
   for (const Rank r : {0, 1, 3}) {
     CallRecord& record = crossbar.record(r);
     record.announce(17, print.bits, 99, "ring");

@@ -17,11 +17,11 @@
 namespace rankine {
 namespace {
 
-Plan plan_of(const Schedule& schedule, Buffers buffers) {
+Plan plan_of(const Schedule& schedule, Buffers buffers, const Passes& passes = {}) {
   const Goal goal{Collective::all_reduce, schedule.ranks, schedule.blocks};
   const std::vector<std::size_t> counts = {static_cast<std::size_t>(schedule.blocks) * 16};
   auto plan = make_plan(schedule, goal, make_layout(goal, counts, 4, Borders::plain), buffers,
-                        Transport::direct, {});
+                        Transport::direct, {}, {}, passes);
   plan.status().throw_if_error();
   return std::move(*plan);
 }
@@ -105,6 +105,16 @@ TEST(LowerDirect, NothingIsPublishedThatNobodyWaitsFor) {
   }
 }
 
+// Else a rank that made other calls meanwhile, and counts on, would look as if it had stored.
+TEST(LowerDirect, WhoIsStoredToLooksAtTheEntryOfWhoStores) {
+  // Rank 1 only sends its vector up, and is given the sum.
+  const Plan plan = plan_of(central_all_reduce(2), Buffers::in_place, {.pushes = true});
+  EXPECT_EQ(tally(plan, 1),
+            (Tally{.entries = 1, .waits = 1, .exits = 0, .folds = 1, .published = 1}));
+  // Which stands until rank 1 has looked.
+  EXPECT_EQ(tally(plan, 0).exits, 1);
+}
+
 TEST(LowerDirect, AmongOneRankThereIsNobodyToWaitFor) {
   const Plan plan = plan_of(ring_all_reduce(1), Buffers::apart);
   EXPECT_EQ(tally(plan, 0), (Tally{.folds = 1}));
@@ -132,8 +142,11 @@ TEST(LowerDirect, EveryAlgorithmWaitsForEarlierRoundsOnly) {
           static_cast<std::size_t>(natural_blocks(goal.collective, n)), 100);
       const Layout layout = make_layout(goal, counts, 4, Borders::plain);
       for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
-        for (const Transport transport : {Transport::direct, Transport::mailbox}) {
-          auto plan = make_plan(schedule, goal, layout, buffers, transport, {});
+        for (const Transport transport :
+             {Transport::direct, Transport::mailbox, Transport::board}) {
+          auto plan = make_plan(schedule, goal, layout, buffers, transport,
+                                {.board_bytes = std::size_t{1} << 20},
+                                {.eager = transport == Transport::board});
           ASSERT_TRUE(plan.ok()) << algorithm.name << ": " << plan.status().text();
           EXPECT_EQ(fault_of(*plan), "") << algorithm.name << " among " << n;
         }

@@ -18,6 +18,7 @@ struct Mutant {
   CallRules rules;
   void (*spoil)(Plan&) = nullptr;  // after lowering
   bool on_threads = true;          // without reading memory that is nobody's
+  bool one_half = false;           // boards have one half
 };
 
 CallRules lowered(LowerOptions::Mutant mutant, Transport transport) {
@@ -70,6 +71,9 @@ std::vector<Mutant> mutants() {
        },
        false},
       {"mailbox: more under way than slots", crowded},
+      {"board: nobody waits for posts", lowered(no_entry_waits, Transport::board)},
+      {"board: who reads nothing does not wait", lowered(no_exit_waits, Transport::board)},
+      {"board: one half", lowered(none, Transport::board), nullptr, true, true},
       {"no renaming", placed(ProgramOptions::Mutant::no_renaming)},
       {"no staging", placed(ProgramOptions::Mutant::no_staging)},
   };
@@ -98,7 +102,7 @@ void expect_all_noticed(bool on_threads, Run run) {
       const std::uint64_t seed = 0xbad00000u + static_cast<std::uint64_t>(i);
       Random random(seed);
       const Session session = spoilt_session(mutant, random);
-      notice.how = run(session, random);
+      notice.how = run(session, random, mutant.one_half);
       if (!notice.how.empty()) notice.session = i;
     }
     EXPECT_GE(notice.session, 0) << mutant.name << " went unnoticed";
@@ -108,20 +112,21 @@ void expect_all_noticed(bool on_threads, Run run) {
 }
 
 TEST(Mutants, EachIsNoticedByTheReplay) {
-  expect_all_noticed(false, [](const Session& session, Random& random) {
-    return Replay({session.ranks, session.first_count, session.slot_payload}, random)
+  expect_all_noticed(false, [](const Session& session, Random& random, bool one_half) {
+    return Replay({session.ranks, session.first_count, session.slot_payload, one_half}, random)
         .run(session.calls);
   });
 }
 
 // Also by the threads, where timing allows. What is stuck is given up soon.
 TEST(Mutants, ThoseThatStayInTheirMemoryAreNoticedOnThreads) {
-  expect_all_noticed(true, [](const Session& session, Random& random) {
+  expect_all_noticed(true, [](const Session& session, Random& random, bool one_half) {
     TestTeam team({.ranks = session.ranks,
                    .policy = random_policy(random),
                    .timeout_ns = 200'000'000,
                    .first_count = session.first_count,
-                   .slot_payload = session.slot_payload});
+                   .slot_payload = session.slot_payload,
+                   .one_half = one_half});
     return team.run(session.calls, random.next());
   });
 }

@@ -278,6 +278,7 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
       make_program(schedule, goal, layout, copies ? Buffers::in_place : buffers, program_options);
   if (!program.ok()) return program.status();
   if (transport == Transport::mailbox) return lower_mailbox(*program, lower);
+  if (transport == Transport::board) return lower_board(*program, lower);
   if (copies) *program = copy_first(*program);
   if (goal.collective == Collective::all_reduce) {
     if (passes.own_first_from > 0) *program = own_first(*program, buffers, passes.own_first_from);
@@ -344,10 +345,12 @@ TestCall random_call(Random& random, const CallRules& rules) {
         goal.collective == Collective::all_reduce || goal.collective == Collective::all_to_all;
     const Buffers buffers = in_place && matters ? Buffers::in_place : Buffers::apart;
     if (rules.algorithm == nullptr) call.schedule = random_schedule(random, goal, layout);
-    const Transport transport =
-        rules.transport.value_or(random.one_in(2) ? Transport::direct : Transport::mailbox);
+    const Transport transport = rules.transport.value_or(random.one_in(3)   ? Transport::board
+                                                         : random.one_in(2) ? Transport::direct
+                                                                            : Transport::mailbox);
     LowerOptions lower;
     lower.slot_payload = rules.slot_payload;
+    lower.board_bytes = kTestBoard;
     lower.mutant = rules.mutant;
     lower.mailbox_capacity = rules.mailbox_capacity;
     if (rules.mailbox_capacity == 0) {
@@ -355,7 +358,8 @@ TestCall random_call(Random& random, const CallRules& rules) {
     }
     ProgramOptions program = rules.program;
     program.eager =
-        transport == Transport::mailbox && fits(layout, rules.slot_payload) && random.one_in(2);
+        transport == Transport::board ||
+        (transport == Transport::mailbox && fits(layout, rules.slot_payload) && random.one_in(2));
     const Passes passes =
         rules.passes.value_or(Passes{.copy_first = random.one_in(2),
                                      .pushes = random.one_in(2),
@@ -365,8 +369,8 @@ TestCall random_call(Random& random, const CallRules& rules) {
                                      .shares = random_shares(random)});
     auto plan = make_plan(call.schedule, goal, layout, buffers, transport, lower, program, passes);
     if (!plan.ok()) {
-      // The one refusal that a legal schedule may meet: too many messages at once.
-      if (transport == Transport::mailbox && plan.status().text().starts_with("mailbox:")) continue;
+      // The refusals that a legal schedule may meet: too many messages at once, too much to post.
+      if (plan.status().text().starts_with(std::string(name_of(transport)) + ":")) continue;
       call.text = plan.status().text() + "\n" + to_string(call.schedule);
       return call;  // without memory: the caller's check fails and shows the text
     }

@@ -41,6 +41,9 @@ struct Passes {
   std::optional<ShareOptions> shares{};  // none: never
 };
 
+// Data that half a board of a test's team holds.
+inline constexpr std::size_t kTestBoard = 8192;
+
 // What a random call may be, and the faults that its plan shall have.
 struct CallRules {
   int ranks = 2;
@@ -50,7 +53,7 @@ struct CallRules {
   LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
   int mailbox_capacity = 0;              // 0: any that is allowed
   const Algorithm* algorithm = nullptr;  // nullptr: a random schedule
-  std::optional<Transport> transport{};  // none: either
+  std::optional<Transport> transport{};  // none: any
   std::optional<Passes> passes{};        // none: any
 };
 TestCall random_call(Random& random, const CallRules& rules);

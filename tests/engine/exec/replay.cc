@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "engine/exec/board.h"
 #include "engine/exec/crossbar.h"
 #include "engine/exec/mailbox.h"
 
@@ -30,12 +31,20 @@ struct Box {
   Slot& slot(std::uint32_t number) { return slots[number % kSlots]; }
 };
 
+struct Posted {
+  std::uint32_t flag = 0;
+  std::size_t call = 0;       // of what is posted: which call of run()
+  std::uint32_t written = 0;  // the flag that what stands there has, or will have
+  std::vector<std::byte> bytes;
+};
+
 struct Actor {
   std::size_t call = 0;  // of run()
   std::size_t pc = 0, operand = 0;
   bool inside = false;  // has begun that call
   std::uint32_t base = 0;
-  std::uint32_t number = 0;                   // of the call, as entries count
+  std::uint32_t number = 0;  // of the call, as entries count
+  std::uint32_t posts = 0;
   std::vector<std::uint32_t> sent, received;  // before this call, by peer
   std::vector<Memories> known;
   std::vector<std::size_t> known_at;  // by peer: 1 + the call at which its entry was read
@@ -57,14 +66,21 @@ struct Replay::Machine {
     entries.resize(n);
     progress.assign(n, options.first_count);
     boxes.resize(n * n);
+    boards.resize(n);
     for (Actor& actor : actors) {
-      actor.base = actor.number = options.first_count;
+      actor.base = actor.number = actor.posts = options.first_count;
       actor.sent.assign(n, options.first_count);
       actor.received.assign(n, options.first_count);
       actor.known.resize(n);
       actor.known_at.assign(n, 0);
     }
     for (OwnEntry& entry : entries) entry.call = options.first_count;
+    for (auto& halves : boards) {
+      for (Posted& half : halves) {
+        half.flag = half.written = options.first_count;
+        half.bytes.assign(board_stride(kTestBoard), kPoison);
+      }
+    }
     for (Box& box : boxes) {
       box.credit = options.first_count;
       for (Slot& slot : box.slots) slot.flag = options.first_count;
@@ -72,6 +88,10 @@ struct Replay::Machine {
   }
 
   Box& box(std::size_t from, std::size_t to) { return boxes[from * actors.size() + to]; }
+
+  Posted& half(std::size_t r, std::uint32_t number) {
+    return boards[r][options.one_half ? 0 : number & 1];
+  }
 
   std::string run(std::span<const TestCall* const> all) {
     calls = all;
@@ -170,6 +190,18 @@ struct Replay::Machine {
       case OpCode::fold:
         fold(r, op, call);
         break;
+      case OpCode::post:
+        post(r, op, plan);
+        break;
+      case OpCode::wait_post:
+      case OpCode::wait_posts:
+        for (std::size_t q = 0; q < actors.size(); ++q) {
+          if (q == r || (op.code == OpCode::wait_post && q != peer)) continue;
+          const Posted& theirs = half(q, me.posts - 1);
+          if (!reached(theirs.flag, me.posts)) return false;
+          if (theirs.call != me.call) fail(r, op, "finds the post of another call");
+        }
+        break;
       case OpCode::release: {
         const std::uint32_t number = me.received[peer] + op.value;
         if ((op.flags & kByAddress) != 0 || number % kUnderWay == 0) {
@@ -180,6 +212,23 @@ struct Replay::Machine {
     }
     ++me.pc;
     return true;
+  }
+
+  void post(std::size_t r, const Op& op, const RankPlan& plan) {
+    Actor& me = actors[r];
+    Posted& mine = half(r, me.posts);
+    mine.written = me.posts + 1;
+    if (op.operands > 0) {
+      if (op.offset < sizeof(BoardHeader) || op.offset + op.bytes > mine.bytes.size()) {
+        return fail(r, op, "posts outside its board");
+      }
+      const std::byte* data = address(r, op, plan.operands[me.operand++]);
+      if (data != nullptr)
+        std::copy_n(data, op.bytes, mine.bytes.begin() + static_cast<std::ptrdiff_t>(op.offset));
+    }
+    if ((op.flags & kMoreToPost) != 0) return;
+    mine.flag = ++me.posts;
+    mine.call = me.call;
   }
 
   void enter(std::size_t r, const TestCall& call) {
@@ -260,6 +309,16 @@ struct Replay::Machine {
         return nullptr;
       }
       found = slot.address;
+    } else if (operand.memory == Memory::board) {
+      const Posted& there = half(from, me.posts - 1);
+      if (there.flag != me.posts || there.written != me.posts) {
+        fail(r, op, "uses a half that holds another post");
+      } else if (op.bytes > 0 && operand.offset + op.bytes > there.bytes.size()) {
+        fail(r, op, "reads outside the board of rank " + std::to_string(from));
+      } else {
+        return there.bytes.data() + operand.offset;
+      }
+      return nullptr;
     } else {
       if (me.known_at[from] != me.call + 1) {
         fail(r, op, "does not know the addresses of rank " + std::to_string(from));
@@ -309,6 +368,7 @@ struct Replay::Machine {
   std::vector<OwnEntry> entries;
   std::vector<std::uint32_t> progress;
   std::vector<Box> boxes;
+  std::vector<std::array<Posted, 2>> boards;
   std::string fault;
   std::uint64_t steps = 0;
 };
@@ -332,8 +392,14 @@ std::string fault_of(const Plan& plan) {
     }
     if (plan.transport == Transport::direct && last >= plan.span) return "the span is too small";
   }
+  std::ptrdiff_t posts = 0;
   for (std::size_t r = 0; r < plan.rank.size(); ++r) {
     const RankPlan& mine = plan.rank[r];
+    const auto posted = std::count_if(mine.ops.begin(), mine.ops.end(), [](const Op& op) {
+      return op.code == OpCode::post && (op.flags & kMoreToPost) == 0;
+    });
+    if (r == 0) posts = posted;
+    if (posted != posts) return "rank " + std::to_string(r) + " makes another number of posts";
     const std::string who = "rank " + std::to_string(r) + ": ";
     if (mine.ops.empty() || mine.ops.back().code != OpCode::end) return who + "no end";
     std::size_t operands = 0;
@@ -343,7 +409,10 @@ std::string fault_of(const Plan& plan) {
       if (op.operands > plan.most_operands && op.code == OpCode::fold) {
         return who + "more operands than the plan says";
       }
-      if (op.code == OpCode::end || op.code == OpCode::enter || op.code == OpCode::fold) continue;
+      if (op.code == OpCode::end || op.code == OpCode::enter || op.code == OpCode::fold ||
+          op.code == OpCode::post || op.code == OpCode::wait_posts) {
+        continue;
+      }
       if (op.peer == r) return who + "waits for itself";
       if (op.code != OpCode::wait_progress) continue;
       const auto found = published[op.peer].find(op.value);

@@ -23,6 +23,7 @@ struct ReplayOptions {
   int ranks = 2;
   std::uint32_t first_count = 0;  // of all counters
   std::size_t slot_payload = 48;
+  bool one_half = false;  // a fault: boards have one half
 };
 
 class Replay {

@@ -53,7 +53,8 @@ struct TestTeam::State {
         crossbar(o.ranks, o.policy, o.timeout_ns, o.strict),
         ranks(size(o.ranks)),
         credits(ranks.size() * ranks.size()),
-        mailboxes(credits.size()) {
+        mailboxes(credits.size()),
+        boards(ranks.size()) {
     const std::size_t stride = stride_for(options.slot_payload);
     slots.resize(mailboxes.size() * kSlots * stride / kCacheLine);
     for (std::size_t m = 0; m < mailboxes.size(); ++m) {
@@ -62,6 +63,15 @@ struct TestTeam::State {
       credits[m].value.store(options.first_count);
       for (std::uint32_t i = 0; i < kSlots; ++i) {
         (new (first + i * stride) SlotHeader)->flag.store(options.first_count);
+      }
+    }
+    const std::size_t half = board_stride(kTestBoard);
+    halves.resize(2 * boards.size() * half / kCacheLine);
+    for (std::size_t r = 0; r < boards.size(); ++r) {
+      std::byte* first = halves[2 * r * half / kCacheLine].bytes;
+      boards[r] = {first, static_cast<std::uint32_t>(options.one_half ? 0 : half)};
+      for (const std::uint32_t number : {0U, 1U}) {
+        (new (&boards[r].half(number)) BoardHeader)->flag.store(options.first_count);
       }
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -74,6 +84,8 @@ struct TestTeam::State {
       state.outbox.resize(ranks.size());
       state.inbox.resize(ranks.size());
       state.memory.resize(ranks.size() * 4);
+      state.boards = boards;
+      state.posts = options.first_count;
       for (std::size_t q = 0; q < ranks.size(); ++q) {
         state.outbox[q] = {mailboxes[r * ranks.size() + q], options.first_count,
                            options.first_count};
@@ -111,10 +123,9 @@ struct TestTeam::State {
     ++state.waiter.call;
     state.waiter.deadline_ns = 0;
     state.waiter.fingerprint =
-        with_call(
-            make_fingerprint(call.goal.collective, call.type, call.op, false,
-                             call.plan.transport == Transport::mailbox, call.goal.root, 0, index),
-            static_cast<std::uint32_t>(state.waiter.call))
+        with_call(make_fingerprint(call.goal.collective, call.type, call.op, false,
+                                   call.plan.transport, call.goal.root, 0, index),
+                  static_cast<std::uint32_t>(state.waiter.call))
             .bits;
     crossbar.record(state.waiter.rank)
         .announce(state.waiter.call, state.waiter.fingerprint, index, "random");
@@ -165,6 +176,8 @@ struct TestTeam::State {
   std::vector<Counter> credits;
   std::vector<Line> slots;
   std::vector<Mailbox> mailboxes;
+  std::vector<Line> halves;
+  std::vector<Board> boards;
   std::vector<Ending> endings;
   std::mutex mutex;
   std::string fault;

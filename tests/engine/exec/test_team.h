@@ -27,7 +27,8 @@ class TestTeam {
     std::int64_t timeout_ns = 60'000'000'000;
     std::uint32_t first_count = 0;  // of all counters
     std::size_t slot_payload = 48;
-    bool strict = false;  // as of Crossbar
+    bool strict = false;    // as of Crossbar
+    bool one_half = false;  // a fault: boards have one half
     // Which of the calls rank r makes as its i-th; nullopt: it leaves before. None: the i-th.
     std::function<std::optional<std::size_t>(std::size_t r, std::size_t i)> choose{};
     // Runs the ranks, and returns when all have come to their ends. None: a thread each.

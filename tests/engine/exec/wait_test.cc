@@ -155,8 +155,9 @@ TEST_P(Wait, ARankThatLeavesIsNoticedBeforeAndWhileWaiting) {
 TEST_P(Wait, ACallThatDisagreesIsNoticedWhileWaiting) {
   Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
   const auto print = [](ReduceOp op) {
-    return with_call(
-        make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0), 4);
+    return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
+                                      Transport::mailbox, 0, 0, 0),
+                     4);
   };
   for (const Rank r : {0, 1}) {
     crossbar.record(r).announce(4, print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits, 5, "ring");
@@ -170,9 +171,9 @@ TEST_P(Wait, ACallThatDisagreesIsNoticedWhileWaiting) {
 // It did something else under our number, which nobody had to wait for, and is in a later call.
 TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
   const auto print = [](ReduceOp op, std::uint32_t call) {
-    return with_call(
-               make_fingerprint(Collective::all_reduce, DataType::f32, op, false, true, 0, 0, 0),
-               call)
+    return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
+                                      Transport::mailbox, 0, 0, 0),
+                     call)
         .bits;
   };
   for (const std::uint64_t further : {1, 2, 7}) {

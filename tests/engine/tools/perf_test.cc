@@ -99,8 +99,8 @@ TEST(Perf, ChecksEveryCollective) {
   }
 }
 
-TEST(Perf, RunsAlgorithmsOnBothTransports) {
-  for (const char* transport : {"direct", "mailbox"}) {
+TEST(Perf, RunsAlgorithmsOnAllTransports) {
+  for (const char* transport : {"direct", "mailbox", "board"}) {
     const Captured captured = run_captured(
         perf_command("all_reduce", {"-t", "3", "-b", "4K", "-e", "4K", "--algo",
                                     "ring,direct_one_shot", "--transport", transport, "--csv"}));
