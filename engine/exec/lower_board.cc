@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/exec/cache_line.h"
+#include "engine/exec/fold_op.h"
 #include "engine/exec/plan.h"
 
 namespace rankine {
@@ -193,14 +194,7 @@ class Lowering {
     const auto r = static_cast<std::size_t>(op.rank);
     RankPlan& plan = plan_.rank[r];
     meet_all(r, op);
-    Op fold{.code = OpCode::fold,
-            .operands = static_cast<std::uint16_t>(op.sources),
-            .round = round_of(op),
-            .memory = op.destination.memory,
-            .offset = op.destination.offset,
-            .bytes = op.bytes};
-    if (op.completes) fold.flags |= kDivides;
-    if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
+    const Op fold = fold_op(op);
     for (int s = 0; s < op.sources; ++s) {
       const Source& source = source_of(op, s);
       const auto q = static_cast<std::size_t>(source.rank);
@@ -215,10 +209,6 @@ class Lowering {
     }
     plan_.most_operands = std::max(plan_.most_operands, op.sources + 1);
     plan.ops.push_back(fold);
-  }
-
-  static std::uint16_t round_of(const Operation& op) {
-    return static_cast<std::uint16_t>(op.round + 1);
   }
 
   const Program& program_;

@@ -7,6 +7,7 @@
 // nothing new is dropped, and progress that nobody waits for is not published.
 #include <algorithm>
 
+#include "engine/exec/fold_op.h"
 #include "engine/exec/plan.h"
 
 namespace rankine {
@@ -82,25 +83,14 @@ class Lowering {
         wait_for(op, program_.earlier[static_cast<std::size_t>(op.first_earlier + i)]);
       }
     }
-    const int sources = op.pushed ? 0 : op.sources;
-    Op fold{.code = OpCode::fold,
-            .operands = static_cast<std::uint16_t>(sources),
-            .round = round_of(op),
-            .memory = op.destination.memory,
-            .copies = static_cast<std::uint16_t>(op.copies),
-            .offset = op.destination.offset,
-            .bytes = op.bytes};
-    if (op.completes) fold.flags |= kDivides;
-    if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
-    if (op.streams) fold.flags |= kStreams;
-    if (op.claims) fold.flags |= kClaims;
-    for (int i = 0; i < sources; ++i) {
+    const Op fold = fold_op(op);
+    for (int i = 0; i < fold.operands; ++i) {
       const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
       add_operand(plan, s.rank, s.place);
     }
     for (int i = 0; i < op.copies; ++i)
       add_operand(plan, copy_of(op, i).rank, copy_of(op, i).place);
-    plan_.most_operands = std::max(plan_.most_operands, sources + 1 + op.copies);
+    plan_.most_operands = std::max(plan_.most_operands, fold.operands + 1 + op.copies);
     const auto i = static_cast<std::size_t>(index);
     ordinal_[i] = next_ordinal_[r]++;
     known(r, r) = ordinal_[i];
@@ -134,10 +124,6 @@ class Lowering {
     if (options_.mutant == LowerOptions::Mutant::no_entry_waits) return;
     plan_.rank[r].ops.push_back(
         {.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q), .round = round});
-  }
-
-  static std::uint16_t round_of(const Operation& op) {
-    return static_cast<std::uint16_t>(op.round + 1);
   }
 
   // Op of rank r waits until operation `other` of another rank is published, unless r knows.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/exec/fold_op.h"
 #include "engine/exec/plan.h"
 
 namespace rankine {
@@ -176,15 +177,7 @@ class Lowering {
                           .value = message.number,
                           .bytes = message.bytes});
     }
-    Op fold{.code = OpCode::fold,
-            .operands = static_cast<std::uint16_t>(op.sources),
-            .round = round_of(op),
-            .memory = op.destination.memory,
-            .offset = op.destination.offset,
-            .bytes = op.bytes};
-    if (op.completes) fold.flags |= kDivides;
-    if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
-    if (op.streams) fold.flags |= kStreams;
+    const Op fold = fold_op(op);
     const bool early = options_.mutant == LowerOptions::Mutant::early_release;
     if (early) release(op);
     plan.ops.push_back(fold);
@@ -255,10 +248,6 @@ class Lowering {
     }
     plan.ops.push_back({});
     plan.scratch_bytes = program_.scratch_bytes[r];
-  }
-
-  static std::uint16_t round_of(const Operation& op) {
-    return static_cast<std::uint16_t>(op.round + 1);
   }
 
   const Program& program_;
