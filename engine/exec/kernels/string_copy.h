@@ -1,7 +1,10 @@
 // Copying by the string instruction. From 4 KiB on, processors with fast strings (ERMS) take over
 // the lines of the destination whole, without fetching what stands in them: where another core's
 // cache holds these lines, that saves a crossing of each. (Zen 5, 1 MiB to lines that a far core
-// has just read: 50 us, by stores of 64 bytes 170 us; from 2 KiB pieces no gain.)
+// has just read: 50 us, by stores of 64 bytes 170 us; from 2 KiB pieces no gain.) Its stores may
+// change places among themselves, never with a store that follows (Intel SDM, volume 3, "Memory
+// Ordering ... String Operations"; every program that publishes what memcpy has copied counts on
+// it), so a release store publishes them.
 #pragma once
 
 #include <cstddef>
