@@ -1,4 +1,4 @@
-// A schedule for one size, as operations on versions of blocks: what both transports execute.
+// A schedule for one size, as operations on versions of blocks: what all transports execute.
 //
 // Each write of a block makes a new *version* of it. Version 0 is the input; a round that writes a
 // block makes one version from all that it receives. A read takes the version that was there when

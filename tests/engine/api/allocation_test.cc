@@ -1,4 +1,4 @@
-// Once a call has been made, making it again allocates nothing, on any rank and on both transports.
+// Once a call has been made, making it again allocates nothing, on any rank and on any transport.
 #include <gtest/gtest.h>
 
 #include <atomic>

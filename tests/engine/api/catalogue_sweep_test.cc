@@ -1,5 +1,5 @@
 // Every line of the catalogue, executed: numbers of ranks, awkward counts, types and operations,
-// both transports, in place and apart, every root where ranks are few.
+// every transport, in place and apart, every root where ranks are few.
 #include <gtest/gtest.h>
 
 #include <algorithm>
