@@ -125,8 +125,8 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   const auto name = [](Collective c, int ranks, std::size_t bytes) {
     return default_algorithm(c, ranks, bytes).name;
   };
-  EXPECT_EQ(name(all_reduce, 2, 32 << 10), "direct_one_shot");
-  EXPECT_EQ(name(all_reduce, 2, (32 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(all_reduce, 2, 4 << 10), "direct_one_shot");
+  EXPECT_EQ(name(all_reduce, 2, (4 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
   EXPECT_EQ(name(broadcast, 8, 1 << 20), "linear");
   EXPECT_EQ(name(broadcast, 9, 64 << 10), "linear");
