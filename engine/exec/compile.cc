@@ -65,7 +65,10 @@ Result<Program> direct_all_reduce(const CompileRequest& request, const Schedule&
   Program own = own_first(program, request.buffers);
   if (!request.pushes) return own;
   push(own, request.buffers);
-  if (request.buffers == Buffers::in_place || streams || !fetches_to_store(own)) return own;
+  // In place the storing rank has just read what it overwrites.
+  if (request.buffers == Buffers::in_place) return own;
+  claim_copies(own);
+  if (streams || !fetches_to_store(own)) return own;
   auto in_place = make_program(schedule, goal, layout, Buffers::in_place);
   if (!in_place.ok()) return in_place.status();
   Program copied = copy_first(*in_place);
@@ -82,8 +85,12 @@ Result<Plan> direct_plan(const CompileRequest& request, const Schedule& schedule
     if (!form.ok()) return form.status();
     program = std::move(*form);
   }
-  // Whether the root's call is in place or not, what holds for in place is right for both.
-  if (goal.collective == Collective::reduce && request.pushes) push(program, Buffers::in_place);
+  if (goal.collective == Collective::reduce && request.pushes) {
+    // Whether the root's call is in place or not, what holds for in place is right for both, and
+    // what is fast apart is not slow in place.
+    push(program, Buffers::in_place);
+    claim_copies(program);
+  }
   if (!reduces(goal.collective)) program = share_copies(program, {.streams = streams});
   if (streams) mark_streams(program);
   return lower_direct(program, {});

@@ -13,7 +13,6 @@ class Pusher {
   Pusher(Program& program, Buffers buffers, PushMutant mutant)
       : program_(program),
         footprint_(program, buffers),
-        buffers_(buffers),
         mutant_(mutant),
         waits_(program.operations.size()),
         copies_(program.operations.size()) {}
@@ -57,7 +56,6 @@ class Pusher {
     auto& waits = waits_[static_cast<std::size_t>(source.producer)];
     waits.insert(waits.end(), before.begin(), before.end());
     copies_[static_cast<std::size_t>(source.producer)].push_back({taker.rank, taker.destination});
-    operation(source.producer).claims = buffers_ == Buffers::apart && taker.bytes >= kClaimFrom;
     footprint_.add(taker.rank, source.producer, taker.destination, taker.bytes);
     taker.pushed = true;
   }
@@ -81,7 +79,6 @@ class Pusher {
 
   Program& program_;
   Footprint footprint_;
-  const Buffers buffers_;
   const PushMutant mutant_;
   std::vector<std::vector<int>> waits_;    // per operation: what it must wait for in addition
   std::vector<std::vector<Copy>> copies_;  // per operation
@@ -91,6 +88,10 @@ class Pusher {
 
 void push(Program& program, Buffers buffers, PushMutant mutant) {
   Pusher(program, buffers, mutant).run();
+}
+
+void claim_copies(Program& program) {
+  for (Operation& op : program.operations) op.claims = op.copies > 0 && op.bytes >= kClaimFrom;
 }
 
 }  // namespace rankine

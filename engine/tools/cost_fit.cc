@@ -119,7 +119,9 @@ Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
           return {};
         }
         if (points[p].added == 0) return me.send_recv(mine, 1 - to, to);
-        return me.reduce(std::span<const float>(mine), mine, to);
+        // One hop: its root reads and adds up all that the other has.
+        return me.reduce(std::span<const float>(mine), mine, to, ReduceOp::sum,
+                         {.algorithm = "linear"});
       };
       const auto batch = [&](int n) -> Result<double> {
         Status status = me.barrier();
