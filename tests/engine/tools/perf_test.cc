@@ -80,7 +80,7 @@ TEST(Perf, SaysWhatRanInPlaceWhereThatIsSomethingElse) {
     for (std::size_t i = 13; i < lines[0].size(); ++i) text += lines[0][i];
     return text;
   };
-  EXPECT_EQ(last_words("all_reduce", "8K"), "direct_one_shot|direct_two_shot");
+  EXPECT_EQ(last_words("all_reduce", "4K"), "direct_one_shot|direct_two_shot");
   EXPECT_EQ(last_words("all_reduce", "1M"), "direct_two_shot");
   EXPECT_EQ(last_words("all_gather", "8K"), "direct");
 }
