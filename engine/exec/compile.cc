@@ -36,11 +36,8 @@ std::size_t vector_bytes(const Layout& layout) {
   return bytes;
 }
 
-// Where the results of all ranks together are larger, no cache holds them until they are read. Sums
-// that are pushed are copied from the cache where they were made: stores past it pay later.
-std::size_t streams_from(Collective collective) {
-  return std::size_t{collective == Collective::all_reduce ? 64U : 32U} << 20;
-}
+// Where the results of all ranks together are larger, no cache holds them until they are read.
+constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
 
 std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   std::size_t bytes = 0;
@@ -78,8 +75,8 @@ Result<Program> direct_all_reduce(const CompileRequest& request, const Schedule&
 
 Result<Plan> direct_plan(const CompileRequest& request, const Schedule& schedule, const Goal& goal,
                          const Layout& layout, Program program) {
-  const bool streams = request.buffers == Buffers::apart &&
-                       result_bytes(layout, goal) >= streams_from(goal.collective);
+  const bool streams =
+      request.buffers == Buffers::apart && result_bytes(layout, goal) >= kStreamFrom;
   if (goal.collective == Collective::all_reduce) {
     auto form = direct_all_reduce(request, schedule, goal, layout, program, streams);
     if (!form.ok()) return form.status();

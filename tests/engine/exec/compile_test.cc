@@ -99,11 +99,11 @@ TEST(Compile, WhatNoCacheHoldsIsStoredPastThem) {
     }
     return count;
   };
-  CompileRequest request = request_for("direct_two_shot", 2, 8 << 20);
+  CompileRequest request = request_for("direct_two_shot", 2, 4 << 20);
   EXPECT_EQ(streaming(request), 1);
-  request.counts = {7 << 20};
+  request.counts = {3 << 20};
   EXPECT_EQ(streaming(request), 0);
-  request.counts = {8 << 20};
+  request.counts = {4 << 20};
   request.buffers = Buffers::in_place;
   EXPECT_EQ(streaming(request), 0);
   // Of six steps of a ring these two: the sum that is pushed, and the block that comes last. All
