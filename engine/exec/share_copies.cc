@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "engine/exec/cache_line.h"
-#include "engine/exec/kernels/reduce.h"
 
 namespace rankine {
 namespace {
@@ -76,7 +75,6 @@ Program share_copies(const Program& program, const ShareOptions& options) {
       store.sources = 1;
       store.first_copy = static_cast<int>(out.copies.size());
       store.copies = 1;
-      store.claims = store.bytes >= kClaimFrom;
       out.sources.push_back(source);
       out.copies.push_back({rest.rank, rest.destination});
       out.operations.push_back(store);
