@@ -40,16 +40,19 @@ struct Algorithm {
   Collective collective;
   std::string_view name;
   Schedule (*make)(const Params&);
-  std::string_view allowed_when;  // formula, non-zero where make() may be called; "1": any N >= 1
-                                  // (and what refusal() checks for all)
-  std::string_view parameters;    // of: segments, group, aggregation, dims, skips, levels
+  std::string_view allowed_when = "1";  // formula, non-zero where make() may be called (and what
+                                        // refusal() checks for all)
+  std::string_view needs = {};          // the same in words: "the number of ranks must be even"
+  std::string_view parameters = {};  // of: segments, group, aggregation, dims, skips, levels
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
   std::string_view received;  // likewise
   std::string_view send_ports, receive_ports;  // concurrent messages of the busiest rank in a round
   std::string_view summary;
   std::string_view citation;
-  std::string_view needs = {};  // allowed_when in words, as in "the number of ranks must be even"
+  // all_reduce: why ranks' results may differ in the last bits of a float; empty: they never do.
+  // Such an algorithm runs where it is asked for by name, and is never chosen.
+  std::string_view other_bits = {};
 
   bool takes(std::string_view parameter) const;
   // Whether make(params) may be called; if not, why not, as text that says what is needed.

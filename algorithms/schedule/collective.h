@@ -63,6 +63,9 @@ struct Goal {
   int blocks = 1;  // the schedule's; a multiple of natural_blocks()
   Rank root = 0;
   Rank peer = 0;  // send_recv: the receiver
+  // all_reduce: every rank's result is added up in the same brackets and the same order, so that
+  // floats have the same bits everywhere.
+  bool same_bits = true;
 
   bool starts(Rank r, Block b) const;  // r's own contribution to block b is there before
   bool needs(Rank r, Block b) const;   // r must hold block b, complete, after

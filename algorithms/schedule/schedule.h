@@ -26,8 +26,9 @@ inline constexpr Act reduce = Act::reduce;
 //   many -> one   (reduce) a switch ALU       many -> many  both at once
 // copy: the receiver's block becomes what was sent. reduce: what was sent is added to the
 // receiver's block (or becomes it, where the receiver has none yet). A transfer from a rank to
-// itself is local work and no message. What several add to one place in a round is all added; a
-// receiver that is also among the senders adds its own once more, so where everybody sends and
+// itself is local work and no message. What several add to one place in a round is all added, with
+// what is there already, in the order of the lowest rank whose contribution each brings: the order
+// does not depend on who adds. A receiver that is also among the senders adds its own once more, so where everybody sends and
 // everybody receives, the sum belongs on another plane.
 struct Transfer {
   RankSet from, to;

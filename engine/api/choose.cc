@@ -67,7 +67,7 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
   // No rule: the first of the catalogue that takes this N.
   const Algorithm* first = nullptr;
   for (const Algorithm& line : catalogue()) {
-    if (line.collective != collective) continue;
+    if (line.collective != collective || !line.other_bits.empty()) continue;
     if (first == nullptr) first = &line;
     Params params;
     params.ranks = ranks;

@@ -15,6 +15,11 @@
 // and all_to_all are in place on all ranks or on none; a rank that brings and gets nothing says so
 // too, by equal pointers that are not null or by others.
 //
+// An all-reduce leaves the same bits on every rank, whatever the type, the algorithm, the transport
+// and however its buffers lie: sums of floats are added up in one order, which does not depend on
+// who adds (schedule.h). The algorithms that cannot say so in the catalogue (other_bits); they run
+// where they are asked for by name, and are never chosen.
+//
 // Errors. invalid_argument: found before any byte moves; the buffers are untouched and the
 // communicator goes on (but the other ranks wait for this call until their deadline). Everything
 // else ends the communicator on all ranks: each of their calls returns the same error, outputs are

@@ -62,6 +62,10 @@ Result<TuningRow> row_of(const Json& json) {
     return invalid_argument("algorithm is '" + algorithm + "'; " + collective + " has " +
                             algorithm_names(*parsed));
   }
+  if (!row.algorithm->other_bits.empty()) {
+    return invalid_argument("algorithm is '" + algorithm + "', which is never chosen: " +
+                            std::string(row.algorithm->other_bits));
+  }
   Params params;
   params.ranks = row.ranks;
   if (const auto refusal = row.algorithm->refusal(params)) return invalid_argument(*refusal);

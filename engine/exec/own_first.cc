@@ -50,16 +50,27 @@ class OwnFirst {
     return out;
   }
 
+  // Which of an operation's sources is its rank's own; none, or several: -1.
+  int own_of(int index) const {
+    const Operation& op = old_.operations[static_cast<std::size_t>(index)];
+    const auto sources = sources_of(index);
+    int own = -1;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (sources[i].rank != op.rank) continue;
+      if (own >= 0) return -1;
+      own = static_cast<int>(i);
+    }
+    return own;
+  }
+
   // Own value and others', while others read our own.
   bool is_contended(int index) const {
     const Operation& op = old_.operations[static_cast<std::size_t>(index)];
-    const auto sources = sources_of(index);
-    if (op.bytes < from_ || sources.size() < 2 || sources[0].rank != op.rank) return false;
-    const Place own = footprint_.resolved(sources[0].place);
+    const int number = own_of(index);
+    if (op.bytes < from_ || op.sources < 2 || number < 0) return false;
+    const Place own =
+        footprint_.resolved(sources_of(index)[static_cast<std::size_t>(number)].place);
     if (own == footprint_.resolved(op.destination)) return false;
-    for (const Source& s : sources.subspan(1)) {
-      if (s.rank == op.rank) return false;
-    }
     bool others = false;
     footprint_.for_each(op.rank, own, op.bytes, [&](const Footprint::Touch& t) {
       const Operation& other = old_.operations[static_cast<std::size_t>(t.operation)];
@@ -71,6 +82,7 @@ class OwnFirst {
   void split(int index) {
     const Operation& op = old_.operations[static_cast<std::size_t>(index)];
     std::vector<Source> sources = renumbered(index);
+    const auto own = static_cast<std::size_t>(own_of(index));
     // Our part: the ranks that take part, in order, have one part each.
     const auto before = std::count_if(sources.begin(), sources.end(),
                                       [&](const Source& s) { return s.rank < op.rank; });
@@ -83,11 +95,11 @@ class OwnFirst {
     const std::pair<std::size_t, std::size_t> rest[] = {{end, op.bytes}, {0, begin}};
     int copied[2] = {};
     for (int i = 0; i < 2; ++i) {
-      copied[i] = add(index, rest[i].first, rest[i].second, std::span(sources).first(1), false);
+      copied[i] = add(index, rest[i].first, rest[i].second, std::span(sources).subspan(own, 1), false);
     }
     add(index, begin, end, sources, true);
     for (int i = 0; i < 2; ++i) {
-      sources[0] = {op.rank, op.destination, copied[i]};
+      sources[own] = {op.rank, op.destination, copied[i]};
       add(index, rest[i].first, rest[i].second, sources, true);
     }
   }

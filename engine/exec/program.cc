@@ -19,6 +19,7 @@ struct Version {
   int previous = kNone;  // the version of this slot before this one
   int next = kNone;      // and the one after
   int contributions = 0;
+  Rank lowest = 0;  // rank whose contribution it holds: the order in which sums are added
   Act act = Act::reduce;  // how the round's transfers make it
   Home home = Home::input;
   int operation = kNone;
@@ -80,7 +81,7 @@ class Builder {
 
   void make_input(Rank r, int b) {
     current_[cell(r, b)] = static_cast<int>(versions_.size());
-    versions_.push_back({.rank = r, .slot = b, .contributions = 1});
+    versions_.push_back({.rank = r, .slot = b, .contributions = 1, .lowest = r});
   }
 
   Status run_rounds() {
@@ -132,7 +133,12 @@ class Builder {
     if (target == kNone) {
       target = static_cast<int>(versions_.size());
       const int old = current_[cell(to, to_slot)];
-      versions_.push_back({.rank = to, .slot = to_slot, .round = k, .previous = old, .act = act});
+      versions_.push_back({.rank = to,
+                           .slot = to_slot,
+                           .round = k,
+                           .previous = old,
+                           .lowest = schedule_.ranks,
+                           .act = act});
       born.push_back(target);
       if (old != kNone) {
         at(old).next = target;
@@ -148,6 +154,7 @@ class Builder {
   void add_source(int target, int source) {
     at(target).sources.push_back(source);
     at(target).contributions += at(source).contributions;
+    at(target).lowest = std::min(at(target).lowest, at(source).lowest);
     at(source).readers.push_back(target);
   }
 
@@ -283,6 +290,9 @@ class Builder {
     for (std::size_t i = 0; i < versions_.size(); ++i) {
       Version& v = versions_[i];
       if (v.round == kStaging) continue;
+      // The language's order of additions (schedule.h), the same whoever adds.
+      std::stable_sort(v.sources.begin(), v.sources.end(),
+                       [this](int a, int b) { return at(a).lowest < at(b).lowest; });
       sources.clear();
       for (const int s : v.sources) {
         sources.push_back({at(s).rank, place(at(s)), at(s).operation});

@@ -47,7 +47,7 @@ struct Source {
   int producer = -1;
 };
 
-// One step of one rank: destination = fold of the sources, in this order.
+// One step of one rank: destination = fold of the sources, in this order (schedule.h says which).
 struct Operation {
   Rank rank = 0;
   int round = 0;  // kStaging, or a round of the schedule

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -19,7 +20,8 @@ using Set = ContributionPool::Set;
 constexpr std::array<std::string_view, kViolationKinds> kNames = {
     "bad_shape",    "too_large", "bad_index",    "bad_sizes",  "other_block",
     "many_to_copy", "not_there", "double_count", "two_copies", "mixed_acts",
-    "redundant",    "dead",      "wrong_result", "deadlock"};
+    "redundant",    "dead",      "wrong_result", "other_order",
+    "deadlock"};
 
 constexpr Rank kEveryone = -1;
 
@@ -39,9 +41,22 @@ struct State {
 };
 static_assert(sizeof(State) == 16);
 
+// How the value of a place was added up: a hash of the tree of additions, in order, and the lowest
+// rank that is in it. All bits zero: nothing is there.
+struct Sum {
+  std::uint64_t tree;
+  Rank lowest;
+};
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
+  hash = (hash ^ next) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 29;
+}
+
 struct Write {
   std::uint64_t state;
   Set set;
+  Sum sum;
   Rank from;
   bool is_copy;
   bool is_result;  // the place is where the goal wants the block
@@ -50,14 +65,16 @@ struct Write {
 // Memory that the system hands out page by page when it is first touched: with all-to-all's N * N
 // blocks most places are never used.
 struct Free {
-  void operator()(State* states) const { std::free(states); }
+  void operator()(void* memory) const { std::free(memory); }
 };
-using States = std::unique_ptr<State[], Free>;
+template <class T>
+using Table = std::unique_ptr<T[], Free>;
 
-States zeroed_states(std::size_t count) {
-  void* memory = std::calloc(count, sizeof(State));
+template <class T>
+Table<T> zeroed(std::size_t count) {
+  void* memory = std::calloc(count, sizeof(T));
   if (memory == nullptr) throw std::bad_alloc();
-  return States(static_cast<State*>(memory));
+  return Table<T>(static_cast<T*>(memory));
 }
 
 // The index of the list that is not in [0, n), if there is one.
@@ -98,6 +115,7 @@ class Verifier {
         if (!violation_ && well_formed(transfer)) read(transfer);
       });
       for (std::size_t i = 0; i < writes_.size() && !violation_; ++i) apply(writes_[i]);
+      if (sums_ != nullptr && !violation_) add_up();
       if (options_.progress && !violation_) replay_round();
     }
     round_ = -1;
@@ -107,16 +125,21 @@ class Verifier {
   }
 
  private:
-  State& state_of(Rank r, int place) {
-    return states_[static_cast<std::uint64_t>(r) * places_ + static_cast<std::uint64_t>(place)];
+  std::uint64_t index_of(Rank r, int place) const {
+    return static_cast<std::uint64_t>(r) * places_ + static_cast<std::uint64_t>(place);
   }
+  State& state_of(Rank r, int place) { return states_[index_of(r, place)]; }
   Set required(Block b) const {
     const Rank source = sources_[static_cast<std::size_t>(b)];
     return source == kEveryone ? pool_.everyone() : pool_.of(source);
   }
 
   void start() {
-    states_ = zeroed_states(static_cast<std::size_t>(schedule_.ranks) * places_);
+    const std::size_t states = static_cast<std::size_t>(schedule_.ranks) * places_;
+    states_ = zeroed<State>(states);
+    if (goal_.collective == Collective::all_reduce && goal_.same_bits) {
+      sums_ = zeroed<Sum>(states);
+    }
     sources_.resize(static_cast<std::size_t>(schedule_.blocks));
     targets_.resize(static_cast<std::size_t>(schedule_.blocks));
     bool anywhere = false;
@@ -129,7 +152,11 @@ class Verifier {
     }
     for (Rank r = 0; anywhere && r < schedule_.ranks; ++r) {
       for (Block b = 0; b < schedule_.blocks; ++b) {
-        if (sources_[static_cast<std::size_t>(b)] == kEveryone) state_of(r, b).set = pool_.of(r);
+        if (sources_[static_cast<std::size_t>(b)] != kEveryone) continue;
+        state_of(r, b).set = pool_.of(r);
+        if (sums_ != nullptr) {
+          sums_[index_of(r, b)] = {mixed(~std::uint64_t{0}, static_cast<std::uint64_t>(r)), r};
+        }
       }
     }
   }
@@ -208,12 +235,12 @@ class Verifier {
           return;
         }
         if (source.unused != kUsed) use(source);
+        const Sum sum = sums_ != nullptr ? sums_[index_of(from, what_plane + b)] : Sum{};
         const Rank target = targets_[static_cast<std::size_t>(b)];
         t.to.for_each([&](Rank to) {
           const bool is_result = where_plane == 0 && (target == kEveryone || target == to);
-          writes_.push_back({static_cast<std::uint64_t>(to) * places_ +
-                                 static_cast<std::uint64_t>(where_plane + b),
-                             source.set, from, is_copy, is_result});
+          writes_.push_back(
+              {index_of(to, where_plane + b), source.set, sum, from, is_copy, is_result});
         });
       });
     });
@@ -266,6 +293,37 @@ class Verifier {
     }
   }
 
+  // What the round's writes make of the sums, all at once: a place adds what is there and all that
+  // it receives, in the language's order.
+  void add_up() {
+    std::stable_sort(writes_.begin(), writes_.end(), [](const Write& a, const Write& b) {
+      return std::pair(a.state, a.sum.lowest) < std::pair(b.state, b.sum.lowest);
+    });
+    for (std::size_t begin = 0, end; begin < writes_.size(); begin = end) {
+      const Write& first = writes_[begin];
+      end = begin;
+      while (end < writes_.size() && writes_[end].state == first.state) ++end;
+      Sum& there = sums_[first.state];
+      const bool adds = !first.is_copy && (there.tree != 0 || end - begin > 1);
+      if (!adds) {
+        there = first.sum;
+        continue;
+      }
+      bool own = there.tree != 0;  // is still to be added
+      std::uint64_t tree = 2;
+      for (std::size_t i = begin; i < end; ++i) {
+        if (own && there.lowest < writes_[i].sum.lowest) {
+          tree = mixed(tree, there.tree);
+          own = false;
+        }
+        tree = mixed(tree, writes_[i].sum.tree);
+      }
+      if (own) tree = mixed(tree, there.tree);
+      const Rank lowest = first.sum.lowest;
+      there = {tree, there.tree != 0 ? std::min(there.lowest, lowest) : lowest};
+    }
+  }
+
   void use(State& state) {
     if (state.unused == kUnread) --unread_;
     state.unused = kUsed;
@@ -290,7 +348,11 @@ class Verifier {
   }
   bool check_place(Rank r, Block b) {
     const Set held = state_of(r, b).set;
-    if (held == required(b)) return true;
+    if (held == required(b)) {
+      if (sums_ == nullptr || sums_[index_of(r, b)].tree == sums_[index_of(0, b)].tree) return true;
+      return fail(ViolationKind::other_order, r, b,
+                  "is added up in another way than at rank 0: sums of floats would differ");
+    }
     return fail(ViolationKind::wrong_result, r, b,
                 fmt::format("ends with the contributions of {}; needed are {}",
                             pool_.to_string(held), pool_.to_string(required(b))));
@@ -335,7 +397,8 @@ class Verifier {
   const std::uint64_t places_;
   ContributionPool pool_;
   MailboxReplay replay_;
-  States states_;                        // rank major
+  Table<State> states_;                  // rank major
+  Table<Sum> sums_;                      // likewise; none where they do not matter
   std::vector<Rank> sources_, targets_;  // of each block
   std::vector<Write> writes_;            // of this round
   std::int64_t unread_ = 0;              // states that are kUnread

@@ -17,6 +17,8 @@
 //   - form      ranks, blocks and planes in range; one block or more, as many in `where` as in
 //   `what`
 //               and the same ones (only the plane may differ); a copy has one sender
+//   - same bits in an all-reduce whose goal asks for it, every rank's result is added up in the same
+//               brackets and the same order (schedule.h says in which order a round adds)
 //   - progress  with mailboxes of bounded capacity between every two ranks, nobody waits for ever
 //
 // Sets that are cyclic intervals of ranks, which is nearly all of them, take eight bytes; others
@@ -55,9 +57,10 @@ enum class ViolationKind : unsigned char {
   redundant,     // brings only what is there already
   dead,          // arrives, and is overwritten or left over without having been used
   wrong_result,  // a needed block ends without some contribution
+  other_order,   // ranks end with sums of the same, added up in different ways
   deadlock,      // ranks wait for one another for ever
 };
-inline constexpr int kViolationKinds = 14;
+inline constexpr int kViolationKinds = 15;
 
 std::string_view name_of(ViolationKind kind);  // "double_count"
 

@@ -128,7 +128,7 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
     enter(default_algorithm(collective, ranks, contest.bytes));
     for (const std::size_t other : sizes) enter(default_algorithm(collective, ranks, other));
     for (const Algorithm& line : catalogue()) {
-      if (line.collective == collective) enter(line);
+      if (line.collective == collective && line.other_bits.empty()) enter(line);
     }
     contest.running.assign(contest.contenders.size(), true);
     if (contest.contenders.size() > 1) contests.push_back(std::move(contest));

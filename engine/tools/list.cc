@@ -50,6 +50,7 @@ nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& optio
       {"receive_ports", line.receive_ports},
       {"summary", line.summary},
       {"citation", line.citation},
+      {"other_bits", line.other_bits},
   };
   if (options.ranks == 0) return json;
   const auto value = [&](std::string_view formula) {
@@ -69,6 +70,12 @@ nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& optio
   json["at"]["send_ports"] = value(line.send_ports);
   json["at"]["receive_ports"] = value(line.receive_ports);
   return json;
+}
+
+std::string summary_of(const Algorithm& line) {
+  std::string text(line.summary);
+  if (!line.other_bits.empty()) text += fmt::format(" ({}: never chosen)", line.other_bits);
+  return text;
 }
 
 }  // namespace
@@ -94,7 +101,7 @@ Result<Exit> list(const ListOptions& options, Console& console) {
       rows.push_back({std::string(line.name), shown(line.rounds, options, params),
                       shown(line.sent, options, params), shown(line.received, options, params),
                       ports(line, options, params), join(split_list(line.parameters), ","),
-                      std::string(line.summary), std::string(line.citation)});
+                      summary_of(line), std::string(line.citation)});
     }
     if (rows.empty()) continue;
     rows.insert(rows.begin(), {"algorithm", "rounds", "sent/M", "received/M", "ports", "takes",

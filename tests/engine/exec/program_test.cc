@@ -65,14 +65,14 @@ Schedule make_schedule(int ranks, int blocks, int rounds, std::function<void(int
 
 TEST(Program, AnExchangeApartWritesOutputsAndReadsInputs) {
   EXPECT_EQ(text_of(program_of(recursive_doubling_all_reduce(2), Buffers::apart)),
-            (Lines{"0@1: out+0 64 B = in+0 + 0:in+0, complete",
+            (Lines{"0@1: out+0 64 B = 0:in+0 + in+0, complete",
                    "0@0: out+0 64 B = in+0 + 1:in+0, complete"}));
 }
 
 TEST(Program, AnExchangeInPlaceStagesInputsThatTheOtherStillReads) {
   const Program program = program_of(recursive_doubling_all_reduce(2), Buffers::in_place);
   EXPECT_EQ(text_of(program), (Lines{"-1@0: scratch+0 64 B = in+0", "-1@1: scratch+0 64 B = in+0",
-                                     "0@1: out+0 64 B = scratch+0 + 0:scratch+0, complete",
+                                     "0@1: out+0 64 B = 0:scratch+0 + scratch+0, complete",
                                      "0@0: out+0 64 B = scratch+0 + 1:scratch+0, complete"}));
   EXPECT_EQ(program.scratch_bytes, (std::vector<std::size_t>{64, 64}));
 }
@@ -115,7 +115,7 @@ TEST(Program, AChainInPlaceNeedsNoScratch) {
   });
   const Program program = program_of(chain, Buffers::in_place);
   EXPECT_EQ(text_of(program),
-            (Lines{"0@1: out+0 64 B = in+0 + 0:in+0", "1@2: out+0 64 B = in+0 + 1:out+0, complete",
+            (Lines{"0@1: out+0 64 B = 0:in+0 + in+0", "1@2: out+0 64 B = 1:out+0 + in+0, complete",
                    "2@1: out+0 64 B = 2:out+0, after 1", "3@0: out+0 64 B = 1:out+0, after 1"}));
   EXPECT_EQ(program.scratch_bytes, (std::vector<std::size_t>{0, 0, 0}));
 }
@@ -128,14 +128,24 @@ TEST(Program, ARingApartReadsInputsFirst) {
   }
 }
 
-TEST(Program, ReductionsOfOneRoundFuseInTheOrderStated) {
+TEST(Program, ReductionsOfOneRoundFuseInTheOrderOfTheirLowestRank) {
   const Schedule all_to_zero = make_schedule(4, 1, 1, [](int, Send send) {
     send(2, 0, block(0), reduce);
     send(ranks_from(3, 2), 0, block(0), reduce);  // 3, then 0 itself once more
     send(1, 0, block(0), reduce);
   });
   EXPECT_EQ(text_of(program_of(all_to_zero, Buffers::apart))[3],
-            "0@0: out+0 64 B = in+0 + 2:in+0 + 3:in+0 + in+0 + 1:in+0");
+            "0@0: out+0 64 B = in+0 + in+0 + 1:in+0 + 2:in+0 + 3:in+0");
+}
+
+// A partial sum counts as its lowest contribution, wherever it comes from.
+TEST(Program, PartialSumsAreAddedInTheOrderOfTheirLowestRank) {
+  const Schedule schedule = make_schedule(4, 1, 2, [](int k, Send send) {
+    if (k == 0) send(0, 3, block(0), reduce);  // rank 3 has 0 + 3
+    if (k == 1) send(ranks_from(2, 2), 1, block(0), reduce);
+  });
+  const Lines lines = text_of(program_of(schedule, Buffers::apart));
+  EXPECT_EQ(lines[lines.size() - 1], "1@1: out+0 64 B = 3:out+0 + in+0 + 2:in+0, complete");
 }
 
 TEST(Program, OwnBlocksThatNobodyWritesAreCopiedOnceAndOnlyIfMoved) {
@@ -158,17 +168,16 @@ TEST(Program, NeighboursThatTravelTogetherAreOneOperation) {
   });
   EXPECT_EQ(text_of(program_of(pairs, Buffers::apart)),
             (Lines{"0@0: out+0 384 B = in+0, if moved", "0@1: out+256 64 B = in+256, if moved",
-                   "0@1: out+0 256 B = in+0 + 0:in+0, complete",
-                   "0@1: out+320 64 B = in+320 + 0:in+320, complete"}));
-  // Different orders of sources do not merge.
+                   "0@1: out+0 256 B = 0:in+0 + in+0, complete",
+                   "0@1: out+320 64 B = 0:in+320 + in+320, complete"}));
+  // Whatever order a round states them in, they are added in one, and merge.
   const Schedule mixed = make_schedule(3, 2, 1, [](int, Send send) {
     send(0, 1, block(0), reduce);
     send(2, 1, blocks(0, 2), reduce);
     send(0, 1, block(1), reduce);
   });
-  const Lines lines = text_of(program_of(mixed, Buffers::apart));
-  EXPECT_EQ(lines[lines.size() - 2], "0@1: out+0 64 B = in+0 + 0:in+0 + 2:in+0, complete");
-  EXPECT_EQ(lines[lines.size() - 1], "0@1: out+64 64 B = in+64 + 2:in+64 + 0:in+64, complete");
+  EXPECT_EQ(text_of(program_of(mixed, Buffers::apart)).back(),
+            "0@1: out+0 128 B = 0:in+0 + in+0 + 2:in+0, complete");
 }
 
 TEST(Program, RanksThatNeedNothingKeepWhatTheyReceiveInScratch) {

@@ -15,6 +15,7 @@ using Bytes = std::vector<std::byte>;
 struct Held {
   Bytes bytes;
   std::int64_t contributions = 0;
+  Rank lowest = 0;  // that contributes
 };
 
 // What a round brings to one place.
@@ -92,7 +93,8 @@ std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
       const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
       const auto begin =
           image.bytes.begin() + static_cast<std::ptrdiff_t>(image.input + home.input);
-      memory[{r, b}] = {Bytes(begin, begin + static_cast<std::ptrdiff_t>(home.bytes)), 1};
+      memory[{r, b}] = {Bytes(begin, begin + static_cast<std::ptrdiff_t>(home.bytes)), 1,
+                        r};
     }
   }
   for (int k = 0; k < schedule.rounds; ++k) {
@@ -117,7 +119,10 @@ std::vector<Image> execute_literally(const Schedule& schedule, const Goal& goal,
       if (arrival.adds && own != memory.end()) {
         arrival.parts.insert(arrival.parts.begin(), &own->second);
       }
+      std::stable_sort(arrival.parts.begin(), arrival.parts.end(),
+                       [](const Held* a, const Held* b) { return a->lowest < b->lowest; });
       Held held;
+      held.lowest = arrival.parts[0]->lowest;
       for (const Held* part : arrival.parts) held.contributions += part->contributions;
       const bool divides = op == ReduceOp::avg && held.contributions == goal.ranks;
       held.bytes =

@@ -8,6 +8,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "algorithms/ring.h"
+#include "algorithms/swing.h"
 #include "tests/engine/read/listed.h"
 
 namespace rankine {
@@ -53,6 +54,39 @@ TEST(Verify, ProvesTheCatalogueForAnyNumberOfRanks) {
           << name_of(line.collective) << " " << line.name << " N=" << n;
     }
   }
+}
+
+// Every all-reduce adds up alike on all ranks, but for the lines that say otherwise; and these say
+// so because it is true.
+TEST(Verify, LinesWithOtherBitsAddUpInOtherWays) {
+  for (const Algorithm& line : catalogue()) {
+    if (line.other_bits.empty()) continue;
+    EXPECT_EQ(line.collective, Collective::all_reduce) << line.name;
+    bool differs = false;
+    for (int n = 1; n <= 33 && !differs; ++n) {
+      Params params;
+      params.ranks = n;
+      if (line.refusal(params)) continue;
+      const Schedule schedule = line.make(params);
+      Goal goal = goal_of(line, params, schedule);
+      EXPECT_FALSE(goal.same_bits) << line.name;
+      goal.same_bits = true;
+      const auto violation = verify(schedule, goal);
+      differs = violation && violation->kind == ViolationKind::other_order;
+    }
+    EXPECT_TRUE(differs) << line.name;
+  }
+}
+
+TEST(Verify, SumsInOtherBrackets) {
+  // Swing: after two rounds rank 0 has (0 1) + (6 7), rank 1 has (0 1) + (2 3).
+  expect_violation(swing_latency_all_reduce({8}), {Collective::all_reduce, 8, 1},
+                   ViolationKind::other_order, -1, 1, 0,
+                   "rank 1, block 0: is added up in another way than at rank 0: sums of floats "
+                   "would differ");
+  Goal any{Collective::all_reduce, 8, 1};
+  any.same_bits = false;
+  EXPECT_EQ(text_of(verify(swing_latency_all_reduce({8}), any)), "");
 }
 
 TEST(Verify, AcceptsOneRankThatDoesNothing) {
