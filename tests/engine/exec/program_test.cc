@@ -206,7 +206,7 @@ TEST(Program, PlanesAreScratch) {
       2);
   EXPECT_EQ(text_of(program_of(by_plane, Buffers::in_place)),
             (Lines{"0@0: out+0 64 B = in+0, if moved", "0@1: scratch+0 64 B = 0:in+0",
-                   "1@1: out+0 64 B = in+0 + scratch+0, complete"}));
+                   "1@1: out+0 64 B = scratch+0 + in+0, complete"}));
 }
 
 TEST(Program, AllToAllInPlaceStagesEverything) {
