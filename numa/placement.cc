@@ -214,6 +214,11 @@ std::string to_string(const PlacementPolicy& policy) {
 Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy) {
   if (ranks < 1)
     return failed(fmt::format("placement: {} ranks asked for, allowed: 1 or more", ranks));
+  if (policy.kind != Kind::kExplicit && !policy.cpus.empty()) {
+    return failed(fmt::format("placement: CPUs {} are listed, which explicit placement alone takes; "
+                              "kind is {}",
+                              format_cpu_list(policy.cpus), static_cast<int>(policy.kind)));
+  }
   switch (policy.kind) {
     case Kind::kCompact:
       return seat(ranks, compact(topology, ranks));
@@ -230,7 +235,8 @@ Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy
       return placement;
     }
   }
-  return failed(fmt::format("placement: policy kind {} is unknown", static_cast<int>(policy.kind)));
+  return failed(fmt::format("placement: kind is {}; allowed are 0 to {}",
+                            static_cast<int>(policy.kind), static_cast<int>(Kind::kNone)));
 }
 
 }  // namespace rankine

@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, kCollectives> kNames = {
 std::span<const Collective> all_collectives() { return kAll; }
 
 std::string_view name_of(Collective collective) {
-  return kNames[static_cast<std::size_t>(collective)];
+  const auto i = static_cast<std::size_t>(collective);
+  return i < kNames.size() ? kNames[i] : "unknown";
 }
 
 std::optional<Collective> parse_collective(std::string_view name) {

@@ -1,53 +1,127 @@
 #include "engine/api/check.h"
 
-#include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
+
+#include "algorithms/levels.h"
+#include "engine/api/communicator.h"
+#include "engine/api/team.h"
 
 namespace rankine {
 namespace {
 
-std::string hex(const void* address) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (auto value = reinterpret_cast<std::uintptr_t>(address); value != 0; value >>= 4) {
-    text.insert(text.begin(), kDigits[value & 15]);
+// The first of many things that is wrong.
+Status first_of(std::initializer_list<Status> all) {
+  for (const Status& status : all) {
+    if (!status.ok()) return status;
   }
-  return "0x" + (text.empty() ? "0" : text);
+  return {};
 }
 
-Status check_rank(std::string_view argument, Rank value, int ranks) {
-  if (value >= 0 && value < ranks) return {};
+Status check_range(std::string_view argument, std::int64_t value, std::int64_t first,
+                   std::int64_t last) {
+  if (value >= first && value <= last) return {};
   return invalid_argument(std::string(argument) + " is " + std::to_string(value) +
-                          "; allowed are 0 to " + std::to_string(ranks - 1));
+                          "; allowed are " + std::to_string(first) + " to " +
+                          std::to_string(last));
+}
+
+Status check_least(std::string_view argument, std::int64_t value, std::int64_t least,
+                   std::string_view meaning) {
+  if (value >= least) return {};
+  return invalid_argument(std::string(argument) + " is " + std::to_string(value) +
+                          "; allowed are " + std::to_string(least) + std::string(meaning) +
+                          " and more");
+}
+
+// Of an enum whose values are 0 to kinds - 1, all named.
+template <class Enum>
+Status check_enum(std::string_view argument, Enum value, int kinds) {
+  return check_range(argument, static_cast<int>(value), 0, kinds - 1);
+}
+
+Status check_sizes(std::string_view argument, std::span<const int> sizes) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    Status status =
+        check_least(std::string(argument) + "[" + std::to_string(i) + "]", sizes[i], 1, "");
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Status check_options(const CallOptions& options) {
+  return first_of(
+      {check_least("segments", options.segments, 0, " (chosen by size)"),
+       check_least("group", options.group, 0, " (the default)"),
+       check_enum("transport", options.transport.value_or(Transport::direct), kTransports),
+       timeout_fits(options) ? Status() : misfit(options), check_sizes("dims", options.dims),
+       check_sizes("skips", options.skips), check_sizes("levels", options.levels)});
+}
+
+// Of communicators and teams alike.
+Status check_common(int ranks, std::chrono::milliseconds timeout,
+                    const std::optional<WaitPolicy>& wait) {
+  const WaitPolicy policy = wait.value_or(WaitPolicy());
+  return first_of({check_range("ranks", ranks, 1, Communicator::kMaxRanks),
+                   timeout.count() > 0
+                       ? Status()
+                       : invalid_argument("timeout is " + std::to_string(timeout.count()) +
+                                          " ms; it must be positive"),
+                   check_enum("wait.mode", policy.mode, kWaitModes),
+                   check_least("wait.spin_ns", policy.spin_ns, 0, "")});
 }
 
 }  // namespace
 
+Status check_communicator(const CommunicatorOptions& options) {
+  Status status = check_common(options.ranks, options.timeout, options.wait);
+  if (!status.ok()) return status;
+  if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
+    return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
+                            " entries; allowed are none or " + std::to_string(options.ranks));
+  }
+  for (std::size_t i = 0; i < options.arenas.size(); ++i) {
+    status = check_least("arenas[" + std::to_string(i) + "].node", options.arenas[i].node, kAnyNode,
+                         " (any)");
+    if (!status.ok()) return status;
+  }
+  if (const auto why =
+          levels_refusal({options.levels.begin(), options.levels.end()}, options.ranks)) {
+    return invalid_argument(*why);
+  }
+  return {};
+}
+
+Status check_team(const TeamOptions& options) {
+  return check_common(options.ranks, options.timeout, options.wait);
+}
+
+Status misfit(const CallOptions& options) noexcept {
+  return make_error(Code::invalid_argument, [&] {
+    return "timeout is " + std::to_string(options.timeout.count()) +
+           " ms; allowed are 0 (the communicator's) and more";
+  });
+}
+
 Status check_call(const Call& call, int ranks) {
-  if (static_cast<int>(call.collective) >= kCollectives) {
-    return invalid_argument("collective is " + std::to_string(static_cast<int>(call.collective)) +
-                            "; allowed are 0 to " + std::to_string(kCollectives - 1));
-  }
-  if (static_cast<int>(call.type) >= kDataTypes) {
-    return invalid_argument("type is " + std::to_string(static_cast<int>(call.type)) +
-                            "; allowed are 0 to " + std::to_string(kDataTypes - 1));
-  }
-  if (static_cast<int>(call.op) >= kReduceOps) {
-    return invalid_argument("operation is " + std::to_string(static_cast<int>(call.op)) +
-                            "; allowed are 0 to " + std::to_string(kReduceOps - 1));
-  }
+  Status status = first_of({check_enum("collective", call.collective, kCollectives),
+                            check_enum("type", call.type, kDataTypes),
+                            check_enum("operation", call.op, kReduceOps),
+                            check_options(call.options)});
+  if (!status.ok()) return status;
   if (reduces(call.collective) && !supports(call.type, call.op)) {
     return invalid_argument("operation is " + std::string(name_of(call.op)) + " on type " +
                             std::string(name_of(call.type)) +
                             "; bit operations are allowed on integers only");
   }
   if (has_root(call.collective)) {
-    Status status = check_rank("root", call.root, ranks);
+    status = check_range("root", call.root, 0, ranks - 1);
     if (!status.ok()) return status;
   }
   if (call.collective == Collective::send_recv) {
-    Status status = check_rank("peer", call.peer, ranks);
+    status = check_range("peer", call.peer, 0, ranks - 1);
     if (!status.ok()) return status;
   }
   const auto blocks = static_cast<std::size_t>(natural_blocks(call.collective, ranks));
@@ -111,9 +185,9 @@ Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept 
   if (in == nullptr && rule.input_bytes > 0) return is_null("in", rule.input_bytes);
   if (out == nullptr && rule.output_bytes > 0) return is_null("out", rule.output_bytes);
   return make_error(Code::invalid_argument, [&] {
-    std::string text = "in (" + hex(in) + ", " + std::to_string(rule.input_bytes) +
-                       " bytes) and out (" + hex(out) + ", " + std::to_string(rule.output_bytes) +
-                       " bytes) overlap; they must lie apart";
+    const RankBuffers buffers = buffers_of(rule, in, out);
+    std::string text = "in " + to_string(buffers.in) + " and out " + to_string(buffers.out) +
+                       " overlap; they must lie apart";
     if (rule.may_be_in_place) {
       text += ", or in place with in " + std::to_string(rule.in_place_offset) + " bytes after out";
     }

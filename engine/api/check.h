@@ -1,19 +1,34 @@
-// What is wrong with a call, before any byte moves. Every text names the argument, its value and
-// what is allowed.
+// What is wrong with arguments: of communicators and teams, and of a call before any byte moves.
+// Every option of every public struct is looked at here, and nowhere else, but for what only
+// algorithms know (Algorithm::refusal) and placements (place_ranks). Every text names the argument,
+// its value and what is allowed.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "engine/api/call.h"
 #include "engine/exec/layout.h"
+#include "engine/exec/rank_buffers.h"
 #include "engine/exec/status.h"
 
 namespace rankine {
 
-// Everything that does not depend on the addresses: root, type and operation, overflow, counts.
+struct CommunicatorOptions;
+struct TeamOptions;
+
+Status check_communicator(const CommunicatorOptions& options);
+// But for the placement, which depends on the machine, and what check_communicator() sees.
+Status check_team(const TeamOptions& options);
+
+// Everything that does not depend on the addresses: root, type and operation, overflow, counts,
+// options.
 Status check_call(const Call& call, int ranks);
+// The one option that no plan depends on, so that it is wrong in calls that were made before, too.
+inline bool timeout_fits(const CallOptions& options) noexcept {
+  return options.timeout.count() >= 0;
+}
+Status misfit(const CallOptions& options) noexcept;
 
 // Elements of each natural block. Requires check_call().ok().
 std::vector<std::size_t> natural_counts(const Call& call, int ranks);
@@ -27,16 +42,18 @@ struct BufferRule {
 };
 BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank);
 
+inline RankBuffers buffers_of(const BufferRule& rule, const void* in, const void* out) noexcept {
+  return {{static_cast<const std::byte*>(in), rule.input_bytes},
+          {static_cast<const std::byte*>(out), rule.output_bytes}};
+}
 // No null pointer where there are bytes, and no overlap but in place.
 inline bool buffers_fit(const BufferRule& rule, const void* in, const void* out) noexcept {
   if ((in == nullptr && rule.input_bytes > 0) || (out == nullptr && rule.output_bytes > 0)) {
     return false;
   }
-  if (rule.input_bytes == 0 || rule.output_bytes == 0) return true;
-  const auto i = reinterpret_cast<std::uintptr_t>(in), o = reinterpret_cast<std::uintptr_t>(out);
-  const bool apart = i + rule.input_bytes <= o || o + rule.output_bytes <= i;
-  return apart ||
-         (rule.may_be_in_place && static_cast<std::ptrdiff_t>(i - o) == rule.in_place_offset);
+  const RankBuffers buffers = buffers_of(rule, in, out);
+  return !overlap(buffers.in, buffers.out) ||
+         (rule.may_be_in_place && buffers.in.begin - buffers.out.begin == rule.in_place_offset);
 }
 // What is wrong with buffers that do not.
 Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept;

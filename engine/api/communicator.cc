@@ -4,7 +4,6 @@
 #include <mutex>
 #include <new>
 
-#include "algorithms/levels.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/exec/compile.h"
@@ -166,7 +165,11 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
   for (Rank r = 0; r < ranks; ++r) {
-    prepared->rules.push_back(buffer_rule(compiled->layout, compiled->goal, r));
+    const BufferRule rule = buffer_rule(compiled->layout, compiled->goal, r);
+    RankPlan& of_rank = prepared->plan.rank[static_cast<std::size_t>(r)];
+    of_rank.input_bytes = rule.input_bytes;
+    of_rank.output_bytes = rule.output_bytes;
+    prepared->rules.push_back(rule);
   }
   std::uint64_t hash = static_cast<std::uint64_t>(request.params.segments) * 31 +
                        static_cast<std::uint64_t>(request.params.group) * 1031 +
@@ -241,22 +244,7 @@ Communicator::Communicator(std::unique_ptr<Shared> shared) : shared_(std::move(s
 Communicator::~Communicator() = default;
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
-  if (options.ranks < 1 || options.ranks > kMaxRanks) {
-    return invalid_argument("ranks is " + std::to_string(options.ranks) + "; allowed are 1 to " +
-                            std::to_string(kMaxRanks));
-  }
-  if (options.timeout.count() <= 0) {
-    return invalid_argument("timeout is " + std::to_string(options.timeout.count()) +
-                            " ms; it must be positive");
-  }
-  if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
-    return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
-                            " entries; allowed are none or " + std::to_string(options.ranks));
-  }
-  if (const auto why =
-          levels_refusal({options.levels.begin(), options.levels.end()}, options.ranks)) {
-    return invalid_argument(*why);
-  }
+  if (Status status = check_communicator(options); !status.ok()) return status;
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
   WaitPolicy policy = choose_wait_policy(options.ranks);
@@ -293,6 +281,9 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
 
 void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }
 void Communicator::abort(Status reason) {
+  // After an abort nothing goes on, so no call may say that it does.
+  const bool is_end = !goes_on(reason.code()) && static_cast<int>(reason.code()) < kCodes;
+  if (!is_end) reason = Status(Code::aborted, reason.text());
   if (!shared_->forked()) shared_->crossbar.abort(std::move(reason));
 }
 
@@ -304,6 +295,7 @@ Status Communicator::health() const {
 }
 
 RankMemory Communicator::memory_of(Rank rank) const {
+  if (rank < 0 || rank >= shared_->ranks) return {};
   const auto i = static_cast<std::size_t>(rank);
   const std::lock_guard lock(shared_->mutex);
   const Arena& arena = shared_->arenas[i];

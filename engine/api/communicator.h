@@ -20,6 +20,19 @@
 // who adds (schedule.h). The algorithms that cannot say so in the catalogue (other_bits); they run
 // where they are asked for by name, and are never chosen.
 //
+// What a rank gets is its own: its output may overlap with no buffer, input or output, of another
+// rank in the same call, not even where both would store the same. (One input for all ranks is
+// fine, and buffers that a call does not use, such as `out` where nothing is to be had, may be
+// anything.) This is found out, and ends the communicator with a mismatch,
+//   - in the first call of its kind (plan) on all ranks: of any two ranks;
+//   - later, of two ranks one of which hears from the other directly in that call (with which
+//     algorithm is the algorithm's choice: all of them in one shot, neighbours in a ring): any
+//     overlap where data go from memory to memory (direct transport), equal addresses of small
+//     messages (mailbox and board), of the one's output and what the other brings or gets;
+//   - and only while both ranks are inside the call: what a rank brought that has left it already
+//     (the root of a small broadcast, say) may be somebody else's memory.
+// Otherwise results are undefined, as with any other data race.
+//
 // Errors. invalid_argument: found before any byte moves; the buffers are untouched and the
 // communicator goes on (but the other ranks wait for this call until their deadline). Everything
 // else ends the communicator on all ranks: each of their calls returns the same error, outputs are
@@ -96,7 +109,8 @@ class Communicator {
  public:
   static constexpr int kMaxRanks = 1024;
 
-  // Errors: ranks outside 1 .. kMaxRanks, a timeout that is not positive, out of memory.
+  // Errors: ranks outside 1 .. kMaxRanks, a timeout that is not positive, a wait policy, arenas or
+  // levels that there are not, out of memory.
   static Result<std::unique_ptr<Communicator>> create(const CommunicatorOptions& options);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -108,7 +122,8 @@ class Communicator {
   // joined.
   Result<std::unique_ptr<Member>> join(Rank rank);
 
-  // Ends all calls of all ranks with Code::aborted and that text. From any thread, at any time.
+  // Ends all calls of all ranks with Code::aborted and that text, or with that error (a code after
+  // which a communicator would go on counts as aborted). From any thread, at any time.
   void abort(std::string_view why);
   void abort(Status reason);
   // The same without a text, for signal handlers: async-signal-safe.
@@ -135,18 +150,18 @@ class Communicator {
   // pair of ranks when a plan first needs them, scratch is what the largest call needed and at most
   // twice that, and plans are let go above a limit (communicator_state.h).
   std::size_t memory_bytes() const;
-  RankMemory memory_of(Rank rank) const;
+  RankMemory memory_of(Rank rank) const;  // nothing, of a rank that there is not
   SharedMemory shared_memory() const;
   std::size_t cached_plans() const;
   const WaitPolicy& wait_policy() const;
 
-  // For Team: ranks whose functions return have left, until the next run.
-  void leave(Rank rank);
-  void come_back();
-
  private:
   friend class Member;
+  friend class Team;
   struct Shared;
+  // For Team: ranks whose functions return have left, until the next run. `rank` is one of ours.
+  void leave(Rank rank);
+  void come_back();
   // In the file that the environment names, once.
   void leave_flight_record() noexcept;
   explicit Communicator(std::unique_ptr<Shared> shared);
@@ -219,8 +234,12 @@ class Member {
 
  private:
   friend class Communicator;
+  friend class Buckets;
   struct State;
   Member(Communicator& communicator, Rank rank);
+  // For what makes calls of many: this rank cannot make its next one, so nobody else shall wait for
+  // it. Returns the reason.
+  Status give_up(Status reason);
   template <class Run>
   Status run(const Call& call, Run run);
   Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;

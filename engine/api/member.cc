@@ -8,6 +8,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
 #include "engine/exec/interpret.h"
+#include "engine/exec/sharing.h"
 
 namespace rankine {
 namespace {
@@ -25,6 +26,11 @@ struct Member::State {
     Key key;
     PreparedPtr prepared;
     bool has_counts = false;  // which the key does not hold: only kept alive, never found here
+    bool called = false;      // not only asked for by plan_of()
+  };
+  struct Found {
+    const Prepared* prepared;
+    bool first = false;  // call of its kind, as far as this rank remembers
   };
 
   Communicator* communicator;
@@ -42,8 +48,9 @@ struct Member::State {
   // calls but the first pass here, and a Result would cost as much as the look-up.
   const Prepared* known(const Call& call) const noexcept;
   // find(), without exceptions.
-  Result<const Prepared*> plan(const Call& call);
-  Result<const Prepared*> find(const Call& call);
+  Result<Found> plan(const Call& call, bool calls);
+  // `calls`: the call will be made.
+  Result<Found> find(const Call& call, bool calls);
   // The call's time runs from its first long wait, while planning or later.
   void wait_as(const Call& call) noexcept {
     run.waiter.deadline_ns = 0;
@@ -51,7 +58,7 @@ struct Member::State {
         std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout).count();
   }
   // What the machine refuses ends the communicator; arguments that are wrong do not.
-  Result<const Prepared*> refused(Status status);
+  Status refused(Status status);
   Status adopt(const Prepared& prepared);
   std::size_t table_bytes() const;
   // What a call asks for by name and by lists, which key_of() then takes from last_named and
@@ -216,39 +223,39 @@ const Prepared* Member::State::known(const Call& call) const noexcept {
   }
   const Key key = key_of(call);
   const Local& slot = local[key.hash() % kLocalPlans];
-  const bool is_it = slot.prepared != nullptr && slot.key == key && !slot.has_counts;
+  const bool is_it = slot.called && slot.key == key && !slot.has_counts;
   return is_it ? slot.prepared.get() : nullptr;
 }
 
-Result<const Prepared*> Member::State::find(const Call& call) {
+Result<Member::State::Found> Member::State::find(const Call& call, bool calls) {
   if (Status status = remember_algorithm(call); !status.ok()) return status;
   if (Status status = remember_shape(call.options); !status.ok()) return refused(std::move(status));
-  if (const Prepared* prepared = known(call)) return prepared;  // another name, met before
+  if (const Prepared* prepared = known(call)) return Found{prepared};  // another name, met before
   const Key key = key_of(call);
   Local& slot = local[key.hash() % kLocalPlans];
   auto prepared = shared->prepare(key, call, run.waiter);
   if (!prepared.ok()) return refused(prepared.status());
   Status status = adopt(**prepared);
   if (!status.ok()) return refused(std::move(status));
-  const Prepared* found = prepared->get();
+  const Found found{prepared->get(), slot.prepared != *prepared || !slot.called};
   if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * kSharedPlanBytes) {
     local.fill({});  // ranks hold more than the communicator does: let go of what is old
   }
-  slot = {key, std::move(*prepared), !call.counts.empty()};
+  slot = {key, std::move(*prepared), !call.counts.empty(), calls || !found.first};
   return found;
 }
 
-Result<const Prepared*> Member::State::refused(Status status) {
+Status Member::State::refused(Status status) {
   // Else peers would wait for this rank in vain.
   if (!goes_on(status.code())) communicator->abort(status);
   return status;
 }
 
-Result<const Prepared*> Member::State::plan(const Call& call) {
+Result<Member::State::Found> Member::State::plan(const Call& call, bool calls) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
   try {
-    return find(call);
+    return find(call, calls);
   } catch (const std::bad_alloc&) {
     return refused(make_error(Code::out_of_memory, [&] {
       return "rank " + std::to_string(run.waiter.rank) + " has no memory for the plan of " +
@@ -262,20 +269,16 @@ Status Member::run(const Call& call, Run interpreted) {
   State& s = *state_;
   Crossbar& crossbar = s.shared->crossbar;
   const auto self = static_cast<std::size_t>(s.run.waiter.rank);
-  if (call.options.timeout.count() < 0) [[unlikely]] {
-    return make_error(Code::invalid_argument, [&] {
-      return "timeout is " + std::to_string(call.options.timeout.count()) +
-             " ms; allowed are 0 (the communicator's) and more";
-    });
-  }
+  if (!timeout_fits(call.options)) [[unlikely]]
+    return misfit(call.options);
   s.wait_as(call);
-  const Prepared* known = s.shared->forked() ? nullptr : s.known(call);
-  if (known == nullptr) [[unlikely]] {
-    auto found = s.plan(call);
+  State::Found known{s.shared->forked() ? nullptr : s.known(call)};
+  if (known.prepared == nullptr) [[unlikely]] {
+    auto found = s.plan(call, true);
     if (!found.ok()) return found.status();
     known = *found;
   }
-  const Prepared& prepared = *known;
+  const Prepared& prepared = *known.prepared;
   const BufferRule& rule = prepared.rules[self];
   if (!buffers_fit(rule, call.in, call.out)) [[unlikely]]
     return misfit(rule, call.in, call.out);
@@ -283,7 +286,13 @@ Status Member::run(const Call& call, Run interpreted) {
   RankState& run = s.run;
   ++run.waiter.call;
   run.waiter.fingerprint =
-      with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)).bits;
+      with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)),
+               call.options.tag)
+          .bits;
+  const RankBuffers buffers = buffers_of(rule, call.in, call.out);
+  run.waiter.marks = marks_of(buffers);
+  crossbar.entry(run.waiter.rank).input.store(buffers.in.begin, std::memory_order_relaxed);
+  crossbar.entry(run.waiter.rank).output.store(buffers.out.begin, std::memory_order_relaxed);
   crossbar.record(run.waiter.rank)
       .announce(run.waiter.call, run.waiter.fingerprint, call.count, prepared.algorithm);
   const std::uint64_t number = run.waiter.call - s.shared->first_count;
@@ -293,7 +302,8 @@ Status Member::run(const Call& call, Run interpreted) {
   run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
   if (!crossbar.begin(run.waiter.rank)) [[unlikely]]
     return crossbar.reason();
-  const bool done = interpreted(prepared.plan, run);
+  const bool apart = !known.first || all_keep_apart(prepared.plan, run.waiter);
+  const bool done = apart && interpreted(prepared.plan, run);
   crossbar.end(run.waiter.rank);
   if (!done) [[unlikely]] {
     if (!crossbar.aborted()) {
@@ -319,11 +329,15 @@ Status Member::call(const Call& call, RoundObserver& observer) {
 }
 
 Result<std::string> Member::plan_of(const Call& call) {
+  if (!timeout_fits(call.options)) return misfit(call.options);
   state_->wait_as(call);
-  auto found = state_->plan(call);
+  auto found = state_->plan(call, false);
   if (!found.ok()) return found.status();
-  return std::string((*found)->algorithm) + ", " + std::string(name_of((*found)->plan.transport)) +
+  const Prepared& prepared = *found->prepared;
+  return std::string(prepared.algorithm) + ", " + std::string(name_of(prepared.plan.transport)) +
          " transport";
 }
+
+Status Member::give_up(Status reason) { return state_->refused(std::move(reason)); }
 
 }  // namespace rankine

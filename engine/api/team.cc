@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "engine/api/check.h"
 #include "numa/levels.h"
 #include "numa/pin.h"
 #include "numa/topology.h"
@@ -44,7 +45,7 @@ void Team::State::play(Rank r, const std::function<void(Member&)>& f) {
   try {
     f(*members[static_cast<std::size_t>(r)]);
   } catch (const std::exception& error) {
-    end_with(error.what());
+    end_with(error.what() != nullptr ? error.what() : "an exception without a text");
   } catch (...) {
     end_with("something that is no std::exception");
   }
@@ -71,10 +72,7 @@ void Team::State::work(Rank r) {
 Team::Team(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
-  if (options.ranks < 1 || options.ranks > Communicator::kMaxRanks) {
-    return invalid_argument("ranks is " + std::to_string(options.ranks) + "; allowed are 1 to " +
-                            std::to_string(Communicator::kMaxRanks));
-  }
+  if (Status status = check_team(options); !status.ok()) return status;
   const Topology topology = Topology::detect();
   const Placement placement = place_ranks(topology, options.ranks, options.placement);
   if (!placement.ok()) return invalid_argument(placement.error);
@@ -181,6 +179,7 @@ std::exception_ptr Team::thrown() const {
 }
 
 Status Team::run(const std::function<void(Member&)>& f) {
+  if (!f) return invalid_argument("run: f is empty; it must be something to call");
   Status health = state_->communicator->health();
   if (!health.ok()) return health;
   std::unique_lock lock(state_->mutex);

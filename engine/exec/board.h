@@ -1,7 +1,7 @@
 // The board of a rank: where it posts what several others want of it, once for all of them, in two
 // halves in turn.
 //
-//   half   flag | past | fingerprint | data ...     64-byte aligned, in the poster's memory
+//   half   flag | past | mark | fingerprint | data ...     64-byte aligned, in the poster's memory
 //
 // Data that fit into the header's line stand there, larger ones begin on the next line. Posts are
 // numbered, modulo 2^32, over the life of the communicator; all ranks make the same ones. Number n
@@ -17,12 +17,15 @@
 
 #include "engine/exec/crossbar.h"
 #include "engine/exec/plan.h"
+#include "engine/exec/rank_buffers.h"
 
 namespace rankine {
 
 struct BoardHeader {
   Atomic<std::uint32_t> flag{0};
-  std::uint32_t past = 0;  // RankState::past of the poster: were all its calls before ours as well?
+  // The upper half of the poster's RankState::past: were all its calls before ours as well?
+  std::uint16_t past = 0;
+  Mark mark;  // of its buffers
   std::uint64_t fingerprint = 0;
 };
 static_assert(sizeof(BoardHeader) == kBoardHeader);

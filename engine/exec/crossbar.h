@@ -52,6 +52,9 @@ struct alignas(kCacheLine) Entry {
   Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
   std::byte* memory[3] = {};  // by Memory: input, output, scratch
+  // The first two once more, of every call on whatever transport, for sharing.h. Relaxed, they come
+  // with CallRecord::number.
+  Atomic<const std::byte*> input{nullptr}, output{nullptr};
 };
 static_assert(sizeof(Entry) == kCacheLine);
 
@@ -121,6 +124,7 @@ struct WaitPolicy {
   std::uint32_t yields = 12;      // yield mode: before parking
   std::int64_t spin_ns = 50'000;  // spin mode: before parking
 };
+inline constexpr int kWaitModes = 3;
 
 class Crossbar {
  public:

@@ -64,7 +64,7 @@ std::string difference(Fingerprint a, Rank rank_a, std::uint64_t count_a, Finger
     return say("transport", std::string(name_of(a.transport())),
                std::string(name_of(b.transport())));
   }
-  return say("a count or parameter", "one", "another");
+  return say("a count, a parameter or the tag (of tensors in buckets: a shape)", "one", "another");
 }
 
 }  // namespace rankine

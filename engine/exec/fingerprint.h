@@ -23,7 +23,7 @@ struct Fingerprint {
   int root() const { return static_cast<int>(field(16, 12)); }
   int algorithm() const { return static_cast<int>(field(28, 8)); }    // line of the catalogue
   int call() const { return static_cast<int>(field(36, 8)); }         // number modulo 256
-  int count_hash() const { return static_cast<int>(field(44, 20)); }  // counts and parameters
+  int count_hash() const { return static_cast<int>(field(44, 20)); }  // counts, parameters, tag
 
   bool operator==(const Fingerprint&) const = default;
 
@@ -40,6 +40,11 @@ Fingerprint make_fingerprint(Collective collective, DataType type, ReduceOp op, 
 
 inline Fingerprint with_call(Fingerprint print, std::uint32_t call) {
   return {print.bits | static_cast<std::uint64_t>(call & 0xff) << 36};
+}
+
+// With what else ranks must agree on, if that is not 0 (CallOptions::tag).
+inline Fingerprint with_tag(Fingerprint print, std::uint64_t tag) {
+  return {print.bits ^ (tag * 0x9e3779b97f4a7c15u) >> 44 << 44};
 }
 
 std::string describe(Fingerprint print);  // "all_reduce f32 sum"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/exec/sharing.h"
+
 namespace rankine {
 namespace {
 
@@ -50,7 +52,14 @@ std::uint32_t with_call_made(std::uint32_t past, std::uint64_t fingerprint) {
   return (past ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
 }
 
-bool wait_entry(const Op& op, RankState& state) noexcept {
+// What the ranks' addresses, as we know them, are of.
+RankBuffers known_buffers(const Plan& plan, const RankState& state, std::size_t rank) {
+  const RankPlan& of_rank = plan.rank[rank];
+  return {{state.memory[rank * 4], of_rank.input_bytes},
+          {state.memory[rank * 4 + 1], of_rank.output_bytes}};
+}
+
+bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
   Entry& entry = state.waiter.crossbar->entry(op.peer);
   if (!wait_until(state.waiter, entry.call, static_cast<std::uint32_t>(state.waiter.call), op.peer,
                   op.round)) {
@@ -68,10 +77,19 @@ bool wait_entry(const Op& op, RankState& state) noexcept {
   will_read(entry.memory, sizeof(entry.memory));
   std::byte** memory = &state.memory[std::size_t{op.peer} * 4];
   for (std::size_t m = 0; m < 3; ++m) memory[m] = entry.memory[m];
+  if (kComparesCalls) {
+    const auto self = static_cast<std::size_t>(state.waiter.rank);
+    const RankBuffers ours = known_buffers(plan, state, self);
+    const RankBuffers peers = known_buffers(plan, state, op.peer);
+    if (share(ours, peers)) [[unlikely]] {
+      report_sharing(*state.waiter.crossbar, state.waiter.rank, ours, op.peer, peers);
+      return false;
+    }
+  }
   return true;
 }
 
-bool wait_message(const Op& op, RankState& state) noexcept {
+bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   Inbox& inbox = state.inbox[op.peer];
   const SlotHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
   if (slot == nullptr) return false;
@@ -79,6 +97,10 @@ bool wait_message(const Op& op, RankState& state) noexcept {
   if (kComparesCalls && slot->fingerprint != state.waiter.fingerprint) [[unlikely]] {
     report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, slot->fingerprint);
     return false;
+  }
+  // All messages of a call bring the same mark.
+  if (kComparesCalls && op.value == 0 && state.waiter.marks.suspect(slot->mark)) [[unlikely]] {
+    return keep_apart(plan, state.waiter, op.peer);
   }
   return true;
 }
@@ -197,13 +219,14 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
   BoardHeader& half = board.half(state.posts);
   if (kComparesCalls) {
     will_write(&half.past, sizeof(BoardHeader) - sizeof(half.flag));
-    half.past = state.past;
+    half.past = static_cast<std::uint16_t>(state.past >> 16);
+    half.mark = state.waiter.marks.own;
     half.fingerprint = state.waiter.fingerprint;
   }
   publish(*state.waiter.crossbar, state.waiter.rank, half.flag, ++state.posts);
 }
 
-bool wait_post(Rank peer, const Op& op, RankState& state) noexcept {
+bool wait_post(Rank peer, const Op& op, const Plan& plan, RankState& state) noexcept {
   const BoardHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
   if (!wait_until(state.waiter, half.flag, state.posts, peer, op.round)) return false;
   if (!kComparesCalls) return true;
@@ -212,16 +235,18 @@ bool wait_post(Rank peer, const Op& op, RankState& state) noexcept {
     report_mismatch(*state.waiter.crossbar, state.waiter.rank, peer, half.fingerprint);
     return false;
   }
-  if (half.past != state.past) [[unlikely]] {
+  if (half.past != state.past >> 16) [[unlikely]] {
     report_other_way(*state.waiter.crossbar, state.waiter.rank, peer);
     return false;
   }
+  if (state.waiter.marks.suspect(half.mark)) [[unlikely]]
+    return keep_apart(plan, state.waiter, peer);
   return true;
 }
 
 bool wait_posts(const Op& op, const Plan& plan, RankState& state) noexcept {
   for (Rank q = 0; q < plan.ranks; ++q) {
-    if (q != state.waiter.rank && !wait_post(q, op, state)) return false;
+    if (q != state.waiter.rank && !wait_post(q, op, plan, state)) return false;
   }
   return true;
 }
@@ -266,14 +291,14 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
         enter(state);
         break;
       case OpCode::wait_entry:
-        going = wait_entry(*op, state);
+        going = wait_entry(*op, plan, state);
         break;
       case OpCode::wait_progress:
         going = wait_until(state.waiter, state.waiter.crossbar->progress(op->peer).value,
                            state.progress_base + op->value, op->peer, op->round);
         break;
       case OpCode::wait_message:
-        going = wait_message(*op, state);
+        going = wait_message(*op, plan, state);
         break;
       case OpCode::wait_credit:
         going = state.outbox[op->peer].wait_credit(
@@ -296,7 +321,7 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
         operand += op->operands;
         break;
       case OpCode::wait_post:
-        going = wait_post(op->peer, *op, state);
+        going = wait_post(op->peer, *op, plan, state);
         break;
       case OpCode::wait_posts:
         going = wait_posts(*op, plan, state);

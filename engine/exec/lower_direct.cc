@@ -184,8 +184,9 @@ class Lowering {
 }  // namespace
 
 std::string_view name_of(Transport transport) {
-  constexpr std::string_view kNames[] = {"direct", "mailbox", "board"};
-  return kNames[static_cast<std::size_t>(transport)];
+  constexpr std::string_view kNames[kTransports] = {"direct", "mailbox", "board"};
+  const auto i = static_cast<std::size_t>(transport);
+  return i < kTransports ? kNames[i] : "unknown";
 }
 
 Plan lower_direct(const Program& program, const LowerOptions& options) {

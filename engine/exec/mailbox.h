@@ -1,6 +1,7 @@
 // The mailbox of an ordered pair of ranks: single producer, single consumer, fixed capacity.
 //
-//   slot   flag | bytes | fingerprint | payload ...     64-byte aligned, in the reader's memory
+//   slot   flag | bytes | mark | fingerprint | payload ...     64-byte aligned, in the reader's
+//                                                              memory
 //
 // The flag of a slot is the number of the message in it plus one, so a reader waits on the line
 // that carries the data: a small message costs one cache-line transfer. Data that does not fit
@@ -23,7 +24,8 @@ namespace rankine {
 
 struct SlotHeader {
   Atomic<std::uint32_t> flag{0};
-  std::uint32_t bytes = 0;
+  std::uint16_t bytes = 0;  // of what is in the slot: less than 64 KiB
+  Mark mark;                // of the sender's buffers
   std::uint64_t fingerprint = 0;
 };
 static_assert(sizeof(SlotHeader) == 16);
@@ -89,8 +91,11 @@ struct Outbox {
     }
     std::memcpy(place, from, std::min(bytes, kSmallPayload));
     will_write(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag));
-    slot.bytes = static_cast<std::uint32_t>(bytes);
-    if (kComparesCalls) slot.fingerprint = fingerprint;
+    slot.bytes = static_cast<std::uint16_t>(bytes);
+    if (kComparesCalls) {
+      slot.mark = waiter.marks.own;
+      slot.fingerprint = fingerprint;
+    }
     publish(*waiter.crossbar, waiter.rank, slot.flag, number + 1);  // pairs with Inbox::wait()
     return true;
   }

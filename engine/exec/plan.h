@@ -22,6 +22,7 @@
 namespace rankine {
 
 enum class Transport : std::uint8_t { direct, mailbox, board };
+inline constexpr int kTransports = 3;
 std::string_view name_of(Transport transport);
 
 enum class OpCode : std::uint8_t {
@@ -84,6 +85,8 @@ struct RankPlan {
   std::vector<Operand> operands;  // in the order in which the ops use them
   std::vector<Traffic> traffic;   // mailbox transport; empty with direct
   std::size_t scratch_bytes = 0;
+  // Of the user's buffers, to see whether ranks share them; 0 where nobody wants to know.
+  std::size_t input_bytes = 0, output_bytes = 0;
 };
 
 struct Plan {

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "engine/exec/crossbar.h"
+#include "engine/exec/rank_buffers.h"
 
 namespace rankine {
 
@@ -29,6 +30,7 @@ struct Waiter {
   std::int64_t timeout_ns = 0;   // of this call; 0: the crossbar's
   std::uint64_t call = 0;        // the call that we are in, as in CallRecord
   std::uint64_t fingerprint = 0;
+  Marks marks{};  // of our buffers
 
   std::int64_t patience_ns() const { return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns(); }
   // For long waits: when the call gives up, fixed by the first of them.

@@ -53,8 +53,14 @@ std::optional<Value> parse(std::string_view text, const Names& names, const Alia
 }  // namespace
 
 std::size_t size_of(DataType type) { return kSizes[static_cast<std::size_t>(type)]; }
-std::string_view name_of(DataType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
-std::string_view name_of(ReduceOp op) { return kOpNames[static_cast<std::size_t>(op)]; }
+std::string_view name_of(DataType type) {
+  const auto i = static_cast<std::size_t>(type);
+  return i < kTypeNames.size() ? kTypeNames[i] : "unknown";
+}
+std::string_view name_of(ReduceOp op) {
+  const auto i = static_cast<std::size_t>(op);
+  return i < kOpNames.size() ? kOpNames[i] : "unknown";
+}
 
 std::optional<DataType> parse_data_type(std::string_view text) {
   return parse<DataType>(text, kTypeNames, kTypeAliases);

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "engine/api/team.h"
+#include "tests/engine/api/ranks.h"
 
 namespace rankine {
 namespace {
@@ -57,6 +61,83 @@ TEST(Buckets, ATensorLargerThanABucketGoesAlone) {
 TEST(Buckets, EmptyTensorsAndNoTensors) {
   EXPECT_EQ(reduce_all(2, {}, 80), 0U);
   EXPECT_EQ(reduce_all(2, {0, 5, 0}, 80), 1U);
+}
+
+// Each rank's tensors; what its call returned.
+std::vector<Status> reduce_different(const std::vector<std::vector<std::size_t>>& sizes,
+                                     std::size_t bucket_bytes) {
+  const int ranks = static_cast<int>(sizes.size());
+  Ranks all({.ranks = ranks});
+  return all.run([&](Member& me) {
+    std::vector<std::vector<float>> tensors;
+    std::vector<std::span<float>> spans;
+    for (const std::size_t n : sizes[static_cast<std::size_t>(me.rank())]) {
+      tensors.emplace_back(n, 1.0F);
+    }
+    for (auto& tensor : tensors) spans.emplace_back(tensor);
+    Buckets buckets(me, bucket_bytes);
+    const Status status = buckets.all_reduce(std::span<const std::span<float>>(spans));
+    for (const auto& tensor : tensors) {
+      const auto untouched =
+          std::count(tensor.begin(), tensor.end(), status.ok() ? float(ranks) : 1.0F);
+      EXPECT_EQ(static_cast<std::size_t>(untouched), tensor.size());
+    }
+    return status;
+  });
+}
+
+TEST(Buckets, OtherShapesOfTheSameSizeAreAMismatch) {
+  using Sizes = std::vector<std::size_t>;
+  // Packed into one bucket, alone in one, empty tensors, and a difference in the last of three.
+  for (const auto& sizes : {std::vector<Sizes>{{3, 5}, {5, 3}}, {{3, 5}, {3, 5}, {8}},
+                            {{3, 0, 5}, {3, 5, 0}}, {{9, 9, 2, 2}, {9, 9, 1, 3}}}) {
+    for (const Status& status : reduce_different(sizes, 40)) {
+      EXPECT_EQ(name_of(status.code()), name_of(Code::mismatch)) << status.text();
+      EXPECT_NE(status.text().find("of tensors in buckets: a shape"), std::string::npos)
+          << status.text();
+    }
+  }
+  for (const Status& status : reduce_different({{3, 5, 9}, {3, 5, 9}}, 40)) {
+    EXPECT_TRUE(status.ok()) << status.text();
+  }
+}
+
+TEST(Buckets, ANullTensorIsRefusedBeforeAnythingMoves) {
+  Ranks all({.ranks = 2});
+  const auto results = all.run([](Member& me) {
+    std::vector<float> fine(4, 1.0F);
+    const std::vector<std::span<float>> tensors = {
+        fine, std::span<float>(static_cast<float*>(nullptr), 3)};
+    Buckets buckets(me, 16);  // the first tensor has a bucket of its own
+    const Status status = buckets.all_reduce(std::span<const std::span<float>>(tensors));
+    EXPECT_EQ(buckets.calls(), 0U);
+    EXPECT_EQ(fine, std::vector<float>(4, 1.0F));
+    EXPECT_TRUE(me.barrier().ok());
+    return status;
+  });
+  for (const Status& status : results) {
+    EXPECT_EQ(name_of(status.code()), name_of(Code::invalid_argument));
+    EXPECT_NE(status.text().find("tensors[1] is null"), std::string::npos) << status.text();
+  }
+}
+
+TEST(Buckets, NoMemoryForABucketIsAnErrorOnAllRanks) {
+  for (const int victims : {1, 2}) {
+    Ranks all({.ranks = 2});
+    const auto results = all.run([&](Member& me) {
+      std::vector<float> some(8, 1.0F);
+      // Claims to be larger than any memory; its elements are never looked at.
+      const bool victim = me.rank() < victims;
+      const std::size_t size = victim ? std::size_t{1} << 60 : some.size();
+      const std::vector<std::span<float>> tensors(2, std::span<float>(some.data(), size));
+      Buckets buckets(me, std::numeric_limits<std::size_t>::max());
+      return buckets.all_reduce(std::span<const std::span<float>>(tensors));
+    });
+    for (const Status& status : results) {
+      EXPECT_EQ(name_of(status.code()), name_of(Code::out_of_memory)) << status.text();
+      EXPECT_NE(status.text().find("buckets of rank"), std::string::npos) << status.text();
+    }
+  }
 }
 
 TEST(Buckets, NothingFitsIntoATinyBucket) { EXPECT_EQ(reduce_all(2, {1, 1, 1}, 1), 3U); }

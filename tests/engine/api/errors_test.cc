@@ -2,8 +2,10 @@
 // moves, and the communicator goes on.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <string>
@@ -136,6 +138,30 @@ INSTANTIATE_TEST_SUITE_P(
                      c.count = kMost / 16;
                    },
                    {"count is", "at most"}},
+           BadCall{"no such transport",
+                   [](Call& c, Buffers&) { c.options.transport = static_cast<Transport>(3); },
+                   {"transport is 3", "0 to 2"}},
+           BadCall{"a transport that would wrap to the default",
+                   [](Call& c, Buffers&) { c.options.transport = static_cast<Transport>(255); },
+                   {"transport is 255", "0 to 2"}},
+           BadCall{"negative segments",
+                   [](Call& c, Buffers&) { c.options.segments = -3; },
+                   {"segments is -3", "0 (chosen by size) and more"}},
+           BadCall{"a negative group of an algorithm that takes none",
+                   [](Call& c, Buffers&) {
+                     c.options.algorithm = "ring";
+                     c.options.group = -2;
+                   },
+                   {"group is -2", "0 (the default) and more"}},
+           BadCall{"a negative deadline",
+                   [](Call& c, Buffers&) { c.options.timeout = std::chrono::milliseconds(-5); },
+                   {"timeout is -5 ms", "0"}},
+           BadCall{"sizes of nothing",
+                   [](Call& c, Buffers&) {
+                     static const std::vector<int> kLevels = {2, 0};
+                     c.options.levels = kLevels;
+                   },
+                   {"levels[1] is 0", "1 and more"}},
            BadCall{"too few counts",
                    [](Call& c, Buffers&) {
                      static const std::vector<std::size_t> kCounts = {1, 2};
@@ -270,6 +296,111 @@ TEST(ErrorsOfCommunicators, RanksTimeoutsAndJoining) {
   auto member = (*communicator)->join(1);
   ASSERT_TRUE(member.ok());
   EXPECT_NE(text((*communicator)->join(1).status()).find("joined"), std::string::npos);
+}
+
+TEST(ErrorsOfCommunicators, EveryOptionIsLookedAt) {
+  struct Bad {
+    CommunicatorOptions options;
+    std::string words;
+  };
+  std::vector<ArenaOptions> arenas(2);
+  arenas[1].node = -7;
+  const std::vector<int> levels = {2, 3};
+  const WaitPolicy no_mode{.mode = static_cast<WaitPolicy::Mode>(9)};
+  for (const Bad& bad : {Bad{{.ranks = 2, .wait = no_mode}, "wait.mode is 9; allowed are 0 to 2"},
+                         Bad{{.ranks = 2, .wait = WaitPolicy{.spin_ns = -1}},
+                             "wait.spin_ns is -1; allowed are 0 and more"},
+                         Bad{{.ranks = 2, .arenas = arenas},
+                             "arenas[1].node is -7; allowed are -1 (any) and more"},
+                         Bad{{.ranks = 2, .timeout = std::chrono::milliseconds(-1)},
+                             "timeout is -1 ms; it must be positive"},
+                         Bad{{.ranks = 2, .levels = levels}, "levels is 2,3"}}) {
+    const auto made = Communicator::create(bad.options);
+    EXPECT_EQ(name_of(made.status().code()), name_of(Code::invalid_argument)) << bad.words;
+    EXPECT_NE(made.status().text().find(bad.words), std::string::npos) << made.status().text();
+  }
+  using Kind = PlacementPolicy::Kind;
+  struct BadTeam {
+    TeamOptions options;
+    std::string words;
+  };
+  for (const BadTeam& bad :
+       {BadTeam{{.ranks = 2, .wait = no_mode}, "wait.mode is 9"},
+        BadTeam{{.ranks = 2, .timeout = std::chrono::milliseconds(0)}, "timeout is 0 ms"},
+        BadTeam{{.ranks = 2, .placement = {.kind = static_cast<Kind>(9), .cpus = {}}},
+                "kind is 9; allowed are 0 to 4"},
+        BadTeam{{.ranks = 2, .placement = {.kind = Kind::kScatter, .cpus = {0}}},
+                "CPUs 0 are listed"}}) {
+    const auto made = Team::create(bad.options);
+    EXPECT_EQ(name_of(made.status().code()), name_of(Code::invalid_argument)) << bad.words;
+    EXPECT_NE(made.status().text().find(bad.words), std::string::npos) << made.status().text();
+  }
+}
+
+TEST(ErrorsOfCommunicators, ARankThatThereIsNotHasNoMemory) {
+  const auto communicator = Communicator::create({.ranks = 2}).value();
+  EXPECT_GT(communicator->memory_of(1).lines.bytes, 0U);
+  for (const Rank none : {-1, 2, 100'000, std::numeric_limits<Rank>::min()}) {
+    const RankMemory memory = communicator->memory_of(none);
+    EXPECT_EQ(memory.lines.bytes + memory.mailboxes.bytes + memory.scratch.bytes, 0U);
+    EXPECT_TRUE(memory.lines.ranges.empty());
+  }
+}
+
+TEST(ErrorsOfCommunicators, AnAbortNeverSaysThatThingsGoOn) {
+  for (const Code code : {Code::ok, Code::invalid_argument, static_cast<Code>(77)}) {
+    Ranks all({.ranks = 2});
+    all.communicator().abort(Status(code, "enough"));
+    for (const Status& status : all.run([](Member& me) { return me.barrier(); })) {
+      EXPECT_EQ(name_of(status.code()), name_of(Code::aborted)) << static_cast<int>(code);
+      if (code != Code::ok) EXPECT_EQ(status.text(), "enough");
+    }
+  }
+}
+
+TEST(ErrorsOfPlans, AQuestionIsCheckedLikeACall) {
+  Ranks all({.ranks = 2});
+  Member& me = *all.members()[0];
+  const auto refused = [&](const CallOptions& options, const std::string& words) {
+    const auto plan = me.plan_of({.count = 4, .options = options});
+    EXPECT_EQ(name_of(plan.status().code()), name_of(Code::invalid_argument)) << words;
+    EXPECT_NE(plan.status().text().find(words), std::string::npos) << plan.status().text();
+  };
+  refused({.timeout = std::chrono::milliseconds(-5)}, "timeout is -5 ms");
+  refused({.transport = static_cast<Transport>(255)}, "transport is 255");
+  refused({.segments = -1}, "segments is -1");
+  EXPECT_TRUE(me.plan_of({.count = 4}).ok());
+  // Also what has been planned before.
+  refused({.timeout = std::chrono::milliseconds(-5)}, "timeout is -5 ms");
+  refused({.transport = static_cast<Transport>(255)}, "transport is 255");
+}
+
+TEST(ErrorsOfTeams, AnEmptyFunctionIsRefusedAndTheTeamGoesOn) {
+  const auto team = Team::create({.ranks = 2}).value();
+  EXPECT_EQ(name_of(team->run({}).code()), name_of(Code::invalid_argument));
+  EXPECT_TRUE(team->run([](Member& me) { me.barrier().throw_if_error(); }).ok());
+}
+
+struct Silent : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
+
+TEST(ErrorsAsExceptions, MayHaveNoText) {
+  const auto team = Team::create({.ranks = 2}).value();
+  const Status status = team->run([](Member& me) {
+    if (me.rank() == 1) throw Silent();
+    me.barrier().throw_if_error();
+  });
+  EXPECT_EQ(name_of(status.code()), name_of(Code::remote_error));
+  EXPECT_EQ(status.text(), "rank 1 threw: an exception without a text");
+  EXPECT_THROW(std::rethrow_exception(team->thrown()), Silent);
+}
+
+TEST(NamesOfEnums, AreUnknownWhereThereAreNone) {
+  EXPECT_EQ(name_of(static_cast<Transport>(3)), "unknown");
+  EXPECT_EQ(name_of(static_cast<DataType>(kDataTypes)), "unknown");
+  EXPECT_EQ(name_of(static_cast<ReduceOp>(kReduceOps)), "unknown");
+  EXPECT_EQ(name_of(static_cast<Collective>(kCollectives)), "unknown");
 }
 
 TEST(ErrorsAsExceptions, HaveTheCodeAndTheText) {

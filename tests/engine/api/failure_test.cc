@@ -435,7 +435,7 @@ TEST(MismatchOfNumbers, ACallLessIsFoundOut) {
       for (int call = me.rank() == 1 ? 1 : 0; status.ok() && call < 10; ++call) {
         status = me.all_reduce(std::span(data), ReduceOp::max);
       }
-      if (me.rank() == 1 && status.ok()) all.communicator().leave(1);
+      if (me.rank() == 1 && status.ok()) all.drop(1);
       return status;
     });
     EXPECT_EQ(name_of(results[0].code()), name_of(Code::rank_lost)) << results[0].text();
