@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
 #include <vector>
 
 #include "numa/affinity.h"
+#include "numa/small_file.h"
 
 namespace rankine {
 namespace {
@@ -19,11 +19,10 @@ namespace {
 constexpr long long kDefaultPeriodUs = 100000;
 
 std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();  // a folder can be opened, too; reading it gives nothing, and throws nothing
-  return text.str();
+  constexpr std::size_t kLimit = 16 << 20;  // mountinfo may have many thousand lines
+  SmallFile file = read_small_file(path, kLimit);
+  if (!file.ok()) return std::nullopt;
+  return std::move(file.text);
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {

@@ -22,7 +22,8 @@ struct CallOptions {
   int group = 0;  // ranks per group of hierarchical ones; 0: the communicator's, else their default
   std::optional<Transport> transport{};  // forced, or the faster one
   // What the call may wait for its peers (also for one that plans the call), from its first long
-  // wait on; 0: the communicator's timeout. Then the communicator ends on all ranks.
+  // wait on; 0: the communicator's timeout; milliseconds::max(): for ever. Then the communicator
+  // ends on all ranks.
   std::chrono::milliseconds timeout{0};
   std::span<const int> dims{};    // sizes of a torus, of algorithms that take dims; empty:
                                   // one ring

@@ -1,6 +1,7 @@
 #include "engine/api/communicator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <new>
 
@@ -241,7 +242,12 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
 }
 
 Communicator::Communicator(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
-Communicator::~Communicator() = default;
+
+Communicator::~Communicator() {
+  // The process may end next. No promise is kept waiting any more, but a disk may stand still.
+  constexpr std::chrono::seconds kPatience{2};
+  if (!shared_->forked()) shared_->record_file.wait(kPatience);
+}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
   if (Status status = check_communicator(options); !status.ok()) return status;
@@ -289,9 +295,39 @@ void Communicator::abort(Status reason) {
 
 void Communicator::abort() noexcept { shared_->crossbar.abort_now(); }
 
-Status Communicator::health() const {
-  if (shared_->forked()) return forked_status();
-  return shared_->crossbar.aborted() ? shared_->crossbar.reason() : Status();
+Status Communicator::Shared::health() const {
+  if (forked()) return forked_status();
+  return crossbar.aborted() ? crossbar.reason() : Status();
+}
+
+Status Communicator::health() const { return shared_->health(); }
+
+FlightRecord Communicator::Shared::flight_record() {
+  FlightRecord out;
+  for (Rank r = 0; r < ranks; ++r) {
+    const std::uint64_t number =
+        crossbar.record(r).number.load(std::memory_order_acquire);  // pairs with announce()
+    FlightRecord::OfRank rank{crossbar.state_of(r).text,
+                              recorder.last_calls(r, number == 0 ? 0 : number - first_count),
+                              crossbar.slow_waits(r).last()};
+    for (SlowWait& wait : rank.waits) wait.call -= first_count;
+    out.ranks.push_back(std::move(rank));
+  }
+  out.health = health();
+  return out;
+}
+
+std::string Communicator::flight_record() const {
+  std::string text;
+  write_json(shared_->flight_record(), [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+void Communicator::Shared::leave_flight_record() noexcept {
+  // Peers that are stopped may have taken 0.7 of the second (Crossbar::kQuietNs).
+  constexpr std::chrono::milliseconds kPatience{150};
+  record_file.leave([this] { return flight_record(); });
+  record_file.wait(kPatience);
 }
 
 RankMemory Communicator::memory_of(Rank rank) const {

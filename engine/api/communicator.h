@@ -61,7 +61,8 @@ class RoundObserver;
 
 struct CommunicatorOptions {
   int ranks = 2;
-  // A call that is not done by then ends the communicator on all ranks.
+  // A call that is not done by then ends the communicator on all ranks. milliseconds::max(): it may
+  // take for ever.
   std::chrono::milliseconds timeout{30'000};
   std::optional<WaitPolicy>
       wait{};  // none: spin where every rank has a core, else yield, then park
@@ -133,17 +134,18 @@ class Communicator {
 
   // The flight record, as JSON: the communicator's health, and of every rank what it is doing, whom
   // it waits for, and its last 1,024 calls, oldest first:
-  //   {"health": "timeout: ...", "ranks": [{"rank": 0, "calls": 118, "state": "rank 0 waits for
-  //   ...",
+  //   {"health": "timeout: ...", "ranks": [{"rank": 0, "calls": 118,
+  //     "state": "rank 0 waits for rank 2 in round 3 of ...",
   //     "last": [{"call": 117, "what": "all_reduce f32 sum", "algorithm": "ring", "root": 0,
   //               "began_us": 1.5, "took_us": 3.25}, ...],
   //     "slow_waits": [{"call": 118, "for": 2, "round": 3, "began_us": 9.5, "took_us": 500000.5,
   //                     "end": "deadline"}, ...]}, ...]}
-  // slow_waits are the last 64 waits so long that the rank went to sleep, and how they ended: came,
-  // deadline, lost, mismatch, aborted (slow_waits.h). Times are microseconds since the earliest
-  // event recorded; of calls they are there where they are recorded (took_us: of calls that have
-  // ended). From any thread, also while ranks are at work; what they do meanwhile
-  // may be missing. RANKINE_FLIGHT_RECORD (environment.h) leaves it in a file when a call fails.
+  // slow_waits are the last 64 waits so long that the rank went to sleep (or, where its policy
+  // keeps it awake, that took 50 ms), and how they ended: came, deadline, lost, mismatch, aborted
+  // (slow_waits.h). Times are microseconds since the earliest event recorded; of calls they are
+  // there where they are recorded (took_us: of calls that have ended). From any thread, also while
+  // ranks are at work; what they do meanwhile may be missing. Bytes of texts that are no UTF-8 are
+  // replaced. RANKINE_FLIGHT_RECORD (environment.h) leaves it in a file when a call fails.
   std::string flight_record() const;
 
   // Bytes of everything below (counted, not estimated from N). Bounded: mailboxes are made for a
@@ -162,8 +164,6 @@ class Communicator {
   // For Team: ranks whose functions return have left, until the next run. `rank` is one of ours.
   void leave(Rank rank);
   void come_back();
-  // In the file that the environment names, once.
-  void leave_flight_record() noexcept;
   explicit Communicator(std::unique_ptr<Shared> shared);
   std::unique_ptr<Shared> shared_;
 };

@@ -16,9 +16,11 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
+#include "engine/api/flight_record.h"
 #include "engine/api/placed_lines.h"
 #include "engine/api/tuning.h"
 #include "engine/exec/board.h"
+#include "engine/exec/deadline.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/flight_recorder.h"
 #include "engine/exec/fork_count.h"
@@ -120,10 +122,10 @@ struct Communicator::Shared {
         levels(options.levels.begin(), options.levels.end()),
         tuning(options.tuned ? machine_tuning() : nullptr),
         recorder(options.ranks, options.record_times || environment.flight_times),
+        record_file(environment.flight_record),
         lines(options.ranks, options.arenas),
-        crossbar(options.ranks, policy,
-                 std::chrono::duration_cast<std::chrono::nanoseconds>(options.timeout).count(),
-                 std::nullopt, lines.memory()),
+        crossbar(options.ranks, policy, saturated_ns(options.timeout), std::nullopt,
+                 lines.memory()),
         joined(static_cast<std::size_t>(options.ranks), false),
         mailboxes(static_cast<std::size_t>(options.ranks) *
                   static_cast<std::size_t>(options.ranks)),
@@ -155,6 +157,12 @@ struct Communicator::Shared {
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
+  Status health() const;
+  FlightRecord flight_record();
+  // For a call that has failed: leaves the record in the file, once for all ranks, and waits for
+  // it, but no longer than a call may that has to return within a second of its deadline.
+  void leave_flight_record() noexcept;
+
   const int ranks;
   const std::uint32_t forks = count_forks();
   const Environment forced;  // for calls that leave the choice to us
@@ -163,7 +171,7 @@ struct Communicator::Shared {
   const std::vector<int> levels;
   const TuningTable* const tuning;  // or nullptr
   FlightRecorder recorder;
-  std::atomic<bool> flight_record_left{false};  // in the file that the environment asks for
+  FlightRecordFile record_file;  // that the environment asks for
   const PlacedLines lines;
   Crossbar crossbar;
   std::vector<ArenaOptions> arena_options;

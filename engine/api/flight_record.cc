@@ -1,17 +1,27 @@
-// The flight record of a communicator as JSON; communicator.h says what it holds.
+#include "engine/api/flight_record.h"
+
+#include <pthread.h>
+
 #include <algorithm>
-#include <fstream>
+#include <csignal>
+#include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <system_error>
+#include <thread>
 
-#include "engine/api/communicator_state.h"
-#include "engine/exec/flight_recorder.h"
+#include "engine/api/whole_file.h"
+#include "engine/exec/machine.h"
 #include "numa/warnings.h"
 
 namespace rankine {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
 
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
 
@@ -25,8 +35,8 @@ Json json_of(const FlightRecorder::Call& call, std::int64_t since_ns) {
   return json;
 }
 
-Json json_of(const SlowWait& wait, std::uint64_t first_count, std::int64_t since_ns) {
-  Json json = {{"call", wait.call - first_count},
+Json json_of(const SlowWait& wait, std::int64_t since_ns) {
+  Json json = {{"call", wait.call},
                {"for", wait.peer},
                {"round", wait.round},
                {"began_us", microseconds(wait.begin_ns - since_ns)}};
@@ -37,59 +47,99 @@ Json json_of(const SlowWait& wait, std::uint64_t first_count, std::int64_t since
   return json;
 }
 
-}  // namespace
-
-std::string Communicator::flight_record() const {
-  Shared& shared = *shared_;
-  std::vector<std::vector<FlightRecorder::Call>> calls;
-  std::vector<std::vector<SlowWait>> waits;
+// The earliest time recorded.
+std::int64_t begin_of(const FlightRecord& record) {
   std::int64_t since_ns = std::numeric_limits<std::int64_t>::max();
-  for (Rank r = 0; r < shared.ranks; ++r) {
-    const std::uint64_t number =
-        shared.crossbar.record(r).number.load(std::memory_order_acquire);  // pairs with run()
-    const std::uint64_t begun = number == 0 ? 0 : number - shared.first_count;
-    calls.push_back(shared.recorder.last_calls(r, begun));
-    for (const FlightRecorder::Call& call : calls.back()) {
+  for (const FlightRecord::OfRank& rank : record.ranks) {
+    for (const FlightRecorder::Call& call : rank.calls) {
       if (call.begin_ns != 0) since_ns = std::min(since_ns, call.begin_ns);
     }
-    waits.push_back(shared.crossbar.slow_waits(r).last());
-    for (const SlowWait& wait : waits.back()) since_ns = std::min(since_ns, wait.begin_ns);
+    for (const SlowWait& wait : rank.waits) since_ns = std::min(since_ns, wait.begin_ns);
   }
-  const Status state = health();
-  Json json = {
-      {"health", state.ok() ? "ok" : std::string(name_of(state.code())) + ": " + state.text()},
-      {"ranks", Json::array()}};
-  for (Rank r = 0; r < shared.ranks; ++r) {
-    const auto& of_rank = calls[static_cast<std::size_t>(r)];
-    Json rank = {{"rank", r},
-                 {"calls", of_rank.empty() ? 0 : of_rank.back().number},
-                 {"state", shared.crossbar.who_waits_for_whom(r)},
-                 {"last", Json::array()},
-                 {"slow_waits", Json::array()}};
-    for (const FlightRecorder::Call& call : of_rank) {
-      rank["last"].push_back(json_of(call, since_ns));
-    }
-    for (const SlowWait& wait : waits[static_cast<std::size_t>(r)]) {
-      rank["slow_waits"].push_back(json_of(wait, shared.first_count, since_ns));
-    }
-    json["ranks"].push_back(std::move(rank));
-  }
-  return json.dump(1);
+  return since_ns;
 }
 
-void Communicator::leave_flight_record() noexcept {
-  const std::string& path = shared_->forced.flight_record;
-  if (path.empty() || shared_->flight_record_left.exchange(true)) return;
+void write_file(const FlightRecord& record, const std::string& path) noexcept {
   try {
-    std::ofstream file(path);
-    file << flight_record() << "\n";
-    file.close();
-    if (!file) {
-      warn_once("api.flight_record",
-                "RANKINE_FLIGHT_RECORD is '" + path + "', which cannot be written");
+    std::string error;
+    {
+      WholeFile file(path);
+      write_json(record, [&](std::string_view text) { file.append(text); });
+      file.append("\n");
+      error = file.finish();
+    }
+    if (error.empty()) return;
+    warn_once("api.flight_record",
+              "RANKINE_FLIGHT_RECORD is '" + path + "', which cannot be written: " + error);
+  } catch (const std::exception& error) {
+    warn_once("api.flight_record", error.what());
+  }
+}
+
+// Starts a thread that no signal of the program goes to: they are for its own threads.
+template <class Body>
+void start_thread(const Body& body) {
+  struct NoSignals {
+    sigset_t before;
+    NoSignals() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  } const no_signals;
+  std::thread(body).detach();
+}
+
+}  // namespace
+
+void write_json(const FlightRecord& record, const std::function<void(std::string_view)>& append) {
+  const Status& health = record.health;
+  append("{\n \"health\": " +
+         dump(health.ok() ? "ok" : std::string(name_of(health.code())) + ": " + health.text()) +
+         ",\n \"ranks\": [");
+  const std::int64_t since_ns = begin_of(record);
+  for (std::size_t r = 0; r < record.ranks.size(); ++r) {
+    const FlightRecord::OfRank& of_rank = record.ranks[r];
+    Json rank = {{"rank", r},
+                 {"calls", of_rank.calls.empty() ? 0 : of_rank.calls.back().number},
+                 {"state", of_rank.state},
+                 {"last", Json::array()},
+                 {"slow_waits", Json::array()}};
+    for (const auto& call : of_rank.calls) rank["last"].push_back(json_of(call, since_ns));
+    for (const auto& wait : of_rank.waits) rank["slow_waits"].push_back(json_of(wait, since_ns));
+    append((r == 0 ? "\n" : ",\n") + dump(rank));
+  }
+  append("\n ]\n}");
+}
+
+void FlightRecordFile::leave(const std::function<FlightRecord()>& make) noexcept {
+  if (path_.empty() || begun_.exchange(true)) return;
+  try {
+    const auto record = std::make_shared<const FlightRecord>(make());
+    try {
+      start_thread([record, path = path_, done = done_] {
+        write_file(*record, path);
+        done->store(true, std::memory_order_release);  // pairs with wait()
+      });
+      return;
+    } catch (const std::system_error&) {  // no more threads
+      write_file(*record, path_);
     }
   } catch (const std::exception& error) {
     warn_once("api.flight_record", error.what());
+  }
+  done_->store(true, std::memory_order_release);  // pairs with wait()
+}
+
+void FlightRecordFile::wait(std::chrono::nanoseconds most) const noexcept {
+  // Relaxed: whoever has begun itself knows; of others it is enough to hear soon.
+  if (!begun_.load(std::memory_order_relaxed)) return;
+  const std::int64_t until_ns = now_ns() + most.count();
+  std::int64_t nap_ns = 20'000;
+  while (!done_->load(std::memory_order_acquire) && now_ns() < until_ns) {  // pairs with leave()
+    sleep_ns(nap_ns);
+    nap_ns = std::min<std::int64_t>(2 * nap_ns, 2'000'000);
   }
 }
 

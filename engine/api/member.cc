@@ -7,6 +7,7 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
+#include "engine/exec/deadline.h"
 #include "engine/exec/interpret.h"
 #include "engine/exec/sharing.h"
 
@@ -54,8 +55,7 @@ struct Member::State {
   // The call's time runs from its first long wait, while planning or later.
   void wait_as(const Call& call) noexcept {
     run.waiter.deadline_ns = 0;
-    run.waiter.timeout_ns =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(call.options.timeout).count();
+    run.waiter.timeout_ns = saturated_ns(call.options.timeout);
   }
   // What the machine refuses ends the communicator; arguments that are wrong do not.
   Status refused(Status status);
@@ -312,7 +312,7 @@ Status Member::run(const Call& call, Run interpreted) {
       }));
     }
     crossbar.wait_until_quiet(run.waiter.rank);
-    s.communicator->leave_flight_record();
+    s.shared->leave_flight_record();
     return crossbar.reason();
   }
   s.shared->recorder.end(run.waiter.rank, number);

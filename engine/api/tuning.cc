@@ -1,16 +1,14 @@
 #include "engine/api/tuning.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <tuple>
 
+#include "engine/api/whole_file.h"
+#include "numa/small_file.h"
 #include "numa/warnings.h"
 
 namespace rankine {
@@ -19,6 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
+// Of a table; a row takes 130.
+constexpr std::size_t kMostBytes = 4 << 20;
 
 auto key_of(const TuningRow& row) { return std::tuple(row.collective, row.ranks, row.bytes); }
 
@@ -126,7 +126,7 @@ std::string to_json(const TuningTable& table) {
                     {"algorithm", row.algorithm->name},
                     {"regret", row.regret}});
   }
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Result<TuningTable> parse_tuning(std::string_view text) {
@@ -173,17 +173,16 @@ TuningFile tuning_file() {
 
 std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& here) {
   if (file.path.empty()) return std::nullopt;
-  std::ifstream stream(file.path);
-  if (!stream) {
-    if (file.named) {
-      warn_once("tuning.missing", "RANKINE_TUNING is '" + file.path +
-                                      "', which cannot be read; the default choice is used");
+  const SmallFile text = read_small_file(file.path, kMostBytes);
+  if (!text.ok()) {
+    if (file.named || !text.is_missing) {
+      warn_once("tuning.missing", (file.named ? "RANKINE_TUNING is '" : "the tuning table is '") +
+                                      file.path + "', which cannot be read (" + text.error +
+                                      "); the default choice is used");
     }
     return std::nullopt;
   }
-  std::ostringstream text;
-  text << stream.rdbuf();
-  auto table = parse_tuning(text.str());
+  auto table = parse_tuning(text.text);
   if (!table.ok()) {
     warn_once("tuning.damaged", "the tuning table '" + file.path +
                                     "' is damaged and not used: " + table.status().text());
@@ -202,19 +201,18 @@ Status save_tuning(const TuningTable& table, const std::string& path) {
   std::error_code error;
   const fs::path target(path);
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  const std::string beside = path + "." + std::to_string(getpid());
-  {
-    std::ofstream file(beside);
-    if (!(file << to_json(table) << std::flush)) {
-      fs::remove(beside, error);
-      return {Code::system, "the tuning table '" + path + "' cannot be written"};
-    }
+  const std::string text = to_json(table);
+  const auto failed = [&](const std::string& why) {
+    return Status(Code::system, "the tuning table '" + path + "' cannot be written: " + why);
+  };
+  if (text.size() > kMostBytes) {
+    return failed("it has " + std::to_string(text.size()) + " bytes; at most " +
+                  std::to_string(kMostBytes) + " are read");
   }
-  fs::rename(beside, target, error);
-  if (!error) return {};
-  const std::string why = error.message();
-  fs::remove(beside, error);
-  return {Code::system, "the tuning table '" + path + "' cannot be written: " + why};
+  WholeFile file(path);
+  file.append(text);
+  const std::string why = file.finish();
+  return why.empty() ? Status() : failed(why);
 }
 
 const TuningTable* machine_tuning() {

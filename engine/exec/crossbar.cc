@@ -100,40 +100,36 @@ std::string Crossbar::describe_call(Rank r, std::uint64_t number) {
          std::to_string(number);
 }
 
+Crossbar::State Crossbar::state_of(Rank r) {
+  CallRecord& call = record(r);
+  const auto number = call.number.load(std::memory_order_relaxed);
+  const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
+  const std::string name = "rank " + std::to_string(r);
+  if (bell(r).left.load(std::memory_order_relaxed)) {
+    return {name + " has left after " + std::to_string(number) + " calls"};
+  }
+  const bool gone = thread_has_ended(call.thread.load(std::memory_order_relaxed));
+  if (!call.inside.load(std::memory_order_relaxed)) {
+    return {name + " is in no collective; it has made " + std::to_string(number) + " calls" +
+            (gone ? ", and the thread that made the last one has ended" : "")};
+  }
+  const std::string what = describe_call(r, number);
+  if (gone) return {name + "'s thread has ended in " + what};
+  if (next < 0) return {name + " is at work in " + what};
+  const int round = bell(r).waits_in_round.load(std::memory_order_relaxed);
+  return {name + " waits for rank " + std::to_string(next) + " in round " + std::to_string(round) +
+              " of " + what,
+          next};
+}
+
 std::string Crossbar::who_waits_for_whom(Rank first) {
   std::string text;
   std::vector<bool> told(index(ranks_), false);
-  Rank r = first;
-  while (r >= 0 && !told[index(r)]) {
+  for (Rank r = first; r >= 0 && !told[index(r)];) {
     told[index(r)] = true;
-    if (!text.empty()) text += "; ";
-    CallRecord& call = record(r);
-    const auto number = call.number.load(std::memory_order_relaxed);
-    const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
-    text += "rank " + std::to_string(r);
-    if (bell(r).left.load(std::memory_order_relaxed)) {
-      text += " has left after " + std::to_string(number) + " calls";
-      break;
-    }
-    const bool gone = thread_has_ended(call.thread.load(std::memory_order_relaxed));
-    if (!call.inside.load(std::memory_order_relaxed)) {
-      text += " is in no collective; it has made " + std::to_string(number) + " calls";
-      if (gone) text += ", and the thread that made the last one has ended";
-      break;
-    }
-    const std::string what = describe_call(r, number);
-    if (gone) {
-      text += "'s thread has ended in " + what;
-      break;
-    }
-    if (next < 0) {
-      text += " is at work in " + what;
-      break;
-    }
-    const int round = bell(r).waits_in_round.load(std::memory_order_relaxed);
-    text += " waits for rank " + std::to_string(next) + " in round " + std::to_string(round) +
-            " of " + what;
-    r = next;
+    const State state = state_of(r);
+    text += (text.empty() ? "" : "; ") + state.text;
+    r = state.waits_for;
   }
   return text;
 }

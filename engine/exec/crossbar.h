@@ -211,7 +211,13 @@ class Crossbar {
 
   // "all_reduce f32 sum (ring, count 1000), call 17", of its last two calls.
   std::string describe_call(Rank r, std::uint64_t number);
-  // "rank 0 waits for 3 in round 2 of all_reduce (ring), call 17; rank 3 never entered it ..."
+  // What a rank is doing: "rank 0 waits for rank 3 in round 2 of all_reduce (ring), call 17".
+  struct State {
+    std::string text;
+    Rank waits_for = -1;  // -1: nobody
+  };
+  State state_of(Rank r);
+  // The same, and of whom it waits for, and so on: "...; rank 3 is in no collective; ..."
   std::string who_waits_for_whom(Rank first);
 
  private:

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/exec/deadline.h"
 #include "engine/fabric/round_prices.h"
 
 namespace rankine {
@@ -425,16 +426,17 @@ bool Throttle::State::keep_deadline(RankClock& clock, int k) noexcept {
   const Deadline& deadline = clock.deadlines[round];
   if (deadline.until == 0) return true;
 
-  const std::int64_t planned = start_ns + static_cast<std::int64_t>(ns_of(deadline.until));
-  sleep_until(planned + clock.late, options.wait);
+  const std::int64_t planned = deadline_after(start_ns, saturated_ns(ns_of(deadline.until)));
+  sleep_until(deadline_after(planned, clock.late), options.wait);
   // Senders came to this round a message ago, unless they are late.
   for (const Rank source : deadline.sources) {
     if (!wait_until(clock.waiter, crossbar.progress(source).value, come, source, k)) return false;
     clock.late = std::max(clock.late, clock_of(source).late_before[round]);
   }
-  sleep_until(planned + clock.late, options.wait);
+  const std::int64_t due = deadline_after(planned, clock.late);
+  sleep_until(due, options.wait);
   const std::int64_t now = now_ns();
-  const std::int64_t behind = now - planned - clock.late;
+  const std::int64_t behind = now - due;
   clock.woke_ns[round] = now;
   clock.behind_ns.push_back(behind);
   if (behind > options.tolerance_ns) {

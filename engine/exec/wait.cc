@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/exec/fingerprint.h"
 
@@ -34,6 +35,8 @@ class Parking {
 };
 
 constexpr std::uint32_t kAbortBit = 1;
+// Looks at the word between two at the bell and the clock, while awake.
+constexpr std::uint64_t kPausesPerLook = 100, kYieldsPerLook = 16;
 
 // How many calls the peer is further than we. What it published before it began the last of them is
 // visible then.
@@ -76,6 +79,206 @@ bool ended_inside_a_call(const CallRecord& record) {
          record.number.load(std::memory_order_relaxed) == number;
 }
 
+// A wait that the bare probes did not end.
+class LongWait {
+ public:
+  LongWait(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
+           int round)
+      : waiter_(waiter),
+        crossbar_(*waiter.crossbar),
+        bell_(crossbar_.bell(waiter.rank)),
+        slow_waits_(crossbar_.slow_waits(waiter.rank)),
+        word_(word),
+        value_(value),
+        owner_(owner),
+        round_(round) {}
+
+  // As wait_long().
+  bool run() noexcept;
+
+ private:
+  enum class Awake : std::uint8_t { came, failed, tired };
+
+  bool done() const {
+    return reached(word_.load(std::memory_order_acquire), value_);  // pairs as in wait_until()
+  }
+  // So many looks at the word, with give_way() before each, until that time; `per_look` of them
+  // between two at the bell and the clock. Tired: it did not come, or all is over.
+  template <class GiveWay>
+  Awake stay_awake(std::uint64_t looks, std::int64_t until_ns, std::uint64_t per_look,
+                   const GiveWay& give_way) noexcept;
+  Awake stay_awake() noexcept;
+  bool sleep() noexcept;
+  // The rare look, after the bell has shown `rung` and the word was not there yet. True: the wait
+  // has failed, since the communicator has ended, if only by this.
+  bool fails(std::uint32_t rung) noexcept;
+  template <class Text>
+  bool end_with(SlowWait::End how, Code code, const Text& text) noexcept;
+  // The time. The first look at it begins the call's time.
+  std::int64_t look_at_clock() noexcept;
+  // From now on this is a wait that others are told of.
+  void begin_record() noexcept;
+  bool come() noexcept;
+
+  Waiter& waiter_;
+  Crossbar& crossbar_;
+  Bell& bell_;
+  SlowWaits& slow_waits_;
+  const Atomic<std::uint32_t>& word_;
+  const std::uint32_t value_;
+  const Rank owner_;
+  const int round_;
+  bool is_recorded_ = false;
+  std::int64_t begin_ns_ = 0;      // first look at the clock; 0: none yet
+  std::int64_t next_look_ns_ = 0;  // when fails() is due
+};
+
+std::int64_t LongWait::look_at_clock() noexcept {
+  const std::int64_t now = now_ns();
+  if (begin_ns_ == 0) {
+    begin_ns_ = now;
+    next_look_ns_ = std::min(waiter_.deadline(now), deadline_after(now, look_about_ns()));
+  }
+  return now;
+}
+
+void LongWait::begin_record() noexcept {
+  if (is_recorded_) return;
+  is_recorded_ = true;
+  look_at_clock();
+  bell_.waits_in_round.store(round_, std::memory_order_relaxed);
+  bell_.waits_for.store(owner_, std::memory_order_relaxed);
+  slow_waits_.begin(waiter_.call, owner_, round_, begin_ns_);
+}
+
+bool LongWait::come() noexcept {
+  if (is_recorded_) {
+    slow_waits_.end(SlowWait::End::came, now_ns());
+    bell_.waits_for.store(-1, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+template <class Text>
+bool LongWait::end_with(SlowWait::End how, Code code, const Text& text) noexcept {
+  slow_waits_.end(how, now_ns());
+  crossbar_.abort(make_error(code, text));
+  return true;
+}
+
+bool LongWait::fails(std::uint32_t rung) noexcept {
+  begin_record();
+  if ((rung & kAbortBit) != 0) {
+    slow_waits_.end(SlowWait::End::aborted, now_ns());
+    return true;
+  }
+  // Acquire: pairs with leave(); what the owner published before it left is visible.
+  if (crossbar_.bell(owner_).left.load(std::memory_order_acquire) && !done()) {
+    return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
+      return "rank " + std::to_string(owner_) +
+             " has left and is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+    });
+  }
+  // A thread that has ended inside a call told nobody.
+  if (ended_inside_a_call(crossbar_.record(owner_)) && !done()) {
+    return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
+      return "rank " + std::to_string(owner_) +
+             " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+    });
+  }
+  // A peer that has done with the call of our number has published all that we wait for in it,
+  // unless that was another call. One that is still in it shows by its fingerprint.
+  if (const std::int64_t ahead = calls_ahead(crossbar_, waiter_, owner_); ahead >= 0) {
+    const auto theirs = disagreement(crossbar_, waiter_, owner_);
+    if (theirs || (ahead > 0 && !done())) {
+      slow_waits_.end(SlowWait::End::mismatch, now_ns());
+      if (theirs) {
+        report_mismatch(crossbar_, waiter_.rank, owner_, *theirs);
+      } else {
+        report_gone_on(crossbar_, waiter_, owner_, round_);
+      }
+      return true;
+    }
+  }
+  const std::int64_t now = now_ns();
+  const std::int64_t deadline_ns = waiter_.deadline(now);
+  if (now >= deadline_ns) {
+    return end_with(SlowWait::End::deadline, Code::timeout, [&] {
+      return "no answer within " + std::to_string(waiter_.patience_ns() / 1'000'000) +
+             " ms: " + crossbar_.who_waits_for_whom(waiter_.rank);
+    });
+  }
+  next_look_ns_ = std::min(deadline_ns, deadline_after(now, look_about_ns()));
+  return false;
+}
+
+template <class GiveWay>
+LongWait::Awake LongWait::stay_awake(std::uint64_t looks, std::int64_t until_ns,
+                                     std::uint64_t per_look, const GiveWay& give_way) noexcept {
+  // Relaxed: tells only that there is something to look for. On a line of our own.
+  const auto bell = [&] { return bell_.word.load(std::memory_order_relaxed); };
+  std::uint32_t rung = bell() & ~kAbortBit;
+  while (looks > 0) {
+    const std::uint64_t batch = std::min(looks, per_look);
+    for (std::uint64_t i = 0; i < batch; ++i) {
+      give_way();
+      if (done()) return Awake::came;
+    }
+    looks -= batch;
+    if (looks == 0) break;
+    const std::uint32_t before = std::exchange(rung, bell());
+    if ((rung & kAbortBit) != 0) break;  // to be read in sleep(), which it allows nobody
+    const std::int64_t now = look_at_clock();
+    if (now >= until_ns) break;
+    if ((rung != before || now >= next_look_ns_) && fails(rung)) return Awake::failed;
+  }
+  return Awake::tired;
+}
+
+LongWait::Awake LongWait::stay_awake() noexcept {
+  constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+  const WaitPolicy& policy = crossbar_.policy();
+  const auto pause = [] { pause_cpu(); };
+  if (policy.probes > kBareProbes) {
+    const Awake probed = stay_awake(policy.probes - kBareProbes, kForEverNs, kPausesPerLook, pause);
+    if (probed != Awake::tired) return probed;
+  }
+  if (policy.mode == WaitPolicy::Mode::yield) {
+    return stay_awake(policy.yields, kForEverNs, kYieldsPerLook, [] { yield_cpu(); });
+  }
+  if (policy.mode == WaitPolicy::Mode::spin) {
+    return stay_awake(kNoLimit, deadline_after(look_at_clock(), policy.spin_ns), kPausesPerLook,
+                      pause);
+  }
+  return Awake::tired;
+}
+
+bool LongWait::sleep() noexcept {
+  begin_record();
+  const Parking parking(crossbar_, waiter_.rank, owner_, word_);
+  for (;;) {
+    // The bell is read before the word: a ring that comes after this look changes it, and the
+    // kernel will not let us sleep. Acquire: pairs with abort()'s release fetch_or, so that the
+    // reason can be read.
+    const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
+    if (done()) return true;
+    if (fails(rung)) return false;
+    futex_wait(bell_.word, rung, next_look_ns_);
+  }
+}
+
+bool LongWait::run() noexcept {
+  switch (stay_awake()) {
+    case Awake::came:
+      return come();
+    case Awake::failed:
+      return false;
+    case Awake::tired:
+      break;
+  }
+  return sleep() && come();
+}
+
 }  // namespace
 
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept {
@@ -100,94 +303,7 @@ void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept {
 
 bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
                int round) noexcept {
-  Crossbar& crossbar = *waiter.crossbar;
-  const WaitPolicy& policy = crossbar.policy();
-  Bell& bell = crossbar.bell(waiter.rank);
-  const auto done = [&] {
-    return reached(word.load(std::memory_order_acquire), value);  // pairs as in wait_until()
-  };
-  const auto is_aborted = [&] {
-    // Acquire: pairs with abort()'s release fetch_or, so that the reason can be read.
-    return (bell.word.load(std::memory_order_acquire) & kAbortBit) != 0;
-  };
-
-  if (policy.mode == WaitPolicy::Mode::yield) {
-    for (std::uint32_t i = 0; i < policy.yields; ++i) {
-      yield_cpu();
-      if (done()) return true;
-    }
-  } else if (policy.mode == WaitPolicy::Mode::spin) {
-    const std::int64_t spin_until = now_ns() + policy.spin_ns;
-    do {
-      for (int i = 0; i < 100; ++i) {
-        pause_cpu();
-        if (done()) return true;
-      }
-      if (is_aborted()) return false;
-    } while (now_ns() < spin_until);
-  }
-
-  bell.waits_in_round.store(round, std::memory_order_relaxed);
-  bell.waits_for.store(owner, std::memory_order_relaxed);
-  const std::int64_t begin_ns = now_ns();
-  const std::int64_t deadline_ns = waiter.deadline(begin_ns);
-  SlowWaits& slow_waits = crossbar.slow_waits(waiter.rank);
-  slow_waits.begin(waiter.call, owner, round, begin_ns);
-  const auto end_with = [&](SlowWait::End how, Code code, const auto& text) {
-    slow_waits.end(how, now_ns());
-    crossbar.abort(make_error(code, text));
-    return false;
-  };
-  const Parking parking(crossbar, waiter.rank, owner, word);
-  for (;;) {
-    // The bell is read before the word: a ring that comes after this look changes it, and the
-    // kernel will not let us sleep.
-    const std::uint32_t rung = bell.word.load(std::memory_order_acquire);
-    if (done()) break;
-    if ((rung & kAbortBit) != 0) {
-      slow_waits.end(SlowWait::End::aborted, now_ns());
-      return false;
-    }
-    // Acquire: pairs with leave(); what the owner published before it left is visible.
-    if (crossbar.bell(owner).left.load(std::memory_order_acquire) && !done()) {
-      return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
-        return "rank " + std::to_string(owner) +
-               " has left and is still needed: " + crossbar.who_waits_for_whom(waiter.rank);
-      });
-    }
-    // A thread that has ended inside a call told nobody.
-    if (ended_inside_a_call(crossbar.record(owner)) && !done()) {
-      return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
-        return "rank " + std::to_string(owner) +
-               " is still needed: " + crossbar.who_waits_for_whom(waiter.rank);
-      });
-    }
-    // A peer that has done with the call of our number has published all that we wait for in it,
-    // unless that was another call. One that is still in it shows by its fingerprint.
-    if (const std::int64_t ahead = calls_ahead(crossbar, waiter, owner); ahead >= 0) {
-      const auto theirs = disagreement(crossbar, waiter, owner);
-      if (theirs || (ahead > 0 && !done())) {
-        slow_waits.end(SlowWait::End::mismatch, now_ns());
-        if (theirs) {
-          report_mismatch(crossbar, waiter.rank, owner, *theirs);
-        } else {
-          report_gone_on(crossbar, waiter, owner, round);
-        }
-        return false;
-      }
-    }
-    const std::int64_t now = now_ns();
-    if (now >= deadline_ns) {
-      return end_with(SlowWait::End::deadline, Code::timeout, [&] {
-        return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) +
-               " ms: " + crossbar.who_waits_for_whom(waiter.rank);
-      });
-    }
-    futex_wait(bell.word, rung, std::min(deadline_ns, now + look_about_ns()));
-  }
-  slow_waits.end(SlowWait::End::came, now_ns());
-  bell.waits_for.store(-1, std::memory_order_relaxed);
-  return true;
+  return LongWait(waiter, word, value, owner, round).run();
 }
 
 }  // namespace rankine

@@ -5,11 +5,16 @@
 //
 // Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without
 // yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
+//
+// A policy may ask for any numbers: whoever waits awake looks at the bell and the clock now and
+// then, so the deadline, an abort, and a peer that is lost end every kind of wait.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/exec/crossbar.h"
+#include "engine/exec/deadline.h"
 #include "engine/exec/rank_buffers.h"
 
 namespace rankine {
@@ -33,12 +38,16 @@ struct Waiter {
   Marks marks{};  // of our buffers
 
   std::int64_t patience_ns() const { return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns(); }
-  // For long waits: when the call gives up, fixed by the first of them.
+  // When the call gives up: fixed by the first long wait that looks at the clock.
   std::int64_t deadline(std::int64_t now) {
-    if (deadline_ns == 0) deadline_ns = now + patience_ns();
+    if (deadline_ns == 0) deadline_ns = deadline_after(now, patience_ns());
     return deadline_ns;
   }
 };
+
+// The first probes of a wait look at nothing but the word. No policy that the engine chooses has
+// more of them; what a policy asks for beyond is probed in wait_long().
+inline constexpr std::uint32_t kBareProbes = 64;
 
 // The slow path: after the first probes have failed. False: the communicator was aborted (by this
 // wait itself where its deadline passed or its owner left).
@@ -58,7 +67,7 @@ inline bool wait_until(Waiter& waiter, const Atomic<std::uint32_t>& word, std::u
   // Acquire: pairs with the owner's release store (publish, send, release of credits, entry).
   if (reached(word.load(std::memory_order_acquire), value)) [[likely]]
     return true;
-  const std::uint32_t probes = waiter.crossbar->policy().probes;
+  const std::uint32_t probes = std::min(waiter.crossbar->policy().probes, kBareProbes);
   for (std::uint32_t i = 0; i < probes; ++i) {
     pause_cpu();
     if (reached(word.load(std::memory_order_acquire), value)) return true;

@@ -1,13 +1,10 @@
 #include "engine/fabric/network_file.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "engine/fabric/units.h"
+#include "numa/small_file.h"
 
 namespace rankine {
 namespace {
@@ -201,19 +198,14 @@ Result<Fabric> read_network(const Json& root, std::string_view name) {
 
 Result<Fabric> find_network(std::string_view argument, const std::string& preset_or_path) {
   if (const Regime* regime = find_regime(preset_or_path)) return regime->fabric;
-  std::ifstream file(preset_or_path);
-  if (!file) {
+  constexpr std::size_t kLimit = 4 << 20;
+  const SmallFile file = read_small_file(preset_or_path, kLimit);
+  if (!file.ok()) {
     return invalid_argument(std::string(argument) + " is '" + preset_or_path +
-                            "', which is no preset and no file that can be read (" +
-                            std::strerror(errno) + "); presets are " + regime_names());
+                            "', which is no preset and no file that can be read (" + file.error +
+                            "); presets are " + regime_names());
   }
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file && !file.eof()) {
-    return invalid_argument(std::string(argument) + " is '" + preset_or_path +
-                            "', which cannot be read");
-  }
-  auto fabric = parse_network(text.str(), preset_or_path);
+  auto fabric = parse_network(file.text, preset_or_path);
   if (fabric.ok()) return fabric;
   return invalid_argument(std::string(argument) + " '" + preset_or_path +
                           "': " + fabric.status().text());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/exec/deadline.h"
 #include "engine/exec/machine.h"
 #include "engine/faults/failing_new.h"
 
@@ -75,9 +76,7 @@ bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, c
   const bool at_once = promise_.at_once && fault_ns != 0 && !status.ok();
   const std::int64_t due_ns =
       at_once ? std::max(begin_ns, fault_ns) + kGraceNs
-              : begin_ns +
-                    std::chrono::duration_cast<std::chrono::nanoseconds>(promise_.timeout).count() +
-                    kGraceNs;
+              : deadline_after(begin_ns, deadline_after(kGraceNs, saturated_ns(promise_.timeout)));
   const std::lock_guard lock(mutex_);
   if (!how.excused && end_ns > due_ns) {
     ++tally_.late;

@@ -39,5 +39,9 @@ void play_topology(const FaultCase& test, Tally& tally);
 void play_instruction_set(const FaultCase& test, Tally& tally);
 void play_clocks(const FaultCase& test, Tally& tally);
 void play_counters(const FaultCase& test, Tally& tally);
+// records.cc
+void play_unwritable_record(const FaultCase& test, Tally& tally);
+// waits.cc
+void play_absurd_waits(const FaultCase& test, Tally& tally);
 
 }  // namespace rankine::faults

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -21,44 +20,16 @@
 #include "engine/exec/machine.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/faults/warnings.h"
 #include "numa/affinity.h"
 #include "numa/arena.h"
 #include "numa/cpu_list.h"
 #include "numa/pin.h"
 #include "numa/system_calls.h"
 #include "numa/topology.h"
-#include "numa/warnings.h"
 
 namespace rankine::faults {
 namespace {
-
-// Hears the warnings of this process, as if none had been given before.
-class Warnings {
- public:
-  Warnings() {
-    forget_warnings();
-    before_ = set_warning_sink(
-        [this](std::string_view key, std::string_view) { ++heard_[std::string(key)]; });
-  }
-  ~Warnings() { set_warning_sink(std::move(before_)); }
-  Warnings(const Warnings&) = delete;
-  Warnings& operator=(const Warnings&) = delete;
-
-  // Each of these once, and nothing else.
-  void expect(const std::vector<std::string>& keys, Judge& judge) const {
-    std::map<std::string, int> wanted;
-    for (const std::string& key : keys) wanted[key] = 1;
-    if (heard_ == wanted) return;
-    std::string text = "warnings:";
-    for (const auto& [key, times] : heard_) text += " " + key + " " + std::to_string(times) + "x";
-    judge.blame(text);
-  }
-  bool heard(const std::string& key) const { return heard_.contains(key); }
-
- private:
-  std::map<std::string, int> heard_;
-  WarningSink before_;
-};
 
 // A call on the engine's own threads, and what its report says.
 std::vector<RankReport> run_team(const TeamOptions& options, const CollectiveCase& call,

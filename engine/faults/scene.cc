@@ -111,6 +111,7 @@ Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
   options.timeout = promise.timeout;
   options.arenas = wishes.arenas;
   options.first_count = wishes.first_count;
+  options.wait = wishes.wait;
   auto made = Communicator::create(options);
   if (!made.ok()) {
     judge_.answer(made.status());

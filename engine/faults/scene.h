@@ -92,6 +92,7 @@ TeamOptions team_options(const FaultCase& test);
 struct SceneOptions {
   std::span<const ArenaOptions> arenas{};
   std::uint32_t first_count = 0;
+  std::optional<WaitPolicy> wait{};
 };
 
 class Scene {

@@ -7,6 +7,8 @@ namespace {
 using enum Grain;
 
 bool brings_data(Collective collective) { return collective != Collective::barrier; }
+// Every rank waits for every other.
+bool is_all_reduce(Collective collective) { return collective == Collective::all_reduce; }
 bool reduces_data(Collective collective) { return reduces(collective) && brings_data(collective); }
 
 constexpr Fault kFaults[] = {
@@ -228,6 +230,26 @@ constexpr Fault kFaults[] = {
      false,
      nullptr,
      play_counters},
+    {25,
+     "unwritable_record",
+     "a flight record cannot be left where it should be",
+     "a pipe, /dev/full, a link, folders, no permission, a file limit; names and texts that are no "
+     "UTF-8",
+     {Code::timeout, Code::aborted},
+     ranks,
+     false,
+     is_all_reduce,
+     play_unwritable_record},
+    {26,
+     "absurd_waits",
+     "ways to wait that stay awake for ever",
+     "2^32 probes and yields, spins of 100 s and 292 years; ended by a deadline, and by abort() "
+     "without one",
+     {Code::timeout, Code::aborted},
+     collective,
+     false,
+     nullptr,
+     play_absurd_waits},
 };
 
 }  // namespace

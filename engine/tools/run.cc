@@ -12,6 +12,7 @@
 #include <ostream>
 
 #include "engine/api/check.h"
+#include "engine/exec/deadline.h"
 #include "engine/exec/throttle.h"
 #include "engine/fabric/units.h"
 #include "engine/tools/dilation.h"
@@ -108,7 +109,7 @@ Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, Outc
   options.mode = a.clock;
   options.by_rounds = outcome.question.options.sync == Sync::rounds;
   options.wait = stage.team().communicator().wait_policy();
-  options.timeout_ns = std::chrono::nanoseconds(a.timeout).count();
+  options.timeout_ns = saturated_ns(a.timeout);
   const auto new_clock = [&] {
     return Throttle::create(outcome.prepared.schedule, outcome.question.fabric, pricing, options);
   };

@@ -217,6 +217,26 @@ TEST_P(Failure, ACallMayHaveADeadlineOfItsOwn) {
   expect_a_new_start();
 }
 
+// Sums of such durations and the clock would lie before now.
+TEST_P(Failure, TimeoutsMayBeForEver) {
+  for (const auto longest :
+       {std::chrono::milliseconds::max(),
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::years(293))}) {
+    for (const bool of_the_call : {false, true}) {
+      Ranks all(options(of_the_call ? 1ms : longest));
+      const auto results = all.run([&](Member& me) {
+        std::vector<std::uint32_t> in(count()), out(count());
+        Call call = all_reduce(in, out);
+        if (of_the_call) call.options.timeout = longest;
+        // Not before the others have waited so long that they look at the clock.
+        if (me.rank() == last()) std::this_thread::sleep_for(100ms);
+        return me.call(call);
+      });
+      for (const Status& status : results) EXPECT_EQ(status.text(), "");
+    }
+  }
+}
+
 // Who watches a call may end it: for all ranks, and at once.
 TEST_P(Failure, AnObserverThatEndsACallEndsItForAll) {
   struct : RoundObserver {

@@ -1,17 +1,23 @@
 // What ranks did last, told afterwards.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "numa/small_file.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/numa/captured_warnings.h"
+#include "tests/numa/scoped_env.h"
+#include "tests/numa/temp_tree.h"
 
 namespace rankine {
 namespace {
@@ -124,6 +130,80 @@ TEST(FlightRecord, IsLeftInAFileWhenACallFails) {
   EXPECT_EQ(wait["end"], "deadline");
   EXPECT_GE(wait["took_us"], 1000.0);
   std::remove(path.c_str());
+}
+
+// Rank 0 waits for rank 1, which does not call, with the record to be left there. Its status.
+Status fail_and_leave(const std::string& path, int ranks = 2) {
+  const ScopedEnv variable("RANKINE_FLIGHT_RECORD", path.c_str());
+  Ranks all({.ranks = ranks, .timeout = 100ms});
+  const auto results =
+      all.run([&](Member& me) { return me.rank() == 1 ? Status() : all_reduce(me); });
+  return results[0];
+}
+
+Json json_in(const std::string& path) { return Json::parse(read_small_file(path, 1 << 24).text); }
+
+// Where the record cannot be left, nobody waits for that, and nothing else is touched.
+TEST(FlightRecord, ThatCannotBeLeftDelaysNoCall) {
+  const TempTree tree;
+  const std::string pipe = tree.root() + "/pipe", link = tree.root() + "/link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  tree.write("/file", "the link's");
+  ASSERT_EQ(symlink((tree.root() + "/file").c_str(), link.c_str()), 0);
+  for (const std::string& path : {pipe, link, tree.root(), std::string("/dev/full"),
+                                  tree.root() + "/none/file", tree.root() + "/file/below"}) {
+    CapturedWarnings captured;
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(fail_and_leave(path).code(), Code::timeout) << path;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << path;
+    ASSERT_EQ(captured.lines.size(), 1u) << path;
+    EXPECT_EQ(captured.lines[0].first, "api.flight_record");
+    EXPECT_NE(captured.lines[0].second.find("'" + path + "', which cannot be written: "),
+              std::string::npos)
+        << captured.lines[0].second;
+  }
+  EXPECT_EQ(read_small_file(tree.root() + "/file", 100).text, "the link's");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+}
+
+TEST(FlightRecord, ReplacesAnEarlierOneWhole) {
+  const TempTree tree;
+  tree.write("/file", "what was there before, and was longer: " + std::string(1 << 20, 'x'));
+  const std::string path = tree.root() + "/file";
+  EXPECT_EQ(fail_and_leave(path).code(), Code::timeout);
+  EXPECT_EQ(json_in(path)["ranks"].size(), 2u);
+}
+
+TEST(FlightRecord, IsWrittenWhateverTheTextsAre) {
+  const TempTree tree;
+  const std::string path = tree.root() + "/\xff\xfe";
+  {
+    const ScopedEnv variable("RANKINE_FLIGHT_RECORD", path.c_str());
+    Ranks all({.ranks = 2});
+    const auto results = all.run([&](Member& me) {
+      if (me.rank() == 0) return all_reduce(me);
+      all.communicator().abort("no \xc3\x28 UTF-8 \xff");
+      return Status();
+    });
+    EXPECT_EQ(results[0].text(), "no \xc3\x28 UTF-8 \xff");
+    EXPECT_EQ(Json::parse(all.communicator().flight_record())["health"],
+              "aborted: no \xef\xbf\xbd( UTF-8 \xef\xbf\xbd");
+  }
+  EXPECT_EQ(json_in(path)["health"], "aborted: no \xef\xbf\xbd( UTF-8 \xef\xbf\xbd");
+}
+
+// Each rank says what it does itself: a record grows with the ranks, not with their square.
+TEST(FlightRecord, SaysOfEachRankWhatItDoesItself) {
+  const TempTree tree;
+  const std::string path = tree.root() + "/file";
+  constexpr int kMany = 48;
+  EXPECT_EQ(fail_and_leave(path, kMany).code(), Code::timeout);
+  const Json record = json_in(path);
+  ASSERT_EQ(record["ranks"].size(), static_cast<std::size_t>(kMany));
+  for (const Json& rank : record["ranks"]) {
+    const std::string state = rank["state"];
+    EXPECT_EQ(state.find("; rank"), std::string::npos) << state;
+  }
 }
 
 }  // namespace

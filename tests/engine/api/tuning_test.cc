@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -224,6 +225,9 @@ TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
   Hardware larger = kHere;
   larger.cores = 16;
   const std::string good = written("good.json", to_json(table()));
+  const std::string pipe = folder() + "/pipe", huge = written("huge.json", "{}");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::resize_file(huge, std::uintmax_t{1} << 36);
   const std::vector<Case> cases = {
       {{written("half.json", to_json(table()).substr(0, 300)), false}, kHere, "is damaged"},
       {{good, false}, larger, "cores is 2 there and 16 here"},
@@ -231,6 +235,12 @@ TEST(LoadTuning, WhatDoesNotIsNotUsedWithOneWarning) {
       {{folder() + "/none.json", true}, kHere, "RANKINE_TUNING is "},
       {{folder() + "/none.json", false}, kHere, nullptr},
       {{}, kHere, nullptr},
+      // None of these is waited for, nor read to its end.
+      {{pipe, true}, kHere, "it is a pipe, and no regular file"},
+      {{"/dev/zero", true}, kHere, "it is a character device, and no regular file"},
+      {{folder(), true}, kHere, "it is a directory, and no regular file"},
+      {{folder(), false}, kHere, "it is a directory, and no regular file"},
+      {{huge, true}, kHere, "it has more than the 4194304 bytes that are allowed"},
   };
   for (const Case& one : cases) {
     CapturedWarnings captured;

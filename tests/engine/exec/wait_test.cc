@@ -246,6 +246,126 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{WaitPolicy::Mode::park, false}, Setting{WaitPolicy::Mode::spin, true},
                     Setting{WaitPolicy::Mode::yield, true}, Setting{WaitPolicy::Mode::park, true}));
 
+// Policies that ask to stay awake for many times what the test allows.
+struct Absurd {
+  const char* name;
+  WaitPolicy policy;
+};
+
+void PrintTo(const Absurd& a, std::ostream* out) { *out << a.name; }
+
+constexpr std::int64_t kTestSpinNs = 20'000'000'000;
+constexpr std::uint32_t kMost = 0xffffffff;
+const Absurd kAbsurd[] = {
+    {"spins_long", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kTestSpinNs}},
+    {"spins_for_ever", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kForEverNs}},
+    {"yields", {.mode = WaitPolicy::Mode::yield, .probes = 1, .yields = kMost}},
+    {"probes", {.mode = WaitPolicy::Mode::park, .probes = kMost}},
+    {"probes_and_spins",
+     {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = kTestSpinNs}}};
+
+// Whatever phase a wait is in, what ends waits ends it: long before the policy would have looked.
+class AwakeWait : public testing::TestWithParam<Absurd> {
+ protected:
+  static constexpr std::int64_t kSoonNs = 5'000'000'000;
+  // A wait of rank 0 for rank 1, which does not come; how long it took.
+  std::int64_t fail(Crossbar& crossbar, Waiter waiter) {
+    waiter.crossbar = &crossbar;
+    const std::int64_t begin = now_ns();
+    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+    return now_ns() - begin;
+  }
+};
+
+TEST_P(AwakeWait, EndsWithItsDeadline) {
+  Crossbar crossbar(2, GetParam().policy, 100'000'000);
+  const std::int64_t took = fail(crossbar, {});
+  EXPECT_GE(took, 100'000'000);
+  EXPECT_LT(took, kSoonNs);
+  EXPECT_EQ(crossbar.reason().code(), Code::timeout);
+  const auto waits = crossbar.slow_waits(0).last();
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].end, SlowWait::End::deadline);
+  EXPECT_GE(waits[0].end_ns - waits[0].begin_ns, 100'000'000);
+}
+
+TEST_P(AwakeWait, EndsWithAnAbort) {
+  Crossbar crossbar(2, GetParam().policy, kMinute);
+  std::thread other([&] {
+    sleep_ns(20'000'000);
+    crossbar.abort({Code::aborted, "now"});
+  });
+  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+  other.join();
+  EXPECT_EQ(crossbar.reason().text(), "now");
+  // One that is over before it begins as well.
+  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+}
+
+TEST_P(AwakeWait, EndsWhenThePeerLeaves) {
+  Crossbar crossbar(2, GetParam().policy, kMinute);
+  std::thread other([&] {
+    sleep_ns(20'000'000);
+    crossbar.leave(1);
+  });
+  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+  other.join();
+  EXPECT_EQ(crossbar.reason().code(), Code::rank_lost);
+}
+
+// Nobody rings when a peer calls something else, nor when its thread ends.
+TEST_P(AwakeWait, EndsWhenCallsDisagree) {
+  Crossbar crossbar(2, GetParam().policy, kMinute);
+  const auto print = [](ReduceOp op) {
+    return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
+                                      Transport::mailbox, 0, 0, 0),
+                     4)
+        .bits;
+  };
+  std::thread other([&] {
+    sleep_ns(20'000'000);
+    crossbar.record(1).announce(4, print(ReduceOp::max), 5, "ring");
+  });
+  crossbar.record(0).announce(4, print(ReduceOp::sum), 5, "ring");
+  EXPECT_LT(fail(crossbar, {.call = 4, .fingerprint = print(ReduceOp::sum)}), kSoonNs);
+  other.join();
+  EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
+}
+
+TEST_P(AwakeWait, StaysAwakeAsAskedAndGetsWhatComes) {
+  Crossbar crossbar(2, GetParam().policy, kMinute);
+  std::thread other([&] {
+    // Not before the waiting rank has looked about.
+    while (crossbar.slow_waits(0).last().empty()) sleep_ns(1'000'000);
+    EXPECT_EQ(crossbar.parked(1).count.load(), 0u);
+    publish(crossbar, 1, crossbar.progress(1).value, 1);
+  });
+  Waiter waiter{.crossbar = &crossbar, .rank = 0};
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+  other.join();
+  EXPECT_EQ(crossbar.slow_waits(0).last().back().end, SlowWait::End::came);
+  EXPECT_EQ(crossbar.bell(0).waits_for.load(), -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, AwakeWait, testing::ValuesIn(kAbsurd),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// As long as a wait can be told to take, and as long as a policy can be told to spin.
+TEST(WaitForEver, IsNoOverflow) {
+  for (const WaitPolicy::Mode mode :
+       {WaitPolicy::Mode::spin, WaitPolicy::Mode::yield, WaitPolicy::Mode::park}) {
+    Crossbar crossbar(2, policy_for(mode), kForEverNs);
+    std::thread other([&] {
+      while (crossbar.slow_waits(0).last().empty()) sleep_ns(1'000'000);
+      publish(crossbar, 1, crossbar.progress(1).value, 1);
+    });
+    Waiter waiter{.crossbar = &crossbar, .rank = 0, .timeout_ns = kForEverNs};
+    EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+    other.join();
+    EXPECT_FALSE(crossbar.aborted()) << crossbar.reason().text();
+  }
+}
+
 TEST(WaitWords, ValuesThatAreThereCostNoWait) {
   Crossbar crossbar(2, {}, kMinute);
   Waiter waiter{.crossbar = &crossbar, .rank = 0};
