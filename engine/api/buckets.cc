@@ -1,8 +1,17 @@
 #include "engine/api/buckets.h"
 
 #include <cstring>
+#include <new>
+#include <utility>
 
 namespace rankine {
+
+Buckets::~Buckets() {
+  if (home_.is_this()) return;
+  // A forked child: the rank's thread may have been at work on these, so nobody frees them.
+  static_cast<void>(new (std::nothrow) auto(std::move(parts_)));
+  static_cast<void>(new (std::nothrow) auto(std::move(bucket_)));
+}
 
 Status Buckets::reduce_parts(DataType type, ReduceOp op, const CallOptions& options) {
   const std::size_t room = bucket_bytes_ / size_of(type);  // elements

@@ -237,7 +237,7 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
   return made;
 }
 
-Communicator::Communicator(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
+Communicator::Communicator(ProcessOwned<Shared> shared) : shared_(std::move(shared)) {}
 Communicator::~Communicator() = default;
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
@@ -263,7 +263,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
   return std::unique_ptr<Communicator>(
-      new Communicator(std::make_unique<Shared>(options, policy, *environment)));
+      new Communicator(make_process_owned<Shared>(options, policy, *environment)));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
     return "a communicator of " + std::to_string(options.ranks) + " ranks";
@@ -304,6 +304,7 @@ Status Communicator::health() const {
 }
 
 RankMemory Communicator::memory_of(Rank rank) const {
+  if (shared_->forked()) return {};  // the lock may be held for ever
   const auto i = static_cast<std::size_t>(rank);
   const std::lock_guard lock(shared_->mutex);
   const Arena& arena = shared_->arenas[i];
@@ -328,6 +329,7 @@ RankMemory Communicator::memory_of(Rank rank) const {
 }
 
 SharedMemory Communicator::shared_memory() const {
+  if (shared_->forked()) return {};
   const std::lock_guard lock(shared_->mutex);
   return {.plans = shared_->plan_bytes.load(std::memory_order_relaxed),
           .flight_record = shared_->recorder.bytes() +
@@ -348,6 +350,7 @@ std::size_t Communicator::memory_bytes() const {
 }
 
 std::size_t Communicator::cached_plans() const {
+  if (shared_->forked()) return 0;
   const std::lock_guard lock(shared_->mutex);
   return shared_->plans.size();
 }

@@ -21,9 +21,9 @@
 #include "engine/exec/board.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/flight_recorder.h"
-#include "engine/exec/fork_count.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/plan.h"
+#include "engine/exec/process_owned.h"
 
 namespace rankine {
 
@@ -148,7 +148,7 @@ struct Communicator::Shared {
   // that has ended.
   Status lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter);
   // Whether this process is a child of the one that made the communicator.
-  bool forked() const { return fork_count.load(std::memory_order_relaxed) != forks; }
+  bool forked() const { return !home.is_this(); }
 
   Result<PreparedPtr> prepare(const Key& key, const Call& call, Waiter& waiter);
   Result<PreparedPtr> make(const Key& key, const Call& call);
@@ -156,7 +156,7 @@ struct Communicator::Shared {
   Status provide_boards(const Plan& plan);
 
   const int ranks;
-  const std::uint32_t forks = count_forks();
+  const HomeProcess home;
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const MailboxShape mail;

@@ -8,6 +8,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
 #include "engine/exec/interpret.h"
+#include "numa/cancel_state.h"
 
 namespace rankine {
 namespace {
@@ -65,7 +66,7 @@ struct Member::State {
   inline Key key_of(const Call& call) const noexcept;
 };
 
-Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<State>()) {
+Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owned<State>()) {
   State& s = *state_;
   s.communicator = &communicator;
   s.shared = communicator.shared_.get();
@@ -85,7 +86,8 @@ Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<
 }
 
 Member::~Member() {
-  // In a forked child nobody is there to be told, and a lock may be held for ever.
+  // In a forked child nobody is there to be told, and a lock may be held for ever. The state is
+  // left alone, too.
   if (state_->shared->forked()) return;
   state_->communicator->leave(state_->run.waiter.rank);
   state_->shared->member_bytes.fetch_sub(state_->table_bytes(), std::memory_order_relaxed);
@@ -247,6 +249,7 @@ Result<const Prepared*> Member::State::refused(Status status) {
 Result<const Prepared*> Member::State::plan(const Call& call) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
   try {
     return find(call);
   } catch (const std::bad_alloc&) {
@@ -296,6 +299,7 @@ Status Member::run(const Call& call, Run interpreted) {
   const bool done = interpreted(prepared.plan, run);
   crossbar.end(run.waiter.rank);
   if (!done) [[unlikely]] {
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits and files come next
     if (!crossbar.aborted()) {
       crossbar.abort(make_error(Code::aborted, [&] {
         return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
@@ -314,6 +318,7 @@ Status Member::call(const Call& call) {
 }
 
 Status Member::call(const Call& call, RoundObserver& observer) {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep, and may not throw
   return run(call,
              [&](const Plan& plan, RankState& state) { return interpret(plan, state, observer); });
 }
