@@ -22,17 +22,27 @@ Mask empty_mask() {
   return mask;
 }
 
+// 0, or the errno.
+int read_mask(Mask& mask) noexcept {
+  return system_calls().sched_getaffinity(0, sizeof(mask), mask.data()) == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 std::vector<int> allowed_cpus() {
   Mask mask = empty_mask();
   std::vector<int> cpus;
-  if (system_calls().sched_getaffinity(0, sizeof(mask), mask.data()) != 0) return cpus;
+  if (read_mask(mask) != 0) return cpus;
   for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
     if (CPU_ISSET(cpu % CPU_SETSIZE, &mask[static_cast<std::size_t>(cpu / CPU_SETSIZE)]))
       cpus.push_back(cpu);
   }
   return cpus;
+}
+
+int affinity_error() noexcept {
+  Mask mask = empty_mask();
+  return read_mask(mask);
 }
 
 int set_allowed_cpus(const int* cpus, int count) noexcept {

@@ -11,6 +11,9 @@ namespace rankine {
 // pinning anything.
 std::vector<int> allowed_cpus();
 
+// 0 where the kernel tells, else the errno with which it refuses. Does not allocate.
+int affinity_error() noexcept;
+
 // Restricts the calling thread to `cpus` (numbers in 0..kMaxCpus-1, others are ignored). Returns 0
 // or the errno; on error the thread's mask is unchanged. Does not allocate.
 int set_allowed_cpus(const int* cpus, int count) noexcept;

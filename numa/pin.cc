@@ -26,15 +26,22 @@ std::string where_it_runs() {
 
 Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback) noexcept {
   if (cpu < 0) return {};
+  // Where the kernel does not tell which CPUs are ours, the pin could leave them, and whether it
+  // holds could not be told either.
+  if (const int error = affinity_error(); error != 0) {
+    try {
+      return refuse("numa.pin", error,
+                    fmt::format("thread not pinned to CPU {}: sched_getaffinity: {}; {}", cpu,
+                                std::strerror(error), where_it_runs()));
+    } catch (...) {
+      return Enforcement::refusal(error, "sched_getaffinity refused");
+    }
+  }
   // A number that no kernel knows makes an empty mask, which is EINVAL too.
   const int error = set_allowed_cpus(&cpu, 1);
   try {
-    if (error == 0) {
-      // Some sandboxes accept the call and do nothing, so look; a kernel that does not tell is
-      // believed.
-      const std::vector<int> now = allowed_cpus();
-      if (now.empty() || now == std::vector<int>{cpu}) return Enforcement::done();
-    }
+    // Some sandboxes accept the call and do nothing, so look.
+    if (error == 0 && allowed_cpus() == std::vector<int>{cpu}) return Enforcement::done();
     if (!fallback.empty()) set_allowed_cpus(fallback.data(), static_cast<int>(fallback.size()));
     const std::string cause = error == 0 ? "accepted but without effect" : std::strerror(error);
     return refuse("numa.pin", error,

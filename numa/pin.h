@@ -11,10 +11,11 @@
 namespace rankine {
 
 // Restricts the calling thread to CPU `cpu`; cpu < 0 means "do not pin" and leaves the mask alone.
-// Refused (forbidden, absent, no permission): the thread is spread over `fallback` instead, or
-// keeps the mask it has where that is empty or refused too; the result says why, and the first
-// refusal of a process warns. Undone only by another call: the mask outlives the caller's interest
-// and is inherited by new threads.
+// Where the kernel does not tell the mask (sched_getaffinity refused), nothing is pinned: that is a
+// refusal. Refused (forbidden, absent, no permission): the thread is spread over `fallback`
+// instead, or keeps the mask it has where that is empty or refused too; the result says why, and
+// the first refusal of a process warns. Undone only by another call: the mask outlives the caller's
+// interest and is inherited by new threads.
 Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback = {}) noexcept;
 
 // The same for a placed rank, with all the topology's CPUs as fallback. Where the topology does not

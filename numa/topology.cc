@@ -176,6 +176,11 @@ std::uint64_t cpus_described(const std::string& text) {
 // hwloc's view of this machine, or the reason not to believe it.
 std::optional<Topology> read_from_hwloc(const std::vector<int>& allowed, Doubt* doubt) {
   const HwlocTopology hwloc = new_hwloc_topology();
+  // hwloc may move this thread from CPU to CPU while it looks, and asks for the mask to go back to
+  // first: where the kernel does not tell that, it asks for ever.
+  if (hwloc != nullptr && allowed.empty()) {
+    hwloc_topology_set_flags(hwloc.get(), HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
+  }
   if (hwloc == nullptr || system_calls().hwloc_topology_load(hwloc.get()) != 0) {
     doubt->why = fmt::format("hwloc cannot load the topology: {}", std::strerror(errno));
     return std::nullopt;

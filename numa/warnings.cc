@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "numa/cancel_state.h"
+
 namespace rankine {
 namespace {
 
@@ -31,6 +33,7 @@ void write_to_stderr(std::string_view text) {
 }  // namespace
 
 void warn_once(std::string_view key, std::string_view text) noexcept {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // writing is a cancellation point
   try {
     State& s = state();
     std::string line(text);

@@ -2,7 +2,9 @@
 
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
+#include <utility>
 
 namespace rankine {
 namespace {
@@ -19,6 +21,13 @@ bool resized(std::vector<T>& vector, std::size_t size) noexcept {
 }
 
 }  // namespace
+
+Buckets::~Buckets() {
+  if (home_.is_this()) return;
+  // A forked child: the rank's thread may have been at work on these, so nobody frees them.
+  static_cast<void>(new (std::nothrow) auto(std::move(parts_)));
+  static_cast<void>(new (std::nothrow) auto(std::move(bucket_)));
+}
 
 Status Buckets::no_memory(std::size_t bytes) {
   return member_.give_up(make_error(Code::out_of_memory, [&] {

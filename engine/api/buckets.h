@@ -21,6 +21,7 @@ class Buckets {
 
   explicit Buckets(Member& member, std::size_t bucket_bytes = kDefaultBytes)
       : member_(member), bucket_bytes_(bucket_bytes) {}
+  ~Buckets();
 
   // Every tensor becomes the reduction of all ranks' tensors. Errors: those of Member::call(), of
   // which invalid_argument (a tensor that is null) comes before any tensor has been touched, and
@@ -52,6 +53,7 @@ class Buckets {
 
   Member& member_;
   const std::size_t bucket_bytes_;
+  const HomeProcess home_;
   std::vector<Part> parts_;
   std::vector<std::byte> bucket_;
   std::size_t calls_ = 0;

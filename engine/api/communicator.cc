@@ -241,7 +241,7 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
   return made;
 }
 
-Communicator::Communicator(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
+Communicator::Communicator(ProcessOwned<Shared> shared) : shared_(std::move(shared)) {}
 
 Communicator::~Communicator() {
   // The process may end next. No promise is kept waiting any more, but a disk may stand still.
@@ -257,7 +257,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
   return std::unique_ptr<Communicator>(
-      new Communicator(std::make_unique<Shared>(options, policy, *environment)));
+      new Communicator(make_process_owned<Shared>(options, policy, *environment)));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
     return "a communicator of " + std::to_string(options.ranks) + " ranks";
@@ -331,7 +331,8 @@ void Communicator::Shared::leave_flight_record() noexcept {
 }
 
 RankMemory Communicator::memory_of(Rank rank) const {
-  if (rank < 0 || rank >= shared_->ranks) return {};
+  // In a forked child the lock may be held for ever.
+  if (rank < 0 || rank >= shared_->ranks || shared_->forked()) return {};
   const auto i = static_cast<std::size_t>(rank);
   const std::lock_guard lock(shared_->mutex);
   const Arena& arena = shared_->arenas[i];
@@ -356,6 +357,7 @@ RankMemory Communicator::memory_of(Rank rank) const {
 }
 
 SharedMemory Communicator::shared_memory() const {
+  if (shared_->forked()) return {};
   const std::lock_guard lock(shared_->mutex);
   return {.plans = shared_->plan_bytes.load(std::memory_order_relaxed),
           .flight_record = shared_->recorder.bytes() +
@@ -376,6 +378,7 @@ std::size_t Communicator::memory_bytes() const {
 }
 
 std::size_t Communicator::cached_plans() const {
+  if (shared_->forked()) return 0;
   const std::lock_guard lock(shared_->mutex);
   return shared_->plans.size();
 }

@@ -37,6 +37,12 @@
 // communicator goes on (but the other ranks wait for this call until their deadline). Everything
 // else ends the communicator on all ranks: each of their calls returns the same error, outputs are
 // undefined, and a new communicator can be made in the same process.
+//
+// Processes and threads. A forked child is told `forked` by every call; it may destroy what it has
+// inherited, which leaves all of it alone (the memory stays with the child), and make communicators
+// of its own. No call is a cancellation point: a thread that is cancelled inside one (deferred, the
+// default) ends after it, in its caller's code. What its end means to the others is what the end of
+// any thread means: rank_lost at once where its Member is destroyed, else their deadline.
 #pragma once
 
 #include <chrono>
@@ -51,6 +57,7 @@
 
 #include "engine/api/call.h"
 #include "engine/exec/crossbar.h"
+#include "engine/exec/process_owned.h"
 #include "engine/exec/status.h"
 #include "numa/arena.h"
 
@@ -148,9 +155,10 @@ class Communicator {
   // replaced. RANKINE_FLIGHT_RECORD (environment.h) leaves it in a file when a call fails.
   std::string flight_record() const;
 
-  // Bytes of everything below (counted, not estimated from N). Bounded: mailboxes are made for a
-  // pair of ranks when a plan first needs them, scratch is what the largest call needed and at most
-  // twice that, and plans are let go above a limit (communicator_state.h).
+  // Bytes of everything below (counted, not estimated from N); nothing in a forked child. Bounded:
+  // mailboxes are made for a pair of ranks when a plan first needs them, scratch is what the
+  // largest call needed and at most twice that, and plans are let go above a limit
+  // (communicator_state.h).
   std::size_t memory_bytes() const;
   RankMemory memory_of(Rank rank) const;  // nothing, of a rank that there is not
   SharedMemory shared_memory() const;
@@ -164,8 +172,8 @@ class Communicator {
   // For Team: ranks whose functions return have left, until the next run. `rank` is one of ours.
   void leave(Rank rank);
   void come_back();
-  explicit Communicator(std::unique_ptr<Shared> shared);
-  std::unique_ptr<Shared> shared_;
+  explicit Communicator(ProcessOwned<Shared> shared);
+  ProcessOwned<Shared> shared_;
 };
 
 class Member {
@@ -246,7 +254,7 @@ class Member {
   // Whether buffers of so many elements are what a call with counts needs of this rank.
   Status check_sizes(const Call& call, std::size_t in, std::size_t out) const;
 
-  std::unique_ptr<State> state_;
+  ProcessOwned<State> state_;
 };
 
 template <class T>

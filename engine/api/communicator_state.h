@@ -23,9 +23,9 @@
 #include "engine/exec/deadline.h"
 #include "engine/exec/fingerprint.h"
 #include "engine/exec/flight_recorder.h"
-#include "engine/exec/fork_count.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/plan.h"
+#include "engine/exec/process_owned.h"
 
 namespace rankine {
 
@@ -150,7 +150,7 @@ struct Communicator::Shared {
   // that has ended.
   Status lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter);
   // Whether this process is a child of the one that made the communicator.
-  bool forked() const { return fork_count.load(std::memory_order_relaxed) != forks; }
+  bool forked() const { return !home.is_this(); }
 
   Result<PreparedPtr> prepare(const Key& key, const Call& call, Waiter& waiter);
   Result<PreparedPtr> make(const Key& key, const Call& call);
@@ -164,7 +164,7 @@ struct Communicator::Shared {
   void leave_flight_record() noexcept;
 
   const int ranks;
-  const std::uint32_t forks = count_forks();
+  const HomeProcess home;
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const MailboxShape mail;

@@ -10,6 +10,7 @@
 #include "engine/exec/deadline.h"
 #include "engine/exec/interpret.h"
 #include "engine/exec/sharing.h"
+#include "numa/cancel_state.h"
 
 namespace rankine {
 namespace {
@@ -72,7 +73,7 @@ struct Member::State {
   inline Key key_of(const Call& call) const noexcept;
 };
 
-Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<State>()) {
+Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owned<State>()) {
   State& s = *state_;
   s.communicator = &communicator;
   s.shared = communicator.shared_.get();
@@ -92,7 +93,8 @@ Member::Member(Communicator& communicator, Rank rank) : state_(std::make_unique<
 }
 
 Member::~Member() {
-  // In a forked child nobody is there to be told, and a lock may be held for ever.
+  // In a forked child nobody is there to be told, and a lock may be held for ever. The state is
+  // left alone, too.
   if (state_->shared->forked()) return;
   state_->communicator->leave(state_->run.waiter.rank);
   state_->shared->member_bytes.fetch_sub(state_->table_bytes(), std::memory_order_relaxed);
@@ -254,6 +256,7 @@ Status Member::State::refused(Status status) {
 Result<Member::State::Found> Member::State::plan(const Call& call, bool calls) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
   try {
     return find(call, calls);
   } catch (const std::bad_alloc&) {
@@ -306,6 +309,7 @@ Status Member::run(const Call& call, Run interpreted) {
   const bool done = apart && interpreted(prepared.plan, run);
   crossbar.end(run.waiter.rank);
   if (!done) [[unlikely]] {
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits and files come next
     if (!crossbar.aborted()) {
       crossbar.abort(make_error(Code::aborted, [&] {
         return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
@@ -324,6 +328,7 @@ Status Member::call(const Call& call) {
 }
 
 Status Member::call(const Call& call, RoundObserver& observer) {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep, and may not throw
   return run(call,
              [&](const Plan& plan, RankState& state) { return interpret(plan, state, observer); });
 }

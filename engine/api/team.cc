@@ -1,5 +1,8 @@
 #include "engine/api/team.h"
 
+#include <cxxabi.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -8,13 +11,23 @@
 #include <thread>
 
 #include "engine/api/check.h"
+#include "engine/exec/machine.h"
+#include "numa/cancel_state.h"
 #include "numa/levels.h"
 #include "numa/pin.h"
 #include "numa/topology.h"
 
 namespace rankine {
+namespace {
+
+// What the ranks get to come to their ends when one of them ends the process: longer than any call
+// takes to return after an abort (Crossbar::kQuietNs).
+constexpr std::int64_t kFarewellNs = 1'000'000'000;
+
+}  // namespace
 
 struct Team::State {
+  const HomeProcess home;
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<Member>> members;
   Arena staging;
@@ -31,10 +44,40 @@ struct Team::State {
 
   void work(Rank r);
   void play(Rank r, const std::function<void(Member&)>& f);
+  void end_turn();  // of the run, by the calling rank
+  bool is_mine(std::thread::id thread) const;
+  void abandon();
 };
+
+void Team::State::end_turn() {
+  const std::lock_guard lock(mutex);
+  if (--busy == 0) finished.notify_all();
+}
+
+bool Team::State::is_mine(std::thread::id thread) const {
+  return std::any_of(threads.begin(), threads.end(),
+                     [&](const std::thread& one) { return one.get_id() == thread; });
+}
+
+// For a rank's own thread, whose run cannot end before we return.
+void Team::State::abandon() {
+  communicator->abort("the team was destroyed by one of its own ranks, or the process exits");
+  const std::int64_t until = now_ns() + kFarewellNs;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+      start.notify_all();
+      if (busy <= 1) return;
+    }
+    if (now_ns() >= until) return;
+    sleep_ns(1'000'000);
+  }
+}
 
 void Team::State::play(Rank r, const std::function<void(Member&)>& f) {
   const auto end_with = [&](const char* what) {
+    if (!home.is_this()) return;  // f has forked: this is the child
     {
       const std::lock_guard lock(mutex);
       if (!thrown) thrown = std::current_exception();
@@ -43,7 +86,19 @@ void Team::State::play(Rank r, const std::function<void(Member&)>& f) {
         Code::remote_error, [&] { return "rank " + std::to_string(r) + " threw: " + what; }));
   };
   try {
+    const ScopedCancelState on(PTHREAD_CANCEL_ENABLE);
     f(*members[static_cast<std::size_t>(r)]);
+  } catch (abi::__forced_unwind&) {
+    // pthread_exit() or pthread_cancel(). The thread ends, and must not be kept from it.
+    if (home.is_this()) {
+      communicator->abort(make_error(Code::rank_lost, [&] {
+        return "the thread of rank " + std::to_string(r) +
+               " has ended in the function that it ran: pthread_exit() or pthread_cancel()";
+      }));
+      communicator->leave(r);
+      end_turn();
+    }
+    throw;
   } catch (const std::exception& error) {
     end_with(error.what() != nullptr ? error.what() : "an exception without a text");
   } catch (...) {
@@ -59,20 +114,23 @@ void Team::State::work(Rank r) {
     {
       std::unique_lock lock(mutex);
       start.wait(lock, [&] { return stop || run != seen; });
-      if (stop) return;
+      if (run == seen) return;  // a run that has begun is counted on by its caller, also at the end
       seen = run;
       f = job;
     }
     play(r, *f);
-    const std::lock_guard lock(mutex);
-    if (--busy == 0) finished.notify_all();
+    // In a child that f has forked the lock may be held for ever, and nobody starts another run.
+    if (!home.is_this()) return;
+    end_turn();
   }
 }
 
-Team::Team(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Team::Team(ProcessOwned<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   if (Status status = check_team(options); !status.ok()) return status;
+  // Threads that start use our locals.
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   const Topology topology = Topology::detect();
   const Placement placement = place_ranks(topology, options.ranks, options.placement);
   if (!placement.ok()) return invalid_argument(placement.error);
@@ -91,7 +149,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
                                             .tuned = options.tuned});
   if (!communicator.ok()) return communicator.status();
 
-  auto state = std::make_unique<State>();
+  auto state = make_process_owned<State>();
   state->communicator = std::move(*communicator);
   ArenaOptions staging = interleaved_options(topology, placement.ranks);
   staging.lock = options.lock_memory;
@@ -110,6 +168,8 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   for (Rank r = 0; r < options.ranks; ++r) {
     try {
       s.threads.emplace_back([&, r, state_ptr = &s] {
+        // Nobody may cancel it but in the function of a run.
+        const ScopedCancelState off_but_in_runs(PTHREAD_CANCEL_DISABLE);
         const auto i = static_cast<std::size_t>(r);
         const Enforcement pin = pin_calling_thread(topology, placement.ranks[i]);
         {
@@ -143,10 +203,13 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
 }
 
 Team::~Team() {
-  if (state_->communicator->health().code() == Code::forked) {
-    // In a forked child: threads that are not here cannot be joined, and what they waited on cannot
-    // be destroyed. The child keeps the memory.
-    static_cast<void>(state_.release());
+  // In a forked child: threads that are not here cannot be joined, and what they waited on cannot
+  // be destroyed.
+  if (!state_->home.is_this()) return;
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // a destructor may not be unwound
+  if (state_->is_mine(std::this_thread::get_id())) {
+    state_->abandon();
+    static_cast<void>(state_.release());  // who is still there uses it
     return;
   }
   {
@@ -174,24 +237,27 @@ std::vector<RankReport> Team::report() const {
 }
 
 std::exception_ptr Team::thrown() const {
+  if (!state_->home.is_this()) return nullptr;
   const std::lock_guard lock(state_->mutex);
   return state_->thrown;
 }
 
 Status Team::run(const std::function<void(Member&)>& f) {
   if (!f) return invalid_argument("run: f is empty; it must be something to call");
-  Status health = state_->communicator->health();
+  State& s = *state_;  // outlives this team where a rank destroys it
+  Status health = s.communicator->health();
   if (!health.ok()) return health;
-  std::unique_lock lock(state_->mutex);
-  if (state_->busy != 0) return invalid_argument("run: the team is in another run; one at a time");
-  state_->communicator->come_back();
-  state_->job = &f;
-  state_->busy = ranks();
-  ++state_->run;
-  state_->start.notify_all();
-  state_->finished.wait(lock, [&] { return state_->busy == 0; });
-  state_->job = nullptr;
-  return state_->communicator->health();
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // ranks use `f` until we return
+  std::unique_lock lock(s.mutex);
+  if (s.busy != 0) return invalid_argument("run: the team is in another run; one at a time");
+  s.communicator->come_back();
+  s.job = &f;
+  s.busy = ranks();
+  ++s.run;
+  s.start.notify_all();
+  s.finished.wait(lock, [&] { return s.busy == 0; });
+  s.job = nullptr;
+  return s.communicator->health();
 }
 
 }  // namespace rankine

@@ -22,7 +22,7 @@ struct TeamOptions {
   PlacementPolicy placement{};  // compact; never more than asked for: refusals are reported
   std::chrono::milliseconds timeout{30'000};
   std::optional<WaitPolicy> wait{};
-  bool tuned = true;  // as CommunicatorOptions::tuned
+  bool tuned = true;         // as CommunicatorOptions::tuned
   bool lock_memory = false;  // keep the engine's own memory from being swapped out
 };
 
@@ -30,7 +30,11 @@ class Team {
  public:
   // Errors: ranks or placement out of range, threads or memory that the system refuses.
   static Result<std::unique_ptr<Team>> create(const TeamOptions& options);
-  ~Team();  // waits for a run in progress, then joins the threads
+  // Waits for a run in progress, then joins the threads. On a thread of its own, where a rank's
+  // function destroys the team or calls exit() while the team is a static object, it cannot: there
+  // it aborts the communicator, gives the other ranks up to a second to come to their ends, and
+  // leaves threads and memory alone. In a forked child it leaves everything alone.
+  ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
@@ -40,7 +44,10 @@ class Team {
   // Calls f(member) on every rank's thread at once and waits for all. One run at a time.
   // Where f throws on a rank, all others' calls end with remote_error, and run() returns the text;
   // the exception itself is kept in thrown(). A rank whose f returns while others wait for it gives
-  // them rank_lost. After an error the team is finished: its runs return the same error.
+  // them rank_lost, and so does one whose thread ends in f, by pthread_exit() or a (deferred)
+  // pthread_cancel(), which only f can be hit by. After an error the team is finished: its runs
+  // return the same error. A child that f has forked comes to its end where f returns there.
+  // Errors: the communicator's; invalid_argument in another run, as on a rank's own thread.
   Status run(const std::function<void(Member&)>& f);
   std::exception_ptr thrown() const;
 
@@ -54,8 +61,8 @@ class Team {
 
  private:
   struct State;
-  explicit Team(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Team(ProcessOwned<State> state);
+  ProcessOwned<State> state_;
 };
 
 }  // namespace rankine

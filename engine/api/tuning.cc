@@ -216,14 +216,15 @@ Status save_tuning(const TuningTable& table, const std::string& path) {
 }
 
 const TuningTable* machine_tuning() {
-  static const std::optional<TuningTable> table = []() -> std::optional<TuningTable> {
+  // Never destroyed: ranks may still plan by it while exit() destroys static objects.
+  static const auto* const table = new auto([]() -> std::optional<TuningTable> {
     const TuningFile file = tuning_file();
     // Without a table nobody pays for looking at the hardware.
     std::error_code error;
     if (file.path.empty() || (!file.named && !std::filesystem::exists(file.path, error))) return {};
     return load_tuning(file, read_hardware());
-  }();
-  return table ? &*table : nullptr;
+  }());
+  return *table ? &**table : nullptr;
 }
 
 }  // namespace rankine

@@ -19,6 +19,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "engine/exec/fork_count.h"
+
 namespace rankine {
 
 template <class T>
@@ -39,19 +41,25 @@ void sleep_ns(std::int64_t ns);
 // Of the monotonic clock.
 std::int64_t now_ns();
 
-// The calling thread's id in the kernel, asked for once per thread.
-int ask_thread_id();
+// A thread's id in the kernel. After a fork the one thread of the child has another one.
+struct KnownThread {
+  std::uint32_t forks = ~0U;  // fork_count when it was asked for; ~0: not yet
+  int id = 0;
+};
+KnownThread ask_thread_id();
+// The calling thread's id, asked for once per thread and process.
 inline int thread_id() {
-  thread_local int id = 0;  // a constant, so that no call has to look whether it is initialised
-  if (id == 0) [[unlikely]]
-    id = ask_thread_id();
-  return id;
+  thread_local constinit KnownThread known;  // so that no call looks whether it is initialised
+  if (known.forks != fork_count.load(std::memory_order_relaxed)) [[unlikely]]
+    known = ask_thread_id();
+  return known.id;
 }
 // Whether a thread of this process with that id has ended. A number may be given out again, so this
 // may miss an end, but it reports none that was not. 0: not known, so no.
 bool thread_has_ended(int id);
 
-// Registers the process for membarrier; false where the kernel refuses. Cached.
+// Registers the process for membarrier; false where the kernel refuses. Asked anew each time: a
+// forked child, or a process that has refused itself the call since, is another one. 1 us.
 bool membarrier_available();
 // A full barrier on every running thread of the process. Only after membarrier_available().
 void barrier_everywhere();

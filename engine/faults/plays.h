@@ -11,6 +11,8 @@ void play_stall(const FaultCase& test, Tally& tally);
 void play_leave(const FaultCase& test, Tally& tally);
 void play_throw(const FaultCase& test, Tally& tally);
 void play_never_calls(const FaultCase& test, Tally& tally);
+void play_thread_exit(const FaultCase& test, Tally& tally);
+void play_thread_cancel(const FaultCase& test, Tally& tally);
 // mismatches.cc
 void play_count_differs(const FaultCase& test, Tally& tally);
 void play_type_differs(const FaultCase& test, Tally& tally);
@@ -26,6 +28,9 @@ void play_allocation(const FaultCase& test, Tally& tally);
 // threads_and_forks.cc
 void play_thread_creation(const FaultCase& test, Tally& tally);
 void play_fork(const FaultCase& test, Tally& tally);
+void play_fork_after_calls(const FaultCase& test, Tally& tally);
+void play_child_destroys(const FaultCase& test, Tally& tally);
+void play_process_exit(const FaultCase& test, Tally& tally);
 // crowded.cc
 void play_signals(const FaultCase& test, Tally& tally);
 void play_few_cores(const FaultCase& test, Tally& tally);

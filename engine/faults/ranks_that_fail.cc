@@ -204,6 +204,60 @@ void play_throw(const FaultCase& test, Tally& tally) {
   fresh_start(test, ending.call, tally);
 }
 
+namespace {
+
+// A rank's thread comes to its end in its function: end(rank, victim's thread) is called by each
+// rank when the victim is done with what it still does, and does not return on the victim's.
+void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, Tally& tally,
+                     const std::function<void(Rank)>& end) {
+  {
+    Judge judge(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+    auto team = Team::create(team_options(test));
+    if (!judge.answer(team.status())) return;
+    std::vector<CaseBuffers> buffers(static_cast<std::size_t>(test.ranks));
+    const Status status = (*team)->run([&](Member& me) {
+      CaseBuffers& mine = buffers[static_cast<std::size_t>(me.rank())];
+      const auto call = [&] { return judge.call(me, mine, ending.call); };
+      const bool is_victim = me.rank() == ending.victim;
+      // A request that comes now has to wait: calls are no cancellation points.
+      if (is_victim && pending) pthread_cancel(pthread_self());
+      if (ending.kind == Ending::between_calls || pending) call();
+      if (is_victim) judge.mark_fault();
+      end(me.rank());
+      if (is_victim) judge.blame("the thread goes on");
+      call();
+    });
+    // All data may have been there before the end came; the team is finished all the same.
+    if (status.code() != Code::rank_lost) judge.blame("the run says '" + status.text() + "'");
+    judge.answer((*team)->run([](Member&) {}));
+  }
+  fresh_start(test, ending.call, tally);
+}
+
+}  // namespace
+
+void play_thread_exit(const FaultCase& test, Tally& tally) {
+  const Ending ending = ending_of(test, false);
+  play_thread_end(test, ending, false, tally, [&](Rank r) {
+    if (r == ending.victim) pthread_exit(nullptr);
+  });
+}
+
+void play_thread_cancel(const FaultCase& test, Tally& tally) {
+  const Ending ending = ending_of(test, false);
+  const bool pending = Dice(test.seed + 1).one_in(2);
+  std::atomic<pthread_t> asleep{};  // the victim's thread, once it waits to be cancelled
+  play_thread_end(test, ending, pending, tally, [&](Rank r) {
+    if (r == ending.victim) {
+      asleep.store(pthread_self());
+      for (;;) sleep_ns(1'000'000'000);
+    }
+    if (r != (ending.victim + 1) % test.ranks || pending) return;
+    wait_for([&] { return asleep.load() != pthread_t{}; });
+    pthread_cancel(asleep.load());
+  });
+}
+
 void play_never_calls(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);

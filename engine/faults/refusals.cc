@@ -1,16 +1,11 @@
 // A machine that refuses what helps but is not needed: pinning, binding memory, huge pages, its own
 // topology. Everything must work as well without, with one warning each, and the report must say
 // so.
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -19,6 +14,7 @@
 #include "engine/api/team.h"
 #include "engine/exec/machine.h"
 #include "engine/faults/plays.h"
+#include "engine/faults/refuse_calls.h"
 #include "engine/faults/scene.h"
 #include "engine/faults/warnings.h"
 #include "numa/affinity.h"
@@ -95,38 +91,6 @@ void play_cpuset(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
-namespace {
-
-#if defined(__x86_64__)
-constexpr unsigned kArchitecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
-#else
-constexpr unsigned kArchitecture = 0;
-#endif
-
-// From now on the kernel answers these calls of this thread, and of those that it starts, with
-// EPERM; so does the default profile of container engines. For good. 0, or the errno.
-int refuse_calls(const std::vector<int>& numbers) {
-  std::vector<sock_filter> filter = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-  };
-  for (const int number : numbers) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
-  }
-  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
-  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return errno;
-  return 0;
-}
-
-}  // namespace
-
 void play_refused_calls(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
@@ -135,6 +99,7 @@ void play_refused_calls(const FaultCase& test, Tally& tally) {
                               SYS_sched_setaffinity};
   const bool membarrier = dice.one_in(2);
   if (membarrier) refused.push_back(SYS_membarrier);
+  if (dice.one_in(2)) refused.push_back(SYS_sched_getaffinity);
   if (const int error = refuse_calls(refused); error != 0) {
     judge.excuse(std::string("seccomp: ") + std::strerror(error));
     return;

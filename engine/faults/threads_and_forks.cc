@@ -1,18 +1,27 @@
 // Threads that the system refuses, and processes that fork.
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/api/team.h"
 #include "engine/exec/machine.h"
+#include "engine/faults/failing_new.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
 
@@ -126,6 +135,204 @@ void play_fork(const FaultCase& test, Tally& tally) {
     } else {
       scene.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // of each rank there
     }
+  }
+  fresh_start(test, call, tally);
+}
+
+namespace {
+
+// The child's one thread has made calls as a rank of the parent. It is a rank of a communicator of
+// its own now, in which the others wait for it longer than it takes to ask whether it lives.
+int be_a_rank_anew(const FaultCase& test, const CollectiveCase& call, Rank rank) {
+  Tally mine;
+  {
+    Scene scene(test, {}, mine);
+    AtRound late(0, [] {
+      sleep_ns(3 * look_about_ns());
+      return true;
+    });
+    scene.run(
+        [&](Seat& seat) {
+          if (seat.rank() != rank) seat.call(call);
+        },
+        [&] {
+          if (scene.works()) {
+            scene.seats()[static_cast<std::size_t>(rank)].call(call, {.observer = &late});
+          }
+        });
+  }
+  for (const std::string& remark : mine.remarks) std::fprintf(stderr, "%s\n", remark.c_str());
+  return mine.broken() != 0 ? 1 : 0;
+}
+
+// How a child ended that was to end with that code. Its parent is the calling thread.
+void expect_exit(pid_t child, int code, Judge& judge) {
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) {
+    judge.excuse(std::string("fork: ") + std::strerror(errno));
+  } else if (!WIFEXITED(status) || WEXITSTATUS(status) != code) {
+    judge.blame("the child ended with status " + std::to_string(status));
+  }
+}
+
+}  // namespace
+
+void play_fork_after_calls(const FaultCase& test, Tally& tally) {
+  if (kThreadSanitizer) {
+    Judge(test, {}, tally).excuse("the thread sanitizer allows no threads in a forked child");
+    return;
+  }
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const Rank forks = dice.below(test.ranks);
+  {
+    Scene scene(test, {}, tally);
+    scene.run([&](Seat& seat) {
+      if (!seat.call(call) || seat.rank() != forks) return;
+      const pid_t child = fork();
+      if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // when this thread ends, which waits for it
+        _exit(be_a_rank_anew(test, call, forks));
+      }
+      expect_exit(child, 0, scene.judge());
+    });
+  }
+  fresh_start(test, call, tally);
+}
+
+namespace {
+
+std::atomic<bool> stands_still{false}, goes_on{false};
+
+// For at_allocation(): the thread stands still wherever it is.
+void stand_still() {
+  stands_still.store(true);
+  wait_for([] { return goes_on.load(); });
+}
+
+// What is inherited is answered for and destroyed at once, and nothing of it is touched. 0, or a
+// bit for what is not so.
+int destroy_all(std::unique_ptr<Communicator> communicator,
+                std::vector<std::unique_ptr<Member>> members, const Call& call) {
+  int failed = 0;
+  const MemoryRange lines = communicator->memory_of(0).lines.ranges.empty()
+                                ? MemoryRange{}
+                                : communicator->memory_of(0).lines.ranges.front();
+  if (lines.bytes != 0) failed |= 1;
+  if (communicator->memory_bytes() != 0 || communicator->cached_plans() != 0) failed |= 2;
+  if (communicator->flight_record().empty()) failed |= 4;
+  if (members.front()->plan_of(call).status().code() != Code::forked) failed |= 8;
+  watch_blocks(true);
+  const std::int64_t before = blocks_alive();
+  members.front().reset();  // of the blocks that we made, only the handles go
+  const std::int64_t after_one = blocks_alive();
+  communicator.reset();
+  const std::int64_t after_all = blocks_alive();
+  watch_blocks(false);
+  if (new_can_fail() && (before - after_one > 1 || after_one - after_all > 1)) failed |= 16;
+  return failed;
+}
+
+}  // namespace
+
+void play_child_destroys(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  // All plan, or one stands still where it plans.
+  const bool still = new_can_fail() && dice.one_in(2);
+  const int allocation = 1 + dice.below(20);
+  {
+    Judge judge(test, {.documented = {Code::forked}}, tally);
+    auto made = Communicator::create(communicator_options(test));
+    if (!judge.answer(made.status())) return;
+    std::vector<std::unique_ptr<Member>> members;
+    for (Rank r = 0; r < test.ranks; ++r) {
+      auto member = (*made)->join(r);
+      if (!judge.answer(member.status())) return;
+      members.push_back(std::move(*member));
+    }
+    float data = 0;  // plans need no more
+    std::atomic<bool> done{false};
+    const auto planned = [&data](std::size_t count) {
+      return Call{.in = &data, .out = &data, .count = count};
+    };
+    stands_still.store(false);
+    goes_on.store(false);
+    if (still) at_allocation(allocation, stand_still);
+    on_threads(
+        test.ranks,
+        [&](Rank r) {
+          Member& me = *members[static_cast<std::size_t>(r)];
+          for (std::size_t n = 1; !done.load(); ++n) {
+            if (still && r != 0) break;
+            std::optional<AllocationsCount> counts;
+            if (still) counts.emplace();
+            const auto count = n * static_cast<std::size_t>(test.ranks + r);
+            const Status status = me.plan_of(planned(count)).status();
+            if (!status.ok()) judge.answer(status);
+          }
+        },
+        [&] {
+          if (still) wait_for([] { return stands_still.load(); });
+          const int children = still ? 1 : 20;
+          for (int i = 0; i < children; ++i) {
+            const pid_t child = fork();
+            if (child == 0) {
+              prctl(PR_SET_PDEATHSIG, SIGKILL);
+              _exit(destroy_all(std::move(*made), std::move(members), planned(1)));
+            }
+            expect_exit(child, 0, judge);
+            judge.answer(Status(Code::forked, ""));  // of the child's call
+          }
+          goes_on.store(true);
+          done.store(true);
+        });
+    at_allocation(0, nullptr);
+  }
+  fresh_start(test, call, tally);
+}
+
+namespace {
+
+constexpr int kExitCode = 42;
+
+// In a child: ends the process.
+[[noreturn]] void exit_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank victim,
+                                 bool others_call) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // What the parent has not written yet is not ours to write.
+  if (dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO) < 0) _exit(1);
+  static std::unique_ptr<Team> team;  // destroyed by exit()
+  auto made = Team::create(team_options(test));
+  if (!made.ok()) _exit(2);
+  team = std::move(*made);
+  Tally mine;
+  Judge judge(test, {.documented = {Code::aborted, Code::rank_lost}}, mine);
+  std::vector<CaseBuffers> buffers(static_cast<std::size_t>(test.ranks));
+  const auto f = [&](Member& me) {
+    if (me.rank() == victim) std::exit(kExitCode);
+    if (!others_call) sleep_ns(20 * kGraceNs);
+    judge.call(me, buffers[static_cast<std::size_t>(me.rank())], call);
+  };
+  static_cast<void>(team->run(f));
+  _exit(3);
+}
+
+}  // namespace
+
+void play_process_exit(const FaultCase& test, Tally& tally) {
+  Dice dice(test.seed);
+  const CollectiveCase call = good_call(test, dice);
+  const Rank victim = dice.below(test.ranks);
+  const bool others_call = !dice.one_in(4);
+  {
+    Judge judge(test, {}, tally);
+    const std::int64_t begin_ns = now_ns();
+    const pid_t child = fork();
+    if (child == 0) exit_in_a_rank(test, call, victim, others_call);
+    expect_exit(child, kExitCode, judge);
+    // A second for the others, and what it takes to start a team on a loaded machine.
+    if (now_ns() - begin_ns > 10 * kGraceNs) judge.blame("exit() took more than ten seconds");
   }
   fresh_start(test, call, tally);
 }

@@ -1,0 +1,418 @@
+// Threads and processes that end, or fork, where nobody expects it: those that are left go on, are
+// told, and come to their own ends.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/api/buckets.h"
+#include "engine/api/team.h"
+#include "engine/exec/interpret.h"
+#include "engine/exec/machine.h"
+#include "engine/faults/failing_new.h"
+#include "engine/faults/refuse_calls.h"
+#include "tests/engine/api/child_process.h"
+#include "tests/engine/api/ranks.h"
+#include "tests/numa/scoped_env.h"
+
+namespace rankine {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using testing_processes::end_of;
+using testing_processes::run_in_child;
+
+constexpr auto kLong = 60'000ms;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kChildrenMayHaveThreads = false;  // of a process that has threads
+#else
+constexpr bool kChildrenMayHaveThreads = true;
+#endif
+
+void wait_for(const std::atomic<bool>& flag) {
+  while (!flag.load()) std::this_thread::sleep_for(1ms);
+}
+
+Status sum(Member& me, std::size_t count = 3) {
+  std::vector<std::uint32_t> data(count, 1);
+  Status status = me.all_reduce(std::span(data));
+  if (status.ok() && data.back() != static_cast<std::uint32_t>(me.ranks())) {
+    return {Code::system, "a wrong sum"};
+  }
+  return status;
+}
+
+// --- forks
+// ----------------------------------------------------------------------------------------
+
+TEST(ForkedChild, HasAThreadIdOfItsOwn) {
+  const int in_parent = thread_id();
+  EXPECT_EQ(in_parent, static_cast<int>(syscall(SYS_gettid)));
+  const std::string end = run_in_child([&] {
+    int failed = thread_id() == static_cast<int>(syscall(SYS_gettid)) ? 0 : 1;
+    failed |= thread_has_ended(thread_id()) ? 2 : 0;
+    failed |= thread_has_ended(in_parent) ? 0 : 4;  // it is the parent's
+    if (membarrier_available()) barrier_everywhere();
+    return failed;
+  });
+  EXPECT_EQ(end, "exit 0");
+}
+
+// Others that wait for it inside a call must not take it for the thread that it was in the parent.
+TEST(ForkedChild, IsARankAnewAfterCallsInTheParent) {
+  if (!kChildrenMayHaveThreads) GTEST_SKIP() << "the thread sanitizer allows no threads there";
+  for (const int ranks : {2, 4}) {
+    Ranks all({.ranks = ranks, .timeout = kLong});
+    std::string end;
+    const auto results = all.run([&](Member& me) {
+      Status status = sum(me);
+      if (me.rank() != 0) return status;
+      end = run_in_child([&] {
+        struct : RoundObserver {
+          bool before_round(int) noexcept override {
+            sleep_ns(4 * look_about_ns());
+            return true;
+          }
+        } late;
+        auto anew = Communicator::create({.ranks = ranks, .timeout = kLong}).value();
+        std::vector<std::unique_ptr<Member>> members;
+        for (Rank r = 0; r < ranks; ++r) members.push_back(anew->join(r).value());
+        std::atomic<int> failed{0};
+        std::vector<std::thread> threads;
+        for (Rank r = 1; r < ranks; ++r) {
+          threads.emplace_back([&, r] {
+            if (!sum(*members[static_cast<std::size_t>(r)]).ok()) failed.fetch_or(1);
+          });
+        }
+        std::vector<std::uint32_t> mine(3, 1);
+        if (!members[0]
+                 ->call({.in = mine.data(),
+                         .out = mine.data(),
+                         .count = mine.size(),
+                         .type = DataType::u32},
+                        late)
+                 .ok()) {
+          failed.fetch_or(2);
+        }
+        for (std::thread& thread : threads) thread.join();
+        return failed.load();
+      });
+      return status;
+    });
+    for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(end, "exit 0") << ranks << " ranks";
+  }
+}
+
+bool is_mapped(const MemoryRange& range) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(range.base) / page * page;
+  unsigned char there = 0;
+  return mincore(reinterpret_cast<void*>(begin), 1, &there) == 0;
+}
+
+TEST(ForkedChild, LeavesAloneWhatItHasInherited) {
+  auto team = Team::create({.ranks = 3, .timeout = kLong}).value();
+  ASSERT_TRUE(team->run([](Member& me) { sum(me, 40'000).throw_if_error(); }).ok());
+  auto all = std::make_unique<Ranks>(CommunicatorOptions{.ranks = 3, .timeout = kLong});
+  auto buckets = std::make_unique<Buckets>(*all->members().front());
+  all->run([](Member& me) { return sum(me, 40'000); });
+  std::vector<MemoryRange> ranges;
+  for (Communicator* communicator : {&team->communicator(), &all->communicator()}) {
+    for (Rank r = 0; r < 3; ++r) {
+      const RankMemory memory = communicator->memory_of(r);
+      for (const MemoryPart* part : {&memory.lines, &memory.mailboxes, &memory.scratch}) {
+        ranges.insert(ranges.end(), part->ranges.begin(), part->ranges.end());
+      }
+    }
+  }
+  ASSERT_FALSE(ranges.empty());
+  EXPECT_EQ(run_in_child([&] {
+              buckets.reset();
+              all.reset();
+              team.reset();
+              for (const MemoryRange& range : ranges) {
+                if (!is_mapped(range)) return 1;
+              }
+              return 0;
+            }),
+            "exit 0");
+}
+
+std::atomic<bool> stands{false}, goes_on{false};
+
+// The lock of planning is held for ever, as the child sees it.
+TEST(ForkedChild, AnswersWhileARankOfTheParentPlans) {
+  if (!faults::new_can_fail()) GTEST_SKIP() << "operator new is the sanitizer's";
+  for (const int allocation : {3, 10, 20, 30}) {
+    Ranks all({.ranks = 2, .timeout = kLong});
+    stands.store(false);
+    goes_on.store(false);
+    faults::at_allocation(allocation, [] {
+      stands.store(true);
+      wait_for(goes_on);
+    });
+    std::thread planner([&] {
+      const faults::AllocationsCount counts;
+      float data = 0;
+      for (std::size_t n = 1; !stands.load(); ++n) {
+        EXPECT_TRUE(all.members()[0]->plan_of({.in = &data, .out = &data, .count = n}).ok());
+      }
+    });
+    wait_for(stands);
+    EXPECT_EQ(run_in_child([&] {
+                Communicator& inherited = all.communicator();
+                int failed = inherited.memory_bytes() == 0 ? 0 : 1;
+                failed |= inherited.memory_of(0).lines.bytes == 0 ? 0 : 2;
+                failed |= inherited.cached_plans() == 0 ? 0 : 4;
+                failed |= inherited.flight_record().empty() ? 8 : 0;
+                failed |= inherited.health().code() == Code::forked ? 0 : 16;
+                { Ranks destroyed = std::move(all); }
+                return failed;
+              }),
+              "exit 0")
+        << "allocation " << allocation;
+    goes_on.store(true);
+    planner.join();
+    faults::at_allocation(0, nullptr);
+  }
+}
+
+TEST(ForkedChild, OfARanksFunctionEndsWhereTheFunctionReturns) {
+  auto team = Team::create({.ranks = 3, .timeout = kLong}).value();
+  std::string end;
+  const Status status = team->run([&](Member& me) {
+    if (me.rank() != 1) return;
+    const pid_t pid = fork();
+    if (pid == 0) return;
+    end = end_of(pid);
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(end, "exit 0");
+}
+
+// --- threads that end
+// -----------------------------------------------------------------------------
+
+// How rank 1 of a team comes to its end after one call: the others are told, and so is the owner.
+void expect_rank_lost(const std::function<void()>& end_of_rank_1,
+                      const std::function<void()>& rank_0) {
+  auto team = Team::create({.ranks = 3, .timeout = kLong}).value();
+  std::vector<Status> results(3);
+  std::atomic<bool> came_back{false};
+  const auto begin = std::chrono::steady_clock::now();
+  const Status status = team->run([&](Member& me) {
+    sum(me).throw_if_error();
+    if (me.rank() == 1) {
+      end_of_rank_1();
+      came_back.store(true);
+      return;
+    }
+    if (me.rank() == 0) rank_0();
+    results[static_cast<std::size_t>(me.rank())] = sum(me);
+  });
+  EXPECT_FALSE(came_back.load());
+  EXPECT_EQ(name_of(status.code()), name_of(Code::rank_lost)) << status.text();
+  EXPECT_NE(status.text().find("the thread of rank 1 has ended"), std::string::npos)
+      << status.text();
+  EXPECT_EQ(results[0].text(), status.text());
+  EXPECT_EQ(results[2].text(), status.text());
+  EXPECT_EQ(team->run([](Member&) {}).text(), status.text());
+  team.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s) << "that was a deadline";
+}
+
+TEST(RankOfATeam, MayCallPthreadExit) {
+  expect_rank_lost([] { pthread_exit(nullptr); }, [] {});
+}
+
+TEST(RankOfATeam, MayBeCancelledInItsFunction) {
+  std::atomic<pthread_t> victim{};
+  expect_rank_lost(
+      [&] {
+        victim.store(pthread_self());
+        for (;;) std::this_thread::sleep_for(1s);
+      },
+      [&] {
+        while (victim.load() == pthread_t{}) std::this_thread::sleep_for(1ms);
+        pthread_cancel(victim.load());
+      });
+}
+
+TEST(RankOfATeam, CancelledBetweenRunsEndsInTheNext) {
+  auto team = Team::create({.ranks = 3, .timeout = kLong}).value();
+  std::atomic<pthread_t> victim{};
+  ASSERT_TRUE(team->run([&](Member& me) {
+                    if (me.rank() == 1) victim.store(pthread_self());
+                  })
+                  .ok());
+  pthread_cancel(victim.load());
+  std::vector<Status> results(3);
+  const Status status = team->run([&](Member& me) {
+    results[static_cast<std::size_t>(me.rank())] = sum(me);  // no cancellation point
+    pthread_testcancel();
+    if (me.rank() != 1) sum(me).throw_if_error();
+  });
+  for (const Status& result : results) EXPECT_TRUE(result.ok()) << result.text();
+  EXPECT_NE(status.code(), Code::ok);
+  EXPECT_EQ(name_of(team->communicator().health().code()), name_of(Code::rank_lost));
+}
+
+// Calls, failing ones too, and all that owns ranks are no cancellation points: nothing that may not
+// throw is unwound, and nobody goes while others use what it has.
+TEST(CancelledThread, ComesOutOfAFailingCallFirst) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "rankine_endings_test.json").string();
+  const ScopedEnv record("RANKINE_FLIGHT_RECORD", path.c_str());
+  Ranks all({.ranks = 2, .timeout = 200ms});
+  Status result;
+  std::atomic<bool> goes_on_after{false};
+  std::thread thread([&] {
+    pthread_cancel(pthread_self());
+    result = sum(*all.members()[0]);  // nobody else comes
+    pthread_testcancel();
+    goes_on_after.store(true);
+  });
+  thread.join();
+  EXPECT_EQ(name_of(result.code()), name_of(Code::timeout)) << result.text();
+  EXPECT_FALSE(goes_on_after.load());
+  EXPECT_GT(std::filesystem::file_size(path), 0u);
+  std::filesystem::remove(path);
+}
+
+TEST(CancelledThread, EndsAfterItsTeam) {
+  std::atomic<int> ran{0};
+  bool destroyed = false, goes_on_after = false;
+  std::thread thread([&] {
+    pthread_cancel(pthread_self());
+    auto team = Team::create({.ranks = 3, .timeout = kLong}).value();
+    team->run([&](Member& me) {
+          sum(me).throw_if_error();
+          ran.fetch_add(1);
+        })
+        .throw_if_error();
+    team.reset();
+    destroyed = true;
+    pthread_testcancel();
+    goes_on_after = true;
+  });
+  thread.join();
+  EXPECT_EQ(ran.load(), 3);
+  EXPECT_TRUE(destroyed);
+  EXPECT_FALSE(goes_on_after);
+}
+
+// --- processes that end
+// ---------------------------------------------------------------------------
+
+// A static team, as exit() destroys it; one per child.
+int run_static_team(const std::function<void(Member&, Team&)>& f) {
+  static std::unique_ptr<Team> team;
+  team = Team::create({.ranks = 3, .timeout = kLong}).value();
+  static_cast<void>(team->run([&](Member& me) { f(me, *team); }));
+  return 99;
+}
+
+TEST(ProcessThatExits, InARankWhoseOthersWaitForIt) {
+  EXPECT_EQ(run_in_child([] {
+              return run_static_team([](Member& me, Team&) {
+                sum(me).throw_if_error();
+                if (me.rank() == 1) std::exit(7);
+                sum(me).throw_if_error();
+              });
+            }),
+            "exit 7");
+}
+
+TEST(ProcessThatExits, InARankWhoseOthersDoNotListen) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(run_in_child([] {
+              return run_static_team([](Member& me, Team&) {
+                if (me.rank() == 1) std::exit(7);
+                std::this_thread::sleep_for(40s);
+              });
+            }),
+            "exit 7");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+}
+
+TEST(ProcessThatExits, ByOtherWays) {
+  EXPECT_EQ(run_in_child([] {
+              return run_static_team([](Member& me, Team&) {
+                if (me.rank() == 1) std::quick_exit(8);
+                sum(me).throw_if_error();
+              });
+            }),
+            "exit 8");
+  EXPECT_EQ(run_in_child([] {
+              return run_static_team([](Member& me, Team&) {
+                if (me.rank() == 1) std::abort();
+                sum(me).throw_if_error();
+              });
+            }),
+            "signal 6");
+}
+
+TEST(Team, MayBeDestroyedByARank) {
+  EXPECT_EQ(run_in_child([] {
+              auto team = Team::create({.ranks = 3, .timeout = kLong}).value();
+              Team* const owned = team.release();
+              std::atomic<int> aborted{0};
+              const Status status = owned->run([&](Member& me) {
+                if (me.rank() == 1) {
+                  delete owned;
+                } else {
+                  aborted += sum(me).code() == Code::aborted ? 1 : 0;
+                }
+              });
+              return aborted.load() == 2 && status.code() == Code::aborted ? 0 : 1;
+            }),
+            "exit 0");
+}
+
+TEST(Team, IsNotRunByItsOwnRanks) {
+  auto team = Team::create({.ranks = 2, .timeout = kLong}).value();
+  std::vector<Status> results(2);
+  const Status status = team->run([&](Member& me) {
+    results[static_cast<std::size_t>(me.rank())] = team->run([](Member&) {});
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+  for (const Status& result : results) {
+    EXPECT_EQ(name_of(result.code()), name_of(Code::invalid_argument));
+    EXPECT_NE(result.text().find("in another run"), std::string::npos) << result.text();
+  }
+}
+
+// --- a kernel that does not tell where threads may run
+// --------------------------------------------
+
+TEST(Sandbox, ThatHidesTheAffinityMask) {
+  EXPECT_EQ(run_in_child([] {
+              if (faults::refuse_calls({SYS_sched_getaffinity}) != 0) return 77;
+              auto team = Team::create({.ranks = 2, .timeout = kLong});
+              if (!team.ok()) return 1;
+              if (!(*team)->run([](Member& me) { sum(me).throw_if_error(); }).ok()) return 2;
+              for (const RankReport& rank : (*team)->report()) {
+                if (!rank.pin.refused() || rank.pin.error != EPERM) return 3;
+              }
+              return 0;
+            }),
+            "exit 0");
+}
+
+}  // namespace
+}  // namespace rankine
