@@ -1,7 +1,5 @@
 #include "engine/api/tuning.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -11,6 +9,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "engine/base/json_text.h"
+#include "engine/base/replace_file.h"
 #include "numa/warnings.h"
 
 namespace rankine {
@@ -66,6 +66,18 @@ Result<TuningRow> row_of(const Json& json) {
   params.ranks = row.ranks;
   if (const auto refusal = row.algorithm->refusal(params)) return invalid_argument(*refusal);
   return row;
+}
+
+// Where the folder cannot be made, the file in it cannot either, and that is told.
+void make_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+}
+
+Status of_table(const Status& written) {
+  if (written.ok()) return written;
+  return {written.code(), "the tuning table " + written.text()};
 }
 
 }  // namespace
@@ -126,8 +138,10 @@ std::string to_json(const TuningTable& table) {
 }
 
 Result<TuningTable> parse_tuning(std::string_view text) {
+  const auto read = read_json<Json>("the text", text);
+  if (!read.ok()) return read.status();
+  const Json& json = *read;
   try {
-    const Json json = Json::parse(text);
     const int format = json.at("rankine_tuning");
     if (format != kFormat) {
       return invalid_argument("rankine_tuning is " + std::to_string(format) + "; allowed is " +
@@ -193,24 +207,14 @@ std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& h
   return std::move(*table);
 }
 
+Status prepare_tuning_file(const std::string& path) {
+  make_folder_of(path);
+  return of_table(check_replaceable(path));
+}
+
 Status save_tuning(const TuningTable& table, const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path target(path);
-  if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  const std::string beside = path + "." + std::to_string(getpid());
-  {
-    std::ofstream file(beside);
-    if (!(file << to_json(table) << std::flush)) {
-      fs::remove(beside, error);
-      return {Code::system, "the tuning table '" + path + "' cannot be written"};
-    }
-  }
-  fs::rename(beside, target, error);
-  if (!error) return {};
-  const std::string why = error.message();
-  fs::remove(beside, error);
-  return {Code::system, "the tuning table '" + path + "' cannot be written: " + why};
+  make_folder_of(path);
+  return of_table(replace_file(path, to_json(table)));
 }
 
 const TuningTable* machine_tuning() {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
+#include "engine/base/json_text.h"
 #include "engine/fabric/units.h"
 
 namespace rankine {
@@ -156,11 +156,8 @@ std::optional<Status> read_network_member(const std::string& name, const Json& v
 }
 
 Result<Fabric> parse_network(std::string_view json, std::string_view name) {
-  try {
-    return read_network(Json::parse(json), name);
-  } catch (const Json::exception& error) {  // also of numbers beyond a double
-    return invalid_argument(std::string("the network is not JSON: ") + error.what());
-  }
+  const auto read = read_json("the network", json);
+  return read.ok() ? read_network(*read, name) : read.status();
 }
 
 Result<Fabric> read_network(const Json& root, std::string_view name) {
@@ -207,13 +204,16 @@ Result<Fabric> find_network(std::string_view argument, const std::string& preset
                             "', which is no preset and no file that can be read (" +
                             std::strerror(errno) + "); presets are " + regime_names());
   }
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file && !file.eof()) {
+  std::string text;  // of a file without end a little more than is allowed
+  char part[4096];
+  while (text.size() <= kMostJsonBytes && (file.read(part, sizeof(part)), file.gcount() > 0)) {
+    text.append(part, static_cast<std::size_t>(file.gcount()));
+  }
+  if (file.bad()) {
     return invalid_argument(std::string(argument) + " is '" + preset_or_path +
                             "', which cannot be read");
   }
-  auto fabric = parse_network(text.str(), preset_or_path);
+  auto fabric = parse_network(text, preset_or_path);
   if (fabric.ok()) return fabric;
   return invalid_argument(std::string(argument) + " '" + preset_or_path +
                           "': " + fabric.status().text());
