@@ -16,7 +16,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -26,6 +25,7 @@
 #include "bench/rivals/crew.h"
 #include "bench/rivals/machine_json.h"
 #include "bench/rivals/statistics.h"
+#include "engine/base/replace_file.h"
 #include "engine/exec/crossbar.h"
 #include "engine/exec/mailbox.h"
 #include "engine/exec/wait.h"
@@ -265,9 +265,9 @@ int run(int argc, char** argv) {
   // `bazel run` changes the folder.
   const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
   const auto path = std::filesystem::path(folder == nullptr ? "" : folder) / json_path;
-  std::ofstream file(path);
-  if (file << result.dump(1) << "\n" << std::flush) return 0;
-  std::fprintf(stderr, "mailbox: --json is %s, which cannot be written\n", path.c_str());
+  const Status status = replace_file(path.string(), result.dump(1) + "\n");
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "mailbox: --json: %s\n", status.text().c_str());
   return 3;
 }
 

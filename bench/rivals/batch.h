@@ -29,6 +29,7 @@
 #include "bench/rivals/kernels.h"
 #include "bench/rivals/meeting.h"
 #include "bench/rivals/statistics.h"
+#include "engine/tools/read_result.h"
 
 namespace rankine::rivals {
 
@@ -142,14 +143,14 @@ void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float*
     for (int i = 0; i < batch.calls; ++i) call(in, out, s);
     end = ticks_now();
   } else {
-    volatile std::uint32_t sink = 0;
+    volatile std::uint64_t sink = 0;
     begin = ticks_now();
     for (int i = -batch.warmups; i < batch.calls; ++i) {
       k.fill(in, s.in, rank, 0, ++shift);
       meeting.barrier(rank);
       const Ticks start = ticks_now();
       call(in, out, s);
-      sink = k.read_all(out, s.out);
+      sink = tools::read_result(out, s.out * sizeof(float));
       const Ticks stop = ticks_now();
       if (i >= 0) seat.calls[i] = stop - start;
     }

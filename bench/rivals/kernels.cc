@@ -80,16 +80,6 @@ RIVALS_INLINE void fill_any(float* data, std::size_t count, int rank, std::size_
   }
 }
 
-RIVALS_INLINE std::uint32_t read_any(const float* data, std::size_t count) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint32_t bits;
-    std::memcpy(&bits, data + i, sizeof(bits));
-    sum += bits;
-  }
-  return sum;
-}
-
 RIVALS_INLINE std::size_t count_wrong_any(const float* data, std::size_t count, int first_rank,
                                           int ranks, std::size_t first, std::uint32_t shift) {
   std::size_t wrong = 0;
@@ -122,15 +112,13 @@ void fill_portable(float* data, std::size_t count, int rank, std::size_t first,
   fill_any(data, count, rank, first, shift);
 }
 
-std::uint32_t read_portable(const float* data, std::size_t count) { return read_any(data, count); }
-
 std::size_t count_wrong_portable(const float* data, std::size_t count, int first_rank, int ranks,
                                  std::size_t first, std::uint32_t shift) {
   return count_wrong_any(data, count, first_rank, ranks, first, shift);
 }
 
-constexpr Kernels kPortable{"portable",    copy_portable, reduce_portable,     reduce_portable,
-                            fill_portable, read_portable, count_wrong_portable};
+constexpr Kernels kPortable{"portable",      copy_portable, reduce_portable,
+                            reduce_portable, fill_portable, count_wrong_portable};
 
 #if defined(__x86_64__)
 
@@ -194,17 +182,13 @@ RIVALS_AVX512 void fill_avx512(float* data, std::size_t count, int rank, std::si
   fill_any(data, count, rank, first, shift);
 }
 
-RIVALS_AVX512 std::uint32_t read_avx512(const float* data, std::size_t count) {
-  return read_any(data, count);
-}
-
 RIVALS_AVX512 std::size_t count_wrong_avx512(const float* data, std::size_t count, int first_rank,
                                              int ranks, std::size_t first, std::uint32_t shift) {
   return count_wrong_any(data, count, first_rank, ranks, first, shift);
 }
 
-constexpr Kernels kAvx512{"avx512",    copy_avx512, reduce_avx512,     reduce_streaming_avx512,
-                          fill_avx512, read_avx512, count_wrong_avx512};
+constexpr Kernels kAvx512{"avx512",                copy_avx512, reduce_avx512,
+                          reduce_streaming_avx512, fill_avx512, count_wrong_avx512};
 
 #endif  // __x86_64__
 

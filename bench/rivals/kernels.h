@@ -1,6 +1,6 @@
 // Plain loops over floats, compiled once for AVX-512 and once for any machine; the choice is made
-// when the program starts. The test pattern and the timed read of a result live here too, so that
-// they cost every contender the same.
+// when the program starts. The test pattern lives here too, so that it costs every contender the
+// same.
 #ifndef RANKINE_BENCH_RIVALS_KERNELS_H_
 #define RANKINE_BENCH_RIVALS_KERNELS_H_
 
@@ -27,9 +27,6 @@ struct Kernels {
   // data[i] = pattern(rank, first + i, shift): integers 0..31, so that any order of summation is
   // exact.
   void (*fill)(float* data, std::size_t count, int rank, std::size_t first, std::uint32_t shift);
-
-  // Reads all the data once; the sum of its bits, so that no compiler may leave the reading out.
-  std::uint32_t (*read_all)(const float* data, std::size_t count);
 
   // How many data[i] differ from the sum of pattern(r, first + i, shift) over first_rank <= r <
   // first_rank + ranks.

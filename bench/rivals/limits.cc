@@ -7,6 +7,7 @@
 #include "bench/rivals/kernels.h"
 #include "bench/rivals/meeting.h"
 #include "engine/exec/kernels/string_copy.h"
+#include "engine/tools/read_result.h"
 
 namespace rankine::rivals {
 namespace {
@@ -181,12 +182,12 @@ double LimitProbe::cross_read(std::size_t bytes, Readers readers) {
         workers_ == 1 || readers == Readers::kAll || (worker == 0) == (readers == Readers::kRoot);
     const float* const other = benches_[static_cast<std::size_t>(from)].memory.data();
     Ticks least = ~Ticks{0};
-    volatile std::uint32_t sink = 0;
+    volatile std::uint64_t sink = 0;
     for (int i = 0; i < times; ++i) {
       kernels().fill(memory, floats, worker, 0, static_cast<std::uint32_t>(i));
       meeting_->barrier(worker);
       const Ticks begin = ticks_now();
-      if (reads) sink = kernels().read_all(other, floats);
+      if (reads) sink = tools::read_result(other, floats * sizeof(float));
       least = std::min(least, ticks_now() - begin);
       meeting_->barrier(worker);
     }
@@ -198,9 +199,9 @@ double LimitProbe::cross_read(std::size_t bytes, Readers readers) {
 
 double LimitProbe::own_read(std::size_t bytes) {
   return slowest(bytes, [&](int worker, float* memory) {
-    volatile std::uint32_t sink = 0;
+    volatile std::uint64_t sink = 0;
     const double us = least_us(*meeting_, worker, bytes,
-                               [&] { sink = kernels().read_all(memory, bytes / sizeof(float)); });
+                               [&] { sink = tools::read_result(memory, bytes); });
     (void)sink;
     return us;
   });

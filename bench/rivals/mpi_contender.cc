@@ -3,7 +3,7 @@
 #include <sstream>
 #include <utility>
 
-#include "nlohmann/json.hpp"
+#include "engine/base/json_text.h"
 
 namespace rankine::rivals {
 namespace {
@@ -12,7 +12,9 @@ constexpr double kStartLimitS = 180;
 constexpr int kNotInstalled = 3;  // exit status of start_mpi
 
 nlohmann::json parse(const std::optional<std::string>& line) {
-  return line ? nlohmann::json::parse(*line, nullptr, false) : nlohmann::json();
+  if (!line) return {};
+  const auto read = read_json("the answer", *line);
+  return read.ok() ? *read : nlohmann::json();
 }
 
 }  // namespace

@@ -16,6 +16,8 @@
 #include "CLI/CLI.hpp"
 #include "bench/rivals/plots.h"
 #include "bench/rivals/results.h"
+#include "engine/base/json_text.h"
+#include "engine/base/replace_file.h"
 #include "nlohmann/json.hpp"
 
 namespace rankine::rivals {
@@ -29,10 +31,9 @@ std::string read_text(const fs::path& path) {
 }
 
 bool write_text(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
-  if (file << text << std::flush) return true;
-  std::fprintf(stderr, "report: cannot write %s\n", path.c_str());
-  return false;
+  const Status status = replace_file(path.string(), text);
+  if (!status.ok()) std::fprintf(stderr, "report: %s\n", status.text().c_str());
+  return status.ok();
 }
 
 // All-reduce first, by ranks; then the other collectives; the mailbox last.
@@ -64,9 +65,9 @@ int run(int argc, char** argv) {
     if (entry.path().extension() != ".json") continue;
     sources.push_back({entry.path().stem().string(), {}});
     try {
-      sources.back().document = nlohmann::json::parse(read_text(entry.path()));
+      sources.back().document = read_json("the file", read_text(entry.path())).value();
       place(sources.back());
-    } catch (const nlohmann::json::exception& error) {
+    } catch (const std::exception& error) {
       std::fprintf(stderr, "report: %s is not a document of rivals or mailbox: %s\n",
                    entry.path().c_str(), error.what());
       return 2;

@@ -3,13 +3,13 @@
 //
 //   bazel run //bench/rivals -- --ranks 2 -b 8 -e 64M --json rivals.json --plot rivals.svg
 //
-// Exit status: 0, 1 a contender computed wrong elements, 2 usage, 124 a contender hangs.
+// Exit status: 0, 1 a contender computed wrong elements, 2 usage, 3 a file that cannot be written,
+// 124 a contender hangs.
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -27,6 +27,7 @@
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/sizes.h"
+#include "engine/base/replace_file.h"
 #include "engine/tools/text.h"
 #include "nlohmann/json.hpp"
 
@@ -210,11 +211,9 @@ std::string where_asked(const std::string& path) {
   return folder == nullptr || path.empty() ? path : (std::filesystem::path(folder) / path).string();
 }
 
-bool write_file(const std::string& path, const std::string& text) {
-  if (path.empty()) return true;
-  std::ofstream file(path);
-  file << text << std::flush;
-  return file.good();
+int fail_file(const Status& status) {
+  std::cerr << "rivals: " << status.text() << "\n";
+  return 3;
 }
 
 int measure(const Options& options) {
@@ -240,6 +239,11 @@ int measure(const Options& options) {
 
   const std::string json_path = where_asked(options.json);
   const std::string plot_path = where_asked(options.plot);
+  for (const std::string& path : {json_path, plot_path}) {  // known before minutes of measuring
+    if (path.empty()) continue;
+    const Status status = check_replaceable(path);
+    if (!status.ok()) return fail_file(status);
+  }
 
   Crew crew(setup.ranks, setup.cpus);
   InProcess::Stage stage(crew, setup.crowded, setup.max_bytes);
@@ -282,10 +286,14 @@ int measure(const Options& options) {
 
   // Again: a contender may have broken meanwhile.
   document["context"] = context_json(options.plan, setup, contenders, levels, machine);
-  if (!write_file(json_path, document.dump(1) + "\n"))
-    return fail_usage("cannot write " + json_path);
-  if (!plot_path.empty() && !write_file(plot_path, plot_svg(document)))
-    return fail_usage("cannot write " + plot_path);
+  if (!json_path.empty()) {
+    const Status status = replace_file(json_path, document.dump(1) + "\n");
+    if (!status.ok()) return fail_file(status);
+  }
+  if (!plot_path.empty()) {
+    const Status status = replace_file(plot_path, plot_svg(document));
+    if (!status.ok()) return fail_file(status);
+  }
   return all_right ? 0 : 1;
 }
 
@@ -325,7 +333,8 @@ int run(int argc, char** argv) {
       "  rivals --collective broadcast -b 1K -e 1M -f 4\n"
       "  rivals --ranks 4 -e 8M            more ranks than cores: all who can yield do\n"
       "  rivals --only rankine,expert_push --protocol fresh --in-place\n"
-      "Exit codes: 0 good, 1 wrong elements, 2 usage, 124 a contender hangs.");
+      "Exit codes: 0 good, 1 wrong elements, 2 usage, 3 a file that cannot be written,\n"
+      "124 a contender hangs.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

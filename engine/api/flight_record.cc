@@ -10,7 +10,7 @@
 #include <system_error>
 #include <thread>
 
-#include "engine/api/whole_file.h"
+#include "engine/base/whole_file.h"
 #include "engine/exec/machine.h"
 #include "numa/warnings.h"
 

@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "engine/api/whole_file.h"
+#include "engine/base/json_text.h"
+#include "engine/base/replace_file.h"
 #include "numa/small_file.h"
 #include "numa/warnings.h"
 
@@ -17,8 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
-// Of a table; a row takes 130.
-constexpr std::size_t kMostBytes = 4 << 20;
 
 auto key_of(const TuningRow& row) { return std::tuple(row.collective, row.ranks, row.bytes); }
 
@@ -70,6 +69,18 @@ Result<TuningRow> row_of(const Json& json) {
   params.ranks = row.ranks;
   if (const auto refusal = row.algorithm->refusal(params)) return invalid_argument(*refusal);
   return row;
+}
+
+// Where the folder cannot be made, the file in it cannot either, and that is told.
+void make_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+}
+
+Status of_table(const Status& written) {
+  if (written.ok()) return written;
+  return {written.code(), "the tuning table " + written.text()};
 }
 
 }  // namespace
@@ -130,8 +141,10 @@ std::string to_json(const TuningTable& table) {
 }
 
 Result<TuningTable> parse_tuning(std::string_view text) {
+  const auto read = read_json<Json>("the text", text);
+  if (!read.ok()) return read.status();
+  const Json& json = *read;
   try {
-    const Json json = Json::parse(text);
     const int format = json.at("rankine_tuning");
     if (format != kFormat) {
       return invalid_argument("rankine_tuning is " + std::to_string(format) + "; allowed is " +
@@ -173,7 +186,7 @@ TuningFile tuning_file() {
 
 std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& here) {
   if (file.path.empty()) return std::nullopt;
-  const SmallFile text = read_small_file(file.path, kMostBytes);
+  const SmallFile text = read_small_file(file.path, kMostJsonBytes);
   if (!text.ok()) {
     if (file.named || !text.is_missing) {
       warn_once("tuning.missing", (file.named ? "RANKINE_TUNING is '" : "the tuning table is '") +
@@ -196,23 +209,14 @@ std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& h
   return std::move(*table);
 }
 
+Status prepare_tuning_file(const std::string& path) {
+  make_folder_of(path);
+  return of_table(check_replaceable(path));
+}
+
 Status save_tuning(const TuningTable& table, const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path target(path);
-  if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  const std::string text = to_json(table);
-  const auto failed = [&](const std::string& why) {
-    return Status(Code::system, "the tuning table '" + path + "' cannot be written: " + why);
-  };
-  if (text.size() > kMostBytes) {
-    return failed("it has " + std::to_string(text.size()) + " bytes; at most " +
-                  std::to_string(kMostBytes) + " are read");
-  }
-  WholeFile file(path);
-  file.append(text);
-  const std::string why = file.finish();
-  return why.empty() ? Status() : failed(why);
+  make_folder_of(path);
+  return of_table(replace_file(path, to_json(table)));
 }
 
 const TuningTable* machine_tuning() {

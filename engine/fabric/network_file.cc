@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/base/json_text.h"
 #include "engine/fabric/units.h"
 #include "numa/small_file.h"
 
@@ -153,11 +154,8 @@ std::optional<Status> read_network_member(const std::string& name, const Json& v
 }
 
 Result<Fabric> parse_network(std::string_view json, std::string_view name) {
-  try {
-    return read_network(Json::parse(json), name);
-  } catch (const Json::exception& error) {  // also of numbers beyond a double
-    return invalid_argument(std::string("the network is not JSON: ") + error.what());
-  }
+  const auto read = read_json("the network", json);
+  return read.ok() ? read_network(*read, name) : read.status();
 }
 
 Result<Fabric> read_network(const Json& root, std::string_view name) {
@@ -198,8 +196,7 @@ Result<Fabric> read_network(const Json& root, std::string_view name) {
 
 Result<Fabric> find_network(std::string_view argument, const std::string& preset_or_path) {
   if (const Regime* regime = find_regime(preset_or_path)) return regime->fabric;
-  constexpr std::size_t kLimit = 4 << 20;
-  const SmallFile file = read_small_file(preset_or_path, kLimit);
+  const SmallFile file = read_small_file(preset_or_path, kMostJsonBytes);
   if (!file.ok()) {
     return invalid_argument(std::string(argument) + " is '" + preset_or_path +
                             "', which is no preset and no file that can be read (" + file.error +

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/base/json_text.h"
 #include "engine/exec/machine.h"
 #include "engine/faults/judge.h"
 #include "numa/cpu_budget.h"
@@ -148,7 +149,7 @@ class Worker {
     std::string text(bytes, ' ');
     if (!read_all(answers_, text.data(), bytes)) return std::nullopt;
     busy_ = false;
-    const Json json = Json::parse(text);
+    const Json json = read_json("an answer", text).value();
     return CaseResult{test, tally_of(json[0]), json[1]};
   }
 

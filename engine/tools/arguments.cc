@@ -19,6 +19,11 @@ std::string argument_name(const std::string& flags) {
   return flags;
 }
 
+Status of_option(std::string_view option, const Status& status) {
+  if (status.ok()) return status;
+  return {status.code(), fmt::format("{}: {}", option, status.text())};
+}
+
 CLI::Option* add_text(CLI::App& app, const std::string& flags, std::string& target,
                       const std::string& kind, const std::string& help) {
   return app.add_option(flags, target, help)->type_name(kind)->take_last();

@@ -58,6 +58,9 @@ CLI::Option* add_argument(CLI::App& app, const std::string& flags, T& target, Pa
 CLI::Option* add_text(CLI::App& app, const std::string& flags, std::string& target,
                       const std::string& kind, const std::string& help);
 
+// What went wrong with a file that an option names: "--svg: 'x' cannot be written: ...".
+Status of_option(std::string_view option, const Status& status);
+
 // parse_whole() with these ends.
 struct Whole {
   int lowest, highest;

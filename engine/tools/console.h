@@ -18,6 +18,8 @@ enum class Exit : int {
   usage = 2,        // arguments
   environment = 3,  // memory, threads or files that the machine refuses
   timeout = 124,    // as of timeout(1)
+  interrupted = 130,  // by SIGINT; what was measured has been told
+  terminated = 143,   // by SIGTERM, the same
 };
 
 Exit exit_of(Code code);

@@ -7,6 +7,7 @@
 
 #include "engine/api/choose.h"
 #include "engine/exec/kernels/types.h"
+#include "engine/tools/interrupt.h"
 #include "engine/tools/metrics.h"
 
 namespace rankine::tools {
@@ -181,7 +182,7 @@ Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds, bo
   std::vector<Turn> turns(contests.size());
   for (;;) {
     const auto begin = Clock::now();
-    if (begin >= deadline) return {};
+    if (begin >= deadline || interruption() != 0) return {};
     std::size_t next = contests.size();
     for (std::size_t i = 0; i < contests.size(); ++i) {
       if (turns[i].rounds == rounds) continue;
@@ -190,6 +191,7 @@ Status race(Workbench& workbench, std::vector<Contest>& contests, int rounds, bo
     if (next == contests.size()) return {};
     progress(contests[next], turns[next].rounds);
     Status status = measure_round(workbench, contests[next], quick);
+    if (status.code() == Code::aborted && interruption() != 0) return {};
     if (!status.ok()) return status;
     ++turns[next].rounds;
     turns[next].spent += Clock::now() - begin;

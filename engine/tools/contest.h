@@ -56,7 +56,8 @@ void keep_the_best(Contest& contest, std::size_t most, double near,
 
 using Clock = std::chrono::steady_clock;
 
-// Measures up to `rounds` rounds of each (quick: with few samples) until `deadline` has passed.
+// Measures up to `rounds` rounds of each (quick: with few samples) until `deadline` has passed or a
+// signal interrupts it (interrupt.h); a round that was begun then does not count.
 // Next is always the contest that has taken the least time so far: short calls get their rounds
 // even where long ones would fill the time. progress(contest, round) is called before each round.
 // Errors: those of the calls, and wrong results.

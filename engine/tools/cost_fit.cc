@@ -7,6 +7,7 @@
 #include <span>
 
 #include "engine/exec/kernels/reduce.h"
+#include "engine/tools/interrupt.h"
 #include "engine/tools/statistics.h"
 
 namespace rankine::tools {
@@ -149,7 +150,8 @@ Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
           continue;
         }
         samples.push_back(*took);
-        const bool late = samples.size() >= kFewestBatches && seconds_now() > until;
+        const bool late = samples.size() >= kFewestBatches &&
+                          (seconds_now() > until || interruption() != 0);
         if (late || samples.size() == kMostBatches) calls[p] = 0;
       }
       if (r != 0) continue;

@@ -34,7 +34,8 @@ struct CostFit {
 // seconds that are not positive, and points that do not tell the three apart.
 Result<CostFit> fit_costs(const std::vector<CostPoint>& points);
 
-// Measures with a team of two ranks, for about so many seconds. Errors: those of its calls.
+// Measures with a team of two ranks, for about so many seconds, and less once a signal has
+// interrupted it (interrupt.h). Errors: those of its calls.
 Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds = 2);
 
 }  // namespace rankine::tools

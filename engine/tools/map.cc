@@ -1,14 +1,17 @@
 #include "engine/tools/map.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
-#include "engine/tools/file.h"
+#include "engine/base/replace_file.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
 #include "engine/tools/winner_map.h"
@@ -27,21 +30,41 @@ struct MapArguments {
   bool json = false;
 };
 
+// A file in memory, at its beginning; -1 where there is none.
+int file_in_memory(std::string_view text) {
+  const int file = memfd_create("rankine", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && lseek(file, 0, SEEK_SET) == 0) return file;
+  close(file);
+  return -1;
+}
+
 // Pictures are drawn once, as SVG; librsvg's program turns them into pixels.
-Status write_png(const std::string& svg, const std::string& path) {
-  const std::string drawing = path + ".svg";
-  Status status = write_file(drawing, svg);
-  if (!status.ok()) return status;
-  const pid_t child = fork();
-  if (child == 0) {
-    execlp("rsvg-convert", "rsvg-convert", "--output", path.c_str(), drawing.c_str(), nullptr);
-    _exit(127);
+Result<std::string> to_png(const std::string& svg) {
+  const int drawing = file_in_memory(svg), pixels = file_in_memory({});
+  int result = -1;
+  if (drawing >= 0 && pixels >= 0) {
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(drawing, STDIN_FILENO);
+      dup2(pixels, STDOUT_FILENO);
+      execlp("rsvg-convert", "rsvg-convert", nullptr);
+      _exit(127);
+    }
+    if (child > 0) waitpid(child, &result, 0);
   }
-  int result = 0;
-  const bool waited = child > 0 && waitpid(child, &result, 0) == child;
-  unlink(drawing.c_str());
-  if (waited && WIFEXITED(result) && WEXITSTATUS(result) == 0) return {};
-  return {Code::system, "--png needs the program rsvg-convert (Debian: librsvg2-bin)"};
+  std::string png;
+  if (WIFEXITED(result) && WEXITSTATUS(result) == 0) {
+    png.resize(static_cast<std::size_t>(lseek(pixels, 0, SEEK_END)));
+    png.resize(static_cast<std::size_t>(
+        std::max<ssize_t>(0, pread(pixels, png.data(), png.size(), 0))));
+  }
+  for (const int file : {drawing, pixels}) {
+    if (file >= 0) close(file);
+  }
+  if (!png.empty()) return png;
+  return Status(Code::system, "--png needs the program rsvg-convert (Debian: librsvg2-bin)");
 }
 
 nlohmann::ordered_json to_json(const WinnerMap& map) {
@@ -79,6 +102,12 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
   if (!contenders.ok()) return contenders.status();
   request.contenders = *contenders;
 
+  // Before the work, so that nobody waits for it in vain.
+  for (const auto& [option, path] : {std::pair("--svg", &a.svg), std::pair("--png", &a.png)}) {
+    if (path->empty()) continue;
+    Status status = of_option(option, check_replaceable(*path));
+    if (!status.ok()) return status;
+  }
   Result<WinnerMap> map = [&] {
     Progress progress(console);
     return make_winner_map(request, [&](std::size_t done, std::size_t all) {
@@ -87,9 +116,16 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
   }();
   if (!map.ok()) return map.status();
   const std::string svg = to_svg(*map);
-  Status status = a.svg.empty() ? Status() : write_file(a.svg, svg);
-  if (status.ok() && !a.png.empty()) status = write_png(svg, a.png);
-  if (!status.ok()) return status;
+  if (!a.svg.empty()) {
+    Status status = of_option("--svg", replace_file(a.svg, svg));
+    if (!status.ok()) return status;
+  }
+  if (!a.png.empty()) {
+    const auto png = to_png(svg);
+    if (!png.ok()) return png.status();
+    Status status = of_option("--png", replace_file(a.png, *png));
+    if (!status.ok()) return status;
+  }
   if (a.json) {
     console.out << to_json(*map).dump(2) << '\n';
     return Exit::ok;

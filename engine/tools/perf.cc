@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <memory>
 #include <ostream>
 
@@ -14,6 +13,8 @@
 #include "algorithms/torus.h"
 #include "engine/api/check.h"
 #include "engine/api/choose.h"
+#include "engine/base/replace_file.h"
+#include "engine/tools/interrupt.h"
 #include "engine/tools/latency_probe.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/memory.h"
@@ -369,14 +370,12 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
 
   // A file that cannot be written is known before minutes of measuring.
   const bool json_to_out = options.json_file == "-";
-  std::ofstream file;
-  if (!options.json_file.empty() && !json_to_out) {
-    file.open(options.json_file);
-    if (!file) {
-      return Status(Code::system,
-                    fmt::format("--json is '{}', which cannot be written", options.json_file));
-    }
+  const bool json_to_file = !options.json_file.empty() && !json_to_out;
+  if (json_to_file) {
+    Status status = of_option("--json", check_replaceable(options.json_file));
+    if (!status.ok()) return status;
   }
+  const InterruptGuard guard;
 
   auto created = Workbench::create(bench);
   if (!created.ok()) return created.status();
@@ -405,13 +404,15 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   {
     Progress progress(console);
     for (const Case& one : *cases) {
+      if (interruption() != 0) break;
       progress.show(
           fmt::format("{} of {}: {}", rows.size() + 1, cases->size(), format_size(one.bytes)));
       std::optional<PerfProbe> probe;
       auto measured = measure_row(workbench, one.call, options, probe);
       progress.clear();
       if (!measured.ok()) {
-        failure = measured.status();
+        const bool stopped = measured.status().code() == Code::aborted && interruption() != 0;
+        if (!stopped) failure = measured.status();
         break;
       }
       PerfRow row;
@@ -430,21 +431,32 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
       rows.push_back(std::move(row));
     }
   }
+  // One that comes after the last row has nothing left to interrupt.
+  const bool interrupted = failure.ok() && rows.size() < cases->size();
+  const std::string error =
+      interrupted ? fmt::format("interrupted after {} of {} rows", rows.size(), cases->size())
+                  : failure.text();
   const bool above_floor = totals.average_busbw() >= options.min_busbw;
+  if (show_table && interrupted) table.note(error);
   if (show_table && failure.ok()) table.end(totals, above_floor);
-  if (!options.json_file.empty()) {
+  // A file that is there is not given up for one without a row.
+  if (json_to_out || (json_to_file && (error.empty() || !rows.empty()))) {
     const std::string text =
-        perf_json(run, rows, totals, above_floor, failure.text())
+        perf_json(run, rows, totals, above_floor, error)
             .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
         "\n";
     if (json_to_out) {
       console.out << text;
-    } else if (!(file << text << std::flush)) {
-      return Status(Code::system,
-                    fmt::format("--json is '{}', which could not be written", options.json_file));
+    } else {
+      Status status = of_option("--json", replace_file(options.json_file, text));
+      if (!status.ok()) return status;
     }
   }
   if (!failure.ok()) return failure;
+  if (interrupted) {
+    console.err << "rankine perf: " << error << "\n";
+    return exit_of_interruption();
+  }
   if (totals.wrong > 0) {
     console.err << fmt::format("rankine perf: {} elements are wrong\n", totals.wrong);
     return Exit::wrong;
@@ -558,7 +570,8 @@ Subcommand add_perf(CLI::App& tool) {
       "  rankine perf all_gather --ranks 64 --algo all -e 64K\n"
       "  rankine perf reduce -r all -o all -d all -b 4K -e 4K --time 10ms\n"
       "  rankine perf all_reduce --stats --fresh --probe --json result.json\n"
-      "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout.");
+      "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout, 130 interrupted: what was\n"
+      "measured until then is told, and JSON says that it is not complete.");
   return {app, [options](Console& console) { return perf(*options, console); }};
 }
 

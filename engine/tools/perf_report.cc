@@ -305,6 +305,7 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
   }
   json["out_of_bounds"] = {{"count", totals.wrong}, {"okay", totals.wrong == 0}};
   json["average_bus_bandwidth"] = {{"bandwidth", totals.average_busbw()}, {"okay", above_floor}};
+  json["complete"] = error.empty();
   json["errors"] = Json::array();
   if (!error.empty()) json["errors"].push_back(error);
   json["end_time"] = utc_now();

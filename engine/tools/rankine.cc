@@ -1,17 +1,37 @@
 // The program: streams and an exit code around run_tool().
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <iostream>
 
+#include "engine/tools/output_stream.h"
 #include "engine/tools/tool.h"
 
+namespace {
+
+// A descriptor that is closed would go to the first file that is opened, and what is printed into
+// that file. This one can be written to as little.
+void keep_taken(int descriptor) {
+  while (fcntl(descriptor, F_GETFD) == -1) {
+    if (open("/dev/null", O_RDONLY) < 0) return;
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  keep_taken(STDIN_FILENO);
+  keep_taken(STDOUT_FILENO);
+  keep_taken(STDERR_FILENO);
   std::ios::sync_with_stdio(false);
-  rankine::tools::Console console{.out = std::cout,
+  // Who reads no further is no reason to die without a word: writing fails instead.
+  std::signal(SIGPIPE, SIG_IGN);
+  rankine::tools::DescriptorBuffer buffer(STDOUT_FILENO, "standard output");
+  std::ostream out(&buffer);
+  rankine::tools::Console console{.out = out,
                                   .err = std::cerr,
                                   .out_is_terminal = isatty(STDOUT_FILENO) == 1,
                                   .err_is_terminal = isatty(STDERR_FILENO) == 1};
-  const auto exit = rankine::tools::run_tool({argv + 1, argv + argc}, console);
-  std::cout << std::flush;
-  return static_cast<int>(exit);
+  return static_cast<int>(rankine::tools::run_tool({argv + 1, argv + argc}, console));
 }

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <ostream>
 #include <system_error>
@@ -14,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/torus.h"
+#include "engine/base/replace_file.h"
 #include "engine/reproduce/figures.h"
 #include "engine/reproduce/statements.h"
 #include "engine/reproduce/tables.h"
@@ -357,19 +357,24 @@ std::vector<Picture> pictures_of(const std::vector<Panel>& panels) {
   return out;
 }
 
-Status cannot_write(std::string_view folder, std::string_view what) {
-  return {Code::system, fmt::format("--svg is '{}': {} cannot be written; it takes a folder that "
-                                    "can be made, or that is there and may be written to",
-                                    folder, what)};
+// Makes the folder where it is missing, and finds out whether files can be made in it.
+Status prepare_folder(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  const bool there = !failed && std::filesystem::is_directory(folder, failed);
+  if (there && check_replaceable((std::filesystem::path(folder) / "figure.svg").string()).ok()) {
+    return {};
+  }
+  return {Code::system, fmt::format("--svg is '{}', which cannot be written to; it takes a folder "
+                                    "that can be made, or that is there and may be written to",
+                                    folder)};
 }
 
 Status write_pictures(const std::string& folder, const std::vector<Picture>& pictures) {
   for (const Picture& picture : pictures) {
     const auto path = std::filesystem::path(folder) / picture.name;
-    std::ofstream out(path, std::ios::binary);
-    out << picture.svg;
-    out.close();
-    if (!out) return cannot_write(folder, path.string());
+    Status status = of_option("--svg", replace_file(path.string(), picture.svg));
+    if (!status.ok()) return status;
   }
   return {};
 }
@@ -412,11 +417,8 @@ Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& cons
                       arguments.svg, arguments.paper));
     }
     // Before the work, so that nobody waits for it in vain.
-    std::error_code failed;
-    std::filesystem::create_directories(arguments.svg, failed);
-    if (failed || !std::filesystem::is_directory(arguments.svg)) {
-      return cannot_write(arguments.svg, "the folder");
-    }
+    Status status = prepare_folder(arguments.svg);
+    if (!status.ok()) return status;
   }
   std::unique_ptr<Trivance> trivance;
   std::vector<TraffOutcome> traff;

@@ -1,7 +1,8 @@
 #include "engine/tools/simulate.h"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
+#include <tbb/info.h>
+#include <tbb/parallel_pipeline.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,8 +18,10 @@
 #include <vector>
 
 #include "algorithms/torus.h"
+#include "engine/base/json_text.h"
 #include "engine/fabric/network_file.h"
 #include "engine/fabric/units.h"
+#include "engine/tools/line_reader.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/question.h"
 #include "engine/tools/table.h"
@@ -456,7 +459,7 @@ Result<Exit> run_batch(const std::string& file, Console& console) {
   if (file == "-") {
     errors = answer_batch(std::cin, console.out);
   } else {
-    std::ifstream in(file);
+    std::ifstream in(file, std::ios::binary);
     if (!in) {
       return Status(Code::system, fmt::format("--batch is '{}', which cannot be read: {}", file,
                                               std::strerror(errno)));
@@ -511,9 +514,10 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
 }  // namespace
 
 BatchAnswer answer_request(std::string_view line, std::size_t number) {
-  Json request;
+  const auto read = read_json<Json>("the request", line);
+  if (!read.ok()) return refused({}, number, read.status().text());
+  Json request = *read;
   try {
-    request = Json::parse(line);
     auto question = question_of(request);
     if (!question.ok()) return refused(request, number, question.status().text());
     auto answered = answer(std::move(*question));
@@ -521,38 +525,41 @@ BatchAnswer answer_request(std::string_view line, std::size_t number) {
     if (request.contains("segments")) request["segments"] = answered->params.segments;
     add_result(*answered, request);
     return {request.dump(), true};
-  } catch (const Json::parse_error& error) {
-    return refused({}, number, std::string("the request is not JSON: ") + error.what());
   } catch (const std::exception& error) {
     return refused(request, number, error.what());
   }
 }
 
 std::size_t answer_batch(std::istream& in, std::ostream& out) {
-  // Enough to keep all cores busy, and answers come while more is asked.
   constexpr std::size_t kAtOnce = 1024;
-  struct Line {
-    std::size_t number;
-    std::string text;
-    BatchAnswer answer{};
-  };
-  std::size_t number = 0, errors = 0;
-  for (bool more = true; more;) {
-    std::vector<Line> lines;
-    std::string text;
-    while (lines.size() < kAtOnce && (more = static_cast<bool>(std::getline(in, text)))) {
-      ++number;
-      if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-      lines.push_back({number, std::move(text)});
-    }
-    tbb::parallel_for(std::size_t{0}, lines.size(), [&lines](std::size_t i) {
-      lines[i].answer = answer_request(lines[i].text, lines[i].number);
+  // Enough that a long one holds up nobody but the writer.
+  const auto in_flight = static_cast<std::size_t>(16 * tbb::info::default_concurrency());
+  LineReader reader(in, kMostJsonBytes);
+  std::size_t errors = 0;
+  using Line = LineReader::Line;
+  for (std::vector<Line> lines; !(lines = reader.next(kAtOnce)).empty();) {
+    std::erase_if(lines, [](const Line& line) {
+      return line.text.find_first_not_of(" \t\r") == std::string::npos;
     });
-    for (const Line& line : lines) {
-      out << line.answer.line << '\n';
-      errors += line.answer.ok ? 0 : 1;
-    }
-    out.flush();
+    std::size_t next = 0;
+    // Whoever asks waits for the answer perhaps before it asks again, so each is flushed.
+    tbb::parallel_pipeline(
+        in_flight,
+        tbb::make_filter<void, const Line*>(
+            tbb::filter_mode::serial_in_order,
+            [&](tbb::flow_control& control) -> const Line* {
+              if (next < lines.size()) return &lines[next++];
+              control.stop();
+              return nullptr;
+            }) &
+            tbb::make_filter<const Line*, BatchAnswer>(
+                tbb::filter_mode::parallel,
+                [](const Line* line) { return answer_request(line->text, line->number); }) &
+            tbb::make_filter<BatchAnswer, void>(tbb::filter_mode::serial_in_order,
+                                                [&](const BatchAnswer& answer) {
+                                                  out << answer.line << '\n' << std::flush;
+                                                  errors += answer.ok ? 0 : 1;
+                                                }));
   }
   return errors;
 }

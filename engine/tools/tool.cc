@@ -62,25 +62,27 @@ std::string unknown_argument(const CLI::App& app, const std::string& given) {
   return text;
 }
 
+// The program and its subcommands, which are added to `subcommands`.
+void add_all(CLI::App& app, std::vector<Subcommand>& subcommands) {
+  for (const auto add : kSubcommands) {
+    subcommands.push_back(add(app));
+    subcommands.back().app->allow_extras();
+  }
+}
+
 Exit fail(Console& console, std::string_view who, std::string_view text, Exit exit) {
   console.err << fmt::format("{}: {}\n", who, text);
   return exit;
 }
 
-}  // namespace
-
-Exit run_tool(const std::vector<std::string>& arguments, Console& console) {
-  console.arguments = arguments;
+Exit run(const std::vector<std::string>& arguments, Console& console) {
   CLI::App app("Collectives on the threads of one node: measured, proved and drawn.", "rankine");
   app.set_version_flag("--version", fmt::format("rankine {}", kVersion));
   app.require_subcommand(0, 1);
   app.allow_extras();
   app.footer("'rankine <subcommand> --help' explains each, with examples.");
   std::vector<Subcommand> subcommands;
-  for (const auto add : kSubcommands) {
-    subcommands.push_back(add(app));
-    subcommands.back().app->allow_extras();
-  }
+  add_all(app, subcommands);
 
   std::string who = "rankine";
   const auto chosen = [&]() -> const Subcommand* {
@@ -151,6 +153,32 @@ Exit run_tool(const std::vector<std::string>& arguments, Console& console) {
   } catch (const std::exception& error) {
     return fail(console, who, error.what(), Exit::environment);
   }
+}
+
+}  // namespace
+
+Exit run_tool(const std::vector<std::string>& arguments, Console& console) {
+  console.arguments = arguments;
+  const std::ios::iostate before = console.out.exceptions();
+  Exit exit = Exit::environment;
+  try {
+    console.out.exceptions(before | std::ios::badbit);
+    exit = run(arguments, console);
+    console.out.flush();
+  } catch (const std::exception& error) {
+    exit = fail(console, "rankine", error.what(), Exit::environment);
+  }
+  if (console.out.good()) console.out.exceptions(before);
+  return exit;
+}
+
+std::vector<std::string> subcommand_names() {
+  CLI::App app;
+  std::vector<Subcommand> subcommands;
+  add_all(app, subcommands);
+  std::vector<std::string> names;
+  for (const Subcommand& each : subcommands) names.push_back(each.app->get_name());
+  return names;
 }
 
 }  // namespace rankine::tools

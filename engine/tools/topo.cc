@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/api/team.h"
-#include "engine/tools/file.h"
+#include "engine/base/replace_file.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/table.h"
@@ -354,8 +354,8 @@ Result<Exit> topo(const TopoOptions& options, Console& console) {
     view.real = std::move(*real);
   }
   if (!options.svg.empty()) {
-    Status status = write_file(options.svg, to_svg(view));
-    if (!status.ok()) return Status(status.code(), "--svg: " + std::string(status.text()));
+    Status status = of_option("--svg", replace_file(options.svg, to_svg(view)));
+    if (!status.ok()) return status;
   }
   if (options.json) {
     print_json(view, options, console);

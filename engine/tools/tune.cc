@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/api/choose.h"
 #include "engine/api/tuning.h"
 #include "engine/tools/contest.h"
+#include "engine/tools/interrupt.h"
 #include "engine/tools/cost_fit.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/memory.h"
@@ -362,10 +364,11 @@ void print(const TuneArguments& a, const std::vector<Verdict>& verdicts, Console
 
 Json to_json(const Machine& machine, const std::vector<CostPoint>& points,
              const std::optional<CostFit>& fit, const std::vector<Verdict>& verdicts,
-             const std::string& file, bool written) {
+             const std::string& file, bool written, bool complete) {
   Json json = {{"version", kVersion}, {"machine", machine.topology.summary()},
                {"cpu", machine.cpu},  {"cores", machine.budget.why},
-               {"table", file},       {"written", written}};
+               {"table", file},       {"written", written},
+               {"complete", complete}};
   if (fit) {
     Json model = {{"alpha", fit->model.alpha},
                   {"beta", fit->model.beta},
@@ -419,7 +422,7 @@ Json to_json(const Machine& machine, const std::vector<CostPoint>& points,
 }
 
 // The new rows, and those of an older table of this machine for what was not measured now.
-TuningTable table_of(const std::vector<Verdict>& verdicts, const CostModel& model,
+TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model,
                      const std::optional<TuningTable>& before, const Hardware& here) {
   std::vector<TuningRow> rows;
   for (const Verdict& v : verdicts) {
@@ -476,7 +479,13 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
                               "one",
                               file.path));
   }
+  // A path that cannot be written to is known before minutes of measuring.
+  if (!a.check) {
+    Status status = prepare_tuning_file(file.path);
+    if (!status.ok()) return status;
+  }
   const Plan plan = plan_of(a, machine);
+  const InterruptGuard guard;
 
   Progress progress(console);
   std::vector<CostPoint> points;
@@ -496,35 +505,47 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     if (!fitted.ok()) return fitted.status();
     fit = std::move(*fitted);
   }
-  for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
+  // Those of the numbers of ranks that were measured to the end; only they go to the table, which
+  // may have better ones of the others.
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < plan.ranks.size() && interruption() == 0; ++i) {
     const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
     const double left = std::chrono::duration<double>(a.budget).count() - spent;
     Status status =
         run_ranks(plan, plan.ranks[i], a.check ? &*before : nullptr,
                   left / static_cast<double>(plan.ranks.size() - i), progress, verdicts);
     if (!status.ok()) return status;
+    if (interruption() == 0) whole = verdicts.size();
   }
+  const bool interrupted = interruption() != 0;
   progress.clear();
-  if (verdicts.empty()) {
+  if (verdicts.empty() && !interrupted) {
     return invalid_argument(
         "--budget: too short for a single contest, or --collectives names none "
         "that has several algorithms");
   }
-  if (!a.check) {
-    Status status = save_tuning(table_of(verdicts, fit->model, before, here), file.path);
+  const bool written = !a.check && whole > 0;
+  if (written) {
+    const std::span<const Verdict> measured(verdicts.data(), whole);
+    Status status = save_tuning(table_of(measured, fit->model, before, here), file.path);
     if (!status.ok()) return status;
   }
+  const std::string about = a.check ? fmt::format("table of {}: {}", before->made(), file.path)
+                                    : fmt::format("{} {}", written ? "written to" : "not written:",
+                                                  file.path);
   if (a.json) {
-    console.out << to_json(machine, points, fit, verdicts, file.path, !a.check).dump(1) << "\n";
-    return Exit::ok;
+    console.out
+        << to_json(machine, points, fit, verdicts, file.path, written, !interrupted).dump(1)
+        << "\n";
+  } else {
+    console.out << fmt::format("{}, {} ({})\n{}\n\n", machine.cpu, machine.topology.summary(),
+                               machine.budget.why, about);
+    if (fit) print_model(points, *fit, console);
+    if (!verdicts.empty()) print(a, verdicts, console);
   }
-  console.out << fmt::format("{}, {} ({})\n{}\n\n", machine.cpu, machine.topology.summary(),
-                             machine.budget.why,
-                             a.check ? fmt::format("table of {}: {}", before->made(), file.path)
-                                     : fmt::format("written to {}", file.path));
-  if (fit) print_model(points, *fit, console);
-  print(a, verdicts, console);
-  return Exit::ok;
+  if (!interrupted) return Exit::ok;
+  console.err << "rankine tune: interrupted; what was measured until then is told\n";
+  return exit_of_interruption();
 }
 
 Subcommand add_tune(CLI::App& tool) {

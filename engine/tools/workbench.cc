@@ -15,7 +15,9 @@
 #include "engine/api/check.h"
 #include "engine/exec/perturb.h"
 #include "engine/tools/latency_probe.h"
+#include "engine/tools/interrupt.h"
 #include "engine/tools/meeting.h"
+#include "engine/tools/read_result.h"
 #include "engine/tools/test_data.h"
 #include "numa/arena.h"
 #include "numa/topology.h"
@@ -50,28 +52,6 @@ BufferBytes region_bytes(const Workbench::Options& options, const Topology& topo
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Reads all of it, as a consumer would: with sums side by side, so that the reading and not the
-// adding takes the time.
-std::uint64_t read_all(const std::byte* memory, std::size_t bytes) {
-  constexpr std::size_t kLanes = 8;
-  std::uint64_t sums[kLanes] = {};
-  std::size_t at = 0;
-  for (; at + sizeof(sums) <= bytes; at += sizeof(sums)) {
-    std::uint64_t words[kLanes];
-    std::memcpy(words, memory + at, sizeof(words));
-    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += words[lane];
-  }
-  std::uint64_t sum = 0;
-  for (const std::uint64_t lane : sums) sum += lane;
-  for (; at + sizeof(sum) <= bytes; at += sizeof(sum)) {
-    std::uint64_t word;
-    std::memcpy(&word, memory + at, sizeof(word));
-    sum += word;
-  }
-  for (; at < bytes; ++at) sum += static_cast<std::uint64_t>(memory[at]);
-  return sum;
 }
 
 struct Buffers {
@@ -132,7 +112,7 @@ class Trial {
     for (const Slot& slot : slots_) {
       if (!slot.status.ok() && slot.status.code() != Code::aborted) return slot.status;
     }
-    return {};
+    return interrupted_ ? Status(Code::aborted, "a signal interrupted the measurement") : Status();
   }
 
   Measured result() {
@@ -206,6 +186,7 @@ class Trial {
   int calls_ = 1;
   bool done_ = false;
   bool calibrated_ = false;
+  bool interrupted_ = false;
   int calibrations_ = 0;
   double begun_ = 0;
   Measured measured_;
@@ -213,6 +194,10 @@ class Trial {
 
 // The slowest rank's time of the batch that is over decides what comes next.
 void Trial::after_batch(Series& series) {
+  if (interruption() != 0) {
+    interrupted_ = true;
+    return meeting_.stop();
+  }
   const double seconds = slowest();
   if (!calibrated_) {
     constexpr int kMostCalibrations = 8;
@@ -264,7 +249,7 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
       const double begin = seconds_now();
       Status status = make_call(me, e);
       if (!status.ok()) return status;
-      slot.sink += read_all(e.out, rule.output_bytes);
+      slot.sink += read_result(e.out, rule.output_bytes);
       slot.seconds = seconds_now() - begin;
       ++turn;
     } else {

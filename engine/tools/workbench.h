@@ -82,7 +82,8 @@ class Workbench {
   Team& team();
 
   // The call says collective, count, type, op, root, peer and options; the buffers are ours.
-  // Errors: the call's own; after any but invalid_argument the workbench is finished.
+  // Errors: the call's own, and `aborted` where a signal interrupted it between two batches
+  // (interrupt.h); after any but these and invalid_argument the workbench is finished.
   Result<Measured> measure(const Call& call, const MeasureOptions& options);
 
   // One-way latency of a cache line between ranks 0 and 1, in ns (latency_probe.h); 0 where these

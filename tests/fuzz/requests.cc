@@ -1,7 +1,10 @@
-// Networks that are read are networks; a request gets one line of JSON, whatever it is.
+// Networks that are read are networks, and tables tables; a request gets one line of JSON, whatever
+// it is.
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "engine/api/tuning.h"
+#include "engine/base/json_text.h"
 #include "engine/fabric/fabric.h"
 #include "engine/fabric/network_file.h"
 #include "engine/tools/simulate.h"
@@ -38,9 +41,20 @@ void network(std::string_view input) {
   static_cast<void>(wired_for(*fabric, 6));
 }
 
+void tuning(std::string_view input) {
+  const auto table = parse_tuning(input);
+  if (!table.ok()) {
+    require(!table.status().text().empty(), "an error says something");
+    return;
+  }
+  const std::string text = to_json(*table);
+  const auto again = parse_tuning(text);
+  require(again.ok() && to_json(*again) == text, "a table that is read can be written and read");
+}
+
 void batch(std::string_view input) {
-  const Json request = Json::parse(input, nullptr, false);
-  if (request.is_object() && is_large(request)) return;
+  const auto request = read_json("it", input);
+  if (request.ok() && request->is_object() && is_large(*request)) return;
   const tools::BatchAnswer answer = tools::answer_request(input, 1);
   require(answer.line.find('\n') == std::string::npos, "an answer is one line");
   const Json line = Json::parse(answer.line, nullptr, false);

@@ -28,6 +28,7 @@ constexpr Target kTargets[] = {
     {"size", size},
     {"skips", skips},
     {"synthetic_topology", synthetic_topology},
+    {"tuning", tuning},
     {"whole_list", whole_list},
 };
 

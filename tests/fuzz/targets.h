@@ -24,6 +24,7 @@ void command_line(std::string_view input);  // words on lines of their own
 // requests.cc: JSON
 void network(std::string_view input);
 void batch(std::string_view input);
+void tuning(std::string_view input);
 
 // formulas.cc: texts of the catalogue and of the claims
 void formula(std::string_view input);

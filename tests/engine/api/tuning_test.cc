@@ -177,6 +177,7 @@ TEST(Tuning, WhatIsDamagedIsNamed) {
       {without("\"ranks\": 2", "\"ranks\": \"two\""), "type must be number"},
       {without("\"l3\": 33554432,", ""), "'l3' not found"},
       {without("\"alpha\":", "\"omega\":"), "'alpha' not found"},
+      {std::string(100'000, '['), "nests 100000 levels deep; allowed are up to 64"},
   };
   for (const auto& [text, says] : cases) {
     const auto read = parse_tuning(text);
@@ -274,6 +275,13 @@ TEST(SaveTuning, SaysWhereItCannotWrite) {
   const Status status = save_tuning(table(), file + "/tuning.json");
   EXPECT_EQ(status.code(), Code::system);
   EXPECT_THAT(status.text(), HasSubstr(file + "/tuning.json' cannot be written"));
+  EXPECT_EQ(prepare_tuning_file(file + "/tuning.json").text(), status.text());
+}
+
+TEST(PrepareTuningFile, MakesFoldersAndLeavesNoFile) {
+  const std::string path = folder() + "/not/yet/tuning.json";
+  EXPECT_TRUE(prepare_tuning_file(path).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder() + "/not/yet"));
 }
 
 TEST(TuningFile, IsWhereTheEnvironmentSays) {

@@ -171,7 +171,22 @@ TEST(Perf, WritesJsonToAFileBesideTheTable) {
   EXPECT_EQ(data_lines(captured.out).size(), 1U);
   EXPECT_THAT(captured.out, HasSubstr("N/A"));
   std::ifstream stream(file);
-  EXPECT_TRUE(json::parse(stream).at("results")[0].at("in_place").at("nwrong").is_null());
+  const json report = json::parse(stream);
+  EXPECT_TRUE(report.at("results")[0].at("in_place").at("nwrong").is_null());
+  EXPECT_TRUE(report.at("complete").get<bool>());
+}
+
+// As below, the first row is too late; nothing takes the place of what was there.
+TEST(Perf, AFailureWithoutARowLeavesTheOldFile) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "failed.json";
+  std::ofstream(file) << "old";
+  const Captured late = run_captured(
+      perf_command("all_reduce", {"-t", "4", "-b", "32M", "-e", "32M", "--algo", "chain",
+                                  "--segments", "1", "--timeout", "1ms", "--json", file.string()}));
+  EXPECT_EQ(late.exit, 124);
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_EQ(text.str(), "old");
 }
 
 TEST(Perf, ProbeBracketsEveryRow) {
@@ -252,7 +267,7 @@ TEST(Perf, EndsWithTheRightCode) {
   EXPECT_THAT(slow.err, HasSubstr("--min-busbw asks for 1e+09"));
   const Captured nowhere = with({"--json", "/nonexistent/file"});
   EXPECT_EQ(nowhere.exit, 3);
-  EXPECT_THAT(nowhere.err, HasSubstr("--json is '/nonexistent/file'"));
+  EXPECT_THAT(nowhere.err, HasSubstr("--json: '/nonexistent/file' cannot be written: No such file"));
   const Captured huge = run_captured({"perf", "all_reduce", "-e", "4000000T"});
   EXPECT_EQ(huge.exit, 3);
   EXPECT_THAT(huge.err, AllOf(HasSubstr("--maxbytes is 4000000T"), HasSubstr("available are")));

@@ -14,6 +14,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/fabric/rational.h"
 #include "tests/engine/tools/captured_tool.h"
+#include "tests/engine/tools/tool_process.h"
 
 namespace rankine::tools {
 namespace {
@@ -24,6 +25,12 @@ Json answered(const std::string& request) {
   const BatchAnswer answer = answer_request(request, 1);
   EXPECT_TRUE(answer.ok) << answer.line;
   return Json::parse(answer.line);
+}
+
+std::string nested(std::size_t levels) {
+  std::string text;
+  for (std::size_t i = 0; i < levels; ++i) text += "{\"a\":";
+  return text + "1" + std::string(levels, '}');
 }
 
 TEST(Request, GivesTheRequestAndItsResult) {
@@ -190,6 +197,8 @@ TEST(Request, SaysWhatIsWrong) {
       {R"({"collective":"all_gather","algorithm":"pat","ranks":8,"bytes":1,"params":{"aggregation":3}})",
        "the aggregation must be a power of two"},
       {"{\"collective\":\"all_reduce\xff\"}", "the request is not JSON"},
+      {request(",\"id\":" + nested(100'000)), "the request nests 100001 levels deep; allowed are"},
+      {std::string(100'000, '['), "the request nests 100000 levels deep; allowed are up to 64"},
   };
   std::size_t number = 0;
   for (const auto& [line, error] : kCases) {
@@ -202,7 +211,7 @@ TEST(Request, SaysWhatIsWrong) {
     EXPECT_EQ(parsed["line"], number);
     EXPECT_FALSE(parsed.contains("time") && !line.empty() &&
                  line.find("time") == std::string::npos);
-    if (line.starts_with("{\"id\":5")) {
+    if (line.starts_with("{\"id\":5") && line.size() < 1000) {
       EXPECT_EQ(parsed["id"], 5);
     }
   }
@@ -256,6 +265,61 @@ TEST(Batch, WorksFromAFileAndThroughTheTool) {
   EXPECT_EQ(Json::parse(first)["rounds"], 3);
   EXPECT_TRUE(Json::parse(second).contains("error"));
   EXPECT_EQ(run_captured({"simulate", "--batch", "/no/such/file"}).exit, 3);
+}
+
+TEST(Batch, LinesWithoutEndTakeBoundedMemory) {
+  std::ostringstream in;
+  in << std::string(40 << 20, '7') << "\n{}\n" << std::string(20 << 20, '[');
+  std::istringstream lines(in.str());
+  std::ostringstream out;
+  EXPECT_EQ(answer_batch(lines, out), 3U);
+  std::istringstream answers(out.str());
+  std::string text;
+  for (const char* says : {"has more than 16777216 bytes", "collective is missing",
+                           "has more than 16777216 bytes"}) {
+    ASSERT_TRUE(std::getline(answers, text));
+    EXPECT_NE(Json::parse(text)["error"].get<std::string>().find(says), std::string::npos) << text;
+  }
+}
+
+std::string question(int id) {
+  return R"({"collective":"broadcast","algorithm":"chain","ranks":4,"bytes":8,"id":)" +
+         std::to_string(id) + "}\n";
+}
+
+// Each answer is read before the next question is asked, or asked to its end.
+TEST(Batch, AnswersEachLineAsItComes) {
+  ToolProcess tool({"simulate", "--batch", "-"});
+  ASSERT_TRUE(tool.started());
+  for (int id = 0; id < 5; ++id) {
+    ASSERT_TRUE(tool.ask(question(id)));
+    const Json answer = Json::parse(tool.line(), nullptr, false);
+    ASSERT_TRUE(answer.is_object()) << id;
+    EXPECT_EQ(answer["id"], id);
+  }
+  ASSERT_TRUE(tool.ask(question(5) + question(6) + "\n" + question(7).substr(0, 20)));
+  for (const int id : {5, 6}) EXPECT_EQ(Json::parse(tool.line())["id"], id);
+  ASSERT_TRUE(tool.ask(question(7).substr(20)));
+  EXPECT_EQ(Json::parse(tool.line())["id"], 7);
+  ASSERT_TRUE(tool.ask("nonsense"));  // the last line needs no end
+  tool.close_in();
+  EXPECT_EQ(Json::parse(tool.line())["line"], 10);
+  EXPECT_EQ(tool.line(), "");
+  EXPECT_EQ(tool.wait(), 0);
+}
+
+TEST(Batch, EndsWhereNobodyReads) {
+  ToolProcess tool({"simulate", "--batch", "-"});
+  ASSERT_TRUE(tool.ask(question(0)));
+  EXPECT_NE(tool.line(), "");
+  tool.close_out();
+  ASSERT_TRUE(tool.ask(question(1)));  // and its standard input stays open
+  EXPECT_EQ(tool.wait(), 3);
+  EXPECT_EQ(tool.err(), "rankine simulate: standard output cannot be written: Broken pipe\n");
+}
+
+TEST(Batch, OfAFolderCannotBeRead) {
+  EXPECT_EQ(run_captured({"simulate", "--batch", "/"}).exit, 3);
 }
 
 // The goal is 10,000 within 20 s; here a tenth of that many, of all algorithms, with room for a

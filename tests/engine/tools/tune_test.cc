@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "engine/api/choose.h"
 #include "engine/api/tuning.h"
@@ -123,6 +127,88 @@ TEST_F(Tune, SaysWhatIsWrong) {
   const Captured off = run_captured({"tune"});
   EXPECT_EQ(off.exit, 2);
   EXPECT_THAT(off.err, HasSubstr("RANKINE_TUNING is 'off'"));
+}
+
+// What is shown on a terminal while the tool works, with something done where a text appears.
+class Watcher : public std::stringbuf {
+ public:
+  Watcher(std::vector<std::string> texts, std::function<void()> act)
+      : texts_(std::move(texts)), act_(std::move(act)) {}
+
+ protected:
+  int sync() override {
+    const auto shown = [this](const std::string& text) {
+      return str().find(text) != std::string::npos;
+    };
+    if (act_ && std::all_of(texts_.begin(), texts_.end(), shown)) std::exchange(act_, nullptr)();
+    str("");
+    return 0;
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  std::function<void()> act_;
+};
+
+struct Watched {
+  int exit;
+  Json report;
+};
+
+Watched watched(Watcher& terminal, std::vector<std::string> arguments) {
+  std::ostringstream out;
+  std::ostream err(&terminal);
+  Console console{.out = out, .err = err, .err_is_terminal = true};
+  const int exit = static_cast<int>(run_tool(arguments, console));
+  return {exit, Json::parse(out.str(), nullptr, false)};
+}
+
+TEST_F(Tune, InterruptedItTellsWhatItHasAndKeepsWhatIsWhole) {
+  Watcher terminal({"judging, round 2", "among 4 ranks"}, [] { raise(SIGINT); });
+  const Watched run = watched(
+      terminal, {"tune", "-e", "64", "-f", "8", "--rounds", "3", "--ranks", "3,4", "--collectives",
+                 "gather,scatter", "--json"});
+  EXPECT_EQ(run.exit, 130);
+  EXPECT_EQ(run.report.at("complete"), false);
+  EXPECT_EQ(run.report.at("written"), true);
+  EXPECT_TRUE(run.report.contains("model"));
+  std::set<int> ranks;
+  for (const Json& row : run.report.at("rows")) ranks.insert(row.at("ranks").get<int>());
+  EXPECT_EQ(ranks, (std::set<int>{3, 4}));
+  const auto read = parse_tuning(table());
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ(read->rows().size(), 2u * 2u);
+  for (const TuningRow& row : read->rows()) EXPECT_EQ(row.ranks, 3);
+}
+
+TEST_F(Tune, InterruptedEarlyItLeavesTheTableAlone) {
+  for (const char* when : {"measuring hops", "looking, round 1", "choosing, round 2"}) {
+    std::ofstream(file_) << "old";
+    Watcher terminal({when}, [] { raise(SIGTERM); });
+    const Watched run = watched(terminal, {"tune", "-e", "64", "--rounds", "3", "--ranks", "3",
+                                           "--collectives", "gather", "--json"});
+    EXPECT_EQ(run.exit, 143) << when;
+    EXPECT_EQ(run.report.at("written"), false);
+    EXPECT_EQ(run.report.at("complete"), false);
+    EXPECT_EQ(table(), "old");
+    // As a table, too.
+    Watcher again({when}, [] { raise(SIGINT); });
+    EXPECT_EQ(watched(again, {"tune", "-e", "64", "--rounds", "3", "--ranks", "3", "--collectives",
+                              "gather"})
+                  .exit,
+              130);
+  }
+}
+
+TEST_F(Tune, TriesItsPathBeforeItMeasures) {
+  std::ofstream(file_) << "a file is no folder";
+  setenv("RANKINE_TUNING", (file_ + "/below").c_str(), 1);
+  bool measured = false;
+  Watcher terminal({"measuring"}, [&] { measured = true; });
+  EXPECT_EQ(watched(terminal, {"tune", "--budget", "1", "--ranks", "3"}).exit, 3);
+  EXPECT_FALSE(measured);
+  EXPECT_THAT(run_captured({"tune", "--budget", "1"}).err,
+              HasSubstr("the tuning table '" + file_ + "/below' cannot be written: Not a dir"));
 }
 
 TEST(Contests, HaveNoScheduleTwice) {

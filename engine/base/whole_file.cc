@@ -1,4 +1,4 @@
-#include "engine/api/whole_file.h"
+#include "engine/base/whole_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -26,6 +26,18 @@ std::string neighbour_of(const std::string& path) {
 
 }  // namespace
 
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = write(descriptor, text.data(), text.size());
+    if (put >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(put));
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
 WholeFile::WholeFile(const std::string& path) : path_(path) {
   struct stat about {};
   if (lstat(path_.c_str(), &about) == 0) {
@@ -52,15 +64,13 @@ void WholeFile::fail(int error) {
   if (file_ < 0) beside_.clear();
 }
 
+void WholeFile::permit(unsigned permissions) {
+  if (error_.empty() && fchmod(file_, permissions) != 0) fail(errno);
+}
+
 void WholeFile::append(std::string_view text) {
-  while (error_.empty() && !text.empty()) {
-    const ssize_t put = write(file_, text.data(), text.size());
-    if (put >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(put));
-    } else if (errno != EINTR) {
-      fail(errno);
-    }
-  }
+  if (!error_.empty()) return;
+  if (const int error = write_all(file_, text); error != 0) fail(error);
 }
 
 std::string WholeFile::finish() {

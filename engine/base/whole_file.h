@@ -8,6 +8,9 @@
 
 namespace rankine {
 
+// Writes all of it. 0, or errno's value.
+int write_all(int descriptor, std::string_view text);
+
 class WholeFile {
  public:
   // Refuses what is there and is no regular file: pipes, devices, directories, symbolic links
@@ -17,7 +20,11 @@ class WholeFile {
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
 
+  // What it will be allowed, as chmod(2) takes it; otherwise what the umask leaves of 0666.
+  void permit(unsigned permissions);
   void append(std::string_view text);
+  // The first thing that failed so far, or empty.
+  const std::string& error() const { return error_; }
   // Puts it in its place. Empty, or the first thing that failed: "No space left on device".
   std::string finish();
 

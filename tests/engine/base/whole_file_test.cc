@@ -1,5 +1,5 @@
 // Readers find a file whole, the one before, or none.
-#include "engine/api/whole_file.h"
+#include "engine/base/whole_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

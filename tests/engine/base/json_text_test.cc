@@ -1,0 +1,69 @@
+// Bounds of JSON that others wrote.
+#include "engine/base/json_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace rankine {
+namespace {
+
+using testing::HasSubstr;
+
+std::string repeated(const char* text, std::size_t times) {
+  std::string out;
+  for (std::size_t i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+std::string nested(std::size_t levels) { return repeated("[", levels) + repeated("]", levels); }
+
+TEST(ReadJson, ReadsWhatIsInBounds) {
+  const auto read = read_json("the text", R"({"a": [1, "x"]})");
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ((*read)["a"][1], "x");
+  const auto ordered = read_json<nlohmann::ordered_json>("the text", R"({"b": 1, "a": 2})");
+  ASSERT_TRUE(ordered.ok());
+  EXPECT_EQ(ordered->dump(), R"({"b":1,"a":2})");
+  EXPECT_TRUE(read_json("the text", nested(kMostJsonLevels)).ok());
+}
+
+TEST(ReadJson, RefusesWhatNestsTooDeep) {
+  const Status status = read_json("the text", nested(kMostJsonLevels + 1)).status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_EQ(status.text(), "the text nests 65 levels deep; allowed are up to 64");
+  constexpr std::size_t kDeep = 1'000'000;
+  EXPECT_FALSE(read_json("it", repeated("[", kDeep)).ok());
+  EXPECT_FALSE(read_json("it", nested(kDeep)).ok());
+  EXPECT_FALSE(read_json("it", repeated("{\"a\":", kDeep) + "1" + repeated("}", kDeep)).ok());
+  EXPECT_FALSE(read_json("it", repeated("[{\"a\":", kDeep)).ok());
+}
+
+TEST(ReadJson, BracketsInTextsAndSideBySideAreNotDeep) {
+  const std::string brackets = repeated("[", 1000);
+  EXPECT_TRUE(read_json("it", "[\"" + brackets + "\"]").ok());
+  EXPECT_TRUE(read_json("it", "[\"\\\"" + brackets + "\", {\"\\\\\": \"" + brackets + "\"}]").ok());
+  EXPECT_TRUE(read_json("it", "[" + repeated("[],", 1000) + "{}]").ok());
+  // A text that ends within an escape is no JSON, and no reason to read past its end.
+  EXPECT_FALSE(read_json("it", "\"\\").ok());
+}
+
+TEST(ReadJson, RefusesWhatIsTooLong) {
+  const std::string longest = "[" + std::string(kMostJsonBytes - 2, ' ') + "]";
+  EXPECT_TRUE(read_json("it", longest).ok());
+  EXPECT_THAT(read_json("it", longest + " ").status().text(),
+              HasSubstr("it has more than 16777216 bytes"));
+}
+
+TEST(ReadJson, SaysWhatIsNoJson) {
+  for (const char* text : {"", "{\"a\": ", "[1,]", "]", "[1e999]", "\xff", "nonsense"}) {
+    const Status status = read_json("the request", text).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_THAT(status.text(), HasSubstr("the request is not JSON: ")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace rankine

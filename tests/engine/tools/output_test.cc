@@ -1,0 +1,247 @@
+// What is printed and goes nowhere is no success; files that are written are whole; and who is
+// interrupted tells what it has.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/tools/interrupt.h"
+#include "engine/tools/output_stream.h"
+#include "tests/engine/tools/captured_tool.h"
+#include "tests/engine/tools/tool_process.h"
+
+namespace rankine::tools {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string new_folder() {
+  std::string folder = testing::TempDir() + "/output_XXXXXX";
+  return mkdtemp(folder.data()) != nullptr ? folder : "";
+}
+
+// One quick question to each subcommand; a new one needs a line here.
+const std::map<std::string, std::vector<std::string>>& questions() {
+  static const std::map<std::string, std::vector<std::string>> all = {
+      {"list", {}},
+      {"verify", {"--ranks", "4", "--algo", "ring"}},
+      {"show", {"all_reduce", "--algo", "ring", "--ranks", "4"}},
+      {"perf", {"all_reduce", "-t", "2", "-b", "8", "-e", "8", "--time", "1ms"}},
+      {"topo", {"--synthetic", "pu:4"}},
+      {"choose", {"all_reduce", "--ranks", "4", "--bytes", "1K", "--network", "scale_out"}},
+      {"map", {"all_reduce", "--ranks", "2,4", "-e", "128"}},
+      {"simulate", {"all_reduce", "--algo", "ring", "--ranks", "4", "--bytes", "1K"}},
+      {"cost", {"all_reduce", "--algo", "ring", "--ranks", "4"}},
+      {"run", {"all_reduce", "--algo", "ring", "--ranks", "2", "--bytes", "8"}},
+      {"claims", {"lu-5.2", "--no-execute"}},
+      {"skips", {"--ranks", "7"}},
+      {"reproduce", {"traff"}},
+      {"tune", {"--ranks", "3", "--collectives", "gather", "-e", "8", "--rounds", "1"}},
+      {"faults", {"--list"}},
+  };
+  return all;
+}
+
+std::vector<std::string> command(const std::string& name) {
+  std::vector<std::string> words = {name};
+  const auto found = questions().find(name);
+  if (found != questions().end()) {
+    words.insert(words.end(), found->second.begin(), found->second.end());
+  }
+  return words;
+}
+
+// A pipe's end that can be written to and that nobody reads.
+int unread_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  close(ends[0]);
+  return ends[1];
+}
+
+class Output : public testing::TestWithParam<std::string> {
+ protected:
+  // The tables that `tune` makes stay here.
+  void SetUp() override { setenv("RANKINE_TUNING", (new_folder() + "/t.json").c_str(), 1); }
+};
+
+TEST_P(Output, HasAQuestionHere) { EXPECT_TRUE(questions().contains(GetParam())); }
+
+TEST_P(Output, ThatDoesNotFitIsAnErrorWithItsReason) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  ToolProcess tool(command(GetParam()), full);
+  EXPECT_EQ(tool.wait(), 3);
+  EXPECT_THAT(tool.err(),
+              HasSubstr("standard output cannot be written: No space left on device\n"));
+  close(full);
+}
+
+TEST_P(Output, OfHelpIsOutput) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC), unread = unread_pipe();
+  const struct {
+    int out;
+    const char* why;
+  } kCases[] = {{full, "No space left on device"},
+                {unread, "Broken pipe"},
+                {ToolProcess::kClosed, "Bad file descriptor"}};
+  for (const auto& [out, why] : kCases) {
+    ToolProcess tool({GetParam(), "--help"}, out);
+    EXPECT_EQ(tool.wait(), 3) << why;
+    EXPECT_EQ(tool.err(), "rankine: standard output cannot be written: " + std::string(why) + "\n");
+  }
+  close(full);
+  close(unread);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Output, testing::ValuesIn(subcommand_names()),
+                         [](const auto& each) { return each.param; });
+
+TEST(OutputOf, TheToolItself) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  for (const char* option : {"--help", "--version"}) {
+    ToolProcess tool({option}, full);
+    EXPECT_EQ(tool.wait(), 3) << option;
+  }
+  close(full);
+  ToolProcess tool({"--version"});
+  EXPECT_THAT(tool.rest(), StartsWith("rankine "));
+  EXPECT_EQ(tool.wait(), 0);
+  EXPECT_THAT(tool.err(), IsEmpty());
+}
+
+// Nobody goes on measuring for a reader that is gone.
+TEST(OutputOf, PerfEndsWithItsReader) {
+  ToolProcess tool({"perf", "all_reduce", "-t", "2", "-b", "8", "-e", "64M", "--time", "20ms"});
+  EXPECT_THAT(tool.line(), StartsWith("# rankine"));
+  tool.close_out();
+  EXPECT_EQ(tool.wait(), 3);
+  EXPECT_EQ(tool.err(), "rankine perf: standard output cannot be written: Broken pipe\n");
+}
+
+TEST(DescriptorBuffer, WritesWhatIsFlushedAndMoreThanItHolds) {
+  const std::string path = new_folder() + "/file";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  DescriptorBuffer buffer(file, "it");
+  std::ostream out(&buffer);
+  out << "begun";
+  EXPECT_EQ(text_of(path), "");
+  out << std::flush;
+  EXPECT_EQ(text_of(path), "begun");
+  const std::string much(200'000, 'x');
+  out << much << 'y' << std::flush;
+  EXPECT_EQ(text_of(path), "begun" + much + "y");
+  EXPECT_TRUE(out.good());
+  close(file);
+}
+
+TEST(DescriptorBuffer, SaysWhyAndDropsWhatItCannotWrite) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  DescriptorBuffer buffer(full, "it");
+  std::ostream out(&buffer);
+  out.exceptions(std::ios::badbit);
+  out << "text";
+  try {
+    out << std::flush;
+    FAIL() << "nothing was thrown";
+  } catch (const OutputError& error) {
+    EXPECT_STREQ(error.what(), "it cannot be written: No space left on device");
+  }
+  EXPECT_TRUE(out.bad());
+  out << "more" << std::flush;  // a stream that is bad already stays so in silence
+  close(full);
+}
+
+// --- Interrupted -------------------------------------------------------------------------------
+
+TEST(Interrupt, IsNotedOnceAndGivenBack) {
+  const auto handler = [](int signal) {
+    struct sigaction now {};
+    sigaction(signal, nullptr, &now);
+    return now.sa_handler;
+  };
+  const auto before = handler(SIGINT);
+  {
+    const InterruptGuard guard;
+    EXPECT_EQ(interruption(), 0);
+    EXPECT_NE(handler(SIGINT), before);
+    raise(SIGINT);
+    EXPECT_EQ(interruption(), SIGINT);
+    EXPECT_EQ(exit_of_interruption(), Exit::interrupted);
+    EXPECT_EQ(handler(SIGINT), SIG_DFL);  // a second one ends the process
+    raise(SIGTERM);
+    EXPECT_EQ(exit_of_interruption(), Exit::terminated);
+  }
+  EXPECT_EQ(handler(SIGINT), before);
+  std::signal(SIGTERM, SIG_IGN);
+  {
+    const InterruptGuard guard;
+    EXPECT_EQ(interruption(), 0);
+    EXPECT_EQ(handler(SIGTERM), SIG_IGN);  // as nohup would have it of others
+  }
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+TEST(Interrupt, PerfTellsTheRowsThatItHas) {
+  const std::string file = new_folder() + "/perf.json";
+  std::ofstream(file) << "old";
+  ToolProcess tool({"perf", "all_reduce", "-t", "2", "-b", "8", "-e", "64M", "--time", "100ms",
+                    "--json", file});
+  std::size_t rows = 0;
+  while (rows < 2) {
+    const std::string line = tool.line();
+    ASSERT_FALSE(line.empty()) << tool.err();
+    rows += line.starts_with("#") ? 0 : 1;
+  }
+  EXPECT_EQ(text_of(file), "old");
+  tool.signal(SIGINT);
+  const std::string rest = tool.rest();
+  EXPECT_EQ(tool.wait(), 130);
+  EXPECT_THAT(rest, HasSubstr("# interrupted after "));
+  EXPECT_THAT(tool.err(), HasSubstr("rankine perf: interrupted after "));
+  const json report = json::parse(text_of(file));
+  EXPECT_FALSE(report.at("complete").get<bool>());
+  EXPECT_THAT(report.at("errors").at(0).get<std::string>(), HasSubstr(" of 24 rows"));
+  EXPECT_GE(report.at("results").size(), 2u);
+  EXPECT_LT(report.at("results").size(), 24u);
+  EXPECT_GT(report.at("results").at(1).at("out_of_place").at("time"), 0);
+}
+
+// In the middle of its first row, which would take minutes.
+TEST(Interrupt, WithoutARowTheOldFileStays) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string folder = new_folder(), file = folder + "/perf.json";
+    std::ofstream(file) << "old";
+    ToolProcess tool({"perf", "all_reduce", "-t", "2", "-b", "64K", "-e", "64K", "--time", "5min",
+                      "--json", file});
+    for (std::string line; line.find("(elements)") == std::string::npos;) {
+      line = tool.line();
+      ASSERT_FALSE(line.empty()) << tool.err();
+    }
+    tool.signal(signal);
+    EXPECT_EQ(tool.wait(), 128 + signal);
+    EXPECT_EQ(text_of(file), "old");
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  }
+}
+
+}  // namespace
+}  // namespace rankine::tools
