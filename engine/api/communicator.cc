@@ -125,7 +125,7 @@ Status Communicator::Shared::provide_boards(const Plan& plan) {
   return {};
 }
 
-Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call) {
+Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& call) {
   Status status = check_call(call, ranks);
   if (!status.ok()) return status;
   CompileRequest request;
@@ -136,9 +136,15 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   const std::size_t senders =
       call.collective == Collective::all_to_all ? static_cast<std::size_t>(ranks) : 1;
   const std::size_t m = elements / senders * size_of(call.type);
-  const Algorithm* asked = key.algorithm != nullptr
-                               ? key.algorithm
-                               : forced.algorithm[static_cast<std::size_t>(call.collective)];
+  const Algorithm* asked = forced.algorithm[static_cast<std::size_t>(call.collective)];
+  if (!key.algorithm.empty()) {
+    asked = find_algorithm(call.collective, key.algorithm);
+    if (asked == nullptr) {
+      return invalid_argument("algorithm is '" + std::string(key.algorithm) + "'; " +
+                              std::string(name_of(call.collective)) + " has " +
+                              algorithm_names(call.collective));
+    }
+  }
   request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
   request.algorithm = asked != nullptr
                           ? asked
@@ -162,7 +168,7 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.mailbox_capacity = static_cast<int>(mail.slots / 2);
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
-  auto prepared = std::make_unique<Prepared>();
+  auto prepared = std::make_unique<Prepared>(key);
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
   for (Rank r = 0; r < ranks; ++r) {
@@ -185,7 +191,8 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
       prepared->plan.transport, key.root, line, hash);
   prepared->bytes =
-      sizeof(Prepared) + prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan);
+      sizeof(Prepared) + prepared->key.bytes() +
+                    prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan);
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
   return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
     count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
@@ -212,32 +219,20 @@ Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock, W
   return {};
 }
 
-Result<int> Communicator::Shared::shape_of(const Shape& shape, Waiter& waiter) {
-  std::unique_lock<std::mutex> lock;
-  if (Status status = lock_for_call(lock, waiter); !status.ok()) return status;
-  // Numbers are not used twice, so forgetting a shape only means planning it anew.
-  if (shapes.size() >= kSharedPlans) shapes.clear();
-  return shapes.emplace(shape, ++last_shape).first->second;
-}
-
-Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& call,
+Result<PreparedPtr> Communicator::Shared::prepare(const PlanKey& key, const Call& call,
                                                   Waiter& waiter) {
+  const std::uint64_t hash = key.hash();
+  if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
   // One rank compiles, the others that want the same wait for it here.
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
-  const std::pair where(key, std::vector<std::size_t>(call.counts.begin(), call.counts.end()));
-  if (const auto found = plans.find(where); found != plans.end()) return found->second;
+  if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
   auto made = make(key, call);
   if (!made.ok()) return made;
   Status status = provide_mailboxes((*made)->plan);
   if (status.ok()) status = provide_boards((*made)->plan);
   if (!status.ok()) return status;
-  if (plans.size() >= kSharedPlans || shared_plan_bytes + (*made)->bytes > kSharedPlanBytes) {
-    plans.clear();  // ranks keep what they use
-    shared_plan_bytes = 0;
-  }
-  plans.emplace(where, *made);
-  shared_plan_bytes += (*made)->bytes;
+  plans.insert(*made);
   return made;
 }
 
@@ -364,7 +359,8 @@ SharedMemory Communicator::shared_memory() const {
                            static_cast<std::size_t>(shared_->ranks) * sizeof(SlowWaits),
           .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
                     shared_->mailboxes.capacity() * sizeof(Mailbox) +
-                    shared_->boards.capacity() * sizeof(Board)};
+                    shared_->boards.capacity() * sizeof(Board) +
+                    shared_->plans.table_bytes()};
 }
 
 std::size_t Communicator::memory_bytes() const {
@@ -380,7 +376,7 @@ std::size_t Communicator::memory_bytes() const {
 std::size_t Communicator::cached_plans() const {
   if (shared_->forked()) return 0;
   const std::lock_guard lock(shared_->mutex);
-  return shared_->plans.size();
+  return shared_->plans.plans();
 }
 
 const WaitPolicy& Communicator::wait_policy() const { return shared_->crossbar.policy(); }

@@ -6,10 +6,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/flight_record.h"
 #include "engine/api/placed_lines.h"
+#include "engine/api/plan_table.h"
 #include "engine/api/tuning.h"
 #include "engine/exec/board.h"
 #include "engine/exec/deadline.h"
@@ -28,67 +27,6 @@
 #include "engine/exec/process_owned.h"
 
 namespace rankine {
-
-// What distinguishes one plan from another.
-struct Key {
-  std::size_t count = 0;
-  const Algorithm* algorithm = nullptr;  // nullptr: the engine chooses
-  Rank root = 0, peer = 0;
-  int segments = 0, group = 0;
-  Collective collective = Collective::all_reduce;
-  DataType type = DataType::f32;
-  ReduceOp op = ReduceOp::sum;
-  std::int16_t transport = -1;  // -1: the engine chooses. Has room for all that a caller may give
-  bool in_place = false;       // where it makes a difference to the plan
-  int shape = 0;               // Shared::shape_of() of dims, skips and levels; 0: the defaults
-
-  auto tie() const {
-    return std::tie(count, algorithm, root, peer, segments, group, collective, type, op, transport,
-                    in_place, shape);
-  }
-  bool operator==(const Key& other) const { return tie() == other.tie(); }
-  bool operator<(const Key& other) const { return tie() < other.tie(); }
-  std::size_t hash() const {
-    std::uint64_t h = count * 0x9e3779b97f4a7c15u;
-    h ^= reinterpret_cast<std::uintptr_t>(algorithm) >> 4;
-    h ^= static_cast<std::uint64_t>(collective) << 7 ^ static_cast<std::uint64_t>(type) << 13 ^
-         static_cast<std::uint64_t>(op) << 17 ^ static_cast<std::uint64_t>(root) << 23 ^
-         static_cast<std::uint64_t>(in_place) << 31 ^ static_cast<std::uint64_t>(shape) << 37;
-    return static_cast<std::size_t>(h * 0xd6e8feb86659fd93u >> 32);
-  }
-};
-
-// Parameters of a call that are lists.
-struct Shape {
-  std::vector<int> dims, skips, levels;
-  explicit Shape(const CallOptions& options)
-      : dims(options.dims.begin(), options.dims.end()),
-        skips(options.skips.begin(), options.skips.end()),
-        levels(options.levels.begin(), options.levels.end()) {}
-  bool operator<(const Shape& other) const {
-    return std::tie(dims, skips, levels) < std::tie(other.dims, other.skips, other.levels);
-  }
-  bool is(const CallOptions& options) const {
-    return std::ranges::equal(dims, options.dims) && std::ranges::equal(skips, options.skips) &&
-           std::ranges::equal(levels, options.levels);
-  }
-};
-
-// A plan and what a call needs to know beside it. Shared by all ranks, immutable.
-struct Prepared {
-  Plan plan;
-  Fingerprint fingerprint;
-  const char* algorithm = "";
-  std::vector<BufferRule> rules;  // per rank
-  std::size_t bytes = 0;          // of memory that this takes
-};
-// Whoever holds one keeps it: it counts in Shared::plan_bytes until the last holder lets go.
-using PreparedPtr = std::shared_ptr<const Prepared>;
-
-// Plans that a communicator keeps, beyond the newest: what it takes to run without planning anew,
-// and no more. Ranks that hold others still let go of them when they next meet a new one.
-inline constexpr std::size_t kSharedPlans = 1024;
-inline constexpr std::size_t kSharedPlanBytes = std::size_t{32} << 20;
 
 // One rank's scratch, as its member has it: for reports.
 struct ScratchNote {
@@ -129,7 +67,8 @@ struct Communicator::Shared {
         joined(static_cast<std::size_t>(options.ranks), false),
         mailboxes(static_cast<std::size_t>(options.ranks) *
                   static_cast<std::size_t>(options.ranks)),
-        boards(static_cast<std::size_t>(options.ranks)) {
+        boards(static_cast<std::size_t>(options.ranks)),
+        plans(options.ranks) {
     for (Rank r = 0; r < ranks; ++r) {
       const auto i = static_cast<std::size_t>(r);
       arena_options.push_back(options.arenas.empty() ? ArenaOptions{} : options.arenas[i]);
@@ -142,9 +81,6 @@ struct Communicator::Shared {
     }
   }
 
-  // A number for the lists, the same for all ranks, so that keys are small and calls need not
-  // allocate. Never 0.
-  Result<int> shape_of(const Shape& shape, Waiter& waiter);
   // Takes the lock below for a call. Whoever plans holds it for long, and may be stopped with it;
   // so who waits for it gives up when its time has passed, which ends the communicator, or when
   // that has ended.
@@ -152,8 +88,9 @@ struct Communicator::Shared {
   // Whether this process is a child of the one that made the communicator.
   bool forked() const { return !home.is_this(); }
 
-  Result<PreparedPtr> prepare(const Key& key, const Call& call, Waiter& waiter);
-  Result<PreparedPtr> make(const Key& key, const Call& call);
+  // The plan of that call, made now where nobody has made it.
+  Result<PreparedPtr> prepare(const PlanKey& key, const Call& call, Waiter& waiter);
+  Result<PreparedPtr> make(const PlanKey& key, const Call& call);
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
@@ -185,10 +122,7 @@ struct Communicator::Shared {
                                    // boards with who posts
   std::vector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
   std::vector<Board> boards;       // likewise
-  std::map<std::pair<Key, std::vector<std::size_t>>, PreparedPtr> plans;
-  std::size_t shared_plan_bytes = 0;  // of those in `plans`
-  std::map<Shape, int> shapes;
-  int last_shape = 0;
+  PlanTable plans;  // but for find(), which any rank may call at any time
   std::vector<ScratchNote> scratch = std::vector<ScratchNote>(joined.size());
 };
 

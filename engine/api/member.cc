@@ -1,6 +1,5 @@
 // One rank's side of a communicator: its cache of plans, its ends of the mailboxes, its scratch.
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <new>
 
@@ -13,23 +12,8 @@
 #include "numa/cancel_state.h"
 
 namespace rankine {
-namespace {
-
-constexpr std::size_t kLocalPlans = 64;  // a rank's direct-mapped cache
-
-bool has_lists(const CallOptions& options) noexcept {
-  return !options.dims.empty() || !options.skips.empty() || !options.levels.empty();
-}
-
-}  // namespace
 
 struct Member::State {
-  struct Local {
-    Key key;
-    PreparedPtr prepared;
-    bool has_counts = false;  // which the key does not hold: only kept alive, never found here
-    bool called = false;      // not only asked for by plan_of()
-  };
   struct Found {
     const Prepared* prepared;
     bool first = false;  // call of its kind, as far as this rank remembers
@@ -38,17 +22,14 @@ struct Member::State {
   Communicator* communicator;
   Communicator::Shared* shared;
   RankState run;
-  std::array<Local, kLocalPlans> local;
+  RankPlans plans;
   std::unique_ptr<Arena> scratch;
   std::size_t scratch_bytes = 0;
-  const Algorithm* last_named = nullptr;  // the algorithm last asked for by name
-  Shape last_shape{CallOptions()};        // the lists last asked for, and their number
-  int last_shape_number = 0;
   std::uint32_t barrier_in = 0, barrier_out = 0;
 
   // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
   // calls but the first pass here, and a Result would cost as much as the look-up.
-  const Prepared* known(const Call& call) const noexcept;
+  const Prepared* known(const Call& call) noexcept;
   // find(), without exceptions.
   Result<Found> plan(const Call& call, bool calls);
   // `calls`: the call will be made.
@@ -62,15 +43,6 @@ struct Member::State {
   Status refused(Status status);
   Status adopt(const Prepared& prepared);
   std::size_t table_bytes() const;
-  // What a call asks for by name and by lists, which key_of() then takes from last_named and
-  // last_shape.
-  Status remember_algorithm(const Call& call);
-  Status remember_shape(const CallOptions& options);
-  bool is_last_named(const Call& call) const noexcept {
-    return last_named != nullptr && last_named->collective == call.collective &&
-           last_named->name == call.options.algorithm;
-  }
-  inline Key key_of(const Call& call) const noexcept;
 };
 
 Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owned<State>()) {
@@ -106,7 +78,7 @@ Member::~Member() {
 std::size_t Member::State::table_bytes() const {
   return sizeof(State) + run.outbox.capacity() * sizeof(Outbox) +
          run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
-         run.boards.capacity() * sizeof(Board);
+         run.boards.capacity() * sizeof(Board) + plans.table_bytes();
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -141,31 +113,6 @@ Status Member::barrier(const CallOptions& options) {
                .options = options});
 }
 
-Status Member::State::remember_algorithm(const Call& call) {
-  const std::string_view name = call.options.algorithm;
-  if (name.empty() || is_last_named(call)) return {};
-  const Algorithm* found = find_algorithm(call.collective, name);
-  if (found == nullptr) {
-    Status status = check_call(call, shared->ranks);  // a collective that is none has no name
-    if (!status.ok()) return status;
-    return invalid_argument("algorithm is '" + std::string(name) + "'; " +
-                            std::string(name_of(call.collective)) + " has " +
-                            algorithm_names(call.collective));
-  }
-  last_named = found;
-  return {};
-}
-
-Status Member::State::remember_shape(const CallOptions& options) {
-  if (!has_lists(options) || last_shape.is(options)) return {};
-  Shape shape(options);
-  const auto number = shared->shape_of(shape, run.waiter);
-  if (!number.ok()) return number.status();
-  last_shape = std::move(shape);
-  last_shape_number = *number;
-  return {};
-}
-
 // Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
 Status Member::State::adopt(const Prepared& prepared) {
   const auto self = static_cast<std::size_t>(run.waiter.rank);
@@ -173,8 +120,7 @@ Status Member::State::adopt(const Prepared& prepared) {
   const RankPlan& plan = prepared.plan.rank[self];
   const auto operands = static_cast<std::size_t>(prepared.plan.most_operands);
   if (run.operands.size() < operands) run.operands.resize(operands);
-  std::unique_lock<std::mutex> lock;
-  if (Status locked = shared->lock_for_call(lock, run.waiter); !locked.ok()) return locked;
+  // What a plan uses is there before the plan can be found, and stays as it is: no lock.
   for (const Traffic& traffic : plan.traffic) {
     run.outbox[traffic.peer].mailbox = shared->mailboxes[self * n + traffic.peer];
     run.inbox[traffic.peer].mailbox = shared->mailboxes[traffic.peer * n + self];
@@ -191,6 +137,8 @@ Status Member::State::adopt(const Prepared& prepared) {
       return {Code::out_of_memory,
               "scratch of rank " + std::to_string(self) + ": " + std::to_string(bytes) + " bytes"};
     }
+    std::unique_lock<std::mutex> lock;  // for who asks about our memory
+    if (Status locked = shared->lock_for_call(lock, run.waiter); !locked.ok()) return locked;
     scratch = std::move(larger);
     scratch_bytes = bytes;
     run.memory_of(self, Memory::scratch) = static_cast<std::byte*>(memory);
@@ -200,50 +148,27 @@ Status Member::State::adopt(const Prepared& prepared) {
   return {};
 }
 
-Key Member::State::key_of(const Call& call) const noexcept {
-  Key key{.count = call.count,
-          .algorithm = call.options.algorithm.empty() ? nullptr : last_named,
-          .root = call.root != 0 && has_root(call.collective) ? call.root : 0,
-          .peer = call.collective == Collective::send_recv ? call.peer : 0,
-          .segments = call.options.segments,
-          .group = call.options.group,
-          .collective = call.collective,
-          .type = call.type,
-          .op = call.op,
-          .in_place = call.in == call.out && call.in != nullptr &&
-                      (call.collective == Collective::all_reduce ||
-                       call.collective == Collective::all_to_all),
-          .shape = has_lists(call.options) ? last_shape_number : 0};
-  if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
-  return key;
-}
-
-const Prepared* Member::State::known(const Call& call) const noexcept {
-  if (!call.counts.empty() || (!call.options.algorithm.empty() && !is_last_named(call)) ||
-      (has_lists(call.options) && !last_shape.is(call.options))) {
-    return nullptr;
-  }
-  const Key key = key_of(call);
-  const Local& slot = local[key.hash() % kLocalPlans];
-  const bool is_it = slot.called && slot.key == key && !slot.has_counts;
-  return is_it ? slot.prepared.get() : nullptr;
+const Prepared* Member::State::known(const Call& call) noexcept {
+  const PlanKey key = key_of(call);
+  const RankPlans::Slot* slot = plans.find(key, key.hash());
+  return slot != nullptr && slot->called ? slot->prepared.get() : nullptr;
 }
 
 Result<Member::State::Found> Member::State::find(const Call& call, bool calls) {
-  if (Status status = remember_algorithm(call); !status.ok()) return status;
-  if (Status status = remember_shape(call.options); !status.ok()) return refused(std::move(status));
-  if (const Prepared* prepared = known(call)) return Found{prepared};  // another name, met before
-  const Key key = key_of(call);
-  Local& slot = local[key.hash() % kLocalPlans];
-  auto prepared = shared->prepare(key, call, run.waiter);
-  if (!prepared.ok()) return refused(prepared.status());
-  Status status = adopt(**prepared);
-  if (!status.ok()) return refused(std::move(status));
-  const Found found{prepared->get(), slot.prepared != *prepared || !slot.called};
-  if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * kSharedPlanBytes) {
-    local.fill({});  // ranks hold more than the communicator does: let go of what is old
+  const PlanKey key = key_of(call);
+  RankPlans::Slot* slot = plans.find(key, key.hash());
+  if (slot == nullptr) {
+    auto prepared = shared->prepare(key, call, run.waiter);
+    if (!prepared.ok()) return refused(prepared.status());
+    Status status = adopt(**prepared);
+    if (!status.ok()) return refused(std::move(status));
+    if (shared->plan_bytes.load(std::memory_order_relaxed) > 2 * PlanTable::kMostBytes) {
+      plans.clear();  // ranks hold more than the communicator does: let go of what is old
+    }
+    slot = &plans.insert(std::move(*prepared));
   }
-  slot = {key, std::move(*prepared), !call.counts.empty(), calls || !found.first};
+  const Found found{slot->prepared.get(), !slot->called};
+  slot->called |= calls;
   return found;
 }
 

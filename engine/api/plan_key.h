@@ -1,0 +1,114 @@
+// What distinguishes one plan from another: every field of a call on which its plan depends.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/call.h"
+
+namespace rankine {
+
+// A view: names and lists are the caller's.
+struct PlanKey {
+  std::size_t count = 0;
+  std::string_view algorithm{};  // empty: the engine chooses
+  Rank root = 0, peer = 0;
+  int segments = 0, group = 0;
+  Collective collective = Collective::all_reduce;
+  DataType type = DataType::f32;
+  ReduceOp op = ReduceOp::sum;
+  std::int8_t transport = -1;  // -1: the engine chooses
+  bool in_place = false;       // where it makes a difference to the plan
+  std::span<const std::size_t> counts{};
+  std::span<const int> dims{}, skips{}, levels{};
+
+  bool operator==(const PlanKey& other) const noexcept {
+    return count == other.count && root == other.root && peer == other.peer &&
+           segments == other.segments && group == other.group && collective == other.collective &&
+           type == other.type && op == other.op && transport == other.transport &&
+           in_place == other.in_place && algorithm == other.algorithm && same(counts, other.counts) &&
+           same(dims, other.dims) && same(skips, other.skips) && same(levels, other.levels);
+  }
+
+  // Of every field.
+  std::uint64_t hash() const noexcept {
+    std::uint64_t h = mixed(count, packed(static_cast<std::uint32_t>(root),
+                                          static_cast<std::uint32_t>(peer)));
+    h = mixed(h, packed(static_cast<std::uint32_t>(segments), static_cast<std::uint32_t>(group)));
+    h = mixed(h, static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(type) << 8 |
+                     static_cast<std::uint64_t>(op) << 16 |
+                     static_cast<std::uint64_t>(static_cast<std::uint8_t>(transport)) << 24 |
+                     static_cast<std::uint64_t>(in_place) << 32 |
+                     static_cast<std::uint64_t>(algorithm.size()) << 40);
+    for (const char c : algorithm) h = mixed(h, static_cast<unsigned char>(c));
+    h = with_list(h, counts);
+    h = with_list(h, dims);
+    h = with_list(h, skips);
+    return with_list(h, levels);
+  }
+
+ private:
+  static std::uint64_t packed(std::uint32_t a, std::uint32_t b) noexcept {
+    return std::uint64_t{a} << 32 | b;
+  }
+  static std::uint64_t mixed(std::uint64_t h, std::uint64_t next) noexcept {
+    h = (h ^ next) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+  }
+  template <class T>
+  static std::uint64_t with_list(std::uint64_t h, std::span<const T> list) noexcept {
+    if (list.empty()) return mixed(h, 0);
+    h = mixed(h, list.size());
+    for (const T n : list) h = mixed(h, static_cast<std::uint64_t>(n));
+    return h;
+  }
+  template <class T>
+  static bool same(std::span<const T> a, std::span<const T> b) noexcept {
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+  }
+};
+
+// The key of such a call. Arguments that a collective does not take make no difference.
+PlanKey key_of(const Call& call) noexcept;
+
+// A key with names and lists of its own.
+class OwnedKey {
+ public:
+  explicit OwnedKey(const PlanKey& key)
+      : algorithm_(key.algorithm),
+        counts_(key.counts.begin(), key.counts.end()),
+        dims_(key.dims.begin(), key.dims.end()),
+        skips_(key.skips.begin(), key.skips.end()),
+        levels_(key.levels.begin(), key.levels.end()),
+        hash_(key.hash()),
+        view_(key) {
+    view_.algorithm = algorithm_;
+    view_.counts = counts_;
+    view_.dims = dims_;
+    view_.skips = skips_;
+    view_.levels = levels_;
+  }
+  OwnedKey(const OwnedKey&) = delete;
+  OwnedKey& operator=(const OwnedKey&) = delete;
+
+  const PlanKey& view() const noexcept { return view_; }
+  std::uint64_t hash() const noexcept { return hash_; }
+  std::size_t bytes() const noexcept {  // beyond its own size
+    return algorithm_.capacity() + counts_.capacity() * sizeof(std::size_t) +
+           (dims_.capacity() + skips_.capacity() + levels_.capacity()) * sizeof(int);
+  }
+
+ private:
+  const std::string algorithm_;
+  const std::vector<std::size_t> counts_;
+  const std::vector<int> dims_, skips_, levels_;
+  const std::uint64_t hash_;
+  PlanKey view_;
+};
+
+}  // namespace rankine

@@ -1,0 +1,98 @@
+#include "engine/api/plan_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rankine {
+
+PlanTable::~PlanTable() {
+  forget_all();
+  for (Node* node : retired_) delete node;
+}
+
+PreparedPtr PlanTable::find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept {
+  std::atomic<bool>& reading = reading_[static_cast<std::size_t>(rank)].now;
+  // Sequentially consistent, as the load of the head: pairs with forget_all() and free_retired(). A
+  // node that we find was not yet retired when free_retired() could have seen us not reading.
+  reading.store(true, std::memory_order_seq_cst);
+  PreparedPtr found;
+  for (const Node* node = heads_[hash % kHeads].load(std::memory_order_seq_cst); node != nullptr;
+       node = node->next) {
+    if (node->prepared->key.hash() == hash && node->prepared->key.view() == key) {
+      found = node->prepared;
+      break;
+    }
+  }
+  reading.store(false, std::memory_order_release);  // pairs with free_retired()'s load
+  return found;
+}
+
+void PlanTable::insert(PreparedPtr prepared) {
+  free_retired();
+  if (plans_ >= kMostPlans || bytes_ + prepared->bytes > kMostBytes) forget_all();
+  std::atomic<Node*>& head = heads_[prepared->key.hash() % kHeads];
+  plans_ += 1;
+  bytes_ += prepared->bytes;
+  // Relaxed: only who holds the lock changes heads. Release: pairs with find()'s load.
+  Node* const next = head.load(std::memory_order_relaxed);
+  head.store(new Node{std::move(prepared), next}, std::memory_order_release);
+}
+
+void PlanTable::forget_all() {
+  retired_.reserve(retired_.size() + plans_);
+  for (std::atomic<Node*>& head : heads_) {
+    // Sequentially consistent: pairs with find().
+    for (Node* node = head.exchange(nullptr, std::memory_order_seq_cst); node != nullptr;
+         node = node->next) {
+      retired_.push_back(node);
+    }
+  }
+  plans_ = bytes_ = 0;
+}
+
+void PlanTable::free_retired() {
+  if (retired_.empty()) return;
+  // A rank that reads now may have found a retired node; one that begins later finds none. A rank
+  // that is stopped while it reads keeps them until it goes on.
+  const bool none_reads = std::none_of(reading_.begin(), reading_.end(), [](const Reading& one) {
+    return one.now.load(std::memory_order_seq_cst);  // pairs with find()
+  });
+  if (!none_reads) return;
+  for (Node* node : retired_) delete node;
+  retired_.clear();
+}
+
+RankPlans::Slot* RankPlans::free_slot(std::uint64_t hash) noexcept {
+  Slot* set = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays];
+  for (std::size_t i = 0; i < kWays; ++i) {
+    if (set[i].prepared == nullptr) return &set[i];
+  }
+  return nullptr;
+}
+
+RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
+  const std::uint64_t hash = prepared->key.hash();
+  Slot* slot = free_slot(hash);
+  while (slot == nullptr && slots_.size() < kMostSets * kWays) {
+    RankPlans larger;
+    larger.slots_ = std::vector<Slot>(2 * slots_.size());
+    // What shared a set shares one of two now, so every plan finds room.
+    for (Slot& old : slots_) {
+      if (old.prepared != nullptr) *larger.free_slot(old.hash) = std::move(old);
+    }
+    slots_ = std::move(larger.slots_);
+    slot = free_slot(hash);
+  }
+  if (slot == nullptr) {
+    slot = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays + next_victim_++ % kWays];
+  }
+  *slot = {hash, std::move(prepared)};
+  return *slot;
+}
+
+void RankPlans::clear() {
+  slots_ = std::vector<Slot>(kLeastSets * kWays);
+  next_victim_ = 0;
+}
+
+}  // namespace rankine
