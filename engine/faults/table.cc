@@ -7,6 +7,11 @@ namespace {
 using enum Grain;
 
 bool brings_data(Collective collective) { return collective != Collective::barrier; }
+// So that every rank has an output, and none has it before all have come.
+bool all_hear_from_all(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::all_gather || collective == Collective::all_to_all;
+}
 bool reduces_data(Collective collective) { return reduces(collective) && brings_data(collective); }
 
 constexpr Fault kFaults[] = {
@@ -228,6 +233,16 @@ constexpr Fault kFaults[] = {
      false,
      nullptr,
      play_counters},
+    {25,
+     "shared_buffers",
+     "ranks share buffers",
+     "one output for all, one buffer in place for all, another's input as output, two outputs that "
+     "overlap",
+     {Code::mismatch},
+     algorithm,
+     false,
+     all_hear_from_all,
+     play_shared_buffers},
 };
 
 }  // namespace
