@@ -37,6 +37,12 @@ void fill_in_levels(const Algorithm& algorithm, const std::vector<int>& levels, 
   if (!algorithm.refusal(filled)) params = std::move(filled);
 }
 
+// Where there is anything to bring and to get.
+bool all_hear_from_all(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::all_gather || collective == Collective::all_to_all;
+}
+
 std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
@@ -178,6 +184,7 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& c
     of_rank.output_bytes = rule.output_bytes;
     prepared->rules.push_back(rule);
   }
+  prepared->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
   std::uint64_t hash = static_cast<std::uint64_t>(request.params.segments) * 31 +
                        static_cast<std::uint64_t>(request.params.group) * 1031 +
                        static_cast<std::uint64_t>(key.peer);

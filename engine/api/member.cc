@@ -217,10 +217,7 @@ Status Member::run(const Call& call, Run interpreted) {
       with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)),
                call.options.tag)
           .bits;
-  const RankBuffers buffers = buffers_of(rule, call.in, call.out);
-  run.waiter.marks = marks_of(buffers);
-  crossbar.entry(run.waiter.rank).input.store(buffers.in.begin, std::memory_order_relaxed);
-  crossbar.entry(run.waiter.rank).output.store(buffers.out.begin, std::memory_order_relaxed);
+  run.waiter.marks = marks_of(buffers_of(rule, call.in, call.out));
   crossbar.record(run.waiter.rank)
       .announce(run.waiter.call, run.waiter.fingerprint, call.count, prepared.algorithm);
   const std::uint64_t number = run.waiter.call - s.shared->first_count;
@@ -228,6 +225,8 @@ Status Member::run(const Call& call, Run interpreted) {
 
   run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(call.in));
   run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
+  offer_buffers(run.waiter, run.memory_of(self, Memory::input),
+                run.memory_of(self, Memory::output));
   if (!crossbar.begin(run.waiter.rank)) [[unlikely]]
     return crossbar.reason();
   const bool apart = !known.first || all_keep_apart(prepared.plan, run.waiter);

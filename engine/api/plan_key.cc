@@ -19,7 +19,7 @@ PlanKey key_of(const Call& call) noexcept {
               .dims = call.options.dims,
               .skips = call.options.skips,
               .levels = call.options.levels};
-  if (call.options.transport) key.transport = static_cast<std::int8_t>(*call.options.transport);
+  if (call.options.transport) key.transport = static_cast<std::int16_t>(*call.options.transport);
   return key;
 }
 

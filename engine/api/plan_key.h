@@ -22,7 +22,7 @@ struct PlanKey {
   Collective collective = Collective::all_reduce;
   DataType type = DataType::f32;
   ReduceOp op = ReduceOp::sum;
-  std::int8_t transport = -1;  // -1: the engine chooses
+  std::int16_t transport = -1;  // -1: the engine chooses
   bool in_place = false;       // where it makes a difference to the plan
   std::span<const std::size_t> counts{};
   std::span<const int> dims{}, skips{}, levels{};
@@ -42,9 +42,9 @@ struct PlanKey {
     h = mixed(h, packed(static_cast<std::uint32_t>(segments), static_cast<std::uint32_t>(group)));
     h = mixed(h, static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(type) << 8 |
                      static_cast<std::uint64_t>(op) << 16 |
-                     static_cast<std::uint64_t>(static_cast<std::uint8_t>(transport)) << 24 |
-                     static_cast<std::uint64_t>(in_place) << 32 |
-                     static_cast<std::uint64_t>(algorithm.size()) << 40);
+                     static_cast<std::uint64_t>(static_cast<std::uint16_t>(transport)) << 24 |
+                     static_cast<std::uint64_t>(in_place) << 40 |
+                     static_cast<std::uint64_t>(algorithm.size()) << 48);
     for (const char c : algorithm) h = mixed(h, static_cast<unsigned char>(c));
     h = with_list(h, counts);
     h = with_list(h, dims);

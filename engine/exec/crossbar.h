@@ -42,19 +42,25 @@ struct alignas(kCacheLine) Counter {
   Atomic<std::uint32_t> value{0};
 };
 
-// What a rank offers to the others for the call that it is in. Written once per call by its owner,
-// before anything else of the call is published.
+// What a rank offers to the others for the call that it is in. Written by its owner, before anything
+// else of the call is published: the buffers on every transport, the rest on the direct one.
 struct alignas(kCacheLine) Entry {
   Atomic<std::uint32_t> call{0};  // number of the call; release, pairs with wait_entry's acquire
   // Relaxed, these come with `call`. The base of this rank's progress in the call: it differs from
   // ours if the rank came here by other calls. A rank that is in another collective than its peers
-  // may go on to its next call while they look: only where this is their own is `memory` for them.
+  // may go on to its next call while they look: only where this is their own are the addresses for
+  // them.
   Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
-  std::byte* memory[3] = {};  // by Memory: input, output, scratch
-  // The first two once more, of every call on whatever transport, for sharing.h. Relaxed, they come
-  // with CallRecord::number.
-  Atomic<const std::byte*> input{nullptr}, output{nullptr};
+  std::byte* scratch = nullptr;
+  // What the user gave, of a call and the one before: a peer that is in that one still can see
+  // whether it shares buffers with this rank.
+  struct Buffers {
+    Atomic<std::byte*> input{nullptr}, output{nullptr};
+  };
+  Buffers buffers[2];
+
+  Buffers& of(std::uint64_t number) { return buffers[number & 1]; }
 };
 static_assert(sizeof(Entry) == kCacheLine);
 

@@ -16,8 +16,11 @@ void enter(RankState& state) {
   if (kComparesCalls) {
     entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
   }
-  will_write(entry.memory, sizeof(entry.memory));
-  for (std::size_t m = 0; m < 3; ++m) entry.memory[m] = state.memory[self * 4 + m];
+  will_write(&entry.scratch, sizeof(entry.scratch));
+  entry.scratch = state.memory_of(self, Memory::scratch);
+  Entry::Buffers& buffers = entry.of(state.waiter.call);
+  buffers.input.store(state.memory_of(self, Memory::input), std::memory_order_relaxed);
+  buffers.output.store(state.memory_of(self, Memory::output), std::memory_order_relaxed);
   publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
 }
 
@@ -52,11 +55,11 @@ std::uint32_t with_call_made(std::uint32_t past, std::uint64_t fingerprint) {
   return (past ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
 }
 
-// What the ranks' addresses, as we know them, are of.
-RankBuffers known_buffers(const Plan& plan, const RankState& state, std::size_t rank) {
-  const RankPlan& of_rank = plan.rank[rank];
-  return {{state.memory[rank * 4], of_rank.input_bytes},
-          {state.memory[rank * 4 + 1], of_rank.output_bytes}};
+// A rank's buffers by the addresses that we know.
+RankBuffers known_buffers(const Plan& plan, RankState& state, std::size_t rank) {
+  const RankPlan& sizes = plan.rank[rank];
+  return {{state.memory_of(rank, Memory::input), sizes.input_bytes},
+          {state.memory_of(rank, Memory::output), sizes.output_bytes}};
 }
 
 bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
@@ -74,9 +77,11 @@ bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
     report_other_way(*state.waiter.crossbar, state.waiter.rank, op.peer);
     return false;
   }
-  will_read(entry.memory, sizeof(entry.memory));
-  std::byte** memory = &state.memory[std::size_t{op.peer} * 4];
-  for (std::size_t m = 0; m < 3; ++m) memory[m] = entry.memory[m];
+  will_read(&entry.scratch, sizeof(entry.scratch));
+  state.memory_of(op.peer, Memory::scratch) = entry.scratch;
+  Entry::Buffers& buffers = entry.of(state.waiter.call);
+  state.memory_of(op.peer, Memory::input) = buffers.input.load(std::memory_order_relaxed);
+  state.memory_of(op.peer, Memory::output) = buffers.output.load(std::memory_order_relaxed);
   if (kComparesCalls) {
     const auto self = static_cast<std::size_t>(state.waiter.rank);
     const RankBuffers ours = known_buffers(plan, state, self);
@@ -100,7 +105,7 @@ bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   }
   // All messages of a call bring the same mark.
   if (kComparesCalls && op.value == 0 && state.waiter.marks.suspect(slot->mark)) [[unlikely]] {
-    return keep_apart(plan, state.waiter, op.peer);
+    return keeps_apart(plan, state.waiter, op.peer);
   }
   return true;
 }
@@ -240,7 +245,7 @@ bool wait_post(Rank peer, const Op& op, const Plan& plan, RankState& state) noex
     return false;
   }
   if (state.waiter.marks.suspect(half.mark)) [[unlikely]]
-    return keep_apart(plan, state.waiter, peer);
+    return keeps_apart(plan, state.waiter, peer);
   return true;
 }
 

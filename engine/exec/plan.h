@@ -85,7 +85,7 @@ struct RankPlan {
   std::vector<Operand> operands;  // in the order in which the ops use them
   std::vector<Traffic> traffic;   // mailbox transport; empty with direct
   std::size_t scratch_bytes = 0;
-  // Of the user's buffers, to see whether ranks share them; 0 where nobody wants to know.
+  // Of the users' buffers, to see whether ranks share them; 0 where nobody wants to know.
   std::size_t input_bytes = 0, output_bytes = 0;
 };
 
@@ -93,6 +93,9 @@ struct Plan {
   Transport transport = Transport::direct;
   int ranks = 0;
   int rounds = 0;  // of the schedule
+  // Whether no rank that gets anything can end a call before all that bring or get anything have
+  // begun it; false where nobody wants to know.
+  bool all_meet = false;
   std::vector<RankPlan> rank;
   std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
   int most_operands = 0;   // of any op, its destinations included

@@ -33,7 +33,7 @@ inline bool share(const RankBuffers& a, const RankBuffers& b) noexcept {
 
 // Of a rank's buffers, as much as fits into the header of a small message: a hash of where its
 // output begins or, where it gets nothing, its input. Marks that agree are a suspicion and no more;
-// keep_apart() in sharing.h then looks at the addresses.
+// keeps_apart() in sharing.h then looks at the addresses.
 struct Mark {
   std::uint16_t bits = 0;  // odd: of an output
 };

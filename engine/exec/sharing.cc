@@ -3,6 +3,32 @@
 #include <string>
 
 namespace rankine {
+namespace {
+
+RankBuffers buffers_of(const Plan& plan, const Waiter& waiter, Rank r) noexcept {
+  Entry::Buffers& offered = waiter.crossbar->entry(r).of(waiter.call);
+  const RankPlan& sizes = plan.rank[static_cast<std::size_t>(r)];
+  // Acquire: pairs with offer_buffers().
+  return {{offered.input.load(std::memory_order_acquire), sizes.input_bytes},
+          {offered.output.load(std::memory_order_acquire), sizes.output_bytes}};
+}
+
+// Whether a rank is in our call.
+bool is_with_us(const Waiter& waiter, Rank peer) noexcept {
+  CallRecord& record = waiter.crossbar->record(peer);
+  // Sequentially consistent: pairs with the store of all_keep_apart(). Acquire: pairs with
+  // announce().
+  return record.inside.load(std::memory_order_seq_cst) &&
+         record.number.load(std::memory_order_acquire) == waiter.call;
+}
+
+// Whether what a rank offers for our call still stands in its entry.
+bool still_offers(const Waiter& waiter, Rank peer) noexcept {
+  // Acquire: pairs with announce().
+  return waiter.crossbar->record(peer).number.load(std::memory_order_acquire) - waiter.call <= 1;
+}
+
+}  // namespace
 
 std::string to_string(const Buffer& buffer) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -11,14 +37,6 @@ std::string to_string(const Buffer& buffer) {
     hex.insert(hex.begin(), kDigits[value & 15]);
   }
   return "(0x" + (hex.empty() ? "0" : hex) + ", " + std::to_string(buffer.bytes) + " bytes)";
-}
-
-RankBuffers buffers_of(Crossbar& crossbar, const Plan& plan, Rank r) noexcept {
-  Entry& entry = crossbar.entry(r);
-  const RankPlan& of_rank = plan.rank[static_cast<std::size_t>(r)];
-  // Acquire: what keep_apart() looks at next is looked at after these.
-  return {{entry.input.load(std::memory_order_acquire), of_rank.input_bytes},
-          {entry.output.load(std::memory_order_acquire), of_rank.output_bytes}};
 }
 
 void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank peer,
@@ -37,31 +55,31 @@ void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank
   }));
 }
 
-bool keep_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept {
+bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept {
   Crossbar& crossbar = *waiter.crossbar;
-  CallRecord& record = crossbar.record(peer);
-  // Sequentially consistent: pairs with the store of all_keep_apart().
-  if (!record.inside.load(std::memory_order_seq_cst)) return true;
-  // Acquire: pairs with announce(); the entry's addresses are those of that call or a later one.
-  if (record.number.load(std::memory_order_acquire) != waiter.call) return true;
-  const RankBuffers mine = buffers_of(crossbar, plan, waiter.rank);
-  const RankBuffers theirs = buffers_of(crossbar, plan, peer);
-  if (!share(mine, theirs)) return true;
-  // Both ranks are inside the call now, so that both buffers live. Acquire: pairs with end().
-  if (!record.inside.load(std::memory_order_acquire) ||
-      record.number.load(std::memory_order_relaxed) != waiter.call) {
-    return true;
+  // Whether both are inside the call at once, or have been, and what the peer offers is known.
+  const auto meets_us = [&] {
+    return plan.all_meet ? still_offers(waiter, peer) : is_with_us(waiter, peer);
+  };
+  if (meets_us()) {
+    const RankBuffers mine = buffers_of(plan, waiter, waiter.rank);
+    const RankBuffers theirs = buffers_of(plan, waiter, peer);
+    if (!share(mine, theirs)) return true;
+    if (meets_us()) {
+      report_sharing(crossbar, waiter.rank, mine, peer, theirs);
+      return false;
+    }
   }
-  report_sharing(crossbar, waiter.rank, mine, peer, theirs);
-  return false;
+  // It may have left because it has found out itself.
+  return !crossbar.aborted();
 }
 
 bool all_keep_apart(const Plan& plan, const Waiter& waiter) noexcept {
   // Of two ranks that store this and then look at the other's, the later one finds it: pairs with
-  // keep_apart().
+  // is_with_us().
   waiter.crossbar->record(waiter.rank).inside.store(true, std::memory_order_seq_cst);
   for (Rank q = 0; q < plan.ranks; ++q) {
-    if (q != waiter.rank && !keep_apart(plan, waiter, q)) return false;
+    if (q != waiter.rank && is_with_us(waiter, q) && !keeps_apart(plan, waiter, q)) return false;
   }
   return true;
 }

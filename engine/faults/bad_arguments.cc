@@ -22,6 +22,10 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
       [](Call& c) { c.count = std::numeric_limits<std::size_t>::max(); },
       [](Call& c) { c.options.algorithm = "no_such_algorithm"; },
       [](Call& c) { c.options.timeout = std::chrono::milliseconds(-1); },
+      [](Call& c) { c.options.transport = static_cast<Transport>(kTransports); },
+      [](Call& c) { c.options.transport = static_cast<Transport>(255); },
+      [](Call& c) { c.options.segments = -1; },
+      [](Call& c) { c.options.group = -1; },
       [counts = std::vector<std::size_t>(
            static_cast<std::size_t>(natural_blocks(call.collective, call.ranks)) + 1, 1)](Call& c) {
         c.counts = counts;

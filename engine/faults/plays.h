@@ -21,6 +21,8 @@ void play_root_differs(const FaultCase& test, Tally& tally);
 void play_collective_differs(const FaultCase& test, Tally& tally);
 // bad_arguments.cc
 void play_bad_arguments(const FaultCase& test, Tally& tally);
+// shared_buffers.cc
+void play_shared_buffers(const FaultCase& test, Tally& tally);
 // aborts.cc
 void play_abort(const FaultCase& test, Tally& tally);
 // allocations.cc

@@ -9,6 +9,11 @@ using enum Grain;
 bool brings_data(Collective collective) { return collective != Collective::barrier; }
 // Every rank waits for every other.
 bool is_all_reduce(Collective collective) { return collective == Collective::all_reduce; }
+// So that every rank has an output, and none has it before all have come.
+bool all_hear_from_all(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::all_gather || collective == Collective::all_to_all;
+}
 bool reduces_data(Collective collective) { return reduces(collective) && brings_data(collective); }
 
 constexpr Fault kFaults[] = {
@@ -295,6 +300,16 @@ constexpr Fault kFaults[] = {
      false,
      nullptr,
      play_process_exit},
+    {32,
+     "shared_buffers",
+     "ranks share buffers",
+     "one output for all, one buffer in place for all, another's input as output, two outputs that "
+     "overlap",
+     {Code::mismatch},
+     algorithm,
+     false,
+     all_hear_from_all,
+     play_shared_buffers},
 };
 
 }  // namespace

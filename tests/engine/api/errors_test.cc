@@ -348,12 +348,12 @@ TEST(ErrorsOfCommunicators, ARankThatThereIsNotHasNoMemory) {
 }
 
 TEST(ErrorsOfCommunicators, AnAbortNeverSaysThatThingsGoOn) {
-  for (const Code code : {Code::ok, Code::invalid_argument, static_cast<Code>(77)}) {
+  for (const Code code : {Code::invalid_argument, Code::ok, static_cast<Code>(77)}) {
     Ranks all({.ranks = 2});
     all.communicator().abort(Status(code, "enough"));
     for (const Status& status : all.run([](Member& me) { return me.barrier(); })) {
       EXPECT_EQ(name_of(status.code()), name_of(Code::aborted)) << static_cast<int>(code);
-      if (code != Code::ok) EXPECT_EQ(status.text(), "enough");
+      EXPECT_EQ(status.text(), "enough");
     }
   }
 }

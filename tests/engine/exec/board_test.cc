@@ -108,7 +108,7 @@ TEST(Board, AnotherCallsPostIsReported) {
 
 TEST(Board, AnotherPastIsReported) {
   Pair pair(0);
-  pair.state(1).past = 5;  // a call that nobody else made
+  pair.state(1).past = 5U << 16;  // a call that nobody else made
   ASSERT_TRUE(pair.post(0, 1));
   ASSERT_TRUE(pair.post(1, 2));
   EXPECT_EQ(pair.read(0), ~std::uint64_t{0});
