@@ -111,6 +111,29 @@ TEST(Pin, AcceptedWithoutEffectIsNotBelieved) {
   EXPECT_EQ(captured.lines.size(), 1u);
 }
 
+// The mask may be narrower than the machine, and nobody could look whether a pin holds.
+TEST(Pin, WhereTheMaskIsHiddenNothingIsPinned) {
+  static int moved;
+  moved = 0;
+  SystemCalls calls = real_system_calls();
+  calls.sched_getaffinity = [](pid_t, std::size_t, cpu_set_t*) {
+    errno = EPERM;
+    return -1;
+  };
+  calls.sched_setaffinity = [](pid_t, std::size_t, const cpu_set_t*) {
+    ++moved;
+    return 0;
+  };
+  ScopedSystemCalls scope(calls);
+  CapturedWarnings captured;
+  const Enforcement pin = pin_calling_thread(0, {0, 1});
+  EXPECT_TRUE(pin.refused());
+  EXPECT_EQ(pin.error, EPERM);
+  EXPECT_NE(pin.why().find("sched_getaffinity"), std::string_view::npos) << pin.why();
+  EXPECT_EQ(moved, 0);
+  EXPECT_EQ(captured.lines.size(), 1u);
+}
+
 TEST(Pin, ForeignTopologyPinsNothing) {
   CapturedWarnings captured;
   const TopologyResult foreign = Topology::synthetic("pack:2 [numa] l3:4 core:8 pu:2");
