@@ -72,11 +72,12 @@ TuningFile tuning_file();
 // The table of that file if it suits `here`; else nothing, with one warning (numa/warnings.h) per
 // cause: damaged, made elsewhere, or named and not there. A cache that is not there is no cause.
 std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& here);
-// Whether save_tuning() can write there, for before minutes of measuring; makes missing directories.
-Status prepare_tuning_file(const std::string& path);
-// Replaces the file whole (engine/base/replace_file.h), so that no reader sees half of it; makes
+// Writes by way of a neighbouring file that is renamed, so that no reader sees half of it; makes
 // missing directories.
 Status save_tuning(const TuningTable& table, const std::string& path);
+// Whether save_tuning() can write there, for before minutes of measuring; makes missing
+// directories.
+Status prepare_tuning_file(const std::string& path);
 
 // This process's table, read when first asked for; nullptr: none. Thread-safe.
 const TuningTable* machine_tuning();

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "engine/base/json_text.h"
 #include "engine/fabric/units.h"
@@ -204,16 +205,13 @@ Result<Fabric> find_network(std::string_view argument, const std::string& preset
                             "', which is no preset and no file that can be read (" +
                             std::strerror(errno) + "); presets are " + regime_names());
   }
-  std::string text;  // of a file without end a little more than is allowed
-  char part[4096];
-  while (text.size() <= kMostJsonBytes && (file.read(part, sizeof(part)), file.gcount() > 0)) {
-    text.append(part, static_cast<std::size_t>(file.gcount()));
-  }
-  if (file.bad()) {
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file && !file.eof()) {
     return invalid_argument(std::string(argument) + " is '" + preset_or_path +
                             "', which cannot be read");
   }
-  auto fabric = parse_network(text, preset_or_path);
+  auto fabric = parse_network(text.str(), preset_or_path);
   if (fabric.ok()) return fabric;
   return invalid_argument(std::string(argument) + " '" + preset_or_path +
                           "': " + fabric.status().text());
