@@ -187,8 +187,8 @@ RIVALS_AVX512 std::size_t count_wrong_avx512(const float* data, std::size_t coun
   return count_wrong_any(data, count, first_rank, ranks, first, shift);
 }
 
-constexpr Kernels kAvx512{"avx512",                copy_avx512, reduce_avx512,
-                          reduce_streaming_avx512, fill_avx512, count_wrong_avx512};
+constexpr Kernels kAvx512{"avx512",    copy_avx512,       reduce_avx512, reduce_streaming_avx512,
+                          fill_avx512, count_wrong_avx512};
 
 #endif  // __x86_64__
 

@@ -200,8 +200,8 @@ double LimitProbe::cross_read(std::size_t bytes, Readers readers) {
 double LimitProbe::own_read(std::size_t bytes) {
   return slowest(bytes, [&](int worker, float* memory) {
     volatile std::uint64_t sink = 0;
-    const double us = least_us(*meeting_, worker, bytes,
-                               [&] { sink = tools::read_result(memory, bytes); });
+    const double us =
+        least_us(*meeting_, worker, bytes, [&] { sink = tools::read_result(memory, bytes); });
     (void)sink;
     return us;
   });

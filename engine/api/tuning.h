@@ -73,11 +73,12 @@ TuningFile tuning_file();
 // cause: damaged, made elsewhere, or not to be read. A cache that is not there is no cause. Only
 // regular files of at most 4 MiB are read (numa/small_file.h).
 std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& here);
-// Whether save_tuning() can write there, for before minutes of measuring; makes missing directories.
-Status prepare_tuning_file(const std::string& path);
-// Replaces the file whole (engine/base/replace_file.h), so that no reader sees half of it; makes
+// Writes by way of a neighbouring file that is renamed, so that no reader sees half of it; makes
 // missing directories.
 Status save_tuning(const TuningTable& table, const std::string& path);
+// Whether save_tuning() can write there, for before minutes of measuring; makes missing
+// directories.
+Status prepare_tuning_file(const std::string& path);
 
 // This process's table, read when first asked for; nullptr: none. Thread-safe.
 const TuningTable* machine_tuning();

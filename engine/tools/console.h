@@ -14,10 +14,10 @@ namespace rankine::tools {
 // Exit codes of the process, the same for every subcommand.
 enum class Exit : int {
   ok = 0,
-  wrong = 1,        // wrong data, a failed proof, or below a floor that was asked for
-  usage = 2,        // arguments
-  environment = 3,  // memory, threads or files that the machine refuses
-  timeout = 124,    // as of timeout(1)
+  wrong = 1,          // wrong data, a failed proof, or below a floor that was asked for
+  usage = 2,          // arguments
+  environment = 3,    // memory, threads or files that the machine refuses
+  timeout = 124,      // as of timeout(1)
   interrupted = 130,  // by SIGINT; what was measured has been told
   terminated = 143,   // by SIGTERM, the same
 };

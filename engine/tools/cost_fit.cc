@@ -150,8 +150,8 @@ Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
           continue;
         }
         samples.push_back(*took);
-        const bool late = samples.size() >= kFewestBatches &&
-                          (seconds_now() > until || interruption() != 0);
+        const bool late =
+            samples.size() >= kFewestBatches && (seconds_now() > until || interruption() != 0);
         if (late || samples.size() == kMostBatches) calls[p] = 0;
       }
       if (r != 0) continue;

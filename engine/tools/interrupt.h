@@ -24,7 +24,7 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  struct sigaction on_interrupt_ {}, on_terminate_ {};  // as they were
+  struct sigaction on_interrupt_, on_terminate_;  // as they were
 };
 
 }  // namespace rankine::tools

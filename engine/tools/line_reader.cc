@@ -10,8 +10,8 @@ namespace rankine::tools {
 std::vector<LineReader::Line> LineReader::next(std::size_t most) {
   constexpr std::size_t kEnoughBytes = std::size_t{1} << 20;
   const auto more_is_there = [this] { return in_.rdbuf()->in_avail() > 0; };
-  while (!ended_ && (whole_.empty() || (whole_.size() < most && whole_bytes_ < kEnoughBytes &&
-                                        more_is_there()))) {
+  while (!ended_ && (whole_.empty() ||
+                     (whole_.size() < most && whole_bytes_ < kEnoughBytes && more_is_there()))) {
     read_some();
   }
   std::vector<Line> lines;

@@ -57,8 +57,8 @@ Result<std::string> to_png(const std::string& svg) {
   std::string png;
   if (WIFEXITED(result) && WEXITSTATUS(result) == 0) {
     png.resize(static_cast<std::size_t>(lseek(pixels, 0, SEEK_END)));
-    png.resize(static_cast<std::size_t>(
-        std::max<ssize_t>(0, pread(pixels, png.data(), png.size(), 0))));
+    png.resize(
+        static_cast<std::size_t>(std::max<ssize_t>(0, pread(pixels, png.data(), png.size(), 0))));
   }
   for (const int file : {drawing, pixels}) {
     if (file >= 0) close(file);

@@ -570,8 +570,8 @@ Subcommand add_perf(CLI::App& tool) {
       "  rankine perf all_gather --ranks 64 --algo all -e 64K\n"
       "  rankine perf reduce -r all -o all -d all -b 4K -e 4K --time 10ms\n"
       "  rankine perf all_reduce --stats --fresh --probe --json result.json\n"
-      "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout, 130 interrupted: what was\n"
-      "measured until then is told, and JSON says that it is not complete.");
+      "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout.\n"
+      "130 interrupted: what was measured is told, and JSON says that it is not complete.");
   return {app, [options](Console& console) { return perf(*options, console); }};
 }
 

@@ -545,14 +545,13 @@ std::size_t answer_batch(std::istream& in, std::ostream& out) {
     // Whoever asks waits for the answer perhaps before it asks again, so each is flushed.
     tbb::parallel_pipeline(
         in_flight,
-        tbb::make_filter<void, const Line*>(
-            tbb::filter_mode::serial_in_order,
-            [&](tbb::flow_control& control) -> const Line* {
-              if (next < lines.size()) return &lines[next++];
-              control.stop();
-              return nullptr;
-            }) &
-            tbb::make_filter<const Line*, BatchAnswer>(
+        tbb::make_filter<void, Line*>(tbb::filter_mode::serial_in_order,
+                                      [&](tbb::flow_control& control) -> Line* {
+                                        if (next < lines.size()) return &lines[next++];
+                                        control.stop();
+                                        return nullptr;
+                                      }) &
+            tbb::make_filter<Line*, BatchAnswer>(
                 tbb::filter_mode::parallel,
                 [](const Line* line) { return answer_request(line->text, line->number); }) &
             tbb::make_filter<BatchAnswer, void>(tbb::filter_mode::serial_in_order,

@@ -14,8 +14,8 @@
 #include "engine/api/choose.h"
 #include "engine/api/tuning.h"
 #include "engine/tools/contest.h"
-#include "engine/tools/interrupt.h"
 #include "engine/tools/cost_fit.h"
+#include "engine/tools/interrupt.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/statistics.h"
@@ -530,13 +530,12 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     Status status = save_tuning(table_of(measured, fit->model, before, here), file.path);
     if (!status.ok()) return status;
   }
-  const std::string about = a.check ? fmt::format("table of {}: {}", before->made(), file.path)
-                                    : fmt::format("{} {}", written ? "written to" : "not written:",
-                                                  file.path);
+  const std::string about =
+      a.check ? fmt::format("table of {}: {}", before->made(), file.path)
+              : fmt::format("{} {}", written ? "written to" : "not written:", file.path);
   if (a.json) {
-    console.out
-        << to_json(machine, points, fit, verdicts, file.path, written, !interrupted).dump(1)
-        << "\n";
+    console.out << to_json(machine, points, fit, verdicts, file.path, written, !interrupted).dump(1)
+                << "\n";
   } else {
     console.out << fmt::format("{}, {} ({})\n{}\n\n", machine.cpu, machine.topology.summary(),
                                machine.budget.why, about);

@@ -14,8 +14,8 @@
 
 #include "engine/api/check.h"
 #include "engine/exec/perturb.h"
-#include "engine/tools/latency_probe.h"
 #include "engine/tools/interrupt.h"
+#include "engine/tools/latency_probe.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/read_result.h"
 #include "engine/tools/test_data.h"

@@ -286,13 +286,9 @@ TEST(NetworkFile, IsFoundByNameOrPath) {
 TEST(NetworkFile, IsReadInBounds) {
   const auto deep = parse_network(std::string(200'000, '['), "x");
   EXPECT_EQ(deep.status().text(), "the network nests 200000 levels deep; allowed are up to 64");
-  const auto deep_member =
-      parse_network("{\"name\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}",
-                    "x");
+  const auto deep_member = parse_network(
+      "{\"name\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}", "x");
   EXPECT_EQ(deep_member.status().code(), Code::invalid_argument);
-  const auto endless = find_network("--network", "/dev/zero");
-  EXPECT_NE(endless.status().text().find("has more than 16777216 bytes"), std::string::npos)
-      << endless.status().text();
 }
 
 }  // namespace

@@ -203,8 +203,8 @@ TEST(Interrupt, IsNotedOnceAndGivenBack) {
 TEST(Interrupt, PerfTellsTheRowsThatItHas) {
   const std::string file = new_folder() + "/perf.json";
   std::ofstream(file) << "old";
-  ToolProcess tool({"perf", "all_reduce", "-t", "2", "-b", "8", "-e", "64M", "--time", "100ms",
-                    "--json", file});
+  ToolProcess tool(
+      {"perf", "all_reduce", "-t", "2", "-b", "8", "-e", "64M", "--time", "100ms", "--json", file});
   std::size_t rows = 0;
   while (rows < 2) {
     const std::string line = tool.line();

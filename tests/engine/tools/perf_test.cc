@@ -267,7 +267,8 @@ TEST(Perf, EndsWithTheRightCode) {
   EXPECT_THAT(slow.err, HasSubstr("--min-busbw asks for 1e+09"));
   const Captured nowhere = with({"--json", "/nonexistent/file"});
   EXPECT_EQ(nowhere.exit, 3);
-  EXPECT_THAT(nowhere.err, HasSubstr("--json: '/nonexistent/file' cannot be written: No such file"));
+  EXPECT_THAT(nowhere.err,
+              HasSubstr("--json: '/nonexistent/file' cannot be written: No such file"));
   const Captured huge = run_captured({"perf", "all_reduce", "-e", "4000000T"});
   EXPECT_EQ(huge.exit, 3);
   EXPECT_THAT(huge.err, AllOf(HasSubstr("--maxbytes is 4000000T"), HasSubstr("available are")));

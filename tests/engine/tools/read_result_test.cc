@@ -42,8 +42,12 @@ TEST(ReadResult, EveryWidthGivesTheSame) {
     const std::uint64_t sum = sum_of<Words2>(data.data(), bytes);
     EXPECT_EQ(sum, read_result(data.data(), bytes));
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) EXPECT_EQ(sum, sum_avx2(data.data(), bytes));
-    if (__builtin_cpu_supports("avx512f")) EXPECT_EQ(sum, sum_avx512(data.data(), bytes));
+    if (__builtin_cpu_supports("avx2")) {
+      EXPECT_EQ(sum, sum_avx2(data.data(), bytes));
+    }
+    if (__builtin_cpu_supports("avx512f")) {
+      EXPECT_EQ(sum, sum_avx512(data.data(), bytes));
+    }
 #endif
   }
 }

@@ -275,8 +275,8 @@ TEST(Batch, LinesWithoutEndTakeBoundedMemory) {
   EXPECT_EQ(answer_batch(lines, out), 3U);
   std::istringstream answers(out.str());
   std::string text;
-  for (const char* says : {"has more than 16777216 bytes", "collective is missing",
-                           "has more than 16777216 bytes"}) {
+  for (const char* says :
+       {"has more than 16777216 bytes", "collective is missing", "has more than 16777216 bytes"}) {
     ASSERT_TRUE(std::getline(answers, text));
     EXPECT_NE(Json::parse(text)["error"].get<std::string>().find(says), std::string::npos) << text;
   }

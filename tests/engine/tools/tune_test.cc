@@ -165,9 +165,8 @@ Watched watched(Watcher& terminal, std::vector<std::string> arguments) {
 
 TEST_F(Tune, InterruptedItTellsWhatItHasAndKeepsWhatIsWhole) {
   Watcher terminal({"judging, round 2", "among 4 ranks"}, [] { raise(SIGINT); });
-  const Watched run = watched(
-      terminal, {"tune", "-e", "64", "-f", "8", "--rounds", "3", "--ranks", "3,4", "--collectives",
-                 "gather,scatter", "--json"});
+  const Watched run = watched(terminal, {"tune", "-e", "64", "-f", "8", "--rounds", "3", "--ranks",
+                                         "3,4", "--collectives", "gather,scatter", "--json"});
   EXPECT_EQ(run.exit, 130);
   EXPECT_EQ(run.report.at("complete"), false);
   EXPECT_EQ(run.report.at("written"), true);
