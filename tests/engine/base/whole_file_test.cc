@@ -29,7 +29,7 @@ std::size_t files_in(const std::string& folder) {
 TEST(WholeFile, TakesItsPlaceWhenItIsFinished) {
   const TempTree tree;
   const std::string path = tree.root() + "/file";
-  for (const std::string& before : {"", "first\n"}) {
+  for (const char* before : {"", "first\n"}) {
     WholeFile file(path);
     file.append("first");
     file.append("\n");
