@@ -26,10 +26,38 @@ std::size_t one_shot_up_to(int ranks, Buffers buffers) {
   return buffers == Buffers::apart ? std::size_t{4} << 10 : board_bytes(ranks);
 }
 
+// Up to here each rank may hear from each: N (N - 1) messages are planned in a tenth of a second. A
+// plan for 1024 ranks would have two million, a hundred MiB of them, more than a communicator keeps
+// (kSharedPlanBytes); and what relays costs rounds, which is little where so many ranks share what
+// cores there are (128 ranks on two: two shots and a tree take the same time from 64 KiB on).
+constexpr int kAllHearAll = 256;
+// Vectors up to here are not worth a tree's log2 N rounds: one leader per group does it in three.
+constexpr std::size_t kLeaders = std::size_t{4} << 10;
+
+// For more ranks than that, nothing but all_to_all has messages between all pairs.
+std::string_view name_among_many(Collective collective, std::size_t bytes) {
+  switch (collective) {
+    case all_reduce:
+      return bytes <= kLeaders ? "leaders" : "binary_tree";
+    case all_gather:
+      return "bruck";
+    case reduce_scatter:
+      return "two_level";
+    case broadcast:
+    case Collective::reduce:
+      return bytes <= kOneRound ? "linear" : "binary_tree";
+    default:
+      return "";
+  }
+}
+
 // In shared memory every rank reaches every other directly, so nothing is gained by relaying what
 // is small. Figures: bench/rivals and rankine tune on two cores, 2 ranks, and 4 and 8
 // oversubscribed, 2026-11-22.
 std::string_view name_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers) {
+  if (ranks > kAllHearAll) {
+    if (const auto name = name_among_many(collective, bytes); !name.empty()) return name;
+  }
   switch (collective) {
     case all_reduce:
       return bytes <= one_shot_up_to(ranks, buffers) ? "direct_one_shot" : "direct_two_shot";

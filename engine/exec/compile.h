@@ -29,6 +29,7 @@ struct CompileRequest {
   bool pushes = true;
   int mailbox_capacity =
       LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
+  PlanLimits limits;                    // of the making; no part of what is made
 };
 
 struct Compiled {
@@ -37,8 +38,10 @@ struct Compiled {
   Layout layout;
 };
 
-// Errors: what the algorithm refuses, a type without that operation. Takes microseconds at small N,
-// milliseconds at N = 64.
+// Errors: what the algorithm refuses, a type without that operation; a plan that needs more memory
+// than request.limits allow (invalid_argument: says how much, and which algorithm needs least);
+// what limits.interrupted answers. Takes microseconds at small N, milliseconds at N = 64, below a
+// second for the defaults (choose.h) at N = 1024.
 Result<Compiled> compile(const CompileRequest& request);
 
 // The same for a schedule of one's own (tests, and algorithms that no catalogue has).

@@ -23,9 +23,10 @@ bool is_wanted(const Operation& op, const Source& source) {
 }
 
 // By rank: disjoint, in order.
-std::vector<std::vector<Wanted>> wanted_bytes(const Program& program) {
+std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanMeter* meter) {
   std::vector<std::vector<Wanted>> by_rank(static_cast<std::size_t>(program.ranks));
   for (const Operation& op : program.operations) {
+    step(meter);
     for (int s = 0; s < op.sources; ++s) {
       const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
       if (!is_wanted(op, source)) continue;
@@ -51,8 +52,8 @@ std::vector<std::vector<Wanted>> wanted_bytes(const Program& program) {
 
 }  // namespace
 
-Program copy_first(const Program& program) {
-  std::vector<std::vector<Wanted>> wanted = wanted_bytes(program);
+Program copy_first(const Program& program, PlanMeter* meter) {
+  std::vector<std::vector<Wanted>> wanted = wanted_bytes(program, meter);
   Program out = program;
   out.operations.clear();
   for (Rank r = 0; r < program.ranks; ++r) {
@@ -71,6 +72,7 @@ Program copy_first(const Program& program) {
   }
   const int added = static_cast<int>(out.operations.size());
   for (const Operation& op : program.operations) {
+    step(meter);
     for (int s = 0; s < op.sources; ++s) {
       Source& source = out.sources[static_cast<std::size_t>(op.first_source + s)];
       if (source.producer >= 0) {

@@ -67,43 +67,43 @@ std::size_t lay_out(Wanted& wanted) {
   return end - first;
 }
 
-std::vector<Round> rounds_of(const Program& program) {
+// The round that begins with that operation.
+Round round_from(const Program& program, int begin, PlanMeter* meter) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
   const auto operations = static_cast<int>(program.operations.size());
-  std::vector<Round> rounds;
-  std::vector<bool> reads;
-  for (int i = 0; i < operations; ++i) {
-    const Operation& op = program.operations[static_cast<std::size_t>(i)];
-    if (rounds.empty() ||
-        program.operations[static_cast<std::size_t>(rounds.back().begin)].round != op.round) {
-      rounds.push_back({.begin = i, .wanted = std::vector<Wanted>(ranks), .bytes = {}});
-      reads.assign(ranks * ranks, false);
-    }
-    Round& round = rounds.back();
-    round.end = i + 1;
+  const auto operation = [&](int i) -> const Operation& {
+    return program.operations[static_cast<std::size_t>(i)];
+  };
+  Round round{.begin = begin, .end = begin, .wanted = std::vector<Wanted>(ranks), .bytes = {}};
+  std::vector<bool> reads(ranks * ranks, false);
+  for (; round.end < operations && operation(round.end).round == operation(begin).round;
+       ++round.end) {
+    const Operation& op = operation(round.end);
     for (int s = 0; s < op.sources; ++s) {
+      step(meter);
       const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
       if (source.rank == op.rank) continue;
       const auto from = static_cast<std::size_t>(source.rank);
-      const std::size_t begin = source.place.offset;
-      widen(round.wanted[from][static_cast<std::size_t>(source.place.memory)], begin,
-            begin + op.bytes);
+      const std::size_t offset = source.place.offset;
+      widen(round.wanted[from][static_cast<std::size_t>(source.place.memory)], offset,
+            offset + op.bytes);
       const std::size_t pair = static_cast<std::size_t>(op.rank) * ranks + from;
       round.has_messages = true;
       round.pairs += reads[pair] ? 0 : 1;
       reads[pair] = true;
     }
   }
-  for (Round& round : rounds) {
-    for (Wanted& wanted : round.wanted) round.bytes.push_back(lay_out(wanted));
-  }
-  return rounds;
+  for (Wanted& wanted : round.wanted) round.bytes.push_back(lay_out(wanted));
+  return round;
 }
 
 class Lowering {
  public:
   Lowering(const Program& program, const LowerOptions& options)
-      : program_(program), options_(options), ranks_(static_cast<std::size_t>(program.ranks)) {
+      : program_(program),
+        options_(options),
+        ranks_(static_cast<std::size_t>(program.ranks)),
+        counted_(ranks_, 0) {
     plan_.transport = Transport::board;
     plan_.span = 1;  // as with mailboxes
     plan_.ranks = program.ranks;
@@ -112,7 +112,10 @@ class Lowering {
   }
 
   Result<Plan> run() {
-    for (const Round& round : rounds_of(program_)) {
+    const auto operations = static_cast<int>(program_.operations.size());
+    for (int begin = 0; begin < operations;) {
+      const Round round = round_from(program_, begin, options_.meter);
+      begin = round.end;
       for (std::size_t r = 0; r < ranks_; ++r) {
         if (round.bytes[r] <= options_.board_bytes) continue;
         return invalid_argument("board: others want " + std::to_string(round.bytes[r]) +
@@ -174,11 +177,12 @@ class Lowering {
   // What needs all others waits for them in one op: with many ranks, ops are much to read.
   void meet_all(std::size_t r, const Operation& op) {
     std::size_t unmet = 0;
+    ++counting_;
     for (int s = 0; s < op.sources; ++s) {
-      const Rank q = source_of(op, s).rank;
-      bool first = q != op.rank && !met_[r * ranks_ + static_cast<std::size_t>(q)];
-      for (int t = 0; t < s; ++t) first &= source_of(op, t).rank != q;
-      unmet += first ? 1 : 0;
+      const auto q = static_cast<std::size_t>(source_of(op, s).rank);
+      if (q == r || met_[r * ranks_ + q] || counted_[q] == counting_) continue;
+      counted_[q] = counting_;
+      ++unmet;
     }
     if (unmet < 2 || unmet + 1 < ranks_) return;
     for (std::size_t q = 0; q < ranks_; ++q) met_[r * ranks_ + q] = true;
@@ -191,6 +195,7 @@ class Lowering {
   }
 
   void fold(const Operation& op, const Round& round) {
+    step(options_.meter);
     const auto r = static_cast<std::size_t>(op.rank);
     RankPlan& plan = plan_.rank[r];
     meet_all(r, op);
@@ -215,7 +220,9 @@ class Lowering {
   const LowerOptions& options_;
   const std::size_t ranks_;
   Plan plan_;
-  std::vector<bool> met_;  // (r, q): r waits for q's post of this round
+  std::vector<bool> met_;     // (r, q): r waits for q's post of this round
+  std::vector<int> counted_;  // per rank: in which turn of meet_all() it was counted last
+  int counting_ = 0;
 };
 
 }  // namespace
@@ -224,14 +231,19 @@ Result<Plan> lower_board(const Program& program, const LowerOptions& options) {
   return Lowering(program, options).run();
 }
 
-bool suits_boards(const Program& program, std::size_t board_bytes) {
+bool suits_boards(const Program& program, std::size_t board_bytes, PlanMeter* meter) {
   if (program.ranks < 2) return false;
-  const std::vector<Round> rounds = rounds_of(program);
-  return std::all_of(rounds.begin(), rounds.end(), [&](const Round& round) {
-    return !round.has_messages ||
-           (round.pairs == program.ranks * (program.ranks - 1) &&
-            *std::max_element(round.bytes.begin(), round.bytes.end()) <= board_bytes);
-  });
+  const auto operations = static_cast<int>(program.operations.size());
+  for (int begin = 0; begin < operations;) {
+    const Round round = round_from(program, begin, meter);
+    begin = round.end;
+    if (!round.has_messages) continue;
+    if (round.pairs != program.ranks * (program.ranks - 1) ||
+        *std::max_element(round.bytes.begin(), round.bytes.end()) > board_bytes) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace rankine

@@ -19,13 +19,38 @@ struct Message {
   Place place;
   std::size_t bytes = 0;
   std::uint32_t number = 0;  // of its pair, in this call
-  int subround = 0;
 };
 
-// How many messages a sub-round has for a pair.
+// How many messages the latest sub-round of a pair has, in the round that begins with that
+// operation.
 struct Filled {
+  int round_begin = -1;
   int subround = 0;
   int messages = 0;
+};
+
+// What each sub-round has, in the order in which it came.
+class BySubround {
+ public:
+  void add(int subround, int what) { all_.push_back({subround, what}); }
+  void sort() {
+    std::stable_sort(all_.begin(), all_.end(),
+                     [](const Entry& a, const Entry& b) { return a.subround < b.subround; });
+  }
+  // Calls visit(what) for those of a sub-round, which is asked for once, and in turn.
+  template <class Visit>
+  void take(int subround, const Visit& visit) {
+    for (; next_ < all_.size() && all_[next_].subround == subround; ++next_) {
+      visit(all_[next_].what);
+    }
+  }
+
+ private:
+  struct Entry {
+    int subround, what;
+  };
+  std::vector<Entry> all_;
+  std::size_t next_ = 0;
 };
 
 class Lowering {
@@ -37,6 +62,7 @@ class Lowering {
         sent_(ranks_ * ranks_, 0),
         filled_(ranks_ * ranks_),
         owed_(ranks_ * ranks_, 0),
+        wanted_(ranks_, 0),
         message_of_(program.sources.size(), -1) {
     plan_.transport = Transport::mailbox;
     plan_.span = 1;  // nobody waits for it, but every call counts: keep_together() in interpret.cc
@@ -68,45 +94,50 @@ class Lowering {
   bool by_address(const Message& m) const { return m.bytes > options_.slot_payload; }
 
   Status lower_round(int begin, int end) {
-    std::fill(filled_.begin(), filled_.end(), Filled{});
-    std::vector<int> subround_of(static_cast<std::size_t>(end - begin), 0);
     std::vector<int> rank_subround(ranks_, 0);
-    const std::size_t first_message = messages_.size();
+    BySubround operations, messages;
     int subrounds = 1;
     for (int i = begin; i < end; ++i) {
+      step(options_.meter);
       const Operation& op = operation(i);
+      for (int s = 0; s < op.sources; ++s) {
+        const Rank from = source_of(op, s).rank;
+        if (from != op.rank) ++wanted_[static_cast<std::size_t>(from)];
+      }
       // Operations of a rank stay in order, so that credits do too.
       int& subround = rank_subround[static_cast<std::size_t>(op.rank)];
-      for (bool fits = false; !fits;) {
-        fits = true;
-        for (int s = 0; s < op.sources && fits; ++s) {
-          const Rank from = source_of(op, s).rank;
-          if (from == op.rank) continue;
-          const Filled& filled = filled_[pair(from, op.rank)];
-          const int there = filled.subround == subround ? filled.messages : 0;
-          const int own = messages_of(op, from);
-          if (own > options_.mailbox_capacity) {
-            return invalid_argument("mailbox: rank " + std::to_string(op.rank) + " needs " +
-                                    std::to_string(own) + " messages of rank " +
-                                    std::to_string(from) + " at once; allowed are " +
-                                    std::to_string(options_.mailbox_capacity));
-          }
-          fits = there + own <= options_.mailbox_capacity;
+      for (int s = 0; s < op.sources; ++s) {
+        const Rank from = source_of(op, s).rank;
+        if (from == op.rank) continue;
+        const int own = wanted_[static_cast<std::size_t>(from)];
+        if (own > options_.mailbox_capacity) {
+          return invalid_argument("mailbox: rank " + std::to_string(op.rank) + " needs " +
+                                  std::to_string(own) + " messages of rank " +
+                                  std::to_string(from) + " at once; allowed are " +
+                                  std::to_string(options_.mailbox_capacity));
         }
-        if (!fits) ++subround;
+        const Filled& filled = filled_[pair(from, op.rank)];
+        if (filled.round_begin != begin) continue;
+        // No pair is further than the rank is.
+        const bool fits =
+            filled.subround < subround || filled.messages + own <= options_.mailbox_capacity;
+        if (!fits) subround = filled.subround + 1;
       }
       for (int s = 0; s < op.sources; ++s) {
         const Source& source = source_of(op, s);
         if (source.rank == op.rank) continue;
+        wanted_[static_cast<std::size_t>(source.rank)] = 0;
         const std::size_t p = pair(source.rank, op.rank);
-        if (filled_[p].subround != subround) filled_[p] = {subround, 0};
+        if (filled_[p].round_begin != begin || filled_[p].subround != subround) {
+          filled_[p] = {begin, subround, 0};
+        }
         ++filled_[p].messages;
-        message_of_[static_cast<std::size_t>(op.first_source + s)] =
-            static_cast<int>(messages_.size());
-        messages_.push_back(
-            {i, source.rank, op.rank, source.place, op.bytes, sent_[p]++, subround});
+        const auto message = static_cast<int>(messages_.size());
+        message_of_[static_cast<std::size_t>(op.first_source + s)] = message;
+        messages.add(subround, message);
+        messages_.push_back({i, source.rank, op.rank, source.place, op.bytes, sent_[p]++});
       }
-      subround_of[static_cast<std::size_t>(i - begin)] = subround;
+      operations.add(subround, i);
       subrounds = std::max(subrounds, subround + 1);
     }
     if (subrounds > 1 && program_.eager) {
@@ -114,16 +145,14 @@ class Lowering {
                               std::to_string(options_.mailbox_capacity) +
                               ", the most that can all be sent before anything is written");
     }
+    if (subrounds > 1) {
+      operations.sort();
+      messages.sort();
+    }
     const auto sends = [&](int sub) {
-      for (std::size_t m = first_message; m < messages_.size(); ++m) {
-        if (messages_[m].subround == sub) send(messages_[m]);
-      }
+      messages.take(sub, [&](int m) { send(messages_[static_cast<std::size_t>(m)]); });
     };
-    const auto receptions = [&](int sub) {
-      for (int i = begin; i < end; ++i) {
-        if (subround_of[static_cast<std::size_t>(i - begin)] == sub) fold(i);
-      }
-    };
+    const auto receptions = [&](int sub) { operations.take(sub, [&](int i) { fold(i); }); };
     const bool sends_first = options_.mutant != LowerOptions::Mutant::receives_first;
     for (int sub = 0; sub < subrounds; ++sub) {
       if (sends_first) sends(sub);
@@ -136,12 +165,6 @@ class Lowering {
   const Source& source_of(const Operation& op, int s) const {
     return program_.sources[static_cast<std::size_t>(op.first_source + s)];
   }
-  int messages_of(const Operation& op, Rank from) const {
-    int count = 0;
-    for (int s = 0; s < op.sources; ++s) count += source_of(op, s).rank == from ? 1 : 0;
-    return count;
-  }
-
   void send(const Message& m) {
     std::uint8_t flags = 0;
     if (by_address(m)) flags = kByAddress;
@@ -159,6 +182,7 @@ class Lowering {
   }
 
   void fold(int index) {
+    step(options_.meter);
     const Operation& op = operation(index);
     RankPlan& plan = plan_.rank[static_cast<std::size_t>(op.rank)];
     // Whoever was sent the address of what is overwritten here must have used it.
@@ -257,6 +281,7 @@ class Lowering {
   std::vector<std::uint32_t> sent_;  // (from, to): messages so far
   std::vector<Filled> filled_;       // (from, to): the pair's latest sub-round of this round
   std::vector<std::uint32_t> owed_;  // (from, to): one past the last message sent by address
+  std::vector<int> wanted_;          // per rank: messages that the operation at hand needs of it
   std::vector<int> message_of_;      // per source: its message, or -1
   std::vector<Message> messages_;
 };

@@ -13,8 +13,8 @@ namespace {
 
 class OwnFirst {
  public:
-  OwnFirst(const Program& program, Buffers buffers, std::size_t from)
-      : old_(program), footprint_(program, buffers), from_(from) {
+  OwnFirst(const Program& program, Buffers buffers, std::size_t from, PlanMeter* meter)
+      : old_(program), footprint_(program, buffers, meter), from_(from), meter_(meter) {
     new_.ranks = old_.ranks;
     new_.rounds = old_.rounds;
     new_.eager = old_.eager;
@@ -23,6 +23,7 @@ class OwnFirst {
 
   Program run() {
     for (std::size_t i = 0; i < old_.operations.size(); ++i) {
+      step(meter_);
       const auto index = static_cast<int>(i);
       if (is_contended(index)) {
         split(index);
@@ -73,6 +74,7 @@ class OwnFirst {
     if (own == footprint_.resolved(op.destination)) return false;
     bool others = false;
     footprint_.for_each(op.rank, own, op.bytes, [&](const Footprint::Touch& t) {
+      step(meter_);
       const Operation& other = old_.operations[static_cast<std::size_t>(t.operation)];
       others |= other.round == op.round && other.rank != op.rank;
     });
@@ -129,14 +131,18 @@ class OwnFirst {
   const Program& old_;
   const Footprint footprint_;
   const std::size_t from_;
+  PlanMeter* const meter_;
   Program new_;
   std::vector<int> last_;  // per old operation: the last new one made of it
 };
 
 }  // namespace
 
-Program own_first(const Program& program, Buffers buffers, std::size_t from) {
-  return OwnFirst(program, buffers, from).run();
+Program own_first(Program program, Buffers buffers, std::size_t from, PlanMeter* meter) {
+  const auto splits = [from](const Operation& op) { return op.bytes >= from && op.sources > 1; };
+  // What nothing can be done about need not be looked at.
+  if (std::none_of(program.operations.begin(), program.operations.end(), splits)) return program;
+  return OwnFirst(program, buffers, from, meter).run();
 }
 
 }  // namespace rankine

@@ -21,6 +21,7 @@ inline constexpr std::size_t kOwnFirstFrom = 4096;
 
 // Of an all-reduce's program: for the others `buffers` does not say what lies in one memory. The
 // order of additions stays, so results are the same to the last bit.
-Program own_first(const Program& program, Buffers buffers, std::size_t from = kOwnFirstFrom);
+Program own_first(Program program, Buffers buffers, std::size_t from = kOwnFirstFrom,
+                  PlanMeter* meter = nullptr);
 
 }  // namespace rankine

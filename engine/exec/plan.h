@@ -126,9 +126,10 @@ struct LowerOptions {
     early_release,   // messages are given back before they are used
   };
   Mutant mutant = Mutant::none;
+  PlanMeter* meter = nullptr;  // what the making is counted on
 };
 
-Plan lower_direct(const Program& program, const LowerOptions& options);
+Plan lower_direct(Program program, const LowerOptions& options);
 // Fails where one operation needs more messages of one pair than the mailbox holds.
 Result<Plan> lower_mailbox(const Program& program, const LowerOptions& options);
 // Of an eager program. Fails where others want more of a rank in one round than a board holds.
@@ -136,6 +137,6 @@ Result<Plan> lower_board(const Program& program, const LowerOptions& options);
 
 // Whether an eager program gains by boards that hold so much: in every round that has messages all
 // hear from all, so that no wait is added, and everything fits.
-bool suits_boards(const Program& program, std::size_t board_bytes);
+bool suits_boards(const Program& program, std::size_t board_bytes, PlanMeter* meter = nullptr);
 
 }  // namespace rankine

@@ -25,6 +25,7 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/exec/layout.h"
+#include "engine/exec/plan_limits.h"
 #include "engine/exec/status.h"
 
 namespace rankine {
@@ -98,6 +99,7 @@ struct ProgramOptions {
   // notices.
   enum class Mutant : std::uint8_t { none, no_renaming, no_staging };
   Mutant mutant = Mutant::none;
+  PlanMeter* meter = nullptr;  // what the making is counted on
 };
 
 // Fails (invalid_argument) on schedules that read what is not there, change a block's size on its

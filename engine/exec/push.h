@@ -24,7 +24,8 @@ enum class PushMutant : std::uint8_t { none, no_waits, no_care };
 // Of an all-reduce's program. Of a reduce's, which is planned alike for both ways of calling it,
 // with Buffers::in_place, whose rules hold for both; for other collectives `buffers` does not say
 // what lies in one memory.
-void push(Program& program, Buffers buffers, PushMutant mutant = PushMutant::none);
+void push(Program& program, Buffers buffers, PushMutant mutant = PushMutant::none,
+          PlanMeter* meter = nullptr);
 
 // Where the others' caches hold what is overwritten there, since nobody has read it before: what is
 // long enough is finished first and then copied (Operation::claims).

@@ -29,6 +29,7 @@ std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptio
   const auto ranks = static_cast<std::size_t>(program.ranks);
   std::vector<std::size_t> fetched(ranks, 0), asked(ranks, 0);  // operations, by rank
   for (const Operation& op : program.operations) {
+    step(options.meter);
     if (op.only_if_moved) continue;
     if (!fetches(program, op) || !can_be_stored(program, op)) return {};
     ++fetched[static_cast<std::size_t>(op.rank)];
@@ -56,13 +57,14 @@ std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptio
 
 }  // namespace
 
-Program share_copies(const Program& program, const ShareOptions& options) {
+Program share_copies(Program program, const ShareOptions& options) {
   const std::vector<std::size_t> stored = bytes_to_store(program, options);
   if (stored.empty()) return program;
   Program out = program;
   out.operations.clear();
   std::vector<Operation> rests;
   for (std::size_t i = 0; i < stored.size(); ++i) {
+    step(options.meter);
     Operation rest = program.operations[i];
     if (stored[i] > 0) {
       const Source source = source_of(program, rest);

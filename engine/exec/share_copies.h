@@ -23,12 +23,13 @@ struct ShareOptions {
   std::size_t from = std::size_t{16} << 10;  // bytes that are worth a wait more
   bool streams = false;                      // the results are more than the caches hold
   std::size_t stream_from = std::size_t{1} << 20;
+  PlanMeter* meter = nullptr;  // what the making is counted on
 };
 
 // Where all that happens is that inputs are fetched, to places where nothing was before, and every
 // reader has an owner that helps; any other program stays as it is. Stores wait for entries alone,
 // so nothing can deadlock; and no rank leaves a call while others use its memory, so readers find
 // what was stored.
-Program share_copies(const Program& program, const ShareOptions& options = {});
+Program share_copies(Program program, const ShareOptions& options = {});
 
 }  // namespace rankine

@@ -1,0 +1,52 @@
+// A vector that grows without moving what it holds: neither twice the memory nor a copy when it is
+// full. For what planning makes millions of.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace rankine {
+
+template <class T>
+class Pool {
+ public:
+  int size() const { return size_; }
+  T& operator[](int i) { return chunks_[chunk_of(i)][place_of(i)]; }
+  const T& operator[](int i) const { return chunks_[chunk_of(i)][place_of(i)]; }
+
+  // The number of the new element.
+  int add(T element) {
+    if (place_of(size_) == 0) {
+      chunks_.emplace_back();
+      // The first one grows as it is needed: most plans are small.
+      if (chunks_.size() > 1) chunks_.back().reserve(kPerChunk);
+    }
+    chunks_.back().push_back(std::move(element));
+    return size_++;
+  }
+
+  // All elements, in a vector with no room to spare where they are many. The pool is empty then.
+  std::vector<T> take() {
+    std::vector<T> all;
+    if (chunks_.size() == 1) {
+      all = std::move(chunks_.front());
+    } else {
+      all.reserve(static_cast<std::size_t>(size_));
+      for (const std::vector<T>& chunk : chunks_) all.insert(all.end(), chunk.begin(), chunk.end());
+    }
+    *this = {};
+    return all;
+  }
+
+ private:
+  // A power of two: finding an element is a shift and a mask.
+  static constexpr std::size_t kPerChunk = std::size_t{1} << 7;
+  static std::size_t chunk_of(int i) { return static_cast<std::size_t>(i) / kPerChunk; }
+  static std::size_t place_of(int i) { return static_cast<std::size_t>(i) % kPerChunk; }
+
+  int size_ = 0;
+  std::vector<std::vector<T>> chunks_;
+};
+
+}  // namespace rankine
