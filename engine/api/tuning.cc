@@ -73,6 +73,17 @@ Result<TuningRow> row_of(const Json& json) {
   return row;
 }
 
+// Where it cannot be made, the file in it cannot either, and that is told.
+void make_folder_of(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+}
+
+Status of_table(const Status& status) {
+  return status.ok() ? status : Status(status.code(), "the tuning table " + status.text());
+}
+
 }  // namespace
 
 TuningTable::TuningTable(Hardware hardware, std::string made, CostModel model,
@@ -200,32 +211,13 @@ std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& h
 }
 
 Status save_tuning(const TuningTable& table, const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path target(path);
-  if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  const std::string beside = path + "." + std::to_string(getpid());
-  {
-    std::ofstream file(beside);
-    if (!(file << to_json(table) << std::flush)) {
-      fs::remove(beside, error);
-      return {Code::system, "the tuning table '" + path + "' cannot be written"};
-    }
-  }
-  fs::rename(beside, target, error);
-  if (!error) return {};
-  const std::string why = error.message();
-  fs::remove(beside, error);
-  return {Code::system, "the tuning table '" + path + "' cannot be written: " + why};
+  make_folder_of(path);
+  return of_table(replace_file(path, to_json(table)));
 }
 
 Status prepare_tuning_file(const std::string& path) {
-  // Where the folder cannot be made, the file in it cannot either, and that is told.
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  const Status status = check_replaceable(path);
-  return status.ok() ? status : Status(status.code(), "the tuning table " + status.text());
+  make_folder_of(path);
+  return of_table(check_replaceable(path));
 }
 
 const TuningTable* machine_tuning() {
