@@ -1,4 +1,4 @@
-// What the grammars of formulas here have in common (formula.h, engine/expressions): sums of
+// What the grammars of formulas here have in common (formula.h, engine/papers): sums of
 // products of factors, brackets that end, and errors that name the character.
 //
 //   sum      product, then + or - and another, as often as there are

@@ -1,6 +1,6 @@
 // Bruck's algorithms with two ports: ceil(log3 n) rounds, partners at distance 3^k and 2 * 3^k, all
 // on one side, in the reduce-scatter too. On a ring every message goes up, the same way round,
-// unless the network routes it the shorter way (Routing in engine/fabric/wiring.h).
+// unless the network routes it the shorter way (Routing in engine/network/wiring.h).
 // Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, with k = 2 ports; on tori as in
 // Trivance, section 2.4. The all-gather runs farthest first, when messages are smallest, as
 // Trivance's evaluation has it (after Jeaugey's PAT, arXiv:2506.20252).

@@ -43,7 +43,7 @@ def _copts(copts):
     return _COPTS + (["-Werror"] if _is_main_repository() else []) + copts
 
 def rankine_cc_library(name, copts = [], linkopts = [], **kwargs):
-    """A cc_library; includes are written from the workspace root: `#include "engine/exec/mailbox.h"`.
+    """A cc_library; includes are written from the workspace root: `#include "engine/run/mailbox.h"`.
 
     Args:
       name: the target.

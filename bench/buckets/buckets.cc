@@ -12,7 +12,7 @@
 
 #include "engine/api/buckets.h"
 #include "engine/api/team.h"
-#include "engine/exec/wait.h"
+#include "engine/run/wait.h"
 
 namespace rankine {
 namespace {

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/exec/compile.h"
-#include "engine/exec/throttle.h"
+#include "engine/compile/compile.h"
+#include "engine/network/throttle.h"
 #include "engine/read/simulate.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/stage.h"

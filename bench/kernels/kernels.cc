@@ -20,12 +20,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/exec/kernels/reduce.h"
+#include "engine/run/kernels/reduce.h"
 #include "numa/topology.h"
 
 namespace rankine {

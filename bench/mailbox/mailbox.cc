@@ -26,9 +26,9 @@
 #include "bench/rivals/machine_json.h"
 #include "bench/rivals/statistics.h"
 #include "engine/base/replace_file.h"
-#include "engine/exec/crossbar.h"
-#include "engine/exec/mailbox.h"
-#include "engine/exec/wait.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/mailbox.h"
+#include "engine/run/wait.h"
 #include "engine/tools/latency_probe.h"
 #include "nlohmann/json.hpp"
 

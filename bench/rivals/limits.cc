@@ -6,7 +6,7 @@
 #include "bench/rivals/clock.h"
 #include "bench/rivals/kernels.h"
 #include "bench/rivals/meeting.h"
-#include "engine/exec/kernels/string_copy.h"
+#include "engine/run/kernels/string_copy.h"
 #include "engine/tools/read_result.h"
 
 namespace rankine::rivals {

@@ -9,8 +9,8 @@
 
 #include "algorithms/circulant.h"
 #include "algorithms/schedule/collective.h"
-#include "engine/fabric/fabric.h"
-#include "engine/fabric/units.h"
+#include "engine/base/units.h"
+#include "engine/network/fabric.h"
 #include "engine/read/flow.h"
 #include "engine/read/simulate.h"
 #include "engine/read/skip_search.h"

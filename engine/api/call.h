@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "algorithms/schedule/collective.h"
-#include "engine/exec/kernels/types.h"
-#include "engine/exec/plan.h"
+#include "engine/run/kernels/types.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 
@@ -30,8 +30,8 @@ struct CallOptions {
   std::span<const int> skips{};   // of circulant graphs, round by round; empty: the default
   std::span<const int> levels{};  // of trees by levels: sizes of groups, innermost first;
                                   // empty: the communicator's, else the default
-  // What ranks must agree on beside count and type, as a number: how a vector is made up, say. Ranks
-  // that give different ones get a mismatch. Compared as a hash of 20 bits, with the counts.
+  // What ranks must agree on beside count and type, as a number: how a vector is made up, say.
+  // Ranks that give different ones get a mismatch. Compared as a hash of 20 bits, with the counts.
   std::uint64_t tag = 0;
 };
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "engine/api/call.h"
-#include "engine/exec/layout.h"
-#include "engine/exec/rank_buffers.h"
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
+#include "engine/compile/layout.h"
+#include "engine/run/rank_buffers.h"
 
 namespace rankine {
 

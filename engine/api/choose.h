@@ -5,7 +5,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/tuning.h"
-#include "engine/exec/program.h"
+#include "engine/compile/program.h"
 
 namespace rankine {
 

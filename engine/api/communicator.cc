@@ -7,7 +7,7 @@
 
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
-#include "engine/exec/compile.h"
+#include "engine/compile/compile.h"
 #include "numa/cpu_budget.h"
 #include "numa/pages.h"
 
@@ -197,8 +197,7 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& c
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
       prepared->plan.transport, key.root, line, hash);
-  prepared->bytes =
-      sizeof(Prepared) + prepared->key.bytes() +
+  prepared->bytes = sizeof(Prepared) + prepared->key.bytes() +
                     prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan);
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
   return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
@@ -366,8 +365,7 @@ SharedMemory Communicator::shared_memory() const {
                            static_cast<std::size_t>(shared_->ranks) * sizeof(SlowWaits),
           .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
                     shared_->mailboxes.capacity() * sizeof(Mailbox) +
-                    shared_->boards.capacity() * sizeof(Board) +
-                    shared_->plans.table_bytes()};
+                    shared_->boards.capacity() * sizeof(Board) + shared_->plans.table_bytes()};
 }
 
 std::size_t Communicator::memory_bytes() const {

@@ -56,9 +56,9 @@
 #include <vector>
 
 #include "engine/api/call.h"
-#include "engine/exec/crossbar.h"
-#include "engine/exec/process_owned.h"
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/process_owned.h"
 #include "numa/arena.h"
 
 namespace rankine {

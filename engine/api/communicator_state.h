@@ -18,13 +18,13 @@
 #include "engine/api/placed_lines.h"
 #include "engine/api/plan_table.h"
 #include "engine/api/tuning.h"
-#include "engine/exec/board.h"
-#include "engine/exec/deadline.h"
-#include "engine/exec/fingerprint.h"
-#include "engine/exec/flight_recorder.h"
-#include "engine/exec/mailbox.h"
-#include "engine/exec/plan.h"
-#include "engine/exec/process_owned.h"
+#include "engine/base/deadline.h"
+#include "engine/run/board.h"
+#include "engine/run/fingerprint.h"
+#include "engine/run/flight_recorder.h"
+#include "engine/run/mailbox.h"
+#include "engine/run/plan.h"
+#include "engine/run/process_owned.h"
 
 namespace rankine {
 
@@ -122,7 +122,7 @@ struct Communicator::Shared {
                                    // boards with who posts
   std::vector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
   std::vector<Board> boards;       // likewise
-  PlanTable plans;  // but for find(), which any rank may call at any time
+  PlanTable plans;                 // but for find(), which any rank may call at any time
   std::vector<ScratchNote> scratch = std::vector<ScratchNote>(joined.size());
 };
 

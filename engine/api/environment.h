@@ -4,10 +4,11 @@
 //   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
 //   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
 //   RANKINE_ISA=portable|avx2|avx512               caps the kernels (see kernels/reduce.h)
-//   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error leaves
-//                                                  its flight record, as JSON; %p: the process's id.
-//                                                  A regular file, or not there yet; it is written
-//                                                  whole, or (with a warning) not at all
+//   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error
+//   leaves
+//                                                  its flight record, as JSON; %p: the process's
+//                                                  id. A regular file, or not there yet; it is
+//                                                  written whole, or (with a warning) not at all
 //   RANKINE_FLIGHT_TIMES=0|1                       whether flight records have times
 //   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which
 //                                                  is a cache: what does not suit is not used
@@ -19,9 +20,9 @@
 #include <string_view>
 
 #include "algorithms/catalogue.h"
-#include "engine/exec/crossbar.h"
-#include "engine/exec/plan.h"
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 

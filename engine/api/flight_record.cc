@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "engine/base/whole_file.h"
-#include "engine/exec/machine.h"
+#include "engine/run/machine.h"
 #include "numa/warnings.h"
 
 namespace rankine {
@@ -23,12 +23,18 @@ std::string dump(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
+// "?" where the record was torn by a call begun meanwhile.
+std::string_view algorithm_of(Fingerprint print) {
+  const auto line = static_cast<std::size_t>(print.algorithm());
+  return line < catalogue().size() ? catalogue()[line].name : "?";
+}
+
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
 
 Json json_of(const FlightRecorder::Call& call, std::int64_t since_ns) {
   Json json = {{"call", call.number},
                {"what", describe(call.fingerprint)},
-               {"algorithm", algorithm_name(call.fingerprint)},
+               {"algorithm", algorithm_of(call.fingerprint)},
                {"root", call.fingerprint.root()}};
   if (call.begin_ns != 0) json["began_us"] = microseconds(call.begin_ns - since_ns);
   if (call.end_ns != 0) json["took_us"] = microseconds(call.end_ns - call.begin_ns);

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/exec/flight_recorder.h"
-#include "engine/exec/slow_waits.h"
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
+#include "engine/run/flight_recorder.h"
+#include "engine/run/slow_waits.h"
 
 namespace rankine {
 

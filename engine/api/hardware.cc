@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "engine/api/version.h"
-#include "engine/exec/kernels/reduce.h"
+#include "engine/run/kernels/reduce.h"
 #include "numa/cpu_budget.h"
 #include "numa/topology.h"
 

@@ -6,9 +6,9 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
-#include "engine/exec/deadline.h"
-#include "engine/exec/interpret.h"
-#include "engine/exec/sharing.h"
+#include "engine/base/deadline.h"
+#include "engine/run/interpret.h"
+#include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
 
 namespace rankine {

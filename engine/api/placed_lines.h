@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/exec/crossbar.h"
+#include "engine/run/crossbar.h"
 #include "numa/arena.h"
 
 namespace rankine {

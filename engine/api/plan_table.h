@@ -14,9 +14,9 @@
 
 #include "engine/api/check.h"
 #include "engine/api/plan_key.h"
-#include "engine/exec/cache_line.h"
-#include "engine/exec/fingerprint.h"
-#include "engine/exec/plan.h"
+#include "engine/base/cache_line.h"
+#include "engine/run/fingerprint.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "engine/api/check.h"
-#include "engine/exec/machine.h"
+#include "engine/run/machine.h"
 #include "numa/cancel_state.h"
 #include "numa/levels.h"
 #include "numa/pin.h"

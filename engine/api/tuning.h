@@ -14,7 +14,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/hardware.h"
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
 
 namespace rankine {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
 
 namespace rankine {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <thread>
 
-#include "engine/exec/machine.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 namespace {

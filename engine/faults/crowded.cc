@@ -11,9 +11,9 @@
 #include <fstream>
 #include <string>
 
-#include "engine/exec/machine.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/run/machine.h"
 #include "numa/affinity.h"
 #include "numa/cpu_budget.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
 #include "engine/faults/tally.h"
 
 namespace rankine::faults {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/exec/deadline.h"
-#include "engine/exec/machine.h"
+#include "engine/base/deadline.h"
 #include "engine/faults/failing_new.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 

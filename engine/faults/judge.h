@@ -10,9 +10,9 @@
 #include <string>
 
 #include "engine/api/communicator.h"
-#include "engine/exec/interpret.h"
 #include "engine/faults/collective_case.h"
 #include "engine/faults/fault.h"
+#include "engine/run/interpret.h"
 
 namespace rankine::faults {
 

@@ -8,13 +8,13 @@
 #include <iterator>
 #include <string>
 
-#include "engine/exec/clocked_run.h"
-#include "engine/exec/kernels/reduce.h"
-#include "engine/exec/machine.h"
-#include "engine/fabric/fabric.h"
-#include "engine/fabric/ticks.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/network/clocked_run.h"
+#include "engine/network/fabric.h"
+#include "engine/network/ticks.h"
+#include "engine/run/kernels/reduce.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 

@@ -11,10 +11,10 @@
 #include <string>
 
 #include "engine/api/team.h"
-#include "engine/exec/machine.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 namespace {

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/exec/machine.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/refuse_calls.h"
 #include "engine/faults/scene.h"
 #include "engine/faults/warnings.h"
+#include "engine/run/machine.h"
 #include "numa/affinity.h"
 #include "numa/arena.h"
 #include "numa/cpu_list.h"

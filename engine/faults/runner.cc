@@ -17,8 +17,8 @@
 #include <optional>
 
 #include "engine/base/json_text.h"
-#include "engine/exec/machine.h"
 #include "engine/faults/judge.h"
+#include "engine/run/machine.h"
 #include "numa/cpu_budget.h"
 #include "numa/warnings.h"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
 #include "engine/faults/fault.h"
 
 namespace rankine::faults {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
-#include "engine/exec/machine.h"
-#include "engine/exec/splitmix.h"
+#include "engine/base/splitmix.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 

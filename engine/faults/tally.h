@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
 
 namespace rankine::faults {
 

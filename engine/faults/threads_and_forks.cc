@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/exec/machine.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 namespace {

@@ -2,9 +2,9 @@
 #include <iterator>
 #include <limits>
 
-#include "engine/exec/machine.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 namespace {

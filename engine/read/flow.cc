@@ -11,11 +11,11 @@
 #include <string>
 #include <utility>
 
-#include "engine/fabric/max_min.h"
-#include "engine/fabric/ticks.h"
-#include "engine/fabric/wiring.h"
+#include "engine/network/ticks.h"
+#include "engine/network/wiring.h"
 #include "engine/read/ability.h"
 #include "engine/read/cells.h"
+#include "engine/read/max_min.h"
 
 namespace rankine {
 namespace {

@@ -23,8 +23,8 @@
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
-#include "engine/exec/status.h"
-#include "engine/fabric/fabric.h"
+#include "engine/base/status.h"
+#include "engine/network/fabric.h"
 #include "engine/read/simulate.h"
 
 namespace rankine {

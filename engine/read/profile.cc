@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "algorithms/catalogue.h"
-#include "engine/fabric/congestion.h"
+#include "engine/network/congestion.h"
 
 namespace rankine {
 namespace {

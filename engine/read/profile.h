@@ -16,9 +16,9 @@
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
-#include "engine/exec/status.h"
-#include "engine/fabric/fabric.h"
-#include "engine/fabric/wiring.h"
+#include "engine/base/status.h"
+#include "engine/network/fabric.h"
+#include "engine/network/wiring.h"
 
 namespace rankine {
 

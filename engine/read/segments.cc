@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "engine/fabric/round_prices.h"
-#include "engine/fabric/ticks.h"
+#include "engine/network/round_prices.h"
+#include "engine/network/ticks.h"
 
 namespace rankine {
 namespace {

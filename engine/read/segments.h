@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "algorithms/catalogue.h"
-#include "engine/exec/status.h"
-#include "engine/fabric/fabric.h"
+#include "engine/base/status.h"
+#include "engine/network/fabric.h"
 
 namespace rankine {
 
@@ -25,9 +25,9 @@ int best_segments(Rational filling, Rational per_segment, int most);
 // message at P = 1 to `filling`, and step times that message's alpha to `per_segment`. So chains,
 // trees, double trees (half of M down each) and trees in two colours (two rounds per segment) all
 // get the optimum of their own closed form. At most kMostSegments, and no segment below one byte; 1
-// for algorithms without segments. Where messages share links, hops are part of alpha, and the loads
-// are those of the round at P = 1. Ports count as many as the algorithm wants: that is the model.
-// Errors: what the algorithm and Pricing refuse.
+// for algorithms without segments. Where messages share links, hops are part of alpha, and the
+// loads are those of the round at P = 1. Ports count as many as the algorithm wants: that is the
+// model. Errors: what the algorithm and Pricing refuse.
 Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,
                           std::uint64_t bytes);
 

@@ -6,7 +6,7 @@
 #include <new>
 #include <string>
 
-#include "engine/fabric/round_prices.h"
+#include "engine/network/round_prices.h"
 #include "engine/read/ability.h"
 #include "engine/read/cells.h"
 

@@ -21,10 +21,10 @@
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
-#include "engine/exec/status.h"
-#include "engine/fabric/congestion.h"
-#include "engine/fabric/fabric.h"
-#include "engine/fabric/ticks.h"
+#include "engine/base/status.h"
+#include "engine/network/congestion.h"
+#include "engine/network/fabric.h"
+#include "engine/network/ticks.h"
 
 namespace rankine {
 

@@ -15,9 +15,9 @@
 #include <functional>
 #include <vector>
 
-#include "engine/exec/status.h"
-#include "engine/fabric/fabric.h"
-#include "engine/fabric/ticks.h"
+#include "engine/base/status.h"
+#include "engine/network/fabric.h"
+#include "engine/network/ticks.h"
 
 namespace rankine {
 

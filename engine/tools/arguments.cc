@@ -1,13 +1,13 @@
 #include "engine/tools/arguments.h"
 
-#include <charconv>
 #include <fmt/format.h>
+#include <charconv>
 
 #include <algorithm>
 #include <array>
 
 #include "algorithms/skips.h"
-#include "engine/fabric/wiring.h"
+#include "engine/network/wiring.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -117,9 +117,9 @@ Result<std::vector<int>> skips_for(std::string_view argument, std::string_view t
   if (auto skips = read_skips(text, ranks)) return std::move(*skips);
   std::vector<std::string_view> names;
   for (const SkipScheme& scheme : skip_schemes()) names.push_back(scheme.name);
-  std::string allowed = fmt::format(
-      "{} is '{}'; allowed are {}, and whole numbers with commas, as in 11,6,3,2,1", argument, text,
-      skip_scheme_names());
+  std::string allowed =
+      fmt::format("{} is '{}'; allowed are {}, and whole numbers with commas, as in 11,6,3,2,1",
+                  argument, text, skip_scheme_names());
   const std::string_view meant = closest(text, names);
   if (!meant.empty()) allowed += fmt::format("; did you mean '{}'?", meant);
   return invalid_argument(std::move(allowed));

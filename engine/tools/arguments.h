@@ -12,8 +12,8 @@
 #include <CLI/CLI.hpp>
 
 #include "algorithms/catalogue.h"
-#include "engine/exec/crossbar.h"
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
+#include "engine/run/crossbar.h"
 #include "engine/tools/console.h"
 #include "numa/placement.h"
 

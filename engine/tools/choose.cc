@@ -8,8 +8,8 @@
 
 #include "engine/api/choose.h"
 #include "engine/api/environment.h"
-#include "engine/api/predict.h"
 #include "engine/api/tuning.h"
+#include "engine/read/predict.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
 

@@ -6,8 +6,8 @@
 #include <ostream>
 #include <vector>
 
-#include "engine/claims/claim.h"
-#include "engine/claims/report.h"
+#include "engine/papers/claim.h"
+#include "engine/papers/report.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/claims/evaluate.h"
+#include "engine/papers/evaluate.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/console.h"
 

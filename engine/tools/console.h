@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
 
 namespace rankine::tools {
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "engine/api/choose.h"
-#include "engine/exec/kernels/types.h"
+#include "engine/run/kernels/types.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/metrics.h"
 

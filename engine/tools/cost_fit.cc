@@ -6,7 +6,7 @@
 #include <cmath>
 #include <span>
 
-#include "engine/exec/kernels/reduce.h"
+#include "engine/run/kernels/reduce.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/statistics.h"
 

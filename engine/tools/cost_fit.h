@@ -13,7 +13,7 @@
 
 #include "engine/api/team.h"
 #include "engine/api/tuning.h"
-#include "engine/exec/status.h"
+#include "engine/base/status.h"
 
 namespace rankine::tools {
 

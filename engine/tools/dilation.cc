@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/fabric/units.h"
+#include "engine/base/units.h"
 
 namespace rankine::tools {
 

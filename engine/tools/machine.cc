@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/api/hardware.h"
-#include "engine/exec/kernels/reduce.h"
+#include "engine/run/kernels/reduce.h"
 #include "numa/cpu_list.h"
 
 namespace rankine::tools {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "engine/exec/wait.h"
+#include "engine/run/wait.h"
 
 namespace rankine::tools {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "algorithms/torus.h"
-#include "engine/fabric/network_file.h"
-#include "engine/fabric/units.h"
+#include "engine/base/units.h"
+#include "engine/network/network_file.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "engine/fabric/fabric.h"
+#include "engine/network/fabric.h"
 #include "engine/read/simulate.h"
 #include "engine/tools/arguments.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
-#include "engine/exec/kernels/types.h"
-#include "engine/exec/plan.h"
+#include "engine/run/kernels/types.h"
+#include "engine/run/plan.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/console.h"
 #include "engine/tools/workbench.h"

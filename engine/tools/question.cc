@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/fabric/units.h"
+#include "engine/base/units.h"
 #include "engine/read/segments.h"
 #include "engine/tools/text.h"
 

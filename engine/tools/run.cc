@@ -12,9 +12,9 @@
 #include <ostream>
 
 #include "engine/api/check.h"
-#include "engine/exec/deadline.h"
-#include "engine/exec/throttle.h"
-#include "engine/fabric/units.h"
+#include "engine/base/deadline.h"
+#include "engine/base/units.h"
+#include "engine/network/throttle.h"
 #include "engine/tools/dilation.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/question.h"

@@ -19,8 +19,8 @@
 
 #include "algorithms/torus.h"
 #include "engine/base/json_text.h"
-#include "engine/fabric/network_file.h"
-#include "engine/fabric/units.h"
+#include "engine/base/units.h"
+#include "engine/network/network_file.h"
 #include "engine/tools/line_reader.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/question.h"

@@ -14,7 +14,7 @@
 #include "algorithms/circulant.h"
 #include "algorithms/skips.h"
 #include "engine/api/communicator.h"
-#include "engine/fabric/units.h"
+#include "engine/base/units.h"
 #include "engine/read/flow.h"
 #include "engine/read/simulate.h"
 #include "engine/read/skip_search.h"

@@ -6,8 +6,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/exec/kernels/integer_reductions.h"
-#include "engine/exec/splitmix.h"
+#include "engine/base/splitmix.h"
+#include "engine/run/kernels/integer_reductions.h"
 
 namespace rankine::tools {
 namespace {

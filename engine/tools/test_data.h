@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
-#include "engine/exec/kernels/types.h"
-#include "engine/exec/layout.h"
+#include "engine/compile/layout.h"
+#include "engine/run/kernels/types.h"
 
 namespace rankine::tools {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/api/predict.h"
+#include "engine/read/predict.h"
 
 namespace rankine::tools {
 

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "engine/api/check.h"
-#include "engine/exec/perturb.h"
+#include "engine/network/perturb.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/latency_probe.h"
 #include "engine/tools/meeting.h"

@@ -5,8 +5,8 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/formula.h"
-#include "engine/expressions/expression.h"
-#include "engine/claims/runs.h"
+#include "engine/papers/expression.h"
+#include "engine/papers/runs.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/targets.h"
 

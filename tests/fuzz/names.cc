@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "engine/api/environment.h"
-#include "engine/exec/kernels/reduce.h"
-#include "engine/exec/throttle.h"
-#include "engine/fabric/wiring.h"
+#include "engine/network/throttle.h"
+#include "engine/network/wiring.h"
 #include "engine/read/flow.h"
 #include "engine/read/simulate.h"
+#include "engine/run/kernels/reduce.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/text.h"
 #include "engine/tools/tool.h"

@@ -5,8 +5,8 @@
 
 #include "engine/api/tuning.h"
 #include "engine/base/json_text.h"
-#include "engine/fabric/fabric.h"
-#include "engine/fabric/network_file.h"
+#include "engine/network/fabric.h"
+#include "engine/network/network_file.h"
 #include "engine/tools/simulate.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/targets.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/exec/kernels/reduce.h"
+#include "engine/run/kernels/reduce.h"
 
 namespace rankine {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "tests/engine/exec/random.h"
+#include "tests/engine/run/random.h"
 #include "tests/models/explorer.h"
 #include "tests/models/scenarios.h"
 

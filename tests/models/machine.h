@@ -1,4 +1,4 @@
-// The model's side of engine/exec/machine.h: every operation goes to the Machine that is at work,
+// The model's side of engine/run/machine.h: every operation goes to the Machine that is at work,
 // which decides who runs next and what a load returns. Outside of one (before threads start and
 // after they have ended) the operations are plain.
 //
@@ -79,8 +79,8 @@ class Atomic {
          const Site& site = Site::current()) const {
     model::Machine* machine = model::Machine::current;
     if (machine == nullptr) return value_;
-    machine->come_to(
-        order == std::memory_order_seq_cst ? model::Act::read_last : model::Act::read, this);
+    machine->come_to(order == std::memory_order_seq_cst ? model::Act::read_last : model::Act::read,
+                     this);
     return value_of(machine->load(this, bits_of(value_), order, site));
   }
   void store(T value, std::memory_order order = std::memory_order_seq_cst,

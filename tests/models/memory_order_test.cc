@@ -19,9 +19,9 @@
 namespace rankine::model {
 namespace {
 
-const std::vector<std::string> kSources = {"engine/exec/crossbar.h", "engine/exec/crossbar.cc",
-                                           "engine/exec/wait.h",     "engine/exec/wait.cc",
-                                           "engine/exec/mailbox.h",  "engine/exec/interpret.cc"};
+const std::vector<std::string> kSources = {"engine/run/crossbar.h", "engine/run/crossbar.cc",
+                                           "engine/run/wait.h",     "engine/run/wait.cc",
+                                           "engine/run/mailbox.h",  "engine/run/interpret.cc"};
 
 // Orders whose weakening no scenario shows, and why that is right. `text` is on the line.
 struct Justified {

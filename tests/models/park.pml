@@ -1,4 +1,4 @@
-/* Parking and waking of engine/exec/wait.cc and crossbar.h, on a machine with store buffers.
+/* Parking and waking of engine/run/wait.cc and crossbar.h, on a machine with store buffers.
  *
  * One rank publishes, another waits for it; or, WITH_ABORT, a third party ends the wait. The
  * publisher's processor has a buffer of one store (TSO: a store may become visible after later

@@ -7,12 +7,12 @@
 #include <new>
 #include <optional>
 
-#include "engine/exec/board.h"
-#include "engine/exec/crossbar.h"
-#include "engine/exec/fingerprint.h"
-#include "engine/exec/interpret.h"
-#include "engine/exec/mailbox.h"
-#include "engine/exec/wait.h"
+#include "engine/run/board.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/fingerprint.h"
+#include "engine/run/interpret.h"
+#include "engine/run/mailbox.h"
+#include "engine/run/wait.h"
 
 namespace rankine::model {
 namespace {

@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "tests/engine/exec/random.h"
-#include "tests/engine/exec/random_call.h"
-#include "tests/engine/exec/test_team.h"
+#include "engine/compile/lower.h"
+#include "tests/engine/run/random.h"
+#include "tests/engine/run/random_call.h"
+#include "tests/engine/run/test_team.h"
 #include "tests/models/simulator.h"
 
 namespace rankine::model {

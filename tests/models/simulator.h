@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tests/engine/exec/random.h"
+#include "tests/engine/run/random.h"
 #include "tests/models/fibers.h"
 #include "tests/models/machine.h"
 

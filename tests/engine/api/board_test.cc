@@ -10,7 +10,7 @@
 #include "engine/api/choose.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
-#include "tests/engine/exec/random.h"
+#include "tests/engine/run/random.h"
 
 namespace rankine {
 namespace {

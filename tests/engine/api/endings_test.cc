@@ -19,10 +19,10 @@
 
 #include "engine/api/buckets.h"
 #include "engine/api/team.h"
-#include "engine/exec/interpret.h"
-#include "engine/exec/machine.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/refuse_calls.h"
+#include "engine/run/interpret.h"
+#include "engine/run/machine.h"
 #include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/scoped_env.h"

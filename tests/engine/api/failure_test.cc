@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "engine/exec/interpret.h"
+#include "engine/run/interpret.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -255,8 +255,9 @@ TEST_P(Failure, AnObserverThatEndsACallEndsItForAll) {
 // Neither its member nor anything else of it is destroyed: nobody is told.
 TEST_P(Failure, AThreadThatEndsInsideACallIsFoundOut) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "these sanitizers must see threads end: one would wait for ever for a thread that "
-                  "ends unseen, the other meets its remains in the next one's storage";
+  GTEST_SKIP()
+      << "these sanitizers must see threads end: one would wait for ever for a thread that "
+         "ends unseen, the other meets its remains in the next one's storage";
 #endif
   struct : RoundObserver {
     bool before_round(int) noexcept override {
@@ -297,14 +298,11 @@ TEST_P(Failure, AForkedChildIsToldAtOnce) {
       member.reset();
       *team = nullptr;
     }
-    {
-      Ranks old = std::move(all);
-    }
+    { Ranks old = std::move(all); }
 #if !defined(__SANITIZE_THREAD__)  // which allows no threads in a child
     auto anew = Team::create({.ranks = ranks(), .timeout = kLong});
-    failed |= anew.ok() && (*anew)->run([](Member& me) { me.barrier().throw_if_error(); }).ok()
-                  ? 0
-                  : 32;
+    failed |=
+        anew.ok() && (*anew)->run([](Member& me) { me.barrier().throw_if_error(); }).ok() ? 0 : 32;
 #endif
     _exit(failed);
   }

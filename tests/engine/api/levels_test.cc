@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
-#include "engine/exec/interpret.h"
+#include "engine/run/interpret.h"
 
 namespace rankine {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/exec/machine.h"
 #include "engine/faults/runner.h"
 #include "engine/faults/scene.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 namespace {

@@ -1,5 +1,5 @@
 // SimGrid as an independent judge of flows: the same messages on a ring or torus that it simulates
-// itself. Routes and links are stated here once more, not taken from engine/fabric/wiring.h.
+// itself. Routes and links are stated here once more, not taken from engine/network/wiring.h.
 #pragma once
 
 #include <optional>

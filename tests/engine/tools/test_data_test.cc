@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/exec/kernels/reduce.h"
+#include "engine/run/kernels/reduce.h"
 
 namespace rankine::tools {
 namespace {

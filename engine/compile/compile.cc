@@ -1,0 +1,332 @@
+#include "engine/compile/compile.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/compile/copy_first.h"
+#include "engine/compile/lower.h"
+#include "engine/compile/own_first.h"
+#include "engine/compile/push.h"
+#include "engine/compile/share_copies.h"
+
+namespace rankine {
+namespace {
+
+Borders borders_for(Collective collective) {
+  // Where users see the blocks, their borders are the users'; inside one vector they are ours.
+  const bool ours = natural_blocks(collective, 2) == 1;
+  return ours ? Borders::cache_lines : Borders::plain;
+}
+
+bool every_message_fits(const Program& program, std::size_t slot_payload) {
+  return std::all_of(
+      program.operations.begin(), program.operations.end(), [&](const Operation& op) {
+        if (op.bytes <= slot_payload) return true;
+        for (int s = 0; s < op.sources; ++s) {
+          if (program.sources[static_cast<std::size_t>(op.first_source + s)].rank != op.rank) {
+            return false;
+          }
+        }
+        return true;
+      });
+}
+
+std::size_t vector_bytes(const Layout& layout) {
+  std::size_t bytes = 0;
+  for (const BlockHome& block : layout.blocks) bytes += block.bytes;
+  return bytes;
+}
+
+// Where the results of all ranks together are larger, no cache holds them until they are read.
+constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
+
+std::size_t result_bytes(const Layout& layout, const Goal& goal) {
+  const auto ranks = static_cast<std::size_t>(goal.ranks);
+  // A broadcast's lies at the root from the start.
+  const std::size_t everywhere = goal.collective == Collective::broadcast ? ranks - 1 : ranks;
+  std::size_t bytes = 0;
+  for (Block b = 0; b < goal.blocks; ++b) {
+    const std::size_t takers = goal.target_of(b) < 0 ? everywhere : 1;
+    bytes += takers * layout.blocks[static_cast<std::size_t>(b)].bytes;
+  }
+  return bytes;
+}
+
+// Stores to lines that others hold, in pieces too short to take them over unread.
+bool fetches_to_store(const Program& program) {
+  return std::any_of(program.operations.begin(), program.operations.end(),
+                     [](const Operation& op) { return op.copies > 0 && !op.claims; });
+}
+
+// How many blocks go from one rank to another in a round, as PlanMeter::move() counts them.
+std::size_t moves_of(const Schedule& schedule, int round, PlanMeter& meter) {
+  std::size_t moves = 0;
+  meter.step();
+  for_each_transfer(schedule, round, [&](const Transfer& t) {
+    meter.step();
+    moves += static_cast<std::size_t>(t.from.size()) * static_cast<std::size_t>(t.to.size()) *
+             static_cast<std::size_t>(t.what.list.size());
+  });
+  return moves;
+}
+
+// A request and what its making is counted on.
+struct Job {
+  const CompileRequest& request;
+  const Schedule& schedule;
+  const Goal& goal;
+  const Layout& layout;
+  PlanMeter& meter;
+
+  Result<Program> program(Buffers buffers, bool eager) const {
+    return make_program(schedule, goal, layout, buffers, {.eager = eager, .meter = &meter});
+  }
+  Result<Program> program() const { return program(request.buffers, false); }
+  Result<Program> eager_program() const { return program(request.buffers, true); }
+};
+
+// The form of an all-reduce that moves the fewest lines between cores. `program` is as the buffers
+// lie; `streams`: the results are more than the caches hold.
+Result<Program> direct_all_reduce(const Job& job, Program program, bool streams) {
+  const Buffers buffers = job.request.buffers;
+  Program own = own_first(std::move(program), buffers, kOwnFirstFrom, &job.meter);
+  if (!job.request.pushes) return own;
+  push(own, buffers, PushMutant::none, &job.meter);
+  // In place the storing rank has just read what it overwrites.
+  if (buffers == Buffers::in_place) return own;
+  claim_copies(own);
+  if (streams || !fetches_to_store(own)) return own;
+  own = {};
+  auto in_place = job.program(Buffers::in_place, false);
+  if (!in_place.ok()) return in_place.status();
+  Program copied = copy_first(*in_place, &job.meter);
+  *in_place = {};
+  push(copied, Buffers::apart, PushMutant::none, &job.meter);
+  return copied;
+}
+
+Result<Plan> direct_plan(const Job& job, Program program) {
+  const bool streams =
+      job.request.buffers == Buffers::apart && result_bytes(job.layout, job.goal) >= kStreamFrom;
+  if (job.goal.collective == Collective::all_reduce) {
+    auto form = direct_all_reduce(job, std::move(program), streams);
+    if (!form.ok()) return form.status();
+    program = std::move(*form);
+  }
+  if (job.goal.collective == Collective::reduce && job.request.pushes) {
+    // Whether the root's call is in place or not, what holds for in place is right for both, and
+    // what is fast apart is not slow in place.
+    push(program, Buffers::in_place, PushMutant::none, &job.meter);
+    claim_copies(program);
+  }
+  if (!reduces(job.goal.collective)) {
+    program = share_copies(std::move(program), {.streams = streams, .meter = &job.meter});
+  }
+  if (streams) mark_streams(program);
+  return lower_direct(std::move(program), {.meter = &job.meter});
+}
+
+Result<Plan> mailbox_plan(const Job& job, const Program& program) {
+  return lower_mailbox(program, {.slot_payload = job.request.slot_payload,
+                                 .mailbox_capacity = job.request.mailbox_capacity,
+                                 .meter = &job.meter});
+}
+
+// Whether boards are asked for, or may suit. What does not fit is seen at once, and so is a
+// schedule in whose first round some do not hear from all.
+bool looks_at_boards(const Job& job) {
+  if (job.request.transport) return job.request.transport == Transport::board;
+  const auto n = static_cast<std::size_t>(job.goal.ranks);
+  if (vector_bytes(job.layout) > 2 * n * job.request.board_bytes) return false;
+  return job.schedule.rounds == 0 || moves_of(job.schedule, 0, job.meter) >= n * (n - 1);
+}
+
+Result<Plan> board_plan(const Job& job, const Program& program) {
+  return lower_board(program, {.board_bytes = job.request.board_bytes, .meter = &job.meter});
+}
+
+// Among more ranks than that, mailboxes only where a rank has no more messages than so many: they
+// are made for pairs of ranks, and each message is three ops where it is one directly.
+constexpr std::size_t kManyMessages = 64;
+
+bool has_few_messages(const Program& program) {
+  const auto ranks = static_cast<std::size_t>(program.ranks);
+  if (ranks <= kManyMessages) return true;
+  std::size_t messages = 0;
+  for (const Operation& op : program.operations) {
+    for (int s = 0; s < op.sources; ++s) {
+      const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
+      messages += source.rank != op.rank ? 1 : 0;
+    }
+  }
+  return messages <= ranks * kManyMessages;
+}
+
+bool adds_up(const Program& program) {
+  return std::any_of(program.operations.begin(), program.operations.end(),
+                     [](const Operation& op) { return op.sources > 1; });
+}
+
+Result<Plan> plan_of(const Job& job, bool can_add) {
+  const CompileRequest& request = job.request;
+  const auto refusal = [&] {
+    return invalid_argument("schedule: adds blocks up, which " +
+                            std::string(name_of(job.goal.collective)) + " does not");
+  };
+  std::optional<Program> eager;  // where it has been made
+  if (looks_at_boards(job)) {
+    auto made = job.eager_program();
+    if (!made.ok()) return made.status();
+    if (adds_up(*made) && !can_add) return refusal();
+    if (request.transport || suits_boards(*made, request.board_bytes, &job.meter)) {
+      return board_plan(job, *made);
+    }
+    eager = std::move(*made);
+  }
+  auto program = job.program();
+  if (!program.ok()) return program.status();
+  if (adds_up(*program) && !can_add) return refusal();
+  const bool small = every_message_fits(*program, request.slot_payload);
+  // An all-reduce in several rounds of small messages is faster direct, which waits less.
+  // Where there are boards, vectors that these could not hold are faster direct as well.
+  const std::size_t most = request.board_bytes > 0
+                               ? std::min(request.board_bytes, request.slot_payload)
+                               : request.slot_payload;
+  const bool prefers_mailbox =
+      small && has_few_messages(*program) &&
+      (job.goal.collective != Collective::all_reduce || vector_bytes(job.layout) <= most);
+  if (request.transport.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
+      Transport::direct) {
+    eager.reset();
+    return direct_plan(job, std::move(*program));
+  }
+  if (small) {
+    if (!eager) {
+      auto made = job.eager_program();
+      if (!made.ok()) return made.status();
+      eager = std::move(*made);
+    }
+    auto plan = mailbox_plan(job, *eager);
+    if (plan.ok()) return plan;  // else a round has too many messages for that
+  }
+  return mailbox_plan(job, *program);
+}
+
+// The same of all rounds; more than `most` where they are more than that.
+std::size_t moves_of_all(const Schedule& schedule, PlanMeter& meter, std::size_t most) {
+  std::size_t moves = 0;
+  for (int k = 0; k < schedule.rounds && moves <= most; ++k) moves += moves_of(schedule, k, meter);
+  return moves;
+}
+
+std::string mebibytes(std::size_t bytes) {
+  return std::to_string((bytes + (std::size_t{1} << 20) - 1) >> 20) + " MiB";
+}
+
+// The algorithm of the same collective whose plan takes the least memory, and how much.
+struct Cheapest {
+  std::string_view algorithm;
+  std::size_t bytes = 0;
+};
+
+Cheapest cheapest_plan(const CompileRequest& request, PlanMeter& meter) {
+  Cheapest best;
+  Params params = request.params;
+  params.segments = 1;
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective != request.algorithm->collective || line.refusal(params)) continue;
+    const Schedule schedule = line.make(params);
+    const auto bytes = [&](std::size_t moves) {
+      return planning_bytes(schedule.ranks, schedule.blocks, moves);
+    };
+    const std::size_t least = bytes(0);
+    if (!best.algorithm.empty() && least >= best.bytes) continue;
+    const std::size_t most = best.algorithm.empty() ? std::numeric_limits<std::size_t>::max()
+                                                    : (best.bytes - least) / (bytes(1) - least);
+    const std::size_t needs = bytes(moves_of_all(schedule, meter, most));
+    if (best.algorithm.empty() || needs < best.bytes) best = {line.name, needs};
+  }
+  return best;
+}
+
+Status too_large(const Job& job) {
+  const std::size_t moves =
+      moves_of_all(job.schedule, job.meter, std::numeric_limits<std::size_t>::max());
+  const Algorithm* algorithm = job.request.algorithm;
+  std::string text = std::string(name_of(job.goal.collective)) + " among " +
+                     std::to_string(job.goal.ranks) + " ranks";
+  if (algorithm != nullptr) text += " by " + std::string(algorithm->name);
+  if (algorithm != nullptr && algorithm->takes("segments")) {
+    text += " with " + std::to_string(job.request.params.segments) + " segments";
+  }
+  text += ": to plan " + std::to_string(moves) + " moves of a block may take " +
+          mebibytes(planning_bytes(job.schedule.ranks, job.schedule.blocks, moves)) +
+          "; allowed are " + mebibytes(job.request.limits.bytes);
+  if (algorithm != nullptr) {
+    const Cheapest best = cheapest_plan(job.request, job.meter);
+    text += "; least is " + std::string(best.algorithm) +
+            (find_algorithm(job.goal.collective, best.algorithm)->takes("segments")
+                 ? " with one segment, "
+                 : ", ") +
+            mebibytes(best.bytes);
+  }
+  return invalid_argument(std::move(text));
+}
+
+Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
+                             const Goal& goal, PlanMeter& meter) {
+  Compiled out{{}, goal, {}};
+  if (reduces(goal.collective) || goal.collective == Collective::barrier) {
+    out.plan.fold = find_reduce(request.type, request.op);
+    if (out.plan.fold == nullptr) {
+      return invalid_argument("operation is " + std::string(name_of(request.op)) + ", type is " +
+                              std::string(name_of(request.type)) +
+                              "; bit operations are for integers");
+    }
+  }
+  out.layout =
+      make_layout(goal, request.counts, size_of(request.type), borders_for(goal.collective));
+  const ReduceKernel fold = out.plan.fold;
+  const Job job{request, schedule, goal, out.layout, meter};
+  try {
+    auto plan = plan_of(job, fold != nullptr);
+    if (!plan.ok()) return plan.status();
+    out.plan = std::move(*plan);
+  } catch (const PlanTooLarge&) {
+    return too_large(job);
+  }
+  out.plan.fold = fold;
+  if (fold != nullptr) {
+    out.plan.spread = find_spread(request.type, request.op, best_isa());
+  }
+  out.plan.element_bytes = size_of(request.type);
+  out.plan.divisor = request.op == ReduceOp::avg ? goal.ranks : 0;
+  if (request.algorithm != nullptr) out.plan.algorithm = request.algorithm->name;
+  return out;
+}
+
+}  // namespace
+
+Result<Compiled> compile(const CompileRequest& request) {
+  if (const auto refusal = request.algorithm->refusal(request.params)) {
+    return invalid_argument(*refusal);
+  }
+  const Schedule schedule = request.algorithm->make(request.params);
+  return compile(request, schedule, goal_of(*request.algorithm, request.params, schedule));
+}
+
+Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule,
+                         const Goal& goal) {
+  PlanMeter meter(request.limits);
+  try {
+    return compiled_of(request, schedule, goal, meter);
+  } catch (PlanningEnded& ended) {
+    return std::move(ended.status);
+  }
+}
+
+}  // namespace rankine

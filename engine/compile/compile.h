@@ -1,0 +1,51 @@
+// From an algorithm's name to a plan: once per (algorithm, parameters, counts, type, operation).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/base/status.h"
+#include "engine/compile/layout.h"
+#include "engine/compile/lower.h"
+#include "engine/run/plan.h"
+
+namespace rankine {
+
+struct CompileRequest {
+  const Algorithm* algorithm = nullptr;
+  Params params;
+  std::vector<std::size_t> counts;  // elements of each natural block (see collective.h)
+  DataType type = DataType::f32;
+  ReduceOp op = ReduceOp::sum;
+  Buffers buffers = Buffers::apart;
+  // None: boards where everybody hears from everybody and they hold it; else the mailboxes where
+  // every message fits into a slot, of an all-reduce the whole vector; else direct.
+  std::optional<Transport> transport;
+  std::size_t slot_payload = 0;  // bytes of data per mailbox slot
+  std::size_t board_bytes = 0;   // of data that half a board holds; 0: there are none
+  // Direct all-reduces: whoever adds a block up stores it at all who copy it in the schedule
+  // (push.h); false: they fetch it.
+  bool pushes = true;
+  int mailbox_capacity =
+      LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
+  PlanLimits limits;                    // of the making; no part of what is made
+};
+
+struct Compiled {
+  Plan plan;
+  Goal goal;
+  Layout layout;
+};
+
+// Errors: what the algorithm refuses, a type without that operation; a plan that needs more memory
+// than request.limits allow (invalid_argument: says how much, and which algorithm needs least);
+// what limits.interrupted answers. Takes microseconds at small N, milliseconds at N = 64, below a
+// second for the defaults (choose.h) at N = 1024.
+Result<Compiled> compile(const CompileRequest& request);
+
+// The same for a schedule of one's own (tests, and algorithms that no catalogue has).
+Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule, const Goal& goal);
+
+}  // namespace rankine

@@ -1,0 +1,95 @@
+#include "engine/compile/copy_first.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace rankine {
+namespace {
+
+// Bytes of a rank's input that are wanted in its output from the start, and the operation that
+// copies them there.
+struct Wanted {
+  std::size_t begin = 0, end = 0;
+  int operation = -1;
+};
+
+// What others read, and what is a result as it is: in place that lies there, and others may be
+// reading it when its turn comes.
+bool is_wanted(const Operation& op, const Source& source) {
+  return (source.rank != op.rank || op.only_if_moved) && source.place.memory == Memory::input &&
+         op.bytes > 0;
+}
+
+// By rank: disjoint, in order.
+std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanMeter* meter) {
+  std::vector<std::vector<Wanted>> by_rank(static_cast<std::size_t>(program.ranks));
+  for (const Operation& op : program.operations) {
+    step(meter);
+    for (int s = 0; s < op.sources; ++s) {
+      const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
+      if (!is_wanted(op, source)) continue;
+      by_rank[static_cast<std::size_t>(source.rank)].push_back(
+          {source.place.offset, source.place.offset + op.bytes});
+    }
+  }
+  for (std::vector<Wanted>& wanted : by_rank) {
+    std::sort(wanted.begin(), wanted.end(),
+              [](const Wanted& a, const Wanted& b) { return a.begin < b.begin; });
+    std::vector<Wanted> joined;
+    for (const Wanted& w : wanted) {
+      if (!joined.empty() && w.begin <= joined.back().end) {
+        joined.back().end = std::max(joined.back().end, w.end);
+      } else {
+        joined.push_back(w);
+      }
+    }
+    wanted = std::move(joined);
+  }
+  return by_rank;
+}
+
+}  // namespace
+
+Program copy_first(const Program& program, PlanMeter* meter) {
+  std::vector<std::vector<Wanted>> wanted = wanted_bytes(program, meter);
+  Program out = program;
+  out.operations.clear();
+  for (Rank r = 0; r < program.ranks; ++r) {
+    for (Wanted& w : wanted[static_cast<std::size_t>(r)]) {
+      w.operation = static_cast<int>(out.operations.size());
+      Operation first;
+      first.rank = r;
+      first.round = kStaging;
+      first.destination = {Memory::output, w.begin};
+      first.bytes = w.end - w.begin;
+      first.first_source = static_cast<int>(out.sources.size());
+      first.sources = 1;
+      out.sources.push_back({r, {Memory::input, w.begin}});
+      out.operations.push_back(first);
+    }
+  }
+  const int added = static_cast<int>(out.operations.size());
+  for (const Operation& op : program.operations) {
+    step(meter);
+    for (int s = 0; s < op.sources; ++s) {
+      Source& source = out.sources[static_cast<std::size_t>(op.first_source + s)];
+      if (source.producer >= 0) {
+        source.producer += added;
+      } else if (is_wanted(op, source)) {
+        const auto& of_rank = wanted[static_cast<std::size_t>(source.rank)];
+        const auto after =
+            std::upper_bound(of_rank.begin(), of_rank.end(), source.place.offset,
+                             [](std::size_t offset, const Wanted& w) { return offset < w.begin; });
+        source.producer = (after - 1)->operation;
+        source.place.memory = Memory::output;
+      }
+    }
+    out.operations.push_back(op);
+  }
+  for (int& earlier : out.earlier) earlier += added;
+  return out;
+}
+
+}  // namespace rankine

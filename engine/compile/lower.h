@@ -1,0 +1,41 @@
+// Program -> plan, one lowering per transport (engine/run/plan.h says what each does).
+#pragma once
+
+#include <cstddef>
+
+#include "engine/base/status.h"
+#include "engine/compile/program.h"
+#include "engine/run/plan.h"
+
+namespace rankine {
+
+struct LowerOptions {
+  std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
+  int mailbox_capacity = 8;       // messages that a pair may have under way (mailbox.h)
+  std::size_t board_bytes = 0;    // of data that fit into half a board (board.h)
+  // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
+  enum class Mutant : std::uint8_t {
+    none,
+    no_write_after_read,
+    no_exit_waits,
+    no_credit_waits,
+    dropped_wait,  // every third wait for progress
+    no_entry_waits,
+    receives_first,  // in a sub-round of the mailbox transport
+    early_release,   // messages are given back before they are used
+  };
+  Mutant mutant = Mutant::none;
+  PlanMeter* meter = nullptr;  // what the making is counted on
+};
+
+Plan lower_direct(Program program, const LowerOptions& options);
+// Fails where one operation needs more messages of one pair than the mailbox holds.
+Result<Plan> lower_mailbox(const Program& program, const LowerOptions& options);
+// Of an eager program. Fails where others want more of a rank in one round than a board holds.
+Result<Plan> lower_board(const Program& program, const LowerOptions& options);
+
+// Whether an eager program gains by boards that hold so much: in every round that has messages all
+// hear from all, so that no wait is added, and everything fits.
+bool suits_boards(const Program& program, std::size_t board_bytes, PlanMeter* meter = nullptr);
+
+}  // namespace rankine

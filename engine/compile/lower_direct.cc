@@ -1,0 +1,284 @@
+// Program -> plan for the direct transport: which waits remain.
+//
+// An operation must wait for the operation that wrote what it reads, for the entry of every rank
+// whose memory it touches, and for those that still read what it overwrites; a rank may leave when
+// nobody reads its memory any more. Most of these are implied by others: every rank knows, at each
+// of its operations, how far each other rank must have come (a vector clock); a wait that tells
+// nothing new is dropped, and progress that nobody waits for is not published.
+//
+// A clock is as long as there are ranks, and programs have millions of operations. So a clock is
+// kept for several operations of a rank, where nothing was learnt between them; only for operations
+// that others may wait for; and for the latest few thousand at least, as many as kClockBytes hold.
+// A clock that is gone costs at most a wait that tells nothing new.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/compile/fold_op.h"
+#include "engine/compile/lower.h"
+#include "engine/compile/pool.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::uint32_t kStarted = 0;  // nothing published yet
+
+constexpr std::size_t kClockBytes = std::size_t{16} << 20;
+
+// What ranks knew of the others' progress at some of their operations: copies of their rows, of
+// which the latest are kept.
+class Clocks {
+ public:
+  // Nothing was known.
+  static constexpr int kNothing = -1;
+
+  explicit Clocks(std::size_t ranks)
+      : ranks_(ranks),
+        kept_(std::max<std::size_t>(1, kClockBytes / (ranks * sizeof(std::uint32_t)))) {}
+
+  // The number of the new clock.
+  int keep(const std::uint32_t* known) {
+    const std::size_t row = static_cast<std::size_t>(made_) % kept_;
+    if (row == rows_.size()) rows_.emplace_back(ranks_);
+    std::copy_n(known, ranks_, rows_[row].begin());
+    return made_++;
+  }
+  bool is_gone(int clock) const {
+    return clock != kNothing && static_cast<std::size_t>(made_ - clock) > kept_;
+  }
+  // nullptr where it says nothing, or is gone.
+  const std::uint32_t* find(int clock) const {
+    if (clock == kNothing || is_gone(clock)) return nullptr;
+    return rows_[static_cast<std::size_t>(clock) % kept_].data();
+  }
+
+ private:
+  const std::size_t ranks_, kept_;
+  int made_ = 0;
+  std::vector<std::vector<std::uint32_t>> rows_;
+};
+
+class Lowering {
+ public:
+  Lowering(Program program, const LowerOptions& options)
+      : program_(std::move(program)),
+        options_(options),
+        ranks_(static_cast<std::size_t>(program_.ranks)),
+        known_(ranks_ * ranks_, kStarted),
+        entered_(ranks_ * ranks_, 0),
+        before_entry_(ranks_, 0),
+        ordinal_(program_.operations.size(), 0),
+        awaited_(program_.operations.size(), false),
+        clocks_(ranks_),
+        clock_(program_.operations.size(), Clocks::kNothing),
+        clock_of_rank_(ranks_, Clocks::kNothing),
+        learnt_(ranks_, false),
+        fold_of_(program_.operations.size()),
+        last_user_(ranks_ * ranks_, -1),
+        next_ordinal_(ranks_, 1) {
+    plan_.transport = Transport::direct;
+    plan_.ranks = program_.ranks;
+    plan_.rounds = program_.rounds;
+    plan_.rank.resize(ranks_);
+    ops_.resize(ranks_);
+  }
+
+  Plan run() {
+    const auto operations = static_cast<int>(program_.operations.size());
+    find_awaited();
+    int next = 0;
+    // What a rank stages of its own is done when it enters: its entry says so.
+    for (; next < operations && is_staging(next); ++next) lower(next);
+    for (std::size_t r = 0; r < ranks_ && ranks_ > 1; ++r) {
+      before_entry_[r] = next_ordinal_[r] - 1;
+      ops_[r].add({.code = OpCode::enter});
+    }
+    for (; next < operations; ++next) lower(next);
+    // Not needed any more, and large.
+    program_.sources = std::vector<Source>();
+    program_.earlier = std::vector<int>();
+    program_.copies = std::vector<Copy>();
+    std::uint32_t span = 1;
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      if (options_.mutant != LowerOptions::Mutant::no_exit_waits) wait_until_unused(r);
+      ops_[r].add({});
+      plan_.rank[r].scratch_bytes = program_.scratch_bytes[r];
+      span = std::max(span, next_ordinal_[r]);
+    }
+    publish_what_is_waited_for();
+    plan_.span = span;
+    return std::move(plan_);
+  }
+
+ private:
+  bool is_staging(int index) const {
+    return program_.operations[static_cast<std::size_t>(index)].round == kStaging;
+  }
+
+  std::uint32_t& known(std::size_t r, std::size_t q) { return known_[r * ranks_ + q]; }
+
+  // Those that ranks other than their own may wait for, but for the users of others' memory.
+  void find_awaited() {
+    for (const Operation& op : program_.operations) {
+      step(options_.meter);
+      for (int i = 0; i < op.sources; ++i) {
+        const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
+        if (s.producer >= 0 && s.rank != op.rank)
+          awaited_[static_cast<std::size_t>(s.producer)] = true;
+      }
+    }
+    for (const int other : program_.earlier) awaited_[static_cast<std::size_t>(other)] = true;
+  }
+
+  void lower(int index) {
+    step(options_.meter);
+    const Operation& op = program_.operations[static_cast<std::size_t>(index)];
+    const auto r = static_cast<std::size_t>(op.rank);
+    RankPlan& plan = plan_.rank[r];
+    for (int i = 0; i < op.sources; ++i) {
+      const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
+      const auto q = static_cast<std::size_t>(s.rank);
+      if (q == r) continue;
+      if (s.producer >= 0) wait_for(op, s.producer);
+      // What q has stored here is there without looking at q's memory; but that q made the same
+      // call is known from its entry only, which stands until those who looked have said so.
+      if (!op.pushed || entered_[r * ranks_ + q] == 0) touch(index, q);
+    }
+    for (int i = 0; i < op.copies; ++i) touch(index, rank_of(copy_of(op, i)));
+    if (options_.mutant != LowerOptions::Mutant::no_write_after_read) {
+      for (int i = 0; i < op.earlier; ++i) {
+        wait_for(op, program_.earlier[static_cast<std::size_t>(op.first_earlier + i)]);
+      }
+    }
+    const Op fold = fold_op(op);
+    for (int i = 0; i < fold.operands; ++i) {
+      const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
+      add_operand(plan, s.rank, s.place);
+    }
+    for (int i = 0; i < op.copies; ++i)
+      add_operand(plan, copy_of(op, i).rank, copy_of(op, i).place);
+    plan_.most_operands = std::max(plan_.most_operands, fold.operands + 1 + op.copies);
+    const auto i = static_cast<std::size_t>(index);
+    ordinal_[i] = next_ordinal_[r]++;
+    known(r, r) = ordinal_[i];
+    if (awaited_[i]) clock_[i] = clock_now(r);
+    fold_of_[i] = static_cast<std::uint32_t>(ops_[r].add(fold));
+  }
+
+  // What rank r knows of others.
+  int clock_now(std::size_t r) {
+    if (learnt_[r] || clocks_.is_gone(clock_of_rank_[r])) {
+      clock_of_rank_[r] = clocks_.keep(&known(r, 0));
+      learnt_[r] = false;
+    }
+    return clock_of_rank_[r];
+  }
+
+  void learn(std::size_t r, std::size_t q, std::uint32_t progress) {
+    std::uint32_t& known_progress = known(r, q);
+    if (known_progress >= progress) return;
+    known_progress = progress;
+    learnt_[r] = true;
+  }
+
+  const Copy& copy_of(const Operation& op, int i) const {
+    return program_.copies[static_cast<std::size_t>(op.first_copy + i)];
+  }
+  static std::size_t rank_of(const Copy& to) { return static_cast<std::size_t>(to.rank); }
+
+  static void add_operand(RankPlan& plan, Rank rank, Place place) {
+    plan.operands.push_back({static_cast<std::uint16_t>(rank), place.memory, 0, place.offset});
+  }
+
+  // The operation uses memory of rank q: q's addresses are needed, and q may not leave before.
+  void touch(int index, std::size_t q) {
+    const Operation& op = program_.operations[static_cast<std::size_t>(index)];
+    const auto r = static_cast<std::size_t>(op.rank);
+    wait_for_entry(r, q, round_of(op));
+    last_user_[q * ranks_ + r] = index;
+    awaited_[static_cast<std::size_t>(index)] = true;
+  }
+
+  void wait_for_entry(std::size_t r, std::size_t q, std::uint16_t round) {
+    if (entered_[r * ranks_ + q] != 0) return;
+    entered_[r * ranks_ + q] = 1;
+    // That is not learnt for others: they find it out from q's entry, which they need themselves.
+    known(r, q) = std::max(known(r, q), before_entry_[q]);
+    if (options_.mutant == LowerOptions::Mutant::no_entry_waits) return;
+    ops_[r].add(
+        {.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q), .round = round});
+  }
+
+  // Op of rank r waits until operation `other` of another rank is published, unless r knows.
+  void wait_for(const Operation& op, int other) {
+    wait_for(static_cast<std::size_t>(op.rank), other, round_of(op));
+  }
+
+  void wait_for(std::size_t r, int other, std::uint16_t round) {
+    const auto o = static_cast<std::size_t>(other);
+    const auto q = static_cast<std::size_t>(program_.operations[o].rank);
+    if (ordinal_[o] <= before_entry_[q]) wait_for_entry(r, q, round);
+    if (known(r, q) >= ordinal_[o]) return;
+    if (options_.mutant == LowerOptions::Mutant::dropped_wait && ++waits_ % 3 == 0) return;
+    ops_[r].add({.code = OpCode::wait_progress,
+                 .peer = static_cast<std::uint16_t>(q),
+                 .round = round,
+                 .value = ordinal_[o]});
+    waited_for_.push_back(other);
+    learn(r, q, ordinal_[o]);
+    if (const std::uint32_t* there = clocks_.find(clock_[o])) {
+      std::uint32_t* here = &known(r, 0);
+      for (std::size_t i = 0; i < ranks_; ++i) here[i] = std::max(here[i], there[i]);
+    }
+  }
+
+  void wait_until_unused(std::size_t r) {
+    for (std::size_t q = 0; q < ranks_; ++q) {
+      step(options_.meter);
+      const int user = last_user_[r * ranks_ + q];
+      if (user >= 0) wait_for(r, user, static_cast<std::uint16_t>(program_.rounds + 1));
+    }
+  }
+
+  void publish_what_is_waited_for() {
+    for (const int o : waited_for_) {
+      const auto i = static_cast<std::size_t>(o);
+      const auto r = static_cast<std::size_t>(program_.operations[i].rank);
+      ops_[r][static_cast<int>(fold_of_[i])].value = ordinal_[i];
+    }
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      plan_.rank[r].ops = ops_[r].take();
+      std::erase_if(plan_.rank[r].ops, [](const Op& op) {
+        return op.code == OpCode::fold && op.operands == 0 && op.value == 0;
+      });
+    }
+  }
+
+  Program program_;
+  const LowerOptions& options_;
+  const std::size_t ranks_;
+  Plan plan_;
+  std::vector<Pool<Op>> ops_;                // per rank: of its plan, until it is done
+  std::vector<std::uint32_t> known_;         // (r, q): q's progress that r can be sure of
+  std::vector<std::uint8_t> entered_;        // (r, q): r has waited for q's entry
+  std::vector<std::uint32_t> before_entry_;  // per rank: operations done when it enters
+  std::vector<std::uint32_t> ordinal_;       // per operation: its number at its rank, from 1
+  std::vector<bool> awaited_;                // per operation: others may wait for it
+  Clocks clocks_;
+  std::vector<int> clock_;              // per operation: what its rank knew by then
+  std::vector<int> clock_of_rank_;      // the rank's latest
+  std::vector<bool> learnt_;            // per rank: more than its latest clock says
+  std::vector<std::uint32_t> fold_of_;  // per operation: its op in its rank's plan
+  std::vector<int> last_user_;          // (r, q): the last operation of q that uses memory of r
+  std::vector<std::uint32_t> next_ordinal_;
+  std::vector<int> waited_for_;
+  int waits_ = 0;
+};
+
+}  // namespace
+
+Plan lower_direct(Program program, const LowerOptions& options) {
+  return Lowering(std::move(program), options).run();
+}
+
+}  // namespace rankine

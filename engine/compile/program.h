@@ -1,0 +1,112 @@
+// A schedule for one size, as operations on versions of blocks: what all transports execute.
+//
+// Each write of a block makes a new *version* of it. Version 0 is the input; a round that writes a
+// block makes one version from all that it receives. A read takes the version that was there when
+// its round began. Versions that would collide live in different *places* (input, output, scratch),
+// so no operation ever waits for one of its own round, and nothing can deadlock: by induction over
+// rounds every wait is for work that is bound to be done.
+//
+// Rules for places (v_last is a block's last version at a rank):
+//  - v_last lives in the output where the rank needs the block, else in scratch;
+//  - v_i lives where v_{i+1} lives, unless v_i is read by somebody else in the round that writes
+//    v_{i+1}: then elsewhere;
+//  - v_0 is the input, which is never written. Called in place (input and output are one memory), a
+//    first version that may not overwrite v_0 goes to scratch, and if it is the only one, v_0 is
+//    *staged*: copied to scratch before round 0, and read there by everybody.
+//
+// Neighbouring blocks that share their sources and lie side by side everywhere become one
+// operation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
+#include "engine/base/status.h"
+#include "engine/compile/layout.h"
+#include "engine/compile/plan_limits.h"
+#include "engine/run/plan.h"
+
+namespace rankine {
+
+struct Place {
+  Memory memory = Memory::input;
+  std::size_t offset = 0;  // bytes
+  bool operator==(const Place&) const = default;
+};
+
+// What an operation reads: `place` of `rank`, as written by operation `producer` of that rank
+// (an index into Program::operations), or its input where producer is -1.
+struct Source {
+  Rank rank = 0;
+  Place place;
+  int producer = -1;
+};
+
+// One step of one rank: destination = fold of the sources, in this order (schedule.h says which).
+struct Operation {
+  Rank rank = 0;
+  int round = 0;  // kStaging, or a round of the schedule
+  Place destination;
+  std::size_t bytes = 0;
+  int first_source = 0, sources = 0;   // in Program::sources
+  int first_earlier = 0, earlier = 0;  // in Program::earlier: operations of other ranks that use
+                                       // what this one overwrites, and must have done so
+  int first_copy = 0, copies = 0;      // in Program::copies: further destinations
+  bool completes = false;              // the result holds every contribution: avg divides here
+  bool only_if_moved = false;          // own input to own output: nothing to do in place
+  bool replaces = false;  // the rank had a value of these blocks before, here or elsewhere
+  bool pushed = false;    // its source's producer has stored the data here: all it does is to wait
+  bool streams = false;   // nobody reads on from here, and the caches could not hold it: store past
+                          // them
+  bool claims = false;  // the copies' memory is in other cores' caches: finish a part, then copy it
+                        // there, taking the lines over unread
+};
+
+// A further destination of an operation, at another rank: what push() makes of that rank's copy.
+struct Copy {
+  Rank rank = 0;
+  Place place;
+};
+
+inline constexpr int kStaging = -1;
+
+struct Program {
+  int ranks = 0;
+  int rounds = 0;
+  std::vector<Operation> operations;  // by round; within a round in the order stated
+  std::vector<Source> sources;
+  std::vector<int> earlier;
+  std::vector<Copy> copies;
+  std::vector<std::size_t> scratch_bytes;  // per rank
+  bool eager = false;                      // as in ProgramOptions
+};
+
+// How the caller's buffers lie. Collectives other than all_reduce and all_to_all behave the same
+// either way, and are always planned so that both are safe.
+enum class Buffers : std::uint8_t { apart, in_place };
+
+struct ProgramOptions {
+  // All messages travel inside mailbox slots, and a rank sends all of a round before it writes
+  // anything: what other ranks read in a round cannot be overwritten in it, and needs no renaming.
+  bool eager = false;
+  // Faults for the tests of the tests: a rule for places left out, to see that the fuzz test
+  // notices.
+  enum class Mutant : std::uint8_t { none, no_renaming, no_staging };
+  Mutant mutant = Mutant::none;
+  PlanMeter* meter = nullptr;  // what the making is counted on
+};
+
+// Fails (invalid_argument) on schedules that read what is not there, change a block's size on its
+// way or let a copy meet other writes in one round: the verifier's business, but no schedule is
+// executed on trust. Empty blocks vanish, except a barrier's.
+Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
+                             Buffers buffers, const ProgramOptions& options = {});
+
+// Marks the operations that should store past the caches: large ones whose result no operation
+// reads. For results that together cannot stay in the caches, out of place.
+void mark_streams(Program& program);
+
+}  // namespace rankine

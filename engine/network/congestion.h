@@ -1,0 +1,76 @@
+// How much the messages of one round load the links that they share.
+//
+// Weights are those of Pricing. Loads are in half weights, because half of a message may go each
+// way round a ring: a message of weight w that has a link for itself loads it with 2 w.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/base/rational.h"
+#include "engine/network/wiring.h"
+
+namespace rankine {
+
+struct RoundTraffic {
+  Int128 load = 0;           // half weights that the busiest link carries
+  std::int64_t largest = 0;  // weight of the largest message
+  int hops = 0;              // links that the longest route crosses
+
+  // Equally large messages on the busiest link: c_k of Trivance's Eq. (1). 0 without messages.
+  double congestion() const { return largest == 0 ? 0 : nearest_double(load, Int128{largest} * 2); }
+};
+
+// Collects the messages of a round, then says how busy their links are. Each message costs as many
+// additions as it crosses links. For one thread.
+class Congestion {
+ public:
+  explicit Congestion(Routes routes)
+      : routes_(std::move(routes)), loads_(static_cast<std::size_t>(routes_.links()), 0) {}
+
+  const Routes& routes() const { return routes_; }
+
+  // A new round, without messages.
+  void clear() {
+    std::fill(loads_.begin(), loads_.end(), 0);
+    traffic_ = {};
+  }
+
+  // A message of the round. What a rank sends to itself crosses nothing and counts nowhere.
+  void add(Rank from, Rank to, std::int64_t weight) {
+    if (from == to) return;
+    bool shares = false;
+    routes_.for_each_link(from, to, [&](int link, int halves) {
+      shares = true;
+      Int128& load = loads_[static_cast<std::size_t>(link)];
+      load += Int128{weight} * halves;
+      traffic_.load = std::max(traffic_.load, load);
+    });
+    if (!shares) traffic_.load = std::max(traffic_.load, Int128{weight} * 2);
+    traffic_.largest = std::max(traffic_.largest, weight);
+    traffic_.hops = std::max(traffic_.hops, routes_.hops(from, to));
+  }
+
+  // The load of the busiest link of a message that was added; its own where it shares none.
+  Int128 busiest(Rank from, Rank to, std::int64_t weight) const {
+    Int128 most = 0;
+    bool shares = false;
+    routes_.for_each_link(from, to, [&](int link, int) {
+      shares = true;
+      most = std::max(most, loads_[static_cast<std::size_t>(link)]);
+    });
+    return shares ? most : Int128{weight} * 2;
+  }
+
+  // Of all that was added.
+  const RoundTraffic& traffic() const { return traffic_; }
+
+ private:
+  Routes routes_;
+  std::vector<Int128> loads_;  // by link
+  RoundTraffic traffic_;
+};
+
+}  // namespace rankine

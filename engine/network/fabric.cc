@@ -1,0 +1,203 @@
+#include "engine/network/fabric.h"
+
+#include <algorithm>
+
+#include "algorithms/torus.h"
+
+namespace rankine {
+namespace {
+
+Rational ns(std::int64_t n) { return {n, 1'000'000'000}; }
+Rational gigabytes_per_second(std::int64_t g) { return {1, g * Int128{1'000'000'000}}; }
+
+const std::vector<Regime>& all() {
+  static const std::vector<Regime> kRegimes = {
+      {"plain",
+       {.name = "plain", .ports = 1, .link = {ns(1000), gigabytes_per_second(100)}},
+       "1 us, 100 GB/s: the worked example of the ring and tree chapter (crossover point)"},
+      {"scale_up",
+       {.name = "scale_up", .ports = 1, .link = {ns(500), gigabytes_per_second(900)}},
+       "NVLink 5 class, 0.5 us and 900 GB/s (Lu, Collective Algorithms, 5.3 and B.3)"},
+      {"nvl72",
+       {.name = "nvl72",
+        .ports = 1,
+        .link = {ns(500), gigabytes_per_second(900)},
+        .multicast = true,
+        .alu = true,
+        .alpha_switch = ns(100)},
+       "72 ranks on one NVSwitch layer that multicasts and adds: scale_up with hops of 100 ns, the "
+       "lower end of 100 to 200 ns (Lu, 3.3, 4.3 and 5.3)"},
+      {"switch",
+       {.name = "switch",
+        .ports = 1,
+        .link = {ns(500), gigabytes_per_second(900)},
+        .multicast = true,
+        .alu = true,
+        .alpha_switch = ns(150)},
+       "the same with hops of 150 ns, the middle of that range"},
+      {"pcie",
+       {.name = "pcie", .ports = 1, .link = {ns(1000), gigabytes_per_second(63)}},
+       "PCIe 5.0 x16: 16 lanes of 32 GT/s in 128b/130b code are 63 GB/s; 1 us is an assumption"},
+      {"scale_out",
+       {.name = "scale_out", .ports = 1, .link = {ns(1500), gigabytes_per_second(50)}},
+       "InfiniBand: 1 to 2 us (Lu, appendix A), one port of 50 GB/s (collectives lesson)"},
+      {"scale_out_2",
+       {.name = "scale_out_2", .ports = 2, .link = {ns(1500), gigabytes_per_second(50)}},
+       "the same with two rails; 2 to 8 are common (Lu, C.4)"},
+      {"torus_link",
+       {.name = "torus_link", .ports = 2, .link = {ns(1700), gigabytes_per_second(100)}},
+       "neighbours on a ring of 800 Gb/s links: 1.5 us per step, 100 ns of link and 100 ns of hop "
+       "(Trivance, section 6)"},
+      {"ring",
+       {.name = "ring",
+        .ports = 0,
+        .link = {ns(1500), gigabytes_per_second(100)},
+        .wiring = {.kind = WiringKind::ring},
+        .alpha_hop = ns(200)},
+       "a ring of 800 Gb/s links that messages share: 1.5 us per message, and 100 ns of link and "
+       "100 ns of processing per hop (Trivance, section 6); a port per link"},
+      {"torus",
+       {.name = "torus",
+        .ports = 0,
+        .link = {ns(1500), gigabytes_per_second(100)},
+        .wiring = {.kind = WiringKind::torus},
+        .alpha_hop = ns(200)},
+       "the same as a torus: --dims, or two dimensions as nearly equal as they can be"},
+      {"two_level",
+       {.name = "two_level",
+        .ports = 1,
+        .link = {ns(500), gigabytes_per_second(450)},
+        .group = 8,
+        .between = {ns(1500), gigabytes_per_second(50)}},
+       "8 GPUs per node, InfiniBand between nodes (collectives lesson; its 900 GB/s of NVLink "
+       "count "
+       "both directions, its 50 GB/s one)"},
+      {"two_level_shared",
+       {.name = "two_level_shared",
+        .ports = 1,
+        .link = {ns(500), gigabytes_per_second(450)},
+        .group = 8,
+        .between = {ns(1500), gigabytes_per_second(50)},
+        .wiring = {.kind = WiringKind::two_level}},
+       "the same, where a node has one link of 50 GB/s up and one down that its GPUs share"},
+      {"two_level_chapter",
+       {.name = "two_level_chapter",
+        .ports = 1,
+        .link = {ns(1000), gigabytes_per_second(600)},
+        .group = 8,
+        .between = {ns(5000), gigabytes_per_second(100)}},
+       "8 GPUs per node, 1 us and 600 GB/s; 5 us and 100 GB/s between nodes (ring and tree "
+       "chapter, "
+       "exercise 3)"},
+  };
+  return kRegimes;
+}
+
+Status not_negative(std::string_view member, Rational value) {
+  if (!(value < 0)) return {};
+  return invalid_argument(std::string(member) + " is " + value.to_string() +
+                          "; it may not be negative");
+}
+
+}  // namespace
+
+std::span<const Regime> regimes() { return all(); }
+
+const Regime* find_regime(std::string_view name) {
+  for (const Regime& regime : all()) {
+    if (regime.name == name) return &regime;
+  }
+  return nullptr;
+}
+
+const Regime& plain_regime() { return all().front(); }
+
+std::string regime_names() {
+  std::string names;
+  for (const Regime& regime : all()) {
+    if (!names.empty()) names += ", ";
+    names += regime.name;
+  }
+  return names;
+}
+
+namespace {
+
+// What belongs to another wiring than the fabric's.
+Status check_wiring(const Fabric& fabric) {
+  const Wiring& wiring = fabric.wiring;
+  const std::string kind(name_of(wiring.kind));
+  if (!wiring.dims.empty() && wiring.kind != WiringKind::torus) {
+    return invalid_argument("dims is " + dims_text(wiring.dims) + " and wiring is " + kind +
+                            "; dims need torus wiring");
+  }
+  if (wiring.routing != Routing::minimal && !wiring.has_rings()) {
+    return invalid_argument("routing is " + std::string(name_of(wiring.routing)) +
+                            " and wiring is " + kind + "; allowed is minimal");
+  }
+  if (fabric.group > 0 && wiring.has_rings()) {
+    return invalid_argument("group is " + std::to_string(fabric.group) + " and wiring is " + kind +
+                            "; groups need full or two_level wiring");
+  }
+  if (wiring.kind == WiringKind::two_level && fabric.group == 0) {
+    return invalid_argument("group is 0; two_level wiring needs 1 or more ranks per group");
+  }
+  const int wired = wiring.kind == WiringKind::two_level ? fabric.group : 0;
+  if (wiring.group != 0 && wiring.group != wired) {
+    return invalid_argument("the wiring's group is " + std::to_string(wiring.group) +
+                            "; allowed are 0 and the fabric's, which is " + std::to_string(wired));
+  }
+  if (wiring.shares_links() && (fabric.multicast || fabric.alu)) {
+    return invalid_argument(
+        "the network has " + std::string(fabric.multicast ? "multicast" : "ALU") +
+        " and wiring is " + kind + "; a switch that copies and reduces needs full wiring");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_fabric(const Fabric& fabric) {
+  const bool open = fabric.ports == 0 && fabric.wiring.has_rings();
+  if (!open && (fabric.ports < 1 || fabric.ports > Fabric::kMostPorts)) {
+    return invalid_argument("ports is " + std::to_string(fabric.ports) + "; allowed are 1 to " +
+                            std::to_string(Fabric::kMostPorts));
+  }
+  if (fabric.group < 0) {
+    return invalid_argument("group is " + std::to_string(fabric.group) +
+                            "; allowed are 0 (none) and more");
+  }
+  Status status = not_negative("alpha", fabric.link.alpha);
+  if (status.ok()) status = not_negative("beta", fabric.link.beta);
+  if (status.ok()) status = not_negative("between.alpha", fabric.between.alpha);
+  if (status.ok()) status = not_negative("between.beta", fabric.between.beta);
+  if (status.ok()) status = not_negative("alpha_switch", fabric.alpha_switch);
+  if (status.ok()) status = not_negative("hop", fabric.alpha_hop);
+  if (status.ok()) status = check_wiring(fabric);
+  return status;
+}
+
+Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>& dims) {
+  Status status = check_fabric(fabric);
+  if (!status.ok()) return status;
+  Fabric wired = fabric;
+  Wiring& wiring = wired.wiring;
+  if (!wiring.shares_links()) return wired;
+  if (wiring.kind == WiringKind::two_level) wiring.group = fabric.group;
+  if (wiring.kind == WiringKind::torus && wiring.dims.empty()) {
+    wiring.dims = dims.empty() ? balanced_dims(ranks, 2) : dims;
+    if (wiring.dims.empty()) wiring.dims = {ranks};  // a prime
+  }
+  const auto routes = Routes::make(wiring, ranks);
+  if (!routes.ok()) return routes.status();
+  if (wired.ports == 0) {
+    wired.ports = 2 * std::max(1, static_cast<int>(wiring.dims.size()));  // a ring has no dims
+  }
+  return wired;
+}
+
+void open_ports(Fabric& fabric) {
+  if (fabric.wiring.has_rings()) fabric.ports = 0;
+}
+
+}  // namespace rankine

@@ -1,0 +1,87 @@
+// What a network is, for every clock: ports, links and abilities. See DESIGN.md for the port model.
+//
+// A rank has `ports` send ports and as many receive ports, full duplex. A message of m bytes
+// occupies one of each for alpha + m * beta. Ranks of one group reach each other over `link`,
+// others over `between`; without groups all are one group.
+//
+// Where ranks are wired as a ring, a torus or in two levels, messages share links (wiring.h). Then
+// a message of m bytes takes
+//
+//   alpha + hops * alpha_hop + beta * load
+//
+// where hops are the links of its route, and load is what the busiest of them carries in the round:
+// the bytes of all messages of the round on it, halves counted as halves. That is Eq. (1) of
+// Trivance (section 2.1), with its m_k c_k per message in place of one for all. Loads are those of
+// the schedule's round, whoever starts when: every clock can know them, and they are exact.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/schedule/blocks.h"
+#include "algorithms/schedule/lower.h"
+#include "engine/base/rational.h"
+#include "engine/base/status.h"
+#include "engine/network/wiring.h"
+
+namespace rankine {
+
+struct Link {
+  Rational alpha;  // seconds per message
+  Rational beta;   // seconds per byte
+};
+
+struct Fabric {
+  std::string name = "custom";
+  int ports = 1;  // 0, of rings and tori: as many as a rank has links; wired_for() says how many
+  Link link{};
+  int group = 0;            // ranks per group; 0: one group
+  Link between{};           // among groups
+  bool multicast = false;   // one -> many in one transfer
+  bool alu = false;         // many -> one, reduced on the way
+  Rational alpha_switch{};  // seconds per hop through the switch; multicast and ALU cost two
+  Wiring wiring{};
+  Rational alpha_hop{};  // seconds per link that a message crosses, the processing at its end
+                         // included; in full wiring that is one link
+
+  static constexpr int kMostPorts = 1 << 14;  // more than that no rank of any schedule can use
+
+  bool two_level() const { return group > 0; }
+  Abilities abilities() const { return {multicast, alu}; }
+  const Link& between_ranks(Rank a, Rank b) const {
+    return group > 0 && a / group != b / group ? between : link;
+  }
+};
+
+// A preset with its source. Bandwidths are per direction, as the port model has it.
+struct Regime {
+  std::string_view name;
+  Fabric fabric;
+  std::string_view source;
+};
+
+std::span<const Regime> regimes();
+const Regime* find_regime(std::string_view name);
+std::string regime_names();
+
+// What tools take where nobody names a network: one port, 1 us, 100 GB/s.
+const Regime& plain_regime();
+
+// Ports 1 .. kMostPorts (or open, of rings and tori), times not negative, no group below 0; and
+// what belongs to another wiring than the fabric's: dims, one-way routing, groups, a switch's
+// abilities. The error names the member.
+Status check_fabric(const Fabric& fabric);
+
+// The fabric for so many ranks, with nothing left open: a torus without dims gets `dims` or, where
+// these are empty too, the two factors of `ranks` nearest to each other (of a prime, it alone);
+// rings and tori whose ports are open get two per dimension; two_level wiring gets the fabric's
+// group. Everything that reads a fabric for a number of ranks does this first; doing it again
+// changes nothing. Errors: those of check_fabric() and Routes::make(), which say what is needed.
+Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>& dims = {});
+
+// Leaves the ports of a ring or torus open, for who has changed the wiring and not said how many.
+void open_ports(Fabric& fabric);
+
+}  // namespace rankine

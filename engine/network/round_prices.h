@@ -1,0 +1,48 @@
+// What messages cost on a network where those of one round share links: Pricing and Congestion
+// together. One definition for the simulator, the clocks on threads and the choice of segments; on
+// a network whose messages share nothing it is Pricing::message().
+#pragma once
+
+#include <optional>
+
+#include "algorithms/schedule/schedule.h"
+#include "engine/base/status.h"
+#include "engine/network/congestion.h"
+#include "engine/network/fabric.h"
+#include "engine/network/ticks.h"
+
+namespace rankine {
+
+// For one thread. `fabric` (as wired_for() gives it) and `pricing` (of the same fabric) must
+// outlive it.
+class RoundPrices {
+ public:
+  // Errors: those of Routes::make().
+  static Result<RoundPrices> make(const Fabric& fabric, const Pricing& pricing, int ranks);
+
+  // To be called before anything else about round k of a schedule: collects its messages. Nothing
+  // to do where they share no links.
+  void begin_round(const Schedule& schedule, int k);
+
+  // Of the round begun, from a rank to another one: alpha and hops, whatever the size; and all of
+  // it, of a message that belongs to the round. Nothing where that is more than Pricing::kMost.
+  Ticks latency(Rank from, Rank to) const;
+  std::optional<Ticks> message(Rank from, Rank to, std::int64_t weight) const;
+
+  bool shares_links() const { return fabric_->wiring.shares_links(); }
+  // Of the round begun; empty where messages share no links.
+  const RoundTraffic& traffic() const { return congestion_.traffic(); }
+
+ private:
+  RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes routes)
+      : fabric_(&fabric), pricing_(&pricing), congestion_(std::move(routes)) {}
+
+  const Fabric* fabric_;
+  const Pricing* pricing_;
+  Congestion congestion_;
+};
+
+// What is wrong where message() gives nothing.
+Status beyond_128_bits();
+
+}  // namespace rankine

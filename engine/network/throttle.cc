@@ -1,0 +1,590 @@
+#include "engine/network/throttle.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/base/deadline.h"
+#include "engine/network/round_prices.h"
+
+namespace rankine {
+namespace {
+
+// One transfer as one of its ranks sees it.
+struct Event {
+  Rank coordinator = 0;
+  std::vector<Rank> others{};  // at the coordinator: everybody else who touches the transfer
+  Ticks cost = 0;
+  bool sends = false, receives = false, replaces = false;
+  std::vector<int> reads{}, writes{};  // places of this rank
+};
+
+// What a round brings to a rank's places, and when.
+struct Arrival {
+  const Event* event;
+  Ticks end;
+};
+
+// Wall: what a rank sleeps for in a round, and whose lateness becomes its own.
+struct Deadline {
+  Ticks until = 0;  // 0: nothing arrives
+  std::vector<Rank> sources{};
+};
+
+constexpr std::uint32_t kStride = 64;
+// From the moment at which all ranks are known to be there until time runs: they are woken
+// meanwhile.
+constexpr std::int64_t kLeadNs = 1'000'000, kLeadPerRankNs = 50'000;
+// Where every rank has a core: the last stretch of a sleep is spent awake, since a timer needs
+// longer to wake a sleeping core.
+constexpr std::int64_t kAwakeNs = 80'000;
+
+void sleep_until(std::int64_t when_ns, const WaitPolicy& policy) {
+  const bool spins = policy.mode == WaitPolicy::Mode::spin;
+  const std::int64_t asleep_until = spins ? when_ns - kAwakeNs : when_ns;
+  if (now_ns() < asleep_until) {
+    const timespec when{asleep_until / 1'000'000'000, asleep_until % 1'000'000'000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) == EINTR) {
+    }
+  }
+  while (now_ns() < when_ns) pause_cpu();
+}
+
+// The kernel may wake a thread later than asked, by its timer slack: 50 us by default.
+class NoTimerSlack {
+ public:
+  void begin() {
+    before_ = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  }
+  void end() {
+    if (before_ > 0) prctl(PR_SET_TIMERSLACK, before_, 0, 0, 0);
+    before_ = 0;
+  }
+
+ private:
+  int before_ = 0;
+};
+
+bool contains(const RankSet& set, Rank r) {
+  bool found = false;
+  set.for_each([&](Rank member) { found = found || member == r; });
+  return found;
+}
+
+}  // namespace
+
+std::string_view name_of(ClockMode mode) {
+  switch (mode) {
+    case ClockMode::none:
+      return "none";
+    case ClockMode::wall:
+      return "wall";
+    case ClockMode::virtual_time:
+      return "virtual";
+  }
+  return "none";
+}
+
+std::optional<ClockMode> parse_clock_mode(std::string_view text) {
+  for (const ClockMode mode : {ClockMode::none, ClockMode::wall, ClockMode::virtual_time}) {
+    if (name_of(mode) == text) return mode;
+  }
+  return std::nullopt;
+}
+
+struct Throttle::State {
+  // One rank's clock: its ports, when its places were filled, its channels to the others.
+  class RankClock : public RoundObserver {
+   public:
+    bool before_round(int k) noexcept override {
+      return shared->options.mode == ClockMode::wall ? shared->keep_deadline(*this, k)
+                                                     : shared->agree_on_round(*this, k);
+    }
+
+    // Of the model. Virtual: the rank's own. Wall: used while planning only.
+    Ticks ready_for(const Event& event, bool by_rounds) const;
+    void occupy(const Event& event, Ticks end);
+    void start_round(Ticks when);
+    void end_round(const std::vector<Arrival>& arrivals);
+
+    State* shared = nullptr;
+    Waiter waiter;
+    std::vector<Ticks> send_ports, receive_ports, ready;
+    std::vector<Ticks> round_end;
+
+    // Virtual.
+    std::vector<std::vector<Event>> rounds;
+    std::vector<Outbox> to;   // by peer
+    std::vector<Inbox> from;  // by peer
+    std::vector<std::uint32_t> sent, received;
+
+    // Wall.
+    std::vector<Deadline> deadlines;        // by round
+    std::vector<std::int64_t> late_before;  // by round: `late` when the rank came to it; read by
+                                            // others once its progress says that it has
+    std::vector<std::int64_t> woke_ns;      // by round; 0: did not sleep
+    std::vector<std::int64_t> behind_ns;    // one per deadline
+    std::int64_t late = 0;                  // nanoseconds behind the plan
+    std::int64_t missed = 0;
+    std::int64_t finished_ns = 0;
+    NoTimerSlack slack;
+  };
+
+  State(int ranks, const ThrottleOptions& with)
+      : options(with),
+        crossbar(ranks, with.wait, with.timeout_ns),
+        clocks(static_cast<std::size_t>(ranks)) {}
+
+  RankClock& clock_of(Rank r) { return clocks[static_cast<std::size_t>(r)]; }
+  // Nothing where the price leaves 128 bits.
+  std::optional<std::vector<std::pair<Rank, Event>>> events_of(const Schedule& schedule,
+                                                               const Pricing& pricing,
+                                                               const RoundPrices& prices,
+                                                               const Transfer& t);
+  void plan_round(std::vector<std::vector<std::pair<Rank, Event>>> transfers);
+
+  // Virtual.
+  void connect();
+  bool agree_on_round(RankClock& clock, int k) noexcept;
+  bool meet(RankClock& clock, const Event& event, Ticks& end) noexcept;
+  bool greatest(RankClock& clock, Ticks& value) noexcept;
+  bool tell(RankClock& clock, Rank peer, Ticks value) noexcept;
+  bool hear(RankClock& clock, Rank peer, Ticks& value) noexcept;
+
+  // Wall.
+  bool keep_deadline(RankClock& clock, int k) noexcept;
+  bool start_together(RankClock& clock) noexcept;
+  double ns_of(Ticks ticks) const {
+    return nearest_double(ticks, ticks_per_second) * 1e9 * options.dilate;
+  }
+
+  const ThrottleOptions options;
+  Crossbar crossbar;
+  Ticks ticks_per_second = 1;
+  Ticks least_cost = 0;
+  std::vector<RankClock> clocks;
+  struct alignas(kCacheLine) Slot {
+    std::byte bytes[kStride];
+  };
+  std::vector<Slot> slots;
+  std::vector<Counter> credits;
+  std::int64_t start_ns = 0;  // wall; written by rank 0 before it tells the others to go
+};
+
+// --- The model, as in simulate()
+// ------------------------------------------------------------------
+
+// The earliest time at which this rank could do its part.
+Ticks Throttle::State::RankClock::ready_for(const Event& event, bool by_rounds) const {
+  Ticks when = 0;
+  const bool local = !event.sends && !event.receives;
+  if (event.sends) when = *std::min_element(send_ports.begin(), send_ports.end());
+  if ((event.sends || local) && !by_rounds) {
+    for (const int place : event.reads)
+      when = std::max(when, ready[static_cast<std::size_t>(place)]);
+  }
+  if (event.receives) {
+    when = std::max(when, *std::min_element(receive_ports.begin(), receive_ports.end()));
+  }
+  return when;
+}
+
+void Throttle::State::RankClock::occupy(const Event& event, Ticks end) {
+  if (event.sends) *std::min_element(send_ports.begin(), send_ports.end()) = end;
+  if (event.receives) *std::min_element(receive_ports.begin(), receive_ports.end()) = end;
+}
+
+void Throttle::State::RankClock::start_round(Ticks when) {
+  std::fill(send_ports.begin(), send_ports.end(), when);
+  std::fill(receive_ports.begin(), receive_ports.end(), when);
+}
+
+// A round reads what was there when it began, so its arrivals count from the next one on.
+void Throttle::State::RankClock::end_round(const std::vector<Arrival>& arrivals) {
+  for (const Arrival& a : arrivals) {
+    if (!a.event->replaces) continue;
+    for (const int place : a.event->writes) ready[static_cast<std::size_t>(place)] = 0;
+  }
+  for (const Arrival& a : arrivals) {
+    for (const int place : a.event->writes) {
+      Ticks& there = ready[static_cast<std::size_t>(place)];
+      there = std::max(there, a.end);
+    }
+  }
+}
+
+// A transfer as each of those sees it who touch it, the coordinator first.
+std::optional<std::vector<std::pair<Rank, Event>>> Throttle::State::events_of(
+    const Schedule& schedule, const Pricing& pricing, const RoundPrices& prices,
+    const Transfer& t) {
+  const bool plain = t.from.size() == 1 && t.to.size() == 1;
+  const bool local = plain && t.from.front() == t.to.front();
+  const std::int64_t weight = pricing.weight(t.what.list);
+  const std::optional<Ticks> price = local   ? 0
+                                     : plain ? prices.message(t.from.front(), t.to.front(), weight)
+                                             : pricing.through_switch(weight);
+  if (!price) return std::nullopt;
+  const Ticks cost = *price;
+  if (!local) least_cost = least_cost == 0 ? cost : std::min(least_cost, cost);
+  std::vector<Rank> touched = t.to.to_vector();
+  t.from.for_each([&](Rank r) {
+    if (std::find(touched.begin(), touched.end(), r) == touched.end()) touched.push_back(r);
+  });
+  std::vector<std::pair<Rank, Event>> events;
+  for (const Rank r : touched) {
+    Event event{.coordinator = touched.front(), .cost = cost};
+    event.sends = !local && contains(t.from, r);
+    event.receives = !local && contains(t.to, r);
+    event.replaces = t.act == Act::copy;
+    if (contains(t.from, r)) {
+      t.what.list.for_each(
+          [&](Block b) { event.reads.push_back(place_of(schedule, b, t.what.plane)); });
+    }
+    if (contains(t.to, r)) {
+      t.where.list.for_each(
+          [&](Block b) { event.writes.push_back(place_of(schedule, b, t.where.plane)); });
+    }
+    events.emplace_back(r, std::move(event));
+  }
+  events.front().second.others.assign(touched.begin() + 1, touched.end());
+  return events;
+}
+
+// Wall: what the ranks would agree on in this round, worked out by one.
+void Throttle::State::plan_round(std::vector<std::vector<std::pair<Rank, Event>>> transfers) {
+  std::vector<std::vector<Arrival>> arrivals(clocks.size());
+  Ticks last = 0;
+  if (options.by_rounds) {
+    for (const RankClock& clock : clocks) {
+      if (!clock.round_end.empty()) last = std::max(last, clock.round_end.back());
+    }
+    for (RankClock& clock : clocks) clock.start_round(last);
+  }
+  for (RankClock& clock : clocks) {
+    clock.round_end.push_back(options.by_rounds ? last : 0);
+    clock.deadlines.emplace_back();
+  }
+  for (const auto& events : transfers) {
+    Ticks end = 0;
+    for (const auto& [r, event] : events) {
+      end = std::max(end, clock_of(r).ready_for(event, options.by_rounds));
+    }
+    end += events.front().second.cost;
+    for (const auto& [r, event] : events) {
+      RankClock& clock = clock_of(r);
+      clock.occupy(event, end);
+      clock.round_end.back() = std::max(clock.round_end.back(), end);
+      if (event.writes.empty()) continue;
+      arrivals[static_cast<std::size_t>(r)].push_back({&event, end});
+      if (!event.receives) continue;
+      Deadline& deadline = clock.deadlines.back();
+      deadline.until = std::max(deadline.until, end);
+      for (const auto& [source, theirs] : events) {
+        if (theirs.sends && source != r) deadline.sources.push_back(source);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < clocks.size(); ++r) {
+    if (!options.by_rounds) clocks[r].end_round(arrivals[r]);
+    if (options.by_rounds && clocks[r].deadlines.back().until > 0) {
+      // All wait for the last of the round before, so its lateness is everybody's.
+      clocks[r].deadlines.back().sources.clear();
+      for (std::size_t other = 0; other < clocks.size(); ++other) {
+        if (other != r) clocks[r].deadlines.back().sources.push_back(static_cast<Rank>(other));
+      }
+    }
+  }
+}
+
+// --- Virtual
+// --------------------------------------------------------------------------------------
+
+// Every pair has a mailbox for times, beside those for data.
+void Throttle::State::connect() {
+  const std::size_t n = clocks.size();
+  slots = std::vector<Slot>(n * n * kSlots);
+  credits = std::vector<Counter>(n * n);
+  for (std::size_t a = 0; a < n; ++a) {
+    clocks[a].to.resize(n);
+    clocks[a].from.resize(n);
+    clocks[a].sent.assign(n, 0);
+    clocks[a].received.assign(n, 0);
+  }
+  for (std::size_t a = 0; a < n; ++a) {
+    for (std::size_t b = 0; b < n; ++b) {
+      Slot* first = &slots[(a * n + b) * kSlots];
+      for (std::uint32_t i = 0; i < kSlots; ++i) new (first + i) SlotHeader;
+      const Mailbox mailbox{first->bytes, kStride, &credits[a * n + b]};
+      clocks[a].to[b].mailbox = mailbox;
+      clocks[b].from[a].mailbox = mailbox;
+    }
+  }
+}
+
+bool Throttle::State::tell(RankClock& clock, Rank peer, Ticks value) noexcept {
+  const auto p = static_cast<std::size_t>(peer);
+  return clock.to[p].send(clock.waiter, peer, clock.sent[p]++, &value, sizeof(value), 0, 0);
+}
+
+bool Throttle::State::hear(RankClock& clock, Rank peer, Ticks& value) noexcept {
+  const auto p = static_cast<std::size_t>(peer);
+  SlotHeader* slot = clock.from[p].wait(clock.waiter, peer, clock.received[p], 0);
+  if (slot == nullptr) return false;
+  std::memcpy(&value, payload(*slot), sizeof(value));
+  clock.from[p].release(clock.waiter, ++clock.received[p], false);
+  return true;
+}
+
+// All ranks' greatest value, through rank 0.
+bool Throttle::State::greatest(RankClock& clock, Ticks& value) noexcept {
+  const Rank n = static_cast<Rank>(clocks.size());
+  if (clock.waiter.rank != 0) return tell(clock, 0, value) && hear(clock, 0, value);
+  for (Rank r = 1; r < n; ++r) {
+    Ticks other = 0;
+    if (!hear(clock, r, other)) return false;
+    value = std::max(value, other);
+  }
+  for (Rank r = 1; r < n; ++r) {
+    if (!tell(clock, r, value)) return false;
+  }
+  return true;
+}
+
+// When this transfer ends, agreed by all who touch it.
+bool Throttle::State::meet(RankClock& clock, const Event& event, Ticks& end) noexcept {
+  Ticks ready = clock.ready_for(event, options.by_rounds);
+  if (event.coordinator != clock.waiter.rank) {
+    return tell(clock, event.coordinator, ready) && hear(clock, event.coordinator, end);
+  }
+  for (const Rank other : event.others) {
+    Ticks theirs = 0;
+    if (!hear(clock, other, theirs)) return false;
+    ready = std::max(ready, theirs);
+  }
+  end = ready + event.cost;
+  for (const Rank other : event.others) {
+    if (!tell(clock, other, end)) return false;
+  }
+  return true;
+}
+
+bool Throttle::State::agree_on_round(RankClock& clock, int k) noexcept {
+  Ticks last = clock.round_end.empty() ? 0 : clock.round_end.back();
+  if (options.by_rounds) {
+    if (!greatest(clock, last)) return false;
+    clock.start_round(last);
+  }
+  std::vector<Arrival> arrivals;
+  Ticks round_end = options.by_rounds ? last : 0;
+  for (const Event& event : clock.rounds[static_cast<std::size_t>(k)]) {
+    Ticks end = 0;
+    if (!meet(clock, event, end)) return false;
+    clock.occupy(event, end);
+    round_end = std::max(round_end, end);
+    if (!event.writes.empty()) arrivals.push_back({&event, end});
+  }
+  if (!options.by_rounds) clock.end_round(arrivals);
+  clock.round_end.push_back(round_end);
+  return true;
+}
+
+// --- Wall
+// -----------------------------------------------------------------------------------------
+
+// Progress counters: 1 when a rank is there (rank 0: when all are), 2 + k when it comes to round k.
+bool Throttle::State::start_together(RankClock& clock) noexcept {
+  const Rank n = static_cast<Rank>(clocks.size());
+  const Rank self = clock.waiter.rank;
+  std::atomic<std::uint32_t>& here = crossbar.progress(self).value;
+  if (self == 0) {
+    for (Rank r = 1; r < n; ++r) {
+      if (!wait_until(clock.waiter, crossbar.progress(r).value, 1, r, 0)) return false;
+    }
+    start_ns = now_ns() + kLeadNs + n * kLeadPerRankNs;
+    publish(crossbar, self, here, 1);
+  } else {
+    publish(crossbar, self, here, 1);
+    if (!wait_until(clock.waiter, crossbar.progress(0).value, 1, 0, 0)) return false;
+  }
+  clock.slack.begin();
+  sleep_until(start_ns, options.wait);
+  return true;
+}
+
+bool Throttle::State::keep_deadline(RankClock& clock, int k) noexcept {
+  if (k == 0 && !start_together(clock)) return false;
+  const auto round = static_cast<std::size_t>(k);
+  const std::uint32_t come = static_cast<std::uint32_t>(k) + 2;
+  clock.late_before[round] = clock.late;
+  publish(crossbar, clock.waiter.rank, crossbar.progress(clock.waiter.rank).value, come);
+  const Deadline& deadline = clock.deadlines[round];
+  if (deadline.until == 0) return true;
+
+  const std::int64_t planned = deadline_after(start_ns, saturated_ns(ns_of(deadline.until)));
+  sleep_until(deadline_after(planned, clock.late), options.wait);
+  // Senders came to this round a message ago, unless they are late.
+  for (const Rank source : deadline.sources) {
+    if (!wait_until(clock.waiter, crossbar.progress(source).value, come, source, k)) return false;
+    clock.late = std::max(clock.late, clock_of(source).late_before[round]);
+  }
+  const std::int64_t due = deadline_after(planned, clock.late);
+  sleep_until(due, options.wait);
+  const std::int64_t now = now_ns();
+  const std::int64_t behind = now - due;
+  clock.woke_ns[round] = now;
+  clock.behind_ns.push_back(behind);
+  if (behind > options.tolerance_ns) {
+    clock.late += behind;
+    ++clock.missed;
+  }
+  return true;
+}
+
+// --- Throttle
+// -------------------------------------------------------------------------------------
+
+Throttle::Throttle(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Throttle::~Throttle() = default;
+
+Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, const Fabric& given,
+                                                   const Pricing& pricing,
+                                                   const ThrottleOptions& options) {
+  const auto wired = wired_for(given, schedule.ranks);
+  if (!wired.ok()) return wired.status();
+  const Fabric& fabric = *wired;
+  auto prices = RoundPrices::make(fabric, pricing, schedule.ranks);
+  if (!prices.ok()) return prices.status();
+  Status status;
+  const bool wall = options.mode == ClockMode::wall;
+  auto state = std::make_unique<State>(schedule.ranks, options);
+  state->ticks_per_second = pricing.ticks_per_second();
+  const auto rounds = static_cast<std::size_t>(schedule.rounds);
+  for (Rank r : ranks(schedule.ranks)) {
+    State::RankClock& clock = state->clock_of(r);
+    clock.shared = state.get();
+    clock.waiter = {.crossbar = &state->crossbar, .rank = r};
+    clock.send_ports.assign(static_cast<std::size_t>(fabric.ports), 0);
+    clock.receive_ports.assign(static_cast<std::size_t>(fabric.ports), 0);
+    clock.ready.assign(static_cast<std::size_t>(schedule.places()), 0);
+    clock.rounds.resize(wall ? 0 : rounds);
+    clock.late_before.assign(wall ? rounds : 0, 0);
+    clock.woke_ns.assign(wall ? rounds : 0, 0);
+    clock.behind_ns.reserve(wall ? rounds : 0);
+  }
+  if (!wall) state->connect();
+  for (int k = 0; k < schedule.rounds; ++k) {
+    std::vector<std::vector<std::pair<Rank, Event>>> transfers;
+    prices->begin_round(schedule, k);
+    for_each_transfer(schedule, k, [&](const Transfer& t) {
+      if ((t.to.size() > 1 && !fabric.multicast) || (t.from.size() > 1 && !fabric.alu)) {
+        status = invalid_argument("network '" + fabric.name + "' cannot do a transfer of round " +
+                                  std::to_string(k) + "; lower the schedule first");
+        return;
+      }
+      if (t.from.empty() || t.to.empty()) return;
+      auto events = state->events_of(schedule, pricing, *prices, t);
+      if (!events) {
+        status = beyond_128_bits();
+        return;
+      }
+      if (wall) {
+        transfers.push_back(std::move(*events));
+        return;
+      }
+      for (auto& [r, event] : *events) {
+        state->clock_of(r).rounds[static_cast<std::size_t>(k)].push_back(std::move(event));
+      }
+    });
+    if (!status.ok()) return status;
+    if (wall) state->plan_round(std::move(transfers));
+  }
+  return std::unique_ptr<Throttle>(new Throttle(std::move(state)));
+}
+
+RoundObserver& Throttle::observer(Rank r) { return state_->clock_of(r); }
+
+void Throttle::finished(Rank r) {
+  State::RankClock& clock = state_->clock_of(r);
+  clock.finished_ns = now_ns();
+  clock.slack.end();
+}
+
+std::vector<Ticks> Throttle::round_end() const {
+  std::vector<Ticks> ends;
+  for (const State::RankClock& clock : state_->clocks) {
+    ends.resize(std::max(ends.size(), clock.round_end.size()), 0);
+    for (std::size_t k = 0; k < clock.round_end.size(); ++k) {
+      ends[k] = std::max(ends[k], clock.round_end[k]);
+    }
+  }
+  return ends;
+}
+
+Ticks Throttle::end() const {
+  Ticks last = 0;
+  for (const Ticks end : round_end()) last = std::max(last, end);
+  return last;
+}
+
+std::int64_t Throttle::elapsed_ns() const {
+  std::int64_t last = state_->start_ns;
+  for (const State::RankClock& clock : state_->clocks) last = std::max(last, clock.finished_ns);
+  return last - state_->start_ns;
+}
+
+std::vector<std::int64_t> Throttle::round_elapsed_ns() const {
+  std::vector<std::int64_t> elapsed;
+  for (const State::RankClock& clock : state_->clocks) {
+    elapsed.resize(std::max(elapsed.size(), clock.woke_ns.size()), 0);
+    for (std::size_t k = 0; k < clock.woke_ns.size(); ++k) {
+      if (clock.woke_ns[k] == 0) continue;
+      elapsed[k] = std::max(elapsed[k], clock.woke_ns[k] - state_->start_ns);
+    }
+  }
+  return elapsed;
+}
+
+Lateness Throttle::lateness() const {
+  Lateness lateness;
+  std::vector<std::int64_t> behind;
+  for (const State::RankClock& clock : state_->clocks) {
+    behind.insert(behind.end(), clock.behind_ns.begin(), clock.behind_ns.end());
+    lateness.missed += clock.missed;
+    lateness.passed_on_ns = std::max(lateness.passed_on_ns, clock.late);
+  }
+  lateness.deadlines = static_cast<std::int64_t>(behind.size());
+  if (behind.empty()) return lateness;
+  std::sort(behind.begin(), behind.end());
+  lateness.median_ns = behind[behind.size() / 2];
+  lateness.worst_ns = behind.back();
+  return lateness;
+}
+
+double Throttle::ns_of(Ticks ticks) const { return state_->ns_of(ticks); }
+Ticks Throttle::least_cost() const { return state_->least_cost; }
+
+Status Throttle::health() const {
+  return state_->crossbar.aborted() ? state_->crossbar.reason() : Status();
+}
+
+std::vector<std::int64_t> measure_wake_ups(int sleeps, std::int64_t sleep_ns,
+                                           const WaitPolicy& policy) {
+  NoTimerSlack slack;
+  slack.begin();
+  std::vector<std::int64_t> late;
+  for (int i = 0; i < sleeps; ++i) {
+    const std::int64_t until = now_ns() + sleep_ns;
+    sleep_until(until, policy);
+    late.push_back(now_ns() - until);
+  }
+  slack.end();
+  return late;
+}
+
+}  // namespace rankine

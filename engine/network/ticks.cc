@@ -1,0 +1,102 @@
+#include "engine/network/ticks.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include "algorithms/catalogue.h"
+
+namespace rankine {
+namespace {
+
+Ticks product(Ticks a, Ticks b) {
+  Ticks out = 0;
+  if (__builtin_mul_overflow(a, b, &out) || out > Pricing::kMost) {
+    throw std::overflow_error("ticks beyond 128 bits");
+  }
+  return out;
+}
+
+Ticks least_common_multiple(Ticks a, Ticks b) {
+  Ticks x = a, y = b;
+  while (y != 0) {
+    x %= y;
+    std::swap(x, y);
+  }
+  return product(a / x, b);
+}
+
+}  // namespace
+
+Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
+                              bool ideal) {
+  Pricing out;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 52;
+  if (bytes > kMostBytes) {
+    return invalid_argument("bytes is " + std::to_string(bytes) + "; allowed are 0 to " +
+                            std::to_string(kMostBytes));
+  }
+  const auto per_m = static_cast<std::uint64_t>(blocks_per_m(goal));
+  // Ideal: M / B is `share` / `parts` in lowest terms, and 1 / `parts` of a byte weighs one.
+  const std::uint64_t common = std::gcd(bytes, per_m);
+  const std::uint64_t share = common == 0 ? 0 : bytes / common;
+  const std::uint64_t parts = common == 0 ? 1 : per_m / common;
+  out.weight_per_byte_ = ideal ? static_cast<std::int64_t>(parts) : 1;
+  out.upto_.reserve(static_cast<std::size_t>(goal.blocks) + 1);
+  out.upto_.push_back(0);
+  constexpr auto kMostWeight = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const std::uint64_t greatest = ideal ? share : bytes / std::max<std::uint64_t>(1, per_m) + 1;
+  if (greatest > kMostWeight / static_cast<std::uint64_t>(std::max(1, goal.blocks))) {
+    return invalid_argument("bytes is " + std::to_string(bytes) + ", in " +
+                            std::to_string(goal.blocks) +
+                            " blocks; together they leave 63 bits: fewer are needed");
+  }
+  for (int b = 0; b < goal.blocks; ++b) {
+    const std::uint64_t i = static_cast<std::uint64_t>(b) % per_m;
+    const std::uint64_t weight = ideal ? share : bytes / per_m + (i < bytes % per_m ? 1 : 0);
+    out.upto_.push_back(out.upto_.back() + static_cast<std::int64_t>(weight));
+  }
+  try {
+    const Rational near = fabric.link.beta / Rational(out.weight_per_byte_);
+    const Rational far = fabric.between.beta / Rational(out.weight_per_byte_);
+    const bool shared = fabric.wiring.shares_links();
+    const Rational own_hop = shared ? Rational(0) : fabric.alpha_hop;
+    const Rational near_alpha = fabric.link.alpha + own_hop;
+    const Rational far_alpha = fabric.between.alpha + own_hop;
+    // One tick divides every alpha, and the beta of one unit of weight, or of half a unit.
+    const Rational least(1, shared ? 2 : 1);
+    Ticks unit = 1;
+    for (const Rational time : {near_alpha, far_alpha, fabric.alpha_switch, fabric.alpha_hop,
+                                near * least, far * least}) {
+      unit = least_common_multiple(unit, time.bottom());
+    }
+    const auto ticks = [unit](Rational seconds) {
+      return product(unit / seconds.bottom(), seconds.top());
+    };
+    out.per_second_ = unit;
+    out.rates_ = {ticks(near_alpha),          ticks(near),
+                  ticks(far_alpha),           ticks(far),
+                  ticks(fabric.alpha_switch), ticks(fabric.alpha_hop)};
+    const Ticks most_alpha = std::max(
+        {out.rates_.near_alpha, out.rates_.far_alpha, product(out.rates_.switch_alpha, 2)});
+    const Ticks most_beta = std::max(out.rates_.near_beta, out.rates_.far_beta);
+    out.most_ = most_alpha + product(most_beta, out.upto_.back());
+    product(out.most_, 1);
+  } catch (const std::overflow_error&) {
+    return invalid_argument("alpha and beta have no common unit within 128 bits for " +
+                            std::to_string(bytes) + " bytes; fewer digits are needed");
+  }
+  return out;
+}
+
+std::int64_t Pricing::weight_of_strided(const Run& run) const {
+  std::int64_t total = 0;
+  for (int j = 0, b = run.first; j < run.count; ++j, b += run.stride) {
+    total += upto_[static_cast<std::size_t>(b) + 1] - upto_[static_cast<std::size_t>(b)];
+  }
+  return total;
+}
+
+}  // namespace rankine

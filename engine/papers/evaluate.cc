@@ -1,0 +1,215 @@
+#include "engine/papers/evaluate.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "engine/papers/condition.h"
+#include "engine/papers/statements.h"
+
+namespace rankine::claims {
+namespace {
+
+struct Unit {
+  std::string_view name, factor;
+};
+constexpr Unit kUnits[] = {
+    {"", "1"},     {"s", "1"},    {"ms", "1e-3"},  {"us", "1e-6"},     {"ns", "1e-9"},
+    {"B", "1"},    {"KB", "1e3"}, {"MB", "1e6"},   {"GB", "1e9"},      {"GB/s", "1e9"},
+    {"%", "0.01"}, {"x", "1"},    {"KiB", "1024"}, {"MiB", "1048576"},
+};
+
+Value absolute(const Value& v) { return less(v, 0) ? Value() - v : v; }
+
+// At how many different numbers of ranks a claim is repeated on threads.
+constexpr int kExecutedCases = 2;
+
+class Evaluation {
+ public:
+  Evaluation(const Paper& paper, const Claim& claim, Runs& runs)
+      : claim_(claim), runs_(runs), texts_(read_runs(claim.runs, paper.runs)) {
+    if (!claim.printed.empty()) printed_ = read_printed(claim.printed);
+  }
+
+  const std::vector<RunText>& texts() const { return texts_; }
+
+  Case compare(const Letters& letters) {
+    Case out{letters, 0, 0, false};
+    if (!claim_.stated.empty()) out.stated = worked_out(claim_.stated, letters);
+    if (!claim_.found.empty()) out.found = worked_out(claim_.found, letters);
+    if (printed_) {
+      const auto rounds_to_it = [&](const Value& value) {
+        return !less(printed_->tolerance, absolute(value - printed_->value));
+      };
+      out.agrees = (claim_.stated.empty() || rounds_to_it(out.stated)) &&
+                   (claim_.found.empty() || rounds_to_it(out.found));
+      if (claim_.found.empty()) out.found = out.stated;
+      out.stated = printed_->value;
+      return out;
+    }
+    out.agrees = related(out);
+    return out;
+  }
+
+ private:
+  Value worked_out(std::string_view text, const Letters& letters) {
+    return expressions::evaluate(
+        text, expressions::Lookup([&](std::string_view name) -> std::optional<Value> {
+          const auto found = letters.find(name);
+          if (found != letters.end()) return found->second;
+          return runs_.quantity(texts_, letters, name);
+        }));
+  }
+
+  bool related(const Case& c) {
+    const std::string_view sign = claim_.relation;
+    if (sign == "=") return equal(c.stated, c.found);
+    if (sign == "<=") return !less(c.found, c.stated);
+    if (sign == ">=") return !less(c.stated, c.found);
+    if (sign == "<") return less(c.stated, c.found);
+    if (sign == ">") return less(c.found, c.stated);
+    if (!sign.starts_with("~ ")) {
+      throw std::logic_error("claim '" + std::string(claim_.id) + "' has the relation '" +
+                             std::string(sign) + "'");
+    }
+    Letters more = c.letters;
+    more["stated"] = c.stated;
+    more["found"] = c.found;
+    return !less(worked_out(sign.substr(2), more), absolute(c.stated - c.found));
+  }
+
+  const Claim& claim_;
+  Runs& runs_;
+  std::vector<RunText> texts_;
+  std::optional<Printed> printed_;
+};
+
+Verdict verdict_of(Finding& finding) {
+  if (finding.cases.empty()) {
+    finding.reason = "no parameter set for which its algorithms exist";
+    return Verdict::open;
+  }
+  std::vector<Letters> sets;
+  std::vector<bool> holds;
+  for (const Case& c : finding.cases) {
+    sets.push_back(c.letters);
+    holds.push_back(c.agrees);
+  }
+  const auto agreeing = std::count(holds.begin(), holds.end(), true);
+  if (agreeing == 0) return Verdict::fails;
+  if (agreeing == static_cast<std::ptrdiff_t>(holds.size())) return Verdict::holds;
+  const std::string_view when = finding.claim->when;
+  const auto as_expected = [when](const Case& c) {
+    return c.agrees == !equal(expressions::evaluate(when, c.letters), 0);
+  };
+  finding.condition =
+      !when.empty() && std::all_of(finding.cases.begin(), finding.cases.end(), as_expected)
+          ? std::string(when)
+          : condition_of(finding.order, sets, holds);
+  return Verdict::holds_if;
+}
+
+// The last case is the largest one in most tables; the one in the middle is another.
+void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& runs, int most_ranks) {
+  int cases = 0;
+  for (std::size_t i = finding.cases.size(); i > 0 && cases < kExecutedCases; i = i / 2) {
+    // From there down to the first that is small enough.
+    for (std::size_t j = i; j > 0; --j) {
+      const Executed done = runs.execute(texts, finding.cases[j - 1].letters, most_ranks);
+      if (done.runs == 0) continue;
+      finding.executed += done.runs;
+      finding.first_executed += done.first;
+      if (finding.fault.empty()) finding.fault = done.fault;
+      ++cases;
+      i = j;
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  constexpr std::string_view kNames[kVerdicts] = {"holds", "holds_if", "fails", "open"};
+  return kNames[static_cast<std::size_t>(verdict)];
+}
+
+std::string_view words_of(Verdict verdict) {
+  constexpr std::string_view kWords[kVerdicts] = {"holds", "holds only if", "does not hold",
+                                                  "not checkable yet"};
+  return kWords[static_cast<std::size_t>(verdict)];
+}
+
+Printed read_printed(std::string_view text) {
+  std::string_view rest = text;
+  const bool about = rest.starts_with('~');
+  if (about) rest.remove_prefix(1);
+  const std::size_t end = std::min(rest.find_first_not_of("0123456789."), rest.size());
+  const std::string_view number = rest.substr(0, end),
+                         unit = expressions::trimmed(rest.substr(end));
+  const auto known = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                  [unit](const Unit& each) { return each.name == unit; });
+  if (number.empty() || known == std::end(kUnits)) {
+    throw std::logic_error("'" + std::string(text) + "' is no printed number");
+  }
+  const std::size_t point = number.find('.');
+  int last_place =
+      point == std::string_view::npos ? 0 : -static_cast<int>(number.size() - point - 1);
+  if (about && point == std::string_view::npos) {
+    for (std::size_t i = number.size(); i > 1 && number[i - 1] == '0'; --i) ++last_place;
+  }
+  const Letters none;
+  const Value factor = expressions::evaluate(known->factor, none);
+  return {expressions::evaluate(number, none) * factor,
+          expressions::power(10, last_place) / 2 * factor};
+}
+
+const Case* Finding::shown() const {
+  if (cases.empty()) return nullptr;
+  // The last one: small parameters often agree by accident.
+  for (auto c = cases.rbegin(); c != cases.rend(); ++c) {
+    if (!c->agrees) return &*c;
+  }
+  return &cases.back();
+}
+
+Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
+                 const EvaluateOptions& options) {
+  Finding finding;
+  finding.paper = &paper;
+  finding.claim = &claim;
+  if (!claim.needs.empty()) {
+    finding.reason = claim.needs;
+    return finding;
+  }
+  if (claim.reproduced) {
+    const reproduce::Outcome& outcome = runs.reproduced(claim.id);
+    finding.verdict = outcome.agrees ? Verdict::holds : Verdict::fails;
+    finding.said = stated_text(*outcome.statement);
+    finding.measured = found_text(outcome) + ": " + verdict_text(outcome);
+    return finding;
+  }
+  Evaluation evaluation(paper, claim, runs);
+  expressions::ParameterSets sets = expressions::parameter_sets(claim.sets);
+  finding.order = std::move(sets.order);
+  try {
+    for (const Letters& letters : sets.sets) {
+      try {
+        finding.cases.push_back(evaluation.compare(letters));
+      } catch (const NotDefined&) {
+        ++finding.skipped;
+      }
+    }
+    finding.verdict = verdict_of(finding);
+    if (options.execute) {
+      execute_some(finding, evaluation.texts(), runs, options.most_ranks);
+    }
+  } catch (const NotInCatalogue& missing) {
+    finding.cases.clear();
+    finding.reason = missing.what();
+  } catch (const std::domain_error& undefined) {
+    throw std::logic_error("claim '" + std::string(claim.id) + "': " + undefined.what());
+  }
+  return finding;
+}
+
+}  // namespace rankine::claims

@@ -1,0 +1,18 @@
+#include "engine/papers/execute.h"
+
+#include "engine/network/clocked_run.h"
+
+namespace rankine::claims {
+
+Result<Ticks> execute(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
+                      const Pricing& pricing, bool by_rounds) {
+  ThrottleOptions options;
+  options.mode = ClockMode::virtual_time;
+  options.by_rounds = by_rounds;
+  options.timeout_ns = 60'000'000'000;
+  const ClockedRun run = run_clocked(schedule, goal, fabric, pricing, options);
+  if (!run.status.ok()) return run.status;
+  return run.clock->end();
+}
+
+}  // namespace rankine::claims

@@ -1,0 +1,162 @@
+#include "engine/papers/figures.h"
+
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+
+#include "engine/network/fabric.h"
+
+namespace rankine::reproduce {
+namespace {
+
+constexpr std::uint64_t kSmallest = 32, kLargest = std::uint64_t{128} << 20;
+
+const std::vector<PanelSpec>& specs() {
+  static const std::vector<PanelSpec> kSpecs = {
+      {"6a", "Figure 6a: ring of 8", {8}},
+      {"6b", "Figure 6b: ring of 64", {64}},
+      {"7a", "Figure 7a: 8 x 8 torus", {8, 8}},
+      {"7b", "Figure 7b: 32 x 32 torus", {32, 32}},
+      {"8-200", "Figure 8: 32 x 32 torus, 200 Gb/s", {32, 32}, 200},
+      {"8-400", "Figure 8: 32 x 32 torus, 400 Gb/s", {32, 32}, 400},
+      {"8-800", "Figure 8: 32 x 32 torus, 800 Gb/s", {32, 32}, 800},
+      {"8-1600", "Figure 8: 32 x 32 torus, 1600 Gb/s", {32, 32}, 1600},
+      {"8-2400", "Figure 8: 32 x 32 torus, 2400 Gb/s", {32, 32}, 2400},
+      {"8-3200", "Figure 8: 32 x 32 torus, 3200 Gb/s", {32, 32}, 3200},
+      {"9", "Figure 9: 27 x 27 torus", {27, 27}},
+      {"10", "Figure 10: 16 x 16 x 16 torus", {16, 16, 16}},
+  };
+  return kSpecs;
+}
+
+std::optional<ProfileKey> key_of(const Contender& contender, Form form,
+                                 const std::vector<int>& dims) {
+  ProfileKey key{std::string(contender.line(form)), dims, Routing::minimal};
+  if (key.line.empty() || !key.defined()) return std::nullopt;
+  return key;
+}
+
+// Where test() changes between two sizes: false below, true above.
+double boundary(double below, double above, const std::function<bool(double)>& test) {
+  constexpr double kNear = 1e-6;
+  while (above / below > 1 + kNear) {
+    const double middle = (below + above) / 2;
+    (test(middle) ? above : below) = middle;
+  }
+  return above;
+}
+
+}  // namespace
+
+std::span<const PanelSpec> panel_specs() { return specs(); }
+
+std::vector<std::uint64_t> figure_sizes() {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t m = kSmallest; m <= kLargest; m *= 2) sizes.push_back(m);
+  return sizes;
+}
+
+const Curve* Panel::find(std::string_view contender) const {
+  for (const Curve& curve : curves) {
+    if (curve.contender->name == contender) return &curve;
+  }
+  return nullptr;
+}
+
+double Panel::time(const Curve& curve, Form form, double bytes) const {
+  const Profile* profile = form == Form::latency ? curve.latency : curve.bandwidth;
+  if (profile == nullptr)
+    throw std::logic_error("no such form of " + std::string(curve.contender->name));
+  static const Fabric& kNetwork = find_regime("torus")->fabric;
+  constexpr double kBytesPerGigabit = 1e9 / 8;
+  return profile->time(kNetwork.link.alpha.to_double(), kNetwork.alpha_hop.to_double(),
+                       1 / (spec.gigabits * kBytesPerGigabit), bytes);
+}
+
+Form Panel::form(const Curve& curve, double bytes) const {
+  if (curve.latency == nullptr) return Form::bandwidth;
+  return time(curve, Form::bandwidth, bytes) < time(curve, Form::latency, bytes) ? Form::bandwidth
+                                                                                 : Form::latency;
+}
+
+double Panel::time(const Curve& curve, double bytes) const {
+  return time(curve, form(curve, bytes), bytes);
+}
+
+double Panel::gain(const Curve& curve, double bytes) const {
+  return time(curve, bytes) / time(trivance(), bytes) - 1;
+}
+
+const Curve& Panel::rival(double bytes) const {
+  return *std::min_element(curves.begin(), curves.end() - 1, [&](const Curve& a, const Curve& b) {
+    return time(a, bytes) < time(b, bytes);
+  });
+}
+
+const Curve& Panel::fastest(double bytes) const {
+  const Curve& other = rival(bytes);
+  return time(other, bytes) < time(trivance(), bytes) ? other : trivance();
+}
+
+std::optional<double> Panel::change_of_form(const Curve& curve) const {
+  const auto large = [&](double m) { return form(curve, m) == Form::bandwidth; };
+  const auto low = static_cast<double>(kSmallest), high = static_cast<double>(kLargest);
+  if (curve.latency == nullptr || large(low) || !large(high)) return std::nullopt;
+  // Both times are straight lines as far as one message is the slowest of its round throughout:
+  // they cross once.
+  return boundary(low, high, large);
+}
+
+std::vector<Crossover> crossovers(const Panel& panel) {
+  // Looked for on a fine grid: a lead between two of its points may be missed where it is thin.
+  constexpr double kGrid = 1.02;
+  std::vector<Crossover> out;
+  double at = static_cast<double>(kSmallest);
+  const Curve* leader = &panel.fastest(at);
+  while (at < static_cast<double>(kLargest)) {
+    const double next = std::min(at * kGrid, static_cast<double>(kLargest));
+    const Curve* leader_there = &panel.fastest(next);
+    if (leader_there != leader) {
+      const double where =
+          boundary(at, next, [&](double m) { return &panel.fastest(m) != leader; });
+      out.push_back({where, leader, leader_there});
+      leader = leader_there;
+    }
+    at = next;
+  }
+  return out;
+}
+
+std::vector<ProfileKey> figure_keys() {
+  std::vector<ProfileKey> keys;
+  for (const PanelSpec& spec : specs()) {
+    for (const Contender& contender : contenders()) {
+      for (const Form form : {Form::latency, Form::bandwidth}) {
+        if (auto key = key_of(contender, form, spec.dims)) keys.push_back(std::move(*key));
+      }
+    }
+  }
+  return keys;
+}
+
+std::vector<Panel> panels(Profiles& profiles) {
+  profiles.work_out(figure_keys());
+  std::vector<Panel> out;
+  for (const PanelSpec& spec : specs()) {
+    Panel panel{.spec = spec};
+    for (const Contender& contender : contenders()) {
+      Curve curve{.contender = &contender};
+      if (const auto key = key_of(contender, Form::latency, spec.dims)) {
+        curve.latency = &profiles.at(*key);
+      }
+      if (const auto key = key_of(contender, Form::bandwidth, spec.dims)) {
+        curve.bandwidth = &profiles.at(*key);
+      }
+      if (curve.latency != nullptr || curve.bandwidth != nullptr) panel.curves.push_back(curve);
+    }
+    out.push_back(std::move(panel));
+  }
+  return out;
+}
+
+}  // namespace rankine::reproduce

@@ -1,0 +1,74 @@
+// Figures 6 to 10 of Trivance, recomputed: how much longer than Trivance other algorithms take,
+// over sizes of the vector, on tori of 800 Gb/s links (figure 8: of 200 to 3200).
+//
+// The paper simulates packets (SST); here a time is Eq. (1) of its section 2.1, plus 200 ns per
+// hop: the better form, L or B, of each algorithm, with the parameters of section 6 (the preset
+// "torus"). Bruck's messages take the shorter way, as in the paper's evaluation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/papers/contenders.h"
+#include "engine/papers/profiles.h"
+
+namespace rankine::reproduce {
+
+// One curve of every algorithm: a part of a figure, or of figure 8 one bandwidth.
+struct PanelSpec {
+  std::string_view id;  // "6a", "8-200"
+  std::string_view title;
+  std::vector<int> dims;
+  int gigabits = 800;  // per second and link
+};
+std::span<const PanelSpec> panel_specs();
+
+// 32 B to 128 MiB, by powers of two.
+std::vector<std::uint64_t> figure_sizes();
+
+struct Curve {
+  const Contender* contender = nullptr;
+  const Profile* latency = nullptr;  // null: no such form
+  const Profile* bandwidth = nullptr;
+};
+
+struct Panel {
+  PanelSpec spec;
+  std::vector<Curve>
+      curves{};  // of the algorithms that exist for these sizes; Trivance is the last
+
+  const Curve* find(std::string_view contender) const;
+  const Curve& trivance() const { return curves.back(); }
+
+  // Seconds of one form, of the better one, and which one that is.
+  double time(const Curve& curve, Form form, double bytes) const;
+  double time(const Curve& curve, double bytes) const;
+  Form form(const Curve& curve, double bytes) const;
+  // T / T of Trivance - 1: positive where Trivance is faster.
+  double gain(const Curve& curve, double bytes) const;
+  // The fastest but Trivance.
+  const Curve& rival(double bytes) const;
+  const Curve& fastest(double bytes) const;
+
+  // The size, between 32 B and 128 MiB, from which on a curve's B form is the faster one; nothing
+  // where there is none, or no L form.
+  std::optional<double> change_of_form(const Curve& curve) const;
+};
+
+// A size at which another algorithm becomes the fastest.
+struct Crossover {
+  double bytes = 0;  // to within a millionth
+  const Curve* before = nullptr;
+  const Curve* after = nullptr;
+};
+std::vector<Crossover> crossovers(const Panel& panel);
+
+std::vector<ProfileKey> figure_keys();
+// The panels point into `profiles`, which must outlive them.
+std::vector<Panel> panels(Profiles& profiles);
+
+}  // namespace rankine::reproduce

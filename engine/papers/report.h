@@ -1,0 +1,43 @@
+// Findings as people and programs read them: text, Markdown, JSON.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/papers/evaluate.h"
+
+namespace rankine::claims {
+
+struct Filter {
+  std::string paper;               // its key; empty: all
+  std::optional<Verdict> verdict;  // only these rows; the counts are of all that were evaluated
+  std::string id;                  // only claims whose id begins so
+};
+
+// All claims of the papers asked for, in their order. `progress` is called before each.
+std::vector<Finding> find_out(
+    const Filter& filter, const EvaluateOptions& options,
+    const std::function<void(std::size_t done, std::size_t all)>& progress = {});
+
+struct Totals {
+  int claims = 0;
+  int by_verdict[kVerdicts] = {};
+  int executed = 0;  // different runs on threads
+  int faults = 0;    // of the engine: executed and simulated differ
+  int checked() const { return claims - by_verdict[static_cast<int>(Verdict::open)]; }
+};
+Totals totals_of(const std::vector<Finding>& findings);
+
+void print_text(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter);
+void print_markdown(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter);
+nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filter& filter);
+
+// "lu-5.1-time holds", "lu-b1-time holds_if: N is a power of two": a line of the golden list.
+std::string golden_line(const Finding& finding);
+
+}  // namespace rankine::claims

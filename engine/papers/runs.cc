@@ -1,0 +1,423 @@
+#include "engine/papers/runs.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "algorithms/catalogue.h"
+#include "algorithms/schedule/combine.h"
+#include "algorithms/skips.h"
+#include "algorithms/torus.h"
+#include "engine/network/ticks.h"
+#include "engine/papers/execute.h"
+#include "engine/papers/statements.h"
+#include "engine/read/profile.h"
+#include "engine/read/simulate.h"
+
+namespace rankine::claims {
+namespace {
+
+constexpr std::uint64_t kMostMessagesExecuted = 4'000;
+
+// A run with its letters filled in.
+struct Setup {
+  const Algorithm* algorithm = nullptr;
+  Params params;
+  Fabric fabric;
+  std::uint64_t bytes = 0;
+  int nodes = 0;
+  bool mirrored = false;
+  SimulateOptions options{.sync = Sync::rounds, .ideal_blocks = true};
+};
+
+std::int64_t whole(const Value& value, std::string_view what) {
+  if (!value.whole() || value.top() > std::numeric_limits<std::int64_t>::max() ||
+      value.top() < std::numeric_limits<std::int64_t>::min()) {
+    throw std::logic_error(std::string(what) + " is " + to_string(value) + ", no whole number");
+  }
+  return static_cast<std::int64_t>(value.top());
+}
+
+Rational exactly(const Value& value, std::string_view what) {
+  if (!value.exact()) throw std::logic_error(std::string(what) + " is no exact number");
+  return {value.top(), value.bottom()};
+}
+
+// Options that say how the ranks are wired, as text. False: it is none of them.
+bool read_wiring(Setup& s, std::string_view option, std::string_view text) {
+  if (option == "wiring") {
+    const auto kind = parse_wiring(text);
+    if (!kind) throw std::logic_error("no wiring is called '" + std::string(text) + "'");
+    s.fabric.wiring.kind = *kind;
+    open_ports(s.fabric);
+  } else if (option == "routing") {
+    const auto routing = parse_routing(text);
+    if (!routing) throw std::logic_error("no routing is called '" + std::string(text) + "'");
+    s.fabric.wiring.routing = *routing;
+  } else if (option == "dims") {
+    auto dims = parse_dims(option, text);
+    if (!dims.ok()) throw std::logic_error(dims.status().text());
+    s.params.dims = std::move(*dims);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Setup set_up(const RunText& run, const Letters& letters) {
+  Setup s;
+  const auto collective = parse_collective(run.collective);
+  if (!collective) throw std::logic_error("no collective is called '" + run.collective + "'");
+  s.algorithm = find_algorithm(*collective, run.algorithm);
+  if (s.algorithm == nullptr) {
+    throw NotInCatalogue("the catalogue has no " + run.collective + " '" + run.algorithm + "' yet");
+  }
+  for (const auto& [option, text] : run.options) {
+    if (option == "sync") {
+      const auto sync = parse_sync(text);
+      if (!sync) throw std::logic_error("no sync is called '" + text + "'");
+      s.options.sync = *sync;
+      continue;
+    }
+    if (option == "skips" || option == "dimensions") continue;  // below: they need the ranks
+    if (read_wiring(s, option, text)) continue;
+    const Value value = expressions::evaluate(text, letters);
+    const auto number = [&, name = std::string_view(option)] {
+      return static_cast<int>(whole(value, name));
+    };
+    if (option == "ranks") {
+      s.params.ranks = number();
+    } else if (option == "bytes") {
+      s.bytes = static_cast<std::uint64_t>(whole(value, option));
+    } else if (option == "alpha") {
+      s.fabric.link.alpha = exactly(value, option);
+    } else if (option == "beta") {
+      s.fabric.link.beta = exactly(value, option);
+    } else if (option == "ports") {
+      s.fabric.ports = number();
+    } else if (option == "hop") {
+      s.fabric.alpha_hop = exactly(value, option);
+    } else if (option == "segments") {
+      s.params.segments = number();
+    } else if (option == "group") {
+      s.params.group = number();
+    } else if (option == "aggregation") {
+      s.params.aggregation = number();
+    } else if (option == "root") {
+      s.params.root = number();
+    } else if (option == "peer") {
+      s.params.peer = number();
+    } else if (option == "mirrored") {
+      s.mirrored = number() != 0;
+    } else if (option == "nodes") {
+      s.nodes = s.fabric.group = number();
+    } else if (option == "far_alpha") {
+      s.fabric.between.alpha = exactly(value, option);
+    } else if (option == "far_beta") {
+      s.fabric.between.beta = exactly(value, option);
+    } else if (option == "switch_alpha") {
+      s.fabric.alpha_switch = exactly(value, option);
+      s.fabric.multicast = s.fabric.alu = true;
+    } else {
+      throw std::logic_error("a run has no option '" + option + "'");
+    }
+  }
+  for (const auto& [option, text] : run.options) {
+    if (option == "skips") {
+      auto skips = read_skips(text, s.params.ranks);
+      if (!skips) throw std::logic_error("no skips are called '" + text + "'");
+      s.params.skips = std::move(*skips);
+    } else if (option == "dimensions") {
+      s.params.dims = balanced_dims(
+          s.params.ranks, static_cast<int>(whole(expressions::evaluate(text, letters), option)));
+    }
+  }
+  if (const auto refusal = s.algorithm->refusal(s.params)) throw NotDefined(*refusal);
+  auto wired = wired_for(s.fabric, s.params.ranks, s.params.dims);
+  if (!wired.ok()) throw std::logic_error(wired.status().text());
+  s.fabric = std::move(*wired);
+  return s;
+}
+
+Value value_of(Ticks time, Ticks per_second) { return Value::fraction(time, per_second); }
+
+Schedule schedule_of(const Setup& setup) {
+  Schedule schedule = setup.algorithm->make(setup.params);
+  return setup.mirrored ? halves(schedule, mirrored(schedule)) : schedule;
+}
+
+// One setup, simulated; what is asked for later is worked out later.
+class Played {
+ public:
+  explicit Played(Setup setup)
+      : setup_(std::move(setup)),
+        schedule_(schedule_of(setup_)),
+        goal_(goal_of(*setup_.algorithm, setup_.params, schedule_)) {}
+
+  Value time() { return timed(setup_.fabric); }
+
+  Value time_with(int alpha, bool beta) {
+    Fabric fabric = setup_.fabric;
+    const Rational per_byte =
+        beta ? Rational(1, static_cast<Int128>(std::max<std::uint64_t>(1, setup_.bytes)))
+             : Rational(0);
+    fabric.link = fabric.between = {alpha, per_byte};
+    fabric.alpha_switch = alpha;
+    fabric.alpha_hop = 0;
+    return timed(fabric);
+  }
+
+  std::optional<Value> quantity(std::string_view name) {
+    if (name == "time") return time();
+    if (name == "n_alpha") return time_with(1, false);
+    if (name == "n_beta") return time_with(0, true);
+    if (name == "crossing") return crossing(true);
+    if (name == "rank_crossing") return crossing(false);
+    if (name == "delay") return delay(setup_.fabric.wiring);
+    if (name == "ring_load") return delay({.kind = WiringKind::ring});
+    if (name == "send_ports" || name == "receive_ports") {
+      return name == "send_ports" ? simulated().send_ports_needed
+                                  : simulated().receive_ports_needed;
+    }
+    const Simulation& s = simulated();
+    const auto most = [&s](const std::vector<std::int64_t>& weights) {
+      return Value::fraction(*std::max_element(weights.begin(), weights.end()), s.weight_per_byte);
+    };
+    if (name == "rounds") return s.rounds;
+    if (name == "messages") return static_cast<long long>(s.messages);
+    if (name == "sent") return most(s.sent);
+    if (name == "received") return most(s.received);
+    if (name == "reduced") return most(s.reduced);
+    const auto least = [&s](const std::vector<std::int64_t>& weights) {
+      return Value::fraction(*std::min_element(weights.begin(), weights.end()), s.weight_per_byte);
+    };
+    if (name == "least_sent") return least(s.sent);
+    if (name == "least_received") return least(s.received);
+    if (name == "ports") return s.ports_needed();
+    if (name == "partners") return s.partners_max;
+    return std::nullopt;
+  }
+
+  // nullopt: too large to be executed.
+  std::optional<std::string> execute_it() {
+    if (simulated().messages > kMostMessagesExecuted) return std::nullopt;
+    const Pricing pricing = priced(setup_.fabric);
+    const auto end =
+        execute(schedule_, goal_, setup_.fabric, pricing, setup_.options.sync == Sync::rounds);
+    if (!end.ok()) return end.status().text();
+    if (*end == simulated().end) return std::string();
+    return "executed in " + to_string(value_of(*end, pricing.ticks_per_second())) +
+           " s, simulated " + to_string(time()) + " s";
+  }
+
+ private:
+  Pricing priced(const Fabric& fabric) const {
+    auto pricing = Pricing::make(fabric, goal_, setup_.bytes, true);
+    if (!pricing.ok()) throw std::logic_error(pricing.status().text());
+    return *pricing;
+  }
+  Simulation simulate_on(const Fabric& fabric) const {
+    auto result = simulate(schedule_, goal_, fabric, setup_.bytes, setup_.options);
+    if (!result.ok()) throw NotDefined(result.status().text());
+    return std::move(*result);
+  }
+  Value timed(const Fabric& fabric) const {
+    return value_of(simulate_on(fabric).end, priced(fabric).ticks_per_second());
+  }
+  const Simulation& simulated() {
+    if (!simulation_) simulation_ = simulate_on(setup_.fabric);
+    return *simulation_;
+  }
+
+  // Calls visit(from, to, weight) for every message.
+  template <class Visit>
+  void for_each_message(int k, const Pricing& pricing, const Visit& visit) const {
+    for_each_transfer(schedule_, k, [&](const Transfer& t) {
+      const std::int64_t weight = pricing.weight(t.what.list);
+      t.from.for_each([&](Rank from) {
+        t.to.for_each([&](Rank to) {
+          if (from != to) visit(from, to, weight);
+        });
+      });
+    });
+  }
+
+  Value crossing(bool of_nodes) const {
+    if (setup_.nodes == 0) throw std::logic_error("crossing asks for the option nodes");
+    const Pricing pricing = priced(setup_.fabric);
+    std::vector<std::int64_t> out(static_cast<std::size_t>(setup_.params.ranks), 0);
+    for (int k = 0; k < schedule_.rounds; ++k) {
+      for_each_message(k, pricing, [&](Rank from, Rank to, std::int64_t weight) {
+        if (from / setup_.nodes == to / setup_.nodes) return;
+        out[static_cast<std::size_t>(of_nodes ? from / setup_.nodes : from)] += weight;
+      });
+    }
+    return Value::fraction(*std::max_element(out.begin(), out.end()), pricing.weight_per_byte());
+  }
+
+  // Against the ideal of one vector over the dimensions of the network.
+  Value delay(const Wiring& wiring) const {
+    const auto found = profile(schedule_, goal_, wiring);
+    if (!found.ok()) throw std::logic_error(found.status().text());
+    const Value dimensions(static_cast<long long>(std::max<std::size_t>(1, wiring.dims.size())));
+    return Value::fraction(found->total_load(), found->per_m) * dimensions;
+  }
+
+  Setup setup_;
+  Schedule schedule_;
+  Goal goal_;
+  std::optional<Simulation> simulation_;
+};
+
+// The number of segments with the least time. The time falls, then rises: thirds close in on it.
+std::pair<Value, int> best_of(const Setup& setup) {
+  std::map<int, Value> known;
+  const auto time_at = [&](int segments) {
+    const auto found = known.find(segments);
+    if (found != known.end()) return found->second;
+    Setup tried = setup;
+    tried.params.segments = segments;
+    return known.emplace(segments, Played(tried).time()).first->second;
+  };
+  int low = 1, high = kMostSegments;
+  while (high - low > 4) {
+    const int a = low + (high - low) / 3, b = high - (high - low) / 3;
+    if (less(time_at(b), time_at(a))) {
+      low = a;
+    } else {
+      high = b;
+    }
+  }
+  int best = low;
+  for (int s = low; s <= high; ++s) {
+    if (less(time_at(s), time_at(best))) best = s;
+  }
+  return {time_at(best), best};
+}
+
+// Two setups are the same where their options' values are.
+std::string key_of(const RunText& run, const Letters& letters) {
+  std::map<std::string, std::string> options;
+  for (const auto& [option, text] : run.options) {
+    if (option == "sync" || option == "skips" || option == "dims" || option == "wiring" ||
+        option == "routing") {
+      options[option] = text;
+      continue;
+    }
+    const Value value = expressions::evaluate(text, letters);
+    options[option] = value.exact() ? std::to_string(static_cast<long long>(value.top())) + "/" +
+                                          std::to_string(static_cast<long long>(value.bottom()))
+                                    : to_string(value);
+  }
+  std::string key = run.collective + " " + run.algorithm;
+  for (const auto& [option, value] : options) key += " " + option + "=" + value;
+  return key;
+}
+
+}  // namespace
+
+struct Runs::State {
+  std::map<std::string, std::map<std::string, Value, std::less<>>> known;  // by key and quantity
+  std::map<std::string, std::optional<std::string>> executed;  // what was wrong; none: too large
+  reproduce::Profiles profiles;
+  std::vector<reproduce::Outcome> outcomes;  // all of them, or none yet
+};
+
+Runs::Runs() : state_(std::make_unique<State>()) {}
+Runs::~Runs() = default;
+
+std::vector<RunText> read_runs(std::string_view runs, std::string_view before) {
+  std::vector<RunText> out;
+  for (const std::string_view text : expressions::split_outside(runs, '|')) {
+    RunText run;
+    std::string_view rest = text;
+    const auto read_options = [&run](std::string_view options) {
+      for (const std::string_view option : expressions::split_outside(options, ';')) {
+        if (option.empty()) continue;
+        const std::size_t sign = option.find('=');
+        if (sign == std::string_view::npos) {
+          throw std::logic_error("'" + std::string(option) + "' is no option of a run");
+        }
+        const std::string key(expressions::trimmed(option.substr(0, sign)));
+        const auto same = [&key](const auto& each) { return each.first == key; };
+        std::erase_if(run.options, same);
+        run.options.emplace_back(key, expressions::trimmed(option.substr(sign + 1)));
+      }
+    };
+    read_options(before);
+    const std::size_t end = rest.find(';');
+    std::string_view head = rest.substr(0, end);
+    if (end != std::string_view::npos) read_options(rest.substr(end + 1));
+    const std::size_t colon = head.find(':');
+    if (colon != std::string_view::npos) {
+      run.name = expressions::trimmed(head.substr(0, colon));
+      head = expressions::trimmed(head.substr(colon + 1));
+    }
+    const std::size_t space = head.find(' ');
+    if (space == std::string_view::npos) {
+      throw std::logic_error("'" + std::string(text) + "' names no collective and algorithm");
+    }
+    run.collective = expressions::trimmed(head.substr(0, space));
+    run.algorithm = expressions::trimmed(head.substr(space + 1));
+    out.push_back(std::move(run));
+  }
+  return out;
+}
+
+std::optional<Value> Runs::quantity(const std::vector<RunText>& runs, const Letters& letters,
+                                    std::string_view name) {
+  const std::size_t point = name.find('.');
+  const std::string_view who = point == std::string_view::npos ? "" : name.substr(0, point);
+  const std::string_view what = point == std::string_view::npos ? name : name.substr(point + 1);
+  const auto run = std::find_if(runs.begin(), runs.end(),
+                                [who](const RunText& each) { return each.name == who; });
+  if (run == runs.end()) return std::nullopt;
+  auto& known = state_->known[key_of(*run, letters)];
+  if (const auto found = known.find(what); found != known.end()) return found->second;
+  const Setup setup = set_up(*run, letters);
+  if (what == "best" || what == "best_segments") {
+    const auto [time, segments] = best_of(setup);
+    known.emplace("best", time);
+    known.emplace("best_segments", segments);
+    return what == "best" ? time : Value(segments);
+  }
+  const auto value = Played(setup).quantity(what);
+  if (value) known.emplace(what, *value);
+  return value;
+}
+
+const reproduce::Outcome& Runs::reproduced(std::string_view id) {
+  auto& outcomes = state_->outcomes;
+  if (outcomes.empty()) outcomes = reproduce::outcomes(reproduce::panels(state_->profiles));
+  const auto found = std::find_if(outcomes.begin(), outcomes.end(), [id](const auto& outcome) {
+    return outcome.statement->id == id;
+  });
+  if (found == outcomes.end()) {
+    throw std::logic_error("no statement is called '" + std::string(id) + "'");
+  }
+  return *found;
+}
+
+Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks) {
+  Executed out;
+  for (const RunText& run : runs) {
+    const Setup setup = set_up(run, letters);
+    if (setup.params.ranks > most_ranks) continue;
+    const std::string key = key_of(run, letters);
+    auto before = state_->executed.find(key);
+    if (before == state_->executed.end()) {
+      before = state_->executed.emplace(key, Played(setup).execute_it()).first;
+      if (before->second) ++out.first;
+    }
+    const std::optional<std::string>& fault = before->second;
+    if (!fault) continue;
+    ++out.runs;
+    if (!fault->empty() && out.fault.empty()) {
+      out.fault = run.collective + " " + run.algorithm + ", " + std::to_string(setup.params.ranks) +
+                  " ranks: " + *fault;
+    }
+  }
+  return out;
+}
+
+}  // namespace rankine::claims

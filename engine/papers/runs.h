@@ -1,0 +1,100 @@
+// Catalogue lines under a network, as a claim's text asks for them, and what can be read off them.
+//
+//   runs      run | run ...
+//   run       [name:] collective algorithm [; option=expression ...]
+//   options   ranks bytes alpha beta ports segments group aggregation root peer
+//             nodes (ranks per node; links between nodes have far_alpha and far_beta)
+//             mirrored=1 (half of every block through the algorithm, half through its mirror image)
+//             switch_alpha (the network then multicasts and adds up) sync=dataflow (else rounds)
+//             skips=halving (a scheme of algorithms/skips.h, or 4,2,1)
+//             dims=8x8, or dimensions=2 for the most even torus of so many dimensions
+//             wiring=torus, or ring: messages share links, a port for each (fabric.h);
+//             routing=one_way (else minimal); hop (alpha_hop)
+//
+// Blocks have exactly M / B bytes, as in the papers' formulas. Quantities of the run `a` are the
+// letters a.time and so on, without a name just time:
+//
+//   time                     simulated, seconds
+//   n_alpha n_beta           the same with alpha = 1 and beta = 0; with alpha = 0 and M beta = 1
+//   rounds messages          messages of all ranks
+//   sent received reduced    bytes of the busiest rank; least_sent least_received: of the idlest
+//   ports send_ports receive_ports   most messages of one rank in a round, one direction
+//   partners                 most ranks that one rank exchanges messages with
+//   crossing rank_crossing   bytes that leave the busiest node; that one rank sends to other nodes
+//   delay                    sum over the rounds of the bytes on the busiest link, over M / D where
+//                            the wiring has D dimensions (profile.h)
+//   ring_load                the same as if ranks were wired as a ring
+//   best best_segments       the least time over all numbers of segments up to kMostSegments
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/papers/expression.h"
+
+namespace rankine::reproduce {
+struct Outcome;
+}
+
+namespace rankine::claims {
+
+using expressions::Letters;
+using expressions::Value;
+
+inline constexpr int kMostSegments = 256;
+
+// The algorithm does not exist for these parameters; the case does not count.
+struct NotDefined : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// The catalogue has no such line: the claim cannot be checked.
+struct NotInCatalogue : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct RunText {
+  std::string name;  // empty: quantities go without
+  std::string collective, algorithm;
+  std::vector<std::pair<std::string, std::string>> options;  // later ones count
+};
+
+// `before` are options that stand before each run's own. Mistakes throw std::logic_error.
+std::vector<RunText> read_runs(std::string_view runs, std::string_view before);
+
+// Executed on threads under the virtual clock.
+struct Executed {
+  int runs = 0;
+  int first = 0;      // of these: not executed before
+  std::string fault;  // empty: data right and time equal to the simulated one, to the last tick
+};
+
+// Simulates, and remembers. Not thread-safe.
+class Runs {
+ public:
+  Runs();
+  ~Runs();
+  Runs(const Runs&) = delete;
+  Runs& operator=(const Runs&) = delete;
+
+  // nullopt: no run of that name, or no such quantity. Throws NotDefined, NotInCatalogue.
+  std::optional<Value> quantity(const std::vector<RunText>& runs, const Letters& letters,
+                                std::string_view name);
+
+  // What a statement of engine/papers comes to; the first call works all of them out. An unknown
+  // id throws std::logic_error.
+  const reproduce::Outcome& reproduced(std::string_view id);
+
+  // All `runs` with these letters on threads, once each ever. Runs of more than `most_ranks` ranks
+  // or of very many messages are left out.
+  Executed execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rankine::claims

@@ -1,0 +1,87 @@
+#include "engine/read/predict.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/base/units.h"
+
+namespace rankine {
+namespace {
+
+constexpr int kMostSegments = 256;
+
+// More segments than bytes help nobody.
+bool worth_trying(int segments, std::uint64_t bytes) {
+  return segments == 1 || static_cast<std::uint64_t>(segments) <= bytes;
+}
+
+Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fabric,
+                     const SimulateOptions& options) {
+  const Algorithm& algorithm = *candidate.algorithm;
+  if (auto refusal = algorithm.refusal(candidate.params)) {
+    candidate.refusal = *refusal;
+    return {};
+  }
+  const Schedule schedule = algorithm.make(candidate.params);
+  const auto result =
+      simulate(schedule, goal_of(algorithm, candidate.params, schedule), fabric, bytes, options);
+  if (!result.ok()) return result.status();
+  candidate.seconds = result->seconds;
+  candidate.rounds = result->rounds;
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Candidate>> predict(Collective collective, const Params& given,
+                                       std::uint64_t bytes, const Fabric& fabric,
+                                       const SimulateOptions& options) {
+  const auto wired = wired_for(fabric, given.ranks, given.dims);
+  if (!wired.ok()) return wired.status();
+  Params params = given;
+  if (params.dims.empty()) params.dims = wired->wiring.dims;
+  Status status;
+  std::vector<Candidate> candidates;
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective != collective) continue;
+    const bool free = params.segments <= 0 && algorithm.takes("segments");
+    Candidate best{&algorithm, params, 0, 0, {}};
+    best.params.segments = std::max(1, params.segments);
+    status = simulate_into(best, bytes, *wired, options);
+    if (!status.ok()) best.refusal = status.text();
+    for (int p = 2; free && best.ok() && p <= kMostSegments && worth_trying(p, bytes); p *= 2) {
+      Candidate trial = best;
+      trial.params.segments = p;
+      status = simulate_into(trial, bytes, *wired, options);
+      if (status.ok() && trial.seconds < best.seconds) best = trial;
+    }
+    candidates.push_back(std::move(best));
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     if (a.ok() != b.ok()) return a.ok();
+                     return a.ok() && a.seconds < b.seconds;
+                   });
+  return candidates;
+}
+
+std::string explain(const std::vector<Candidate>& candidates) {
+  std::string text;
+  for (const Candidate& c : candidates) {
+    if (!c.ok()) {
+      text += fmt::format("  {:<22} cannot run: {}\n", c.algorithm->name, c.refusal);
+      continue;
+    }
+    const double ratio =
+        candidates.front().seconds > 0 ? c.seconds / candidates.front().seconds : 1;
+    const std::string segments =
+        c.algorithm->takes("segments") ? fmt::format(", {} segments", c.params.segments) : "";
+    text += fmt::format("{} {:<22} {:>10}  {:6.2f} x  {} rounds{}\n",
+                        &c == candidates.data() ? "*" : " ", c.algorithm->name,
+                        format_duration(c.seconds), ratio, c.rounds, segments);
+  }
+  return text;
+}
+
+}  // namespace rankine

@@ -1,0 +1,37 @@
+// Selection on a modelled network: what every algorithm of a collective would cost there, exactly
+// as the simulator has it, and why the others lose.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/base/status.h"
+#include "engine/network/fabric.h"
+#include "engine/read/simulate.h"
+
+namespace rankine {
+
+struct Candidate {
+  const Algorithm* algorithm = nullptr;
+  Params params;       // as simulated: segments are the best found
+  double seconds = 0;  // predicted; where it was refused, nothing
+  int rounds = 0;
+  std::string refusal;  // why it cannot run here: N, or an ability that the network lacks
+  bool ok() const { return refusal.empty(); }
+};
+
+// Every algorithm of the collective, the cheapest first, refused ones last (in catalogue order).
+// Ties go to the one that stands first in the catalogue. `params.segments` of 0 or less: the best
+// power of two up to 256 for each. A torus without dims is one of `params.dims` or as wired_for()
+// has it, and algorithms on tori take the network's dims where `params` has none. Errors: those of
+// wired_for() and Pricing.
+Result<std::vector<Candidate>> predict(Collective collective, const Params& params,
+                                       std::uint64_t bytes, const Fabric& fabric,
+                                       const SimulateOptions& options = {});
+
+// "ring: 2.173e-05 s, 1.42 x the choice; 6 rounds", a line per candidate.
+std::string explain(const std::vector<Candidate>& candidates);
+
+}  // namespace rankine

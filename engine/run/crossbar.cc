@@ -1,0 +1,137 @@
+#include "engine/run/crossbar.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "engine/run/fingerprint.h"
+#include "engine/run/wait.h"
+
+namespace rankine {
+
+Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
+                   std::optional<bool> strict, LinesMemory lines)
+    : ranks_(ranks),
+      policy_(policy),
+      timeout_ns_(timeout_ns),
+      strict_(strict.value_or(false) || !membarrier_available()),
+      own_lines_(lines.base == nullptr ? std::make_unique<RankLines[]>(index(ranks)) : nullptr),
+      lines_(lines.base != nullptr ? lines
+                                   : LinesMemory{reinterpret_cast<std::byte*>(own_lines_.get())}),
+      slow_waits_(std::make_unique<SlowWaits[]>(index(ranks))) {
+  if (own_lines_ != nullptr) return;
+  for (Rank r = 0; r < ranks; ++r) new (lines_.base + index(r) * lines_.stride) RankLines;
+}
+
+void Crossbar::ring(Rank r, bool abort) noexcept {
+  Atomic<std::uint32_t>& word = bell(r).word;
+  // Read-modify-writes only: a ring and an abort never undo one another. Release: pairs with the
+  // acquire loads in wait_long().
+  if (abort) {
+    word.fetch_or(1, std::memory_order_release);
+  } else {
+    word.fetch_add(2, std::memory_order_release);
+  }
+  futex_wake_all(word);
+}
+
+void Crossbar::wake_parked_on(const Atomic<std::uint32_t>& word) {
+  for (Rank r = 0; r < ranks_; ++r) {
+    // Relaxed: whoever made us look is seen with its count (announce()). One that parks later than
+    // this look has its own look at the word still before it.
+    if (bell(r).parked_on.load(std::memory_order_relaxed) == &word) ring(r, false);
+  }
+}
+
+void Crossbar::abort(Status reason) {
+  {
+    // Whoever asks for the reason waits for the lock, and so finds it.
+    const std::lock_guard lock(reason_mutex_);
+    bool over = false;
+    // Sequentially consistent: pairs with aborted() and begin().
+    if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
+    reason_ = std::move(reason);
+  }
+  for (Rank r = 0; r < ranks_; ++r) ring(r, true);
+}
+
+void Crossbar::abort_now() noexcept {
+  bool over = false;
+  if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
+  for (Rank r = 0; r < ranks_; ++r) ring(r, true);
+}
+
+Status Crossbar::reason() const {
+  const std::lock_guard lock(reason_mutex_);
+  if (!reason_.ok()) return reason_;
+  // A signal handler has nowhere to leave a text.
+  return make_error(Code::aborted, [] { return "abort() was called"; });
+}
+
+void Crossbar::wait_until_quiet(Rank r) {
+  if (!strict_) barrier_everywhere();  // pairs with begin(): who began without a look is seen here
+  const std::int64_t until = now_ns() + kQuietNs;
+  std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
+  for (Rank q = 0; q < ranks_; ++q) {
+    if (q == r) continue;
+    // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
+    while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until &&
+           !thread_has_ended(record(q).thread.load(std::memory_order_relaxed))) {
+      sleep_ns(pause_ns);
+      pause_ns = std::min<std::int64_t>(2 * pause_ns, 2'000'000);
+    }
+  }
+}
+
+void Crossbar::leave(Rank r) {
+  bell(r).left.store(true, std::memory_order_release);  // pairs with wait_long()
+  for (Rank q = 0; q < ranks_; ++q) ring(q, false);
+}
+
+void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_relaxed); }
+
+std::string Crossbar::describe_call(Rank r, std::uint64_t number) {
+  CallRecord::What& what = record(r).of(number);
+  const char* algorithm = what.algorithm.load(std::memory_order_relaxed);
+  return describe(Fingerprint{what.fingerprint.load(std::memory_order_relaxed)}) + " (" +
+         (algorithm != nullptr ? algorithm : "?") + ", count " +
+         std::to_string(what.count.load(std::memory_order_relaxed)) + "), call " +
+         std::to_string(number);
+}
+
+Crossbar::State Crossbar::state_of(Rank r) {
+  CallRecord& call = record(r);
+  const auto number = call.number.load(std::memory_order_relaxed);
+  const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
+  const std::string name = "rank " + std::to_string(r);
+  if (bell(r).left.load(std::memory_order_relaxed)) {
+    return {name + " has left after " + std::to_string(number) + " calls"};
+  }
+  const bool gone = thread_has_ended(call.thread.load(std::memory_order_relaxed));
+  if (!call.inside.load(std::memory_order_relaxed)) {
+    return {name + " is in no collective; it has made " + std::to_string(number) + " calls" +
+            (gone ? ", and the thread that made the last one has ended" : "")};
+  }
+  const std::string what = describe_call(r, number);
+  if (gone) return {name + "'s thread has ended in " + what};
+  if (next < 0) return {name + " is at work in " + what};
+  const int round = bell(r).waits_in_round.load(std::memory_order_relaxed);
+  return {name + " waits for rank " + std::to_string(next) + " in round " + std::to_string(round) +
+              " of " + what,
+          next};
+}
+
+std::string Crossbar::who_waits_for_whom(Rank first) {
+  std::string text;
+  std::vector<bool> told(index(ranks_), false);
+  for (Rank r = first; r >= 0 && !told[index(r)];) {
+    told[index(r)] = true;
+    const State state = state_of(r);
+    text += (text.empty() ? "" : "; ") + state.text;
+    r = state.waits_for;
+  }
+  return text;
+}
+
+}  // namespace rankine

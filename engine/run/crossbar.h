@@ -1,0 +1,250 @@
+// What the ranks of a communicator share: who has come how far, who waits for whom, and the way to
+// end it all. One cache line per rank and purpose, each with a single writer.
+//
+// Words that ranks wait for (progress counters, message flags, credits) are 32-bit counters that
+// only grow, modulo 2^32; a wait is "until the word has reached a value". The writer of a word is
+// one rank, its *owner*; waiting for it goes through wait_until() in wait.h.
+//
+// Parking. A rank that has waited long parks on its own *bell*, a futex word that everybody may
+// ring. It first adds itself to the owner's `parked` count; whoever publishes looks at its own
+// count afterwards (announce()) and rings the bells of those parked on that word. The bell's lowest
+// bit says "aborted", so the count and the abort are one word and no abort can be slept through.
+//
+// Between publishing and looking, and between parking and looking again, stands a full barrier: the
+// parked side calls membarrier(2), which runs it on all cores, so that publishers pay for a plain
+// store and a plain load. Where the kernel refuses membarrier, publishers use a read-modify-write
+// of their `parked` count instead (strict mode). Both sides' order is then that of the count
+// itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "algorithms/schedule/blocks.h"
+#include "engine/base/cache_line.h"
+#include "engine/base/status.h"
+#include "engine/run/machine.h"
+#include "engine/run/slow_waits.h"
+
+namespace rankine {
+
+// Has a counter that may wrap reached a value? True for the next 2^31 values.
+constexpr bool reached(std::uint32_t counter, std::uint32_t value) {
+  return static_cast<std::int32_t>(counter - value) >= 0;
+}
+
+// A counter with one writer on a line of its own.
+struct alignas(kCacheLine) Counter {
+  Atomic<std::uint32_t> value{0};
+};
+
+// What a rank offers to the others for the call that it is in. Written by its owner, before
+// anything else of the call is published: the buffers on every transport, the rest on the direct
+// one.
+struct alignas(kCacheLine) Entry {
+  Atomic<std::uint32_t> call{0};  // number of the call; release, pairs with wait_entry's acquire
+  // Relaxed, these come with `call`. The base of this rank's progress in the call: it differs from
+  // ours if the rank came here by other calls. A rank that is in another collective than its peers
+  // may go on to its next call while they look: only where this is their own are the addresses for
+  // them.
+  Atomic<std::uint32_t> base{0};
+  Atomic<std::uint64_t> fingerprint{0};
+  std::byte* scratch = nullptr;
+  // What the user gave, of a call and the one before: a peer that is in that one still can see
+  // whether it shares buffers with this rank.
+  struct Buffers {
+    Atomic<std::byte*> input{nullptr}, output{nullptr};
+  };
+  Buffers buffers[2];
+
+  Buffers& of(std::uint64_t number) { return buffers[number & 1]; }
+};
+static_assert(sizeof(Entry) == kCacheLine);
+
+// What a rank last called, for reports. Relaxed (but for `number` and `inside`): read only to
+// explain an error.
+struct alignas(kCacheLine) CallRecord {
+  // A call, and the one before: a peer that waits in that one still finds out what it was here.
+  struct What {
+    Atomic<std::uint64_t> fingerprint{0};
+    Atomic<std::uint64_t> count{0};
+    Atomic<const char*> algorithm{nullptr};  // a string of the catalogue
+  };
+  Atomic<std::uint64_t> number{0};  // calls begun
+  What what[2];
+  Atomic<bool> inside{false};  // a call, in which it may read the others' memory
+  Atomic<int> thread{0};       // that makes them: its id in the kernel
+
+  What& of(std::uint64_t call) { return what[call & 1]; }
+
+  // The rank is about to make this call.
+  void announce(std::uint64_t call, std::uint64_t print, std::uint64_t elements, const char* name) {
+    What& mine = of(call);
+    mine.fingerprint.store(print, std::memory_order_relaxed);
+    mine.count.store(elements, std::memory_order_relaxed);
+    mine.algorithm.store(name, std::memory_order_relaxed);
+    thread.store(thread_id(), std::memory_order_relaxed);
+    number.store(call, std::memory_order_release);  // pairs with disagreement() in wait.cc
+  }
+};
+static_assert(sizeof(CallRecord) == kCacheLine);
+
+// The slow side of waiting: touched only by ranks that wait long and those who wake them.
+struct alignas(kCacheLine) Bell {
+  Atomic<std::uint32_t> word{0};  // futex. Bit 0: aborted; above it: how often it rang
+  Atomic<bool> left{false};       // this rank takes part no more
+  Atomic<int> waits_for{-1};      // for reports: peer and round of a wait that takes long
+  Atomic<int> waits_in_round{0};
+  Atomic<const Atomic<std::uint32_t>*> parked_on{nullptr};
+};
+
+struct alignas(kCacheLine) Parked {
+  Atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
+};
+
+// All lines of one rank.
+struct RankLines {
+  Counter progress;
+  Entry entry;
+  CallRecord record;
+  Bell bell;
+  Parked parked;
+};
+static_assert(sizeof(RankLines) == 5 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
+
+// Memory for the lines of all ranks, those of rank r at base + r * stride. Zeroed, aligned to a
+// cache line; the caller's, for as long as the crossbar lives.
+struct LinesMemory {
+  std::byte* base = nullptr;  // nullptr: the crossbar takes its own
+  std::size_t stride = sizeof(RankLines);
+};
+
+// How to wait. Chosen once per communicator: see wait.h for the reasons.
+struct WaitPolicy {
+  enum class Mode : std::uint8_t { spin, yield, park };
+  Mode mode = Mode::spin;         // what follows the first probes
+  std::uint32_t probes = 64;      // before anything else
+  std::uint32_t yields = 12;      // yield mode: before parking
+  std::int64_t spin_ns = 50'000;  // spin mode: before parking
+};
+inline constexpr int kWaitModes = 3;
+
+class Crossbar {
+ public:
+  // strict: do without membarrier; none: where the kernel refuses it.
+  Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
+           std::optional<bool> strict = std::nullopt, LinesMemory lines = {});
+  Crossbar(const Crossbar&) = delete;
+  Crossbar& operator=(const Crossbar&) = delete;
+
+  int ranks() const { return ranks_; }
+  const WaitPolicy& policy() const { return policy_; }
+  std::int64_t timeout_ns() const { return timeout_ns_; }
+  bool strict() const { return strict_; }
+
+  Counter& progress(Rank r) { return lines(r).progress; }
+  Entry& entry(Rank r) { return lines(r).entry; }
+  CallRecord& record(Rank r) { return lines(r).record; }
+  Bell& bell(Rank r) { return lines(r).bell; }
+  Parked& parked(Rank r) { return lines(r).parked; }
+  SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
+  const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
+
+  // To be called by the owner of `word` after it has stored to it. Wakes whoever is parked on it.
+  void announce(Rank owner, const Atomic<std::uint32_t>& word) {
+    Atomic<std::uint32_t>& count = parked(owner).count;
+    std::uint32_t parked;
+    if (strict_) {
+      parked = count.fetch_add(0, std::memory_order_acq_rel);  // pairs with Parking's fetch_add
+    } else {
+      // The compiler must not look before the caller's store; the processor is kept from it by the
+      // membarrier of a parking rank. Relaxed: if that membarrier came before our store, we see all
+      // that the rank did before it; if later, the rank sees our store.
+      compiler_fence();
+      parked = count.load(std::memory_order_relaxed);
+    }
+    if (parked != 0) [[unlikely]]
+      wake_parked_on(word);
+  }
+
+  // Ends the communicator: every wait of every rank returns, now and for ever. The first reason
+  // counts. From any thread.
+  void abort(Status reason);
+  // The same with Code::aborted; async-signal-safe: neither locks nor allocates.
+  void abort_now() noexcept;
+  bool aborted() const {
+    // Acquire: pairs with abort(); what its caller did before is visible.
+    return aborted_.load(std::memory_order_acquire);
+  }
+  Status reason() const;
+
+  // A rank begins a call, in which it may read the others' memory, and ends it. False: aborted, and
+  // nothing has begun.
+  bool begin(Rank r) {
+    Atomic<bool>& inside = record(r).inside;
+    bool over;
+    // The store comes before the look; wait_until_quiet() has it the other way round. As in
+    // announce(), the rare side runs the barrier for both where it can.
+    if (strict_) {
+      inside.store(true, std::memory_order_seq_cst);
+      over = aborted_.load(std::memory_order_seq_cst);
+    } else {
+      inside.store(true, std::memory_order_relaxed);
+      compiler_fence();
+      over = aborted();
+    }
+    if (over) [[unlikely]]
+      end(r);
+    return !over;
+  }
+  void end(Rank r) {
+    record(r).inside.store(false, std::memory_order_release);  // pairs with wait_until_quiet()
+  }
+  // After an abort, for a rank that has ended its call: until nobody else is inside one, so that
+  // its buffers are its caller's again. Every rank that is inside finds out at its next wait. Gives
+  // up after kQuietNs, so that a rank that is stopped inside a call stops nobody else for longer:
+  // should it go on one day, it may still read what the others have brought.
+  void wait_until_quiet(Rank r);
+  static constexpr std::int64_t kQuietNs = 700'000'000;
+
+  // This rank takes part no more: ranks that wait for it are told (rank_lost).
+  void leave(Rank r);
+  // While nobody is inside a call; whoever lets ranks begin the next one orders it before that.
+  void come_back(Rank r);
+
+  // "all_reduce f32 sum (ring, count 1000), call 17", of its last two calls.
+  std::string describe_call(Rank r, std::uint64_t number);
+  // What a rank is doing: "rank 0 waits for rank 3 in round 2 of all_reduce (ring), call 17".
+  struct State {
+    std::string text;
+    Rank waits_for = -1;  // -1: nobody
+  };
+  State state_of(Rank r);
+  // The same, and of whom it waits for, and so on: "...; rank 3 is in no collective; ..."
+  std::string who_waits_for_whom(Rank first);
+
+ private:
+  static std::size_t index(Rank r) { return static_cast<std::size_t>(r); }
+  RankLines& lines(Rank r) {
+    return *reinterpret_cast<RankLines*>(lines_.base + index(r) * lines_.stride);
+  }
+  void wake_parked_on(const Atomic<std::uint32_t>& word);
+  void ring(Rank r, bool abort) noexcept;
+
+  const int ranks_;
+  const WaitPolicy policy_;
+  const std::int64_t timeout_ns_;
+  const bool strict_;
+  const std::unique_ptr<RankLines[]> own_lines_;  // where nobody gave us memory
+  const LinesMemory lines_;
+  const std::unique_ptr<SlowWaits[]> slow_waits_;  // by rank
+  Atomic<bool> aborted_{false};
+  mutable Mutex reason_mutex_;
+  Status reason_;
+};
+
+}  // namespace rankine

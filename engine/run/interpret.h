@@ -1,0 +1,51 @@
+// The hot loop: walks a rank's ops. It knows ops, words and addresses; no schedule and no
+// algorithm.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/run/board.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/mailbox.h"
+#include "engine/run/plan.h"
+#include "engine/run/wait.h"
+
+namespace rankine {
+
+// What one rank carries from call to call. Used by that rank's thread only.
+struct RankState {
+  Waiter waiter;
+  std::uint32_t progress_base = 0;  // of this call; advances by Plan::span
+  std::vector<Outbox> outbox;       // by peer
+  std::vector<Inbox> inbox;         // by peer
+  std::vector<Board> boards;        // by rank
+  std::uint32_t posts = 0;          // made so far
+  std::uint32_t past = 0;           // a hash of the calls made so far: fingerprints, in order
+  // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
+  // learnt from their entries during a call.
+  std::vector<std::byte*> memory;
+  std::vector<void*> operands;  // room for the most operands of any plan that we run
+
+  std::byte*& memory_of(std::size_t rank, Memory which) {
+    return memory[rank * 4 + static_cast<std::size_t>(which)];
+  }
+};
+
+// Is told when a rank comes to a round of the schedule (from 0), before it does anything of it: the
+// place of clocks and perturbation. False ends the call.
+class RoundObserver {
+ public:
+  virtual ~RoundObserver() = default;
+  virtual bool before_round(int k) noexcept = 0;
+};
+
+// Runs one call. The caller has set our own addresses in `memory`, waiter.call and
+// waiter.fingerprint. Neither allocates nor throws. False: the communicator was aborted.
+bool interpret(const Plan& plan, RankState& state) noexcept;
+
+// The same, observed: every round is announced, also those in which this rank has nothing to do.
+bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept;
+
+}  // namespace rankine

@@ -1,0 +1,103 @@
+// AVX2 and F16C: registers of 32 bytes. Compiled with -mavx2 -mf16c.
+#include "engine/run/kernels/kernel_table.h"
+
+#if defined(__AVX2__) && defined(__F16C__)
+
+#include <immintrin.h>
+
+namespace rankine {
+namespace {
+constexpr std::size_t kWidth = 32;
+}  // namespace
+}  // namespace rankine
+
+#include "engine/run/kernels/vector.h"
+
+namespace rankine {
+namespace {
+
+struct Target {
+  template <class T>
+  RANKINE_INLINE static Vec<T> min_of(Vec<T> x, Vec<T> y) {
+    return generic_min<T>(x, y);
+  }
+  template <class T>
+  RANKINE_INLINE static Vec<T> max_of(Vec<T> x, Vec<T> y) {
+    return generic_max<T>(x, y);
+  }
+  using HalfRegister = Vec<std::uint8_t, 16>;
+  using HalfTotal = Vec<float>;
+  RANKINE_INLINE static HalfTotal widen_half(HalfRegister x) {
+    return as<HalfTotal>(_mm256_cvtph_ps(as<__m128i>(x)));
+  }
+  RANKINE_INLINE static HalfRegister narrow_half(HalfTotal x) {
+    return as<HalfRegister>(_mm256_cvtps_ph(as<__m256>(x), _MM_FROUND_TO_NEAREST_INT));
+  }
+  RANKINE_INLINE static Floats widen_bfloat(Bytes x) { return generic_widen_bfloat(x); }
+  RANKINE_INLINE static Bytes narrow_bfloat(Floats x) { return generic_narrow_bfloat(x); }
+
+  template <std::size_t kBytes, class Register>
+  RANKINE_INLINE static Register load_exact(const char* from) {
+    return load_partial<Register>(from, kBytes);
+  }
+  template <std::size_t kBytes, class Register>
+  RANKINE_INLINE static void store_exact(char* to, Register value) {
+    store_partial<Register>(to, value, kBytes);
+  }
+  template <class Register>
+  RANKINE_INLINE static Register load_partial(const char* from, std::size_t bytes) {
+    if constexpr (sizeof(Register) == 16) {
+      return as<Register>(load_up_to_16(from, bytes));
+    } else {
+      if (bytes <= 16) {
+        return as<Register>(_mm256_castsi128_si256(as<__m128i>(load_up_to_16(from, bytes))));
+      }
+      return as<Register>(
+          _mm256_set_m128i(as<__m128i>(load_up_to_16(from + 16, bytes - 16)), load<__m128i>(from)));
+    }
+  }
+  template <class Register>
+  RANKINE_INLINE static void store_partial(char* to, Register value, std::size_t bytes) {
+    if constexpr (sizeof(Register) == 16) {
+      store_up_to_16(to, as<Quarter>(value), bytes);
+    } else {
+      const __m128i low = _mm256_castsi256_si128(as<__m256i>(value));
+      if (bytes <= 16) return store_up_to_16(to, as<Quarter>(low), bytes);
+      store(to, low);
+      const __m128i high = _mm256_extracti128_si256(as<__m256i>(value), 1);
+      store_up_to_16(to + 16, as<Quarter>(high), bytes - 16);
+    }
+  }
+
+  RANKINE_INLINE static void stream(char* to, HalfRegister value) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), as<__m128i>(value));
+  }
+  RANKINE_INLINE static void stream(char* to, Bytes value) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), as<__m256i>(value));
+  }
+  RANKINE_INLINE static void fence() { _mm_sfence(); }
+};
+
+}  // namespace
+}  // namespace rankine
+
+#include "engine/run/kernels/reduce_body.h"
+
+namespace rankine {
+
+const KernelTable* avx2_kernels() {
+  static constexpr KernelTable kTable = make_table();
+  return &kTable;
+}
+
+}  // namespace rankine
+
+#else
+
+namespace rankine {
+
+const KernelTable* avx2_kernels() { return nullptr; }
+
+}  // namespace rankine
+
+#endif

@@ -1,0 +1,64 @@
+// Any CPU: registers of 16 bytes, left to the compiler (SSE2 on x86-64).
+#include <cstddef>
+
+namespace rankine {
+namespace {
+constexpr std::size_t kWidth = 16;
+}  // namespace
+}  // namespace rankine
+
+#include "engine/run/kernels/vector.h"
+
+namespace rankine {
+namespace {
+
+struct Target {
+  template <class T>
+  RANKINE_INLINE static Vec<T> min_of(Vec<T> x, Vec<T> y) {
+    return generic_min<T>(x, y);
+  }
+  template <class T>
+  RANKINE_INLINE static Vec<T> max_of(Vec<T> x, Vec<T> y) {
+    return generic_max<T>(x, y);
+  }
+  using HalfRegister = Bytes;
+  using HalfTotal = Floats;
+  RANKINE_INLINE static Floats widen_half(Bytes x) { return generic_widen_half(x); }
+  RANKINE_INLINE static Bytes narrow_half(Floats x) { return generic_narrow_half(x); }
+  RANKINE_INLINE static Floats widen_bfloat(Bytes x) { return generic_widen_bfloat(x); }
+  RANKINE_INLINE static Bytes narrow_bfloat(Floats x) { return generic_narrow_bfloat(x); }
+
+  template <std::size_t kBytes, class Register>
+  RANKINE_INLINE static Register load_exact(const char* from) {
+    return load_partial<Register>(from, kBytes);
+  }
+  template <std::size_t kBytes, class Register>
+  RANKINE_INLINE static void store_exact(char* to, Register value) {
+    store_partial<Register>(to, value, kBytes);
+  }
+  template <class Register>
+  RANKINE_INLINE static Register load_partial(const char* from, std::size_t bytes) {
+    return as<Register>(load_up_to_16(from, bytes));
+  }
+  template <class Register>
+  RANKINE_INLINE static void store_partial(char* to, Register value, std::size_t bytes) {
+    store_up_to_16(to, as<Quarter>(value), bytes);
+  }
+  // Standard C++ has no store around the caches.
+  RANKINE_INLINE static void stream(char* to, Bytes value) { store(to, value); }
+  RANKINE_INLINE static void fence() {}
+};
+
+}  // namespace
+}  // namespace rankine
+
+#include "engine/run/kernels/reduce_body.h"
+
+namespace rankine {
+
+const KernelTable* portable_kernels() {
+  static constexpr KernelTable kTable = make_table();
+  return &kTable;
+}
+
+}  // namespace rankine

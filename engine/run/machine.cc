@@ -1,0 +1,48 @@
+#include "engine/run/machine.h"
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+namespace rankine {
+
+void sleep_ns(std::int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }
+
+std::int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+KnownThread ask_thread_id() { return {count_forks(), static_cast<int>(syscall(SYS_gettid))}; }
+
+bool thread_has_ended(int id) {
+  return id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0 && errno == ESRCH;
+}
+
+bool membarrier_available() {
+  const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+void barrier_everywhere() { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
+
+void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns) {
+  const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
+  // WAIT_BITSET takes an absolute time of the monotonic clock.
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, seen, &until, nullptr,
+          FUTEX_BITSET_MATCH_ANY);
+}
+
+void futex_wake_all(const Atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0);
+}
+
+}  // namespace rankine

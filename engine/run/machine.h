@@ -1,0 +1,85 @@
+// The machine below the executor, behind one seam: atomic words, a lock, the clock, and what the
+// kernel does for those who wait. The concurrent code (crossbar, wait, mailbox, interpret) uses
+// nothing else to talk between threads.
+//
+// With RANKINE_MODEL defined, the same sources are compiled against tests/models/machine.h, where
+// every one of these is under a test's control: a model checker explores what the C++ memory model
+// allows, and a simulation runs all ranks on one thread in virtual time. In production each of them
+// is the plain thing, and the remarks at the end (will_read, will_write, fault_point) are nothing.
+#pragma once
+
+#ifdef RANKINE_MODEL
+#include "tests/models/machine.h"
+#else
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "engine/run/fork_count.h"
+
+namespace rankine {
+
+template <class T>
+using Atomic = std::atomic<T>;
+using Mutex = std::mutex;
+
+// The compiler moves no access across it; the processor may.
+inline void compiler_fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+inline void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+inline void yield_cpu() { sched_yield(); }
+void sleep_ns(std::int64_t ns);
+
+// Of the monotonic clock.
+std::int64_t now_ns();
+
+// A thread's id in the kernel. After a fork the one thread of the child has another one.
+struct KnownThread {
+  std::uint32_t forks = ~0U;  // fork_count when it was asked for; ~0: not yet
+  int id = 0;
+};
+KnownThread ask_thread_id();
+// The calling thread's id, asked for once per thread and process.
+inline int thread_id() {
+  thread_local constinit KnownThread known;  // so that no call looks whether it is initialised
+  if (known.forks != fork_count.load(std::memory_order_relaxed)) [[unlikely]]
+    known = ask_thread_id();
+  return known.id;
+}
+// Whether a thread of this process with that id has ended. A number may be given out again, so this
+// may miss an end, but it reports none that was not. 0: not known, so no.
+bool thread_has_ended(int id);
+
+// Registers the process for membarrier; false where the kernel refuses. Asked anew each time: a
+// forked child, or a process that has refused itself the call since, is another one. 1 us.
+bool membarrier_available();
+// A full barrier on every running thread of the process. Only after membarrier_available().
+void barrier_everywhere();
+
+// futex(2) on a 32-bit word of this process: sleeps while the word is `seen`, until rung or until
+// that time. Any return is a reason to look again.
+void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns);
+void futex_wake_all(const Atomic<std::uint32_t>& word);
+
+// A parked rank looks about at least this often: nobody rings when a peer enters another
+// collective, or when its thread ends.
+inline std::int64_t look_about_ns() { return 50'000'000; }
+
+// Plain memory that ranks hand to one another: this thread is about to read it, or to write it.
+inline void will_read(const void*, std::size_t) {}
+inline void will_write(const void*, std::size_t) {}
+
+// Where a rank may be held up or fall out.
+inline void fault_point() {}
+
+}  // namespace rankine
+
+#endif

@@ -1,0 +1,123 @@
+// The mailbox of an ordered pair of ranks: single producer, single consumer, fixed capacity.
+//
+//   slot   flag | bytes | mark | fingerprint | payload ...     64-byte aligned, in the reader's
+//                                                              memory
+//
+// The flag of a slot is the number of the message in it plus one, so a reader waits on the line
+// that carries the data: a small message costs one cache-line transfer. Data that does not fit
+// travels as an address, is used where it is, and must stay there until the credit comes back.
+// Credit: how many messages the reader has done with, on a line of its own; the sender looks at it
+// only when the slots that it knows to be free run out. Credit for messages in slots is given every
+// half capacity, so at most half the capacity may be under way without fear.
+//
+// Numbers are absolute, modulo 2^32, over the life of the mailbox.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "engine/run/wait.h"
+
+namespace rankine {
+
+struct SlotHeader {
+  Atomic<std::uint32_t> flag{0};
+  std::uint16_t bytes = 0;  // of what is in the slot: less than 64 KiB
+  Mark mark;                // of the sender's buffers
+  std::uint64_t fingerprint = 0;
+};
+static_assert(sizeof(SlotHeader) == 16);
+
+inline constexpr std::uint32_t kSlots = 16;  // of a mailbox, where nobody says otherwise
+inline constexpr std::uint32_t kUnderWay = kSlots / 2;
+
+// What the two sides share. `slots` has capacity * stride bytes, zeroed, aligned to a cache line.
+struct Mailbox {
+  std::byte* slots = nullptr;
+  std::uint32_t stride = 0;
+  Counter* credit = nullptr;        // written by the reader
+  std::uint32_t capacity = kSlots;  // slots; a power of two, so that numbers may wrap; at least 2
+
+  SlotHeader& slot(std::uint32_t number) const {
+    return *reinterpret_cast<SlotHeader*>(slots + std::size_t{number & (capacity - 1)} * stride);
+  }
+  std::uint32_t under_way() const { return capacity / 2; }
+};
+
+// What fits into the line of the header.
+inline constexpr std::size_t kSmallPayload = kCacheLine - sizeof(SlotHeader);
+
+// How far slots lie apart that take so many bytes, and what slots so far apart take.
+constexpr std::size_t stride_for(std::size_t payload_bytes) {
+  return (sizeof(SlotHeader) + payload_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+constexpr std::size_t payload_of(std::size_t stride) { return stride - sizeof(SlotHeader); }
+
+inline std::byte* payload(SlotHeader& slot) {
+  return reinterpret_cast<std::byte*>(&slot) + sizeof(SlotHeader);
+}
+
+// The sender's end. Used by the sending rank only.
+struct Outbox {
+  Mailbox mailbox;
+  std::uint32_t base = 0;  // messages sent before this call
+  std::uint32_t credit_seen = 0;
+
+  // Until the reader has done with all messages before `number`. False: aborted.
+  bool wait_credit(Waiter& waiter, Rank to, std::uint32_t number, int round) noexcept {
+    if (reached(credit_seen, number)) return true;
+    if (!wait_until(waiter, mailbox.credit->value, number, to, round)) return false;
+    // Acquire: this may see more than the wait did, and is relied on without another look.
+    credit_seen = mailbox.credit->value.load(std::memory_order_acquire);
+    return true;
+  }
+
+  // The payload's first `bytes` come from `data`: the data itself, or its address. False: aborted.
+  // Always inlined, since bench/fingerprint has a copy of its own.
+  [[gnu::always_inline]] bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data,
+                                   std::size_t bytes, std::uint64_t fingerprint,
+                                   int round) noexcept {
+    // The slot is free when its former message, one capacity before, has been used.
+    if (!wait_credit(waiter, to, number + 1 - mailbox.capacity, round)) return false;
+    SlotHeader& slot = mailbox.slot(number);
+    std::byte* place = payload(slot);
+    will_write(place, bytes);
+    // The reader probes the first line: it is written in one go, and last.
+    const auto* from = static_cast<const std::byte*>(data);
+    if (bytes > kSmallPayload) {
+      std::memcpy(place + kSmallPayload, from + kSmallPayload, bytes - kSmallPayload);
+    }
+    std::memcpy(place, from, std::min(bytes, kSmallPayload));
+    will_write(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag));
+    slot.bytes = static_cast<std::uint16_t>(bytes);
+    if (kComparesCalls) {
+      slot.mark = waiter.marks.own;
+      slot.fingerprint = fingerprint;
+    }
+    publish(*waiter.crossbar, waiter.rank, slot.flag, number + 1);  // pairs with Inbox::wait()
+    return true;
+  }
+};
+
+// The reader's end. Used by the receiving rank only.
+struct Inbox {
+  Mailbox mailbox;
+  std::uint32_t base = 0;  // messages received before this call
+
+  // Until message `number` is there. nullptr: aborted.
+  SlotHeader* wait(Waiter& waiter, Rank from, std::uint32_t number, int round) noexcept {
+    SlotHeader& slot = mailbox.slot(number);
+    return wait_until(waiter, slot.flag, number + 1, from, round) ? &slot : nullptr;
+  }
+
+  // All messages before `number` have been used; `now`: the sender waits for it.
+  void release(Waiter& waiter, std::uint32_t number, bool now) noexcept {
+    if (now || number % mailbox.under_way() == 0) {
+      publish(*waiter.crossbar, waiter.rank, mailbox.credit->value, number);
+    }
+  }
+};
+
+}  // namespace rankine

@@ -1,0 +1,117 @@
+// A program made ready to run: for each rank a flat array of 32-byte ops that the interpreter walks
+// once per call. Plans are immutable; all ranks share one.
+//
+// Three transports run the same program (engine/compile/program.h):
+//   direct    everything stays where it is. A rank reads its peers' memory once their progress
+//             counters say so; all waits are fixed here. For data of any size, at full speed.
+//   mailbox   every source on another rank is a message of the pair's mailbox (mailbox.h): small
+//             data inside the slot, large data as an address. Ports, clocks and throttling live
+//             here, and a message from one to one is fastest here: data and flag share a line.
+//   board     what others want of a rank in a round, it posts once for all of them (board.h). For
+//             small data where everybody hears from everybody.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/run/kernels/reduce.h"
+
+namespace rankine {
+
+enum class Transport : std::uint8_t { direct, mailbox, board };
+inline constexpr int kTransports = 3;
+std::string_view name_of(Transport transport);
+
+// Memory that a rank brings to a call. `message`: in a slot or at the address found there; `board`:
+// in the half that it has posted last (plans only).
+enum class Memory : std::uint8_t { input, output, scratch, message, board };
+
+enum class OpCode : std::uint8_t {
+  end,
+  enter,          // offers this rank's buffers to the others; nothing is published before. Direct
+                  // transport, and not of a rank that is alone
+  wait_entry,     // until `peer` has entered this call: its buffers' addresses are known then
+  wait_progress,  // until `peer`'s progress in this call reaches `value`
+  wait_message,   // until message `value` of this call from `peer` is there
+  wait_credit,    // until `peer` has taken all messages of this call before number `value`
+  fold,           // destination and copies = operand 0 op operand 1 op ...; then publish `value`,
+                  // if not 0. Without operands it only publishes
+  send,           // message `value` of this call to `peer`: operand 0
+  release,        // messages from `peer` before number `value` have been used
+  post,           // operand 0, if any, goes to `offset` in the half of this rank's board whose turn
+                  // it is; unless more follows, the half is then the others' to read
+  wait_post,      // until `peer` has made the post that this rank has made last
+  wait_posts,     // the same of all other ranks
+};
+
+enum OpFlag : std::uint8_t {
+  kDivides = 1,      // fold completes the reduction: avg divides
+  kOnlyIfMoved = 2,  // skip where destination and source are the same address
+  kStreams = 4,      // store past the caches
+  kByAddress = 8,    // send, release: the message carries an address, and credit is due at once
+  kClaims = 16,      // fold: the copies' memory is in other cores' caches (copy_bytes_claiming)
+  kMoreToPost = 32,  // post: it goes on with the next op
+};
+
+struct Op {
+  OpCode code = OpCode::end;
+  std::uint8_t flags = 0;
+  std::uint16_t operands = 0;
+  std::uint16_t peer = 0;
+  std::uint16_t round = 0;  // for reports: 1 + the schedule's round
+  std::uint32_t value = 0;
+  Memory memory = Memory::output;  // of the destination, this rank's
+  std::uint16_t copies = 0;        // further destinations, among the operands behind the sources
+  std::size_t offset = 0;          // of the destination, bytes
+  std::size_t bytes = 0;
+};
+static_assert(sizeof(Op) == 32);
+
+struct Operand {  // what an op reads, or a further place that it writes
+  std::uint16_t rank = 0;
+  Memory memory = Memory::input;
+  std::uint32_t message = 0;  // Memory::message: its number in this call
+  std::size_t offset = 0;
+};
+static_assert(sizeof(Operand) == 16);
+
+// Traffic of one rank with one peer, so that counters go on across calls.
+struct Traffic {
+  std::uint16_t peer = 0;
+  std::uint32_t sent = 0, received = 0;
+};
+
+struct RankPlan {
+  std::vector<Op> ops;            // ends with OpCode::end
+  std::vector<Operand> operands;  // in the order in which the ops use them
+  std::vector<Traffic> traffic;   // mailbox transport; empty with direct
+  std::size_t scratch_bytes = 0;
+  // Of the users' buffers, to see whether ranks share them; 0 where nobody wants to know.
+  std::size_t input_bytes = 0, output_bytes = 0;
+};
+
+struct Plan {
+  Transport transport = Transport::direct;
+  int ranks = 0;
+  int rounds = 0;  // of the schedule
+  // Whether no rank that gets anything can end a call before all that bring or get anything have
+  // begun it; false where nobody wants to know.
+  bool all_meet = false;
+  std::vector<RankPlan> rank;
+  std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
+  int most_operands = 0;   // of any op, its destinations included
+  std::size_t element_bytes = 1;
+  int divisor = 0;                // avg: the number of ranks
+  ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
+  SpreadKernel spread = nullptr;  // the same to several places
+  std::string algorithm;          // for reports
+};
+
+// A half of a board begins with a header; data that fit behind it in its line stand there
+// (board.h).
+inline constexpr std::size_t kBoardHeader = 16;
+
+}  // namespace rankine

@@ -1,0 +1,315 @@
+#include "engine/run/wait.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/run/fingerprint.h"
+
+namespace rankine {
+namespace {
+
+// Adds a rank to the owner's parked count for as long as it lives.
+class Parking {
+ public:
+  Parking(Crossbar& crossbar, Rank rank, Rank owner, const Atomic<std::uint32_t>& word)
+      : bell_(crossbar.bell(rank)), count_(crossbar.parked(owner).count) {
+    // Found by whoever sees the count, which comes next.
+    bell_.parked_on.store(&word, std::memory_order_relaxed);
+    // Strict mode: pairs with announce()'s fetch_add; whichever comes later sees the other's store.
+    count_.fetch_add(1, std::memory_order_acq_rel);
+    // Otherwise: pairs with announce()'s plain store and load.
+    if (!crossbar.strict()) barrier_everywhere();
+  }
+  ~Parking() {
+    bell_.parked_on.store(nullptr, std::memory_order_relaxed);
+    count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  Parking(const Parking&) = delete;
+  Parking& operator=(const Parking&) = delete;
+
+ private:
+  Bell& bell_;
+  Atomic<std::uint32_t>& count_;
+};
+
+constexpr std::uint32_t kAbortBit = 1;
+// Looks at the word between two at the bell and the clock, while awake.
+constexpr std::uint64_t kPausesPerLook = 100, kYieldsPerLook = 16;
+
+// How many calls the peer is further than we. What it published before it began the last of them is
+// visible then.
+std::int64_t calls_ahead(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
+  return static_cast<std::int64_t>(
+      crossbar.record(peer).number.load(std::memory_order_acquire) -  // pairs with announce()
+      waiter.call);
+}
+
+// What the peer calls, or called, under our call's number, where that is something else than ours.
+std::optional<std::uint64_t> disagreement(Crossbar& crossbar, const Waiter& waiter, Rank peer) {
+  const Fingerprint theirs{
+      crossbar.record(peer).of(waiter.call).fingerprint.load(std::memory_order_relaxed)};
+  const Fingerprint ours{waiter.fingerprint};
+  if (theirs.call() != ours.call() || theirs == ours) return std::nullopt;
+  return theirs.bits;
+}
+
+void report_gone_on(Crossbar& crossbar, const Waiter& waiter, Rank peer, int round) noexcept {
+  crossbar.abort(make_error(Code::mismatch, [&] {
+    const auto number = crossbar.record(peer).number.load(std::memory_order_relaxed);
+    return "rank " + std::to_string(peer) + " has gone on to " +
+           crossbar.describe_call(peer, number) + ", without what rank " +
+           std::to_string(waiter.rank) + " waits for in round " + std::to_string(round) + " of " +
+           crossbar.describe_call(waiter.rank, waiter.call);
+  }));
+}
+
+// The thread that made the rank's last call has ended before that call did.
+bool ended_inside_a_call(const CallRecord& record) {
+  const auto number = record.number.load(std::memory_order_relaxed);
+  if (!record.inside.load(std::memory_order_relaxed) ||
+      !thread_has_ended(record.thread.load(std::memory_order_relaxed))) {
+    return false;
+  }
+  // Not one that came out of it while we looked, nor one that went on with another thread: what a
+  // thread stored is visible once the kernel says that it has ended. Relaxed: x86 keeps the order
+  // of a new call's number and `inside`.
+  return record.inside.load(std::memory_order_relaxed) &&
+         record.number.load(std::memory_order_relaxed) == number;
+}
+
+// A wait that the bare probes did not end.
+class LongWait {
+ public:
+  LongWait(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
+           int round)
+      : waiter_(waiter),
+        crossbar_(*waiter.crossbar),
+        bell_(crossbar_.bell(waiter.rank)),
+        slow_waits_(crossbar_.slow_waits(waiter.rank)),
+        word_(word),
+        value_(value),
+        owner_(owner),
+        round_(round) {}
+
+  // As wait_long().
+  bool run() noexcept;
+
+ private:
+  enum class Awake : std::uint8_t { came, failed, tired };
+
+  bool done() const {
+    return reached(word_.load(std::memory_order_acquire), value_);  // pairs as in wait_until()
+  }
+  // So many looks at the word, with give_way() before each, until that time; `per_look` of them
+  // between two at the bell and the clock. Tired: it did not come, or all is over.
+  template <class GiveWay>
+  Awake stay_awake(std::uint64_t looks, std::int64_t until_ns, std::uint64_t per_look,
+                   const GiveWay& give_way) noexcept;
+  Awake stay_awake() noexcept;
+  bool sleep() noexcept;
+  // The rare look, after the bell has shown `rung` and the word was not there yet. True: the wait
+  // has failed, since the communicator has ended, if only by this.
+  bool fails(std::uint32_t rung) noexcept;
+  template <class Text>
+  bool end_with(SlowWait::End how, Code code, const Text& text) noexcept;
+  // The time. The first look at it begins the call's time.
+  std::int64_t look_at_clock() noexcept;
+  // From now on this is a wait that others are told of.
+  void begin_record() noexcept;
+  bool come() noexcept;
+
+  Waiter& waiter_;
+  Crossbar& crossbar_;
+  Bell& bell_;
+  SlowWaits& slow_waits_;
+  const Atomic<std::uint32_t>& word_;
+  const std::uint32_t value_;
+  const Rank owner_;
+  const int round_;
+  bool is_recorded_ = false;
+  std::int64_t begin_ns_ = 0;      // first look at the clock; 0: none yet
+  std::int64_t next_look_ns_ = 0;  // when fails() is due
+};
+
+std::int64_t LongWait::look_at_clock() noexcept {
+  const std::int64_t now = now_ns();
+  if (begin_ns_ == 0) {
+    begin_ns_ = now;
+    next_look_ns_ = std::min(waiter_.deadline(now), deadline_after(now, look_about_ns()));
+  }
+  return now;
+}
+
+void LongWait::begin_record() noexcept {
+  if (is_recorded_) return;
+  is_recorded_ = true;
+  look_at_clock();
+  bell_.waits_in_round.store(round_, std::memory_order_relaxed);
+  bell_.waits_for.store(owner_, std::memory_order_relaxed);
+  slow_waits_.begin(waiter_.call, owner_, round_, begin_ns_);
+}
+
+bool LongWait::come() noexcept {
+  if (is_recorded_) {
+    slow_waits_.end(SlowWait::End::came, now_ns());
+    bell_.waits_for.store(-1, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+template <class Text>
+bool LongWait::end_with(SlowWait::End how, Code code, const Text& text) noexcept {
+  slow_waits_.end(how, now_ns());
+  crossbar_.abort(make_error(code, text));
+  return true;
+}
+
+bool LongWait::fails(std::uint32_t rung) noexcept {
+  begin_record();
+  if ((rung & kAbortBit) != 0) {
+    slow_waits_.end(SlowWait::End::aborted, now_ns());
+    return true;
+  }
+  // Acquire: pairs with leave(); what the owner published before it left is visible.
+  if (crossbar_.bell(owner_).left.load(std::memory_order_acquire) && !done()) {
+    return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
+      return "rank " + std::to_string(owner_) +
+             " has left and is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+    });
+  }
+  // A thread that has ended inside a call told nobody.
+  if (ended_inside_a_call(crossbar_.record(owner_)) && !done()) {
+    return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
+      return "rank " + std::to_string(owner_) +
+             " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
+    });
+  }
+  // A peer that has done with the call of our number has published all that we wait for in it,
+  // unless that was another call. One that is still in it shows by its fingerprint.
+  if (const std::int64_t ahead = calls_ahead(crossbar_, waiter_, owner_); ahead >= 0) {
+    const auto theirs = disagreement(crossbar_, waiter_, owner_);
+    if (theirs || (ahead > 0 && !done())) {
+      slow_waits_.end(SlowWait::End::mismatch, now_ns());
+      if (theirs) {
+        report_mismatch(crossbar_, waiter_.rank, owner_, *theirs);
+      } else {
+        report_gone_on(crossbar_, waiter_, owner_, round_);
+      }
+      return true;
+    }
+  }
+  const std::int64_t now = now_ns();
+  const std::int64_t deadline_ns = waiter_.deadline(now);
+  if (now >= deadline_ns) {
+    return end_with(SlowWait::End::deadline, Code::timeout, [&] {
+      return "no answer within " + std::to_string(waiter_.patience_ns() / 1'000'000) +
+             " ms: " + crossbar_.who_waits_for_whom(waiter_.rank);
+    });
+  }
+  next_look_ns_ = std::min(deadline_ns, deadline_after(now, look_about_ns()));
+  return false;
+}
+
+template <class GiveWay>
+LongWait::Awake LongWait::stay_awake(std::uint64_t looks, std::int64_t until_ns,
+                                     std::uint64_t per_look, const GiveWay& give_way) noexcept {
+  // Relaxed: tells only that there is something to look for. On a line of our own.
+  const auto bell = [&] { return bell_.word.load(std::memory_order_relaxed); };
+  std::uint32_t rung = bell() & ~kAbortBit;
+  while (looks > 0) {
+    const std::uint64_t batch = std::min(looks, per_look);
+    for (std::uint64_t i = 0; i < batch; ++i) {
+      give_way();
+      if (done()) return Awake::came;
+    }
+    looks -= batch;
+    if (looks == 0) break;
+    const std::uint32_t before = std::exchange(rung, bell());
+    if ((rung & kAbortBit) != 0) break;  // to be read in sleep(), which it allows nobody
+    const std::int64_t now = look_at_clock();
+    if (now >= until_ns) break;
+    if ((rung != before || now >= next_look_ns_) && fails(rung)) return Awake::failed;
+  }
+  return Awake::tired;
+}
+
+LongWait::Awake LongWait::stay_awake() noexcept {
+  constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+  const WaitPolicy& policy = crossbar_.policy();
+  const auto pause = [] { pause_cpu(); };
+  if (policy.probes > kBareProbes) {
+    const Awake probed = stay_awake(policy.probes - kBareProbes, kForEverNs, kPausesPerLook, pause);
+    if (probed != Awake::tired) return probed;
+  }
+  if (policy.mode == WaitPolicy::Mode::yield) {
+    return stay_awake(policy.yields, kForEverNs, kYieldsPerLook, [] { yield_cpu(); });
+  }
+  if (policy.mode == WaitPolicy::Mode::spin) {
+    return stay_awake(kNoLimit, deadline_after(look_at_clock(), policy.spin_ns), kPausesPerLook,
+                      pause);
+  }
+  return Awake::tired;
+}
+
+bool LongWait::sleep() noexcept {
+  begin_record();
+  const Parking parking(crossbar_, waiter_.rank, owner_, word_);
+  for (;;) {
+    // The bell is read before the word: a ring that comes after this look changes it, and the
+    // kernel will not let us sleep. Acquire: pairs with abort()'s release fetch_or, so that the
+    // reason can be read.
+    const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
+    if (done()) return true;
+    if (fails(rung)) return false;
+    futex_wait(bell_.word, rung, next_look_ns_);
+  }
+}
+
+bool LongWait::run() noexcept {
+  switch (stay_awake()) {
+    case Awake::came:
+      return come();
+    case Awake::failed:
+      return false;
+    case Awake::tired:
+      break;
+  }
+  return sleep() && come();
+}
+
+}  // namespace
+
+void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept {
+  crossbar.abort(make_error(Code::mismatch, [&] {
+    CallRecord& record = crossbar.record(rank);
+    const CallRecord::What& mine = record.of(record.number.load(std::memory_order_relaxed));
+    const Fingerprint other{theirs};
+    // All that we know of the number of that call is its lowest bits, and it takes no more.
+    const auto number = static_cast<std::uint64_t>(other.call());
+    const CallRecord::What& there = crossbar.record(peer).of(number);
+    return difference({.print = {mine.fingerprint.load(std::memory_order_relaxed)},
+                       .rank = rank,
+                       .count = mine.count.load(std::memory_order_relaxed),
+                       .algorithm = mine.algorithm.load(std::memory_order_relaxed)},
+                      {.print = other,
+                       .rank = peer,
+                       .count = there.count.load(std::memory_order_relaxed),
+                       .algorithm = there.algorithm.load(std::memory_order_relaxed)});
+  }));
+}
+
+void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept {
+  crossbar.abort(make_error(Code::mismatch, [&] {
+    return "rank " + std::to_string(rank) + " and rank " + std::to_string(peer) +
+           " make the same call, but made different ones before";
+  }));
+}
+
+bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
+               int round) noexcept {
+  return LongWait(waiter, word, value, owner, round).run();
+}
+
+}  // namespace rankine

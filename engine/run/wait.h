@@ -1,0 +1,85 @@
+// Waiting, in one place: probe, then spin or yield, then park with a deadline.
+//
+//   every rank has a core of its own     spin with PAUSE for about two futex round trips, then park
+//   ranks outnumber cores                a few probes, a dozen sched_yield, then park
+//
+// Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without
+// yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
+//
+// A policy may ask for any numbers: whoever waits awake looks at the bell and the clock now and
+// then, so the deadline, an abort, and a peer that is lost end every kind of wait.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/base/deadline.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/rank_buffers.h"
+
+namespace rankine {
+
+// Ranks compare what they call, always. Only bench/fingerprint compiles a copy of the interpreter
+// that does not, to measure the price.
+#ifdef RANKINE_BENCH_WITHOUT_FINGERPRINTS
+inline constexpr bool kComparesCalls = false;
+#else
+inline constexpr bool kComparesCalls = true;
+#endif
+
+// One rank's view of its waiting within one call.
+struct Waiter {
+  Crossbar* crossbar = nullptr;
+  Rank rank = 0;
+  std::int64_t deadline_ns = 0;  // 0: not fixed yet; set by the first long wait of a call
+  std::int64_t timeout_ns = 0;   // of this call; 0: the crossbar's
+  std::uint64_t call = 0;        // the call that we are in, as in CallRecord
+  std::uint64_t fingerprint = 0;
+  Marks marks{};  // of our buffers
+
+  std::int64_t patience_ns() const { return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns(); }
+  // When the call gives up: fixed by the first long wait that looks at the clock.
+  std::int64_t deadline(std::int64_t now) {
+    if (deadline_ns == 0) deadline_ns = deadline_after(now, patience_ns());
+    return deadline_ns;
+  }
+};
+
+// The first probes of a wait look at nothing but the word. No policy that the engine chooses has
+// more of them; what a policy asks for beyond is probed in wait_long().
+inline constexpr std::uint32_t kBareProbes = 64;
+
+// The slow path: after the first probes have failed. False: the communicator was aborted (by this
+// wait itself where its deadline passed or its owner left).
+bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
+               int round) noexcept;
+
+// Ends the communicator because `peer` calls something else than `rank`: names field and values.
+void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;
+
+// Ends the communicator because `peer` makes the same call as `rank`, but made another one before.
+void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept;
+
+// Until `word`, written by `owner`, has reached `value`. What the owner wrote before is visible
+// then. False: aborted.
+inline bool wait_until(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value,
+                       Rank owner, int round) noexcept {
+  // Acquire: pairs with the owner's release store (publish, send, release of credits, entry).
+  if (reached(word.load(std::memory_order_acquire), value)) [[likely]]
+    return true;
+  const std::uint32_t probes = std::min(waiter.crossbar->policy().probes, kBareProbes);
+  for (std::uint32_t i = 0; i < probes; ++i) {
+    pause_cpu();
+    if (reached(word.load(std::memory_order_acquire), value)) return true;
+  }
+  return wait_long(waiter, word, value, owner, round);
+}
+
+// The owner of a counter that others wait for moves it on.
+inline void publish(Crossbar& crossbar, Rank owner, Atomic<std::uint32_t>& word,
+                    std::uint32_t value) noexcept {
+  word.store(value, std::memory_order_release);  // pairs with wait_until()
+  crossbar.announce(owner, word);
+}
+
+}  // namespace rankine

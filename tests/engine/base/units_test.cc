@@ -1,0 +1,158 @@
+#include "engine/base/units.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace rankine {
+namespace {
+
+Rational decimal(std::string_view text) {
+  const auto value = parse_decimal("value", text);
+  EXPECT_TRUE(value.ok()) << text << ": " << value.status().text();
+  return value.ok() ? *value : Rational(-1);
+}
+
+TEST(Decimals, AreReadExactly) {
+  EXPECT_TRUE(decimal("1.5") == Rational(3, 2));
+  EXPECT_TRUE(decimal("-2e-9") == Rational(-1, 500'000'000));
+  EXPECT_TRUE(decimal("+.25") == Rational(1, 4));
+  EXPECT_TRUE(decimal("10.") == Rational(10));
+  EXPECT_TRUE(decimal("1.50e-6") == decimal("15e-7"));
+  EXPECT_TRUE(decimal("0.000e99") == Rational(0));
+  EXPECT_TRUE(decimal("1000000000000000000000") == decimal("1e21"));
+}
+
+TEST(Decimals, OfDoublesReadBack) {
+  const bool holds = rc::check("the shortest text of a double is that double", [] {
+    const auto bits = *rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 53);
+    const int exponent = *rc::gen::inRange(-90, 0);
+    const double value = std::ldexp(static_cast<double>(bits), exponent);
+    const auto exact = shortest_decimal("value", value);
+    // Very small numbers with many digits leave 128 bits, and say so.
+    RC_PRE(value > 1e-18);
+    RC_ASSERT(exact.ok());
+    RC_ASSERT(exact->to_double() == value);
+  });
+  EXPECT_TRUE(holds);
+}
+
+// 1/(900 GB/s) as other programs write it has 17 digits at 1e-12.
+TEST(Decimals, HoldReciprocalsOfBandwidths) {
+  const auto beta = shortest_decimal("beta", 1 / 900e9);
+  ASSERT_TRUE(beta.ok());
+  EXPECT_EQ(beta->to_double(), 1 / 900e9);
+  EXPECT_EQ(beta->to_string(), "1388888888888889/1250000000000000000000000000");
+  const auto alpha = shortest_decimal("alpha", 1e-6);
+  ASSERT_TRUE(alpha.ok());
+  EXPECT_TRUE(*alpha == Rational(1, 1'000'000));
+}
+
+TEST(Durations, HaveUnits) {
+  const auto seconds = [](std::string_view text) {
+    const auto value = parse_seconds("--alpha", text);
+    EXPECT_TRUE(value.ok()) << text;
+    return value.ok() ? *value : Rational(-1);
+  };
+  EXPECT_TRUE(seconds("1us") == Rational(1, 1'000'000));
+  EXPECT_TRUE(seconds("1.5 us") == Rational(3, 2'000'000));
+  EXPECT_TRUE(seconds("500ns") == Rational(1, 2'000'000));
+  EXPECT_TRUE(seconds("20ps") == Rational(1, 50'000'000'000));
+  EXPECT_TRUE(seconds("3ms") == Rational(3, 1000));
+  EXPECT_TRUE(seconds("2s") == Rational(2));
+  EXPECT_TRUE(seconds("1e-6") == Rational(1, 1'000'000));
+  EXPECT_TRUE(seconds("0") == Rational(0));
+}
+
+TEST(Durations, OfEveryUnitAgree) {
+  const bool holds = rc::check("n of a unit are 1000 n of the next", [] {
+    const auto n = *rc::gen::inRange<std::int64_t>(0, 1'000'000'000'000);
+    constexpr std::array<const char*, 5> kUnits = {"s", "ms", "us", "ns", "ps"};
+    const auto i = *rc::gen::inRange<std::size_t>(0, kUnits.size() - 1);
+    const auto large = parse_seconds("a", std::to_string(n) + kUnits[i]);
+    const auto small = parse_seconds("b", std::to_string(1000 * n) + kUnits[i + 1]);
+    RC_ASSERT(large.ok() && small.ok());
+    RC_ASSERT(*large == *small);
+  });
+  EXPECT_TRUE(holds);
+}
+
+TEST(Bandwidths, AreReciprocal) {
+  const auto beta = [](std::string_view text) {
+    const auto value = parse_bandwidth("--bandwidth", text);
+    EXPECT_TRUE(value.ok()) << text;
+    return value.ok() ? *value : Rational(-1);
+  };
+  EXPECT_TRUE(beta("100GB/s") == Rational(1, 100'000'000'000));
+  EXPECT_TRUE(beta("800Gb/s") == beta("100GB/s"));
+  EXPECT_TRUE(beta("1.5TiB/s") == Rational(2, Int128{3} << 40));
+  EXPECT_TRUE(beta("10 MB/s") == Rational(1, 10'000'000));
+  EXPECT_TRUE(beta("64kB/s") == Rational(1, 64'000));
+  EXPECT_TRUE(beta("64KiB/s") == Rational(1, 65'536));
+  EXPECT_TRUE(beta("8b/s") == Rational(1));
+}
+
+TEST(Bandwidths, RoundTrip) {
+  const bool holds = rc::check("n units per second and a beta of one over that", [] {
+    const auto n = *rc::gen::inRange<std::int64_t>(1, 1'000'000'000'000);
+    const std::array<std::pair<const char*, Int128>, 7> units = {{{"B/s", 1},
+                                                                  {"kB/s", 1000},
+                                                                  {"MB/s", 1'000'000},
+                                                                  {"GB/s", 1'000'000'000},
+                                                                  {"KiB/s", 1024},
+                                                                  {"MiB/s", 1 << 20},
+                                                                  {"GiB/s", 1 << 30}}};
+    const auto& unit = units[*rc::gen::inRange<std::size_t>(0, units.size())];
+    const auto beta = parse_bandwidth("bandwidth", std::to_string(n) + unit.first);
+    RC_ASSERT(beta.ok());
+    RC_ASSERT(*beta == Rational(1, n * unit.second));
+    const auto bits = parse_bandwidth("bandwidth", std::to_string(n) + "Gb/s");
+    RC_ASSERT(bits.ok());
+    RC_ASSERT(*bits == Rational(8, Int128{n} * 1'000'000'000));
+  });
+  EXPECT_TRUE(holds);
+}
+
+// Each error names the argument, the text and what is allowed.
+TEST(Errors, NameArgumentValueAndWhatIsAllowed) {
+  const auto expect_error = [](const Status& status, std::string_view argument,
+                               std::string_view text, std::string_view allowed) {
+    EXPECT_EQ(status.code(), Code::invalid_argument) << text;
+    for (const std::string_view part : {argument, text, allowed}) {
+      EXPECT_NE(status.text().find(part), std::string::npos)
+          << status.text() << " does not name " << part;
+    }
+  };
+  for (const char* text :
+       {"1m", "us", "", "-1us", "1.5.2us", "1 us s", "1e", "nan", "inf", "0x1"}) {
+    expect_error(parse_seconds("--alpha", text).status(), "--alpha", text, "1.5us");
+  }
+  for (const char* text :
+       {"100", "100GB", "0GB/s", "-1GB/s", "GB/s", "100 gb/s", "100XB/s", "1e400GB/s", "100GiBs"}) {
+    expect_error(parse_bandwidth("--bandwidth", text).status(), "--bandwidth", text, "100GB/s");
+  }
+  for (const char* text : {"1,5", "one", "", "1e", "--1"}) {
+    expect_error(parse_decimal("beta", text).status(), "beta", text, "2e-9");
+  }
+  expect_error(parse_decimal("beta", "1e-60").status(), "beta", "1e-60", "1e-36");
+  expect_error(parse_decimal("beta", "1e999999999").status(), "beta", "1e999999999", "1e36");
+  expect_error(parse_seconds("--alpha", "1e-30ps").status(), "--alpha", "1e-30ps", "1e-36");
+  expect_error(shortest_decimal("beta", std::numeric_limits<double>::infinity()).status(), "beta",
+               "inf", "decimal");
+  expect_error(shortest_decimal("beta", 5e-324).status(), "beta", "5e-324", "1e-36");
+}
+
+TEST(Formats, AreForPeople) {
+  EXPECT_EQ(format_duration(1.5e-6), "1.5 us");
+  EXPECT_EQ(format_duration(0), "0 s");
+  EXPECT_EQ(format_duration(12), "12 s");
+  EXPECT_EQ(format_bandwidth(Rational(1, 100'000'000'000)), "100 GB/s");
+  EXPECT_EQ(format_bandwidth(Rational(0)), "no limit");
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,174 @@
+#include "engine/compile/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "algorithms/ring.h"
+
+namespace rankine {
+namespace {
+
+CompileRequest request_for(const char* name, int ranks, std::size_t count) {
+  CompileRequest request;
+  request.algorithm = find_algorithm(Collective::all_reduce, name);
+  request.params.ranks = ranks;
+  request.counts = {count};
+  request.slot_payload = 48;
+  return request;
+}
+
+TEST(Compile, SmallDataGoToMailboxesAndLargeOnesStayWhereTheyAre) {
+  const auto chosen = [](CompileRequest request, std::size_t slot_payload) {
+    request.slot_payload = slot_payload;
+    auto compiled = compile(request);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().text();
+    return compiled->plan.transport;
+  };
+  // Four blocks of 64 bytes each: of an all-reduce the vector must fit, elsewhere the blocks.
+  const CompileRequest all_reduce = request_for("ring", 4, 4 * 16);
+  EXPECT_EQ(chosen(all_reduce, 256), Transport::mailbox);
+  EXPECT_EQ(chosen(all_reduce, 255), Transport::direct);
+  CompileRequest gather;
+  gather.algorithm = find_algorithm(Collective::all_gather, "ring");
+  gather.params.ranks = 4;
+  gather.counts = {16, 16, 16, 16};
+  EXPECT_EQ(chosen(gather, 64), Transport::mailbox);
+  EXPECT_EQ(chosen(gather, 63), Transport::direct);
+  CompileRequest forced = request_for("ring", 4, 5);
+  forced.transport = Transport::direct;
+  EXPECT_EQ(compile(forced)->plan.transport, Transport::direct);
+}
+
+int folds(const Plan& plan, Rank r) {
+  int count = 0;
+  for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
+    count += op.code == OpCode::fold ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(Compile, InPlaceSmallVectorsNeedNoStaging) {
+  CompileRequest small = request_for("direct_one_shot", 2, 4);
+  small.buffers = Buffers::in_place;
+  EXPECT_EQ(folds(compile(small)->plan, 0), 1);
+  // Large ones do: the other rank reads what the sum overwrites.
+  CompileRequest large = request_for("direct_one_shot", 2, 400);
+  large.buffers = Buffers::in_place;
+  EXPECT_EQ(folds(compile(large)->plan, 0), 2);
+}
+
+TEST(Compile, RoundsOfManyMessagesAreStillMadeOfSmallOnes) {
+  // More messages of one pair in a round than a mailbox may have under way.
+  const Schedule many{2, 1, 1, [](int, Send send) {
+                        for (int i = 0; i < 20; ++i) send(0, 1, block(0), reduce);
+                      }};
+  CompileRequest request = request_for("ring", 2, 4);
+  request.buffers = Buffers::in_place;
+  request.transport = Transport::mailbox;
+  EXPECT_FALSE(compile(request, many, {Collective::all_reduce, 2, 1}).ok());
+  const Schedule blocks{2, 20, 1, [](int, Send send) {
+                          for (int b = 0; b < 20; b += 2) {
+                            send(0, 1, block(b), reduce);
+                            send(1, 0, block(b), reduce);
+                          }
+                        }};
+  request.counts = {20};
+  EXPECT_TRUE(compile(request, blocks, {Collective::all_reduce, 2, 20}).ok());
+}
+
+TEST(Compile, SumsArePushedUnlessAskedOtherwise) {
+  CompileRequest request = request_for("direct_two_shot", 4, 4096);
+  const auto copies = [](const Plan& plan) {
+    int count = 0;
+    for (const Op& op : plan.rank[0].ops) count += op.copies;
+    return count;
+  };
+  EXPECT_EQ(copies(compile(request)->plan), 3);
+  request.pushes = false;
+  EXPECT_EQ(copies(compile(request)->plan), 0);
+}
+
+TEST(Compile, WhatNoCacheHoldsIsStoredPastThem) {
+  const auto streaming = [](const CompileRequest& request) {
+    const auto compiled = compile(request);
+    int count = 0;
+    for (const Op& op : compiled->plan.rank[0].ops) {
+      count += (op.flags & kStreams) != 0 ? 1 : 0;
+    }
+    return count;
+  };
+  CompileRequest request = request_for("direct_two_shot", 2, 4 << 20);
+  EXPECT_EQ(streaming(request), 1);
+  request.counts = {3 << 20};
+  EXPECT_EQ(streaming(request), 0);
+  request.counts = {4 << 20};
+  request.buffers = Buffers::in_place;
+  EXPECT_EQ(streaming(request), 0);
+  // Of six steps of a ring these two: the sum that is pushed, and the block that comes last. All
+  // others are read again.
+  CompileRequest ring = request_for("ring", 4, 16 << 20);
+  EXPECT_EQ(streaming(ring), 2);
+}
+
+TEST(Compile, BordersInsideAVectorAreOnLinesAndElsewhereTheUsers) {
+  auto vector = compile(request_for("ring", 3, 100));
+  ASSERT_TRUE(vector.ok());
+  EXPECT_EQ(vector->layout.blocks[1].input % 64, 0U);
+  CompileRequest gather;
+  gather.algorithm = find_algorithm(Collective::all_gather, "ring");
+  gather.params.ranks = 3;
+  gather.counts = {5, 5, 5};
+  gather.slot_payload = 48;
+  auto users = compile(gather);
+  ASSERT_TRUE(users.ok());
+  EXPECT_EQ(users->layout.blocks[1].output, 20U);
+}
+
+TEST(Compile, KernelsAreThereWhereSomethingIsReduced) {
+  auto reduce = compile(request_for("ring", 2, 10));
+  ASSERT_TRUE(reduce.ok());
+  EXPECT_NE(reduce->plan.fold, nullptr);
+  EXPECT_NE(reduce->plan.spread, nullptr);
+  EXPECT_EQ(reduce->plan.divisor, 0);
+  CompileRequest average = request_for("ring", 2, 10);
+  average.op = ReduceOp::avg;
+  EXPECT_EQ(compile(average)->plan.divisor, 2);
+  EXPECT_EQ(reduce->plan.algorithm, "ring");
+}
+
+TEST(Compile, SaysWhatItCannotDo) {
+  CompileRequest request = request_for("ring", 2, 10);
+  request.op = ReduceOp::bxor;
+  const auto bits = compile(request);
+  ASSERT_FALSE(bits.ok());
+  EXPECT_EQ(bits.status().text(),
+            "operation is bxor, type is f32; bit operations are for integers");
+  EXPECT_FALSE(compile(request_for("ring", 0, 10)).ok());
+}
+
+TEST(Compile, AScheduleOfOnesOwn) {
+  const Schedule twice = then(ring_all_reduce(3), ring_all_reduce(3));
+  CompileRequest request;
+  request.counts = {30};
+  request.type = DataType::u32;
+  request.slot_payload = 48;
+  const auto compiled = compile(request, twice, {Collective::all_reduce, 3, 3});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().text();
+  EXPECT_EQ(compiled->plan.ranks, 3);
+  EXPECT_EQ(compiled->plan.rounds, 8);
+}
+
+TEST(Compile, ASumIsRefusedWhereTheCollectiveHasNone) {
+  const Schedule adds{2, 2, 1, [](int, Send send) { send(0, 0, block(0), reduce); }};
+  CompileRequest request;
+  request.counts = {4, 4};
+  request.slot_payload = 48;
+  const auto refused = compile(request, adds, {Collective::all_gather, 2, 2});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().text(), "schedule: adds blocks up, which all_gather does not");
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,87 @@
+// Predictions on modelled networks: ordered, exact, and with a reason for each algorithm left out.
+#include "engine/read/predict.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace rankine {
+namespace {
+
+Params among(int ranks) {
+  Params params;
+  params.ranks = ranks;
+  params.segments = 0;
+  return params;
+}
+
+std::vector<Candidate> candidates(Collective collective, int ranks, std::uint64_t bytes,
+                                  const Fabric& fabric) {
+  auto all = predict(collective, among(ranks), bytes, fabric);
+  EXPECT_TRUE(all.ok()) << all.status().text();
+  return *all;
+}
+
+const Candidate& find(const std::vector<Candidate>& all, std::string_view name) {
+  return *std::find_if(all.begin(), all.end(),
+                       [&](const Candidate& c) { return c.algorithm->name == name; });
+}
+
+TEST(Predict, EveryAlgorithmOfTheCollectiveIsThereCheapestFirst) {
+  for (const Collective collective : all_collectives()) {
+    const auto all = candidates(collective, 6, 4096, plain_regime().fabric);
+    const auto lines =
+        std::count_if(catalogue().begin(), catalogue().end(),
+                      [&](const Algorithm& a) { return a.collective == collective; });
+    EXPECT_EQ(static_cast<std::ptrdiff_t>(all.size()), lines);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      EXPECT_TRUE(all[i - 1].ok() || !all[i].ok());
+      if (all[i].ok()) {
+        EXPECT_LE(all[i - 1].seconds, all[i].seconds);
+      }
+    }
+  }
+}
+
+TEST(Predict, LatencyAndBandwidthWantDifferentAlgorithms) {
+  const Fabric& fabric = plain_regime().fabric;
+  EXPECT_EQ(candidates(Collective::all_reduce, 16, 8, fabric).front().algorithm->name,
+            "recursive_doubling");
+  EXPECT_EQ(candidates(Collective::all_reduce, 16, 1 << 28, fabric).front().algorithm->name,
+            "halving_doubling");
+}
+
+TEST(Predict, TheSwitchIsRefusedWithoutTheAbilityAndUsedWithIt) {
+  const auto without = candidates(Collective::all_reduce, 8, 1024, plain_regime().fabric);
+  const Candidate& refused = find(without, "switch");
+  EXPECT_FALSE(refused.ok());
+  EXPECT_NE(refused.refusal.find("ALU"), std::string::npos) << refused.refusal;
+  const auto with = candidates(Collective::all_reduce, 8, 1024, find_regime("switch")->fabric);
+  EXPECT_EQ(with.front().algorithm->name, "switch");
+}
+
+TEST(Predict, SegmentsAreChosenBySize) {
+  const Fabric& fabric = plain_regime().fabric;
+  const auto small = candidates(Collective::broadcast, 8, 8, fabric);
+  const auto large = candidates(Collective::broadcast, 8, 1 << 26, fabric);
+  EXPECT_EQ(find(small, "chain").params.segments, 1);
+  EXPECT_GT(find(large, "chain").params.segments, 16);
+}
+
+TEST(Predict, ABadFabricIsAnError) {
+  Fabric fabric = plain_regime().fabric;
+  fabric.ports = 0;
+  const auto all = predict(Collective::all_reduce, among(4), 8, fabric);
+  ASSERT_FALSE(all.ok());
+  EXPECT_NE(all.status().text().find("ports"), std::string::npos);
+}
+
+TEST(Predict, ExplainHasALinePerCandidate) {
+  const auto all = candidates(Collective::all_gather, 4, 4096, plain_regime().fabric);
+  const std::string text = explain(all);
+  EXPECT_EQ(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), all.size());
+  EXPECT_EQ(text.front(), '*');
+}
+
+}  // namespace
+}  // namespace rankine

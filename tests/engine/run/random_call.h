@@ -1,0 +1,73 @@
+// Random collective calls: a legal schedule of no particular use, its plan, what every rank's
+// memory holds before and what it must hold after.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/compile/compile.h"
+#include "engine/compile/lower.h"
+#include "engine/compile/program.h"
+#include "engine/compile/push.h"
+#include "engine/compile/share_copies.h"
+#include "engine/run/plan.h"
+#include "tests/engine/run/random.h"
+#include "tests/engine/run/reference.h"
+
+namespace rankine {
+
+struct TestCall {
+  Schedule schedule;
+  Goal goal;
+  DataType type = DataType::u32;
+  ReduceOp op = ReduceOp::sum;
+  Plan plan;
+  std::vector<Image> before, after;  // per rank
+  std::string text;                  // how it is called, for messages
+};
+
+// A call that is legal: it reads what is there, copies one thing to a place or reduces many, never
+// both, and gives a place what has its size. Not necessarily of any use.
+Schedule random_schedule(Random& random, const Goal& goal, const Layout& layout);
+
+// What becomes of a program on its way to the direct transport, as in compile().
+struct Passes {
+  bool copy_first = false;
+  bool pushes = false;
+  std::size_t own_first_from = 0;  // 0: never
+  PushMutant push_mutant = PushMutant::none;
+  std::optional<ShareOptions> shares{};  // none: never
+};
+
+// Data that half a board of a test's team holds.
+inline constexpr std::size_t kTestBoard = 8192;
+
+// What a random call may be, and the faults that its plan shall have.
+struct CallRules {
+  int ranks = 2;
+  std::size_t slot_payload = 48;  // of the mailboxes that it will run on
+  int most_elements = 300;        // of a natural block
+  ProgramOptions program{};
+  LowerOptions::Mutant mutant = LowerOptions::Mutant::none;
+  int mailbox_capacity = 0;              // 0: any that is allowed
+  const Algorithm* algorithm = nullptr;  // nullptr: a random schedule
+  std::optional<Transport> transport{};  // none: any
+  std::optional<Passes> passes{};        // none: any
+};
+TestCall random_call(Random& random, const CallRules& rules);
+
+// The program of a call as make_program() sees it: for tests that look at plans.
+Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout& layout,
+                       Buffers buffers, Transport transport, const LowerOptions& lower,
+                       const ProgramOptions& program = {}, const Passes& passes = {});
+
+// Round by round, a transfer a line.
+std::string to_string(const Schedule& schedule);
+
+// The first byte in which two images differ, in words; empty where they agree.
+std::string difference_between(const Image& got, const Image& wanted);
+
+}  // namespace rankine

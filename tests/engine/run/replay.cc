@@ -1,0 +1,432 @@
+#include "tests/engine/run/replay.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+
+#include "engine/run/board.h"
+#include "engine/run/crossbar.h"
+#include "engine/run/mailbox.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::byte kPoison{0xdb};
+
+// Where data lies: this rank's buffer of that kind at the call that was current when it was said.
+using Memories = std::array<std::byte*, 3>;
+
+struct Slot {
+  std::uint32_t flag = 0;
+  std::size_t call = 0;                // of the message in it: which call of run()
+  const std::byte* address = nullptr;  // by address, or
+  std::vector<std::byte> data;         // inside
+};
+
+struct Box {
+  std::array<Slot, kSlots> slots;
+  std::uint32_t credit = 0;
+
+  Slot& slot(std::uint32_t number) { return slots[number % kSlots]; }
+};
+
+struct Posted {
+  std::uint32_t flag = 0;
+  std::size_t call = 0;       // of what is posted: which call of run()
+  std::uint32_t written = 0;  // the flag that what stands there has, or will have
+  std::vector<std::byte> bytes;
+};
+
+struct Actor {
+  std::size_t call = 0;  // of run()
+  std::size_t pc = 0, operand = 0;
+  bool inside = false;  // has begun that call
+  std::uint32_t base = 0;
+  std::uint32_t number = 0;  // of the call, as entries count
+  std::uint32_t posts = 0;
+  std::vector<std::uint32_t> sent, received;  // before this call, by peer
+  std::vector<Memories> known;
+  std::vector<std::size_t> known_at;  // by peer: 1 + the call at which its entry was read
+  std::vector<std::byte> region, scratch;
+};
+
+struct OwnEntry {
+  std::uint32_t call = 0;
+  std::size_t at = 0;  // call of run()
+  Memories memory{};
+};
+
+}  // namespace
+
+struct Replay::Machine {
+  Machine(const ReplayOptions& o, Random& source) : options(o), random(source) {
+    const auto n = static_cast<std::size_t>(options.ranks);
+    actors.resize(n);
+    entries.resize(n);
+    progress.assign(n, options.first_count);
+    boxes.resize(n * n);
+    boards.resize(n);
+    for (Actor& actor : actors) {
+      actor.base = actor.number = actor.posts = options.first_count;
+      actor.sent.assign(n, options.first_count);
+      actor.received.assign(n, options.first_count);
+      actor.known.resize(n);
+      actor.known_at.assign(n, 0);
+    }
+    for (OwnEntry& entry : entries) entry.call = options.first_count;
+    for (auto& halves : boards) {
+      for (Posted& half : halves) {
+        half.flag = half.written = options.first_count;
+        half.bytes.assign(board_stride(kTestBoard), kPoison);
+      }
+    }
+    for (Box& box : boxes) {
+      box.credit = options.first_count;
+      for (Slot& slot : box.slots) slot.flag = options.first_count;
+    }
+  }
+
+  Box& box(std::size_t from, std::size_t to) { return boxes[from * actors.size() + to]; }
+
+  Posted& half(std::size_t r, std::uint32_t number) {
+    return boards[r][options.one_half ? 0 : number & 1];
+  }
+
+  std::string run(std::span<const TestCall* const> all) {
+    calls = all;
+    fault.clear();
+    for (std::size_t r = 0; r < actors.size(); ++r) {
+      std::size_t bytes = 0, scratch = 0;
+      for (const TestCall* call : calls) {
+        bytes = std::max(bytes, call->before[r].bytes.size());
+        scratch = std::max(scratch, call->plan.rank[r].scratch_bytes);
+      }
+      actors[r].region.assign(bytes, kPoison);
+      actors[r].scratch.assign(scratch, kPoison);
+      actors[r].call = 0;
+      actors[r].inside = false;
+      std::fill(actors[r].known_at.begin(), actors[r].known_at.end(), 0);
+    }
+    std::vector<std::size_t> order(actors.size());  // who is asked first
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto shuffle = [&] {
+      for (std::size_t i = order.size(); i > 1; --i) {
+        std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<int>(i)))]);
+      }
+    };
+    shuffle();
+    // How long the order stands: always a new one, or ranks that run ahead for long.
+    const int patience = std::array{1, 6, 40, 400}[static_cast<std::size_t>(random.below(4))];
+    std::size_t done = 0;
+    while (done < actors.size()) {
+      if (random.one_in(patience)) shuffle();
+      bool moved = false;
+      for (const std::size_t r : order) {
+        if (actors[r].call == calls.size() || !step(r)) continue;
+        moved = true;
+        ++steps;
+        if (!fault.empty()) return fault;
+        if (actors[r].call == calls.size()) ++done;
+        break;
+      }
+      if (!moved) return stuck();
+    }
+    return {};
+  }
+
+  // False: the rank must wait.
+  bool step(std::size_t r) {
+    Actor& me = actors[r];
+    const TestCall& call = *calls[me.call];
+    if (!me.inside) {
+      enter(r, call);
+      return true;
+    }
+    const RankPlan& plan = call.plan.rank[r];
+    const Op& op = plan.ops[me.pc];
+    const std::size_t peer = op.peer;
+    switch (op.code) {
+      case OpCode::end:
+        leave(r, call);
+        return true;
+      case OpCode::enter:
+        entries[r] = {me.number, me.call, me.known[r]};
+        break;
+      case OpCode::wait_entry:
+        if (!reached(entries[peer].call, me.number)) return false;
+        if (entries[peer].at != me.call) fail(r, op, "finds the entry of another call");
+        me.known[peer] = entries[peer].memory;
+        me.known_at[peer] = me.call + 1;
+        break;
+      case OpCode::wait_progress:
+        if (!reached(progress[peer], me.base + op.value)) return false;
+        break;
+      case OpCode::wait_message: {
+        Slot& slot = box(peer, r).slot(me.received[peer] + op.value);
+        if (!reached(slot.flag, me.received[peer] + op.value + 1)) return false;
+        if (slot.call != me.call) fail(r, op, "finds a message of another call");
+        break;
+      }
+      case OpCode::wait_credit:
+        if (!reached(box(r, peer).credit, me.sent[peer] + op.value)) return false;
+        break;
+      case OpCode::send: {
+        Box& to = box(r, peer);
+        const std::uint32_t number = me.sent[peer] + op.value;
+        if (!reached(to.credit, number + 1 - kSlots)) return false;
+        Slot& slot = to.slot(number);
+        slot.flag = number + 1;
+        slot.call = me.call;
+        const std::byte* data = address(r, op, plan.operands[me.operand++]);
+        slot.address = (op.flags & kByAddress) != 0 ? data : nullptr;
+        slot.data.clear();
+        if (data != nullptr && slot.address == nullptr) {
+          if (op.bytes > options.slot_payload) fail(r, op, "puts too much into a slot");
+          slot.data.assign(data, data + op.bytes);
+        }
+        break;
+      }
+      case OpCode::fold:
+        fold(r, op, call);
+        break;
+      case OpCode::post:
+        post(r, op, plan);
+        break;
+      case OpCode::wait_post:
+      case OpCode::wait_posts:
+        for (std::size_t q = 0; q < actors.size(); ++q) {
+          if (q == r || (op.code == OpCode::wait_post && q != peer)) continue;
+          const Posted& theirs = half(q, me.posts - 1);
+          if (!reached(theirs.flag, me.posts)) return false;
+          if (theirs.call != me.call) fail(r, op, "finds the post of another call");
+        }
+        break;
+      case OpCode::release: {
+        const std::uint32_t number = me.received[peer] + op.value;
+        if ((op.flags & kByAddress) != 0 || number % kUnderWay == 0) {
+          box(peer, r).credit = number;
+        }
+        break;
+      }
+    }
+    ++me.pc;
+    return true;
+  }
+
+  void post(std::size_t r, const Op& op, const RankPlan& plan) {
+    Actor& me = actors[r];
+    Posted& mine = half(r, me.posts);
+    mine.written = me.posts + 1;
+    if (op.operands > 0) {
+      if (op.offset < sizeof(BoardHeader) || op.offset + op.bytes > mine.bytes.size()) {
+        return fail(r, op, "posts outside its board");
+      }
+      const std::byte* data = address(r, op, plan.operands[me.operand++]);
+      if (data != nullptr)
+        std::copy_n(data, op.bytes, mine.bytes.begin() + static_cast<std::ptrdiff_t>(op.offset));
+    }
+    if ((op.flags & kMoreToPost) != 0) return;
+    mine.flag = ++me.posts;
+    mine.call = me.call;
+  }
+
+  void enter(std::size_t r, const TestCall& call) {
+    Actor& me = actors[r];
+    const Image& image = call.before[r];
+    std::copy(image.bytes.begin(), image.bytes.end(), me.region.begin());
+    me.inside = true;
+    me.pc = me.operand = 0;
+    ++me.number;
+    me.known[r] = {me.region.data() + image.input, me.region.data() + image.output,
+                   me.scratch.data()};
+    me.known_at[r] = me.call + 1;
+  }
+
+  void leave(std::size_t r, const TestCall& call) {
+    Actor& me = actors[r];
+    const Image& wanted = call.after[r];
+    if (std::memcmp(me.region.data(), wanted.bytes.data(), wanted.bytes.size()) != 0) {
+      Image got = wanted;
+      std::copy_n(me.region.begin(), got.bytes.size(), got.bytes.begin());
+      fault = "call " + std::to_string(me.call) + ", rank " + std::to_string(r) + ": " +
+              difference_between(got, wanted);
+    }
+    std::fill(me.region.begin(), me.region.end(), kPoison);
+    std::fill(me.scratch.begin(), me.scratch.end(), kPoison);
+    for (const Traffic& traffic : call.plan.rank[r].traffic) {
+      me.sent[traffic.peer] += traffic.sent;
+      me.received[traffic.peer] += traffic.received;
+    }
+    me.base += call.plan.span;
+    ++me.call;
+    me.inside = false;
+  }
+
+  void fold(std::size_t r, const Op& op, const TestCall& call) {
+    Actor& me = actors[r];
+    std::vector<const void*> sources;
+    for (int i = 0; i < op.operands; ++i) {
+      const std::byte* source = address(r, op, call.plan.rank[r].operands[me.operand++]);
+      if (source == nullptr) return;
+      sources.push_back(source);
+    }
+    if (sources.empty()) {
+      progress[r] = me.base + op.value;
+      return;
+    }
+    std::byte* destination = me.known[r][static_cast<std::size_t>(op.memory)] + op.offset;
+    if (!is_in(destination, op.bytes, r)) return fail(r, op, "writes outside its buffers");
+    if (sources.size() == 1) {
+      std::memmove(destination, sources[0], op.bytes);
+    } else {
+      const int divisor = (op.flags & kDivides) != 0 ? call.plan.divisor : 0;
+      call.plan.fold(destination, sources.data(), op.operands, op.bytes / call.plan.element_bytes,
+                     divisor);
+    }
+    for (int i = 0; i < op.copies; ++i) {
+      const std::byte* to = address(r, op, call.plan.rank[r].operands[me.operand++]);
+      if (to == nullptr) return;
+      std::memcpy(const_cast<std::byte*>(to), destination, op.bytes);
+    }
+    if (op.value != 0) progress[r] = me.base + op.value;
+  }
+
+  // Of what an operand says; nullptr after a fault.
+  const std::byte* address(std::size_t r, const Op& op, const Operand& operand) {
+    Actor& me = actors[r];
+    const std::size_t from = operand.rank;
+    const std::byte* found = nullptr;
+    if (operand.memory == Memory::message) {
+      const Slot& slot = box(from, r).slot(me.received[from] + operand.message);
+      if (slot.flag != me.received[from] + operand.message + 1) {
+        fail(r, op, "uses a slot that holds another message");
+        return nullptr;
+      }
+      if (slot.address == nullptr) {
+        if (slot.data.size() == op.bytes) return slot.data.data();
+        fail(r, op, "finds a message of another size");
+        return nullptr;
+      }
+      found = slot.address;
+    } else if (operand.memory == Memory::board) {
+      const Posted& there = half(from, me.posts - 1);
+      if (there.flag != me.posts || there.written != me.posts) {
+        fail(r, op, "uses a half that holds another post");
+      } else if (op.bytes > 0 && operand.offset + op.bytes > there.bytes.size()) {
+        fail(r, op, "reads outside the board of rank " + std::to_string(from));
+      } else {
+        return there.bytes.data() + operand.offset;
+      }
+      return nullptr;
+    } else {
+      if (me.known_at[from] != me.call + 1) {
+        fail(r, op, "does not know the addresses of rank " + std::to_string(from));
+        return nullptr;
+      }
+      found = me.known[from][static_cast<std::size_t>(operand.memory)] + operand.offset;
+    }
+    if (is_in(found, op.bytes, from)) return found;
+    fail(r, op, "reads outside the buffers of rank " + std::to_string(from));
+    return nullptr;
+  }
+
+  bool is_in(const std::byte* begin, std::size_t bytes, std::size_t r) const {
+    const auto within = [&](const std::vector<std::byte>& memory) {
+      return begin >= memory.data() && begin + bytes <= memory.data() + memory.size();
+    };
+    return within(actors[r].region) || within(actors[r].scratch);
+  }
+
+  void fail(std::size_t r, const Op& op, const std::string& what) {
+    if (!fault.empty()) return;
+    fault = "call " + std::to_string(actors[r].call) + ", rank " + std::to_string(r) + ", round " +
+            std::to_string(op.round) + ": " + what;
+  }
+
+  std::string stuck() const {
+    std::string text = "everybody is stuck:";
+    for (std::size_t r = 0; r < actors.size(); ++r) {
+      const Actor& me = actors[r];
+      text += "\n  rank " + std::to_string(r);
+      if (me.call == calls.size()) {
+        text += " has finished";
+        continue;
+      }
+      const Op& op = calls[me.call]->plan.rank[r].ops[me.pc];
+      text += ": call " + std::to_string(me.call) + ", op " + std::to_string(me.pc) + " (code " +
+              std::to_string(static_cast<int>(op.code)) + "), peer " + std::to_string(op.peer) +
+              ", round " + std::to_string(op.round) + ", value " + std::to_string(op.value);
+    }
+    return text;
+  }
+
+  const ReplayOptions options;
+  Random& random;
+  std::span<const TestCall* const> calls;
+  std::vector<Actor> actors;
+  std::vector<OwnEntry> entries;
+  std::vector<std::uint32_t> progress;
+  std::vector<Box> boxes;
+  std::vector<std::array<Posted, 2>> boards;
+  std::string fault;
+  std::uint64_t steps = 0;
+};
+
+Replay::Replay(const ReplayOptions& options, Random& random)
+    : machine_(std::make_unique<Machine>(options, random)) {}
+Replay::~Replay() = default;
+std::string Replay::run(std::span<const TestCall* const> calls) { return machine_->run(calls); }
+std::uint64_t Replay::steps() const { return machine_->steps; }
+
+std::string fault_of(const Plan& plan) {
+  std::vector<std::map<std::uint32_t, int>> published(plan.rank.size());  // value -> round
+  std::vector<std::vector<std::uint32_t>> sent(plan.rank.size()), received(plan.rank.size());
+  for (std::size_t r = 0; r < plan.rank.size(); ++r) {
+    std::uint32_t last = 0;
+    for (const Op& op : plan.rank[r].ops) {
+      if (op.code != OpCode::fold || op.value == 0) continue;
+      if (op.value <= last) return "progress falls at rank " + std::to_string(r);
+      last = op.value;
+      published[r][op.value] = op.round;
+    }
+    if (plan.transport == Transport::direct && last >= plan.span) return "the span is too small";
+  }
+  std::ptrdiff_t posts = 0;
+  for (std::size_t r = 0; r < plan.rank.size(); ++r) {
+    const RankPlan& mine = plan.rank[r];
+    const auto posted = std::count_if(mine.ops.begin(), mine.ops.end(), [](const Op& op) {
+      return op.code == OpCode::post && (op.flags & kMoreToPost) == 0;
+    });
+    if (r == 0) posts = posted;
+    if (posted != posts) return "rank " + std::to_string(r) + " makes another number of posts";
+    const std::string who = "rank " + std::to_string(r) + ": ";
+    if (mine.ops.empty() || mine.ops.back().code != OpCode::end) return who + "no end";
+    std::size_t operands = 0;
+    for (const Op& op : mine.ops) {
+      operands += op.operands;
+      operands += op.copies;
+      if (op.operands > plan.most_operands && op.code == OpCode::fold) {
+        return who + "more operands than the plan says";
+      }
+      if (op.code == OpCode::end || op.code == OpCode::enter || op.code == OpCode::fold ||
+          op.code == OpCode::post || op.code == OpCode::wait_posts) {
+        continue;
+      }
+      if (op.peer == r) return who + "waits for itself";
+      if (op.code != OpCode::wait_progress) continue;
+      const auto found = published[op.peer].find(op.value);
+      if (found == published[op.peer].end()) {
+        return who + "waits for progress that rank " + std::to_string(op.peer) + " never makes";
+      }
+      if (found->second >= op.round) {
+        return who + "waits in round " + std::to_string(op.round) + " for round " +
+               std::to_string(found->second) + " of rank " + std::to_string(op.peer);
+      }
+    }
+    if (operands != mine.operands.size()) return who + "operands do not add up";
+  }
+  return {};
+}
+
+}  // namespace rankine

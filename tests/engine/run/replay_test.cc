@@ -1,0 +1,72 @@
+// Random schedules, all forms back to back, in any order that the plans' waits allow.
+#include "tests/engine/run/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "tests/engine/run/session.h"
+
+namespace rankine {
+namespace {
+
+constexpr int kSessions = affordable(20000);  // RANKINE_SESSIONS runs another number
+
+TEST(Replay, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
+  const auto only = number_from_environment("RANKINE_SEED");
+  const auto sessions =
+      only ? 1 : static_cast<int>(number_from_environment("RANKINE_SESSIONS").value_or(kSessions));
+  std::size_t schedules = 0;
+  std::uint64_t steps = 0;
+  for (int i = 0; i < sessions; ++i) {
+    const std::uint64_t seed = only.value_or(0x5eed0000u + static_cast<std::uint64_t>(i));
+    Random random(seed);
+    const Session session = random_session(random, {.calls = {.ranks = 9}});
+    ASSERT_EQ(session.fault, "") << "replay with RANKINE_SEED=" << seed;
+    Replay replay({session.ranks, session.first_count, session.slot_payload}, random);
+    const std::string fault = replay.run(session.calls);
+    ASSERT_EQ(fault, "") << session.explain(fault) << "\nreplay with RANKINE_SEED=" << seed;
+    schedules += session.made.size();
+    steps += replay.steps();
+  }
+  std::printf("%zu schedules, %llu steps\n", schedules, static_cast<unsigned long long>(steps));
+}
+
+// The real algorithms, back to back with one another in one team.
+TEST(Replay, EveryAlgorithmOfTheCatalogueInAnyOrder) {
+  int calls = 0;
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    for (int attempt = 0; attempt < affordable(8); ++attempt) {
+      Random random(static_cast<std::uint64_t>(1000 * ranks + attempt));
+      std::vector<TestCall> made;
+      for (const Algorithm& algorithm : catalogue()) {
+        Params params;
+        params.ranks = ranks;
+        if (algorithm.refusal(params)) continue;
+        made.push_back(
+            random_call(random, {.ranks = ranks, .most_elements = 60, .algorithm = &algorithm}));
+        ASSERT_FALSE(made.back().before.empty()) << algorithm.name << ": " << made.back().text;
+        ASSERT_EQ(fault_of(made.back().plan), "") << algorithm.name;
+      }
+      std::vector<const TestCall*> order;
+      for (const TestCall& call : made) order.push_back(&call);
+      for (std::size_t i = order.size(); i > 1; --i) {
+        std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<int>(i)))]);
+      }
+      Replay replay({.ranks = ranks}, random);
+      const std::string fault = replay.run(order);
+      Session session;
+      session.ranks = ranks;
+      session.calls = order;
+      ASSERT_EQ(fault, "") << session.explain(fault);
+      calls += static_cast<int>(order.size());
+    }
+  }
+  std::printf("%d calls\n", calls);
+}
+
+}  // namespace
+}  // namespace rankine

@@ -1,0 +1,240 @@
+#include "tests/engine/run/test_team.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "engine/run/fingerprint.h"
+#include "engine/run/mailbox.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::byte kPoison{0xdb};
+
+// Loses some time, or none.
+class Dawdler final : public RoundObserver {
+ public:
+  explicit Dawdler(std::uint64_t seed) : random_(seed) {}
+
+  bool before_round(int) noexcept override {
+    dawdle();
+    return true;
+  }
+  void dawdle() {
+    switch (random_.below(6)) {
+      case 0:
+        for (int i = random_.below(4); i >= 0; --i) yield_cpu();
+        break;
+      case 1:
+        for (int i = random_.below(300); i >= 0; --i) pause_cpu();
+        break;
+      default:
+        break;
+    }
+  }
+  Random& random() { return random_; }
+
+ private:
+  Random random_;
+};
+
+struct alignas(kCacheLine) Line {
+  std::byte bytes[kCacheLine];
+};
+
+}  // namespace
+
+struct TestTeam::State {
+  explicit State(const Options& o)
+      : options(o),
+        crossbar(o.ranks, o.policy, o.timeout_ns, o.strict),
+        ranks(size(o.ranks)),
+        credits(ranks.size() * ranks.size()),
+        mailboxes(credits.size()),
+        boards(ranks.size()) {
+    const std::size_t stride = stride_for(options.slot_payload);
+    slots.resize(mailboxes.size() * kSlots * stride / kCacheLine);
+    for (std::size_t m = 0; m < mailboxes.size(); ++m) {
+      std::byte* first = slots[m * kSlots * stride / kCacheLine].bytes;
+      mailboxes[m] = {first, static_cast<std::uint32_t>(stride), &credits[m]};
+      credits[m].value.store(options.first_count);
+      for (std::uint32_t i = 0; i < kSlots; ++i) {
+        (new (first + i * stride) SlotHeader)->flag.store(options.first_count);
+      }
+    }
+    const std::size_t half = board_stride(kTestBoard);
+    halves.resize(2 * boards.size() * half / kCacheLine);
+    for (std::size_t r = 0; r < boards.size(); ++r) {
+      std::byte* first = halves[2 * r * half / kCacheLine].bytes;
+      boards[r] = {first, static_cast<std::uint32_t>(options.one_half ? 0 : half)};
+      for (const std::uint32_t number : {0U, 1U}) {
+        (new (&boards[r].half(number)) BoardHeader)->flag.store(options.first_count);
+      }
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      crossbar.progress(static_cast<Rank>(r)).value.store(options.first_count);
+      crossbar.entry(static_cast<Rank>(r)).call.store(options.first_count);
+      RankState& state = ranks[r].state;
+      state.waiter = {
+          .crossbar = &crossbar, .rank = static_cast<Rank>(r), .call = options.first_count};
+      state.progress_base = options.first_count;
+      state.outbox.resize(ranks.size());
+      state.inbox.resize(ranks.size());
+      state.memory.resize(ranks.size() * 4);
+      state.boards = boards;
+      state.posts = options.first_count;
+      for (std::size_t q = 0; q < ranks.size(); ++q) {
+        state.outbox[q] = {mailboxes[r * ranks.size() + q], options.first_count,
+                           options.first_count};
+        state.inbox[q] = {mailboxes[q * ranks.size() + r], options.first_count};
+      }
+    }
+  }
+
+  static std::size_t size(int n) { return static_cast<std::size_t>(n); }
+
+  void play(std::size_t r, std::span<const TestCall* const> calls, std::uint64_t seed) {
+    Dawdler dawdler(seed + 0x1000 * (r + 1));
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const bool observed = dawdler.random().one_in(2);
+      const auto chosen = options.choose ? options.choose(r, i) : std::optional(i);
+      if (!chosen) {
+        crossbar.leave(static_cast<Rank>(r));
+        return;
+      }
+      const std::int64_t begin = now_ns();
+      const bool done = play(r, *calls[*chosen], *chosen, dawdler, observed);
+      endings[r].slowest_ns = std::max(endings[r].slowest_ns, now_ns() - begin);
+      if (!done) return;
+      ++endings[r].calls;
+    }
+  }
+
+  bool play(std::size_t r, const TestCall& call, std::size_t index, Dawdler& dawdler,
+            bool observed) {
+    Own& mine = ranks[r];
+    RankState& state = mine.state;
+    const Image& image = call.before[r];
+    std::copy(image.bytes.begin(), image.bytes.end(), mine.region.begin());
+    dawdler.dawdle();
+    ++state.waiter.call;
+    state.waiter.deadline_ns = 0;
+    state.waiter.fingerprint =
+        with_call(make_fingerprint(call.goal.collective, call.type, call.op, false,
+                                   call.plan.transport, call.goal.root, 0, index),
+                  static_cast<std::uint32_t>(state.waiter.call))
+            .bits;
+    crossbar.record(state.waiter.rank)
+        .announce(state.waiter.call, state.waiter.fingerprint, index, "random");
+    state.memory_of(r, Memory::input) = mine.region.data() + image.input;
+    state.memory_of(r, Memory::output) = mine.region.data() + image.output;
+    state.memory_of(r, Memory::scratch) = mine.scratch.data();
+    if (!crossbar.begin(state.waiter.rank)) {
+      endings[r].status = crossbar.reason();
+      return false;
+    }
+    const bool done = observed ? interpret(call.plan, state, dawdler) : interpret(call.plan, state);
+    crossbar.end(state.waiter.rank);
+    if (!done) {
+      crossbar.wait_until_quiet(state.waiter.rank);
+      endings[r].status = crossbar.reason();
+      note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
+           std::string(name_of(crossbar.reason().code())) + ", " + crossbar.reason().text());
+      return false;
+    }
+    const Image& wanted = call.after[r];
+    if (std::memcmp(mine.region.data(), wanted.bytes.data(), wanted.bytes.size()) != 0) {
+      Image got = wanted;
+      std::copy_n(mine.region.begin(), got.bytes.size(), got.bytes.begin());
+      endings[r].wrong_data = difference_between(got, wanted);
+      note("call " + std::to_string(index) + ", rank " + std::to_string(r) + ": " +
+           endings[r].wrong_data);
+      crossbar.abort({Code::remote_error, "wrong data"});
+      return false;
+    }
+    std::fill(mine.region.begin(), mine.region.end(), kPoison);
+    std::fill(mine.scratch.begin(), mine.scratch.end(), kPoison);
+    return true;
+  }
+
+  void note(const std::string& what) {
+    const std::lock_guard lock(mutex);
+    if (fault.empty()) fault = what;
+  }
+
+  struct Own {
+    RankState state;
+    std::vector<std::byte> region, scratch;
+  };
+
+  const Options options;
+  Crossbar crossbar;
+  std::vector<Own> ranks;
+  std::vector<Counter> credits;
+  std::vector<Line> slots;
+  std::vector<Mailbox> mailboxes;
+  std::vector<Line> halves;
+  std::vector<Board> boards;
+  std::vector<Ending> endings;
+  std::mutex mutex;
+  std::string fault;
+};
+
+TestTeam::TestTeam(const Options& options) : state_(std::make_unique<State>(options)) {}
+TestTeam::~TestTeam() = default;
+const std::vector<TestTeam::Ending>& TestTeam::endings() const { return state_->endings; }
+Crossbar& TestTeam::crossbar() { return state_->crossbar; }
+
+std::string TestTeam::run(std::span<const TestCall* const> calls, std::uint64_t seed) {
+  State& s = *state_;
+  // Twice the room that is needed: a faulty plan that mixes up two calls still reads our memory.
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+    std::size_t bytes = 0, scratch = 0, operands = 0;
+    for (const TestCall* call : calls) {
+      for (const Image& image : call->before) bytes = std::max(bytes, image.bytes.size());
+      for (const RankPlan& plan : call->plan.rank) scratch = std::max(scratch, plan.scratch_bytes);
+      operands = std::max(operands, static_cast<std::size_t>(call->plan.most_operands));
+    }
+    s.ranks[r].region.assign(2 * bytes, kPoison);
+    s.ranks[r].scratch.assign(2 * scratch, kPoison);
+    s.ranks[r].state.operands.assign(operands, nullptr);
+  }
+  s.fault.clear();
+  s.endings.assign(s.ranks.size(), {});
+  std::vector<std::function<void()>> bodies;
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+    bodies.push_back([&s, r, calls, seed] { s.play(r, calls, seed); });
+  }
+  if (s.options.launch) {
+    s.options.launch(std::move(bodies));
+    return s.fault;
+  }
+  std::vector<std::thread> threads;
+  for (std::function<void()>& body : bodies) threads.emplace_back(std::move(body));
+  for (std::thread& thread : threads) thread.join();
+  return s.fault;
+}
+
+WaitPolicy random_policy(Random& random) {
+  WaitPolicy policy;
+  switch (random.below(4)) {
+    case 0:
+      policy.mode = WaitPolicy::Mode::spin;
+      policy.spin_ns = 5'000;
+      break;
+    case 1:
+      policy.mode = WaitPolicy::Mode::park;
+      policy.probes = static_cast<std::uint32_t>(random.below(3));
+      break;
+    default:
+      policy.mode = WaitPolicy::Mode::yield;
+      policy.probes = 4;
+      policy.yields = static_cast<std::uint32_t>(random.between(1, 12));
+  }
+  return policy;
+}
+
+}  // namespace rankine

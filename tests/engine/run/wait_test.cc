@@ -1,0 +1,379 @@
+// Parking: no wake-up is lost, no abort slept through, in every mode.
+#include "engine/run/wait.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/run/fingerprint.h"
+#include "tests/engine/run/random.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::int64_t kMinute = 60'000'000'000;
+
+WaitPolicy policy_for(WaitPolicy::Mode mode) {
+  return {.mode = mode, .probes = 1, .yields = 2, .spin_ns = 2'000};
+}
+
+struct Setting {
+  WaitPolicy::Mode mode;
+  bool strict;
+};
+
+void PrintTo(const Setting& s, std::ostream* out) {
+  *out << "mode " << static_cast<int>(s.mode) << (s.strict ? ", strict" : "");
+}
+
+class Wait : public testing::TestWithParam<Setting> {};
+
+// Two ranks wait for one another in turn: each wake-up that is lost costs the look-about's 50 ms,
+// and the test its time limit.
+TEST_P(Wait, TwoRanksInTurn) {
+  constexpr int kTurns = affordable(20'000);
+  for (const std::uint32_t first : {0U, 0U - 1000U, 0x80000000U - 1000U}) {
+    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    for (Rank r : {0, 1}) crossbar.progress(r).value.store(first);
+    std::int64_t passed = 0;  // guarded by the turns; not atomic, so that a sanitizer can see
+    std::vector<std::thread> threads;
+    for (const Rank r : {0, 1}) {
+      threads.emplace_back([&, r] {
+        Waiter waiter{.crossbar = &crossbar, .rank = r};
+        for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+          // Rank 0 goes first; rank 1 follows.
+          const std::uint32_t wanted = first + (r == 0 ? turn - 1 : turn);
+          waiter.deadline_ns = 0;
+          ASSERT_TRUE(wait_until(waiter, crossbar.progress(1 - r).value, wanted, 1 - r, 1));
+          ++passed;
+          publish(crossbar, r, crossbar.progress(r).value, first + turn);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(passed, 2 * kTurns);
+  }
+}
+
+// Many wait for one, on two words, and none is forgotten.
+TEST_P(Wait, ManyWaitForOne) {
+  constexpr int kRanks = 6;
+  constexpr std::uint32_t kTurns = affordable(3'000);
+  Crossbar crossbar(kRanks, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  Counter other;
+  std::vector<std::thread> threads;
+  for (Rank r = 1; r < kRanks; ++r) {
+    threads.emplace_back([&, r] {
+      Waiter waiter{.crossbar = &crossbar, .rank = r};
+      for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+        waiter.deadline_ns = 0;
+        const bool second = (turn + static_cast<std::uint32_t>(r)) % 2 == 0;
+        ASSERT_TRUE(
+            wait_until(waiter, second ? other.value : crossbar.progress(0).value, turn, 0, 1));
+        publish(crossbar, r, crossbar.progress(r).value, turn);
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    Waiter waiter{.crossbar = &crossbar, .rank = 0};
+    Random random(7);
+    for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+      for (int i = random.below(3); i > 0; --i) std::this_thread::yield();
+      publish(crossbar, 0, other.value, turn);
+      publish(crossbar, 0, crossbar.progress(0).value, turn);
+      for (Rank r = 1; r < kRanks; ++r) {
+        waiter.deadline_ns = 0;
+        ASSERT_TRUE(wait_until(waiter, crossbar.progress(r).value, turn, r, 1));
+      }
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  for (Rank r = 0; r < kRanks; ++r) EXPECT_EQ(crossbar.parked(r).count.load(), 0U);
+}
+
+TEST_P(Wait, AnAbortWakesWhoeverWaits) {
+  for (int attempt = 0; attempt < affordable(300); ++attempt) {
+    Crossbar crossbar(3, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    std::vector<std::thread> threads;
+    std::atomic<int> returned{0};
+    for (const Rank r : {0, 1}) {
+      threads.emplace_back([&, r] {
+        Waiter waiter{.crossbar = &crossbar, .rank = r};
+        EXPECT_FALSE(wait_until(waiter, crossbar.progress(2).value, 1, 2, 1));
+        returned.fetch_add(1);
+      });
+    }
+    for (int i = attempt % 40; i > 0; --i) std::this_thread::yield();
+    crossbar.abort({Code::aborted, "now"});
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(returned.load(), 2);
+    EXPECT_EQ(crossbar.reason().text(), "now");
+  }
+}
+
+TEST_P(Wait, TheDeadlineEndsTheWaitOfAll) {
+  Crossbar crossbar(3, policy_for(GetParam().mode), 30'000'000, GetParam().strict);
+  std::vector<std::thread> threads;
+  for (const Rank r : {0, 1}) {
+    threads.emplace_back([&, r] {
+      Waiter waiter{.crossbar = &crossbar, .rank = r};
+      ASSERT_TRUE(crossbar.begin(r));
+      EXPECT_FALSE(wait_until(waiter, crossbar.progress(2).value, 1, 2, 4));
+      crossbar.end(r);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(name_of(crossbar.reason().code()), name_of(Code::timeout));
+  EXPECT_NE(crossbar.reason().text().find("within 30 ms"), std::string::npos);
+  EXPECT_NE(crossbar.reason().text().find("waits for rank 2 in round 4"), std::string::npos)
+      << crossbar.reason().text();
+}
+
+TEST_P(Wait, ARankThatLeavesIsNoticedBeforeAndWhileWaiting) {
+  for (int attempt = 0; attempt < affordable(100); ++attempt) {
+    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    std::thread leaver([&] {
+      for (int i = attempt % 20; i > 0; --i) std::this_thread::yield();
+      publish(crossbar, 1, crossbar.progress(1).value, 5);
+      crossbar.leave(1);
+    });
+    Waiter waiter{.crossbar = &crossbar, .rank = 0};
+    // What it had done before it left counts; what it did not do will never be done.
+    EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 1));
+    EXPECT_FALSE(crossbar.aborted());
+    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 6, 1, 1));
+    leaver.join();
+    EXPECT_EQ(name_of(crossbar.reason().code()), name_of(Code::rank_lost));
+    EXPECT_NE(crossbar.reason().text().find("rank 1 has left"), std::string::npos);
+  }
+}
+
+TEST_P(Wait, ACallThatDisagreesIsNoticedWhileWaiting) {
+  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  const auto print = [](ReduceOp op) {
+    return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
+                                      Transport::mailbox, 0, 0, 0),
+                     4);
+  };
+  for (const Rank r : {0, 1}) {
+    crossbar.record(r).announce(4, print(r == 0 ? ReduceOp::sum : ReduceOp::max).bits, 5, "ring");
+  }
+  Waiter waiter{
+      .crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = print(ReduceOp::sum).bits};
+  EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1));
+  EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
+}
+
+// It did something else under our number, which nobody had to wait for, and is in a later call.
+TEST_P(Wait, ACallThatDisagreedIsNoticedWhenThePeerHasGoneOn) {
+  const auto print = [](ReduceOp op, std::uint32_t call) {
+    return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
+                                      Transport::mailbox, 0, 0, 0),
+                     call)
+        .bits;
+  };
+  for (const std::uint64_t further : {1, 2, 7}) {
+    Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+    crossbar.record(0).announce(4, print(ReduceOp::sum, 4), 5, "ring");
+    for (std::uint64_t call = 4; call <= 4 + further; ++call) {
+      const ReduceOp op = call == 4 ? ReduceOp::max : ReduceOp::sum;
+      crossbar.record(1).announce(call, print(op, static_cast<std::uint32_t>(call)), 6, "ring");
+    }
+    Waiter waiter{
+        .crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = print(ReduceOp::sum, 4)};
+    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+    EXPECT_EQ(crossbar.reason().code(), Code::mismatch);
+    // The call before the last one is still on record.
+    const std::string text = crossbar.reason().text();
+    if (further == 1) {
+      EXPECT_EQ(text, "count is 5 at rank 0 and 6 at rank 1");
+    } else {
+      EXPECT_NE(text.find("rank 1 has gone on to all_reduce f32 sum (ring, count 6), call " +
+                          std::to_string(4 + further)),
+                std::string::npos)
+          << text;
+      EXPECT_NE(text.find("rank 0 waits for in round 3"), std::string::npos) << text;
+    }
+  }
+}
+
+// A peer may be calls ahead if it has done what we wait for.
+TEST_P(Wait, APeerThatIsAheadIsNoMismatch) {
+  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  std::thread peer([&] {
+    publish(crossbar, 1, crossbar.progress(1).value, 1);
+    crossbar.record(1).announce(9, 1, 5, "ring");
+  });
+  Waiter waiter{.crossbar = &crossbar, .rank = 0, .call = 4, .fingerprint = 1};
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 1));
+  peer.join();
+  EXPECT_FALSE(crossbar.aborted());
+}
+
+TEST_P(Wait, LongWaitsAreRecordedWithTheirEnds) {
+  Crossbar crossbar(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
+  Waiter waiter{.crossbar = &crossbar, .rank = 0, .call = 4};
+  std::thread peer([&] {
+    // Not before the other has gone to sleep for it.
+    while (crossbar.slow_waits(0).last().empty()) std::this_thread::yield();
+    publish(crossbar, 1, crossbar.progress(1).value, 5);
+  });
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 3));
+  peer.join();
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 5, 1, 3));  // at once: no event
+  waiter.timeout_ns = 1'000'000;
+  waiter.deadline_ns = 0;
+  EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 6, 1, 4));
+  const auto waits = crossbar.slow_waits(0).last();
+  ASSERT_EQ(waits.size(), 2u);
+  EXPECT_EQ(waits[0].end, SlowWait::End::came);
+  EXPECT_EQ(waits[0].call, 4u);
+  EXPECT_EQ(waits[0].peer, 1);
+  EXPECT_EQ(waits[0].round, 3);
+  EXPECT_GE(waits[0].end_ns, waits[0].begin_ns);
+  EXPECT_EQ(waits[1].end, SlowWait::End::deadline);
+  EXPECT_EQ(waits[1].round, 4);
+  EXPECT_GE(waits[1].end_ns - waits[1].begin_ns, 1'000'000);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, Wait,
+    testing::Values(Setting{WaitPolicy::Mode::spin, false}, Setting{WaitPolicy::Mode::yield, false},
+                    Setting{WaitPolicy::Mode::park, false}, Setting{WaitPolicy::Mode::spin, true},
+                    Setting{WaitPolicy::Mode::yield, true}, Setting{WaitPolicy::Mode::park, true}));
+
+// Policies that ask to stay awake for many times what the test allows.
+struct Absurd {
+  const char* name;
+  WaitPolicy policy;
+};
+
+void PrintTo(const Absurd& a, std::ostream* out) { *out << a.name; }
+
+constexpr std::int64_t kTestSpinNs = 20'000'000'000;
+constexpr std::uint32_t kMost = 0xffffffff;
+const Absurd kAbsurd[] = {
+    {"spins_long", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kTestSpinNs}},
+    {"spins_for_ever", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kForEverNs}},
+    {"yields", {.mode = WaitPolicy::Mode::yield, .probes = 1, .yields = kMost}},
+    {"probes", {.mode = WaitPolicy::Mode::park, .probes = kMost}},
+    {"probes_and_spins",
+     {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = kTestSpinNs}}};
+
+// Whatever phase a wait is in, what ends waits ends it: long before the policy would have looked.
+class AwakeWait : public testing::TestWithParam<Absurd> {
+ protected:
+  static constexpr std::int64_t kSoonNs = 5'000'000'000;
+  // A wait of rank 0 for rank 1, which does not come; how long it took.
+  std::int64_t fail(Crossbar& crossbar, Waiter waiter) {
+    waiter.crossbar = &crossbar;
+    const std::int64_t begin = now_ns();
+    EXPECT_FALSE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+    return now_ns() - begin;
+  }
+};
+
+TEST_P(AwakeWait, EndsWithItsDeadline) {
+  Crossbar crossbar(2, GetParam().policy, 100'000'000);
+  const std::int64_t took = fail(crossbar, {});
+  EXPECT_GE(took, 100'000'000);
+  EXPECT_LT(took, kSoonNs);
+  EXPECT_EQ(crossbar.reason().code(), Code::timeout);
+  const auto waits = crossbar.slow_waits(0).last();
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].end, SlowWait::End::deadline);
+  EXPECT_GE(waits[0].end_ns - waits[0].begin_ns, 100'000'000);
+}
+
+TEST_P(AwakeWait, EndsWithAnAbort) {
+  Crossbar crossbar(2, GetParam().policy, kMinute);
+  std::thread other([&] {
+    sleep_ns(20'000'000);
+    crossbar.abort({Code::aborted, "now"});
+  });
+  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+  other.join();
+  EXPECT_EQ(crossbar.reason().text(), "now");
+  // One that is over before it begins as well.
+  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+}
+
+TEST_P(AwakeWait, EndsWhenThePeerLeaves) {
+  Crossbar crossbar(2, GetParam().policy, kMinute);
+  std::thread other([&] {
+    sleep_ns(20'000'000);
+    crossbar.leave(1);
+  });
+  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+  other.join();
+  EXPECT_EQ(crossbar.reason().code(), Code::rank_lost);
+}
+
+// Nobody rings when a peer calls something else, nor when its thread ends.
+TEST_P(AwakeWait, EndsWhenCallsDisagree) {
+  Crossbar crossbar(2, GetParam().policy, kMinute);
+  const auto print = [](ReduceOp op) {
+    return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
+                                      Transport::mailbox, 0, 0, 0),
+                     4)
+        .bits;
+  };
+  std::thread other([&] {
+    sleep_ns(20'000'000);
+    crossbar.record(1).announce(4, print(ReduceOp::max), 5, "ring");
+  });
+  crossbar.record(0).announce(4, print(ReduceOp::sum), 5, "ring");
+  EXPECT_LT(fail(crossbar, {.call = 4, .fingerprint = print(ReduceOp::sum)}), kSoonNs);
+  other.join();
+  EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
+}
+
+TEST_P(AwakeWait, StaysAwakeAsAskedAndGetsWhatComes) {
+  Crossbar crossbar(2, GetParam().policy, kMinute);
+  std::thread other([&] {
+    // Not before the waiting rank has looked about.
+    while (crossbar.slow_waits(0).last().empty()) sleep_ns(1'000'000);
+    EXPECT_EQ(crossbar.parked(1).count.load(), 0u);
+    publish(crossbar, 1, crossbar.progress(1).value, 1);
+  });
+  Waiter waiter{.crossbar = &crossbar, .rank = 0};
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+  other.join();
+  EXPECT_EQ(crossbar.slow_waits(0).last().back().end, SlowWait::End::came);
+  EXPECT_EQ(crossbar.bell(0).waits_for.load(), -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, AwakeWait, testing::ValuesIn(kAbsurd),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// As long as a wait can be told to take, and as long as a policy can be told to spin.
+TEST(WaitForEver, IsNoOverflow) {
+  for (const WaitPolicy::Mode mode :
+       {WaitPolicy::Mode::spin, WaitPolicy::Mode::yield, WaitPolicy::Mode::park}) {
+    Crossbar crossbar(2, policy_for(mode), kForEverNs);
+    std::thread other([&] {
+      while (crossbar.slow_waits(0).last().empty()) sleep_ns(1'000'000);
+      publish(crossbar, 1, crossbar.progress(1).value, 1);
+    });
+    Waiter waiter{.crossbar = &crossbar, .rank = 0, .timeout_ns = kForEverNs};
+    EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 1, 1, 3));
+    other.join();
+    EXPECT_FALSE(crossbar.aborted()) << crossbar.reason().text();
+  }
+}
+
+TEST(WaitWords, ValuesThatAreThereCostNoWait) {
+  Crossbar crossbar(2, {}, kMinute);
+  Waiter waiter{.crossbar = &crossbar, .rank = 0};
+  crossbar.progress(1).value.store(3);
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 3, 1, 1));
+  EXPECT_TRUE(wait_until(waiter, crossbar.progress(1).value, 2, 1, 1));
+  EXPECT_EQ(waiter.deadline_ns, 0);
+}
+
+}  // namespace
+}  // namespace rankine
