@@ -1,3 +1,4 @@
+#include "algorithms/catalogue.h"
 #include "engine/api/flight_record.h"
 
 #include <pthread.h>
