@@ -23,15 +23,14 @@
 // What a rank gets is its own: its output may overlap with no buffer, input or output, of another
 // rank in the same call, not even where both would store the same. (One input for all ranks is
 // fine, and buffers that a call does not use, such as `out` where nothing is to be had, may be
-// anything.) This is found out, and ends the communicator with a mismatch,
-//   - in the first call of its kind (plan) on all ranks: of any two ranks;
-//   - later, of two ranks one of which hears from the other directly in that call (with which
-//     algorithm is the algorithm's choice: all of them in one shot, neighbours in a ring): any
-//     overlap where data go from memory to memory (direct transport), equal addresses of small
-//     messages (mailbox and board), of the one's output and what the other brings or gets;
-//   - and only while both ranks are inside the call: what a rank brought that has left it already
-//     (the root of a small broadcast, say) may be somebody else's memory.
-// Otherwise results are undefined, as with any other data race.
+// anything.) Ranks that share all the same are told, by a mismatch that ends the communicator,
+//   - in the first call of a kind (of one plan): any two ranks, before either has a result;
+//   - in later ones: two ranks one of which hears from the other directly (from everybody in one
+//     shot, from a neighbour in a ring), of any overlap on direct transport, and on mailboxes and
+//     boards where the other's output begins where a buffer of its own does. Ranks that were done
+//     by then may have got wrong results, if only some share.
+// A rank that has left the call already (such as the root of a small broadcast) is not looked at:
+// its buffers may be another one's by now. Sharing that is not found out gives wrong results.
 //
 // Errors. invalid_argument: found before any byte moves; the buffers are untouched and the
 // communicator goes on (but the other ranks wait for this call until their deadline). Everything
