@@ -227,7 +227,7 @@ LongWait::Awake LongWait::stay_awake(std::uint64_t looks, std::int64_t until_ns,
     looks -= batch;
     if (looks == 0) break;
     const std::uint32_t before = std::exchange(rung, bell());
-    if ((rung & kAbortBit) != 0) break;  // to be read in sleep(), which it allows nobody
+    if ((rung & kAbortBit) != 0) break;  // sleep() finds the end, and says so
     const std::int64_t now = look_at_clock();
     if (now >= until_ns) break;
     if ((rung != before || now >= next_look_ns_) && fails(rung)) return Awake::failed;
