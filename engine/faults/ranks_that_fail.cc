@@ -206,8 +206,9 @@ void play_throw(const FaultCase& test, Tally& tally) {
 
 namespace {
 
-// A rank's thread comes to its end in its function: end(rank, victim's thread) is called by each
-// rank when the victim is done with what it still does, and does not return on the victim's.
+// A rank's thread comes to its end in its function: each rank calls end(rank) when it has made its
+// good calls, and on the victim's thread that does not return. `pending`: the victim's thread is
+// cancelled before its good call, which it must still make.
 void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, Tally& tally,
                      const std::function<void(Rank)>& end) {
   {
