@@ -26,6 +26,8 @@ struct BufferRule {
   std::ptrdiff_t in_place_offset = 0;  // in - out, in bytes, when called in place
 };
 BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank);
+// Of all ranks, by rank, in one pass over the blocks.
+std::vector<BufferRule> buffer_rules(const Layout& layout, const Goal& goal);
 
 // No null pointer where there are bytes, and no overlap but in place.
 inline bool buffers_fit(const BufferRule& rule, const void* in, const void* out) noexcept {

@@ -125,7 +125,17 @@ Status Communicator::Shared::provide_boards(const Plan& plan) {
   return {};
 }
 
-Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call) {
+Status Communicator::Shared::may_go_on_planning(Waiter& waiter) {
+  if (crossbar.aborted()) return crossbar.reason();
+  const std::int64_t now = now_ns();
+  if (now < waiter.deadline(now)) return {};
+  return make_error(Code::timeout, [&] {
+    return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) + " ms: rank " +
+           std::to_string(waiter.rank) + " was still planning its call";
+  });
+}
+
+Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call, Waiter& waiter) {
   Status status = check_call(call, ranks);
   if (!status.ok()) return status;
   CompileRequest request;
@@ -160,14 +170,14 @@ Result<PreparedPtr> Communicator::Shared::make(const Key& key, const Call& call)
   request.slot_payload = payload_of(mail.stride);
   request.board_bytes = board_bytes(ranks);
   request.mailbox_capacity = static_cast<int>(mail.slots / 2);
+  request.limits = {.bytes = most_plan_bytes,
+                    .interrupted = [&] { return may_go_on_planning(waiter); }};
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
   auto prepared = std::make_unique<Prepared>();
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
-  for (Rank r = 0; r < ranks; ++r) {
-    prepared->rules.push_back(buffer_rule(compiled->layout, compiled->goal, r));
-  }
+  prepared->rules = buffer_rules(compiled->layout, compiled->goal);
   std::uint64_t hash = static_cast<std::uint64_t>(request.params.segments) * 31 +
                        static_cast<std::uint64_t>(request.params.group) * 1031 +
                        static_cast<std::uint64_t>(key.peer);
@@ -221,10 +231,14 @@ Result<PreparedPtr> Communicator::Shared::prepare(const Key& key, const Call& ca
   // One rank compiles, the others that want the same wait for it here.
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
-  const std::pair where(key, std::vector<std::size_t>(call.counts.begin(), call.counts.end()));
+  const Asked where(key, std::vector<std::size_t>(call.counts.begin(), call.counts.end()));
   if (const auto found = plans.find(where); found != plans.end()) return found->second;
-  auto made = make(key, call);
-  if (!made.ok()) return made;
+  if (refused && refused->first == where) return refused->second;
+  auto made = make(key, call, waiter);
+  if (!made.ok()) {
+    if (goes_on(made.status().code())) refused.emplace(where, made.status());
+    return made;
+  }
   Status status = provide_mailboxes((*made)->plan);
   if (status.ok()) status = provide_boards((*made)->plan);
   if (!status.ok()) return status;
@@ -249,6 +263,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     return invalid_argument("timeout is " + std::to_string(options.timeout.count()) +
                             " ms; it must be positive");
   }
+  if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; it must be positive");
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
                             " entries; allowed are none or " + std::to_string(options.ranks));

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -117,6 +118,7 @@ struct Communicator::Shared {
         forced(environment),
         first_count(options.first_count),
         mail(mailbox_shape(options.ranks)),
+        most_plan_bytes(options.plan_bytes),
         levels(options.levels.begin(), options.levels.end()),
         tuning(options.tuned ? machine_tuning() : nullptr),
         recorder(options.ranks, options.record_times || environment.flight_times),
@@ -150,8 +152,12 @@ struct Communicator::Shared {
   // Whether this process is a child of the one that made the communicator.
   bool forked() const { return fork_count.load(std::memory_order_relaxed) != forks; }
 
+  // Whoever plans looks at these as it goes on: the call's deadline, and whether the communicator
+  // has ended.
+  Status may_go_on_planning(Waiter& waiter);
+
   Result<PreparedPtr> prepare(const Key& key, const Call& call, Waiter& waiter);
-  Result<PreparedPtr> make(const Key& key, const Call& call);
+  Result<PreparedPtr> make(const Key& key, const Call& call, Waiter& waiter);
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
@@ -160,6 +166,7 @@ struct Communicator::Shared {
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const MailboxShape mail;
+  const std::size_t most_plan_bytes;
   const std::vector<int> levels;
   const TuningTable* const tuning;  // or nullptr
   FlightRecorder recorder;
@@ -177,7 +184,10 @@ struct Communicator::Shared {
                                    // boards with who posts
   std::vector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
   std::vector<Board> boards;       // likewise
-  std::map<std::pair<Key, std::vector<std::size_t>>, PreparedPtr> plans;
+  using Asked = std::pair<Key, std::vector<std::size_t>>;  // with its counts, if any
+  std::map<Asked, PreparedPtr> plans;
+  // The call that was refused last, and why: the other ranks make it too.
+  std::optional<std::pair<Asked, Status>> refused;
   std::size_t shared_plan_bytes = 0;  // of those in `plans`
   std::map<Shape, int> shapes;
   int last_shape = 0;

@@ -4,7 +4,8 @@
 //   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
 //   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
 //   RANKINE_ISA=portable|avx2|avx512               caps the kernels (see kernels/reduce.h)
-//   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error leaves
+//   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error
+//   leaves
 //                                                  its flight record, as JSON; %p: the process's id
 //   RANKINE_FLIGHT_TIMES=0|1                       whether flight records have times
 //   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which

@@ -239,9 +239,10 @@ Result<const Prepared*> Member::State::find(const Call& call) {
 }
 
 Result<const Prepared*> Member::State::refused(Status status) {
-  // Else peers would wait for this rank in vain.
-  if (!goes_on(status.code())) communicator->abort(status);
-  return status;
+  if (goes_on(status.code())) return status;
+  // Else peers would wait for this rank in vain. Where another reason came first, that is the one.
+  communicator->abort(std::move(status));
+  return shared->crossbar.reason();
 }
 
 Result<const Prepared*> Member::State::plan(const Call& call) {

@@ -63,7 +63,7 @@ struct FaultCase {
 // "4 count_differs: all_reduce ring among 8 ranks, seed 17"
 std::string to_string(const FaultCase& test);
 
-// All 24, in order.
+// All 25, in order.
 std::span<const Fault> faults();
 
 struct Selection {

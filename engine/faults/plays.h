@@ -39,5 +39,7 @@ void play_topology(const FaultCase& test, Tally& tally);
 void play_instruction_set(const FaultCase& test, Tally& tally);
 void play_clocks(const FaultCase& test, Tally& tally);
 void play_counters(const FaultCase& test, Tally& tally);
+// planning.cc
+void play_long_planning(const FaultCase& test, Tally& tally);
 
 }  // namespace rankine::faults

@@ -7,6 +7,9 @@ namespace {
 using enum Grain;
 
 bool brings_data(Collective collective) { return collective != Collective::barrier; }
+bool is_pipelined(Collective collective) {
+  return find_algorithm(collective, "double_tree") != nullptr;
+}
 bool reduces_data(Collective collective) { return reduces(collective) && brings_data(collective); }
 
 constexpr Fault kFaults[] = {
@@ -228,6 +231,16 @@ constexpr Fault kFaults[] = {
      false,
      nullptr,
      play_counters},
+    {25,
+     "long_planning",
+     "planning past the deadline",
+     "as many segments as there may be, a deadline of 1 to 5 ms; abort() meanwhile; one rank that "
+     "asks what the plan would be",
+     {Code::timeout, Code::aborted},
+     collective,
+     false,
+     is_pipelined,
+     play_long_planning},
 };
 
 }  // namespace

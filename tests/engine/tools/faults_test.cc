@@ -62,7 +62,7 @@ TEST(Faults, RefusesWhatItDoesNotKnow) {
     }
   };
   expect_refused({"faults", "--fault", "stal"}, {"--fault is 'stal'", "did you mean 'stall'?"});
-  expect_refused({"faults", "--fault", "25"}, {"--fault", "25", "1", "24"});
+  expect_refused({"faults", "--fault", "26"}, {"--fault", "26", "1", "25"});
   expect_refused({"faults", "--ranks", "1"}, {"--ranks", "1", "2"});
   expect_refused({"faults", "--algo", "rnig"}, {"--algo", "rnig", "ring"});
   // No broadcast has an operation.
