@@ -24,8 +24,7 @@ Status check_range(std::string_view argument, std::int64_t value, std::int64_t f
                    std::int64_t last) {
   if (value >= first && value <= last) return {};
   return invalid_argument(std::string(argument) + " is " + std::to_string(value) +
-                          "; allowed are " + std::to_string(first) + " to " +
-                          std::to_string(last));
+                          "; allowed are " + std::to_string(first) + " to " + std::to_string(last));
 }
 
 Status check_least(std::string_view argument, std::int64_t value, std::int64_t least,
@@ -78,6 +77,7 @@ Status check_common(int ranks, std::chrono::milliseconds timeout,
 Status check_communicator(const CommunicatorOptions& options) {
   Status status = check_common(options.ranks, options.timeout, options.wait);
   if (!status.ok()) return status;
+  if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; it must be positive");
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
                             " entries; allowed are none or " + std::to_string(options.ranks));
@@ -106,10 +106,10 @@ Status misfit(const CallOptions& options) noexcept {
 }
 
 Status check_call(const Call& call, int ranks) {
-  Status status = first_of({check_enum("collective", call.collective, kCollectives),
-                            check_enum("type", call.type, kDataTypes),
-                            check_enum("operation", call.op, kReduceOps),
-                            check_options(call.options)});
+  Status status =
+      first_of({check_enum("collective", call.collective, kCollectives),
+                check_enum("type", call.type, kDataTypes),
+                check_enum("operation", call.op, kReduceOps), check_options(call.options)});
   if (!status.ok()) return status;
   if (reduces(call.collective) && !supports(call.type, call.op)) {
     return invalid_argument("operation is " + std::string(name_of(call.op)) + " on type " +
@@ -159,21 +159,47 @@ std::vector<std::size_t> natural_counts(const Call& call, int ranks) {
                                   call.count);
 }
 
+namespace {
+
+// A block that starts at the rank, or is needed there, or both.
+void add_block(BufferRule& rule, const BlockHome& block, bool in, bool out, Collective collective) {
+  if (in) rule.input_bytes += block.bytes;
+  if (out) rule.output_bytes += block.bytes;
+  if (!in || !out || rule.may_be_in_place) return;
+  rule.may_be_in_place = true;
+  if (collective == Collective::all_to_all) return;
+  rule.in_place_offset =
+      static_cast<std::ptrdiff_t>(block.output) - static_cast<std::ptrdiff_t>(block.input);
+}
+
+}  // namespace
+
 BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank) {
   BufferRule rule;
-  for (int b = 0; b < goal.blocks; ++b) {
+  for (Block b = 0; b < goal.blocks; ++b) {
+    add_block(rule, layout.blocks[static_cast<std::size_t>(b)], goal.starts(rank, b),
+              goal.needs(rank, b), goal.collective);
+  }
+  return rule;
+}
+
+std::vector<BufferRule> buffer_rules(const Layout& layout, const Goal& goal) {
+  std::vector<BufferRule> rules(static_cast<std::size_t>(goal.ranks));
+  for (Block b = 0; b < goal.blocks; ++b) {
     const BlockHome& block = layout.blocks[static_cast<std::size_t>(b)];
-    const bool in = goal.starts(rank, b), out = goal.needs(rank, b);
-    if (in) rule.input_bytes += block.bytes;
-    if (out) rule.output_bytes += block.bytes;
-    if (in && out && !rule.may_be_in_place) {
-      rule.may_be_in_place = true;
-      rule.in_place_offset =
-          static_cast<std::ptrdiff_t>(block.output) - static_cast<std::ptrdiff_t>(block.input);
+    const Rank source = goal.source_of(b), target = goal.target_of(b);
+    const auto add = [&](Rank r) {
+      add_block(rules[static_cast<std::size_t>(r)], block, source < 0 || source == r,
+                target < 0 || target == r, goal.collective);
+    };
+    if (source < 0 || target < 0) {
+      for (Rank r = 0; r < goal.ranks; ++r) add(r);
+    } else {
+      add(source);
+      if (target != source) add(target);
     }
   }
-  if (goal.collective == Collective::all_to_all) rule.in_place_offset = 0;
-  return rule;
+  return rules;
 }
 
 Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept {

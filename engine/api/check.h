@@ -41,6 +41,8 @@ struct BufferRule {
   std::ptrdiff_t in_place_offset = 0;  // in - out, in bytes, when called in place
 };
 BufferRule buffer_rule(const Layout& layout, const Goal& goal, Rank rank);
+// Of all ranks, by rank, in one pass over the blocks.
+std::vector<BufferRule> buffer_rules(const Layout& layout, const Goal& goal);
 
 inline RankBuffers buffers_of(const BufferRule& rule, const void* in, const void* out) noexcept {
   return {{static_cast<const std::byte*>(in), rule.input_bytes},

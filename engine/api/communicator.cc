@@ -131,7 +131,18 @@ Status Communicator::Shared::provide_boards(const Plan& plan) {
   return {};
 }
 
-Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& call) {
+Status Communicator::Shared::may_go_on_planning(Waiter& waiter) {
+  if (crossbar.aborted()) return crossbar.reason();
+  const std::int64_t now = now_ns();
+  if (now < waiter.deadline(now)) return {};
+  return make_error(Code::timeout, [&] {
+    return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) + " ms: rank " +
+           std::to_string(waiter.rank) + " was still planning its call";
+  });
+}
+
+Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& call,
+                                               Waiter& waiter) {
   Status status = check_call(call, ranks);
   if (!status.ok()) return status;
   CompileRequest request;
@@ -172,17 +183,17 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& c
   request.slot_payload = payload_of(mail.stride);
   request.board_bytes = board_bytes(ranks);
   request.mailbox_capacity = static_cast<int>(mail.slots / 2);
+  request.limits = {.bytes = most_plan_bytes,
+                    .interrupted = [&] { return may_go_on_planning(waiter); }};
   auto compiled = compile(request);
   if (!compiled.ok()) return compiled.status();
   auto prepared = std::make_unique<Prepared>(key);
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
-  for (Rank r = 0; r < ranks; ++r) {
-    const BufferRule rule = buffer_rule(compiled->layout, compiled->goal, r);
-    RankPlan& of_rank = prepared->plan.rank[static_cast<std::size_t>(r)];
-    of_rank.input_bytes = rule.input_bytes;
-    of_rank.output_bytes = rule.output_bytes;
-    prepared->rules.push_back(rule);
+  prepared->rules = buffer_rules(compiled->layout, compiled->goal);
+  for (std::size_t r = 0; r < prepared->rules.size(); ++r) {
+    prepared->plan.rank[r].input_bytes = prepared->rules[r].input_bytes;
+    prepared->plan.rank[r].output_bytes = prepared->rules[r].output_bytes;
   }
   prepared->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
   std::uint64_t hash = static_cast<std::uint64_t>(request.params.segments) * 31 +
@@ -233,8 +244,12 @@ Result<PreparedPtr> Communicator::Shared::prepare(const PlanKey& key, const Call
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
-  auto made = make(key, call);
-  if (!made.ok()) return made;
+  if (refused != nullptr && refused->key.view() == key) return refused->why;
+  auto made = make(key, call, waiter);
+  if (!made.ok()) {
+    if (goes_on(made.status().code())) refused.reset(new Refused{OwnedKey(key), made.status()});
+    return made;
+  }
   Status status = provide_mailboxes((*made)->plan);
   if (status.ok()) status = provide_boards((*made)->plan);
   if (!status.ok()) return status;

@@ -56,6 +56,7 @@
 
 #include "engine/api/call.h"
 #include "engine/base/status.h"
+#include "engine/compile/plan_limits.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/process_owned.h"
 #include "numa/arena.h"
@@ -82,6 +83,9 @@ struct CommunicatorOptions {
   bool tuned = true;
   // Whether the flight record (below) says when calls began and ended: two clock readings per call.
   bool record_times = false;
+  // Of memory that the planning of a call may take. A call that needs more is refused
+  // (invalid_argument, on all ranks alike), with the algorithm that needs least.
+  std::size_t plan_bytes = kPlanBytes;
   // The counters' first value; the tests start near the wrap.
   std::uint32_t first_count = 0;
 };
@@ -116,8 +120,8 @@ class Communicator {
  public:
   static constexpr int kMaxRanks = 1024;
 
-  // Errors: ranks outside 1 .. kMaxRanks, a timeout that is not positive, a wait policy, arenas or
-  // levels that there are not, out of memory.
+  // Errors: ranks outside 1 .. kMaxRanks, a timeout or plan_bytes that is not positive, a wait
+  // policy, arenas or levels that there are not, out of memory.
   static Result<std::unique_ptr<Communicator>> create(const CommunicatorOptions& options);
   ~Communicator();
   Communicator(const Communicator&) = delete;

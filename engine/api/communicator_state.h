@@ -57,6 +57,7 @@ struct Communicator::Shared {
         forced(environment),
         first_count(options.first_count),
         mail(mailbox_shape(options.ranks)),
+        most_plan_bytes(options.plan_bytes),
         levels(options.levels.begin(), options.levels.end()),
         tuning(options.tuned ? machine_tuning() : nullptr),
         recorder(options.ranks, options.record_times || environment.flight_times),
@@ -88,9 +89,13 @@ struct Communicator::Shared {
   // Whether this process is a child of the one that made the communicator.
   bool forked() const { return !home.is_this(); }
 
+  // Whoever plans looks at these as it goes on: the call's deadline, and whether the communicator
+  // has ended.
+  Status may_go_on_planning(Waiter& waiter);
+
   // The plan of that call, made now where nobody has made it.
   Result<PreparedPtr> prepare(const PlanKey& key, const Call& call, Waiter& waiter);
-  Result<PreparedPtr> make(const PlanKey& key, const Call& call);
+  Result<PreparedPtr> make(const PlanKey& key, const Call& call, Waiter& waiter);
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
@@ -105,6 +110,7 @@ struct Communicator::Shared {
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;
   const MailboxShape mail;
+  const std::size_t most_plan_bytes;
   const std::vector<int> levels;
   const TuningTable* const tuning;  // or nullptr
   FlightRecorder recorder;
@@ -123,6 +129,12 @@ struct Communicator::Shared {
   std::vector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
   std::vector<Board> boards;       // likewise
   PlanTable plans;                 // but for find(), which any rank may call at any time
+  // The call that was refused last, and why: the other ranks make it too.
+  struct Refused {
+    OwnedKey key;
+    Status why;
+  };
+  std::unique_ptr<const Refused> refused;
   std::vector<ScratchNote> scratch = std::vector<ScratchNote>(joined.size());
 };
 

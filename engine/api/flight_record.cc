@@ -1,5 +1,5 @@
-#include "algorithms/catalogue.h"
 #include "engine/api/flight_record.h"
+#include "algorithms/catalogue.h"
 
 #include <pthread.h>
 

@@ -173,9 +173,10 @@ Result<Member::State::Found> Member::State::find(const Call& call, bool calls) {
 }
 
 Status Member::State::refused(Status status) {
-  // Else peers would wait for this rank in vain.
-  if (!goes_on(status.code())) communicator->abort(status);
-  return status;
+  if (goes_on(status.code())) return status;
+  // Else peers would wait for this rank in vain. Where another reason came first, that is the one.
+  communicator->abort(std::move(status));
+  return shared->crossbar.reason();
 }
 
 Result<Member::State::Found> Member::State::plan(const Call& call, bool calls) {

@@ -23,7 +23,7 @@ struct PlanKey {
   DataType type = DataType::f32;
   ReduceOp op = ReduceOp::sum;
   std::int16_t transport = -1;  // -1: the engine chooses
-  bool in_place = false;       // where it makes a difference to the plan
+  bool in_place = false;        // where it makes a difference to the plan
   std::span<const std::size_t> counts{};
   std::span<const int> dims{}, skips{}, levels{};
 
@@ -31,14 +31,15 @@ struct PlanKey {
     return count == other.count && root == other.root && peer == other.peer &&
            segments == other.segments && group == other.group && collective == other.collective &&
            type == other.type && op == other.op && transport == other.transport &&
-           in_place == other.in_place && algorithm == other.algorithm && same(counts, other.counts) &&
-           same(dims, other.dims) && same(skips, other.skips) && same(levels, other.levels);
+           in_place == other.in_place && algorithm == other.algorithm &&
+           same(counts, other.counts) && same(dims, other.dims) && same(skips, other.skips) &&
+           same(levels, other.levels);
   }
 
   // Of every field.
   std::uint64_t hash() const noexcept {
-    std::uint64_t h = mixed(count, packed(static_cast<std::uint32_t>(root),
-                                          static_cast<std::uint32_t>(peer)));
+    std::uint64_t h =
+        mixed(count, packed(static_cast<std::uint32_t>(root), static_cast<std::uint32_t>(peer)));
     h = mixed(h, packed(static_cast<std::uint32_t>(segments), static_cast<std::uint32_t>(group)));
     h = mixed(h, static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(type) << 8 |
                      static_cast<std::uint64_t>(op) << 16 |

@@ -64,8 +64,8 @@ Result<TuningRow> row_of(const Json& json) {
                             algorithm_names(*parsed));
   }
   if (!row.algorithm->other_bits.empty()) {
-    return invalid_argument("algorithm is '" + algorithm + "', which is never chosen: " +
-                            std::string(row.algorithm->other_bits));
+    return invalid_argument("algorithm is '" + algorithm +
+                            "', which is never chosen: " + std::string(row.algorithm->other_bits));
   }
   Params params;
   params.ranks = row.ranks;

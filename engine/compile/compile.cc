@@ -256,6 +256,9 @@ Cheapest cheapest_plan(const CompileRequest& request, PlanMeter& meter) {
 Status too_large(const Job& job) {
   const std::size_t moves =
       moves_of_all(job.schedule, job.meter, std::numeric_limits<std::size_t>::max());
+  // Passes over programs may add to what the schedule says.
+  const std::size_t bytes =
+      std::max(planning_bytes(job.schedule.ranks, job.schedule.blocks, moves), job.meter.bytes());
   const Algorithm* algorithm = job.request.algorithm;
   std::string text = std::string(name_of(job.goal.collective)) + " among " +
                      std::to_string(job.goal.ranks) + " ranks";
@@ -263,8 +266,7 @@ Status too_large(const Job& job) {
   if (algorithm != nullptr && algorithm->takes("segments")) {
     text += " with " + std::to_string(job.request.params.segments) + " segments";
   }
-  text += ": to plan " + std::to_string(moves) + " moves of a block may take " +
-          mebibytes(planning_bytes(job.schedule.ranks, job.schedule.blocks, moves)) +
+  text += ": to plan " + std::to_string(moves) + " moves of a block may take " + mebibytes(bytes) +
           "; allowed are " + mebibytes(job.request.limits.bytes);
   if (algorithm != nullptr) {
     const Cheapest best = cheapest_plan(job.request, job.meter);

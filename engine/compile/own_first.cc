@@ -115,9 +115,11 @@ class OwnFirst {
     op.destination.offset += begin;
     op.bytes = end - begin;
     op.completes &= completes;
+    const bool is_part = op.bytes != old_.operations[static_cast<std::size_t>(index)].bytes;
     op.first_source = static_cast<int>(new_.sources.size());
     op.sources = static_cast<int>(sources.size());
     for (Source s : sources) {
+      if (is_part && meter_ != nullptr) meter_->move();
       s.place.offset += begin;
       new_.sources.push_back(s);
     }

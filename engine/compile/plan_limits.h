@@ -32,17 +32,16 @@ struct PlanningEnded {
 };
 struct PlanTooLarge {};
 
-// The memory that it takes to plan, at most, for schedules that are as they come: `moves` blocks
-// are sent from one rank to another, each counted once per receiver. Neighbours that travel
-// together become one operation and take less.
+// The memory that it takes to plan, at most, where so many times a block goes from one rank to
+// another. Neighbours that travel together become one operation, and take less.
 constexpr std::size_t planning_bytes(int ranks, int blocks, std::size_t moves) {
   // A move becomes a version of a block, which knows what it is made from; then an operation with
   // its sources and, in the passes over programs, what it touches; then ops that wait, move and
   // wait again.
-  constexpr std::size_t kPerMove = 448;
-  constexpr std::size_t kPerPair = 16;   // of ranks: what they know of one another
+  constexpr std::size_t kPerMove = 640;
+  constexpr std::size_t kPerPair = 32;   // of ranks: what they know of one another
   constexpr std::size_t kPerBlock = 64;  // where it lies
-  constexpr std::size_t kAlways = std::size_t{64} << 10;
+  constexpr std::size_t kAlways = std::size_t{128} << 10;
   const auto n = static_cast<std::size_t>(ranks);
   return kAlways + kPerPair * n * n + kPerBlock * static_cast<std::size_t>(blocks) +
          kPerMove * moves;
@@ -61,6 +60,8 @@ class PlanMeter {
       look();
   }
 
+  std::size_t bytes() const { return planning_bytes(ranks_, blocks_, moves_); }
+
   // From here on moves are counted anew: a plan may be made of several programs, one after the
   // other.
   void begin(int ranks, int blocks) {
@@ -68,12 +69,12 @@ class PlanMeter {
     blocks_ = blocks;
     moves_ = 0;
   }
-  // One step, and one block more that goes to one rank. Throws PlanTooLarge where planning so many
-  // needs more memory than it may take.
+  // One step, and one block more that goes to one rank, or is added up once more. Throws
+  // PlanTooLarge where planning so many needs more memory than it may take.
   void move() {
     step();
     ++moves_;
-    if (planning_bytes(ranks_, blocks_, moves_) > limits_.bytes) [[unlikely]]
+    if (bytes() > limits_.bytes) [[unlikely]]
       throw PlanTooLarge{};
   }
 

@@ -50,5 +50,7 @@ void play_counters(const FaultCase& test, Tally& tally);
 void play_unwritable_record(const FaultCase& test, Tally& tally);
 // waits.cc
 void play_absurd_waits(const FaultCase& test, Tally& tally);
+// planning.cc
+void play_long_planning(const FaultCase& test, Tally& tally);
 
 }  // namespace rankine::faults

@@ -14,6 +14,9 @@ bool all_hear_from_all(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
          collective == Collective::all_gather || collective == Collective::all_to_all;
 }
+bool is_pipelined(Collective collective) {
+  return find_algorithm(collective, "double_tree") != nullptr;
+}
 bool reduces_data(Collective collective) { return reduces(collective) && brings_data(collective); }
 
 constexpr Fault kFaults[] = {
@@ -310,6 +313,16 @@ constexpr Fault kFaults[] = {
      false,
      all_hear_from_all,
      play_shared_buffers},
+    {33,
+     "long_planning",
+     "planning past the deadline",
+     "as many segments as there may be, a deadline of 1 to 5 ms; abort() meanwhile; one rank that "
+     "asks what the plan would be",
+     {Code::timeout, Code::aborted},
+     collective,
+     false,
+     is_pipelined,
+     play_long_planning},
 };
 
 }  // namespace

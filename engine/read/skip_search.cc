@@ -19,43 +19,37 @@ namespace {
 
 constexpr SimulateOptions kByRounds{.sync = Sync::rounds, .ideal_blocks = true};
 
-// What rounds cost, by skip and number of blocks. Each is simulated once.
+// What rounds cost, by skip and number of blocks.
+//
+// All messages of a round have one size, so each takes a time that grows evenly with the number of
+// blocks, and a round takes as long as the longest: a convex function. Where one, two and all but
+// one blocks lie on a line, all between do; so a skip takes three simulations, and only where they
+// do not (far messages on idle links are overtaken by near ones on busy links), one per number.
 class RoundCosts {
  public:
   RoundCosts(int ranks, const Fabric& fabric, std::uint64_t bytes)
-      : ranks_(ranks),
-        fabric_(fabric),
-        bytes_(bytes),
-        known_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks), kUnknown) {}
+      : ranks_(ranks), fabric_(fabric), bytes_(bytes), of_skip_(static_cast<std::size_t>(ranks)) {}
 
-  // The time of round k of a reduce-scatter.
-  Ticks of_round(const SharedRounds& c, int k) {
-    Ticks& cost = at(c->skip(k), c->sent(k).size());
-    if (cost == kUnknown) {
-      const Schedule all = circulant_reduce_scatter(c);
-      const Schedule one{ranks_, ranks_, 1, [&all, k](int, Send send) { all.round(k, send); }};
-      cost = simulated(one);
+  // The time of a round in which everybody sends so many blocks to the rank `skip` further on.
+  Ticks of_round(int skip, int blocks) {
+    OfSkip& here = of_skip_[static_cast<std::size_t>(skip)];
+    if (here.one == kUnknown) {
+      here.one = of_exchange(skip, 1);
+      if (ranks_ > 3) {
+        here.more = of_exchange(skip, 2) - here.one;
+        here.even = of_exchange(skip, ranks_ - 1) == here.one + (ranks_ - 2) * here.more;
+      }
     }
+    if (here.even) return here.one + (blocks - 1) * here.more;
+    if (here.known.empty()) here.known.assign(static_cast<std::size_t>(ranks_), kUnknown);
+    Ticks& cost = here.known[static_cast<std::size_t>(blocks)];
+    if (cost == kUnknown) cost = of_exchange(skip, blocks);
     return cost;
-  }
-
-  // Of the round that takes the window below `from` to the one below `to`.
-  Ticks of_window(int from, int to) {
-    const Ticks cost = at(to, from - to);
-    if (cost != kUnknown) return cost;
-    std::vector<int> skips;  // some windows among which these are
-    for (int window = ranks_; window > from;) {
-      skips.push_back(window = std::max(from, (window + 1) / 2));
-    }
-    const int round = static_cast<int>(skips.size());
-    skips.push_back(to);
-    for (const int s : halving_skips(to)) skips.push_back(s);
-    return of_round(std::make_shared<const CirculantRounds>(ranks_, skips), round);
   }
 
   Ticks of_all(const SharedRounds& c) {
     Ticks total = 0;
-    for (int k = 0; k < c->rounds(); ++k) total += of_round(c, k);
+    for (int k = 0; k < c->rounds(); ++k) total += of_round(c->skip(k), c->sent(k).size());
     return total;
   }
 
@@ -74,15 +68,22 @@ class RoundCosts {
 
  private:
   static constexpr Ticks kUnknown = -1;
-  Ticks& at(int skip, int blocks) {
-    return known_[static_cast<std::size_t>(skip) * static_cast<std::size_t>(ranks_) +
-                  static_cast<std::size_t>(blocks)];
+  struct OfSkip {
+    Ticks one = kUnknown, more = 0;  // of one block, and of each further one
+    bool even = false;               // whether that is so of all numbers of blocks
+    std::vector<Ticks> known{};      // by number of blocks, where it is not
+  };
+
+  Ticks of_exchange(int skip, int count) {
+    return simulated({ranks_, ranks_, 1, [this, skip, count](int, Send send) {
+                        for (Rank r : ranks(ranks_)) send(r, r + skip, blocks(r, count), reduce);
+                      }});
   }
 
   int ranks_;
   const Fabric& fabric_;
   std::uint64_t bytes_;
-  std::vector<Ticks> known_;
+  std::vector<OfSkip> of_skip_;
   Ticks ticks_per_second_ = 1;
   Status status_;
 };
@@ -124,7 +125,7 @@ Best best_windows(int p, RoundCosts& costs, const SkipSearchOptions& options, do
     const auto here = static_cast<std::size_t>(w);
     for (int s = (w + 1) / 2; s < w; ++s) {
       const auto next = static_cast<std::size_t>(s);
-      const Ticks cost = costs.of_window(w, s);
+      const Ticks cost = costs.of_round(s, w - s);
       ways[here] += ways[next];
       for (const RatedSkips& rest : from[next].kept()) {
         RatedSkips longer{{s}, cost + rest.time, 0};
@@ -174,30 +175,32 @@ std::optional<std::uint64_t> orders_of_sets(int p, int m, std::uint64_t most) {
   return total;
 }
 
-// visit(skips) for all sequences that are `skips` with one skip more, less, other or elsewhere.
+// visit(skips) for all sequences that are `skips` with one skip more, less, other or elsewhere,
+// until it says no.
 template <class Visit>
-void for_each_neighbour(int p, const std::vector<int>& skips, const Visit& visit) {
+bool for_each_neighbour(int p, const std::vector<int>& skips, const Visit& visit) {
   const std::ptrdiff_t rounds = std::ssize(skips);
   for (std::ptrdiff_t at = 0; at <= rounds; ++at) {
     for (int s = 1; s < p; ++s) {
       if (std::find(skips.begin(), skips.end(), s) != skips.end()) continue;
       std::vector<int> longer = skips;
       longer.insert(longer.begin() + at, s);
-      visit(longer);
+      if (!visit(longer)) return false;
       if (at == rounds) continue;
       longer.erase(longer.begin() + at + 1);
-      visit(longer);
+      if (!visit(longer)) return false;
     }
     if (at == rounds) continue;
     std::vector<int> shorter = skips;
     shorter.erase(shorter.begin() + at);
-    visit(shorter);
+    if (!visit(shorter)) return false;
     for (std::ptrdiff_t to = 0; to < rounds; ++to) {
       std::vector<int> moved = shorter;
       moved.insert(moved.begin() + to, skips[static_cast<std::size_t>(at)]);
-      if (to != at) visit(moved);
+      if (to != at && !visit(moved)) return false;
     }
   }
+  return true;
 }
 
 }  // namespace
@@ -254,21 +257,31 @@ Result<SkipSearch> search_skips(int p, const Fabric& fabric, std::uint64_t bytes
     std::sort(starts.back().begin(), starts.back().end());
   }
   constexpr std::size_t kLong = 40;  // neighbours are many, and slow to look at
+  std::uint64_t looked_at = 0;
+  const auto stop = [&] { return looked_at >= options.most_work / static_cast<std::uint64_t>(p); };
   for (const std::vector<int>& start : starts) {
     if (out.all) break;
+    if (stop()) break;
     if (static_cast<int>(start.size()) > out.all_up_to) try_one(start);
     RatedSkips at = rated(start);
     for (bool better = start.size() <= kLong; better && costs.status().ok();) {
       better = false;
       const std::vector<int> from = at.skips;
       for_each_neighbour(p, from, [&](const std::vector<int>& skips) {
+        if (++looked_at % 1024 == 0 && options.progress) {
+          options.progress(looked_at, options.most_work / static_cast<std::uint64_t>(p));
+        }
         const auto one = try_one(skips);
-        if (!one || !(one->time < at.time)) return;
-        at = *one;
-        better = true;
+        if (one && one->time < at.time) {
+          at = *one;
+          better = true;
+        }
+        return !stop();
       });
+      if (stop()) better = false;
     }
   }
+  out.stopped = !out.all && stop();
 
   out.best = best.kept();
   out.halving = rated(halving_skips(p));

@@ -8,7 +8,7 @@
 // it is found exactly, for any p. Sequences of other shape, nearest first among them, are tried one
 // by one: every order of every valid set of up to m skips, with the largest m that the budget
 // allows; then the best so far and the schemes, nearest first, are improved by one skip more, less,
-// other or elsewhere, as long as that helps.
+// other or elsewhere, as long as that helps and the budget allows.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,10 @@ struct RatedSkips {
 
 struct SkipSearchOptions {
   int best = 10;                         // sequences to return
-  std::uint64_t most_tried = 1'000'000;  // sequences that are not windows
+  std::uint64_t most_tried = 1'000'000;  // sequences that are not windows, in every order of sets
+  // Sequences near to the fastest that are looked at, times ranks: 15 seconds or less, and more
+  // than there are up to 128 ranks.
+  std::uint64_t most_work = std::uint64_t{1} << 28;
   // Called with a part done and all parts, now and then.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress{};
 };
@@ -42,6 +45,7 @@ struct SkipSearch {
   std::uint64_t others = 0;      // other sequences tried
   int all_up_to = 0;             // every order of every valid set of at most so many skips is there
   bool all = false;              // all sequences that there are
+  bool stopped = false;          // before all near to the fastest were looked at
 };
 
 // `bytes` is M, in p blocks of exactly M / p. Times are simulate()'s of one round each, and the

@@ -111,11 +111,11 @@ std::string what_was_searched(const SkipSearch& found) {
   if (found.all) {
     return text + fmt::format(".\nAnd all {} others: no skips are faster", found.others);
   }
-  return text +
-         fmt::format(
-             ".\nAnd {} others: every order of every valid set of up to {} skips; beyond, what is "
-             "near to the\nfastest and to the schemes, which proves nothing",
-             found.others, found.all_up_to);
+  return text + fmt::format(
+                    ".\nAnd {} others: every order of every valid set of up to {} skips; beyond, "
+                    "{} near to "
+                    "the\nfastest and to the schemes, which proves nothing",
+                    found.others, found.all_up_to, found.stopped ? "some of what is" : "what is");
 }
 
 void print(const Question& question, const SkipSearch& found, const std::vector<Row>& rows,
@@ -155,6 +155,7 @@ Json to_json(const Question& question, const SkipSearch& found, const std::vecto
               {"others", found.others},
               {"every_order_up_to", found.all_up_to},
               {"exhaustive", found.all},
+              {"stopped", found.stopped},
               {"halving", found.halving.seconds}};
   Json& lines = out["rows"] = Json::array();
   for (std::size_t i = 0; i < rows.size(); ++i) {

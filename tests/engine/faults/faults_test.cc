@@ -49,10 +49,10 @@ std::string name_of_fault(const testing::TestParamInfo<int>& info) {
 // 13, 17, 19 and 22 change the process: tests/engine/faults/processes_test.cc.
 INSTANTIATE_TEST_SUITE_P(Faults, InProcess,
                          testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 18, 20,
-                                         21, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32),
+                                         21, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33),
                          name_of_fault);
 
-constexpr int kFaults = 32;
+constexpr int kFaults = 33;
 
 TEST(Table, HasAllFaultsInOrder) {
   int number = 0;
@@ -77,7 +77,7 @@ TEST(Table, SelectionsArePartsOfTheWhole) {
   one.algorithms = {find_algorithm(Collective::broadcast, "chain")};
   const std::vector<FaultCase> few = cases_of(one);
   // 6, 22, 25 and 32 have no meaning for a broadcast.
-  EXPECT_EQ(few.size(), 28u);
+  EXPECT_EQ(few.size(), 29u);
   for (const FaultCase& test : few) {
     bool is_there = test.fault->grain == Grain::ranks;
     for (const FaultCase& other : all) {

@@ -1,0 +1,57 @@
+// How much memory is taken with new, and the most that was at a time: bytes asked for, counted, not
+// pages. For a test binary of its own, whose operators new and delete this file replaces.
+#pragma once
+
+#include <malloc.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace rankine {
+
+// The sanitizers bring operators of their own, to which libraries are bound before ours.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kCountsMemory = false;
+#else
+inline constexpr bool kCountsMemory = true;
+#endif
+
+struct CountedMemory {
+  inline static std::atomic<std::size_t> now{0}, most{0};
+
+  // From here on `most` is what is taken beyond what is taken now.
+  static std::size_t begin() {
+    most.store(now.load());
+    return now.load();
+  }
+  static void* take(std::size_t bytes) {
+    void* memory = std::malloc(bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    const std::size_t all = now.fetch_add(malloc_usable_size(memory)) + malloc_usable_size(memory);
+    std::size_t before = most.load();
+    while (before < all && !most.compare_exchange_weak(before, all)) {
+    }
+    return memory;
+  }
+  static void give(void* memory) {
+    if (memory == nullptr) return;
+    now.fetch_sub(malloc_usable_size(memory));
+    std::free(memory);
+  }
+};
+
+}  // namespace rankine
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The compiler inlines one half of a pair here and there, and takes malloc and delete for
+// strangers.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(std::size_t bytes) { return rankine::CountedMemory::take(bytes); }
+void* operator new[](std::size_t bytes) { return rankine::CountedMemory::take(bytes); }
+void operator delete(void* memory) noexcept { rankine::CountedMemory::give(memory); }
+void operator delete[](void* memory) noexcept { rankine::CountedMemory::give(memory); }
+void operator delete(void* memory, std::size_t) noexcept { rankine::CountedMemory::give(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { rankine::CountedMemory::give(memory); }
+#endif
