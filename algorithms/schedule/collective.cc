@@ -37,6 +37,11 @@ bool has_root(Collective c) {
 
 bool reduces(Collective c) { return c == reduce || c == all_reduce || c == reduce_scatter; }
 
+bool all_hear_from_all(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::all_gather || collective == Collective::all_to_all;
+}
+
 bool is_idempotent(Collective c) { return c == barrier; }
 
 int natural_blocks(Collective collective, int ranks) {

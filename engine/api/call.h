@@ -10,7 +10,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/run/kernels/types.h"
-#include "engine/run/plan.h"
+#include "engine/run/transport.h"
 
 namespace rankine {
 

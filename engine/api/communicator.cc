@@ -37,12 +37,6 @@ void fill_in_levels(const Algorithm& algorithm, const std::vector<int>& levels, 
   if (!algorithm.refusal(filled)) params = std::move(filled);
 }
 
-// Where there is anything to bring and to get.
-bool all_hear_from_all(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
-         collective == Collective::all_gather || collective == Collective::all_to_all;
-}
-
 std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }

@@ -56,9 +56,8 @@
 
 #include "engine/api/call.h"
 #include "engine/base/status.h"
-#include "engine/compile/plan_limits.h"
-#include "engine/run/crossbar.h"
 #include "engine/run/process_owned.h"
+#include "engine/run/wait_policy.h"
 #include "numa/arena.h"
 
 namespace rankine {
@@ -85,9 +84,7 @@ struct CommunicatorOptions {
   bool record_times = false;
   // Of memory that the planning of a call may take. A call that needs more is refused
   // (invalid_argument, on all ranks alike), with the algorithm that needs least.
-  std::size_t plan_bytes = kPlanBytes;
-  // The counters' first value; the tests start near the wrap.
-  std::uint32_t first_count = 0;
+  std::size_t plan_bytes = std::size_t{1} << 30;
 };
 
 // The policy for that many ranks on the cores that this process may use (affinity and quota).

@@ -14,6 +14,7 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
+#include "engine/api/first_count.h"
 #include "engine/api/flight_record.h"
 #include "engine/api/placed_lines.h"
 #include "engine/api/plan_table.h"
@@ -55,7 +56,7 @@ struct Communicator::Shared {
   Shared(const CommunicatorOptions& options, WaitPolicy policy, const Environment& environment)
       : ranks(options.ranks),
         forced(environment),
-        first_count(options.first_count),
+        first_count(FirstCount::current()),
         mail(mailbox_shape(options.ranks)),
         most_plan_bytes(options.plan_bytes),
         levels(options.levels.begin(), options.levels.end()),

@@ -9,18 +9,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "engine/base/status.h"
 
 namespace rankine {
 
-// Of memory that the making of a plan may take at a time, unless somebody says otherwise. The
-// largest default among 1024 ranks takes a quarter of it.
-inline constexpr std::size_t kPlanBytes = std::size_t{1} << 30;
-
 struct PlanLimits {
-  std::size_t bytes = kPlanBytes;
+  // Of memory that the making of a plan may take at a time.
+  std::size_t bytes = std::numeric_limits<std::size_t>::max();
   // Asked about every 0.1 ms: planning goes on while it answers ok, and else ends with that.
   // Empty: nobody ends it.
   std::function<Status()> interrupted{};

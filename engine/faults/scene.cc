@@ -1,4 +1,5 @@
 #include "engine/faults/scene.h"
+#include "engine/api/first_count.h"
 
 #include <sched.h>
 
@@ -110,8 +111,8 @@ Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
   CommunicatorOptions options = communicator_options(test);
   options.timeout = promise.timeout;
   options.arenas = wishes.arenas;
-  options.first_count = wishes.first_count;
   options.wait = wishes.wait;
+  const FirstCount first_count(wishes.first_count);
   auto made = Communicator::create(options);
   if (!made.ok()) {
     judge_.answer(made.status());

@@ -9,11 +9,6 @@ using enum Grain;
 bool brings_data(Collective collective) { return collective != Collective::barrier; }
 // Every rank waits for every other.
 bool is_all_reduce(Collective collective) { return collective == Collective::all_reduce; }
-// So that every rank has an output, and none has it before all have come.
-bool all_hear_from_all(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
-         collective == Collective::all_gather || collective == Collective::all_to_all;
-}
 bool is_pipelined(Collective collective) {
   return find_algorithm(collective, "double_tree") != nullptr;
 }

@@ -29,6 +29,7 @@
 #include "engine/base/status.h"
 #include "engine/run/machine.h"
 #include "engine/run/slow_waits.h"
+#include "engine/run/wait_policy.h"
 
 namespace rankine {
 
@@ -122,16 +123,6 @@ struct LinesMemory {
   std::byte* base = nullptr;  // nullptr: the crossbar takes its own
   std::size_t stride = sizeof(RankLines);
 };
-
-// How to wait. Chosen once per communicator: see wait.h for the reasons.
-struct WaitPolicy {
-  enum class Mode : std::uint8_t { spin, yield, park };
-  Mode mode = Mode::spin;         // what follows the first probes
-  std::uint32_t probes = 64;      // before anything else
-  std::uint32_t yields = 12;      // yield mode: before parking
-  std::int64_t spin_ns = 50'000;  // spin mode: before parking
-};
-inline constexpr int kWaitModes = 3;
 
 class Crossbar {
  public:

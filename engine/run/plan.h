@@ -1,29 +1,16 @@
 // A program made ready to run: for each rank a flat array of 32-byte ops that the interpreter walks
 // once per call. Plans are immutable; all ranks share one.
-//
-// Three transports run the same program (engine/compile/program.h):
-//   direct    everything stays where it is. A rank reads its peers' memory once their progress
-//             counters say so; all waits are fixed here. For data of any size, at full speed.
-//   mailbox   every source on another rank is a message of the pair's mailbox (mailbox.h): small
-//             data inside the slot, large data as an address. Ports, clocks and throttling live
-//             here, and a message from one to one is fastest here: data and flag share a line.
-//   board     what others want of a rank in a round, it posts once for all of them (board.h). For
-//             small data where everybody hears from everybody.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/run/kernels/reduce.h"
+#include "engine/run/transport.h"
 
 namespace rankine {
-
-enum class Transport : std::uint8_t { direct, mailbox, board };
-inline constexpr int kTransports = 3;
-std::string_view name_of(Transport transport);
 
 // Memory that a rank brings to a call. `message`: in a slot or at the address found there; `board`:
 // in the half that it has posted last (plans only).

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/api/choose.h"
+#include "engine/api/first_count.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/run/random.h"
@@ -81,7 +82,8 @@ TEST(Board, HoldsWhatOneShotTakes) {
 TEST(Board, TakesTurnsWithAllOtherCalls) {
   for (const int ranks : {2, 3, 4, 7}) {
     for (const std::uint32_t first : {0U, 0U - 21U, 0x80000000U - 21U}) {
-      Ranks all({.ranks = ranks, .timeout = kLong, .tuned = false, .first_count = first});
+      const FirstCount near_the_wrap(first);
+      Ranks all({.ranks = ranks, .timeout = kLong, .tuned = false});
       const auto results = all.run([&](Member& me) -> Status {
         Random random(static_cast<std::uint64_t>(ranks) * 1000 + first % 1000);
         for (int i = 0; i < 300; ++i) {

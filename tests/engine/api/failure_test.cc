@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/first_count.h"
 #include "engine/api/team.h"
 #include "engine/run/interpret.h"
 #include "tests/engine/api/ranks.h"
@@ -507,7 +508,8 @@ TEST(BuffersAfterAnError, AreTheCallersAgain) {
 TEST(Wrap, CountersRunOverTheEndOfTheirRange) {
   for (const std::uint32_t first : {0U - 3U, 0x80000000U - 3U, 0U - 40U, 0x80000000U - 40U}) {
     for (const int ranks : {2, 3, 5}) {
-      Ranks all({.ranks = ranks, .timeout = kLong, .first_count = first});
+      const FirstCount near_the_wrap(first);
+      Ranks all({.ranks = ranks, .timeout = kLong});
       const auto results = all.run([&](Member& me) {
         Status status;
         for (int call = 0; call < 60 && status.ok(); ++call) {

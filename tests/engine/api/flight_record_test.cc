@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/api/first_count.h"
 #include "numa/small_file.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/captured_warnings.h"
@@ -59,7 +60,8 @@ TEST(FlightRecord, TellsTheLastCallsOfEveryRank) {
 }
 
 TEST(FlightRecord, KeepsTheLastThousandAlsoWhereCountersWrap) {
-  Ranks all({.ranks = 2, .first_count = 0xfffffff0u});
+  const FirstCount near_the_wrap(0xfffffff0u);
+  Ranks all({.ranks = 2});
   all.run([&](Member& me) {
     for (int i = 0; i < 1500; ++i) {
       if (Status status = all_reduce(me); !status.ok()) return status;

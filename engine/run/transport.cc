@@ -1,4 +1,4 @@
-#include "engine/run/plan.h"
+#include "engine/run/transport.h"
 
 namespace rankine {
 
