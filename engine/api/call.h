@@ -29,8 +29,8 @@ struct CallOptions {
   std::span<const int> skips{};   // of circulant graphs, round by round; empty: the default
   std::span<const int> levels{};  // of trees by levels: sizes of groups, innermost first;
                                   // empty: the communicator's, else the default
-  // What ranks must agree on beside count and type, as a number: how a vector is made up, say. Ranks
-  // that give different ones get a mismatch. Compared as a hash of 20 bits, with the counts.
+  // What ranks must agree on beside count and type, as a number: how a vector is made up, say.
+  // Ranks that give different ones get a mismatch. Compared as a hash of 20 bits, with the counts.
   std::uint64_t tag = 0;
 };
 

@@ -24,8 +24,7 @@ Status check_range(std::string_view argument, std::int64_t value, std::int64_t f
                    std::int64_t last) {
   if (value >= first && value <= last) return {};
   return invalid_argument(std::string(argument) + " is " + std::to_string(value) +
-                          "; allowed are " + std::to_string(first) + " to " +
-                          std::to_string(last));
+                          "; allowed are " + std::to_string(first) + " to " + std::to_string(last));
 }
 
 Status check_least(std::string_view argument, std::int64_t value, std::int64_t least,
@@ -106,10 +105,10 @@ Status misfit(const CallOptions& options) noexcept {
 }
 
 Status check_call(const Call& call, int ranks) {
-  Status status = first_of({check_enum("collective", call.collective, kCollectives),
-                            check_enum("type", call.type, kDataTypes),
-                            check_enum("operation", call.op, kReduceOps),
-                            check_options(call.options)});
+  Status status =
+      first_of({check_enum("collective", call.collective, kCollectives),
+                check_enum("type", call.type, kDataTypes),
+                check_enum("operation", call.op, kReduceOps), check_options(call.options)});
   if (!status.ok()) return status;
   if (reduces(call.collective) && !supports(call.type, call.op)) {
     return invalid_argument("operation is " + std::string(name_of(call.op)) + " on type " +

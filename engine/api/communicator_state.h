@@ -37,8 +37,8 @@ struct Key {
   DataType type = DataType::f32;
   ReduceOp op = ReduceOp::sum;
   std::int16_t transport = -1;  // -1: the engine chooses. Has room for all that a caller may give
-  bool in_place = false;       // where it makes a difference to the plan
-  int shape = 0;               // Shared::shape_of() of dims, skips and levels; 0: the defaults
+  bool in_place = false;        // where it makes a difference to the plan
+  int shape = 0;                // Shared::shape_of() of dims, skips and levels; 0: the defaults
 
   auto tie() const {
     return std::tie(count, algorithm, root, peer, segments, group, collective, type, op, transport,

@@ -42,8 +42,9 @@ struct alignas(kCacheLine) Counter {
   Atomic<std::uint32_t> value{0};
 };
 
-// What a rank offers to the others for the call that it is in. Written by its owner, before anything
-// else of the call is published: the buffers on every transport, the rest on the direct one.
+// What a rank offers to the others for the call that it is in. Written by its owner, before
+// anything else of the call is published: the buffers on every transport, the rest on the direct
+// one.
 struct alignas(kCacheLine) Entry {
   Atomic<std::uint32_t> call{0};  // number of the call; release, pairs with wait_entry's acquire
   // Relaxed, these come with `call`. The base of this rank's progress in the call: it differs from

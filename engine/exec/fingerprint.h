@@ -47,7 +47,7 @@ inline Fingerprint with_tag(Fingerprint print, std::uint64_t tag) {
   return {print.bits ^ (tag * 0x9e3779b97f4a7c15u) >> 44 << 44};
 }
 
-std::string describe(Fingerprint print);  // "all_reduce f32 sum"
+std::string describe(Fingerprint print);             // "all_reduce f32 sum"
 std::string_view algorithm_name(Fingerprint print);  // "ring"; "?" where the line does not exist
 
 // The first field in which two calls differ: "operation is sum at rank 0 and max at rank 3".

@@ -44,8 +44,8 @@ void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank
   crossbar.abort(make_error(Code::mismatch, [&] {
     const auto say = [&](const char* my_name, const Buffer& my_part, const char* their_name,
                          const Buffer& their_part) {
-      return std::string(my_name) + " of rank " + std::to_string(rank) + " " +
-             to_string(my_part) + " and " + their_name + " of rank " + std::to_string(peer) + " " +
+      return std::string(my_name) + " of rank " + std::to_string(rank) + " " + to_string(my_part) +
+             " and " + their_name + " of rank " + std::to_string(peer) + " " +
              to_string(their_part) +
              " overlap; what a rank gets must lie apart from all buffers of the others";
     };

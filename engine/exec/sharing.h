@@ -25,9 +25,9 @@ void report_sharing(Crossbar& crossbar, Rank rank, const RankBuffers& mine, Rank
                     const RankBuffers& theirs) noexcept;
 
 // For a rank inside a call that has heard from that one: whether both bring what they may. True as
-// well where the peer has left the call and may have done so before we came, or has gone on further:
-// its memory may have been given to somebody else. False: they share, and the communicator has
-// ended.
+// well where the peer has left the call and may have done so before we came, or has gone on
+// further: its memory may have been given to somebody else. False: they share, and the communicator
+// has ended.
 bool keeps_apart(const Plan& plan, const Waiter& waiter, Rank peer) noexcept;
 
 // For a rank that has begun a call: the same of all ranks that have begun it, too. Where two that
