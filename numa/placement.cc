@@ -215,9 +215,10 @@ Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy
   if (ranks < 1)
     return failed(fmt::format("placement: {} ranks asked for, allowed: 1 or more", ranks));
   if (policy.kind != Kind::kExplicit && !policy.cpus.empty()) {
-    return failed(fmt::format("placement: CPUs {} are listed, which explicit placement alone takes; "
-                              "kind is {}",
-                              format_cpu_list(policy.cpus), static_cast<int>(policy.kind)));
+    return failed(
+        fmt::format("placement: CPUs {} are listed, which explicit placement alone takes; "
+                    "kind is {}",
+                    format_cpu_list(policy.cpus), static_cast<int>(policy.kind)));
   }
   switch (policy.kind) {
     case Kind::kCompact:

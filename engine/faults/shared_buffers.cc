@@ -54,9 +54,9 @@ void play_shared_buffers(const FaultCase& test, Tally& tally) {
   const Rank a = dice.below(test.ranks);
   const Rank b = (a + 1 + dice.below(test.ranks - 1)) % test.ranks;
   call.in_place = kind == Kind::one_in_place;
-  // In the first call of its kind everybody is told; later, those that share with all whom they hear
-  // from, and so not the rank with the first block of a reduce-scatter in place. But then ranks
-  // store before they know, which a thread sanitizer need not be shown.
+  // In the first call of its kind everybody is told; later, those that share with all whom they
+  // hear from, and so not the rank with the first block of a reduce-scatter in place. But then
+  // ranks store before they know, which a thread sanitizer need not be shown.
   const bool all_share =
       kind == Kind::one_output ||
       (kind == Kind::one_in_place && test.collective != Collective::reduce_scatter);
@@ -66,8 +66,8 @@ void play_shared_buffers(const FaultCase& test, Tally& tally) {
     Scene scene(test, {.documented = {Code::mismatch}}, tally);
     scene.run([&](Seat& seat) {
       if (after_good_ones && !seat.call(call)) return;
-      const bool taken = seat.call(
-          call, {.spoil = [&](Call& c) { share(kind, c, seat.rank(), a, b, memory); }});
+      const bool taken =
+          seat.call(call, {.spoil = [&](Call& c) { share(kind, c, seat.rank(), a, b, memory); }});
       if (taken) scene.judge().blame("shared buffers are taken");
     });
   }

@@ -89,8 +89,10 @@ std::vector<Status> reduce_different(const std::vector<std::vector<std::size_t>>
 TEST(Buckets, OtherShapesOfTheSameSizeAreAMismatch) {
   using Sizes = std::vector<std::size_t>;
   // Packed into one bucket, alone in one, empty tensors, and a difference in the last of three.
-  for (const auto& sizes : {std::vector<Sizes>{{3, 5}, {5, 3}}, {{3, 5}, {3, 5}, {8}},
-                            {{3, 0, 5}, {3, 5, 0}}, {{9, 9, 2, 2}, {9, 9, 1, 3}}}) {
+  for (const auto& sizes : {std::vector<Sizes>{{3, 5}, {5, 3}},
+                            {{3, 5}, {3, 5}, {8}},
+                            {{3, 0, 5}, {3, 5, 0}},
+                            {{9, 9, 2, 2}, {9, 9, 1, 3}}}) {
     for (const Status& status : reduce_different(sizes, 40)) {
       EXPECT_EQ(name_of(status.code()), name_of(Code::mismatch)) << status.text();
       EXPECT_NE(status.text().find("of tensors in buckets: a shape"), std::string::npos)

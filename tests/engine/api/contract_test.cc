@@ -189,10 +189,8 @@ INSTANTIATE_TEST_SUITE_P(
                            call.op = ReduceOp::max;
                            return me.call(call);
                          }},
-                    Case{Code::timeout,
-                         [](Member&, Ranks& all, Guarded&) {
-                           return when_over(all.communicator());
-                         }},
+                    Case{Code::timeout, [](Member&, Ranks& all,
+                                           Guarded&) { return when_over(all.communicator()); }},
                     Case{Code::rank_lost,
                          [](Member& me, Ranks& all, Guarded&) {
                            all.drop(me.rank());

@@ -307,14 +307,14 @@ TEST(ErrorsOfCommunicators, EveryOptionIsLookedAt) {
   arenas[1].node = -7;
   const std::vector<int> levels = {2, 3};
   const WaitPolicy no_mode{.mode = static_cast<WaitPolicy::Mode>(9)};
-  for (const Bad& bad : {Bad{{.ranks = 2, .wait = no_mode}, "wait.mode is 9; allowed are 0 to 2"},
-                         Bad{{.ranks = 2, .wait = WaitPolicy{.spin_ns = -1}},
-                             "wait.spin_ns is -1; allowed are 0 and more"},
-                         Bad{{.ranks = 2, .arenas = arenas},
-                             "arenas[1].node is -7; allowed are -1 (any) and more"},
-                         Bad{{.ranks = 2, .timeout = std::chrono::milliseconds(-1)},
-                             "timeout is -1 ms; it must be positive"},
-                         Bad{{.ranks = 2, .levels = levels}, "levels is 2,3"}}) {
+  for (const Bad& bad :
+       {Bad{{.ranks = 2, .wait = no_mode}, "wait.mode is 9; allowed are 0 to 2"},
+        Bad{{.ranks = 2, .wait = WaitPolicy{.spin_ns = -1}},
+            "wait.spin_ns is -1; allowed are 0 and more"},
+        Bad{{.ranks = 2, .arenas = arenas}, "arenas[1].node is -7; allowed are -1 (any) and more"},
+        Bad{{.ranks = 2, .timeout = std::chrono::milliseconds(-1)},
+            "timeout is -1 ms; it must be positive"},
+        Bad{{.ranks = 2, .levels = levels}, "levels is 2,3"}}) {
     const auto made = Communicator::create(bad.options);
     EXPECT_EQ(name_of(made.status().code()), name_of(Code::invalid_argument)) << bad.words;
     EXPECT_NE(made.status().text().find(bad.words), std::string::npos) << made.status().text();

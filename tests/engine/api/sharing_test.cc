@@ -61,8 +61,9 @@ class Sharing : public testing::TestWithParam<How> {
                 .count = how.count,
                 .type = DataType::i32,
                 .options = {.algorithm = how.algorithm, .transport = how.transport}};
-      if (how.met_before) {
-        for (int i = 0; i < 2; ++i) me.call(call).throw_if_error();
+      // Others may be in the next call already, and end it, while this rank is in a good one still.
+      for (int i = how.met_before ? 2 : 0; i > 0; --i) {
+        if (const Status status = me.call(call); !status.ok()) return status;
       }
       change(me.rank(), call, own);
       const Status status = me.call(call);
@@ -169,13 +170,13 @@ TEST_P(TwoThatTalk, TheInputOfAnother) {
 
 INSTANTIATE_TEST_SUITE_P(
     Calls, TwoThatTalk,
-    testing::Values(How{.transport = Transport::board}, How{.transport = Transport::mailbox},
-                    How{.transport = Transport::direct}, How{.count = 9'000},
-                    How{.transport = Transport::board, .met_before = true},
-                    How{.algorithm = "direct_one_shot", .transport = Transport::mailbox,
-                        .met_before = true},
-                    How{.algorithm = "direct_one_shot", .met_before = true},
-                    How{.algorithm = "direct_two_shot", .count = 9'000, .met_before = true}));
+    testing::Values(
+        How{.transport = Transport::board}, How{.transport = Transport::mailbox},
+        How{.transport = Transport::direct}, How{.count = 9'000},
+        How{.transport = Transport::board, .met_before = true},
+        How{.algorithm = "direct_one_shot", .transport = Transport::mailbox, .met_before = true},
+        How{.algorithm = "direct_one_shot", .met_before = true},
+        How{.algorithm = "direct_two_shot", .count = 9'000, .met_before = true}));
 
 // Overlaps in part, and of ranks that never hear from one another: in the first call in any case.
 class AnyTwo : public Sharing {};
@@ -285,8 +286,7 @@ TEST(NotSharing, OutputsSideBySide) {
 
 TEST(NotSharing, BuffersThatACallDoesNotUse) {
   for (const std::size_t count : {1, 3'000}) {
-    std::vector<std::int32_t> dummy(count * kRanks), result(count * kRanks),
-        in(count * kRanks, 1);
+    std::vector<std::int32_t> dummy(count * kRanks), result(count * kRanks), in(count * kRanks, 1);
     // Where nothing is to be had `out` may be anything, also somebody's input or output.
     for (const Collective collective : {Collective::reduce, Collective::gather}) {
       for (std::int32_t* const unused : {dummy.data(), in.data(), result.data()}) {
