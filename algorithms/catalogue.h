@@ -17,12 +17,12 @@ namespace rankine {
 struct Params {
   int ranks = 1;  // N
   Rank root = 0;
-  Rank peer = 0;        // send_recv: the receiver
-  int segments = 1;     // P, of pipelined algorithms
-  int group = 0;        // G, ranks per group of hierarchical algorithms; 0: the default
-  int aggregation = 0;  // A, blocks per message of PAT at most; 0: the default
-  std::vector<int> dims{};   // sizes of a torus (torus.h), N ranks together; empty: a ring of N
-  std::vector<int> skips{};  // of a circulant graph (skips.h), round by round; empty: the default
+  Rank peer = 0;              // send_recv: the receiver
+  int segments = 1;           // P, of pipelined algorithms
+  int group = 0;              // G, ranks per group of hierarchical algorithms; 0: the default
+  int aggregation = 0;        // A, blocks per message of PAT at most; 0: the default
+  std::vector<int> dims{};    // sizes of a torus (torus.h), N ranks together; empty: a ring of N
+  std::vector<int> skips{};   // of a circulant graph (skips.h), round by round; empty: the default
   std::vector<int> levels{};  // sizes of groups, innermost first (levels.h); empty: the default
 };
 
@@ -43,7 +43,7 @@ struct Algorithm {
   std::string_view allowed_when = "1";  // formula, non-zero where make() may be called (and what
                                         // refusal() checks for all)
   std::string_view needs = {};          // the same in words: "the number of ranks must be even"
-  std::string_view parameters = {};  // of: segments, group, aggregation, dims, skips, levels
+  std::string_view parameters = {};     // of: segments, group, aggregation, dims, skips, levels
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
   std::string_view received;  // likewise

@@ -28,8 +28,8 @@ inline constexpr Act reduce = Act::reduce;
 // receiver's block (or becomes it, where the receiver has none yet). A transfer from a rank to
 // itself is local work and no message. What several add to one place in a round is all added, with
 // what is there already, in the order of the lowest rank whose contribution each brings: the order
-// does not depend on who adds. A receiver that is also among the senders adds its own once more, so where everybody sends and
-// everybody receives, the sum belongs on another plane.
+// does not depend on who adds. A receiver that is also among the senders adds its own once more, so
+// where everybody sends and everybody receives, the sum belongs on another plane.
 struct Transfer {
   RankSet from, to;
   BlockSet what, where;

@@ -1,9 +1,9 @@
 // Calls that take longer to plan than they may.
 #include <chrono>
 
-#include "engine/run/machine.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 

@@ -18,10 +18,9 @@ namespace {
 using Set = ContributionPool::Set;
 
 constexpr std::array<std::string_view, kViolationKinds> kNames = {
-    "bad_shape",    "too_large", "bad_index",    "bad_sizes",  "other_block",
-    "many_to_copy", "not_there", "double_count", "two_copies", "mixed_acts",
-    "redundant",    "dead",      "wrong_result", "other_order",
-    "deadlock"};
+    "bad_shape",    "too_large", "bad_index",    "bad_sizes",   "other_block",
+    "many_to_copy", "not_there", "double_count", "two_copies",  "mixed_acts",
+    "redundant",    "dead",      "wrong_result", "other_order", "deadlock"};
 
 constexpr Rank kEveryone = -1;
 

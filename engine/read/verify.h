@@ -17,7 +17,8 @@
 //   - form      ranks, blocks and planes in range; one block or more, as many in `where` as in
 //   `what`
 //               and the same ones (only the plane may differ); a copy has one sender
-//   - same bits in an all-reduce whose goal asks for it, every rank's result is added up in the same
+//   - same bits in an all-reduce whose goal asks for it, every rank's result is added up in the
+//   same
 //               brackets and the same order (schedule.h says in which order a round adds)
 //   - progress  with mailboxes of bounded capacity between every two ranks, nobody waits for ever
 //

@@ -10,8 +10,8 @@
 
 #include "engine/tools/arguments.h"
 #include "engine/tools/choose.h"
-#include "engine/tools/cost.h"
 #include "engine/tools/claims.h"
+#include "engine/tools/cost.h"
 #include "engine/tools/faults.h"
 #include "engine/tools/list.h"
 #include "engine/tools/machine.h"
@@ -31,10 +31,10 @@ namespace rankine::tools {
 namespace {
 
 // A new subcommand is its file and its name here.
-constexpr Subcommand (*kSubcommands[])(CLI::App&) = {add_list, add_verify, add_show,  add_perf,
-                                                     add_topo, add_choose, add_map,   add_simulate,
-                                                     add_cost, add_run,    add_claims, add_skips_search,
-                                                     add_reproduce, add_tune, add_faults};
+constexpr Subcommand (*kSubcommands[])(CLI::App&) = {
+    add_list,   add_verify,       add_show,      add_perf, add_topo,
+    add_choose, add_map,          add_simulate,  add_cost, add_run,
+    add_claims, add_skips_search, add_reproduce, add_tune, add_faults};
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {
