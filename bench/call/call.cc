@@ -13,18 +13,29 @@
 //     `.._spread` is half the distance between the quartiles over the batches, `.._undisturbed`
 //     what a tenth of the batches are below; `allocations` those of all timed batches together, to
 //     be 0, and `allocations_of_first` those of the first call, which makes the plan.
+//
+//   shapes/<how many>     the same call with so many different counts in turn (`shuffled`: in
+//   random
+//     order): what finding a plan costs a server whose sizes vary. `bytes_of_plans` is what the
+//     communicator holds for them at the end.
+//   first_call/<collective>/<ranks>/<bytes>   the time to plan what the engine chooses, by a rank
+//     that asks for it (plan_of) in a communicator of its own.
+//   team_create/<ranks>   Team::create() and its end.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator.h"
+#include "engine/api/team.h"
 #include "engine/compile/compile.h"
 #include "engine/faults/failing_new.h"
 #include "engine/run/interpret.h"
@@ -144,6 +155,77 @@ void all_reduce(benchmark::State& state, const CallOptions& options) {
       ->Iterations(1)                                          \
       ->Repetitions(3)                                         \
       ->Unit(benchmark::kNanosecond)
+
+// So many shapes, one after the other or in any order, each met once before.
+void shapes(benchmark::State& state, bool shuffled) {
+  pin_to_a_core();
+  const auto many = static_cast<std::size_t>(state.range(0));
+  const auto communicator = Communicator::create({.ranks = 1, .tuned = false}).value();
+  const auto member = communicator->join(0).value();
+  std::vector<float> data(many + 1);
+  std::vector<std::size_t> counts(many);
+  for (std::size_t i = 0; i < many; ++i) counts[i] = i + 1;
+  if (shuffled) std::shuffle(counts.begin(), counts.end(), std::mt19937_64(1));
+  const auto call_all = [&] {
+    for (const std::size_t count : counts) {
+      member->all_reduce(std::span(data).first(count)).throw_if_error();
+    }
+  };
+  call_all();
+  for (auto _ : state) call_all();
+  state.counters["ns_per_call"] = benchmark::Counter(
+      static_cast<double>(many) * 1e-9,
+      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["bytes_of_plans"] = static_cast<double>(communicator->shared_memory().plans);
+}
+BENCHMARK_CAPTURE(shapes, in_turn, false)
+    ->Name("shapes")
+    ->Arg(1)
+    ->Arg(2)
+    ->Arg(100)
+    ->Arg(1'000)
+    ->Arg(10'000);
+BENCHMARK_CAPTURE(shapes, shuffled, true)->Name("shapes_shuffled")->Arg(1'000)->Arg(10'000);
+
+void first_call(benchmark::State& state, Collective collective) {
+  const auto ranks = static_cast<int>(state.range(0));
+  const auto count = static_cast<std::size_t>(state.range(1)) / sizeof(float);
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto communicator = Communicator::create({.ranks = ranks, .tuned = false}).value();
+    auto member = communicator->join(0).value();
+    state.ResumeTiming();
+    member->plan_of({.collective = collective, .count = count}).status().throw_if_error();
+    state.PauseTiming();
+    member.reset();
+    communicator.reset();
+    state.ResumeTiming();
+  }
+}
+
+void team_create(benchmark::State& state) {
+  for (auto _ : state) {
+    Team::create({.ranks = static_cast<int>(state.range(0)), .tuned = false})
+        .status()
+        .throw_if_error();
+  }
+}
+BENCHMARK(team_create)->Arg(2)->Arg(8)->Arg(64)->Unit(benchmark::kMicrosecond);
+
+const bool kFirstCallsAreRegistered = [] {
+  for (const Collective collective : all_collectives()) {
+    for (const std::int64_t ranks : {2, 8, 64}) {
+      for (const std::int64_t bytes : {8, 65'536}) {
+        benchmark::RegisterBenchmark(
+            ("first_call/" + std::string(name_of(collective))).c_str(),
+            [collective](benchmark::State& state) { first_call(state, collective); })
+            ->Args({ranks, bytes})
+            ->Unit(benchmark::kMicrosecond);
+      }
+    }
+  }
+  return true;
+}();
 
 RANKINE_CALL_BENCHMARK(chosen);
 RANKINE_CALL_BENCHMARK(named, .algorithm = "ring");

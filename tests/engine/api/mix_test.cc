@@ -1,0 +1,122 @@
+// Random calls of every kind in one communicator after the other, while other threads ask it all
+// that may be asked at any time. RANKINE_CALLS says how many calls in all, RANKINE_SEED which.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/team.h"
+#include "engine/base/splitmix.h"
+#include "engine/faults/collective_case.h"
+
+namespace rankine {
+namespace {
+
+std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// The same on every rank.
+CollectiveCase random_case(std::uint64_t seed, int ranks) {
+  std::uint64_t state = seed;
+  const auto below = [&state](std::uint64_t n) { return splitmix(state += kSplitMixStep) % n; };
+  CollectiveCase test;
+  test.collective = all_collectives()[below(kCollectives)];
+  if (test.collective == Collective::barrier) test.collective = Collective::all_reduce;
+  test.ranks = ranks;
+  // Few sizes, so that plans are met again, and now and then any.
+  constexpr std::size_t kSizes[] = {0, 1, 2, 7, 64, 100, 1000};
+  test.count = below(10) == 0 ? below(3000) : kSizes[below(std::size(kSizes))];
+  if (test.collective == Collective::all_to_all) test.count %= 200;
+  test.type = static_cast<DataType>(below(kDataTypes));
+  do {
+    test.op = static_cast<ReduceOp>(below(kReduceOps));
+  } while (!supports(test.type, test.op));
+  test.root = static_cast<Rank>(below(static_cast<std::uint64_t>(ranks)));
+  test.peer = static_cast<Rank>(below(static_cast<std::uint64_t>(ranks)));
+  test.in_place = below(2) == 0;
+  test.skew = below(3) == 0 ? below(61) : 0;
+  test.seed = seed;
+  if (below(4) == 0)
+    test.options.transport = below(2) == 0 ? Transport::direct : Transport::mailbox;
+  if (below(4) == 0) {
+    const Algorithm& line = catalogue()[below(catalogue().size())];
+    Params params;
+    params.ranks = ranks;
+    if (line.collective == test.collective && !line.refusal(params)) {
+      test.options.algorithm = line.name;
+    }
+  }
+  return test;
+}
+
+// Asks for all that a monitor may want, until told to stop.
+class Monitor {
+ public:
+  explicit Monitor(const Communicator& communicator)
+      : thread_([this, &communicator] {
+          for (Rank r = 0; !stop_.load(std::memory_order_relaxed); r = (r + 1) % 9) {
+            if (!communicator.health().ok()) return;
+            static_cast<void>(communicator.memory_of(r));
+            static_cast<void>(communicator.memory_bytes());
+            static_cast<void>(communicator.cached_plans());
+            if (r == 0) static_cast<void>(communicator.flight_record());
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        }) {}
+  ~Monitor() {
+    stop_.store(true, std::memory_order_relaxed);
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+TEST(Mix, RandomCallsBesideMonitors) {
+  const std::uint64_t calls = number_of("RANKINE_CALLS", 40'000);
+  const std::uint64_t seed = number_of("RANKINE_SEED", 1);
+  constexpr int kRanks[] = {2, 3, 4, 8};
+  constexpr std::uint64_t kPerTeam = 20'000;
+  std::uint64_t made = 0;
+  for (int round = 0; made < calls; ++round) {
+    const int ranks = kRanks[round % std::size(kRanks)];
+    const std::uint64_t more = std::min(kPerTeam, calls - made);
+    auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(2)});
+    ASSERT_TRUE(team.ok()) << team.status().text();
+    std::mutex mutex;
+    std::string fault;
+    Status status;
+    {
+      const Monitor one((*team)->communicator()), other((*team)->communicator());
+      status = (*team)->run([&](Member& me) {
+        CaseBuffers buffers;
+        for (std::uint64_t i = 0; i < more; ++i) {
+          const CollectiveCase test = random_case(seed * 0x9e3779b97f4a7c15u + made + i, ranks);
+          const std::string found = run_case(me, test, buffers);
+          if (found.empty()) continue;
+          const std::lock_guard lock(mutex);
+          if (fault.empty()) fault = to_string(test) + ": " + found;
+          return;
+        }
+      });
+    }
+    ASSERT_EQ(fault, "");
+    ASSERT_TRUE(status.ok()) << status.text();
+    made += more;
+  }
+}
+
+}  // namespace
+}  // namespace rankine

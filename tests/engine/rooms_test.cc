@@ -1,0 +1,139 @@
+// Which room may see which: arrows go down only, the product sees nothing of the laboratory, what
+// runs a call sees no schedule, no program and no algorithm, and what users include shows none of
+// the inside.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rankine {
+namespace {
+
+namespace fs = std::filesystem;
+
+// From the ground up. The product ends with engine/api.
+const std::vector<std::string> kRooms = {"algorithms",    "numa",           "engine/base",
+                                         "engine/run",    "engine/compile", "engine/network",
+                                         "engine/api",    "engine/read",    "engine/papers",
+                                         "engine/faults", "engine/tools"};
+constexpr std::size_t kProductEnds = 6;  // engine/api, the last room of the product
+constexpr std::size_t kMostArrows = 40;  // between the rooms above
+
+std::string room_of(const std::string& path) {
+  for (const std::string& room : kRooms) {
+    if (path.starts_with(room + "/")) return room;
+  }
+  return {};
+}
+
+std::size_t floor_of(const std::string& room) {
+  std::size_t floor = 0;
+  while (kRooms[floor] != room) ++floor;
+  return floor;
+}
+
+// What each source file of the tree includes of the tree. The sources lie below the directory in
+// which Bazel starts a test.
+using Includes = std::map<std::string, std::set<std::string>>;
+const Includes& includes() {
+  static const Includes all = [] {
+    Includes found;
+    for (const char* root : {"algorithms", "numa", "engine"}) {
+      for (const auto& entry : fs::recursive_directory_iterator(root)) {
+        const std::string extension = entry.path().extension().string();
+        if (extension != ".h" && extension != ".cc") continue;
+        auto& of_file = found[entry.path().string()];
+        std::ifstream file(entry.path());
+        for (std::string line; std::getline(file, line);) {
+          constexpr std::string_view kBegin = "#include \"";
+          if (!line.starts_with(kBegin)) continue;
+          const std::string path = line.substr(kBegin.size(), line.rfind('"') - kBegin.size());
+          if (!room_of(path).empty()) of_file.insert(path);
+        }
+      }
+    }
+    return found;
+  }();
+  return all;
+}
+
+// Everything that a file sees, itself included.
+std::set<std::string> seen_from(const std::string& file) {
+  std::set<std::string> seen = {file};
+  std::vector<std::string> todo = {file};
+  while (!todo.empty()) {
+    const std::string next = todo.back();
+    todo.pop_back();
+    const auto found = includes().find(next);
+    if (found == includes().end()) continue;
+    for (const std::string& path : found->second) {
+      if (seen.insert(path).second) todo.push_back(path);
+    }
+  }
+  return seen;
+}
+
+TEST(Rooms, AreAllThere) {
+  for (const std::string& room : kRooms) {
+    std::size_t files = 0;
+    for (const auto& [file, unused] : includes()) files += room_of(file) == room ? 1 : 0;
+    EXPECT_GE(files, 5u) << room;
+  }
+}
+
+TEST(Rooms, EveryArrowGoesDown) {
+  std::set<std::pair<std::string, std::string>> arrows;
+  for (const auto& [file, paths] : includes()) {
+    for (const std::string& path : paths) {
+      const std::string from = room_of(file), to = room_of(path);
+      if (from == to) continue;
+      arrows.emplace(from, to);
+      EXPECT_LT(floor_of(to), floor_of(from)) << file << " includes " << path;
+    }
+  }
+  EXPECT_LE(arrows.size(), kMostArrows);
+}
+
+TEST(Rooms, TheProductSeesNothingOfTheLaboratory) {
+  for (const auto& [file, unused] : includes()) {
+    if (floor_of(room_of(file)) > kProductEnds) continue;
+    for (const std::string& path : seen_from(file)) {
+      EXPECT_LE(floor_of(room_of(path)), kProductEnds) << file << " sees " << path;
+    }
+  }
+}
+
+TEST(Rooms, WhatRunsACallSeesNoScheduleNoProgramAndNoAlgorithm) {
+  for (const auto& [file, unused] : includes()) {
+    if (room_of(file) != "engine/run") continue;
+    for (const std::string& path : seen_from(file)) {
+      EXPECT_NE(room_of(path), "engine/compile") << file << " sees " << path;
+      // Of algorithms only the names of things: ranks, blocks, collectives.
+      const bool words =
+          path == "algorithms/schedule/blocks.h" || path == "algorithms/schedule/collective.h";
+      EXPECT_TRUE(room_of(path) != "algorithms" || words) << file << " sees " << path;
+    }
+  }
+}
+
+TEST(Rooms, PublicHeadersShowNoInside) {
+  for (const char* header : {"engine/api/communicator.h", "engine/api/team.h", "engine/api/call.h",
+                             "engine/api/buckets.h"}) {
+    ASSERT_TRUE(includes().contains(header)) << header;
+    for (const std::string& path : seen_from(header)) {
+      EXPECT_NE(room_of(path), "engine/compile") << header << " shows " << path;
+      for (const char* inside : {"algorithms/schedule/schedule.h", "algorithms/catalogue.h",
+                                 "engine/run/plan.h", "engine/run/crossbar.h"}) {
+        EXPECT_NE(path, inside) << header;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rankine
