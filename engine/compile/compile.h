@@ -41,8 +41,9 @@ struct Compiled {
 
 // Errors: what the algorithm refuses, a type without that operation; a plan that needs more memory
 // than request.limits allow (invalid_argument: says how much, and which algorithm needs least);
-// what limits.interrupted answers. Takes microseconds at small N, milliseconds at N = 64, below a
-// second for the defaults (choose.h) at N = 1024.
+// what limits.interrupted answers. Takes microseconds at small N, milliseconds at N = 64, and less
+// than a second for the defaults (choose.h) at N = 1024, but for all_to_all, which moves a million
+// blocks there.
 Result<Compiled> compile(const CompileRequest& request);
 
 // The same for a schedule of one's own (tests, and algorithms that no catalogue has).

@@ -46,7 +46,7 @@ class Defaults : public testing::TestWithParam<Collective> {};
 TEST_P(Defaults, PlanInLittleMemoryAmongAsManyRanksAsThereMayBe) {
   constexpr int kRanks = Communicator::kMaxRanks;
   constexpr std::size_t kMost = std::size_t{256} << 20;
-  // A second is promised on a machine at rest; here others may be at work.
+  // A second or two on a machine at rest; here others may be at work.
   constexpr std::chrono::seconds kLong{20};
   const int blocks = natural_blocks(GetParam(), kRanks);
   const int parts = GetParam() == Collective::all_to_all ? blocks / kRanks : blocks;  // of a vector

@@ -114,6 +114,21 @@ TEST(SkipSearch, FindsNothingBetterThanHalvingOnAFullNetwork) {
   }
 }
 
+TEST(SkipSearch, EndsWhereItsWorkDoes) {
+  const Fabric ring = find_regime("ring")->fabric;
+  std::uint64_t others[2] = {};
+  for (const bool bounded : {false, true}) {
+    SkipSearchOptions options{.best = 3, .most_tried = 0};
+    if (bounded) options.most_work = 22 * 100;
+    const auto found = search_skips(22, ring, 65'536, options);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->stopped, bounded);
+    others[bounded] = found->others;
+  }
+  EXPECT_LE(others[1], 100u + 30u);  // and the starts
+  EXPECT_GT(others[0], 2 * others[1]);
+}
+
 TEST(SkipSearch, RefusesWhatItCannotDo) {
   EXPECT_EQ(search_skips(0, plain_regime().fabric, 1).status().text(),
             "ranks is 0; allowed are 1 to 1024");
