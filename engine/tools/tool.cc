@@ -164,7 +164,8 @@ Exit run_tool(const std::vector<std::string>& arguments, Console& console) {
   try {
     console.out.exceptions(before | std::ios::badbit);
     exit = run(arguments, console);
-    console.out.flush();
+    // A stream that is bad has told so already, and would throw something else now.
+    if (console.out.good()) console.out.flush();
   } catch (const std::exception& error) {
     exit = fail(console, "rankine", error.what(), Exit::environment);
   }
