@@ -38,7 +38,7 @@ using PreparedPtr = std::shared_ptr<const Prepared>;
 class PlanTable {
  public:
   // Beyond these it forgets all; ranks keep what they hold.
-  static constexpr std::size_t kMostPlans = 4096;
+  static constexpr std::size_t kMostPlans = 2048;
   static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
 
   explicit PlanTable(int ranks) : reading_(static_cast<std::size_t>(ranks)) {}
@@ -77,7 +77,7 @@ class PlanTable {
 class RankPlans {
  public:
   static constexpr std::size_t kWays = 4;
-  static constexpr std::size_t kLeastSets = 16, kMostSets = 1024;
+  static constexpr std::size_t kLeastSets = 16, kMostSets = 512;
 
   RankPlans() : slots_(kLeastSets * kWays) {}
 

@@ -275,7 +275,7 @@ TEST(Memory, StaysBoundedOverCallsOfEverySize) {
   Communicator& communicator = (*team)->communicator();
   constexpr std::size_t kMost = 20'000;
   std::vector<std::size_t> after;
-  for (std::size_t turn = 0; turn < 3; ++turn) {
+  for (std::size_t turn = 0; turn < 4; ++turn) {
     const Status status = (*team)->run([&](Member& me) {
       std::vector<float> in(kMost), out(kMost);
       for (std::size_t i = 0; i < 400; ++i) {
@@ -299,9 +299,10 @@ TEST(Memory, StaysBoundedOverCallsOfEverySize) {
   EXPECT_GT(scratch, 0U);
   // Twice the largest need is what growing by doubling may leave.
   EXPECT_LE(scratch, kRanks * 2 * 2 * kMost * sizeof(float));
-  EXPECT_LE(communicator.cached_plans(), 4096U);
+  EXPECT_LE(communicator.cached_plans(), 2048U);
   EXPECT_LT(communicator.shared_memory().plans, 72 * kMiB);
-  EXPECT_LT(after[2], after[0] + after[0] / 2) << "still growing";
+  // Two turns are more than is kept.
+  EXPECT_LT(after[3], after[1] + after[1] / 2) << "still growing";
 }
 
 // Plans of many ranks are large: they are let go by their bytes, also by ranks that hold them.
@@ -315,7 +316,7 @@ TEST(Memory, LargePlansAreLetGo) {
   const Status status = (*team)->run([&](Member& me) {
     std::vector<std::uint32_t> in(kCalls * kRanks), out(kCalls * kRanks);
     for (std::size_t count = 1; count <= kCalls; ++count) {
-      // Several that differ, so that a rank's own cache of 64 plans is filled as well.
+      // Several that differ, so that more is planned than is kept.
       for (const DataType type : {DataType::u32, DataType::i32, DataType::f32}) {
         me.call({.collective = Collective::all_to_all,
                  .in = in.data(),

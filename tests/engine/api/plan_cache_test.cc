@@ -51,8 +51,8 @@ TEST(PlanCache, StaysWithinBoundsAndForgetsNothingThatMatters) {
     }
   });
   EXPECT_TRUE(status.ok()) << status.text();
-  EXPECT_LE(most, 4096U);
-  EXPECT_GT(most, 2000U);
+  EXPECT_LE(most, 2048U);
+  EXPECT_GT(most, 1000U);
   EXPECT_LT(communicator.memory_bytes(), std::size_t{64} << 20);
 }
 
