@@ -7,7 +7,7 @@ namespace rankine {
 
 PlanTable::~PlanTable() {
   forget_all();
-  for (Node* node : retired_) delete node;
+  delete_retired();
 }
 
 PreparedPtr PlanTable::find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept {
@@ -31,35 +31,38 @@ void PlanTable::insert(PreparedPtr prepared) {
   free_retired();
   if (plans_ >= kMostPlans || bytes_ + prepared->bytes > kMostBytes) forget_all();
   std::atomic<Node*>& head = heads_[prepared->key.hash() % kHeads];
-  plans_ += 1;
-  bytes_ += prepared->bytes;
+  const std::size_t bytes = prepared->bytes;
   // Relaxed: only who holds the lock changes heads. Release: pairs with find()'s load.
   Node* const next = head.load(std::memory_order_relaxed);
   head.store(new Node{std::move(prepared), next}, std::memory_order_release);
+  plans_ += 1;
+  bytes_ += bytes;
 }
 
-void PlanTable::forget_all() {
-  retired_.reserve(retired_.size() + plans_);
+void PlanTable::forget_all() noexcept {
   for (std::atomic<Node*>& head : heads_) {
     // Sequentially consistent: pairs with find().
     for (Node* node = head.exchange(nullptr, std::memory_order_seq_cst); node != nullptr;
          node = node->next) {
-      retired_.push_back(node);
+      node->next_retired = retired_;
+      retired_ = node;
     }
   }
   plans_ = bytes_ = 0;
 }
 
-void PlanTable::free_retired() {
-  if (retired_.empty()) return;
+void PlanTable::free_retired() noexcept {
+  if (retired_ == nullptr) return;
   // A rank that reads now may have found a retired node; one that begins later finds none. A rank
   // that is stopped while it reads keeps them until it goes on.
   const bool none_reads = std::none_of(reading_.begin(), reading_.end(), [](const Reading& one) {
     return one.now.load(std::memory_order_seq_cst);  // pairs with find()
   });
-  if (!none_reads) return;
-  for (Node* node : retired_) delete node;
-  retired_.clear();
+  if (none_reads) delete_retired();
+}
+
+void PlanTable::delete_retired() noexcept {
+  while (retired_ != nullptr) delete std::exchange(retired_, retired_->next_retired);
 }
 
 RankPlans::Slot* RankPlans::free_slot(std::uint64_t hash) noexcept {

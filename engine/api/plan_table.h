@@ -48,6 +48,7 @@ class PlanTable {
 
   // The plan of that key, or nullptr. `rank` is who asks. Neither locks nor allocates.
   PreparedPtr find(const PlanKey& key, std::uint64_t hash, Rank rank) const noexcept;
+  // May throw std::bad_alloc, and has then inserted nothing.
   void insert(PreparedPtr prepared);
   std::size_t plans() const { return plans_; }
   std::size_t table_bytes() const { return reading_.capacity() * sizeof(Reading) + sizeof(heads_); }
@@ -56,6 +57,7 @@ class PlanTable {
   struct Node {
     const PreparedPtr prepared;
     Node* const next;
+    Node* next_retired = nullptr;
   };
   // Whether that rank looks for a plan right now, and so may hold a node's address.
   struct alignas(kCacheLine) Reading {
@@ -63,13 +65,14 @@ class PlanTable {
   };
   static constexpr std::size_t kHeads = 1024;
 
-  void forget_all();
-  void free_retired();
+  void forget_all() noexcept;
+  void free_retired() noexcept;
+  void delete_retired() noexcept;
 
   std::array<std::atomic<Node*>, kHeads> heads_{};
   mutable std::vector<Reading> reading_;
   std::size_t plans_ = 0, bytes_ = 0;
-  std::vector<Node*> retired_;  // no longer to be found; a rank may still be at them
+  Node* retired_ = nullptr;  // no longer to be found; a rank may still be at them
 };
 
 // What one rank holds: four-way associative, twice as large whenever a set is full, up to a limit.

@@ -89,6 +89,7 @@ TEST(PlanLimits, ChangeNoPlan) {
 
 TEST(PlanLimits, APlanTooLargeSaysWhatItNeedsAndWhatNeedsLeast) {
   CompileRequest request = request_for(Collective::all_reduce, "double_tree", 60, 16384, 1 << 22);
+  request.limits.bytes = std::size_t{1} << 30;
   const auto refused = compile(request);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::invalid_argument);
