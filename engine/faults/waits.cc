@@ -15,7 +15,7 @@ constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max();
 constexpr WaitPolicy kPolicies[] = {
     {.mode = WaitPolicy::Mode::spin, .spin_ns = 100'000'000'000},
     {.mode = WaitPolicy::Mode::spin, .probes = 0, .spin_ns = kMostNs},
-    {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = -kMostNs},
+    {.mode = WaitPolicy::Mode::spin, .probes = kMost, .spin_ns = 0},
     {.mode = WaitPolicy::Mode::yield, .yields = kMost},
     {.mode = WaitPolicy::Mode::yield, .probes = kMost, .yields = kMost},
     {.mode = WaitPolicy::Mode::park, .probes = kMost},
