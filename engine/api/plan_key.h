@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,26 +37,32 @@ struct PlanKey {
            same(levels, other.levels);
   }
 
-  // Of every field.
+  // Of every field. Most calls have no lists, and scalars are mixed side by side.
   std::uint64_t hash() const noexcept {
-    std::uint64_t h =
-        mixed(count, packed(static_cast<std::uint32_t>(root), static_cast<std::uint32_t>(peer)));
-    h = mixed(h, packed(static_cast<std::uint32_t>(segments), static_cast<std::uint32_t>(group)));
-    h = mixed(h, static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(type) << 8 |
-                     static_cast<std::uint64_t>(op) << 16 |
-                     static_cast<std::uint64_t>(static_cast<std::uint16_t>(transport)) << 24 |
-                     static_cast<std::uint64_t>(in_place) << 40 |
-                     static_cast<std::uint64_t>(algorithm.size()) << 48);
-    for (const char c : algorithm) h = mixed(h, static_cast<unsigned char>(c));
-    h = with_list(h, counts);
-    h = with_list(h, dims);
-    h = with_list(h, skips);
-    return with_list(h, levels);
+    const std::uint64_t kinds =
+        static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(type) << 8 |
+        static_cast<std::uint64_t>(op) << 16 |
+        static_cast<std::uint64_t>(static_cast<std::uint16_t>(transport)) << 24 |
+        static_cast<std::uint64_t>(in_place) << 40;
+    const std::uint64_t ranks = packed(root, peer), ways = packed(segments, group);
+    std::uint64_t h = count * 0x9e3779b97f4a7c15u ^ kinds * 0xd6e8feb86659fd93u ^
+                      ranks * 0xbf58476d1ce4e5b9u ^ ways * 0x94d049bb133111ebu;
+    if (!algorithm.empty()) h = mixed(h, std::hash<std::string_view>{}(algorithm));
+    if (has_lists()) {
+      h = with_list(h, counts);
+      h = with_list(h, dims);
+      h = with_list(h, skips);
+      h = with_list(h, levels);
+    }
+    return h ^ h >> 32;
   }
 
  private:
-  static std::uint64_t packed(std::uint32_t a, std::uint32_t b) noexcept {
-    return std::uint64_t{a} << 32 | b;
+  bool has_lists() const noexcept {
+    return !counts.empty() || !dims.empty() || !skips.empty() || !levels.empty();
+  }
+  static std::uint64_t packed(int a, int b) noexcept {
+    return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
   }
   static std::uint64_t mixed(std::uint64_t h, std::uint64_t next) noexcept {
     h = (h ^ next) * 0x9e3779b97f4a7c15u;
@@ -63,7 +70,6 @@ struct PlanKey {
   }
   template <class T>
   static std::uint64_t with_list(std::uint64_t h, std::span<const T> list) noexcept {
-    if (list.empty()) return mixed(h, 0);
     h = mixed(h, list.size());
     for (const T n : list) h = mixed(h, static_cast<std::uint64_t>(n));
     return h;
