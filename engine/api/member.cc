@@ -228,8 +228,12 @@ Status Member::run(const Call& call, Run interpreted) {
   run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
   offer_buffers(run.waiter, run.memory_of(self, Memory::input),
                 run.memory_of(self, Memory::output));
-  if (!crossbar.begin(run.waiter.rank)) [[unlikely]]
+  if (!crossbar.begin(run.waiter.rank)) [[unlikely]] {
+    // It may be the first call that fails: where the end came between calls.
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
+    s.shared->leave_flight_record();
     return crossbar.reason();
+  }
   const bool apart = !known.first || all_keep_apart(prepared.plan, run.waiter);
   const bool done = apart && interpreted(prepared.plan, run);
   crossbar.end(run.waiter.rank);
