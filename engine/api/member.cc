@@ -122,8 +122,13 @@ Status Member::State::adopt(const Prepared& prepared) {
   if (run.operands.size() < operands) run.operands.resize(operands);
   // What a plan uses is there before the plan can be found, and stays as it is: no lock.
   for (const Traffic& traffic : plan.traffic) {
-    run.outbox[traffic.peer].mailbox = shared->mailboxes[self * n + traffic.peer];
-    run.inbox[traffic.peer].mailbox = shared->mailboxes[traffic.peer * n + self];
+    // The other direction may be just being made, for another plan.
+    if (traffic.sent > 0) {
+      run.outbox[traffic.peer].mailbox = shared->mailboxes[self * n + traffic.peer];
+    }
+    if (traffic.received > 0) {
+      run.inbox[traffic.peer].mailbox = shared->mailboxes[traffic.peer * n + self];
+    }
   }
   if (prepared.plan.transport == Transport::board) run.boards = shared->boards;
   if (plan.scratch_bytes > scratch_bytes) {
