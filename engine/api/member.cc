@@ -43,6 +43,13 @@ struct Member::State {
   Status refused(Status status);
   Status adopt(const Prepared& prepared);
   std::size_t table_bytes() const;
+  std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
+  // Tables grow with the plans: what the communicator counts follows.
+  void count_tables() noexcept {
+    const std::size_t now = table_bytes();
+    shared->member_bytes.fetch_add(now - counted_bytes, std::memory_order_relaxed);  // a count
+    counted_bytes = now;
+  }
 };
 
 Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owned<State>()) {
@@ -61,7 +68,7 @@ Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owne
     s.run.outbox[q].base = s.run.outbox[q].credit_seen = s.shared->first_count;
     s.run.inbox[q].base = s.shared->first_count;
   }
-  s.shared->member_bytes.fetch_add(s.table_bytes(), std::memory_order_relaxed);  // a count
+  s.count_tables();
 }
 
 Member::~Member() {
@@ -69,7 +76,7 @@ Member::~Member() {
   // left alone, too.
   if (state_->shared->forked()) return;
   state_->communicator->leave(state_->run.waiter.rank);
-  state_->shared->member_bytes.fetch_sub(state_->table_bytes(), std::memory_order_relaxed);
+  state_->shared->member_bytes.fetch_sub(state_->counted_bytes, std::memory_order_relaxed);
   const std::lock_guard lock(state_->shared->mutex);
   state_->shared->scratch[static_cast<std::size_t>(state_->run.waiter.rank)] = {};
 }
@@ -171,6 +178,7 @@ Result<Member::State::Found> Member::State::find(const Call& call, bool calls) {
       plans.clear();  // ranks hold more than the communicator does: let go of what is old
     }
     slot = &plans.insert(std::move(*prepared));
+    count_tables();
   }
   const Found found{slot->prepared.get(), !slot->called};
   slot->called |= calls;
