@@ -31,10 +31,6 @@ std::optional<Collective> parse_collective(std::string_view name) {
   return std::nullopt;
 }
 
-bool has_root(Collective c) {
-  return c == broadcast || c == reduce || c == gather || c == scatter || c == send_recv;
-}
-
 bool reduces(Collective c) { return c == reduce || c == all_reduce || c == reduce_scatter; }
 
 bool all_hear_from_all(Collective collective) {

@@ -52,8 +52,12 @@ std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
 std::optional<Collective> parse_collective(std::string_view name);  // "all_reduce"
 
-bool has_root(Collective collective);  // takes a root argument
-bool reduces(Collective collective);   // takes a reduction operation
+// Whether it takes a root argument.
+inline bool has_root(Collective c) {
+  using enum Collective;
+  return c == broadcast || c == reduce || c == gather || c == scatter || c == send_recv;
+}
+bool reduces(Collective collective);  // takes a reduction operation
 // Every rank's result has something of every rank's data: none is there before all have come.
 bool all_hear_from_all(Collective collective);
 bool is_idempotent(Collective collective);  // barrier: hearing from a rank twice does no harm

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/splitmix.h"
+
 namespace rankine {
 namespace {
 
@@ -43,10 +45,7 @@ Status Buckets::expect(std::size_t tensors) {
 Status Buckets::reduce_parts(DataType type, ReduceOp op, CallOptions options) {
   const std::size_t room = bucket_bytes_ / size_of(type);  // elements
   // Ranks whose tensors have other shapes must not meet in a bucket that happens to be as large.
-  const auto agree = [&](std::uint64_t n) {
-    options.tag = (options.tag ^ n) * 0x9e3779b97f4a7c15u;
-    options.tag ^= options.tag >> 32;
-  };
+  const auto agree = [&](std::uint64_t n) { options.tag = mixed(options.tag, n); };
   agree(room);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (parts_[i].data == nullptr && parts_[i].count > 0) {

@@ -135,8 +135,9 @@ Status Communicator::Shared::may_go_on_planning(Waiter& waiter) {
   });
 }
 
-Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& call,
-                                               Waiter& waiter) {
+Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waiter) {
+  const Call& call = key.call();
+  const CallOptions& options = call.options;
   Status status = check_call(call, ranks);
   if (!status.ok()) return status;
   CompileRequest request;
@@ -148,32 +149,32 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& c
       call.collective == Collective::all_to_all ? static_cast<std::size_t>(ranks) : 1;
   const std::size_t m = elements / senders * size_of(call.type);
   const Algorithm* asked = forced.algorithm[static_cast<std::size_t>(call.collective)];
-  if (!key.algorithm.empty()) {
-    asked = find_algorithm(call.collective, key.algorithm);
+  if (!options.algorithm.empty()) {
+    asked = find_algorithm(call.collective, options.algorithm);
     if (asked == nullptr) {
-      return invalid_argument("algorithm is '" + std::string(key.algorithm) + "'; " +
+      return invalid_argument("algorithm is '" + std::string(options.algorithm) + "'; " +
                               std::string(name_of(call.collective)) + " has " +
                               algorithm_names(call.collective));
     }
   }
-  request.buffers = key.in_place ? Buffers::in_place : Buffers::apart;
+  request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
   request.algorithm = asked != nullptr
                           ? asked
                           : &choose_algorithm(call.collective, ranks, m, tuning, request.buffers);
   request.params.ranks = ranks;
   request.params.root = call.root;
   request.params.peer = call.peer;
-  request.params.group = key.group;
-  request.params.dims.assign(call.options.dims.begin(), call.options.dims.end());
-  request.params.skips.assign(call.options.skips.begin(), call.options.skips.end());
-  request.params.levels.assign(call.options.levels.begin(), call.options.levels.end());
+  request.params.group = options.group;
+  request.params.dims.assign(options.dims.begin(), options.dims.end());
+  request.params.skips.assign(options.skips.begin(), options.skips.end());
+  request.params.levels.assign(options.levels.begin(), options.levels.end());
   fill_in_levels(*request.algorithm, levels, request.params);
   request.params.segments =
-      key.segments > 0 ? key.segments : choose_segments(*request.algorithm, ranks, m);
+      options.segments > 0 ? options.segments : choose_segments(*request.algorithm, ranks, m);
   request.type = call.type;
   request.op = call.op;
   request.transport = forced.transport;
-  if (key.transport >= 0) request.transport = static_cast<Transport>(key.transport);
+  if (options.transport) request.transport = *options.transport;
   request.slot_payload = payload_of(mail.stride);
   request.board_bytes = board_bytes(ranks);
   request.mailbox_capacity = static_cast<int>(mail.slots / 2);
@@ -192,16 +193,16 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, const Call& c
   prepared->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
   std::uint64_t hash = static_cast<std::uint64_t>(request.params.segments) * 31 +
                        static_cast<std::uint64_t>(request.params.group) * 1031 +
-                       static_cast<std::uint64_t>(key.peer);
-  const auto mix = [&hash](std::uint64_t n) { hash = (hash ^ n) * 0x100000001b3u; };
+                       static_cast<std::uint64_t>(key.peer());
+  const auto mix = [&hash](std::uint64_t n) { hash = mixed(hash, n); };
   for (const std::size_t n : request.counts) mix(n);
   for (const int n : request.params.dims) mix(static_cast<std::uint64_t>(n));
   for (const int n : request.params.skips) mix(~static_cast<std::uint64_t>(n));
   for (const int n : request.params.levels) mix(static_cast<std::uint64_t>(n) << 32);
   const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
-      call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum, key.in_place,
-      prepared->plan.transport, key.root, line, hash);
+      call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum,
+      key.in_place(), prepared->plan.transport, key.root(), line, hash);
   prepared->bytes = sizeof(Prepared) + prepared->key.bytes() +
                     prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan);
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
@@ -230,8 +231,7 @@ Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock, W
   return {};
 }
 
-Result<PreparedPtr> Communicator::Shared::prepare(const PlanKey& key, const Call& call,
-                                                  Waiter& waiter) {
+Result<PreparedPtr> Communicator::Shared::prepare(const PlanKey& key, Waiter& waiter) {
   const std::uint64_t hash = key.hash();
   if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
   // One rank compiles, the others that want the same wait for it here.
@@ -239,7 +239,7 @@ Result<PreparedPtr> Communicator::Shared::prepare(const PlanKey& key, const Call
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
   if (refused != nullptr && refused->key.view() == key) return refused->why;
-  auto made = make(key, call, waiter);
+  auto made = make(key, waiter);
   if (!made.ok()) {
     if (goes_on(made.status().code())) refused.reset(new Refused{OwnedKey(key), made.status()});
     return made;

@@ -94,9 +94,9 @@ struct Communicator::Shared {
   // has ended.
   Status may_go_on_planning(Waiter& waiter);
 
-  // The plan of that call, made now where nobody has made it.
-  Result<PreparedPtr> prepare(const PlanKey& key, const Call& call, Waiter& waiter);
-  Result<PreparedPtr> make(const PlanKey& key, const Call& call, Waiter& waiter);
+  // The plan of the key's call, made now where nobody has made it.
+  Result<PreparedPtr> prepare(const PlanKey& key, Waiter& waiter);
+  Result<PreparedPtr> make(const PlanKey& key, Waiter& waiter);
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 

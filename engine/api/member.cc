@@ -161,16 +161,16 @@ Status Member::State::adopt(const Prepared& prepared) {
 }
 
 const Prepared* Member::State::known(const Call& call) noexcept {
-  const PlanKey key = key_of(call);
+  const PlanKey key(call);
   const RankPlans::Slot* slot = plans.find(key, key.hash());
   return slot != nullptr && slot->called ? slot->prepared.get() : nullptr;
 }
 
 Result<Member::State::Found> Member::State::find(const Call& call, bool calls) {
-  const PlanKey key = key_of(call);
+  const PlanKey key(call);
   RankPlans::Slot* slot = plans.find(key, key.hash());
   if (slot == nullptr) {
-    auto prepared = shared->prepare(key, call, run.waiter);
+    auto prepared = shared->prepare(key, run.waiter);
     if (!prepared.ok()) return refused(prepared.status());
     Status status = adopt(**prepared);
     if (!status.ok()) return refused(std::move(status));

@@ -4,120 +4,120 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/api/call.h"
+#include "engine/base/splitmix.h"
 
 namespace rankine {
 
-// A view: names and lists are the caller's.
-struct PlanKey {
-  std::size_t count = 0;
-  std::string_view algorithm{};  // empty: the engine chooses
-  Rank root = 0, peer = 0;
-  int segments = 0, group = 0;
-  Collective collective = Collective::all_reduce;
-  DataType type = DataType::f32;
-  ReduceOp op = ReduceOp::sum;
-  std::int16_t transport = -1;  // -1: the engine chooses
-  bool in_place = false;        // where it makes a difference to the plan
-  std::span<const std::size_t> counts{};
-  std::span<const int> dims{}, skips{}, levels{};
-
-  bool operator==(const PlanKey& other) const noexcept {
-    return count == other.count && root == other.root && peer == other.peer &&
-           segments == other.segments && group == other.group && collective == other.collective &&
-           type == other.type && op == other.op && transport == other.transport &&
-           in_place == other.in_place && algorithm == other.algorithm &&
-           same(counts, other.counts) && same(dims, other.dims) && same(skips, other.skips) &&
-           same(levels, other.levels);
+// A view of a call, which it must not outlive. Made for every call: the numbers lie packed side by
+// side, and names and lists, which few calls have, are looked at only where there are some.
+// Arguments that a collective does not take make no difference.
+class PlanKey {
+ public:
+  explicit PlanKey(const Call& call) noexcept : call_(&call) {
+    const CallOptions& options = call.options;
+    const bool knows_in_place =
+        call.collective == Collective::all_reduce || call.collective == Collective::all_to_all;
+    const bool in_place = knows_in_place && call.in == call.out && call.in != nullptr;
+    const std::size_t listed =
+        call.counts.size() | options.dims.size() | options.skips.size() | options.levels.size();
+    const std::uint64_t transport =
+        options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
+    numbers_[0] = call.count;
+    numbers_[1] = pair(call.root != 0 && has_root(call.collective) ? call.root : 0,
+                       call.collective == Collective::send_recv ? call.peer : 0);
+    numbers_[2] = pair(options.segments, options.group);
+    numbers_[3] =
+        static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
+        static_cast<std::uint64_t>(call.op) << 16 | transport << 24 |
+        std::uint64_t{in_place} << kInPlace | std::uint64_t{!options.algorithm.empty()} << kNamed |
+        std::uint64_t{listed != 0} << kLists;
   }
 
-  // Of every field. Most calls have no lists, and scalars are mixed side by side.
-  std::uint64_t hash() const noexcept {
-    const std::uint64_t kinds =
-        static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(type) << 8 |
-        static_cast<std::uint64_t>(op) << 16 |
-        static_cast<std::uint64_t>(static_cast<std::uint16_t>(transport)) << 24 |
-        static_cast<std::uint64_t>(in_place) << 40;
-    const std::uint64_t ranks = packed(root, peer), ways = packed(segments, group);
-    std::uint64_t h = count * 0x9e3779b97f4a7c15u ^ kinds * 0xd6e8feb86659fd93u ^
-                      ranks * 0xbf58476d1ce4e5b9u ^ ways * 0x94d049bb133111ebu;
-    if (!algorithm.empty()) h = mixed(h, std::hash<std::string_view>{}(algorithm));
-    if (has_lists()) {
-      h = with_list(h, counts);
-      h = with_list(h, dims);
-      h = with_list(h, skips);
-      h = with_list(h, levels);
-    }
+  const Call& call() const noexcept { return *call_; }
+  Rank root() const noexcept { return static_cast<Rank>(numbers_[1] >> 32); }
+  Rank peer() const noexcept { return static_cast<Rank>(numbers_[1] & 0xffffffff); }
+  // Where it makes a difference to the plan.
+  bool in_place() const noexcept { return has(kInPlace); }
+
+  bool operator==(const PlanKey& other) const noexcept {
+    return ((numbers_[0] ^ other.numbers_[0]) | (numbers_[1] ^ other.numbers_[1]) |
+            (numbers_[2] ^ other.numbers_[2]) | (numbers_[3] ^ other.numbers_[3])) == 0 &&
+           (!has(kNamed) || call_->options.algorithm == other.call_->options.algorithm) &&
+           (!has(kLists) || same_lists(other));
+  }
+  [[gnu::always_inline]] std::uint64_t hash() const noexcept {
+    std::uint64_t h = numbers_[0] * kSplitMixStep ^ numbers_[1] * 0xbf58476d1ce4e5b9u ^
+                      numbers_[2] * 0x94d049bb133111ebu ^ numbers_[3] * 0xd6e8feb86659fd93u;
+    if (has(kNamed)) h ^= hash_of(call_->options.algorithm);
+    if (has(kLists)) h = with_lists(h);
     return h ^ h >> 32;
   }
 
  private:
-  bool has_lists() const noexcept {
-    return !counts.empty() || !dims.empty() || !skips.empty() || !levels.empty();
-  }
-  static std::uint64_t packed(int a, int b) noexcept {
+  static constexpr int kInPlace = 40, kNamed = 41, kLists = 42;
+
+  bool has(int flag) const noexcept { return (numbers_[3] >> flag & 1) != 0; }
+  static std::uint64_t pair(int a, int b) noexcept {
     return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
   }
-  static std::uint64_t mixed(std::uint64_t h, std::uint64_t next) noexcept {
-    h = (h ^ next) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 32;
-  }
-  template <class T>
-  static std::uint64_t with_list(std::uint64_t h, std::span<const T> list) noexcept {
-    h = mixed(h, list.size());
-    for (const T n : list) h = mixed(h, static_cast<std::uint64_t>(n));
-    return h;
+  // Of its length and three of its letters: names differ in these, and where not, comparing tells.
+  static std::uint64_t hash_of(std::string_view name) noexcept {
+    const auto letter = [name](std::size_t i) {
+      return static_cast<std::uint64_t>(static_cast<unsigned char>(name[i]));
+    };
+    const std::size_t n = name.size();
+    return (n << 24 | letter(0) << 16 | letter(n / 2) << 8 | letter(n - 1)) * kSplitMixStep;
   }
   template <class T>
   static bool same(std::span<const T> a, std::span<const T> b) noexcept {
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
   }
+  bool same_lists(const PlanKey& other) const noexcept {
+    const CallOptions &a = call_->options, &b = other.call_->options;
+    return same(call_->counts, other.call_->counts) && same(a.dims, b.dims) &&
+           same(a.skips, b.skips) && same(a.levels, b.levels);
+  }
+  std::uint64_t with_lists(std::uint64_t h) const noexcept {
+    const auto list = [&h](const auto& numbers) {
+      h = mixed(h, numbers.size());
+      for (const auto n : numbers) h = mixed(h, static_cast<std::uint64_t>(n));
+    };
+    const CallOptions& options = call_->options;
+    list(call_->counts);
+    list(options.dims);
+    list(options.skips);
+    list(options.levels);
+    return h;
+  }
+
+  const Call* call_;
+  std::uint64_t numbers_[4];  // count; root, peer; segments, group; kinds and flags
 };
 
-// The key of such a call. Arguments that a collective does not take make no difference.
-inline PlanKey key_of(const Call& call) noexcept {
-  const bool knows_in_place =
-      call.collective == Collective::all_reduce || call.collective == Collective::all_to_all;
-  PlanKey key{.count = call.count,
-              .algorithm = call.options.algorithm,
-              .root = call.root != 0 && has_root(call.collective) ? call.root : 0,
-              .peer = call.collective == Collective::send_recv ? call.peer : 0,
-              .segments = call.options.segments,
-              .group = call.options.group,
-              .collective = call.collective,
-              .type = call.type,
-              .op = call.op,
-              .in_place = knows_in_place && call.in == call.out && call.in != nullptr,
-              .counts = call.counts,
-              .dims = call.options.dims,
-              .skips = call.options.skips,
-              .levels = call.options.levels};
-  if (call.options.transport) key.transport = static_cast<std::int16_t>(*call.options.transport);
-  return key;
-}
-
-// A key with names and lists of its own.
+// A key of a call of its own, with names and lists of its own.
 class OwnedKey {
  public:
   explicit OwnedKey(const PlanKey& key)
-      : algorithm_(key.algorithm),
-        counts_(key.counts.begin(), key.counts.end()),
-        dims_(key.dims.begin(), key.dims.end()),
-        skips_(key.skips.begin(), key.skips.end()),
-        levels_(key.levels.begin(), key.levels.end()),
+      : algorithm_(key.call().options.algorithm),
+        counts_(key.call().counts.begin(), key.call().counts.end()),
+        dims_(list(key.call().options.dims)),
+        skips_(list(key.call().options.skips)),
+        levels_(list(key.call().options.levels)),
         hash_(key.hash()),
+        call_(key.call()),
         view_(key) {
-    view_.algorithm = algorithm_;
-    view_.counts = counts_;
-    view_.dims = dims_;
-    view_.skips = skips_;
-    view_.levels = levels_;
+    call_.counts = counts_;
+    call_.options.algorithm = algorithm_;
+    call_.options.dims = dims_;
+    call_.options.skips = skips_;
+    call_.options.levels = levels_;
+    view_ = PlanKey(call_);
   }
   OwnedKey(const OwnedKey&) = delete;
   OwnedKey& operator=(const OwnedKey&) = delete;
@@ -130,10 +130,15 @@ class OwnedKey {
   }
 
  private:
+  static std::vector<int> list(std::span<const int> numbers) {
+    return {numbers.begin(), numbers.end()};
+  }
+
   const std::string algorithm_;
   const std::vector<std::size_t> counts_;
   const std::vector<int> dims_, skips_, levels_;
   const std::uint64_t hash_;
+  Call call_;
   PlanKey view_;
 };
 

@@ -90,7 +90,7 @@ class RankPlans {
     bool called = false;  // not only asked about
   };
 
-  Slot* find(const PlanKey& key, std::uint64_t hash) noexcept {
+  [[gnu::always_inline]] Slot* find(const PlanKey& key, std::uint64_t hash) noexcept {
     Slot* set = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays];
     for (std::size_t i = 0; i < kWays; ++i) {
       if (set[i].hash == hash && set[i].prepared != nullptr && set[i].prepared->key.view() == key) {

@@ -16,4 +16,10 @@ constexpr std::uint64_t splitmix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// A hash, and the next number that belongs to what it is of: for sequences.
+constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
+  hash = (hash ^ next) * kSplitMixStep;
+  return hash ^ hash >> 32;
+}
+
 }  // namespace rankine

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/splitmix.h"
 #include "engine/read/contributions.h"
 
 namespace rankine {
@@ -46,11 +47,6 @@ struct Sum {
   std::uint64_t tree;
   Rank lowest;
 };
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) {
-  hash = (hash ^ next) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 29;
-}
 
 struct Write {
   std::uint64_t state;

@@ -6,7 +6,7 @@ Fingerprint make_fingerprint(Collective collective, DataType type, ReduceOp op, 
                              Transport transport, int root, int algorithm,
                              std::uint64_t count_hash) {
   const auto put = [](auto value, int shift) { return static_cast<std::uint64_t>(value) << shift; };
-  const std::uint64_t mixed = (count_hash * 0x9e3779b97f4a7c15u) >> 44;  // the best mixed bits
+  const std::uint64_t mixed = (count_hash * kSplitMixStep) >> 44;  // the best mixed bits
   return {put(collective, 0) | put(type, 4) | put(op, 8) | put(in_place, 12) | put(transport, 13) |
           put(root & 0xfff, 16) | put(algorithm & 0xff, 28) | put(mixed, 44)};
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "algorithms/schedule/collective.h"
+#include "engine/base/splitmix.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/plan.h"
 
@@ -44,7 +45,7 @@ inline Fingerprint with_call(Fingerprint print, std::uint32_t call) {
 
 // With what else ranks must agree on, if that is not 0 (CallOptions::tag).
 inline Fingerprint with_tag(Fingerprint print, std::uint64_t tag) {
-  return {print.bits ^ (tag * 0x9e3779b97f4a7c15u) >> 44 << 44};
+  return {print.bits ^ (tag * kSplitMixStep) >> 44 << 44};
 }
 
 std::string describe(Fingerprint print);  // "all_reduce f32 sum"

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/base/splitmix.h"
+
 namespace rankine {
 
 struct Buffer {
@@ -50,8 +52,8 @@ struct Marks {
 
 inline Marks marks_of(const RankBuffers& mine) noexcept {
   const auto hash = [](const std::byte* begin) {
-    return static_cast<std::uint32_t>(
-        reinterpret_cast<std::uintptr_t>(begin) * 0x9e3779b97f4a7c15U >> 48);
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(begin) * kSplitMixStep >>
+                                      48);
   };
   const std::uint32_t in = hash(mine.in.begin), out = hash(mine.out.begin) | 1;
   Marks marks;
