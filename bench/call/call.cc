@@ -214,7 +214,7 @@ BENCHMARK(team_create)->Arg(2)->Arg(8)->Arg(64)->Unit(benchmark::kMicrosecond);
 
 const bool kFirstCallsAreRegistered = [] {
   for (const Collective collective : all_collectives()) {
-    for (const std::int64_t ranks : {2, 8, 64}) {
+    for (const std::int64_t ranks : {2, 8, 64, 1024}) {
       for (const std::int64_t bytes : {8, 65'536}) {
         benchmark::RegisterBenchmark(
             ("first_call/" + std::string(name_of(collective))).c_str(),

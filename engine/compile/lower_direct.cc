@@ -142,7 +142,7 @@ class Lowering {
       if (s.producer >= 0) wait_for(op, s.producer);
       // What q has stored here is there without looking at q's memory; but that q made the same
       // call is known from its entry only, which stands until those who looked have said so.
-      if (!op.pushed || entered_[r * ranks_ + q] == 0) touch(index, q);
+      if (!op.pushed || entered_[q * ranks_ + r] == 0) touch(index, q);
     }
     for (int i = 0; i < op.copies; ++i) touch(index, rank_of(copy_of(op, i)));
     if (options_.mutant != LowerOptions::Mutant::no_write_after_read) {
@@ -200,10 +200,10 @@ class Lowering {
   }
 
   void wait_for_entry(std::size_t r, std::size_t q, std::uint16_t round) {
-    if (entered_[r * ranks_ + q] != 0) return;
-    entered_[r * ranks_ + q] = 1;
+    if (entered_[q * ranks_ + r] != 0) return;
+    entered_[q * ranks_ + r] = 1;
     // That is not learnt for others: they find it out from q's entry, which they need themselves.
-    known(r, q) = std::max(known(r, q), before_entry_[q]);
+    if (before_entry_[q] > kStarted) known(r, q) = std::max(known(r, q), before_entry_[q]);
     if (options_.mutant == LowerOptions::Mutant::no_entry_waits) return;
     ops_[r].add(
         {.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q), .round = round});
@@ -260,7 +260,7 @@ class Lowering {
   Plan plan_;
   std::vector<Pool<Op>> ops_;                // per rank: of its plan, until it is done
   std::vector<std::uint32_t> known_;         // (r, q): q's progress that r can be sure of
-  std::vector<std::uint8_t> entered_;        // (r, q): r has waited for q's entry
+  std::vector<std::uint8_t> entered_;        // (q, r): r has waited for q's entry
   std::vector<std::uint32_t> before_entry_;  // per rank: operations done when it enters
   std::vector<std::uint32_t> ordinal_;       // per operation: its number at its rank, from 1
   std::vector<bool> awaited_;                // per operation: others may wait for it

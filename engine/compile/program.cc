@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/cache_line.h"
+#include "engine/base/splitmix.h"
 #include "engine/compile/pool.h"
 
 namespace rankine {
@@ -40,50 +41,94 @@ struct Use {
   int next_reader = kNone;  // of the source
 };
 
-// The newest version of every place, (rank, slot), that has one. Of an all-to-all among many ranks
-// those are few of all there are.
+// The newest version of every place, (rank, slot), that has one. Places that begin with an input
+// lie side by side; of the others an all-to-all among many ranks uses few of all there are.
 class Newest {
  public:
-  explicit Newest(const Pool<Version>& versions) : versions_(&versions), numbers_(kLeast, kNone) {}
+  Newest(const Pool<Version>& versions, int blocks)
+      : versions_(&versions), inputs_(static_cast<std::size_t>(blocks)), others_(kLeast) {}
+
+  // The inputs of a block, one after the other: at that rank, or at all ranks from 0 on, -1.
+  void begin_input(int block, Rank at) {
+    inputs_[static_cast<std::size_t>(block)] = {static_cast<int>(from_inputs_.size()), at};
+  }
+  void add_input(int version) { from_inputs_.push_back(version); }
 
   // Of that place, or kNone.
-  int find(Rank r, int slot) const { return numbers_[place_of(r, slot)]; }
+  int find(Rank r, int slot) const {
+    const int input = input_of(r, slot);
+    return input != kNone ? from_inputs_[static_cast<std::size_t>(input)]
+                          : others_[index_of(r, slot, hash_of(r, slot))].version;
+  }
   // The same, to be set to a version of that place before anything else is asked. Valid until then.
   int& entry(Rank r, int slot) {
-    if (2 * (held_ + 1) > numbers_.size()) grow();
-    int& number = numbers_[place_of(r, slot)];
-    held_ += number == kNone ? 1 : 0;
-    return number;
+    const int input = input_of(r, slot);
+    if (input != kNone) return from_inputs_[static_cast<std::size_t>(input)];
+    if (2 * (held_ + 1) > others_.size()) grow();
+    const std::uint32_t hash = hash_of(r, slot);
+    Other& other = others_[index_of(r, slot, hash)];
+    if (other.version == kNone) {
+      ++held_;
+      other.hash = hash;
+    }
+    return other.version;
+  }
+  // Entry() will be asked soon: far apart as places may lie, memory is slower than all else here.
+  void fetch(Rank r, int slot) const {
+    __builtin_prefetch(&others_[hash_of(r, slot) & (others_.size() - 1)], 1);
   }
 
  private:
   static constexpr std::size_t kLeast = 64;
+  struct Inputs {
+    int first = kNone;  // in from_inputs_
+    Rank at = -1;
+  };
+  struct Other {
+    std::uint32_t hash = 0;
+    int version = kNone;
+  };
 
-  std::size_t place_of(Rank r, int slot) const {
-    std::uint64_t key = static_cast<std::uint64_t>(r) << 32 | static_cast<std::uint32_t>(slot);
-    key *= 0xd6e8feb86659fd93u;  // as in splitmix and its kin: all of the key in the lowest bits
-    key ^= key >> 32;
-    key *= 0xd6e8feb86659fd93u;
-    const std::size_t mask = numbers_.size() - 1;
-    std::size_t i = static_cast<std::size_t>(key >> 32) & mask;
-    while (numbers_[i] != kNone &&
-           ((*versions_)[numbers_[i]].rank != r || (*versions_)[numbers_[i]].slot != slot)) {
-      i = (i + 1) & mask;
-    }
+  int input_of(Rank r, int slot) const {
+    if (static_cast<std::size_t>(slot) >= inputs_.size()) return kNone;  // a scratch plane
+    const Inputs& inputs = inputs_[static_cast<std::size_t>(slot)];
+    if (inputs.first == kNone) return kNone;
+    if (inputs.at < 0) return inputs.first + r;
+    return inputs.at == r ? inputs.first : kNone;
+  }
+  static std::uint32_t hash_of(Rank r, int slot) {
+    const std::uint64_t key =
+        static_cast<std::uint64_t>(r) << 32 | static_cast<std::uint32_t>(slot);
+    return static_cast<std::uint32_t>(mixed(key * kSplitMixStep, key >> 32) >> 16);
+  }
+  std::size_t index_of(Rank r, int slot, std::uint32_t hash) const {
+    const std::size_t mask = others_.size() - 1;
+    const auto is_another = [&](const Other& other) {
+      if (other.version == kNone) return false;
+      const Version* version = other.hash == hash ? &(*versions_)[other.version] : nullptr;
+      return version == nullptr || version->rank != r || version->slot != slot;
+    };
+    std::size_t i = hash & mask;
+    while (is_another(others_[i])) i = (i + 1) & mask;
     return i;
   }
   void grow() {
-    std::vector<int> old(2 * numbers_.size(), kNone);
-    old.swap(numbers_);
-    for (const int version : old) {
-      if (version == kNone) continue;
-      numbers_[place_of((*versions_)[version].rank, (*versions_)[version].slot)] = version;
+    std::vector<Other> old(2 * others_.size());
+    old.swap(others_);
+    const std::size_t mask = others_.size() - 1;
+    for (const Other& other : old) {
+      if (other.version == kNone) continue;
+      std::size_t i = other.hash & mask;
+      while (others_[i].version != kNone) i = (i + 1) & mask;
+      others_[i] = other;
     }
   }
 
   const Pool<Version>* versions_;
+  std::vector<Inputs> inputs_;    // by block
+  std::vector<int> from_inputs_;  // the newest versions of places that have one
   std::size_t held_ = 0;
-  std::vector<int> numbers_;  // open addressing; at least half are kNone
+  std::vector<Other> others_;  // open addressing; at least half hold nothing
 };
 
 class Builder {
@@ -100,14 +145,14 @@ class Builder {
         shared_(buffers == Buffers::in_place || (goal.collective != Collective::all_reduce &&
                                                  goal.collective != Collective::all_to_all)),
         stage_all_(buffers == Buffers::in_place && goal.collective == Collective::all_to_all),
-        newest_(versions_) {}
+        newest_(versions_, schedule.blocks) {}
 
   Result<Program> build() {
     if (options_.meter != nullptr) options_.meter->begin(schedule_.ranks, schedule_.blocks);
     make_inputs();
     Status status = run_rounds();
     if (!status.ok()) return status;
-    newest_ = Newest(versions_);
+    newest_ = Newest(versions_, 0);
     choose_homes();
     allocate_scratch();
     emit();
@@ -135,6 +180,7 @@ class Builder {
     for (int b = 0; b < schedule_.blocks; ++b) {
       if (block_of(b).bytes == 0) continue;
       const Rank source = goal_.source_of(b);
+      newest_.begin_input(b, source);
       if (source >= 0) {
         make_input(source, b);
       } else {
@@ -145,7 +191,7 @@ class Builder {
 
   void make_input(Rank r, int b) {
     step(options_.meter);
-    newest_.entry(r, b) = versions_.add({.rank = r, .slot = b, .contributions = 1, .lowest = r});
+    newest_.add_input(versions_.add({.rank = r, .slot = b, .contributions = 1, .lowest = r}));
   }
 
   Status run_rounds() {
@@ -153,6 +199,7 @@ class Builder {
     std::vector<int> what, where;  // slots
     for (int k = 0; k < schedule_.rounds && status.ok(); ++k) {
       step(options_.meter);
+      deliveries_.clear();
       for_each_transfer(schedule_, k, [&](const Transfer& t) {
         step(options_.meter);
         if (!status.ok()) return;
@@ -169,12 +216,26 @@ class Builder {
           t.from.for_each([&](Rank from) {
             for (std::size_t i = 0; i < what.size() && status.ok(); ++i) {
               if (block_of(what[i]).bytes + block_of(where[i]).bytes == 0) continue;
-              status = deliver(k, from, what[i], to, where[i], t.act);
+              newest_.fetch(to, where[i]);
+              deliveries_.push_back({from, what[i], to, where[i], t.act});
+              if (deliveries_.size() == kDeliveries) status = deliver_all(k);
             }
           });
         });
       });
+      if (status.ok()) status = deliver_all(k);
     }
+    return status;
+  }
+
+  // A few at a time, while what the next ones need is fetched.
+  Status deliver_all(int k) {
+    Status status;
+    for (const Delivery& d : deliveries_) {
+      status = deliver(k, d.from, d.from_slot, d.to, d.to_slot, d.act);
+      if (!status.ok()) break;
+    }
+    deliveries_.clear();
     return status;
   }
 
@@ -493,6 +554,15 @@ class Builder {
   const ProgramOptions& options_;
   const bool shared_;     // output may be the same memory as the input
   const bool stage_all_;  // input blocks lie under other blocks' outputs
+  struct Delivery {
+    Rank from;
+    int from_slot;
+    Rank to;
+    int to_slot;
+    Act act;
+  };
+  static constexpr std::size_t kDeliveries = 16;
+  std::vector<Delivery> deliveries_;  // of the round at hand, yet to be made
   Pool<Version> versions_;
   Pool<Use> uses_;
   Newest newest_;
