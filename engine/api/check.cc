@@ -77,6 +77,11 @@ Status check_common(int ranks, std::chrono::milliseconds timeout,
 Status check_communicator(const CommunicatorOptions& options) {
   Status status = check_common(options.ranks, options.timeout, options.wait);
   if (!status.ok()) return status;
+  if (const CostField* field = options.costs ? misfit(*options.costs) : nullptr) {
+    return invalid_argument("costs." + std::string(field->name) + " is " +
+                            std::to_string(*options.costs.*field->value) + "; allowed are " +
+                            allowed(*field));
+  }
   if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; it must be positive");
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +

@@ -37,6 +37,12 @@ void fill_in_levels(const Algorithm& algorithm, const std::vector<int>& levels, 
   if (!algorithm.refusal(filled)) params = std::move(filled);
 }
 
+// Those that are asked for, else the machine's, else the defaults.
+Costs costs_for(const CommunicatorOptions& options) {
+  if (options.costs) return *options.costs;
+  return options.tuned ? machine_costs() : Costs();
+}
+
 std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
@@ -55,13 +61,14 @@ MailboxShape mailbox_shape(int ranks) {
   return {kSlots / 2, slots_for(kSmallPayload)};
 }
 
-WaitPolicy choose_wait_policy(int ranks) {
-  WaitPolicy policy;
+WaitPolicy choose_wait_policy(int ranks, const Costs& costs) {
   // A rank that spins on a hardware thread of its own takes turns with nobody.
-  if (ranks > cpu_budget().cpus) {
-    policy.mode = WaitPolicy::Mode::yield;
-    policy.probes = 4;
-  }
+  const bool crowded = ranks > cpu_budget().cpus;
+  WaitPolicy policy;
+  policy.mode = crowded ? WaitPolicy::Mode::yield : WaitPolicy::Mode::spin;
+  policy.probes = static_cast<std::uint32_t>(crowded ? costs.crowded_probes : costs.probes);
+  policy.yields = static_cast<std::uint32_t>(costs.yields);
+  policy.spin_ns = static_cast<std::int64_t>(costs.spin);
   return policy;
 }
 
@@ -108,7 +115,7 @@ Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
 
 Status Communicator::Shared::provide_boards(const Plan& plan) {
   if (plan.transport != Transport::board) return {};
-  const std::uint32_t stride = board_stride(board_bytes(ranks));
+  const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
   for (std::size_t r = 0; r < boards.size(); ++r) {
     if (boards[r].halves != nullptr) continue;
     auto* halves = static_cast<std::byte*>(arenas[r].allocate(2 * std::size_t{stride}));
@@ -158,9 +165,10 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
     }
   }
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
-  request.algorithm = asked != nullptr
-                          ? asked
-                          : &choose_algorithm(call.collective, ranks, m, tuning, request.buffers);
+  request.algorithm =
+      asked != nullptr
+          ? asked
+          : choose(call.collective, ranks, m, request.buffers, tuning, costs).algorithm;
   request.params.ranks = ranks;
   request.params.root = call.root;
   request.params.peer = call.peer;
@@ -169,14 +177,16 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
   request.params.skips.assign(options.skips.begin(), options.skips.end());
   request.params.levels.assign(options.levels.begin(), options.levels.end());
   fill_in_levels(*request.algorithm, levels, request.params);
-  request.params.segments =
-      options.segments > 0 ? options.segments : choose_segments(*request.algorithm, ranks, m);
+  request.params.segments = options.segments > 0
+                                ? options.segments
+                                : choose_segments(*request.algorithm, ranks, m, costs);
   request.type = call.type;
   request.op = call.op;
   request.transport = forced.transport;
   if (options.transport) request.transport = *options.transport;
   request.slot_payload = payload_of(mail.stride);
-  request.board_bytes = board_bytes(ranks);
+  request.board_bytes = board_bytes(ranks, costs);
+  request.costs = costs;
   request.mailbox_capacity = static_cast<int>(mail.slots / 2);
   request.limits = {.bytes = most_plan_bytes,
                     .interrupted = [&] { return may_go_on_planning(waiter); }};
@@ -263,11 +273,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (Status status = check_communicator(options); !status.ok()) return status;
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
-  WaitPolicy policy = choose_wait_policy(options.ranks);
+  const Costs costs = costs_for(options);
+  WaitPolicy policy = choose_wait_policy(options.ranks, costs);
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
   return std::unique_ptr<Communicator>(
-      new Communicator(make_process_owned<Shared>(options, policy, *environment)));
+      new Communicator(make_process_owned<Shared>(options, costs, policy, *environment)));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
     return "a communicator of " + std::to_string(options.ranks) + " ranks";

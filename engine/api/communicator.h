@@ -55,6 +55,7 @@
 #include <vector>
 
 #include "engine/api/call.h"
+#include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/run/process_owned.h"
 #include "engine/run/wait_policy.h"
@@ -80,6 +81,9 @@ struct CommunicatorOptions {
   // Whether this machine's tuning table, where there is one, chooses for calls that name no
   // algorithm (tuning.h).
   bool tuned = true;
+  // What decides the form of calls; none: the tuning table's, where there is one and `tuned` says
+  // so, else the defaults.
+  std::optional<Costs> costs{};
   // Whether the flight record (below) says when calls began and ended: two clock readings per call.
   bool record_times = false;
   // Of memory that the planning of a call may take. A call that needs more is refused
@@ -88,7 +92,7 @@ struct CommunicatorOptions {
 };
 
 // The policy for that many ranks on the cores that this process may use (affinity and quota).
-WaitPolicy choose_wait_policy(int ranks);
+WaitPolicy choose_wait_policy(int ranks, const Costs& costs = {});
 std::string to_string(const WaitPolicy& policy);
 
 // A part of a communicator's memory: how much is in use, and the mappings that it lies in.

@@ -53,8 +53,10 @@ inline Status forked_status() noexcept {
 
 // One per communicator. Const members and the crossbar need no lock.
 struct Communicator::Shared {
-  Shared(const CommunicatorOptions& options, WaitPolicy policy, const Environment& environment)
+  Shared(const CommunicatorOptions& options, const Costs& costs_, WaitPolicy policy,
+         const Environment& environment)
       : ranks(options.ranks),
+        costs(costs_),
         forced(environment),
         first_count(FirstCount::current()),
         mail(mailbox_shape(options.ranks)),
@@ -107,6 +109,7 @@ struct Communicator::Shared {
   void leave_flight_record() noexcept;
 
   const int ranks;
+  const Costs costs;
   const HomeProcess home;
   const Environment forced;  // for calls that leave the choice to us
   const std::uint32_t first_count;

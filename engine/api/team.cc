@@ -146,7 +146,8 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
                                             .wait = options.wait,
                                             .arenas = arenas,
                                             .levels = levels,
-                                            .tuned = options.tuned});
+                                            .tuned = options.tuned,
+                                            .costs = options.costs});
   if (!communicator.ok()) return communicator.status();
 
   auto state = make_process_owned<State>();

@@ -22,8 +22,9 @@ struct TeamOptions {
   PlacementPolicy placement{};  // compact; never more than asked for: refusals are reported
   std::chrono::milliseconds timeout{30'000};
   std::optional<WaitPolicy> wait{};
-  bool tuned = true;         // as CommunicatorOptions::tuned
-  bool lock_memory = false;  // keep the engine's own memory from being swapped out
+  bool tuned = true;             // as CommunicatorOptions::tuned
+  std::optional<Costs> costs{};  // as CommunicatorOptions::costs
+  bool lock_memory = false;      // keep the engine's own memory from being swapped out
 };
 
 class Team {

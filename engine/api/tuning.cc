@@ -73,6 +73,26 @@ Result<TuningRow> row_of(const Json& json) {
   return row;
 }
 
+Result<Costs> costs_of(const Json& json) {
+  Costs costs;
+  for (const auto& [name, value] : json.items()) {
+    const CostField* field = find_cost(name);
+    if (field == nullptr) {
+      std::string names;
+      for (const CostField& each : cost_fields()) names += " " + std::string(each.name);
+      return invalid_argument("costs has '" + name + "'; allowed are" + names);
+    }
+    const bool fits = value.is_number_unsigned() && value.get<std::size_t>() >= field->least &&
+                      value.get<std::size_t>() <= field->most;
+    if (!fits) {
+      return invalid_argument("costs." + name + " is " + value.dump() + "; allowed are " +
+                              allowed(*field));
+    }
+    costs.*field->value = value;
+  }
+  return costs;
+}
+
 // Where it cannot be made, the file in it cannot either, and that is told.
 void make_folder_of(const std::string& path) {
   std::error_code error;
@@ -87,8 +107,8 @@ Status of_table(const Status& status) {
 }  // namespace
 
 TuningTable::TuningTable(Hardware hardware, std::string made, CostModel model,
-                         std::vector<TuningRow> rows)
-    : hardware_(std::move(hardware)), made_(std::move(made)), model_(model) {
+                         std::vector<TuningRow> rows, const Costs& costs)
+    : hardware_(std::move(hardware)), made_(std::move(made)), model_(model), costs_(costs) {
   std::stable_sort(rows.begin(), rows.end(),
                    [](const TuningRow& a, const TuningRow& b) { return key_of(a) < key_of(b); });
   for (TuningRow& row : rows) {
@@ -130,6 +150,11 @@ std::string to_json(const TuningTable& table) {
                {"hardware", to_json(table.hardware())},
                {"made", table.made()},
                {"model", {{"alpha", model.alpha}, {"beta", model.beta}, {"gamma", model.gamma}}}};
+  Json& costs = json["costs"] = Json::object();
+  for (const CostField& field : cost_fields()) {
+    const std::size_t value = table.costs().*field.value;
+    if (value != Costs().*field.value) costs[std::string(field.name)] = value;
+  }
   Json& rows = json["rows"] = Json::array();
   for (const TuningRow& row : table.rows()) {
     rows.push_back({{"collective", name_of(row.collective)},
@@ -161,10 +186,13 @@ Result<TuningTable> parse_tuning(std::string_view text) {
       }
       rows.push_back(*row);
     }
+    // A table without them is one of before there were any.
+    const auto costs = costs_of(json.value("costs", Json::object()));
+    if (!costs.ok()) return costs.status();
     return TuningTable(
         hardware_of(json.at("hardware")), json.at("made"),
         {.alpha = model.at("alpha"), .beta = model.at("beta"), .gamma = model.at("gamma")},
-        std::move(rows));
+        std::move(rows), *costs);
   } catch (const Json::exception& error) {
     return invalid_argument(error.what());
   }
@@ -230,6 +258,12 @@ const TuningTable* machine_tuning() {
     return load_tuning(file, read_hardware());
   }());
   return *table ? &**table : nullptr;
+}
+
+const Costs& machine_costs() {
+  static constexpr Costs kDefaults;
+  const TuningTable* table = machine_tuning();
+  return table != nullptr ? table->costs() : kDefaults;
 }
 
 }  // namespace rankine

@@ -1,6 +1,7 @@
-// The tuning table of a machine: which algorithm calls get that name none, as `rankine tune`
-// measured it. It is a file of JSON, read once per process when the first communicator is made, and
-// used where it was made on hardware like this; else the default (choose.h) stands.
+// The tuning table of a machine: which algorithm calls get that name none, and the costs that
+// decide their form (engine/base/costs.h), as `rankine tune` measured them. It is a file of JSON,
+// read once per process when the first communicator is made, and used where it was made on hardware
+// like this; else the default (choose.h) stands.
 //
 //   RANKINE_TUNING=FILE     the table; off: none
 //   otherwise               $XDG_CACHE_HOME/rankine/tuning.json, or ~/.cache/rankine/tuning.json
@@ -14,6 +15,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/hardware.h"
+#include "engine/base/costs.h"
 #include "engine/base/status.h"
 
 namespace rankine {
@@ -39,12 +41,14 @@ class TuningTable {
  public:
   TuningTable() = default;
   // Rows in any order; of rows for the same collective, ranks and bytes the last one counts.
-  TuningTable(Hardware hardware, std::string made, CostModel model, std::vector<TuningRow> rows);
+  TuningTable(Hardware hardware, std::string made, CostModel model, std::vector<TuningRow> rows,
+              const Costs& costs = {});
 
   const Hardware& hardware() const { return hardware_; }
   const std::string& made() const { return made_; }  // "2026-11-21T22:00:00Z"
   const CostModel& model() const { return model_; }
   const std::vector<TuningRow>& rows() const { return rows_; }  // sorted
+  const Costs& costs() const { return costs_; }                 // defaults where none was measured
 
   // The row of the nearest size measured (by ratio) for so many ranks; nullptr where these ranks
   // were not measured, or no size within a factor of kReach.
@@ -56,10 +60,12 @@ class TuningTable {
   std::string made_;
   CostModel model_;
   std::vector<TuningRow> rows_;
+  Costs costs_;
 };
 
 std::string to_json(const TuningTable& table);
-// Errors say what is wrong where; an algorithm that the catalogue lacks is wrong too.
+// Errors say what is wrong where; an algorithm that the catalogue lacks is wrong too, and so is a
+// cost that there is not.
 Result<TuningTable> parse_tuning(std::string_view json);
 
 // Where the table is or would be. `named`: by RANKINE_TUNING. Empty: nowhere (off, or no home).
@@ -82,5 +88,7 @@ Status prepare_tuning_file(const std::string& path);
 
 // This process's table, read when first asked for; nullptr: none. Thread-safe.
 const TuningTable* machine_tuning();
+// Its costs; without a table the defaults.
+const Costs& machine_costs();
 
 }  // namespace rankine

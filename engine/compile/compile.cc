@@ -41,9 +41,6 @@ std::size_t vector_bytes(const Layout& layout) {
   return bytes;
 }
 
-// Where the results of all ranks together are larger, no cache holds them until they are read.
-constexpr std::size_t kStreamFrom = std::size_t{32} << 20;
-
 std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   const auto ranks = static_cast<std::size_t>(goal.ranks);
   // A broadcast's lies at the root from the start.
@@ -93,12 +90,14 @@ struct Job {
 // lie; `streams`: the results are more than the caches hold.
 Result<Program> direct_all_reduce(const Job& job, Program program, bool streams) {
   const Buffers buffers = job.request.buffers;
-  Program own = own_first(std::move(program), buffers, kOwnFirstFrom, &job.meter);
+  const Costs& costs = job.request.costs;
+  Program own = own_first(std::move(program), buffers, costs.own_first, &job.meter);
   if (!job.request.pushes) return own;
   push(own, buffers, PushMutant::none, &job.meter);
   // In place the storing rank has just read what it overwrites.
   if (buffers == Buffers::in_place) return own;
-  claim_copies(own);
+  if (vector_bytes(job.layout) <= costs.push_plain) return own;
+  claim_copies(own, costs.claim);
   if (streams || !fetches_to_store(own)) return own;
   own = {};
   auto in_place = job.program(Buffers::in_place, false);
@@ -110,8 +109,8 @@ Result<Program> direct_all_reduce(const Job& job, Program program, bool streams)
 }
 
 Result<Plan> direct_plan(const Job& job, Program program) {
-  const bool streams =
-      job.request.buffers == Buffers::apart && result_bytes(job.layout, job.goal) >= kStreamFrom;
+  const bool streams = job.request.buffers == Buffers::apart &&
+                       result_bytes(job.layout, job.goal) >= job.request.costs.stream_results;
   if (job.goal.collective == Collective::all_reduce) {
     auto form = direct_all_reduce(job, std::move(program), streams);
     if (!form.ok()) return form.status();
@@ -121,12 +120,15 @@ Result<Plan> direct_plan(const Job& job, Program program) {
     // Whether the root's call is in place or not, what holds for in place is right for both, and
     // what is fast apart is not slow in place.
     push(program, Buffers::in_place, PushMutant::none, &job.meter);
-    claim_copies(program);
+    claim_copies(program, job.request.costs.claim);
   }
   if (!reduces(job.goal.collective)) {
-    program = share_copies(std::move(program), {.streams = streams, .meter = &job.meter});
+    program = share_copies(std::move(program), {.from = job.request.costs.share_copies,
+                                                .streams = streams,
+                                                .stream_from = job.request.costs.stream,
+                                                .meter = &job.meter});
   }
-  if (streams) mark_streams(program);
+  if (streams) mark_streams(program, job.request.costs.stream);
   return lower_direct(std::move(program), {.meter = &job.meter});
 }
 
@@ -149,13 +151,11 @@ Result<Plan> board_plan(const Job& job, const Program& program) {
   return lower_board(program, {.board_bytes = job.request.board_bytes, .meter = &job.meter});
 }
 
-// Among more ranks than that, mailboxes only where a rank has no more messages than so many: they
-// are made for pairs of ranks, and each message is three ops where it is one directly.
-constexpr std::size_t kManyMessages = 64;
-
-bool has_few_messages(const Program& program) {
+// Among many ranks mailboxes only where a rank has no more messages than so many: they are made for
+// pairs of ranks, and each message is three ops where it is one directly.
+bool has_few_messages(const Program& program, std::size_t most) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
-  if (ranks <= kManyMessages) return true;
+  if (ranks <= most) return true;
   std::size_t messages = 0;
   for (const Operation& op : program.operations) {
     for (int s = 0; s < op.sources; ++s) {
@@ -163,7 +163,7 @@ bool has_few_messages(const Program& program) {
       messages += source.rank != op.rank ? 1 : 0;
     }
   }
-  return messages <= ranks * kManyMessages;
+  return messages <= ranks * most;
 }
 
 bool adds_up(const Program& program) {
@@ -197,7 +197,7 @@ Result<Plan> plan_of(const Job& job, bool can_add) {
                                ? std::min(request.board_bytes, request.slot_payload)
                                : request.slot_payload;
   const bool prefers_mailbox =
-      small && has_few_messages(*program) &&
+      small && has_few_messages(*program, request.costs.messages) &&
       (job.goal.collective != Collective::all_reduce || vector_bytes(job.layout) <= most);
   if (request.transport.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
@@ -302,6 +302,7 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
     return too_large(job);
   }
   out.plan.fold = fold;
+  out.plan.costs = request.costs;
   if (fold != nullptr) {
     out.plan.spread = find_spread(request.type, request.op, best_isa());
   }

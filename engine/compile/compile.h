@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/compile/layout.h"
 #include "engine/compile/lower.h"
@@ -30,7 +31,8 @@ struct CompileRequest {
   bool pushes = true;
   int mailbox_capacity =
       LowerOptions{}.mailbox_capacity;  // messages that a pair may have under way
-  PlanLimits limits;                    // of the making; no part of what is made
+  Costs costs;
+  PlanLimits limits;  // of the making; no part of what is made
 };
 
 struct Compiled {

@@ -16,12 +16,10 @@
 
 namespace rankine {
 
-// Below this a vector is there at once, and further operations cost more than they save.
-inline constexpr std::size_t kOwnFirstFrom = 4096;
-
-// Of an all-reduce's program: for the others `buffers` does not say what lies in one memory. The
-// order of additions stays, so results are the same to the last bit.
-Program own_first(Program program, Buffers buffers, std::size_t from = kOwnFirstFrom,
+// Of an all-reduce's program, in ranges of at least `from` bytes: what is shorter is there at once,
+// and further operations cost more than they save. For the others `buffers` does not say what lies
+// in one memory. The order of additions stays, so results are the same to the last bit.
+Program own_first(Program program, Buffers buffers, std::size_t from = Costs{}.own_first,
                   PlanMeter* meter = nullptr);
 
 }  // namespace rankine

@@ -580,11 +580,10 @@ Result<Program> make_program(const Schedule& schedule, const Goal& goal, const L
   return Builder(schedule, goal, layout, buffers, options).build();
 }
 
-void mark_streams(Program& program) {
-  constexpr std::size_t kWorthIt = std::size_t{1} << 20;
+void mark_streams(Program& program, std::size_t from) {
   for (Operation& op : program.operations) {
     const bool results = op.destination.memory == Memory::output || op.copies > 0;
-    op.streams = results && op.bytes >= kWorthIt && !op.pushed;
+    op.streams = results && op.bytes >= from && !op.pushed;
   }
   for (const Operation& op : program.operations) {
     if (op.pushed) continue;

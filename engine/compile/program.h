@@ -24,6 +24,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
+#include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/compile/layout.h"
 #include "engine/compile/plan_limits.h"
@@ -105,8 +106,8 @@ struct ProgramOptions {
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options = {});
 
-// Marks the operations that should store past the caches: large ones whose result no operation
-// reads. For results that together cannot stay in the caches, out of place.
-void mark_streams(Program& program);
+// Marks the operations that should store past the caches: those of at least `from` bytes whose
+// result no operation reads. For results that together cannot stay in the caches, out of place.
+void mark_streams(Program& program, std::size_t from = Costs{}.stream);
 
 }  // namespace rankine

@@ -112,8 +112,8 @@ void push(Program& program, Buffers buffers, PushMutant mutant, PlanMeter* meter
   Pusher(program, buffers, mutant, meter).run();
 }
 
-void claim_copies(Program& program) {
-  for (Operation& op : program.operations) op.claims = op.copies > 0 && op.bytes >= kClaimFrom;
+void claim_copies(Program& program, std::size_t from) {
+  for (Operation& op : program.operations) op.claims = op.copies > 0 && op.bytes >= from;
 }
 
 }  // namespace rankine

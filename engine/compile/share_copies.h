@@ -20,9 +20,9 @@
 namespace rankine {
 
 struct ShareOptions {
-  std::size_t from = std::size_t{16} << 10;  // bytes that are worth a wait more
-  bool streams = false;                      // the results are more than the caches hold
-  std::size_t stream_from = std::size_t{1} << 20;
+  std::size_t from = Costs{}.share_copies;  // bytes that are worth a wait more
+  bool streams = false;                     // the results are more than the caches hold
+  std::size_t stream_from = Costs{}.stream;
   PlanMeter* meter = nullptr;  // what the making is counted on
 };
 

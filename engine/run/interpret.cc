@@ -130,17 +130,17 @@ const std::byte* address(const Operand& operand, RankState& state, std::size_t b
 // A part at a time is added up and then, still in our cache, copied to the other destinations.
 void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, void** sources,
                    std::size_t operands, std::size_t bytes, int divisor) noexcept {
-  constexpr std::size_t kPart = std::size_t{64} << 10;
+  const std::size_t most = plan.costs.part / plan.element_bytes * plan.element_bytes;
   const auto skip = [](void** from, std::size_t n, std::size_t by) {
     for (std::size_t i = 0; i < n; ++i) from[i] = static_cast<std::byte*>(from[i]) + by;
   };
   while (bytes > 0) {
     // No last part that would be too short to claim its lines.
-    const std::size_t part = bytes < 2 * kPart ? bytes : kPart;
+    const std::size_t part = bytes < 2 * most ? bytes : most;
     plan.fold(destinations[0], sources, static_cast<int>(operands), part / plan.element_bytes,
               divisor);
     for (std::size_t i = 1; i <= copies; ++i) {
-      copy_bytes_claiming(destinations[i], destinations[0], part);
+      copy_bytes_claiming(destinations[i], destinations[0], part, plan.costs);
     }
     bytes -= part;
     skip(sources, operands, part);
@@ -169,11 +169,11 @@ void move_data(const Op& op, const Operand* operands, const Plan& plan, RankStat
     if (sources[0] != destination) {
       will_write(destination, op.bytes);
       streams ? copy_bytes_streaming(destination, sources[0], op.bytes)
-              : copy_bytes(destination, sources[0], op.bytes);
+              : copy_bytes(destination, sources[0], op.bytes, plan.costs);
     }
     for (std::size_t i = 1; i <= op.copies; ++i) {
       streams ? copy_bytes_streaming(destinations[i], sources[0], op.bytes)
-              : copy_bytes_claiming(destinations[i], sources[0], op.bytes);
+              : copy_bytes_claiming(destinations[i], sources[0], op.bytes, plan.costs);
     }
   } else {
     will_write(destination, op.bytes);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/costs.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/run/transport.h"
 
@@ -94,6 +95,7 @@ struct Plan {
   int divisor = 0;                // avg: the number of ranks
   ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
   SpreadKernel spread = nullptr;  // the same to several places
+  Costs costs;                    // of moving bytes
   std::string algorithm;          // for reports
 };
 

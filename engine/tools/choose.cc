@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -38,16 +39,33 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
   return row;
 }
 
+// The costs that decided, and what they are here.
+std::string explain(const std::vector<std::size_t Costs::*>& by, const Costs& costs) {
+  std::string text;
+  for (const CostField& field : cost_fields()) {
+    if (std::find(by.begin(), by.end(), field.value) == by.end()) continue;
+    const std::size_t value = costs.*field.value;
+    text += fmt::format("  {} = {}{}: {}\n", field.name,
+                        field.unit == CostField::Unit::bytes
+                            ? format_bytes(static_cast<double>(value))
+                            : fmt::format("{} {}", value, name_of(field.unit)),
+                        value != Costs().*field.value ? ", measured here" : "", field.decides);
+  }
+  return text;
+}
+
 // What calls on this machine's threads get that name no algorithm, and why.
 Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
   const TuningTable* table = machine_tuning();
-  const TuningRow* row = table != nullptr ? table->find(a.collective, a.ranks, a.bytes) : nullptr;
+  const Choice chosen =
+      rankine::choose(a.collective, a.ranks, a.bytes, Buffers::apart, table, machine_costs());
+  const TuningRow* row = chosen.row;
   const Algorithm* choice = environment->algorithm[static_cast<std::size_t>(a.collective)];
   std::string source = "environment", why = "RANKINE_ALGO says so";
   if (choice == nullptr) {
-    choice = &choose_algorithm(a.collective, a.ranks, a.bytes, table);
+    choice = chosen.algorithm;
     source = row != nullptr ? "table" : "default";
     if (row != nullptr) {
       why = fmt::format("table of {}, measured at {}, regret {:.2f}", table->made(),
@@ -62,6 +80,12 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
                                   {"bytes", a.bytes},
                                   {"source", source},
                                   {"choice", {{"algorithm", choice->name}}}};
+    if (source == "default") {
+      for (const CostField& field : cost_fields()) {
+        if (std::find(chosen.by.begin(), chosen.by.end(), field.value) == chosen.by.end()) continue;
+        out["costs"][std::string(field.name)] = machine_costs().*field.value;
+      }
+    }
     if (row != nullptr && source == "table") {
       out["table"] = {{"file", tuning_file().path},
                       {"made", table->made()},
@@ -75,6 +99,7 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
                              name_of(a.collective), format_bytes(static_cast<double>(a.bytes)),
                              a.ranks, choice->name, why);
   if (a.explain) {
+    if (source == "default") console.out << explain(chosen.by, machine_costs());
     console.out
         << "'rankine tune' measures the others; with --network it is a model that is asked\n";
   }

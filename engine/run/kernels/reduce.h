@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/base/costs.h"
 #include "engine/run/kernels/types.h"
 
 namespace rankine {
@@ -70,11 +71,11 @@ using SpreadKernel = void (*)(void* const* dsts, int n_dsts, const void* const* 
 SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa);
 
 // dst == src is fine; any other overlap is not. bytes may be 0.
-void copy_bytes(void* dst, const void* src, std::size_t bytes) noexcept;
+void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& costs = {}) noexcept;
 // To memory that another core's cache holds: takes its lines over without fetching them, from
-// kClaimFrom bytes on and where the processor can (string_copy.h).
-inline constexpr std::size_t kClaimFrom = 4096;
-void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes) noexcept;
+// costs.claim bytes on and where the processor can (string_copy.h).
+void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes,
+                         const Costs& costs = {}) noexcept;
 // Around the caches, fenced at the end.
 void copy_bytes_streaming(void* dst, const void* src, std::size_t bytes) noexcept;
 

@@ -511,22 +511,10 @@ RANKINE_INLINE bool can_stream(void* const* dsts, int n_dsts, std::size_t bytes)
   return true;
 }
 
-// Reading lines that another core has written, string instructions are up to a quarter slower than
-// these loops on blocks that the first-level cache holds, and faster on larger ones. (glibc's
-// memcpy uses them from 2 KiB to the size of the second-level cache.)
-constexpr std::size_t kOwnCopyFrom = 1024;
-constexpr std::size_t kStringFrom = std::size_t{64} << 10;
-
 void copy(void* dst, const void* src, std::size_t bytes) noexcept {
   if (dst == src || bytes == 0) return;
-  if (bytes < kOwnCopyFrom) {
-    __builtin_memcpy(dst, src, bytes);
-  } else if (bytes >= kStringFrom && has_fast_strings()) {
-    string_copy(dst, src, bytes);
-  } else {
-    using F = Fold<std::uint8_t, ReduceOp::bor>;
-    sweep<F>(static_cast<char*>(dst), FewSources<1>(&src), bytes, Keep{}, Temporal{});
-  }
+  using F = Fold<std::uint8_t, ReduceOp::bor>;
+  sweep<F>(static_cast<char*>(dst), FewSources<1>(&src), bytes, Keep{}, Temporal{});
 }
 
 void copy_streaming(void* dst, const void* src, std::size_t bytes) noexcept {

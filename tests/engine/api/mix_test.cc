@@ -66,7 +66,7 @@ class Monitor {
  public:
   explicit Monitor(const Communicator& communicator)
       : thread_([this, &communicator] {
-          constexpr int kOneRecordIn = 100;  // it lists thousands of calls
+          constexpr int kOneRecordIn = 5000;  // it lists thousands of calls
           for (int i = 0; !stop_.load(std::memory_order_relaxed); ++i) {
             if (!communicator.health().ok()) return;
             static_cast<void>(communicator.memory_of(i % 9));

@@ -45,7 +45,8 @@ TuningTable table() {
           "2026-11-21T22:00:00Z",
           {.alpha = 1e-7, .beta = 2.5e-11, .gamma = 1.25e-11},
           {row(all_reduce, 2, 65536, "direct_two_shot", 1.5), row(all_reduce, 2, 8, "ring"),
-           row(broadcast, 3, 8, "linear"), row(all_reduce, 2, 1024, "direct_one_shot", 1.0625)}};
+           row(broadcast, 3, 8, "linear"), row(all_reduce, 2, 1024, "direct_one_shot", 1.0625)},
+          {.one_shot_pair = 8192, .spin = 1}};
 }
 
 std::string name_at(const TuningTable& t, Collective collective, int ranks, std::size_t bytes) {
@@ -78,6 +79,35 @@ TEST(Tuning, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->model().gamma, 1.25e-11);
   EXPECT_EQ(read->rows(), table().rows());
   ASSERT_EQ(read->rows().size(), 4u);
+  EXPECT_EQ(read->costs(), table().costs());
+}
+
+TEST(Tuning, EveryCostHasALineThatTablesRead) {
+  for (const CostField& field : cost_fields()) {
+    EXPECT_EQ(find_cost(field.name), &field);
+    EXPECT_FALSE(field.decides.empty()) << field.name;
+    Costs costs;
+    EXPECT_EQ(misfit(costs), nullptr) << field.name;
+    for (const std::size_t value : {field.least, field.most}) {
+      costs.*field.value = value;
+      const auto read = parse_tuning(to_json(TuningTable(kHere, "", {}, {}, costs)));
+      ASSERT_TRUE(read.ok()) << field.name << ": " << read.status().text();
+      EXPECT_EQ(read->costs(), costs) << field.name;
+    }
+    costs.*field.value = field.most + 1;
+    EXPECT_EQ(misfit(costs), &field);
+    const auto refused = parse_tuning(to_json(TuningTable(kHere, "", {}, {}, costs)));
+    ASSERT_FALSE(refused.ok()) << field.name;
+    EXPECT_THAT(refused.status().text(),
+                HasSubstr("costs." + std::string(field.name) + " is " +
+                          std::to_string(field.most + 1) + "; allowed are"));
+  }
+  const std::string text = to_json(TuningTable(kHere, "", {}, {}, {.one_round = 7}));
+  std::string other = text;
+  other.replace(other.find("one_round"), 9, "two_round");
+  const auto refused = parse_tuning(other);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.status().text(), HasSubstr("costs has 'two_round'; allowed are one_round"));
 }
 
 TEST(Tuning, TheNearestSizeAnswers) {
@@ -107,10 +137,24 @@ TEST(Tuning, OfTwoRowsForOneThingTheLastCounts) {
   EXPECT_EQ(name_at(t, all_reduce, 2, 8), "central");
 }
 
+TEST(Choose, CostsDecideAndAreNamed) {
+  const Choice before = choose(all_reduce, 2, 6000, Buffers::apart, nullptr, {});
+  EXPECT_EQ(before.algorithm->name, "direct_two_shot");
+  const Choice after =
+      choose(all_reduce, 2, 6000, Buffers::apart, nullptr, {.one_shot_pair = 6000});
+  EXPECT_EQ(after.algorithm->name, "direct_one_shot");
+  EXPECT_THAT(after.by, testing::ElementsAre(&Costs::all_hear_all, &Costs::one_shot_pair));
+  EXPECT_EQ(after.by, before.by);
+  const TuningTable t = table();
+  const Choice from_table = choose(all_reduce, 2, 8, Buffers::apart, &t, {});
+  EXPECT_EQ(from_table.algorithm->name, "ring");
+  EXPECT_TRUE(from_table.by.empty());
+}
+
 TEST(Choose, FollowsTheTableAndElseTheDefault) {
   const TuningTable t = table();
   const auto name = [](Collective c, int ranks, std::size_t bytes, const TuningTable* from) {
-    return choose_algorithm(c, ranks, bytes, from).name;
+    return choose(c, ranks, bytes, Buffers::apart, from, {}).algorithm->name;
   };
   EXPECT_EQ(name(all_reduce, 2, 8, &t), "ring");
   EXPECT_EQ(name(all_reduce, 2, 8, nullptr), "direct_one_shot");
@@ -118,7 +162,8 @@ TEST(Choose, FollowsTheTableAndElseTheDefault) {
   EXPECT_EQ(name(all_reduce, 2, std::size_t{1} << 30, &t), "direct_two_shot");
   EXPECT_EQ(name(broadcast, 3, 8, &t), "linear");
   for (const Collective c : all_collectives()) {
-    EXPECT_EQ(&choose_algorithm(c, 5, 4096, &t), &default_algorithm(c, 5, 4096)) << name_of(c);
+    EXPECT_EQ(choose(c, 5, 4096, Buffers::apart, &t, {}).algorithm, &default_algorithm(c, 5, 4096))
+        << name_of(c);
   }
 }
 
@@ -148,7 +193,7 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
 TEST(Choose, InPlaceAllReducesHaveADefaultOfTheirOwn) {
   const TuningTable t = table();
   const auto name = [&t](std::size_t bytes) {
-    return choose_algorithm(all_reduce, 2, bytes, &t, Buffers::in_place).name;
+    return choose(all_reduce, 2, bytes, Buffers::in_place, &t, {}).algorithm->name;
   };
   EXPECT_EQ(name(8), "direct_one_shot");  // the table says ring, of buffers apart
   EXPECT_EQ(name(4096), "direct_two_shot");

@@ -523,12 +523,29 @@ TEST(FindReduceTest, NullExactlyWhereUnsupported) {
   }
 }
 
+using Copy = void (*)(void* dst, const void* src, std::size_t bytes);
+constexpr Copy kCopies[] = {
+    [](void* dst, const void* src, std::size_t bytes) { copy_bytes(dst, src, bytes); },
+    [](void* dst, const void* src, std::size_t bytes) { copy_bytes_claiming(dst, src, bytes); },
+    [](void* dst, const void* src, std::size_t bytes) { copy_bytes_streaming(dst, src, bytes); },
+    // Each way of copying, at any size.
+    [](void* dst, const void* src, std::size_t bytes) {
+      copy_bytes(dst, src, bytes, {.own_copy = 0, .string_copy = ~std::size_t{0}});
+    },
+    [](void* dst, const void* src, std::size_t bytes) {
+      copy_bytes(dst, src, bytes, {.own_copy = 0, .string_copy = 0});
+    },
+    [](void* dst, const void* src, std::size_t bytes) {
+      copy_bytes_claiming(dst, src, bytes, {.claim = 1});
+    },
+};
+
 TEST(CopyTest, CopiesAnyLengthAtAnyAddress) {
   Random random(14);
   const auto check = [&](std::size_t bytes, Place where) {
     char* src = arenas().place(0, where, bytes, random);
     char* dst = arenas().place(1, where, bytes, random);
-    for (auto* copy : {copy_bytes, copy_bytes_claiming, copy_bytes_streaming}) {
+    for (const auto copy : kCopies) {
       for (std::size_t i = 0; i < bytes; ++i) src[i] = static_cast<char>(random());
       const Surroundings surroundings(arenas()[1], dst, bytes);
       copy(dst, src, bytes);
@@ -544,11 +561,11 @@ TEST(CopyTest, CopiesAnyLengthAtAnyAddress) {
       if (HasFatalFailure()) return;
     }
   }
-  for (const std::size_t bytes : {kClaimFrom - 1, kClaimFrom, kClaimFrom + 1, std::size_t{65'535},
-                                  std::size_t{65'536}, std::size_t{131'071}}) {
+  for (const std::size_t bytes : {Costs{}.claim - 1, Costs{}.claim, Costs{}.claim + 1,
+                                  std::size_t{65'535}, std::size_t{65'536}, std::size_t{131'071}}) {
     check(bytes, Place::anywhere);
   }
-  for (auto* copy : {copy_bytes, copy_bytes_claiming, copy_bytes_streaming}) {
+  for (const auto copy : kCopies) {
     copy(nullptr, nullptr, 0);
   }
 }

@@ -1,0 +1,93 @@
+#include "engine/base/costs.h"
+
+#include <algorithm>
+
+namespace rankine {
+namespace {
+
+using enum CostField::Unit;
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 40;
+constexpr std::size_t kAnyCount = std::size_t{1} << 30;
+
+constexpr CostField kFields[] = {
+    {"one_round", bytes, &Costs::one_round, 0, kMostBytes,
+     "broadcast and reduce take one round up to here, then two, in which all ranks copy or add"},
+    {"readers_of_one", ranks, &Costs::readers_of_one, 1, kAnyCount,
+     "a broadcast to at most so many ranks takes one round at any size"},
+    {"one_shot_pair", bytes, &Costs::one_shot_pair, 0, kMostBytes,
+     "an all-reduce of two ranks, input and output apart, takes one shot up to here, then two"},
+    {"one_shot", bytes, &Costs::one_shot, 0, kMostBytes,
+     "the same of more ranks, of all their vectors together, as far as a board holds one"},
+    {"all_hear_all", ranks, &Costs::all_hear_all, 2, kAnyCount,
+     "among at most so many ranks each may hear from each; more relay, to be planned in time"},
+    {"leaders", bytes, &Costs::leaders, 0, kMostBytes,
+     "an all-reduce of more ranks than that goes over leaders up to here, then over a tree"},
+    {"segment", bytes, &Costs::segment, 1, kMostBytes,
+     "pipelines cut vectors into segments of this size, at most 64"},
+    {"board_pair", bytes, &Costs::board_pair, 0, std::size_t{1} << 20,
+     "half a board of a rank holds so much where there are two ranks"},
+    {"board_few", bytes, &Costs::board_few, 0, std::size_t{1} << 20,
+     "half a board of a rank holds so much where there are 3 to 16"},
+    {"boards", bytes, &Costs::boards, 0, std::size_t{1} << 30,
+     "half a board times the square of the ranks is at most so much where there are more"},
+    {"messages", messages, &Costs::messages, 1, kAnyCount,
+     "mailboxes carry a call in which a rank has at most so many messages"},
+    {"push_plain", bytes, &Costs::push_plain, 0, kMostBytes,
+     "an all-reduce apart up to here: who adds up a part stores it at all outputs by plain stores"},
+    {"own_first", bytes, &Costs::own_first, 0, kMostBytes,
+     "from here on a rank copies its own vector before the others read it"},
+    {"share_copies", bytes, &Costs::share_copies, 1, kMostBytes,
+     "from here on an owner that has nothing to fetch stores a part of what others fetch"},
+    {"stream", bytes, &Costs::stream, 1, kMostBytes,
+     "pieces from here on may be stored past the caches, where results are large"},
+    {"stream_results", bytes, &Costs::stream_results, 0, kMostBytes,
+     "the results of all ranks together are large from here on"},
+    {"claim", bytes, &Costs::claim, 1, kMostBytes,
+     "copies from here on take over lines of other cores unread"},
+    {"part", bytes, &Costs::part, 4096, kMostBytes,
+     "sums that are copied on are finished in parts of this size"},
+    {"own_copy", bytes, &Costs::own_copy, 0, kMostBytes,
+     "copies from here on use the engine's own loop, shorter ones the C library's"},
+    {"string_copy", bytes, &Costs::string_copy, 0, kMostBytes,
+     "copies from here on use the processor's string instruction"},
+    {"probes", times, &Costs::probes, 0, kAnyCount,
+     "who waits looks so often before anything else, where every rank has a core"},
+    {"crowded_probes", times, &Costs::crowded_probes, 0, kAnyCount,
+     "the same where ranks share cores"},
+    {"yields", times, &Costs::yields, 0, kAnyCount,
+     "where ranks share cores: then gives its turn away so often before it parks"},
+    {"spin", nanoseconds, &Costs::spin, 0, kAnyCount,
+     "where every rank has a core: then spins so long before it parks"},
+};
+// A field without a line would be one that no table can set.
+static_assert(std::size(kFields) * sizeof(std::size_t) == sizeof(Costs));
+
+}  // namespace
+
+std::string_view name_of(CostField::Unit unit) {
+  constexpr std::string_view kNames[] = {"bytes", "ranks", "messages", "times", "nanoseconds"};
+  return kNames[static_cast<std::size_t>(unit)];
+}
+
+std::string allowed(const CostField& field) {
+  return std::to_string(field.least) + " to " + std::to_string(field.most) + " " +
+         std::string(name_of(field.unit));
+}
+
+std::span<const CostField> cost_fields() { return kFields; }
+
+const CostField* find_cost(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kFields), std::end(kFields),
+                                   [&](const CostField& f) { return f.name == name; });
+  return found != std::end(kFields) ? found : nullptr;
+}
+
+const CostField* misfit(const Costs& costs) {
+  const auto* found = std::find_if(std::begin(kFields), std::end(kFields), [&](const CostField& f) {
+    return costs.*f.value < f.least || costs.*f.value > f.most;
+  });
+  return found != std::end(kFields) ? found : nullptr;
+}
+
+}  // namespace rankine

@@ -1,0 +1,77 @@
+// What decides the form of a call where several give the same result: up to which size, how many
+// ranks, how much at a time. One value, made once per communicator, that choosing, compiling and
+// copying read; no other place has a number of this kind.
+//
+// The defaults are right within some percent on the machines that RESULTS names. `rankine tune`
+// measures those that matter on this one and writes what is better into its table (tuning.h);
+// `rankine topo` shows which are in force, and `rankine choose --explain` which of them decided.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rankine {
+
+// Bytes unless said otherwise. Every field has its line in cost_fields(), which says what it
+// decides and what is allowed.
+struct Costs {
+  // The algorithm (engine/api/choose.cc).
+  std::size_t one_round = std::size_t{64} << 10;
+  std::size_t readers_of_one = 8;
+  std::size_t one_shot_pair = std::size_t{4} << 10;
+  std::size_t one_shot = std::size_t{32} << 10;
+  std::size_t all_hear_all = 256;
+  std::size_t leaders = std::size_t{4} << 10;
+  std::size_t segment = std::size_t{64} << 10;
+
+  // The transport (engine/compile/compile.cc).
+  std::size_t board_pair = 1024;
+  std::size_t board_few = 8192;
+  std::size_t boards = std::size_t{1} << 20;
+  std::size_t messages = 64;
+
+  // The form on the direct transport (the passes of engine/compile).
+  std::size_t push_plain = 0;
+  std::size_t own_first = 4096;
+  std::size_t share_copies = std::size_t{16} << 10;
+  std::size_t stream = std::size_t{1} << 20;
+  std::size_t stream_results = std::size_t{32} << 20;
+
+  // How bytes are moved (engine/run).
+  std::size_t claim = 4096;
+  std::size_t part = std::size_t{64} << 10;
+  std::size_t own_copy = 1024;
+  std::size_t string_copy = std::size_t{64} << 10;
+
+  // Waiting (engine/run/wait.h).
+  std::size_t probes = 64;
+  std::size_t crowded_probes = 4;
+  std::size_t yields = 12;
+  std::size_t spin = 50'000;
+
+  bool operator==(const Costs&) const = default;
+};
+
+struct CostField {
+  enum class Unit : std::uint8_t { bytes, ranks, messages, times, nanoseconds };
+
+  std::string_view name;  // as tables and reports have it
+  Unit unit = Unit::bytes;
+  std::size_t Costs::*value = nullptr;
+  std::size_t least = 0, most = 0;  // allowed
+  std::string_view decides;         // "rooted collectives take one round up to here"
+};
+std::string_view name_of(CostField::Unit unit);  // "bytes"
+std::string allowed(const CostField& field);     // "1 to 1024 ranks"
+
+// All of them, in the order of Costs.
+std::span<const CostField> cost_fields();
+// nullptr: there is none of that name.
+const CostField* find_cost(std::string_view name);
+// The first field with a value that is not allowed; nullptr: there is none.
+const CostField* misfit(const Costs& costs);
+
+}  // namespace rankine
