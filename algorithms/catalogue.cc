@@ -9,7 +9,7 @@
 #include "algorithms/direct.h"
 #include "algorithms/dissemination.h"
 #include "algorithms/double_tree.h"
-#include "algorithms/formula.h"
+#include "algorithms/closed_form.h"
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
 #include "algorithms/in_network.h"
@@ -40,7 +40,7 @@ constexpr Collective kReduce = Collective::reduce;  // `reduce` alone is the Act
 constexpr std::string_view kEqualGroups = "divides(G,N)";
 constexpr std::string_view kEqualGroupsInWords =
     "the number of ranks must be a multiple of the group";
-constexpr std::string_view kAggregation = "and(pow2(A),max(1,exp2(clog2(N)-1))>=A)";
+constexpr std::string_view kAggregation = "and(pow2(A),max(1,pow(2,clog2(N)-1))>=A)";
 constexpr std::string_view kAggregationInWords =
     "the aggregation must be a power of two that is less than the number of ranks";
 
@@ -61,15 +61,15 @@ constexpr std::string_view kPowersOfTwoInWords =
     "every size of the torus must be a power of two";
 constexpr std::string_view kLog3Rounds = "D*most(clog3(a))";
 constexpr std::string_view kTwiceLog3Rounds = "2*D*most(clog3(a))";
-constexpr std::string_view kLog2Rounds = "D*most(log2(a))";
-constexpr std::string_view kTwiceLog2Rounds = "2*D*most(log2(a))";
-constexpr std::string_view kExchanges = "each(log2(a))";
+constexpr std::string_view kLog2Rounds = "D*most(flog2(a))";
+constexpr std::string_view kTwiceLog2Rounds = "2*D*most(flog2(a))";
+constexpr std::string_view kExchanges = "each(flog2(a))";
 // Messages of Bruck's latency-optimal form: two a round, but one in the first round where the first
 // ternary digit of a - 1 is 1.
 constexpr std::string_view kBruckSums =
-    "each(min(1,a-1)*(2*clog3(a)-(2*exp3(clog3(a)-1)>=a)))";
+    "each(min(1,a-1)*(2*clog3(a)-(2*pow(3,clog3(a)-1)>=a)))";
 constexpr std::string_view kBruckSumPorts =
-    "max(each(min(1,a-1)*(2-(2*exp3(clog3(a)-1)>=a))),each(2*(a>3)))";
+    "max(each(min(1,a-1)*(2-(2*pow(3,clog3(a)-1)>=a))),each(2*(a>3)))";
 
 // Two levels, with m = ceil(N/G) groups of which the last has N - (m-1) G members. In a small last
 // group a member holds up to ceil(G / its members) blocks of every other group.
@@ -87,7 +87,7 @@ constexpr std::string_view kMemberPorts =
 
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
-    "if(N>=5,if(P>log2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1)))";
+    "if(N>=5,if(P>flog2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1)))";
 
 constexpr std::string_view kPatarasuk = "Patarasuk & Yuan, JPDC 69(2), 2009";
 constexpr std::string_view kThakur = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005";
@@ -141,19 +141,19 @@ const Algorithm kCatalogue[] = {
     {.collective = broadcast, .name = "binary_tree",
      .make = [](const Params& a) { return tree_broadcast(heap(a.ranks), a.root, a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,log2(N)+P-1,0)", .sent = "min(2,N-1)", .received = kOne,
+     .rounds = "if(N-1,flog2(N)+P-1,0)", .sent = "min(2,N-1)", .received = kOne,
      .send_ports = "min(2,N-1)", .receive_ports = kOne,
      .summary = "from every rank to both of its children at once", .citation = kLu},
     {.collective = broadcast, .name = "double_tree",
      .make = [](const Params& a) { return double_tree_broadcast(a.ranks, a.root, a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,log2(N-1)+P,0)", .sent = kOne, .received = kOne,
+     .rounds = "if(N-1,flog2(N-1)+P,0)", .sent = kOne, .received = kOne,
      .send_ports = kTwo, .receive_ports = "if(or(P>1,1-pow2(N+1)),2,1)*min(1,N-1)",
      .summary = "two binary trees below the root, half of the vector down each", .citation = kSanders},
     {.collective = broadcast, .name = "two_tree",
      .make = [](const Params& a) { return two_tree_broadcast(a.ranks, a.root, a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,2*log2(N-1)+max(pow2(N),pow2(N+1))+2*P-1,0)", .sent = kOne, .received = kOne,
+     .rounds = "if(N-1,2*flog2(N-1)+max(pow2(N),pow2(N+1))+2*P-1,0)", .sent = kOne, .received = kOne,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the double tree in two colours: one message in and one out per round", .citation = kSanders},
     {.collective = broadcast, .name = "scatter_all_gather",
@@ -218,19 +218,19 @@ const Algorithm kCatalogue[] = {
     {.collective = kReduce, .name = "binary_tree",
      .make = [](const Params& a) { return tree_reduce(heap(a.ranks), a.root, a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,log2(N)+P-1,0)", .sent = kOne, .received = "min(2,N-1)",
+     .rounds = "if(N-1,flog2(N)+P-1,0)", .sent = kOne, .received = "min(2,N-1)",
      .send_ports = kOne, .receive_ports = "min(2,N-1)",
      .summary = "from both children at once to every rank", .citation = kLu},
     {.collective = kReduce, .name = "double_tree",
      .make = [](const Params& a) { return double_tree_reduce(a.ranks, a.root, a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,log2(N-1)+P,0)", .sent = kOne, .received = kOne,
+     .rounds = "if(N-1,flog2(N-1)+P,0)", .sent = kOne, .received = kOne,
      .send_ports = "if(or(P>1,1-pow2(N+1)),2,1)*min(1,N-1)", .receive_ports = kTwo,
      .summary = "two binary trees below the root, half of the vector up each", .citation = kSanders},
     {.collective = kReduce, .name = "two_tree",
      .make = [](const Params& a) { return two_tree_reduce(a.ranks, a.root, a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,2*log2(N-1)+max(pow2(N),pow2(N+1))+2*P-1,0)", .sent = kOne, .received = kOne,
+     .rounds = "if(N-1,2*flog2(N-1)+max(pow2(N),pow2(N+1))+2*P-1,0)", .sent = kOne, .received = kOne,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the double tree in two colours: one message in and one out per round", .citation = kSanders},
     {.collective = kReduce, .name = "reduce_scatter_gather",
@@ -309,13 +309,13 @@ const Algorithm kCatalogue[] = {
     {.collective = all_reduce, .name = "binary_tree",
      .make = [](const Params& a) { return tree_all_reduce(heap(a.ranks), a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,2*log2(N)+P-1,0)", .sent = "if(N>=5,3,min(2,N-1))", .received = "if(N>=5,3,min(2,N-1))",
+     .rounds = "if(N-1,2*flog2(N)+P-1,0)", .sent = "if(N>=5,3,min(2,N-1))", .received = "if(N>=5,3,min(2,N-1))",
      .send_ports = "if(and(N>=5,P>=3),3,min(2,N-1))", .receive_ports = "if(and(N>=5,P>=3),3,min(2,N-1))",
      .summary = "up one binary tree and down again, segments meeting on the way", .citation = kLu},
     {.collective = all_reduce, .name = "double_tree",
      .make = [](const Params& a) { return double_tree_all_reduce(a.ranks, a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,2*log2(N)+P-1,0)", .sent = "if(N>=5,2,if(N>=3,3/2,N-1))",
+     .rounds = "if(N-1,2*flog2(N)+P-1,0)", .sent = "if(N>=5,2,if(N>=3,3/2,N-1))",
      .received = "if(N>=5,2,if(N>=3,3/2,N-1))",
      .send_ports = kPortsOfDoubleTree, .receive_ports = kPortsOfDoubleTree,
      .summary = "half of the vector up and down each of two trees, nobody interior in both",
@@ -330,24 +330,24 @@ const Algorithm kCatalogue[] = {
     {.collective = all_reduce, .name = "two_tree",
      .make = [](const Params& a) { return two_tree_all_reduce(a.ranks, a.segments); },
      .parameters = "segments",
-     .rounds = "if(N-1,2*(2*log2(N-1)+max(pow2(N),pow2(N+1))+2*P-1),0)", .sent = "if(N>=4,2,if(N-1,N/2,0))",
+     .rounds = "if(N-1,2*(2*flog2(N-1)+max(pow2(N),pow2(N+1))+2*P-1),0)", .sent = "if(N>=4,2,if(N-1,N/2,0))",
      .received = "if(N>=4,2,if(N-1,N/2,0))",
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the double tree in two colours: one message in and one out per round", .citation = kSanders},
     {.collective = all_reduce, .name = "recursive_doubling",
      .make = [](const Params& a) { return recursive_doubling_all_reduce(a.ranks); },
-     .rounds = "log2(N)+2*(1-pow2(N))", .sent = "log2(N)+1-pow2(N)", .received = "log2(N)+1-pow2(N)",
+     .rounds = "flog2(N)+2*(1-pow2(N))", .sent = "flog2(N)+1-pow2(N)", .received = "flog2(N)+1-pow2(N)",
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "partners at distance 2^k exchange everything; surplus ranks folded", .citation = kThakur},
     {.collective = all_reduce, .name = "halving_doubling",
      .make = [](const Params& a) { return halving_doubling_all_reduce(a.ranks); },
-     .rounds = "2*log2(N)+2*(1-pow2(N))", .sent = "2*(Q-1)/Q+1-pow2(N)", .received = "2*(Q-1)/Q+1-pow2(N)",
+     .rounds = "2*flog2(N)+2*(1-pow2(N))", .sent = "2*(Q-1)/Q+1-pow2(N)", .received = "2*(Q-1)/Q+1-pow2(N)",
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "halve between partners at distance 1, 2, 4 ..., then double; surplus ranks folded",
      .citation = kRabenseifner},
     {.collective = all_reduce, .name = "halving_doubling_far",
      .make = [](const Params& a) { return halving_doubling_far_all_reduce(a.ranks); },
-     .rounds = "2*log2(N)+2*(1-pow2(N))", .sent = "2*(Q-1)/Q+1-pow2(N)", .received = "2*(Q-1)/Q+1-pow2(N)",
+     .rounds = "2*flog2(N)+2*(1-pow2(N))", .sent = "2*(Q-1)/Q+1-pow2(N)", .received = "2*(Q-1)/Q+1-pow2(N)",
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "halve between partners at distance ... 4, 2, 1, then double; surplus ranks folded",
      .citation = kThakur},
@@ -395,7 +395,7 @@ const Algorithm kCatalogue[] = {
     {.collective = all_reduce, .name = "ring_tree",
      .make = [](const Params& a) { return ring_tree_all_reduce(a.ranks, resolved(a).group, a.segments); },
      .allowed_when = kEqualGroups, .needs = kEqualGroupsInWords, .parameters = "segments,group",
-     .rounds = "2*(G-1)+if(N>G,2*log2(N/G)+P-1,0)", .sent = "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G",
+     .rounds = "2*(G-1)+if(N>G,2*flog2(N/G)+P-1,0)", .sent = "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G",
      .received = "2*(G-1)/G+if(N/G>=5,3,min(2,N/G-1))/G",
      .send_ports = "max(min(1,G-1),if(and(N/G>=5,P>=3),3,min(2,N/G-1)))",
      .receive_ports = "max(min(1,G-1),if(and(N/G>=5,P>=3),3,min(2,N/G-1)))",
@@ -514,8 +514,8 @@ const Algorithm kCatalogue[] = {
      .summary = "both directions of the ring, every block the shorter way", .citation = kPatarasuk},
     {.collective = all_gather, .name = "recursive_doubling",
      .make = [](const Params& a) { return recursive_doubling_all_gather(a.ranks); },
-     .rounds = "log2(N)+2*(1-pow2(N))",
-     .sent = "if(pow2(N),N-1,N+Q-3+2*exp2(log2(N-Q))+(N-Q)*(log2(N)-1-log2(N-Q)))/N", .received = kShare,
+     .rounds = "flog2(N)+2*(1-pow2(N))",
+     .sent = "if(pow2(N),N-1,N+Q-3+2*pow(2,flog2(N-Q))+(N-Q)*(flog2(N)-1-flog2(N-Q)))/N", .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "partners at distance 1, 2, 4 ... exchange all they have; surplus ranks folded",
      .citation = kThakur},
@@ -527,7 +527,7 @@ const Algorithm kCatalogue[] = {
     {.collective = all_gather, .name = "pat",
      .make = [](const Params& a) { return pat_all_gather(a.ranks, resolved(a).aggregation); },
      .allowed_when = kAggregation, .needs = kAggregationInWords, .parameters = "aggregation",
-     .rounds = "log2(A)+min(N,exp2(clog2(N))/A)-1", .sent = kShare, .received = kShare,
+     .rounds = "flog2(A)+min(N,pow(2,clog2(N))/A)-1", .sent = kShare, .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "a binomial tree for every block, far first, at most A blocks per message", .citation = kPat},
     {.collective = all_gather, .name = "direct",
@@ -606,8 +606,8 @@ const Algorithm kCatalogue[] = {
      .summary = "both directions of the ring, every block the shorter way", .citation = kPatarasuk},
     {.collective = reduce_scatter, .name = "recursive_halving",
      .make = [](const Params& a) { return recursive_halving_reduce_scatter(a.ranks); },
-     .rounds = "log2(N)+2*(1-pow2(N))", .sent = kShare,
-     .received = "if(pow2(N),N-1,N+Q-3+2*exp2(log2(N-Q))+(N-Q)*(log2(N)-1-log2(N-Q)))/N",
+     .rounds = "flog2(N)+2*(1-pow2(N))", .sent = kShare,
+     .received = "if(pow2(N),N-1,N+Q-3+2*pow(2,flog2(N-Q))+(N-Q)*(flog2(N)-1-flog2(N-Q)))/N",
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the recursive doubling all-gather reversed in time; surplus ranks folded",
      .citation = kThakur},
@@ -619,7 +619,7 @@ const Algorithm kCatalogue[] = {
     {.collective = reduce_scatter, .name = "pat",
      .make = [](const Params& a) { return pat_reduce_scatter(a.ranks, resolved(a).aggregation); },
      .allowed_when = kAggregation, .needs = kAggregationInWords, .parameters = "aggregation",
-     .rounds = "log2(A)+min(N,exp2(clog2(N))/A)-1", .sent = kShare, .received = kShare,
+     .rounds = "flog2(A)+min(N,pow(2,clog2(N))/A)-1", .sent = kShare, .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the PAT all-gather reversed in time", .citation = kPat},
     {.collective = reduce_scatter, .name = "direct",
@@ -715,7 +715,7 @@ const Algorithm kCatalogue[] = {
 
     {.collective = gather, .name = "binomial",
      .make = [](const Params& a) { return tree_gather(binomial_far(a.ranks), a.root); },
-     .rounds = "clog2(N)", .sent = "if(N>1,max(N-exp2(clog2(N)-1),floor(exp2(clog2(N)-2)))/N,0)",
+     .rounds = "clog2(N)", .sent = "if(N>1,max(N-pow(2,clog2(N)-1),floor(pow(2,clog2(N)-2)))/N,0)",
      .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the binomial scatter reversed in time", .citation = kJohnsson},
@@ -739,7 +739,7 @@ const Algorithm kCatalogue[] = {
     {.collective = scatter, .name = "binomial",
      .make = [](const Params& a) { return tree_scatter(binomial_far(a.ranks), a.root); },
      .rounds = "clog2(N)", .sent = kShare,
-     .received = "if(N>1,max(N-exp2(clog2(N)-1),floor(exp2(clog2(N)-2)))/N,0)",
+     .received = "if(N>1,max(N-pow(2,clog2(N)-1),floor(pow(2,clog2(N)-2)))/N,0)",
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "every rank hands half of what it has to the other half of its ranks", .citation = kJohnsson},
     {.collective = scatter, .name = "linear",

@@ -33,7 +33,7 @@ struct Params {
 Params resolved(Params params);
 
 // Formulas are text in N (ranks), P (segments), G (group), A (aggregation), D (dimensions), a (the
-// size of one of them), S (skips), W V C (what skips bring) and L J (what levels bring); formula.h
+// size of one of them), S (skips), W V C (what skips bring) and L J (what levels bring); closed_form.h
 // evaluates them. They are read by people, compared with the schedules by a test, and used by no
 // executor.
 struct Algorithm {

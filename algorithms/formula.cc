@@ -2,236 +2,302 @@
 
 #include <algorithm>
 #include <cctype>
-#include <limits>
-#include <numeric>
 #include <stdexcept>
-#include <vector>
+#include <utility>
 
-#include "algorithms/arithmetic.h"
-#include "algorithms/catalogue.h"
-#include "algorithms/levels.h"
-#include "algorithms/skips.h"
-#include "algorithms/trivance.h"
-
-namespace rankine {
+namespace rankine::formulas {
 namespace {
 
-[[noreturn]] void too_large() { throw std::overflow_error("a number beyond 64 bits"); }
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool truth(const Value& value) { return !equal(value, 0); }
 
-std::int64_t times(std::int64_t a, std::int64_t b) {
-  std::int64_t product;
-  if (__builtin_mul_overflow(a, b, &product)) too_large();
-  return product;
-}
-std::int64_t plus(std::int64_t a, std::int64_t b) {
-  std::int64_t total;
-  if (__builtin_add_overflow(a, b, &total)) too_large();
-  return total;
+// Of what is 1 or more, rounded up or down to a whole number. Logarithms of fractions round as
+// those of the whole number next to them do, and these are exact.
+Value whole_logarithm(const Value& a, int base, bool up) {
+  if (less(a, 1)) return 0;
+  const Value n = up ? a.ceil() : a.floor();
+  if (!n.whole()) return up ? logarithm(n, base).ceil() : logarithm(n, base).floor();
+  int k = 0;
+  for (Int128 left = n.rational().top(); left >= base; left /= base) ++k;
+  return up && !equal(power(base, k), n) ? k + 1 : k;
 }
 
-// How many ones the binary numbers 0 ... n - 1 have together: bit i is set in the second half of
-// every 2^(i + 1) of them.
-std::int64_t ones_below(std::int64_t n) {
-  std::int64_t ones = 0;
-  for (std::int64_t half = 1; half < n; half *= 2) {
-    ones += n / (2 * half) * half + std::max<std::int64_t>(0, n % (2 * half) - half);
+bool is_power(const Value& a, int base) {
+  return a.whole() && !less(a, 1) && equal(power(base, whole_logarithm(a, base, false)), a);
+}
+
+// Bit i is set in the second half of every 2^(i + 1) of them.
+Value ones_below(const Value& a) {
+  Value ones;
+  for (Value half = 1; less(half, a); half = half * 2) {
+    const Value periods = (a / (half * 2)).floor(), rest = a - periods * half * 2;
+    ones = ones + periods * half + (less(half, rest) ? rest - half : Value(0));
   }
   return ones;
 }
 
-int most_at_once(const std::vector<int>& dims) {
-  std::vector<int> messages;  // by round
-  for (const int size : dims) {
-    const RunPlan plan = trivance_plan(size);
-    messages.resize(std::max(messages.size(), plan.size()), 0);
-    for (std::size_t k = 0; k < plan.size(); ++k) messages[k] += static_cast<int>(plan[k].size());
-  }
-  return messages.empty() ? 0 : *std::max_element(messages.begin(), messages.end());
-}
+Value remainder(const Value& a, const Value& b) { return a - b * (a / b).floor(); }
 
-int messages_of(const RunPlan& plan) {
-  int messages = 0;
-  for (const auto& round : plan) messages += static_cast<int>(round.size());
-  return messages;
-}
+struct Function {
+  std::string_view name;
+  std::size_t arguments;
+  Value (*of)(const Value* a);
+};
+constexpr Function kFunctions[] = {
+    {"if", 3, [](const Value* a) { return truth(a[0]) ? a[1] : a[2]; }},
+    {"min", 2, [](const Value* a) { return less(a[0], a[1]) ? a[0] : a[1]; }},
+    {"max", 2, [](const Value* a) { return less(a[0], a[1]) ? a[1] : a[0]; }},
+    {"and", 2, [](const Value* a) { return Value(truth(a[0]) && truth(a[1])); }},
+    {"or", 2, [](const Value* a) { return Value(truth(a[0]) || truth(a[1])); }},
+    {"floor", 1, [](const Value* a) { return a[0].floor(); }},
+    {"ceil", 1, [](const Value* a) { return a[0].ceil(); }},
+    {"abs", 1, [](const Value* a) { return less(a[0], 0) ? Value() - a[0] : a[0]; }},
+    {"mod", 2, [](const Value* a) { return remainder(a[0], a[1]); }},
+    {"divides", 2,
+     [](const Value* a) { return Value(truth(a[0]) && !truth(remainder(a[1], a[0]))); }},
+    {"pow", 2, [](const Value* a) { return power(a[0], a[1]); }},
+    {"sqrt", 1, [](const Value* a) { return square_root(a[0]); }},
+    {"log2", 1, [](const Value* a) { return logarithm(a[0], 2); }},
+    {"log3", 1, [](const Value* a) { return logarithm(a[0], 3); }},
+    {"flog2", 1, [](const Value* a) { return whole_logarithm(a[0], 2, false); }},
+    {"clog2", 1, [](const Value* a) { return whole_logarithm(a[0], 2, true); }},
+    {"flog3", 1, [](const Value* a) { return whole_logarithm(a[0], 3, false); }},
+    {"clog3", 1, [](const Value* a) { return whole_logarithm(a[0], 3, true); }},
+    {"pow2", 1, [](const Value* a) { return Value(is_power(a[0], 2)); }},
+    {"pow3", 1, [](const Value* a) { return Value(is_power(a[0], 3)); }},
+    {"ones", 1, [](const Value* a) { return ones_below(a[0]); }},
+};
 
 // Recursive descent over the grammar in the header.
-class Parser : private Arithmetic<Fraction, Parser> {
+class Parser {
  public:
-  Parser(std::string_view text, const Params& params) : Arithmetic(text, " "), params_(params) {}
+  Parser(std::string_view text, const Lookup& lookup, std::span<const int> sizes)
+      : text_(text), lookup_(lookup), sizes_(sizes) {}
 
-  Fraction whole_text() {
-    const Fraction value = comparison();
-    if (at_ != text_.size()) fail("end of formula");
+  Value whole_text() {
+    const Value value = comparison();
+    skip_blanks();
+    if (at_ != text_.size()) fail("the end");
     return value;
   }
 
  private:
-  friend Arithmetic;
-
-  Fraction comparison() {
-    const Fraction left = sum();
-    if (!take('>')) return left;
-    if (at_ < text_.size() && text_[at_] == '=') {
-      ++at_;
-      return left < sum() ? 0 : 1;
-    }
-    return sum() < left ? 1 : 0;
-  }
-
-  Fraction single() {
+  Value comparison() {
+    const Value left = sum();
     skip_blanks();
-    if (take('-')) return Fraction(0) - factor();
-    if (take('(')) {
-      const Fraction value = comparison();
-      if (!take(')')) fail("')'");
-      return value;
+    const std::string_view rest = text_.substr(at_);
+    for (const std::string_view sign : {"!=", ">=", "<=", "=", ">", "<"}) {
+      if (!rest.starts_with(sign)) continue;
+      at_ += sign.size();
+      const Value right = sum();
+      if (sign == "=") return equal(left, right);
+      if (sign == "!=") return !equal(left, right);
+      if (sign == ">=") return !less(left, right);
+      if (sign == "<=") return !less(right, left);
+      return sign == ">" ? less(right, left) : less(left, right);
     }
-    if (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
-      std::int64_t value = 0;
-      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
-        value = plus(times(value, 10), text_[at_++] - '0');
+    return left;
+  }
+
+  Value sum() {
+    Value value = product();
+    for (;;) {
+      if (take('+')) {
+        value = value + product();
+      } else if (take('-')) {
+        value = value - product();
+      } else {
+        return value;
       }
+    }
+  }
+
+  Value product() {
+    Value value = factor();
+    for (;;) {
+      if (take('*')) {
+        value = value * factor();
+      } else if (take('/')) {
+        value = value / factor();
+      } else {
+        return value;
+      }
+    }
+  }
+
+  Value factor() {
+    // Nobody nests so deep, and nobody sums up so much; the stack and patience have an end.
+    constexpr int kDeepest = 100, kMostSteps = 500'000;
+    if (++depth_ > kDeepest) fail("less that is nested");
+    if (++steps_ > kMostSteps) fail("fewer terms");
+    const Value value = single();
+    --depth_;
+    return value;
+  }
+
+  Value single() {
+    if (take('-')) return Value() - factor();
+    if (take('(')) {
+      const Value value = comparison();
+      expect(')');
       return value;
     }
-    std::string name;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0)) {
-      name += text_[at_++];
-    }
+    skip_blanks();
+    if (at_ < text_.size() && is_digit(text_[at_])) return number();
+    const std::string_view name = this->name();
+    if (name.empty()) fail("a number, a letter or a function");
     if (take('(')) {
-      if (name == "each" || name == "most") return over_dimensions(name == "each");
-      std::vector<Fraction> arguments{comparison()};
-      while (take(',')) arguments.push_back(comparison());
-      if (!take(')')) fail("')'");
-      return call(name, arguments);
+      if (name == "sum") return sum_over();
+      if (name == "each" || name == "most") return over_sizes(name == "each");
+      return call(name);
     }
-    if (name == "N") return params_.ranks;
-    if (name == "P") return params_.segments;
-    if (name == "Q") return 1 << floor_log2(params_.ranks);
-    if (name == "H") return params_.root == params_.peer ? 0 : 1;
-    if (name == "G") return resolved(params_).group;
-    if (name == "A") return resolved(params_).aggregation;
-    if (name == "D") return static_cast<int>(resolved(params_).dims.size());
-    if (name == "T") return most_at_once(resolved(params_).dims);
-    if (name == "S") return static_cast<int>(resolved(params_).skips.size());
-    if (name == "W") return circulant().hops();
-    if (name == "V") return circulant().most_through_one();
-    if (name == "C") return circulant().most_added_to_one();
-    if (name == "L") return levels().rounds();
-    if (name == "J") return most_neighbours(levels());
-    if (name == "a" && dimension_ > 0) return dimension_;
-    fail("a number, a letter or a function");
+    if (const auto bound = bound_.find(name); bound != bound_.end()) return bound->second;
+    if (const auto known = lookup_(name, {})) return *known;
+    fail("a letter that is known; '" + std::string(name) + "' is not");
   }
 
-  CirculantRounds circulant() const { return {params_.ranks, resolved(params_).skips}; }
-
-  Tree levels() const { return level_tree(params_.ranks, params_.root, resolved(params_).levels); }
-
-  // The same text once for every dimension.
-  Fraction over_dimensions(bool sum_up) {
-    if (dimension_ > 0) fail("no dimensions of a dimension");
-    const std::size_t begin = at_;
-    Fraction total = 0;
-    for (const int size : resolved(params_).dims) {
-      at_ = begin;
-      dimension_ = size;
-      const Fraction value = comparison();
-      total = sum_up ? total + value : total < value ? value : total;
+  Value number() {
+    Int128 digits = 0;
+    int exponent = 0;
+    bool point = false;
+    for (; at_ < text_.size(); ++at_) {
+      if (is_digit(text_[at_])) {
+        if (__builtin_mul_overflow(digits, Int128{10}, &digits) ||
+            __builtin_add_overflow(digits, Int128{text_[at_] - '0'}, &digits)) {
+          fail("a number of at most 38 digits");
+        }
+        exponent -= point ? 1 : 0;
+      } else if (text_[at_] == '.' && !point && at_ + 1 < text_.size() &&
+                 is_digit(text_[at_ + 1])) {
+        point = true;
+      } else {
+        break;
+      }
     }
-    dimension_ = 0;
-    if (!take(')')) fail("')'");
-    return total;
+    if (at_ < text_.size() && text_[at_] == 'e') {
+      ++at_;
+      const bool negative = at_ < text_.size() && text_[at_] == '-';
+      if (negative) ++at_;
+      int more = 0;
+      if (at_ >= text_.size() || !is_digit(text_[at_])) fail("an exponent");
+      for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
+        more = more * 10 + (text_[at_] - '0');
+        constexpr int kMostExponent = 4000;  // a long double has no more
+        if (more > kMostExponent) fail("a smaller exponent");
+      }
+      exponent += negative ? -more : more;
+    }
+    return Value(Rational(digits, 1)) * power(10, exponent);
   }
 
-  Fraction call(const std::string& name, const std::vector<Fraction>& a) {
-    const auto arity = [&](std::size_t n) {
-      if (a.size() != n) fail("another number of arguments");
-    };
-    if (name == "min" || name == "max") {
-      arity(2);
-      return (a[0] < a[1]) == (name == "min") ? a[0] : a[1];
+  std::string_view name() {
+    skip_blanks();
+    const std::size_t first = at_;
+    if (at_ < text_.size() && is_letter(text_[at_])) {
+      while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]) ||
+                                    text_[at_] == '_' || text_[at_] == '.')) {
+        ++at_;
+      }
     }
-    if (name == "if") {
-      arity(3);
-      return a[0] == 0 ? a[2] : a[1];
+    return text_.substr(first, at_ - first);
+  }
+
+  Value call(std::string_view name) {
+    std::vector<Value> values{comparison()};
+    while (take(',')) values.push_back(comparison());
+    expect(')');
+    for (const Function& function : kFunctions) {
+      if (function.name != name) continue;
+      if (values.size() != function.arguments) fail("another number of arguments");
+      return function.of(values.data());
     }
-    if (name == "and" || name == "or") {
-      arity(2);
-      const int holds = (a[0] == 0 ? 0 : 1) + (a[1] == 0 ? 0 : 1);
-      return holds == 2 || (holds == 1 && name == "or") ? 1 : 0;
-    }
-    if (name == "divides") {
-      arity(2);
-      return a[0] == 0 || (a[1] / a[0]).bottom() != 1 ? 0 : 1;
-    }
-    arity(1);
-    const std::int64_t whole = a[0].floor();
-    if (name == "floor") return whole;
-    if (name == "ceil") return -(Fraction(0) - a[0]).floor();
-    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-    if (whole < -kMost || whole > kMost) too_large();
-    const int n = static_cast<int>(whole);
-    if (name == "log2") return n < 1 ? 0 : floor_log2(n);
-    if (name == "clog2") return ceil_log2(n);
-    if (name == "exp2") {
-      if (n < -62 || n > 62) too_large();
-      return n < 0 ? Fraction(1, std::int64_t{1} << -n) : std::int64_t{1} << n;
-    }
-    if (name == "pow2") return is_power_of_two(n) ? 1 : 0;
-    if (name == "ones") return ones_below(whole);
-    if (name == "log3") return floor_log3(n);
-    if (name == "clog3") return ceil_log3(n);
-    if (name == "exp3") {
-      if (n > 19) too_large();  // for power_of_three()
-      return power_of_three(n);
-    }
-    if (name == "pow3") return n == power_of_three(floor_log3(n)) ? 1 : 0;
-    if (name == "children") return most_children(levels(), n);
-    if (name == "messages") {
-      constexpr int kLargest = 4096;  // as far as plans are wanted
-      if (n > kLargest) fail("a dimension of at most 4096");
-      return messages_of(trivance_plan(n));
-    }
+    if (const auto known = lookup_(name, values)) return *known;
     fail("a function of formula.h");
   }
 
-  const Params& params_;
-  int dimension_ = 0;  // its size, where each() or most() is at work
+  // The text from here on once more, with that value for the letter.
+  Value with(std::string_view letter, const Value& value, std::size_t start) {
+    at_ = start;
+    const auto [bound, fresh] = bound_.try_emplace(std::string(letter), value);
+    const Value hidden = std::exchange(bound->second, value);
+    const Value result = comparison();
+    if (fresh) {
+      bound_.erase(bound);
+    } else {
+      bound->second = hidden;
+    }
+    return result;
+  }
+
+  // After "sum(". The text is read over once where there is no term.
+  Value sum_over() {
+    const std::string_view letter = name();
+    expect(',');
+    const Value first = comparison();
+    expect(',');
+    const Value last = comparison();
+    expect(',');
+    const std::size_t start = at_;
+    Value total;
+    if (less(last, first)) with(letter, first, start);
+    for (Value k = first; !less(last, k); k = k + 1) total = total + with(letter, k, start);
+    expect(')');
+    return total;
+  }
+
+  // After "each(" or "most(".
+  Value over_sizes(bool sum_up) {
+    if (bound_.contains("a")) fail("no sizes of a size");
+    const std::size_t start = at_;
+    Value total;
+    for (const int size : sizes_) {
+      const Value value = with("a", size, start);
+      total = sum_up ? total + value : less(total, value) ? value : total;
+    }
+    expect(')');
+    return total;
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+  }
+  bool take(char c) {
+    skip_blanks();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) fail("'" + std::string(1, c) + "'");
+  }
+  [[noreturn]] void fail(const std::string& expected) const {
+    throw std::logic_error("formula '" + std::string(text_) + "', character " +
+                           std::to_string(at_ + 1) + ": expected " + expected);
+  }
+
+  const std::string_view text_;
+  const Lookup& lookup_;
+  const std::span<const int> sizes_;
+  std::size_t at_ = 0;
+  Letters bound_;  // of the sums that we are in
+  int depth_ = 0, steps_ = 0;
 };
 
 }  // namespace
 
-Fraction::Fraction(std::int64_t top, std::int64_t bottom) : top_(top), bottom_(bottom) {
-  if (bottom_ == 0) throw std::logic_error("a fraction with denominator 0");
-  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();  // has no negative
-  if (top_ == kLeast || bottom_ == kLeast) too_large();
-  const std::int64_t divisor = std::gcd(top_, bottom_) * (bottom_ < 0 ? -1 : 1);
-  top_ /= divisor;
-  bottom_ /= divisor;
-}
-Fraction Fraction::operator+(Fraction b) const {
-  return {plus(times(top_, b.bottom_), times(b.top_, bottom_)), times(bottom_, b.bottom_)};
-}
-Fraction Fraction::operator-(Fraction b) const { return *this + Fraction(-1) * b; }
-Fraction Fraction::operator*(Fraction b) const {
-  return {times(top_, b.top_), times(bottom_, b.bottom_)};
-}
-Fraction Fraction::operator/(Fraction b) const {
-  return {times(top_, b.bottom_), times(bottom_, b.top_)};
-}
-bool Fraction::operator<(Fraction b) const {
-  return times(top_, b.bottom_) < times(b.top_, bottom_);
-}
-std::int64_t Fraction::floor() const {
-  const std::int64_t quotient = top_ / bottom_;
-  return top_ % bottom_ < 0 ? quotient - 1 : quotient;
-}
-std::string Fraction::to_string() const {
-  return bottom_ == 1 ? std::to_string(top_) : std::to_string(top_) + "/" + std::to_string(bottom_);
+Value evaluate(std::string_view text, const Lookup& lookup, std::span<const int> sizes) {
+  return Parser(text, lookup, sizes).whole_text();
 }
 
-Fraction evaluate(std::string_view formula, const Params& params) {
-  return Parser(formula, params).whole_text();
+Value evaluate(std::string_view text, const Letters& letters) {
+  return evaluate(
+      text,
+      [&letters](std::string_view name, std::span<const Value> arguments) -> std::optional<Value> {
+        const auto found = letters.find(name);
+        if (!arguments.empty() || found == letters.end()) return std::nullopt;
+        return found->second;
+      });
 }
 
-}  // namespace rankine
+}  // namespace rankine::formulas

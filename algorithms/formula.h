@@ -1,57 +1,40 @@
-// Closed forms as text: the catalogue states what a paper prints, and this file computes it.
+// Formulas as text: the one language of the catalogue's closed forms and of the papers' claims.
 //
-//   expression  + - * / ( ), whole numbers, and the letters N P G A D S of Params (see catalogue.h)
-//   comparison  a >= b   a > b   1 where it holds, else 0
-//   functions   min(a,b) max(a,b) if(c,a,b) ceil(a) floor(a)   and(a,b) or(a,b) of zeros and others
-//               log2(a) floor(log2 a), 0 below 1   clog2(a) ceil(log2 a), likewise   exp2(a) 2^a
-//               pow2(a) 1 if a is a power of two   divides(a,b) 1 if b is a multiple of a
-//               ones(a) how many ones the binary numbers 0 ... a - 1 have together
-//               log3(a) clog3(a) exp3(a) the same to base 3   pow3(a) 1 if a is a power of three
-//               messages(a) of one rank in trivance_plan(a): 2 clog3(a), fewer where one is enough
-//   dimensions  each(f) most(f): the sum and the maximum of f over the sizes a of a torus
-//               T the most messages of one rank at once where trivance_plan()s run along all
-//               dimensions side by side
-//   and         Q the largest power of two up to N   H 1 where root and peer differ, else 0
-//   skips       W V C: the hops(), most_through_one() and most_added_to_one() of skips.h
-//   levels      L the rounds of level_tree(), J its most_neighbours(); children(a) its
-//               most_children() in a rounds (levels.h)
-//   what Params leaves open: the default, as catalogue.h's resolved() gives it
+//   expression  + - * / ( ), numbers as in "14", "1.5", "5e-6" (all exact), names with _ and .
+//   comparison  a = b   a != b   a >= b   a <= b   a > b   a < b   1 where it holds, else 0
+//   choice      if(c,a,b) min(a,b) max(a,b)   and(a,b) or(a,b) of zeros and others
+//   rounding    floor(a) ceil(a) abs(a) mod(a,b)   divides(a,b) 1 if b is a multiple of a
+//   powers      pow(a,b) sqrt(a) log2(a) log3(a), exact where they are whole, else real numbers
+//               flog2(a) clog2(a) flog3(a) clog3(a) logarithms rounded down and up; 0 below 1
+//               pow2(a) pow3(a) 1 for a power of two, of three
+//   digits      ones(a) how many ones the binary numbers 0 ... a - 1 have together
+//   sums        sum(k,a,b,e) of e over k = a ... b
+//               each(e) most(e) the sum and the maximum of e over the sizes a of the scope
 //
-// Exact: values are fractions of 64-bit integers. A text that cannot be read is a mistake in our
-// own catalogue and throws std::logic_error that shows the text and the position; what leaves 64
-// bits throws std::overflow_error.
+// Letters, and functions beyond these, are what the caller knows.
 #pragma once
 
-#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace rankine {
+#include "algorithms/value.h"
 
-struct Params;
+namespace rankine::formulas {
 
-// A fraction in lowest terms with a positive denominator. Arithmetic that leaves 64 bits throws
-// std::overflow_error.
-class Fraction {
- public:
-  constexpr Fraction(std::int64_t whole = 0) : top_(whole) {}  // NOLINT: a number is a fraction
-  Fraction(std::int64_t top, std::int64_t bottom);
-  std::int64_t top() const { return top_; }
-  std::int64_t bottom() const { return bottom_; }
-  bool operator==(const Fraction&) const = default;
-  Fraction operator+(Fraction b) const;
-  Fraction operator-(Fraction b) const;
-  Fraction operator*(Fraction b) const;
-  Fraction operator/(Fraction b) const;
-  bool operator<(Fraction b) const;
-  std::int64_t floor() const;
-  std::string to_string() const;  // "3/2"
-  double to_double() const { return static_cast<double>(top_) / static_cast<double>(bottom_); }
+// The value of a letter (no arguments) or of a function; nullopt where there is none.
+using Lookup =
+    std::function<std::optional<Value>(std::string_view name, std::span<const Value> arguments)>;
+using Letters = std::map<std::string, Value, std::less<>>;
 
- private:
-  std::int64_t top_, bottom_ = 1;
-};
+// A text that cannot be read is a mistake in our own tables: throws std::logic_error that shows the
+// text and the place; so does one that sums up too many terms to be meant. What the arithmetic has
+// no value for throws std::domain_error. `sizes` are what each() and most() go over.
+Value evaluate(std::string_view text, const Lookup& lookup, std::span<const int> sizes = {});
+Value evaluate(std::string_view text, const Letters& letters);
 
-Fraction evaluate(std::string_view formula, const Params& params);
-
-}  // namespace rankine
+}  // namespace rankine::formulas

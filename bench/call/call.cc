@@ -36,6 +36,7 @@
 #include "engine/api/choose.h"
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
+#include "engine/base/statistics.h"
 #include "engine/compile/compile.h"
 #include "engine/faults/failing_new.h"
 #include "engine/run/interpret.h"
@@ -93,12 +94,6 @@ double batch_ns(const Body& body) {
   return static_cast<double>(now_ns() - begin) / kCallsPerBatch;
 }
 
-// The value that this part of all values are below.
-double quantile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size()))];
-}
-
 void all_reduce(benchmark::State& state, const CallOptions& options) {
   pin_to_a_core();
   const auto communicator = Communicator::create({.ranks = 1, .tuned = false}).value();
@@ -125,11 +120,11 @@ void all_reduce(benchmark::State& state, const CallOptions& options) {
         times[2].push_back(batch_ns([] {}));
       }
     });
-    state.SetIterationTime(quantile(times[0], 0.5) * 1e-9);
+    state.SetIterationTime(median(times[0]) * 1e-9);
   }
   if (data[1] != 2.0F) std::abort();
   const auto tell = [&](const std::string& name, const std::vector<double>& ns) {
-    state.counters[name] = quantile(ns, 0.5);
+    state.counters[name] = median(ns);
     state.counters[name + "_undisturbed"] = quantile(ns, 0.1);
   };
   const auto tell_difference = [&](const std::string& name, std::size_t a, std::size_t b) {
@@ -138,8 +133,7 @@ void all_reduce(benchmark::State& state, const CallOptions& options) {
       differences.push_back(times[a][i] - times[b][i]);
     }
     tell(name, differences);
-    state.counters[name + "_spread"] =
-        (quantile(differences, 0.75) - quantile(differences, 0.25)) / 2;
+    state.counters[name + "_spread"] = half_quartile_range(differences);
   };
   tell("call", times[0]);
   tell("walk", times[1]);

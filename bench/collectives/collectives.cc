@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/base/statistics.h"
 #include "engine/compile/compile.h"
 #include "engine/network/throttle.h"
 #include "engine/read/simulate.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/stage.h"
-#include "engine/tools/statistics.h"
 #include "numa/cpu_budget.h"
 
 namespace rankine {
@@ -109,9 +109,9 @@ void run_clocked(benchmark::State& state, const Case& one, ClockMode mode) {
     times.push_back(seconds);
     real.push_back(played->seconds);
   }
-  count(state, one, tools::summarise(std::move(times)).median, predicted->seconds);
+  count(state, one, median(std::move(times)), predicted->seconds);
   if (mode == ClockMode::virtual_time) {
-    state.counters["real_us"] = tools::summarise(std::move(real)).median * 1e6;
+    state.counters["real_us"] = median(std::move(real)) * 1e6;
   }
 }
 

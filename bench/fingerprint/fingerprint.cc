@@ -23,6 +23,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator.h"
+#include "engine/base/statistics.h"
 #include "engine/compile/compile.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
@@ -164,12 +165,6 @@ class Match {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-// The value that this part of all values are below.
-double quantile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size()))];
-}
-
 void compare(benchmark::State& state, Transport transport) {
   Match match(transport);
   std::array<std::vector<double>, kContenders> times;
@@ -192,24 +187,23 @@ void compare(benchmark::State& state, Transport transport) {
       times[static_cast<std::size_t>(contender)].push_back(ns);
     });
     peer.join();
-    state.SetIterationTime(quantile(times[kWith], 0.5) * 1e-9);
+    state.SetIterationTime(median(times[kWith]) * 1e-9);
   }
   const auto& with = times[kWith];
   const auto compare_to = [&](Contender other, const std::string& name) {
     const auto& others = times[static_cast<std::size_t>(other)];
     std::vector<double> differences;
     for (std::size_t i = 0; i < others.size(); ++i) differences.push_back(with[i] - others[i]);
-    state.counters[name] = quantile(differences, 0.5);
-    state.counters[name + "_spread"] =
-        (quantile(differences, 0.75) - quantile(differences, 0.25)) / 2;
+    state.counters[name] = median(differences);
+    state.counters[name + "_spread"] = half_quartile_range(differences);
     state.counters[name + "_undisturbed"] =
         quantile(with, kUndisturbed) - quantile(others, kUndisturbed);
   };
   compare_to(kWithout, "price");
   compare_to(kAgain, "noise");
-  state.counters["with"] = quantile(with, 0.5);
+  state.counters["with"] = median(with);
   state.counters["with_undisturbed"] = quantile(with, kUndisturbed);
-  state.counters["call"] = quantile(times[kApi], 0.5);
+  state.counters["call"] = median(times[kApi]);
   state.counters["price_percent"] =
       100 * state.counters["price"].value / state.counters["call"].value;
   state.counters["noise_percent"] =

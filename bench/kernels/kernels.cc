@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/statistics.h"
 #include "engine/run/kernels/reduce.h"
 #include "numa/topology.h"
 
@@ -116,12 +117,6 @@ void run_plain(benchmark::State& state, std::size_t bytes) {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // In turn with the plain loop, which is the measure: what one finds at one time need not hold at

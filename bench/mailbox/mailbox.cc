@@ -24,8 +24,8 @@
 #include "CLI/CLI.hpp"
 #include "bench/rivals/crew.h"
 #include "bench/rivals/machine_json.h"
-#include "bench/rivals/statistics.h"
 #include "engine/base/replace_file.h"
+#include "engine/base/statistics.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/wait.h"
@@ -212,11 +212,11 @@ nlohmann::json to_json(const Run& run, const nlohmann::json& machine) {
   for (std::size_t k = 0; k < kCount; ++k) {
     const Figures& figures = run.figures[k];
     json["channels"].push_back({{"name", kKinds[k].name},
-                                {"latency_ns", rivals::median(figures.latency_ns)},
-                                {"latency_ratio", rivals::median(figures.ratio)},
-                                {"latency_spread", rivals::spread(figures.latency_ns)},
-                                {"million_messages_per_s", rivals::median(figures.million_per_s)},
-                                {"throughput_spread", rivals::spread(figures.million_per_s)}});
+                                {"latency_ns", median(figures.latency_ns)},
+                                {"latency_ratio", median(figures.ratio)},
+                                {"latency_spread", relative_spread(figures.latency_ns)},
+                                {"million_messages_per_s", median(figures.million_per_s)},
+                                {"throughput_spread", relative_spread(figures.million_per_s)}});
   }
   return json;
 }
@@ -225,7 +225,7 @@ void print(const nlohmann::json& result) {
   std::printf("# 8 B messages between two pinned threads; medians over rounds in turns\n");
   std::printf("%-18s %12s %14s %18s\n", "", "latency (ns)", "over the line", "million messages/s");
   const auto bare = result.at("bare_line_ns").get<std::vector<double>>();
-  std::printf("%-18s %12.1f %14.2f %18s\n", "bare cache line", rivals::median(bare), 1.0, "-");
+  std::printf("%-18s %12.1f %14.2f %18s\n", "bare cache line", median(bare), 1.0, "-");
   for (const auto& channel : result.at("channels")) {
     std::printf("%-18s %12.1f %14.2f %18.1f\n", channel.at("name").get<std::string>().c_str(),
                 channel.at("latency_ns").get<double>(), channel.at("latency_ratio").get<double>(),

@@ -28,7 +28,7 @@
 #include "bench/rivals/clock.h"
 #include "bench/rivals/kernels.h"
 #include "bench/rivals/meeting.h"
-#include "bench/rivals/statistics.h"
+#include "engine/base/statistics.h"
 #include "engine/tools/read_result.h"
 
 namespace rankine::rivals {

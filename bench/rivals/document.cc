@@ -2,7 +2,7 @@
 
 #include "bench/rivals/clock.h"
 #include "bench/rivals/kernels.h"
-#include "bench/rivals/statistics.h"
+#include "engine/base/statistics.h"
 
 namespace rankine::rivals {
 
@@ -83,7 +83,7 @@ nlohmann::json row_json(const Row& row, const Contenders& contenders) {
                                                {"min_us", quantile(cell.us, 0)},
                                                {"p99_us", percentile_99(cell.us)},
                                                {"max_us", quantile(cell.us, 1)},
-                                               {"spread", spread(cell.us)},
+                                               {"spread", relative_spread(cell.us)},
                                                {"iterations", cell.calls},
                                                {"wrong", cell.wrong},
                                                {"batches_us", cell.us}};

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "bench/rivals/statistics.h"
+#include "engine/base/statistics.h"
 
 namespace rankine::rivals {
 namespace {

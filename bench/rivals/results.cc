@@ -11,7 +11,7 @@
 
 #include "bench/rivals/batch.h"
 #include "bench/rivals/plots.h"
-#include "engine/tools/text.h"
+#include "engine/base/units.h"
 
 namespace rankine::rivals {
 namespace {
@@ -22,8 +22,6 @@ std::string us_text(double us) {
   return fmt::format("{:.{}f}", us, us < 10 ? 3 : us < 100 ? 1 : 0);
 }
 std::string ratio_text(double ratio) { return fmt::format("{:.2f}", ratio); }
-std::string size_text(std::size_t bytes) { return tools::format_bytes(static_cast<double>(bytes)); }
-
 std::string spread_text(double spread) {
   return spread < 10 ? fmt::format("±{:.0f}%", 100 * spread) : "±>999%";
 }
@@ -81,7 +79,7 @@ Verdict worst_verdict(std::string target, const Asked& asked, double allowed) {
   const auto over = std::count_if(ratios.values.begin(), ratios.values.end(),
                                   [&](double value) { return value > allowed; });
   verdict.remark = joined(
-      fmt::format("at {}; {} of {} sizes within", size_text(ratios.sizes[worst]),
+      fmt::format("at {}; {} of {} sizes within", format_bytes(ratios.sizes[worst]),
                   ratios.values.size() - static_cast<std::size_t>(over), ratios.values.size()),
       verdict.remark);
   return verdict;
@@ -180,11 +178,12 @@ std::string table(const json& document, std::string_view protocol) {
   for (const json& row : document.at("rows")) {
     if (row.at("protocol") != protocol) continue;
     const json& probes = row.at("ping_pong_ns");
-    text += fmt::format("| {}{} | {:.0f}, {:.0f} | {} | {} | {} | {} |", size_text(row.at("size")),
-                        row.at("steady").get<bool>() ? "" : " ~", probes.front().get<double>(),
-                        probes.back().get<double>(), figure(row, "rankine"),
-                        against(row, "rankine/expert"), against(row, "rankine/library"),
-                        row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
+    text +=
+        fmt::format("| {}{} | {:.0f}, {:.0f} | {} | {} | {} | {} |", format_bytes(row.at("size")),
+                    row.at("steady").get<bool>() ? "" : " ~", probes.front().get<double>(),
+                    probes.back().get<double>(), figure(row, "rankine"),
+                    against(row, "rankine/expert"), against(row, "rankine/library"),
+                    row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
     for (const char* column : columns) text += fmt::format(" {} |", ratio_cell(row, column));
     text += "\n";
   }
@@ -237,7 +236,7 @@ std::string levels_table(const json& context) {
   for (const json& level : context.at("levels")) {
     text +=
         fmt::format("| {} | {} | {:.0f} | {:.0f} | {:.0f} | {:.0f} |\n",
-                    level.at("level").get<std::string>(), size_text(level.at("bytes_per_core")),
+                    level.at("level").get<std::string>(), format_bytes(level.at("bytes_per_core")),
                     level.at("copy_gbs").get<double>(), level.at("add_gbs").get<double>(),
                     level.at("read_gbs").get<double>(), level.at("cross_read_gbs").get<double>());
   }
@@ -256,8 +255,8 @@ std::string machine_text(const std::vector<Source>& sources) {
     times.insert(machine.at("time").get<std::string>());
     machines.insert(
         fmt::format("{}; {}; L1d {}, L2 {}, L3 {}; {}", machine.at("cpu").get<std::string>(),
-                    machine.at("summary").get<std::string>(), size_text(machine.at("l1d_bytes")),
-                    size_text(machine.at("l2_bytes")), size_text(machine.at("l3_bytes")),
+                    machine.at("summary").get<std::string>(), format_bytes(machine.at("l1d_bytes")),
+                    format_bytes(machine.at("l2_bytes")), format_bytes(machine.at("l3_bytes")),
                     machine.at("kernel").get<std::string>()));
     if (mailbox) continue;
     if (levels.empty()) levels = levels_table(where);

@@ -28,7 +28,7 @@
 #include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/sizes.h"
 #include "engine/base/replace_file.h"
-#include "engine/tools/text.h"
+#include "engine/base/units.h"
 #include "nlohmann/json.hpp"
 
 namespace rankine::rivals {
@@ -125,7 +125,7 @@ std::string cell_text(const Cell& cell, const Contender& contender) {
   if (cell.wrong > 0) return "WRONG";
   char text[48];
   std::snprintf(text, sizeof(text), "%s\u00b1%.0f%%", significant(median(cell.us)).c_str(),
-                100 * spread(cell.us));
+                100 * relative_spread(cell.us));
   return text;
 }
 
@@ -149,7 +149,7 @@ void print_header(const Options& options, const Setup& setup, const Contenders& 
   std::printf("# GB/s per core, all at once: copy, add, read, read of what another wrote\n");
   for (const LevelRates& level : levels) {
     std::printf("#   %-4s %10s %7.1f %7.1f %7.1f %7.1f\n", level.level.c_str(),
-                tools::format_bytes(static_cast<double>(level.bytes)).c_str(), level.copy,
+                format_bytes(level.bytes).c_str(), level.copy,
                 level.add, level.read, level.cross_read);
   }
   std::printf("# size(B) protocol ping-pong(ns)");

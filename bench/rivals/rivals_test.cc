@@ -19,7 +19,7 @@
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/sizes.h"
-#include "bench/rivals/statistics.h"
+#include "engine/base/statistics.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define RIVALS_TSAN 1
@@ -502,7 +502,7 @@ TEST(Statistics, AreWhatTheirNamesSay) {
   EXPECT_DOUBLE_EQ(median(values), 5);
   EXPECT_DOUBLE_EQ(percentile_99(values), 100);
   EXPECT_DOUBLE_EQ(quantile(values, 0.25), 3);
-  EXPECT_DOUBLE_EQ(spread(values), 0.4);
+  EXPECT_DOUBLE_EQ(relative_spread(values), 0.4);
   EXPECT_DOUBLE_EQ(middle_mean(values), 5);
   EXPECT_DOUBLE_EQ(median({}), 0);
 }

@@ -14,7 +14,6 @@
 #include "engine/read/flow.h"
 #include "engine/read/simulate.h"
 #include "engine/read/skip_search.h"
-#include "engine/tools/text.h"
 
 namespace rankine {
 namespace {
@@ -69,7 +68,7 @@ int print_table() {
         const RatedSkips& best =
             found->best.front().time == found->halving.time ? found->halving : found->best.front();
         fmt::print("| {} | {} | {} | {} | {:.3f} | {} | {} | {} | {:.3f} | {:.3f} |\n",
-                   network.title, ranks, tools::format_bytes(static_cast<double>(bytes)),
+                   network.title, ranks, format_bytes(bytes),
                    name(found->best_windows), found->best_windows.seconds / halving, name(best),
                    best.skips.size(), format_duration(best.seconds), best.seconds / halving,
                    flow(best.skips, ranks, fabric, bytes) /

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,8 +22,21 @@ struct Split {
   std::string_view number, unit;
 };
 
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::string lowered(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
 // The longest prefix that can be part of a decimal number, and the rest.
 Split split(std::string_view text) {
+  text = trimmed(text);
   std::size_t i = 0;
   const auto digit = [&](std::size_t at) {
     return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
@@ -38,9 +53,7 @@ Split split(std::string_view text) {
       while (digit(i)) ++i;
     }
   }
-  std::string_view unit = text.substr(i);
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  return {text.substr(0, i), unit};
+  return {text.substr(0, i), trimmed(text.substr(i))};
 }
 
 Status bad(std::string_view argument, std::string_view text, std::string_view allowed) {
@@ -67,9 +80,35 @@ Rational power_of_ten(int exponent) {
 }
 
 constexpr std::string_view kNumbers = "decimal numbers such as 1.5 or 2e-9";
-constexpr std::string_view kDurations = "times such as 1.5us, with s, ms, us, ns or ps";
+constexpr std::string_view kSizes = "bytes such as 8, 4K, 1.5M or 64MiB (K M G T, binary)";
+constexpr std::string_view kSeconds = "times such as 1.5us, with s, ms, us, ns or ps";
+constexpr std::string_view kDurations =
+    "times above 0 and up to a day, such as 30 (seconds), 0.5, 500ms, 2s or 3min";
 constexpr std::string_view kBandwidths =
     "positive bandwidths such as 100GB/s, 800Gb/s or 1.5TiB/s (B bytes, b bits)";
+
+// log2 of what a size's suffix stands for, or -1.
+int shift_of(std::string_view suffix) {
+  const std::string s = lowered(suffix);
+  if (s.empty() || s == "b") return 0;
+  const std::size_t letter = std::string_view("kmgt").find(s.front());
+  if (letter == std::string_view::npos) return -1;
+  const std::string_view rest = std::string_view(s).substr(1);
+  if (!rest.empty() && rest != "b" && rest != "i" && rest != "ib") return -1;
+  return 10 * static_cast<int>(letter + 1);
+}
+
+std::string four_digits(double value, const char* unit) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.4g %s", value, unit);
+  return text.data();
+}
+
+std::string with_places(double value, int places, const char* unit) {
+  std::array<char, 400> text{};  // the greatest double has 309 digits
+  std::snprintf(text.data(), text.size(), "%.*f %s", places, value, unit);
+  return text.data();
+}
 
 }  // namespace
 
@@ -121,19 +160,61 @@ Result<Rational> shortest_decimal(std::string_view argument, double value) {
   return parse_decimal(argument, {text.data(), static_cast<std::size_t>(end - text.data())});
 }
 
+Result<std::size_t> parse_size(std::string_view argument, std::string_view text) {
+  const auto [number, unit] = split(text);
+  const int shift = shift_of(unit);
+  const bool plain = number.find_first_of("0123456789") != std::string_view::npos &&
+                     number.find_first_not_of("0123456789.") == std::string_view::npos;
+  if (!plain || shift < 0) return bad(argument, text, kSizes);
+  const auto refused = [&](std::string_view why) {
+    return invalid_argument(std::string(argument) + " is '" + std::string(text) + "', which " +
+                            std::string(why));
+  };
+  constexpr auto kMost = std::numeric_limits<std::ptrdiff_t>::max();
+  const auto value = parse_decimal(argument, number);
+  const auto bytes = within_128_bits(argument, text, [&]() -> Result<Rational> {
+    if (!value.ok()) return value;
+    return *value * Rational(std::int64_t{1} << shift);
+  });
+  // Where 128 bits do not hold it, it has too many digits in front of the point or behind it.
+  const bool too_large = bytes.ok() ? Rational(kMost) < *bytes
+                                    : std::ldexp(std::strtod(std::string(number).c_str(), nullptr),
+                                                 shift) > static_cast<double>(kMost);
+  if (too_large) {
+    return refused("does not fit into 63 bits; allowed are sizes below 8388608T (8 EiB)");
+  }
+  if (!bytes.ok() || !bytes->whole()) return refused("is not a whole number of bytes");
+  return static_cast<std::size_t>(bytes->top());
+}
+
 Result<Rational> parse_seconds(std::string_view argument, std::string_view text) {
   const auto [number, unit] = split(text);
-  constexpr std::array<std::string_view, 5> kUnits = {"s", "ms", "us", "ns", "ps"};
   const auto value = parse_decimal(argument, number);
-  if (!value.ok() || *value < 0) return bad(argument, text, kDurations);
+  if (!value.ok() || *value < 0) return bad(argument, text, kSeconds);
+  const std::string name = lowered(unit);
+  if (name == "min") {
+    return within_128_bits(argument, text, [&] { return *value * Rational(60); });
+  }
+  constexpr std::array<std::string_view, 5> kUnits = {"s", "ms", "us", "ns", "ps"};
   std::int64_t scale = 1;
-  for (const std::string_view name : kUnits) {
-    if (unit == name || unit.empty()) {
+  for (const std::string_view known : kUnits) {
+    if (name == known || name.empty()) {
       return within_128_bits(argument, text, [&] { return *value / Rational(scale); });
     }
     scale *= 1000;
   }
-  return bad(argument, text, kDurations);
+  return bad(argument, text, kSeconds);
+}
+
+Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text) {
+  constexpr std::int64_t kMost = 86'400;  // seconds
+  const auto seconds = parse_seconds(argument, text);
+  if (!seconds.ok() || *seconds == 0 || Rational(kMost) < *seconds) {
+    return bad(argument, text, kDurations);
+  }
+  // Exactly, rounded up: in doubles 0.35 s are more than 350 ms.
+  const Rational down = (*seconds * Rational(-1000)).floor();
+  return std::chrono::milliseconds(static_cast<std::int64_t>(-down.top()));
 }
 
 Result<Rational> parse_bandwidth(std::string_view argument, std::string_view text) {
@@ -158,16 +239,38 @@ Result<Rational> parse_bandwidth(std::string_view argument, std::string_view tex
   });
 }
 
+std::string format_size(std::size_t bytes) {
+  constexpr std::string_view kLetters = "KMGT";
+  std::size_t unit = 0;
+  for (; bytes != 0 && bytes % 1024 == 0 && unit < kLetters.size(); ++unit) bytes /= 1024;
+  return std::to_string(bytes) + std::string(unit == 0 ? "" : kLetters.substr(unit - 1, 1));
+}
+
+std::string format_bytes(double bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; unit + 1 < kUnits.size() && bytes >= 1024; ++unit) bytes /= 1024;
+  const bool whole = unit == 0 || bytes >= 100 || bytes == std::floor(bytes);
+  return with_places(bytes, whole ? 0 : 1, kUnits[unit]);
+}
+
 std::string format_duration(double seconds) {
   constexpr std::array<const char*, 5> kUnits = {"s", "ms", "us", "ns", "ps"};
   std::size_t unit = 0;
-  while (unit + 1 < kUnits.size() && seconds != 0 && std::fabs(seconds) < 1) {
+  for (; unit + 1 < kUnits.size() && seconds != 0 && std::fabs(seconds) < 1; ++unit) {
     seconds *= 1000;
-    ++unit;
   }
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.4g %s", seconds, kUnits[unit]);
-  return text.data();
+  return four_digits(seconds, kUnits[unit]);
+}
+
+std::string format_seconds(double seconds) {
+  const auto scaled = [](double value, const char* unit) {
+    return with_places(value, value < 10 ? 2 : value < 100 ? 1 : 0, unit);
+  };
+  if (seconds < 1e-6) return scaled(seconds * 1e9, "ns");
+  if (seconds < 1e-3) return scaled(seconds * 1e6, "us");
+  if (seconds < 1) return scaled(seconds * 1e3, "ms");
+  return scaled(seconds, "s");
 }
 
 std::string format_bandwidth(Rational beta) {
@@ -175,13 +278,8 @@ std::string format_bandwidth(Rational beta) {
   constexpr std::array<const char*, 5> kUnits = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
   double value = 1 / beta.to_double();
   std::size_t unit = 0;
-  while (unit + 1 < kUnits.size() && value >= 1000) {
-    value /= 1000;
-    ++unit;
-  }
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.4g %s", value, kUnits[unit]);
-  return text.data();
+  for (; unit + 1 < kUnits.size() && value >= 1000; ++unit) value /= 1000;
+  return four_digits(value, kUnits[unit]);
 }
 
 }  // namespace rankine

@@ -1,14 +1,18 @@
-// Times and bandwidths as people write them, read exactly: "1.5us", "900GB/s", "800Gb/s".
+// Sizes, times and bandwidths as people write them, read exactly ("64MiB", "1.5us", "900GB/s"), and
+// as people read them.
 //
-// Everything is a fraction, never a rounded double, so that a simulated time can equal a closed
-// form to the last bit. Every parser takes the name of its argument first; its error names the
-// argument, its value and what is allowed.
+// Everything read is a fraction, never a rounded double, so that a simulated time can equal a
+// closed form to the last bit. Every parser takes the name of its argument first; its error names
+// the argument, its value and what is allowed.
 #pragma once
 
+#include <chrono>
+#include <concepts>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
-#include "engine/base/rational.h"
+#include "algorithms/rational.h"
 #include "engine/base/status.h"
 
 namespace rankine {
@@ -19,15 +23,33 @@ Result<Rational> parse_decimal(std::string_view argument, std::string_view text)
 // The shortest decimal that reads back as this double, taken exactly: 1e-6 is one millionth.
 Result<Rational> shortest_decimal(std::string_view argument, double value);
 
-// Seconds. Units: s ms us ns ps; a bare number is seconds. Not negative.
+// "8", "4K", "1.5M", "64MiB", "2 GB": suffixes K M G T, any case, with or without iB or B, all of
+// them binary (32M = 33554432), as nccl-tests has it. The result is a whole number of bytes.
+Result<std::size_t> parse_size(std::string_view argument, std::string_view text);
+
+// Seconds. Units: min s ms us ns ps, any case; a bare number is seconds. Not negative.
 Result<Rational> parse_seconds(std::string_view argument, std::string_view text);
+
+// The same as a time to wait: positive, rounded up to milliseconds, up to a day.
+Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text);
 
 // Seconds per byte, from a bandwidth. Units: GB/s and its kin (k M G T, decimal; Ki Mi Gi Ti,
 // binary; B bytes, b bits). Positive.
 Result<Rational> parse_bandwidth(std::string_view argument, std::string_view text);
 
-// "1.5 us": four significant digits, with the unit that suits.
+// The shortest exact form that parse_size() reads: "8", "4K", "64M", "1000".
+std::string format_size(std::size_t bytes);
+// For sentences: "64 MiB", "1.5 GiB", "12 B"; rounded.
+std::string format_bytes(double bytes);
+template <std::integral Whole>
+std::string format_bytes(Whole bytes) {
+  return format_bytes(static_cast<double>(bytes));
+}
+
+// What a model says: "1.5 us", four significant digits, with the unit that suits.
 std::string format_duration(double seconds);
+// What was measured: "120 ns", "12.3 us", "4.56 ms", "7.80 s".
+std::string format_seconds(double seconds);
 // "100 GB/s", from seconds per byte; "no limit" for 0.
 std::string format_bandwidth(Rational beta);
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/rational.h"
+#include "algorithms/rational.h"
 #include "engine/network/wiring.h"
 
 namespace rankine {

@@ -22,7 +22,7 @@
 
 #include "algorithms/schedule/blocks.h"
 #include "algorithms/schedule/lower.h"
-#include "engine/base/rational.h"
+#include "algorithms/rational.h"
 #include "engine/base/status.h"
 #include "engine/network/wiring.h"
 

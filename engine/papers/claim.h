@@ -1,7 +1,8 @@
 // A quantitative claim of a paper, as data: what it says, where, and how the engine finds out.
 //
-// Formulas are in the paper's own letters (expression.h reads them). A claim is tried on parameter
-// sets; the verdict comes from comparing both sides in every one of them, never from the table.
+// Formulas are in the paper's own letters (algorithms/formula.h reads them). A claim is tried on
+// parameter sets; the verdict comes from comparing both sides in every one of them, never from the
+// table.
 //
 //   stated    what the paper says, as a formula; or
 //   printed   a number as it stands in the paper, "35.3 MB": half a unit of its last digit is
@@ -9,7 +10,7 @@
 //   found     what it is compared with: quantities of `runs` and arithmetic. With `printed`, the
 //             stated formula and `found` must both round to it (either may be missing)
 //   runs      what is simulated, one after the other with "|" between them (runs.h)
-//   sets      "N=2..17,64; M=1000000" (parameter_sets() in expression.h)
+//   sets      "N=2..17,64; M=1000000" (parameter_sets.h)
 //   relation  of stated to found: = <= >= < >, or "~ x": they differ by at most x, an expression in
 //             the same letters, where `stated` and `found` are letters too
 #pragma once

@@ -34,7 +34,7 @@ std::vector<Condition> conditions(const std::vector<std::string>& order,
       const auto same = [&value](const Value& other) { return equal(value, other); };
       if (std::none_of(values.begin(), values.end(), same)) values.push_back(value);
     }
-    std::sort(values.begin(), values.end(), expressions::less);
+    std::sort(values.begin(), values.end(), formulas::less);
     const bool counts =
         std::all_of(values.begin(), values.end(), [](const Value& v) { return whole_above(v, 0); });
     if (counts && values.size() > 2) {

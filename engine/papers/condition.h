@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/papers/expression.h"
+#include "algorithms/formula.h"
 
 namespace rankine::claims {
 
-using expressions::Letters;
-using expressions::Value;
+using formulas::Letters;
+using formulas::Value;
 
 // `holds` has an entry per set. The shortest of: "N is a power of two", "P = 1", "N >= 8", two of
 // them with "and" or "or"; where none of these separates the cases, a list of those that hold.

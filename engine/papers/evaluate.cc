@@ -52,12 +52,13 @@ class Evaluation {
 
  private:
   Value worked_out(std::string_view text, const Letters& letters) {
-    return expressions::evaluate(
-        text, expressions::Lookup([&](std::string_view name) -> std::optional<Value> {
+    return formulas::evaluate(
+        text, [&](std::string_view name, std::span<const Value> arguments) -> std::optional<Value> {
+          if (!arguments.empty()) return std::nullopt;
           const auto found = letters.find(name);
           if (found != letters.end()) return found->second;
           return runs_.quantity(texts_, letters, name);
-        }));
+        });
   }
 
   bool related(const Case& c) {
@@ -99,7 +100,7 @@ Verdict verdict_of(Finding& finding) {
   if (agreeing == static_cast<std::ptrdiff_t>(holds.size())) return Verdict::holds;
   const std::string_view when = finding.claim->when;
   const auto as_expected = [when](const Case& c) {
-    return c.agrees == !equal(expressions::evaluate(when, c.letters), 0);
+    return c.agrees == !equal(formulas::evaluate(when, c.letters), 0);
   };
   finding.condition =
       !when.empty() && std::all_of(finding.cases.begin(), finding.cases.end(), as_expected)
@@ -144,8 +145,7 @@ Printed read_printed(std::string_view text) {
   const bool about = rest.starts_with('~');
   if (about) rest.remove_prefix(1);
   const std::size_t end = std::min(rest.find_first_not_of("0123456789."), rest.size());
-  const std::string_view number = rest.substr(0, end),
-                         unit = expressions::trimmed(rest.substr(end));
+  const std::string_view number = rest.substr(0, end), unit = formulas::trimmed(rest.substr(end));
   const auto known = std::find_if(std::begin(kUnits), std::end(kUnits),
                                   [unit](const Unit& each) { return each.name == unit; });
   if (number.empty() || known == std::end(kUnits)) {
@@ -158,9 +158,8 @@ Printed read_printed(std::string_view text) {
     for (std::size_t i = number.size(); i > 1 && number[i - 1] == '0'; --i) ++last_place;
   }
   const Letters none;
-  const Value factor = expressions::evaluate(known->factor, none);
-  return {expressions::evaluate(number, none) * factor,
-          expressions::power(10, last_place) / 2 * factor};
+  const Value factor = formulas::evaluate(known->factor, none);
+  return {formulas::evaluate(number, none) * factor, formulas::power(10, last_place) / 2 * factor};
 }
 
 const Case* Finding::shown() const {
@@ -189,7 +188,7 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
     return finding;
   }
   Evaluation evaluation(paper, claim, runs);
-  expressions::ParameterSets sets = expressions::parameter_sets(claim.sets);
+  formulas::ParameterSets sets = formulas::parameter_sets(claim.sets);
   finding.order = std::move(sets.order);
   try {
     for (const Letters& letters : sets.sets) {

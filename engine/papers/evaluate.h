@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "engine/papers/claim.h"
-#include "engine/papers/expression.h"
+#include "engine/papers/parameter_sets.h"
 #include "engine/papers/runs.h"
 
 namespace rankine::claims {
 
-using expressions::Letters;
-using expressions::Value;
+using formulas::Letters;
+using formulas::Value;
 
 enum class Verdict : unsigned char {
   holds,

@@ -31,16 +31,16 @@ struct Setup {
 };
 
 std::int64_t whole(const Value& value, std::string_view what) {
-  if (!value.whole() || value.top() > std::numeric_limits<std::int64_t>::max() ||
-      value.top() < std::numeric_limits<std::int64_t>::min()) {
+  if (!value.whole() || value.rational().top() > std::numeric_limits<std::int64_t>::max() ||
+      value.rational().top() < std::numeric_limits<std::int64_t>::min()) {
     throw std::logic_error(std::string(what) + " is " + to_string(value) + ", no whole number");
   }
-  return static_cast<std::int64_t>(value.top());
+  return static_cast<std::int64_t>(value.rational().top());
 }
 
 Rational exactly(const Value& value, std::string_view what) {
   if (!value.exact()) throw std::logic_error(std::string(what) + " is no exact number");
-  return {value.top(), value.bottom()};
+  return value.rational();
 }
 
 // Options that say how the ranks are wired, as text. False: it is none of them.
@@ -81,7 +81,7 @@ Setup set_up(const RunText& run, const Letters& letters) {
     }
     if (option == "skips" || option == "dimensions") continue;  // below: they need the ranks
     if (read_wiring(s, option, text)) continue;
-    const Value value = expressions::evaluate(text, letters);
+    const Value value = formulas::evaluate(text, letters);
     const auto number = [&, name = std::string_view(option)] {
       return static_cast<int>(whole(value, name));
     };
@@ -129,7 +129,7 @@ Setup set_up(const RunText& run, const Letters& letters) {
       s.params.skips = std::move(*skips);
     } else if (option == "dimensions") {
       s.params.dims = balanced_dims(
-          s.params.ranks, static_cast<int>(whole(expressions::evaluate(text, letters), option)));
+          s.params.ranks, static_cast<int>(whole(formulas::evaluate(text, letters), option)));
     }
   }
   if (const auto refusal = s.algorithm->refusal(s.params)) throw NotDefined(*refusal);
@@ -139,7 +139,7 @@ Setup set_up(const RunText& run, const Letters& letters) {
   return s;
 }
 
-Value value_of(Ticks time, Ticks per_second) { return Value::fraction(time, per_second); }
+Value value_of(Ticks time, Ticks per_second) { return Rational(time, per_second); }
 
 Schedule schedule_of(const Setup& setup) {
   Schedule schedule = setup.algorithm->make(setup.params);
@@ -181,7 +181,7 @@ class Played {
     }
     const Simulation& s = simulated();
     const auto most = [&s](const std::vector<std::int64_t>& weights) {
-      return Value::fraction(*std::max_element(weights.begin(), weights.end()), s.weight_per_byte);
+      return Rational(*std::max_element(weights.begin(), weights.end()), s.weight_per_byte);
     };
     if (name == "rounds") return s.rounds;
     if (name == "messages") return static_cast<long long>(s.messages);
@@ -189,7 +189,7 @@ class Played {
     if (name == "received") return most(s.received);
     if (name == "reduced") return most(s.reduced);
     const auto least = [&s](const std::vector<std::int64_t>& weights) {
-      return Value::fraction(*std::min_element(weights.begin(), weights.end()), s.weight_per_byte);
+      return Rational(*std::min_element(weights.begin(), weights.end()), s.weight_per_byte);
     };
     if (name == "least_sent") return least(s.sent);
     if (name == "least_received") return least(s.received);
@@ -252,7 +252,7 @@ class Played {
         out[static_cast<std::size_t>(of_nodes ? from / setup_.nodes : from)] += weight;
       });
     }
-    return Value::fraction(*std::max_element(out.begin(), out.end()), pricing.weight_per_byte());
+    return Rational(*std::max_element(out.begin(), out.end()), pricing.weight_per_byte());
   }
 
   // Against the ideal of one vector over the dimensions of the network.
@@ -260,7 +260,7 @@ class Played {
     const auto found = profile(schedule_, goal_, wiring);
     if (!found.ok()) throw std::logic_error(found.status().text());
     const Value dimensions(static_cast<long long>(std::max<std::size_t>(1, wiring.dims.size())));
-    return Value::fraction(found->total_load(), found->per_m) * dimensions;
+    return Value(Rational(found->total_load(), found->per_m)) * dimensions;
   }
 
   Setup setup_;
@@ -304,10 +304,8 @@ std::string key_of(const RunText& run, const Letters& letters) {
       options[option] = text;
       continue;
     }
-    const Value value = expressions::evaluate(text, letters);
-    options[option] = value.exact() ? std::to_string(static_cast<long long>(value.top())) + "/" +
-                                          std::to_string(static_cast<long long>(value.bottom()))
-                                    : to_string(value);
+    const Value value = formulas::evaluate(text, letters);
+    options[option] = value.exact() ? value.rational().to_string() : to_string(value);
   }
   std::string key = run.collective + " " + run.algorithm;
   for (const auto& [option, value] : options) key += " " + option + "=" + value;
@@ -328,20 +326,20 @@ Runs::~Runs() = default;
 
 std::vector<RunText> read_runs(std::string_view runs, std::string_view before) {
   std::vector<RunText> out;
-  for (const std::string_view text : expressions::split_outside(runs, '|')) {
+  for (const std::string_view text : formulas::split_outside(runs, '|')) {
     RunText run;
     std::string_view rest = text;
     const auto read_options = [&run](std::string_view options) {
-      for (const std::string_view option : expressions::split_outside(options, ';')) {
+      for (const std::string_view option : formulas::split_outside(options, ';')) {
         if (option.empty()) continue;
         const std::size_t sign = option.find('=');
         if (sign == std::string_view::npos) {
           throw std::logic_error("'" + std::string(option) + "' is no option of a run");
         }
-        const std::string key(expressions::trimmed(option.substr(0, sign)));
+        const std::string key(formulas::trimmed(option.substr(0, sign)));
         const auto same = [&key](const auto& each) { return each.first == key; };
         std::erase_if(run.options, same);
-        run.options.emplace_back(key, expressions::trimmed(option.substr(sign + 1)));
+        run.options.emplace_back(key, formulas::trimmed(option.substr(sign + 1)));
       }
     };
     read_options(before);
@@ -350,15 +348,15 @@ std::vector<RunText> read_runs(std::string_view runs, std::string_view before) {
     if (end != std::string_view::npos) read_options(rest.substr(end + 1));
     const std::size_t colon = head.find(':');
     if (colon != std::string_view::npos) {
-      run.name = expressions::trimmed(head.substr(0, colon));
-      head = expressions::trimmed(head.substr(colon + 1));
+      run.name = formulas::trimmed(head.substr(0, colon));
+      head = formulas::trimmed(head.substr(colon + 1));
     }
     const std::size_t space = head.find(' ');
     if (space == std::string_view::npos) {
       throw std::logic_error("'" + std::string(text) + "' names no collective and algorithm");
     }
-    run.collective = expressions::trimmed(head.substr(0, space));
-    run.algorithm = expressions::trimmed(head.substr(space + 1));
+    run.collective = formulas::trimmed(head.substr(0, space));
+    run.algorithm = formulas::trimmed(head.substr(space + 1));
     out.push_back(std::move(run));
   }
   return out;

@@ -34,7 +34,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/papers/expression.h"
+#include "engine/papers/parameter_sets.h"
 
 namespace rankine::reproduce {
 struct Outcome;
@@ -42,8 +42,8 @@ struct Outcome;
 
 namespace rankine::claims {
 
-using expressions::Letters;
-using expressions::Value;
+using formulas::Letters;
+using formulas::Value;
 
 inline constexpr int kMostSegments = 256;
 

@@ -1,6 +1,6 @@
 #include "engine/papers/tables.h"
 
-#include "engine/papers/expression.h"
+#include "algorithms/formula.h"
 
 namespace rankine::reproduce {
 namespace {
@@ -149,12 +149,12 @@ ProfileKey key_of(const TableLine& line, const std::vector<int>& dims) {
   return {std::string(line.line), dims, line.routing};
 }
 
-std::optional<Value> worked_out(std::string_view formula, const expressions::Letters& letters) {
+std::optional<Value> worked_out(std::string_view formula, const formulas::Letters& letters) {
   if (formula.empty()) return std::nullopt;
-  return expressions::evaluate(formula, letters);
+  return formulas::evaluate(formula, letters);
 }
 
-TableEntry entry_of(const Formulas& formulas, const expressions::Letters& letters,
+TableEntry entry_of(const Formulas& formulas, const formulas::Letters& letters,
                     std::size_t dimensions, Value found) {
   std::string_view printed = formulas.printed;
   if (dimensions > 1 && !formulas.closed.empty()) printed = formulas.columns[dimensions - 2];
@@ -181,16 +181,16 @@ std::vector<TableRow> table_rows(Profiles& profiles) {
     for (const auto& dims : tori_of(line)) {
       const ProfileKey key = key_of(line, dims);
       const Profile& profile = profiles.at(key);
-      const expressions::Letters letters = {
+      const formulas::Letters letters = {
           {"n", key.ranks()}, {"D", static_cast<long long>(dims.size())}, {"a", dims.front()}};
       const Value dimensions = letters.at("D");
       TableRow row{.table = dims.size() == 1 ? 1 : 2, .line = &line, .dims = dims};
       row.lambda = entry_of(line.lambda, letters, dims.size(),
-                            Value(profile.round_count()) / expressions::logarithm(key.ranks(), 3));
+                            Value(profile.round_count()) / formulas::logarithm(key.ranks(), 3));
       row.delta = entry_of(line.delta, letters, dims.size(),
-                           Value::fraction(profile.most_sent(), 2 * profile.per_m));
+                           Rational(profile.most_sent(), 2 * profile.per_m));
       row.theta = entry_of(line.theta, letters, dims.size(),
-                           Value::fraction(profile.total_load(), profile.per_m) * dimensions);
+                           Value(Rational(profile.total_load(), profile.per_m)) * dimensions);
       if (!row.theta.exact()) row.why = dims.size() == 1 ? line.why : line.why_tori;
       rows.push_back(std::move(row));
     }

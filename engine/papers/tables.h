@@ -16,15 +16,15 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/value.h"
 #include "engine/papers/contenders.h"
 #include "engine/papers/profiles.h"
-#include "engine/papers/value.h"
 
 namespace rankine::reproduce {
 
-using expressions::Value;
+using formulas::Value;
 
-// A quantity of the tables, as formulas in n, D and a (engine/papers/expression.h).
+// A quantity of the tables, as formulas in n, D and a (algorithms/formula.h).
 struct Formulas {
   std::string_view printed;          // of the table, for one dimension; empty: none
   std::string_view closed{};         // of table 2's column "closed form"; empty: as printed

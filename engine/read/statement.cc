@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "algorithms/formula.h"
+#include "algorithms/closed_form.h"
 
 namespace rankine {
 
@@ -14,17 +14,17 @@ std::optional<std::string> compare_statement(const Algorithm& line, const Params
   const struct {
     const char* field;
     std::string_view formula;
-    Fraction derived;
+    Rational derived;
     const char* unit;
   } fields[] = {
       {"rounds", line.rounds, counts.rounds, ""},
-      {"sent", line.sent, Fraction(counts.busiest.sent, m), " M"},
-      {"received", line.received, Fraction(counts.busiest.received, m), " M"},
+      {"sent", line.sent, Rational(counts.busiest.sent, m), " M"},
+      {"received", line.received, Rational(counts.busiest.received, m), " M"},
       {"send_ports", line.send_ports, counts.busiest.send_ports, ""},
       {"receive_ports", line.receive_ports, counts.busiest.receive_ports, ""},
   };
   for (const auto& field : fields) {
-    const Fraction stated = evaluate(field.formula, params);
+    const Rational stated = evaluate(field.formula, params);
     if (stated == field.derived) continue;
     return fmt::format("{} '{}' states {} = {} = {}{}; the schedule has {}{}",
                        name_of(line.collective), line.name, field.field, field.formula,

@@ -69,7 +69,7 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
     source = row != nullptr ? "table" : "default";
     if (row != nullptr) {
       why = fmt::format("table of {}, measured at {}, regret {:.2f}", table->made(),
-                        format_bytes(static_cast<double>(row->bytes)), row->regret);
+                        format_bytes(row->bytes), row->regret);
     } else {
       why = table != nullptr ? "default: the table does not cover this" : "default: no table";
     }
@@ -96,8 +96,8 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
     return Exit::ok;
   }
   console.out << fmt::format("{} of {} among {} ranks on threads of this machine: {} ({})\n",
-                             name_of(a.collective), format_bytes(static_cast<double>(a.bytes)),
-                             a.ranks, choice->name, why);
+                             name_of(a.collective), format_bytes(a.bytes), a.ranks, choice->name,
+                             why);
   if (a.explain) {
     if (source == "default") console.out << explain(chosen.by, machine_costs());
     console.out
@@ -135,8 +135,7 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
   }
   const std::string wiring = describe_wiring(*fabric);
   console.out << fmt::format("{} of {} among {} ranks on {}{}: {}, {} (network model)\n",
-                             name_of(a.collective), format_bytes(static_cast<double>(a.bytes)),
-                             a.ranks, fabric->name,
+                             name_of(a.collective), format_bytes(a.bytes), a.ranks, fabric->name,
                              wiring.empty() ? "" : fmt::format(" ({})", wiring),
                              best.algorithm->name, format_seconds(best.seconds));
   if (a.explain) console.out << explain(*candidates);

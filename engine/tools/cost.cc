@@ -195,7 +195,7 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
                      "\nM = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
                      "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
                      "The critical path has as many ports as it likes.\n{}",
-                     format_bytes(static_cast<double>(question.bytes)),
+                     format_bytes(question.bytes),
                      hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "");
 }
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <span>
 
+#include "engine/base/statistics.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/tools/interrupt.h"
-#include "engine/tools/statistics.h"
 
 namespace rankine::tools {
 namespace {

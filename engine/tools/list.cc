@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/formula.h"
+#include "algorithms/closed_form.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 

@@ -252,8 +252,7 @@ Status check_memory(const Workbench::Options& bench, const Case& largest, std::s
           "--maxbytes is {}: for a size of {}, {} ranks need {} of buffers and scratch; available "
           "are {} ({})",
           format_size(max_bytes), format_size(largest.bytes), bench.team.ranks,
-          format_bytes(static_cast<double>(needed)),
-          format_bytes(static_cast<double>(available.bytes)), available.why)};
+          format_bytes(needed), format_bytes(available.bytes), available.why)};
 }
 
 int segments_of(const Case& one, const Measured& measured, int ranks) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "engine/tools/statistics.h"
+#include "engine/base/statistics.h"
 
 namespace rankine::tools {
 
@@ -41,7 +41,7 @@ Choice robust_choice(std::span<const std::vector<Context>> protocols, std::size_
     if (lasting_regret(rounds, standard) < own.regret) continue;
     std::vector<double> ratios;
     for (const Context& times : rounds) ratios.push_back(times[standard] / times[best.contender]);
-    if (summarise(std::move(ratios)).median > margin) return best;
+    if (median(std::move(ratios)) > margin) return best;
   }
   return own;
 }
@@ -53,7 +53,7 @@ Context median_over(const std::vector<Context>& contexts) {
     for (const Context& each : contexts) {
       if (each[i] != kNotTimed) times.push_back(each[i]);
     }
-    out.push_back(times.empty() ? kNotTimed : summarise(std::move(times)).median);
+    out.push_back(times.empty() ? kNotTimed : median(std::move(times)));
   }
   return out;
 }

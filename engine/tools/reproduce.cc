@@ -186,7 +186,7 @@ void print(std::ostream& out, const std::vector<TraffOutcome>& outcomes) {
 // ---- As JSON.
 
 Json json_of(const Value& value) {
-  return {{"exact", value.exact() ? Json(expressions::to_string(value)) : Json(nullptr)},
+  return {{"exact", value.exact() ? Json(formulas::to_string(value)) : Json(nullptr)},
           {"number", static_cast<double>(value.approximate())}};
 }
 Json json_of(const std::optional<Value>& value) { return value ? json_of(*value) : Json(nullptr); }

@@ -13,13 +13,13 @@
 
 #include "engine/api/check.h"
 #include "engine/base/deadline.h"
+#include "engine/base/statistics.h"
 #include "engine/base/units.h"
 #include "engine/network/throttle.h"
 #include "engine/tools/dilation.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/question.h"
 #include "engine/tools/stage.h"
-#include "engine/tools/statistics.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
@@ -170,7 +170,7 @@ Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, Outc
 // --- Reports
 // --------------------------------------------------------------------------------------
 
-double median_of(const Outcome& outcome) { return summarise(outcome.seconds).median; }
+double median_of(const Outcome& outcome) { return median(outcome.seconds); }
 
 double ratio_of(const Outcome& outcome) {
   return outcome.asked() > 0 ? median_of(outcome) / outcome.asked() : 1;
@@ -180,7 +180,7 @@ double ratio_of(const Outcome& outcome) {
 double measured_round(const Outcome& outcome, std::size_t k) {
   std::vector<double> values;
   for (const auto& rounds : outcome.rounds) values.push_back(rounds[k]);
-  return summarise(std::move(values)).median;
+  return median(std::move(values));
 }
 
 struct LatenessOverRuns {
@@ -197,7 +197,7 @@ LatenessOverRuns over_runs(const std::vector<Lateness>& runs) {
     all.worst = std::max(all.worst, static_cast<double>(run.worst_ns) * 1e-9);
     all.passed_on = std::max(all.passed_on, static_cast<double>(run.passed_on_ns) * 1e-9);
   }
-  all.median = summarise(std::move(medians)).median;
+  all.median = median(std::move(medians));
   return all;
 }
 

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "engine/api/check.h"
+#include "engine/base/statistics.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/memory.h"
-#include "engine/tools/statistics.h"
 #include "engine/tools/test_data.h"
 #include "engine/tools/text.h"
 #include "numa/topology.h"
@@ -54,8 +54,7 @@ Status Stage::check_memory(const Call& call, int ranks) {
   if (needed <= available.bytes) return {};
   return {Code::out_of_memory,
           fmt::format("{} ranks need {} of buffers; available are {} ({})", ranks,
-                      format_bytes(static_cast<double>(needed)),
-                      format_bytes(static_cast<double>(available.bytes)), available.why)};
+                      format_bytes(needed), format_bytes(available.bytes), available.why)};
 }
 
 Status Stage::allocate() {
@@ -144,17 +143,15 @@ Result<std::vector<double>> Stage::wake_ups() {
   for (const auto& rank : late) {
     for (const std::int64_t ns : rank) seconds.push_back(static_cast<double>(ns) * 1e-9);
   }
-  std::sort(seconds.begin(), seconds.end());
   return seconds;
 }
 
 Result<WallDemands> Stage::demands(double total, double least) {
-  const auto late = wake_ups();
+  auto late = wake_ups();
   if (!late.ok()) return late.status();
   WallDemands demands{.total = total, .least = least};
   constexpr double kNineOfTen = 0.9;
-  demands.resolution =
-      (*late)[static_cast<std::size_t>(kNineOfTen * static_cast<double>(late->size() - 1))];
+  demands.resolution = quantile(std::move(*late), kNineOfTen);
   std::vector<double> unclocked;
   constexpr int kPlays = 4;
   for (int i = 0; i < kPlays; ++i) {
@@ -162,7 +159,7 @@ Result<WallDemands> Stage::demands(double total, double least) {
     if (!played.ok()) return played.status();
     if (i > 0) unclocked.push_back(played->seconds);  // the first one compiles
   }
-  demands.data = summarise(std::move(unclocked)).median;
+  demands.data = median(std::move(unclocked));
   return demands;
 }
 

@@ -53,7 +53,7 @@ class Stage {
 
   Stage(std::unique_ptr<Team> team, const Call& call);
   Status allocate();
-  Result<std::vector<double>> wake_ups();  // rising
+  Result<std::vector<double>> wake_ups();  // how late, in seconds
 
   std::unique_ptr<Team> team_;
   const Call call_;

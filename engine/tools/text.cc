@@ -3,21 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
 #include <limits>
 
 namespace rankine::tools {
 namespace {
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = lower(c);
-  return out;
-}
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -25,116 +15,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// A plain decimal number at the front of `text`, which it takes away: digits, perhaps a point and
-// more digits. As an integer and the number of places behind the point.
-struct Decimal {
-  unsigned __int128 digits = 0;
-  int places = 0;
-  bool found = false;
-  bool too_long = false;  // more digits than `digits` holds
-  bool too_fine = false;  // more places than anybody needs
-};
-Decimal take_decimal(std::string_view& text) {
-  Decimal number;
-  constexpr int kMostDigits = 30;  // 10^30 times 2^40 is still below 2^140: checked by the caller
-  int digits = 0;
-  bool point = false;
-  while (!text.empty() && (is_digit(text.front()) || (text.front() == '.' && !point))) {
-    if (text.front() == '.') {
-      point = true;
-    } else {
-      number.found = true;
-      if (number.digits != 0 || text.front() != '0') ++digits;
-      if (digits > kMostDigits) number.too_long = true;
-      if (number.places == kMostDigits) number.too_fine = true;
-      if (!number.too_long && !number.too_fine) {
-        number.digits = number.digits * 10 + static_cast<unsigned>(text.front() - '0');
-        number.places += point ? 1 : 0;
-      }
-    }
-    text.remove_prefix(1);
-  }
-  return number;
-}
-
-constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-
-// log2 of what a size's suffix stands for, or -1.
-int shift_of(std::string_view suffix) {
-  const std::string s = lowered(trimmed(suffix));
-  if (s.empty() || s == "b") return 0;
-  constexpr std::string_view kLetters = "kmgt";
-  const std::size_t letter = kLetters.find(s.front());
-  if (letter == std::string_view::npos) return -1;
-  const std::string_view rest = std::string_view(s).substr(1);
-  if (!rest.empty() && rest != "b" && rest != "i" && rest != "ib") return -1;
-  return 10 * static_cast<int>(letter + 1);
-}
-
 }  // namespace
-
-Result<std::size_t> parse_size(std::string_view argument, std::string_view text) {
-  std::string_view rest = trimmed(text);
-  const Decimal number = take_decimal(rest);
-  const int shift = shift_of(rest);
-  if (!number.found || shift < 0) {
-    return invalid_argument(
-        fmt::format("{} is '{}'; allowed are bytes such as 8, 4K, 1.5M or 64MiB (K M G T, binary)",
-                    argument, text));
-  }
-  const auto too_large = [&] {
-    return invalid_argument(
-        fmt::format("{} is '{}', which does not fit into 63 bits; allowed are "
-                    "sizes below 8388608T (8 EiB)",
-                    argument, text));
-  };
-  constexpr auto kMost = static_cast<unsigned __int128>(std::numeric_limits<std::ptrdiff_t>::max());
-  unsigned __int128 scale = 1;
-  for (int i = 0; i < number.places; ++i) scale *= 10;
-  // digits / scale * 2^shift without a step that overflows: whole part first, then bit by bit what
-  // the part behind the point is worth. Both are below 10^30.
-  const unsigned __int128 whole = number.digits / scale, part = number.digits % scale;
-  if (number.too_long || whole > (kMost >> shift)) return too_large();
-  unsigned __int128 bytes = whole << shift;
-  unsigned __int128 left = part;
-  for (int i = 0; i < shift; ++i) {
-    left *= 2;
-    if (left >= scale) {
-      bytes += static_cast<unsigned __int128>(1) << (shift - 1 - i);
-      left -= scale;
-    }
-  }
-  if (left != 0 || number.too_fine) {
-    return invalid_argument(
-        fmt::format("{} is '{}', which is not a whole number of bytes", argument, text));
-  }
-  if (bytes > kMost) return too_large();
-  return static_cast<std::size_t>(bytes);
-}
-
-std::string format_size(std::size_t bytes) {
-  constexpr std::string_view kLetters = "KMGT";
-  int unit = -1;
-  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < static_cast<int>(kLetters.size())) {
-    bytes /= 1024;
-    ++unit;
-  }
-  std::string text = std::to_string(bytes);
-  if (unit >= 0) text += kLetters[static_cast<std::size_t>(unit)];
-  return text;
-}
-
-std::string format_bytes(double bytes) {
-  std::size_t unit = 0;
-  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  const bool whole = unit == 0 || bytes >= 100 || bytes == std::floor(bytes);
-  return fmt::format("{:.{}f} {}", bytes, whole ? 0 : 1, kUnits[unit]);
-}
 
 Result<int> parse_whole(std::string_view argument, std::string_view text, int lowest, int highest) {
   const std::string_view digits = trimmed(text);
@@ -178,40 +59,6 @@ Result<std::vector<int>> parse_whole_list(std::string_view argument, std::string
   return values;
 }
 
-Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text) {
-  using Wide = unsigned __int128;
-  constexpr Wide kMostMs = 86'400'000;
-  std::string_view rest = trimmed(text);
-  const Decimal number = take_decimal(rest);
-  const std::string unit = lowered(trimmed(rest));
-  const Wide us = unit.empty() || unit == "s" ? 1'000'000
-                  : unit == "ms"              ? 1'000
-                  : unit == "us"              ? 1
-                  : unit == "min"             ? 60'000'000
-                                              : 0;
-  // Exactly, rounded up: in doubles 0.35 s are more than 350 ms. 10^30 times a minute fits.
-  Wide per_ms = 1'000;
-  for (int i = 0; i < number.places; ++i) per_ms *= 10;
-  const Wide ms = (number.digits * us + per_ms - 1) / per_ms;
-  if (!number.found || number.too_long || number.too_fine || ms == 0 || ms > kMostMs) {
-    return invalid_argument(
-        fmt::format("{} is '{}'; allowed are times above 0 and up to a day, such as 30 (seconds), "
-                    "0.5, 500ms, 2s or 3min",
-                    argument, text));
-  }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(ms));
-}
-
-std::string format_seconds(double seconds) {
-  const auto scaled = [](double value, std::string_view unit) {
-    return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, unit);
-  };
-  if (seconds < 1e-6) return scaled(seconds * 1e9, "ns");
-  if (seconds < 1e-3) return scaled(seconds * 1e6, "us");
-  if (seconds < 1) return scaled(seconds * 1e3, "ms");
-  return scaled(seconds, "s");
-}
-
 std::vector<std::string_view> split_list(std::string_view text) {
   std::vector<std::string_view> parts;
   if (trimmed(text).empty()) return parts;
@@ -246,8 +93,10 @@ std::string_view closest(std::string_view name, std::span<const std::string_view
   };
   // all_reduce, all-reduce and AllReduce are one word.
   const auto plain = [](std::string_view text) {
-    std::string out = lowered(text);
-    std::erase_if(out, [](char c) { return c == '_' || c == '-'; });
+    std::string out;
+    for (const char c : text) {
+      if (c != '_' && c != '-') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
     return out;
   };
   constexpr std::size_t kLongest = 64;  // what is longer is no slip of the finger

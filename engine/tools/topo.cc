@@ -103,7 +103,7 @@ std::string tree(const TopoView& view) {
   std::string out;
   const Cpu* last = nullptr;
   const auto size = [](std::size_t bytes) {
-    return bytes == 0 ? std::string() : "  " + format_bytes(static_cast<double>(bytes));
+    return bytes == 0 ? std::string() : "  " + format_bytes(bytes);
   };
   for (const Cpu& cpu : topology.cpus()) {
     const bool package = last == nullptr || last->package != cpu.package;
@@ -133,14 +133,12 @@ std::string tree(const TopoView& view) {
   return out;
 }
 
-std::string bytes_text(std::size_t bytes) { return format_bytes(static_cast<double>(bytes)); }
-
 // "node 0: 12 KiB, node 1: 4 KiB"; pages that nobody has touched yet lie nowhere.
 std::string where_text(const Residency& where) {
   if (where.error != 0) return to_string(where);
   std::string text;
   for (const auto& [node, bytes] : where.bytes_on_node) {
-    text += fmt::format("{}node {}: {}", text.empty() ? "" : ", ", node, bytes_text(bytes));
+    text += fmt::format("{}node {}: {}", text.empty() ? "" : ", ", node, format_bytes(bytes));
   }
   return text.empty() ? "nowhere yet" : text;
 }
@@ -159,11 +157,11 @@ std::string memory_table(const TopoView& view) {
     const std::size_t misplaced = view.misplaced_bytes(r);
     rows.push_back(
         {std::to_string(r), number(place.cpu),
-         view.topology.knows_nodes() ? number(place.node) : "any", bytes_text(memory.lines.bytes),
-         bytes_text(memory.mailboxes.bytes), std::to_string(memory.senders),
-         bytes_text(memory.scratch.bytes),
+         view.topology.knows_nodes() ? number(place.node) : "any", format_bytes(memory.lines.bytes),
+         format_bytes(memory.mailboxes.bytes), std::to_string(memory.senders),
+         format_bytes(memory.scratch.bytes),
          where_text(rank.all()) +
-             (misplaced > 0 ? fmt::format("; {} not on its node", bytes_text(misplaced)) : "")});
+             (misplaced > 0 ? fmt::format("; {} not on its node", format_bytes(misplaced)) : "")});
   }
   return columns(rows, "rrrrrrr");
 }
@@ -191,7 +189,7 @@ std::string staging_text(const StagingView& staging) {
 void print(const TopoView& view, const TopoOptions& options, Console& console) {
   const Topology& topology = view.topology;
   const auto bytes = [](std::size_t n) {
-    return n == 0 ? std::string("unknown") : format_bytes(static_cast<double>(n));
+    return n == 0 ? std::string("unknown") : format_bytes(n);
   };
   std::ostream& out = console.out;
   const auto line = [&out](std::string_view name, const std::string& text) {
@@ -211,8 +209,7 @@ void print(const TopoView& view, const TopoOptions& options, Console& console) {
                                 machine.budget.quota->file));
     }
     const AvailableMemory memory = available_memory();
-    line("memory", fmt::format("{} available ({})", format_bytes(static_cast<double>(memory.bytes)),
-                               memory.why));
+    line("memory", fmt::format("{} available ({})", format_bytes(memory.bytes), memory.why));
     line("kernels", machine.isa);
   }
   line("ranks", fmt::format("{}, {}{}", view.ranks, to_string(options.placement),
@@ -222,11 +219,11 @@ void print(const TopoView& view, const TopoOptions& options, Console& console) {
     line("per comm",
          fmt::format("{} when made, {} after all_reduce of 256 B and 64 KiB on both "
                      "transports",
-                     bytes_text(view.real->memory_idle), bytes_text(view.real->memory_used)));
+                     format_bytes(view.real->memory_idle), format_bytes(view.real->memory_used)));
     const SharedMemory& shared = view.real->shared;
     line("  for all", fmt::format("plans {}, flight record {}, tables {}; the rest below",
-                                  bytes_text(shared.plans), bytes_text(shared.flight_record),
-                                  bytes_text(shared.tables)));
+                                  format_bytes(shared.plans), format_bytes(shared.flight_record),
+                                  format_bytes(shared.tables)));
     line("staging", staging_text(view.real->staging));
     const std::vector<std::string> refused = refusals(view.real->report);
     line("enforced", refused.empty() ? "all that was asked for" : "not everything");

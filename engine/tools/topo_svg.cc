@@ -171,7 +171,7 @@ class Drawing {
   void draw(const Node& node, int x, int y, Size size) {
     std::string title = fmt::format("node {}", node.node->os_index);
     if (node.node->memory_bytes > 0) {
-      title += ", " + format_bytes(static_cast<double>(node.node->memory_bytes));
+      title += ", " + format_bytes(node.node->memory_bytes);
     }
     frame(x, y, size, title);
     draw_all(node.caches, 1, x, y);
@@ -185,9 +185,8 @@ class Drawing {
   void draw(const Cache& cache, int x, int y, Size size) {
     const std::size_t bytes = view_.topology.caches().l3;
     frame(x, y, size,
-          bytes == 0
-              ? fmt::format("L3 {}", cache.number)
-              : fmt::format("L3 {}, {}", cache.number, format_bytes(static_cast<double>(bytes))));
+          bytes == 0 ? fmt::format("L3 {}", cache.number)
+                     : fmt::format("L3 {}, {}", cache.number, format_bytes(bytes)));
     draw_all(cache.cores, kCoresPerRow, x, y);
   }
   void draw(const Core& core, int x, int y, Size size) {
@@ -243,7 +242,7 @@ class Drawing {
     }
     const auto add = [&lines](const char* what, std::size_t bytes) {
       if (bytes > 0) {
-        lines.push_back(fmt::format("{}: {}", what, format_bytes(static_cast<double>(bytes))));
+        lines.push_back(fmt::format("{}: {}", what, format_bytes(bytes)));
       }
     };
     add("mailboxes", mailboxes);

@@ -46,7 +46,7 @@ std::vector<std::string> nodes_without_cpus(const Topology& topology) {
     if (!node.cpus.empty()) continue;
     std::string what = "memory only";
     if (node.memory_bytes > 0) {
-      what = format_bytes(static_cast<double>(node.memory_bytes)) + "  " + what;
+      what = format_bytes(node.memory_bytes) + "  " + what;
     } else if (sizes_known) {
       what = "no memory; CPUs near it count to another node";
     }

@@ -13,12 +13,12 @@
 
 #include "engine/api/choose.h"
 #include "engine/api/tuning.h"
+#include "engine/base/statistics.h"
 #include "engine/tools/contest.h"
 #include "engine/tools/cost_fit.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/memory.h"
-#include "engine/tools/statistics.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
@@ -100,11 +100,11 @@ Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& con
   const std::size_t needed = Workbench::memory_needed(options);
   const AvailableMemory available = available_memory();
   if (needed > available.bytes) {
-    return Status(Code::out_of_memory,
-                  fmt::format("--maxbytes: {} ranks need {} of buffers and scratch; available are "
-                              "{} ({})",
-                              ranks, format_bytes(static_cast<double>(needed)),
-                              format_bytes(static_cast<double>(available.bytes)), available.why));
+    return Status(
+        Code::out_of_memory,
+        fmt::format("--maxbytes: {} ranks need {} of buffers and scratch; available are "
+                    "{} ({})",
+                    ranks, format_bytes(needed), format_bytes(available.bytes), available.why));
   }
   return Workbench::create(options);
 }
@@ -141,10 +141,10 @@ Status run_ranks(const Plan& plan, int ranks, const TuningTable* table, double s
   };
   const auto show = [&](const char* what) {
     return [&progress, what, begin](const Contest& contest, int round) {
-      progress.show(fmt::format(
-          "{}, round {}: {} of {} among {} ranks, {}", what, round + 1, name_of(contest.collective),
-          format_bytes(static_cast<double>(contest.bytes)), contest.ranks,
-          format_seconds(std::chrono::duration<double>(Clock::now() - begin).count())));
+      progress.show(
+          fmt::format("{}, round {}: {} of {} among {} ranks, {}", what, round + 1,
+                      name_of(contest.collective), format_bytes(contest.bytes), contest.ranks,
+                      format_seconds(std::chrono::duration<double>(Clock::now() - begin).count())));
     };
   };
   const auto asked = [&](const Contest& contest) -> const Algorithm* {
@@ -191,8 +191,6 @@ Status run_ranks(const Plan& plan, int ranks, const TuningTable* table, double s
 
 // --- Reports ----------------------------------------------------------------------------------
 
-std::string size_text(std::size_t bytes) { return format_bytes(static_cast<double>(bytes)); }
-
 // Verdicts of one collective among so many ranks.
 using Group = std::vector<const Verdict*>;
 
@@ -227,7 +225,7 @@ Regrets regrets_of(const Group& group, std::vector<double> Verdict::*of) {
       if (verdict->medians[p].empty()) continue;
       all.push_back(regrets[p]);
       where.push_back(fmt::format("{}{}{}, {}", name_of(verdict->contest.collective), " ",
-                                  size_text(verdict->contest.bytes),
+                                  format_bytes(verdict->contest.bytes),
                                   name_of(static_cast<Protocol>(p))));
     }
   }
@@ -245,11 +243,11 @@ Statistics spread_of(const std::vector<Verdict>& verdicts) {
       if (rounds.size() < 2) continue;
       std::vector<double> times;
       for (const Context& each : rounds) times.push_back(each[v.contest.standard]);
-      const Statistics s = summarise(std::move(times));
+      const Statistics s = summarise(times);
       spreads.push_back(s.max / s.min);
     }
   }
-  return summarise(std::move(spreads));
+  return summarise(spreads);
 }
 
 // "direct_one_shot to 16 KiB, direct_two_shot"
@@ -262,7 +260,7 @@ std::string choices_of(const Group& group) {
     };
     if (i + 1 < group.size() && name(i) == name(i + 1)) continue;
     text += (text.empty() ? "" : ", ") + std::string(name(i));
-    if (i + 1 < group.size()) text += " to " + size_text(group[i]->contest.bytes);
+    if (i + 1 < group.size()) text += " to " + format_bytes(group[i]->contest.bytes);
   }
   return text;
 }
@@ -284,7 +282,7 @@ void print_model(const std::vector<CostPoint>& points, const CostFit& fit, Conso
   std::vector<std::vector<std::string>> rows = {{"point", "size", "measured", "model", "residual"}};
   for (std::size_t i = 0; i < points.size(); ++i) {
     const CostPoint& p = points[i];
-    rows.push_back({p.what, size_text(p.bytes), format_seconds(p.seconds),
+    rows.push_back({p.what, format_bytes(p.bytes), format_seconds(p.seconds),
                     format_seconds(p.seconds * (1 + fit.residuals[i])),
                     fmt::format("{:+.0f} %", 100 * fit.residuals[i])});
   }
@@ -305,7 +303,7 @@ void print_sizes(const Group& group, Console& console) {
           static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
       return fmt::format("{} {}", v->contest.contenders[i]->name, format_seconds(times[i]));
     };
-    rows.push_back({size_text(v->contest.bytes), std::to_string(v->contest.rounds()),
+    rows.push_back({format_bytes(v->contest.bytes), std::to_string(v->contest.rounds()),
                     std::string(v->standard->name), worst(v->standard_regrets),
                     v->table != nullptr ? std::string(v->table->name) : "-",
                     worst(v->table_regrets), best(Protocol::warm_apart),

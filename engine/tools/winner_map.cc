@@ -80,7 +80,7 @@ std::string crossovers(const WinnerMap& map) {
       if (winner == last) continue;
       text += fmt::format("{} {} from {}", last == nullptr ? "" : ",",
                           winner == nullptr ? "nothing" : winner->name,
-                          format_bytes(static_cast<double>(map.sizes[column])));
+                          format_bytes(map.sizes[column]));
       last = winner;
     }
     text += '\n';
@@ -119,8 +119,7 @@ std::string to_svg(const WinnerMap& map) {
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" fill-opacity=\"{:.2f}\">"
           "<title>N = {}, {}: {}, {}, second {:.2f} x</title></rect>\n",
           kLeft + column * kCell, y, kCell - 1, kCell - 1, colour(cell.algorithm), opacity,
-          map.ranks[r],
-          format_bytes(static_cast<double>(map.sizes[static_cast<std::size_t>(column)])),
+          map.ranks[r], format_bytes(map.sizes[static_cast<std::size_t>(column)]),
           cell.algorithm->name, format_seconds(cell.seconds), cell.lead);
     }
   }

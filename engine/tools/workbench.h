@@ -23,7 +23,7 @@
 
 #include "engine/api/call.h"
 #include "engine/api/team.h"
-#include "engine/tools/statistics.h"
+#include "engine/base/statistics.h"
 
 namespace rankine::tools {
 

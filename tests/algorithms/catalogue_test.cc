@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "algorithms/formula.h"
+#include "algorithms/closed_form.h"
 #include "algorithms/shapes.h"
 #include "tests/algorithms/reference.h"
 

@@ -1,153 +1,71 @@
+// The language of formulas: what is exact stays exact, and what cannot be read is said.
 #include "algorithms/formula.h"
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <stdexcept>
 
-#include "algorithms/catalogue.h"
-
-namespace rankine {
+namespace rankine::formulas {
 namespace {
 
-Fraction value(std::string_view formula, int n = 6, int p = 3) {
-  Params params;
-  params.ranks = n;
-  params.segments = p;
-  return evaluate(formula, params);
+Value value(std::string_view text, const Letters& letters = {}) { return evaluate(text, letters); }
+
+TEST(Formula, ExactArithmetic) {
+  EXPECT_TRUE(equal(value("2*(N-1)/N", {{"N", 8}}), Rational(7, 4)));
+  EXPECT_TRUE(equal(value("1.5e-6*2"), Rational(3, 1'000'000)));
+  EXPECT_TRUE(equal(value("-2+3"), 1));
+  EXPECT_TRUE(value("900e9/0.1").exact());
+  EXPECT_EQ(to_string(value("7/4")), "7/4");
+  EXPECT_EQ(to_string(value("1/3*3")), "1");
 }
 
-TEST(Fraction, IsInLowestTerms) {
-  EXPECT_EQ(Fraction(6, 4), Fraction(3, 2));
-  EXPECT_EQ(Fraction(6, -4), Fraction(-3, 2));
-  EXPECT_EQ(Fraction(0, -7), Fraction(0));
-  EXPECT_EQ(Fraction(6, 3).to_string(), "2");
-  EXPECT_EQ(Fraction(-3, 6).to_string(), "-1/2");
-  EXPECT_DOUBLE_EQ(Fraction(3, 4).to_double(), 0.75);
-  EXPECT_THROW(Fraction(1, 0), std::logic_error);
+TEST(Formula, RootsAndLogarithmsAreExactWhereTheyAreWhole) {
+  EXPECT_TRUE(value("sqrt(49/4)").exact());
+  EXPECT_FALSE(value("sqrt(2)").exact());
+  EXPECT_TRUE(value("log2(1/8)").exact());
+  EXPECT_TRUE(equal(value("log3(243)"), 5));
+  EXPECT_TRUE(equal(value("clog2(9)"), 4));
+  EXPECT_TRUE(equal(value("flog3(26)"), 2));
+  EXPECT_TRUE(equal(value("clog3(27)"), 3));
+  EXPECT_TRUE(equal(value("log2(9)/log3(9)"), value("log2(3)")));
 }
 
-TEST(Fraction, CalculatesExactly) {
-  const Fraction a(1, 3), b(3, 4);
-  EXPECT_EQ(a + b, Fraction(13, 12));
-  EXPECT_EQ(a - b, Fraction(-5, 12));
-  EXPECT_EQ(a * b, Fraction(1, 4));
-  EXPECT_EQ(a / b, Fraction(4, 9));
-  EXPECT_TRUE(a < b);
-  EXPECT_FALSE(b < b);
+TEST(Formula, FunctionsAndComparisons) {
+  EXPECT_TRUE(equal(value("if(3 >= 3, 1, 2)"), 1));
+  EXPECT_TRUE(equal(value("and(2 != 3, or(0, 1 < 2))"), 1));
+  EXPECT_TRUE(equal(value("mod(17, 5) + divides(4, 12) + pow2(64) + pow3(9)"), 5));
+  EXPECT_TRUE(equal(value("ceil(7/2) + floor(-7/2) + abs(-3)"), 3));
+  EXPECT_TRUE(equal(value("max(min(2, 5), 1)"), 2));
 }
 
-TEST(Fraction, FloorGoesDown) {
-  EXPECT_EQ(Fraction(7, 2).floor(), 3);
-  EXPECT_EQ(Fraction(-7, 2).floor(), -4);
-  EXPECT_EQ(Fraction(-4).floor(), -4);
+TEST(Formula, Sums) {
+  EXPECT_TRUE(equal(value("sum(k, 1, 4, pow(2,-k))"), Rational(15, 16)));
+  EXPECT_TRUE(equal(value("sum(k, 1, 0, k) + 1"), 1));
+  EXPECT_TRUE(equal(value("sum(i, 1, 3, sum(j, 1, i, i*j))"), 1 + 6 + 18));
 }
 
-TEST(Formula, KnowsTheRulesOfArithmetic) {
-  EXPECT_EQ(value("1+2*3"), 7);
-  EXPECT_EQ(value("(1+2)*3"), 9);
-  EXPECT_EQ(value("10-3-2"), 5);
-  EXPECT_EQ(value("12/3/2"), 2);
-  EXPECT_EQ(value("-2*-3"), 6);
-  EXPECT_EQ(value(" 2 * ( N - 1 ) / N "), Fraction(5, 3));
+TEST(Formula, WhatDoesNotFitBecomesReal) {
+  const Value large = value("pow(3, 100)*pow(7, 50)");
+  EXPECT_FALSE(large.exact());
+  EXPECT_NEAR(static_cast<double>(large.approximate() / 9.26877e89L), 1, 1e-3);
 }
 
-TEST(Formula, KnowsWhatSkipsBring) {
-  Params params;
-  params.ranks = 22;
-  EXPECT_EQ(evaluate("S", params), 5);
-  EXPECT_EQ(evaluate("V", params), 11);
-  EXPECT_EQ(evaluate("C", params), 5);
-  params.skips = {21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1};
-  EXPECT_EQ(evaluate("S", params), 21);
-  EXPECT_EQ(evaluate("W", params), 21);  // everything goes directly
-  EXPECT_EQ(evaluate("V", params), 1);
-  EXPECT_EQ(evaluate("C", params), 21);
-  params = {.ranks = 16};
-  EXPECT_EQ(evaluate("W-ones(N)", params), 0);  // as often as a way has ones
+TEST(Formula, MistakesAreNamed) {
+  EXPECT_THROW(value("N+1"), std::logic_error);
+  EXPECT_THROW(value("2*(3"), std::logic_error);
+  EXPECT_THROW(value("cosine(1)"), std::logic_error);
+  EXPECT_THROW(value("1 2"), std::logic_error);
+  EXPECT_THROW(value("1/0"), std::domain_error);
+  EXPECT_THROW(value("log2(0)"), std::domain_error);
 }
 
-TEST(Formula, KnowsTheLetters) {
-  Params params;
-  params.ranks = 12;
-  params.segments = 5;
-  params.group = 4;
-  params.aggregation = 2;
-  params.root = 3;
-  params.peer = 3;
-  EXPECT_EQ(evaluate("N", params), 12);
-  EXPECT_EQ(evaluate("P", params), 5);
-  EXPECT_EQ(evaluate("G", params), 4);
-  EXPECT_EQ(evaluate("A", params), 2);
-  EXPECT_EQ(evaluate("Q", params), 8);
-  EXPECT_EQ(evaluate("H", params), 0);
-  params.peer = 4;
-  EXPECT_EQ(evaluate("H", params), 1);
-  params.group = params.aggregation = 0;
-  EXPECT_EQ(evaluate("G", params), 3);
-  EXPECT_EQ(evaluate("A", params), 8);
-}
-
-TEST(Formula, Compares) {
-  EXPECT_EQ(value("N>=6"), 1);
-  EXPECT_EQ(value("N>6"), 0);
-  EXPECT_EQ(value("N+1>6"), 1);
-  EXPECT_EQ(value("5>=N"), 0);
-  EXPECT_EQ(value("if(N/2>=3,10,20)"), 10);
-  EXPECT_EQ(value("(N>5)+(N>6)"), 1);
-}
-
-TEST(Formula, KnowsTheFunctions) {
-  EXPECT_EQ(value("min(3,N)"), 3);
-  EXPECT_EQ(value("max(3,N)"), 6);
-  EXPECT_EQ(value("if(N-6,1,2)"), 2);
-  EXPECT_EQ(value("ceil(N/4)"), 2);
-  EXPECT_EQ(value("floor(N/4)"), 1);
-  EXPECT_EQ(value("ceil(-1/2)"), 0);
-  EXPECT_EQ(value("log2(N)"), 2);
-  EXPECT_EQ(value("clog2(N)"), 3);
-  EXPECT_EQ(value("log2(0)"), 0);
-  EXPECT_EQ(value("log2(-3)"), 0);
-  EXPECT_EQ(value("exp2(3)"), 8);
-  EXPECT_EQ(value("exp2(-2)"), Fraction(1, 4));
-  EXPECT_EQ(value("pow2(8)"), 1);
-  EXPECT_EQ(value("pow2(N)"), 0);
-  EXPECT_EQ(value("divides(3,N)"), 1);
-  EXPECT_EQ(value("divides(4,N)"), 0);
-  EXPECT_EQ(value("divides(0,N)"), 0);
-  EXPECT_EQ(value("and(N,0)+and(2,3)+or(0,0)+or(0,5)"), 2);
-}
-
-TEST(Formula, CountsOnes) {
-  unsigned ones = 0;
-  for (unsigned n = 0; n < 300; ++n) {
-    EXPECT_EQ(value("ones(N)", static_cast<int>(n)), static_cast<int>(ones)) << n;
-    ones += static_cast<unsigned>(std::popcount(n));
-  }
-  EXPECT_EQ(value("ones(N)", 64), 64 * 6 / 2);
-}
-
-TEST(Formula, ShowsWhereItCannotBeRead) {
-  const struct {
-    const char *formula, *message;
-  } cases[] = {
-      {"N+", "formula 'N+', character 3: expected a number, a letter or a function"},
-      {"2*(N", "formula '2*(N', character 5: expected ')'"},
-      {"N N", "formula 'N N', character 3: expected end of formula"},
-      {"min(N)", "formula 'min(N)', character 7: expected another number of arguments"},
-      {"sin(N)", "formula 'sin(N)', character 7: expected a function of formula.h"},
-      {"", "formula '', character 1: expected a number, a letter or a function"},
-  };
-  for (const auto& c : cases) {
-    try {
-      value(c.formula);
-      ADD_FAILURE() << c.formula;
-    } catch (const std::logic_error& error) {
-      EXPECT_STREQ(error.what(), c.message);
-    }
-  }
-  EXPECT_THROW(value("1/(N-6)"), std::logic_error);
+TEST(Formula, WholeLogarithmsAreExactFarOut) {
+  EXPECT_TRUE(equal(value("flog2(pow(2,90)-1)"), 89));
+  EXPECT_TRUE(equal(value("clog2(pow(2,90)+1)"), 91));
+  EXPECT_TRUE(equal(value("clog3(pow(3,40)) + flog3(pow(3,40))"), 80));
+  EXPECT_TRUE(equal(value("flog2(7/2) + clog2(9/2)"), 1 + 3));
+  EXPECT_TRUE(equal(value("flog2(0) + clog2(1/2) + flog3(-5)"), 0));
 }
 
 }  // namespace
-}  // namespace rankine
+}  // namespace rankine::formulas

@@ -4,8 +4,9 @@
 #include <string>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/closed_form.h"
 #include "algorithms/formula.h"
-#include "engine/papers/expression.h"
+#include "engine/papers/parameter_sets.h"
 #include "engine/papers/runs.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/targets.h"
@@ -43,16 +44,16 @@ void formula(std::string_view input) {
 }
 
 void expression(std::string_view input) {
-  const expressions::Letters letters = {
-      {"N", 6}, {"M", 1000}, {"a.time", expressions::Value::real(1.5)}};
-  const auto value = read([&] { return expressions::evaluate(input, letters); });
-  if (value) require(!expressions::to_string(*value).empty(), "a value can be said");
+  const formulas::Letters letters = {
+      {"N", 6}, {"M", 1000}, {"a.time", formulas::Value::real(1.5)}};
+  const auto value = read([&] { return formulas::evaluate(input, letters); });
+  if (value) require(!formulas::to_string(*value).empty(), "a value can be said");
 }
 
 void parameter_sets(std::string_view input) {
-  const auto found = read([&] { return expressions::parameter_sets(input); });
+  const auto found = read([&] { return formulas::parameter_sets(input); });
   if (!found) return;
-  for (const expressions::Letters& set : found->sets) {
+  for (const formulas::Letters& set : found->sets) {
     require(set.size() <= found->order.size(), "letters are those assigned");
   }
 }

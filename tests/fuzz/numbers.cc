@@ -38,18 +38,18 @@ std::string joined(const std::vector<int>& numbers) { return skips_text(numbers)
 }  // namespace
 
 void size(std::string_view input) {
-  const auto bytes = tools::parse_size(kArgument, input);
+  const auto bytes = parse_size(kArgument, input);
   if (refused(bytes)) return;
-  const auto again = tools::parse_size(kArgument, tools::format_size(*bytes));
+  const auto again = parse_size(kArgument, format_size(*bytes));
   require(again.ok() && *again == *bytes, "format_size() writes what parse_size() reads");
-  require(!tools::format_bytes(static_cast<double>(*bytes)).empty(), "format_bytes() says it");
+  require(!format_bytes(*bytes).empty(), "format_bytes() says it");
 }
 
 void duration(std::string_view input) {
-  const auto time = tools::parse_duration(kArgument, input);
+  const auto time = parse_duration(kArgument, input);
   if (refused(time)) return;
   require(time->count() >= 1 && *time <= std::chrono::days(1), "above 0 and up to a day");
-  const auto again = tools::parse_duration(kArgument, std::to_string(time->count()) + "ms");
+  const auto again = parse_duration(kArgument, std::to_string(time->count()) + "ms");
   require(again.ok() && *again == *time, "so many ms are as long");
 }
 

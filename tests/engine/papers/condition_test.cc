@@ -5,11 +5,13 @@
 
 #include <functional>
 
+#include "engine/papers/parameter_sets.h"
+
 namespace rankine::claims {
 namespace {
 
 std::string found(std::string_view sets, std::string_view truth) {
-  const expressions::ParameterSets parameters = expressions::parameter_sets(sets);
+  const formulas::ParameterSets parameters = formulas::parameter_sets(sets);
   std::vector<bool> holds;
   for (const Letters& letters : parameters.sets) {
     holds.push_back(!equal(evaluate(truth, letters), 0));

@@ -18,7 +18,7 @@
 #include "engine/tools/meeting.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/perf_report.h"
-#include "engine/tools/statistics.h"
+#include "engine/base/statistics.h"
 #include "tests/engine/tools/captured_tool.h"
 
 namespace rankine::tools {

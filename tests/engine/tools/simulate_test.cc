@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/base/rational.h"
+#include "algorithms/rational.h"
 #include "tests/engine/tools/captured_tool.h"
 #include "tests/engine/tools/tool_process.h"
 

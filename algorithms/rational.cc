@@ -1,4 +1,4 @@
-#include "engine/base/rational.h"
+#include "algorithms/rational.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,18 +17,20 @@ Int128 greatest_divisor(Int128 a, Int128 b) {
   return a < 0 ? -a : a;
 }
 
+[[noreturn]] void too_large() { throw std::overflow_error("a fraction beyond 128 bits"); }
+
 Int128 times(Int128 a, Int128 b) {
   Int128 product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) {
-    throw std::overflow_error("a fraction beyond 128 bits");
-  }
+  if (__builtin_mul_overflow(a, b, &product)) too_large();
   return product;
 }
 
 }  // namespace
 
 Rational::Rational(Int128 top, Int128 bottom) : top_(top), bottom_(bottom) {
-  if (bottom_ == 0) throw std::logic_error("a fraction with denominator 0");
+  if (bottom_ == 0) throw std::domain_error("a division by zero");
+  constexpr Int128 kLeast = Int128{-1} << 126 << 1;  // has no negative, and so no lowest terms
+  if (top_ == kLeast || bottom_ == kLeast) too_large();
   const Int128 divisor = greatest_divisor(top_, bottom_) * (bottom_ < 0 ? -1 : 1);
   top_ /= divisor;
   bottom_ /= divisor;
@@ -39,7 +41,7 @@ Rational Rational::operator+(Rational b) const {
   Int128 sum = 0;
   if (__builtin_add_overflow(times(top_, b.bottom_ / common), times(b.top_, bottom_ / common),
                              &sum)) {
-    throw std::overflow_error("a fraction beyond 128 bits");
+    too_large();
   }
   return {sum, times(bottom_ / common, b.bottom_)};
 }
@@ -57,6 +59,8 @@ bool Rational::operator<(Rational b) const {
   const Int128 common = greatest_divisor(bottom_, b.bottom_);
   return times(top_, b.bottom_ / common) < times(b.top_, bottom_ / common);
 }
+
+Rational Rational::floor() const { return {top_ / bottom_ - (top_ % bottom_ < 0 ? 1 : 0), 1}; }
 
 double Rational::to_double() const {
   return top_ < 0 ? -nearest_double(-top_, bottom_) : nearest_double(top_, bottom_);

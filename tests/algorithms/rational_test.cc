@@ -1,4 +1,4 @@
-#include "engine/base/rational.h"
+#include "algorithms/rational.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -18,7 +18,6 @@ TEST(Rational, IsKeptInLowestTerms) {
   EXPECT_EQ(half.to_string(), "1/2");
   EXPECT_EQ(Rational(7, -7).to_string(), "-1");
   EXPECT_TRUE(Rational(0, -5) == Rational(0));
-  EXPECT_TRUE(Rational(Fraction(6, 4)) == Rational(3, 2));
   EXPECT_THROW(Rational(1, 0), std::logic_error);
 }
 
@@ -28,6 +27,13 @@ TEST(Rational, ComputesExactly) {
   EXPECT_TRUE(Rational(2, 3) / Rational(4, 9) == Rational(3, 2));
   EXPECT_TRUE(Rational(1, 3) < Rational(34, 100));
   EXPECT_FALSE(Rational(1, 3) < Rational(1, 3));
+}
+
+TEST(Rational, SubtractsAndRoundsDown) {
+  EXPECT_EQ(Rational(1, 3) - Rational(3, 4), Rational(-5, 12));
+  EXPECT_EQ(Rational(7, 2).floor(), 3);
+  EXPECT_EQ(Rational(-7, 2).floor(), -4);
+  EXPECT_EQ(Rational(-4).floor(), -4);
 }
 
 // What fits in the end must not overflow on the way.

@@ -3,34 +3,32 @@
 #pragma once
 
 #include <string>
+#include <variant>
 
-namespace rankine::expressions {
+#include "algorithms/rational.h"
 
-__extension__ using Wide = __int128;
+namespace rankine::formulas {
 
 class Value {
  public:
-  Value(long long whole = 0) : top_(whole) {}    // NOLINT: a number is a value
-  static Value fraction(Wide top, Wide bottom);  // a bottom of 0 throws std::domain_error
+  Value(long long whole = 0) : number_(Rational(whole)) {}  // NOLINT: a number is a value
+  Value(Rational exact) : number_(exact) {}                 // NOLINT: likewise
   static Value real(long double value);
 
-  bool exact() const { return exact_; }
-  Wide top() const { return top_; }        // where exact; in lowest terms, the bottom positive
-  Wide bottom() const { return bottom_; }  // likewise
-  bool whole() const;                      // exact and a whole number
+  bool exact() const { return std::holds_alternative<Rational>(number_); }
+  const Rational& rational() const { return std::get<Rational>(number_); }  // where exact
+  bool whole() const { return exact() && rational().whole(); }
   long double approximate() const;
 
   Value operator+(const Value& b) const;
-  Value operator-(const Value& b) const;
+  Value operator-(const Value& b) const { return *this + Value(-1) * b; }
   Value operator*(const Value& b) const;
-  Value operator/(const Value& b) const;
+  Value operator/(const Value& b) const;  // by 0: throws std::domain_error
   Value floor() const;
   Value ceil() const { return Value() - (Value() - *this).floor(); }
 
  private:
-  bool exact_ = true;
-  Wide top_ = 0, bottom_ = 1;
-  long double real_ = 0;
+  std::variant<Rational, long double> number_;
 };
 
 // Where both are exact, exactly; else to within kRounding of the larger one.
@@ -45,4 +43,4 @@ Value power(const Value& a, const Value& b);
 // "14", "7/4", "0.28": what is exact and short as it is, the rest with six significant digits.
 std::string to_string(const Value& value);
 
-}  // namespace rankine::expressions
+}  // namespace rankine::formulas

@@ -1,0 +1,80 @@
+// Order statistics of a handful of measurements. Header only, and nothing but the standard library:
+// also compiled by MPI's compilers.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace rankine {
+
+// The value below which this part of all values lies, linear between neighbours; 0 for no values.
+inline double quantile(std::vector<double> values, double part) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double place = part * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
+
+// The lower quartile: what the machine does when nobody interrupts, without the luck of the best.
+inline double quiet_time(std::vector<double> values) { return quantile(std::move(values), 0.25); }
+
+// Never below 99 of 100 values, so the greatest where there are fewer than 100.
+inline double percentile_99(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const auto rank = static_cast<std::size_t>(std::ceil(0.99 * static_cast<double>(values.size())));
+  return values[std::max<std::size_t>(rank, 1) - 1];
+}
+
+// The mean of the middle half. Like the median it ignores calls that somebody interrupted; unlike
+// the median it sees below the step of a clock that moves by 10 ns.
+inline double middle_mean(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t quarter = values.size() / 4;
+  double sum = 0;
+  for (std::size_t i = quarter; i < values.size() - quarter; ++i) sum += values[i];
+  return sum / static_cast<double>(values.size() - 2 * quarter);
+}
+
+// Half the distance between the quartiles.
+inline double half_quartile_range(const std::vector<double>& values) {
+  return (quantile(values, 0.75) - quantile(values, 0.25)) / 2;
+}
+
+// The same as a part of the median: what tables show after "+-".
+inline double relative_spread(const std::vector<double>& values) {
+  const double middle = median(values);
+  return middle > 0 ? half_quartile_range(values) / middle : 0;
+}
+
+struct Statistics {
+  std::size_t samples = 0;
+  double min = 0, median = 0, p99 = 0, max = 0, mean = 0;
+  double deviation = 0;  // of the sample; 0 for a single one
+};
+
+inline Statistics summarise(const std::vector<double>& values) {
+  Statistics s;
+  if (values.empty()) return s;
+  s.samples = values.size();
+  s.min = quantile(values, 0);
+  s.median = median(values);
+  s.p99 = percentile_99(values);
+  s.max = quantile(values, 1);
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) s.mean += value / n;
+  double squares = 0;
+  for (const double value : values) squares += (value - s.mean) * (value - s.mean);
+  if (values.size() > 1) s.deviation = std::sqrt(squares / (n - 1));
+  return s;
+}
+
+}  // namespace rankine
