@@ -9,9 +9,6 @@
 
 #include "algorithms/arithmetic.h"
 #include "algorithms/catalogue.h"
-#include "algorithms/levels.h"
-#include "algorithms/skips.h"
-#include "algorithms/trivance.h"
 
 namespace rankine {
 namespace {
@@ -37,22 +34,6 @@ std::int64_t ones_below(std::int64_t n) {
     ones += n / (2 * half) * half + std::max<std::int64_t>(0, n % (2 * half) - half);
   }
   return ones;
-}
-
-int most_at_once(const std::vector<int>& dims) {
-  std::vector<int> messages;  // by round
-  for (const int size : dims) {
-    const RunPlan plan = trivance_plan(size);
-    messages.resize(std::max(messages.size(), plan.size()), 0);
-    for (std::size_t k = 0; k < plan.size(); ++k) messages[k] += static_cast<int>(plan[k].size());
-  }
-  return messages.empty() ? 0 : *std::max_element(messages.begin(), messages.end());
-}
-
-int messages_of(const RunPlan& plan) {
-  int messages = 0;
-  for (const auto& round : plan) messages += static_cast<int>(round.size());
-  return messages;
 }
 
 // Recursive descent over the grammar in the header.
@@ -112,20 +93,23 @@ class Parser : private Arithmetic<Fraction, Parser> {
     if (name == "G") return resolved(params_).group;
     if (name == "A") return resolved(params_).aggregation;
     if (name == "D") return static_cast<int>(resolved(params_).dims.size());
-    if (name == "T") return most_at_once(resolved(params_).dims);
     if (name == "S") return static_cast<int>(resolved(params_).skips.size());
-    if (name == "W") return circulant().hops();
-    if (name == "V") return circulant().most_through_one();
-    if (name == "C") return circulant().most_added_to_one();
-    if (name == "L") return levels().rounds();
-    if (name == "J") return most_neighbours(levels());
+    if (name == "L") return levels();
+    if (name == "groups") return groups();
+    if (name == "last") return params_.ranks - (groups() - 1) * resolved(params_).group;
     if (name == "a" && dimension_ > 0) return dimension_;
     fail("a number, a letter or a function");
   }
 
-  CirculantRounds circulant() const { return {params_.ranks, resolved(params_).skips}; }
+  int groups() const { return (params_.ranks - 1) / resolved(params_).group + 1; }
 
-  Tree levels() const { return level_tree(params_.ranks, params_.root, resolved(params_).levels); }
+  int levels() const {
+    if (params_.ranks == 1) return 0;
+    const std::vector<int> sizes = resolved(params_).levels;
+    return 1 + static_cast<int>(std::count_if(sizes.begin(), sizes.end(), [this](int size) {
+             return 1 < size && size < params_.ranks;
+           }));
+  }
 
   // The same text once for every dimension.
   Fraction over_dimensions(bool sum_up) {
@@ -186,12 +170,6 @@ class Parser : private Arithmetic<Fraction, Parser> {
       return power_of_three(n);
     }
     if (name == "pow3") return n == power_of_three(floor_log3(n)) ? 1 : 0;
-    if (name == "children") return most_children(levels(), n);
-    if (name == "messages") {
-      constexpr int kLargest = 4096;  // as far as plans are wanted
-      if (n > kLargest) fail("a dimension of at most 4096");
-      return messages_of(trivance_plan(n));
-    }
     fail("a function of formula.h");
   }
 

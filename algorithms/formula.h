@@ -7,14 +7,10 @@
 //               pow2(a) 1 if a is a power of two   divides(a,b) 1 if b is a multiple of a
 //               ones(a) how many ones the binary numbers 0 ... a - 1 have together
 //               log3(a) clog3(a) exp3(a) the same to base 3   pow3(a) 1 if a is a power of three
-//               messages(a) of one rank in trivance_plan(a): 2 clog3(a), fewer where one is enough
 //   dimensions  each(f) most(f): the sum and the maximum of f over the sizes a of a torus
-//               T the most messages of one rank at once where trivance_plan()s run along all
-//               dimensions side by side
 //   and         Q the largest power of two up to N   H 1 where root and peer differ, else 0
-//   skips       W V C: the hops(), most_through_one() and most_added_to_one() of skips.h
-//   levels      L the rounds of level_tree(), J its most_neighbours(); children(a) its
-//               most_children() in a rounds (levels.h)
+//   groups      groups of G ranks, the last one as well that may have fewer: last of them
+//   levels      L how many sizes of groups there are from 2 to N, with N itself
 //   what Params leaves open: the default, as catalogue.h's resolved() gives it
 //
 // Exact: values are fractions of 64-bit integers. A text that cannot be read is a mistake in our
