@@ -1,6 +1,5 @@
 // Order statistics of a handful of measurements. Header only, also compiled by mpicxx.
-#ifndef RANKINE_BENCH_RIVALS_STATISTICS_H_
-#define RANKINE_BENCH_RIVALS_STATISTICS_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -48,5 +47,3 @@ inline double spread(const std::vector<double>& values) {
 }
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_STATISTICS_H_

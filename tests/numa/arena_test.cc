@@ -105,7 +105,7 @@ TEST_F(ArenaTest, NothingIsMappedBeforeTheFirstAllocation) {
   EXPECT_EQ(seen.mmaps, 0);
   EXPECT_EQ(arena.bytes_reserved(), 0u);
   EXPECT_EQ(arena.bytes_used(), 0u);
-  EXPECT_EQ(arena.binding().state, Enforcement::State::kNotAsked);
+  EXPECT_EQ(arena.binding().state, Enforcement::State::not_asked);
 }
 
 TEST_F(ArenaTest, AlignedZeroedDisjoint) {
@@ -267,7 +267,7 @@ TEST_F(ArenaTest, LargeChunksAreAlignedTrimmedAndAdvised) {
   Arena arena;
   ASSERT_NE(arena.allocate(64), nullptr);
   EXPECT_EQ(seen.madvises, 0) << "a small chunk is left alone";
-  EXPECT_EQ(arena.huge_pages().state, Enforcement::State::kNotAsked);
+  EXPECT_EQ(arena.huge_pages().state, Enforcement::State::not_asked);
   ASSERT_NE(arena.allocate(5 * kMiB), nullptr);
   EXPECT_EQ(seen.madvises, 1);
   EXPECT_EQ(arena.bytes_reserved(), mapped_bytes());
@@ -296,7 +296,7 @@ TEST_F(ArenaTest, HugePagesOnlyWhenAskedFor) {
   Arena arena(options);
   ASSERT_NE(arena.allocate(5 * kMiB), nullptr);
   EXPECT_EQ(seen.madvises, 0);
-  EXPECT_EQ(arena.huge_pages().state, Enforcement::State::kNotAsked);
+  EXPECT_EQ(arena.huge_pages().state, Enforcement::State::not_asked);
 }
 
 TEST_F(ArenaTest, RefusedHugePagesWarnOnce) {
@@ -350,7 +350,7 @@ TEST_F(ArenaTest, AnyNodeIsNotBound) {
   Arena arena;
   ASSERT_NE(arena.allocate(64), nullptr);
   EXPECT_EQ(seen.mbinds, 0);
-  EXPECT_EQ(arena.binding().state, Enforcement::State::kNotAsked);
+  EXPECT_EQ(arena.binding().state, Enforcement::State::not_asked);
 }
 
 TEST_F(ArenaTest, RefusedBindingLeavesUsableMemoryAndOneWarning) {
@@ -447,7 +447,7 @@ TEST(ArenaOnThisMachine, MemoryIsUsable) {
   char* const p = static_cast<char*>(arena.allocate(4 * kMiB));
   ASSERT_NE(p, nullptr);
   std::memset(p, 1, 4 * kMiB);
-  EXPECT_NE(arena.binding().state, Enforcement::State::kNotAsked);
+  EXPECT_NE(arena.binding().state, Enforcement::State::not_asked);
   // Which node the pages are to come from, not which they come from: it may be full.
   int mode = -1;
   unsigned long nodes[1024 / 8 / sizeof(unsigned long)] = {};
