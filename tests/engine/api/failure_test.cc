@@ -102,9 +102,16 @@ TEST_P(Failure, ARankThatThrowsEndsAllOthers) {
 }
 
 TEST_P(Failure, ARankThatNeverComesIsNamedAtTheDeadline) {
-  Ranks all(options(kShort));
+  Ranks all(options(kLong));
   const auto results = all.run([&](Member& me) {
     std::vector<std::uint32_t> in(count()), out(count());
+    if (me.rank() == 0) {
+      // The deadline begins when all others wait.
+      for (Rank r = 1; r < last(); ++r) until_it_waits(all.communicator(), r);
+      Call call = all_reduce(in, out);
+      call.options.timeout = kShort;
+      return me.call(call);
+    }
     if (me.rank() != last()) return me.call(all_reduce(in, out));
     // Inside no call until the others have given up; then told why as well.
     while (all.communicator().health().ok()) std::this_thread::sleep_for(1ms);

@@ -329,6 +329,119 @@ TEST(Batch, AnswersEachOfAThousandQuestionsInOrder) {
     for (const Algorithm& line : catalogue()) {
       if (++count > 1000) break;
       asked.push_back(&line);
+      Json question = {{"collective", name_of(line.collective)},
+                       {"algorithm", line.name},
+                       {"ranks", 1 + count * 7 % 64},
+                       {"bytes", 1 + count * 4099},
+                       {"alpha", 1e-6},
+                       {"beta", 1e-11},
+                       {"ports", 1 + count % 4},
+                       {"sync", count % 2 == 0 ? "rounds" : "dataflow"},
+                       {"network", "switch"}};
+      if (line.takes("segments")) question["segments"] = 1 + count % 16;
+      in << question.dump() << "\n";
+    }
+  }
+  std::istringstream lines(in.str());
+  std::ostringstream out;
+  EXPECT_EQ(answer_batch(lines, out), 250U);
+  std::istringstream answers(out.str());
+  std::string text;
+  for (int i = 0; i < kLines; ++i) {
+    if (i % 10 == 7) continue;
+    ASSERT_TRUE(std::getline(answers, text)) << i;
+    const Json line = Json::parse(text);
+    if (i % 10 == 3) {
+      EXPECT_EQ(line["line"], i + 1);
+      EXPECT_TRUE(line.contains("error"));
+    } else {
+      EXPECT_EQ(line["id"], i);
+      EXPECT_EQ(line["rounds"], i % 64);
+    }
+  }
+  EXPECT_FALSE(std::getline(answers, text));
+}
+
+TEST(Batch, WorksFromAFileAndThroughTheTool) {
+  const std::string path = ::testing::TempDir() + "/requests.jsonl";
+  std::ofstream(path)
+      << R"({"collective":"barrier","algorithm":"dissemination","ranks":5,"bytes":0})"
+      << "\nnonsense\n";
+  const Captured run = run_captured({"simulate", "--batch", path});
+  std::remove(path.c_str());
+  EXPECT_EQ(run.exit, 0) << run.err;
+  EXPECT_NE(run.err.find("1 request could not be answered"), std::string::npos) << run.err;
+  std::istringstream lines(run.out);
+  std::string first, second;
+  ASSERT_TRUE(std::getline(lines, first) && std::getline(lines, second));
+  EXPECT_EQ(Json::parse(first)["rounds"], 3);
+  EXPECT_TRUE(Json::parse(second).contains("error"));
+  EXPECT_EQ(run_captured({"simulate", "--batch", "/no/such/file"}).exit, 3);
+}
+
+TEST(Batch, LinesWithoutEndTakeBoundedMemory) {
+  std::ostringstream in;
+  in << std::string(40 << 20, '7') << "\n{}\n" << std::string(20 << 20, '[');
+  std::istringstream lines(in.str());
+  std::ostringstream out;
+  EXPECT_EQ(answer_batch(lines, out), 3U);
+  std::istringstream answers(out.str());
+  std::string text;
+  for (const char* says :
+       {"has more than 16777216 bytes", "collective is missing", "has more than 16777216 bytes"}) {
+    ASSERT_TRUE(std::getline(answers, text));
+    EXPECT_NE(Json::parse(text)["error"].get<std::string>().find(says), std::string::npos) << text;
+  }
+}
+
+std::string question(int id) {
+  return R"({"collective":"broadcast","algorithm":"chain","ranks":4,"bytes":8,"id":)" +
+         std::to_string(id) + "}\n";
+}
+
+// Each answer is read before the next question is asked, or asked to its end.
+TEST(Batch, AnswersEachLineAsItComes) {
+  ToolProcess tool({"simulate", "--batch", "-"});
+  ASSERT_TRUE(tool.started());
+  for (int id = 0; id < 5; ++id) {
+    ASSERT_TRUE(tool.ask(question(id)));
+    const Json answer = Json::parse(tool.line(), nullptr, false);
+    ASSERT_TRUE(answer.is_object()) << id;
+    EXPECT_EQ(answer["id"], id);
+  }
+  ASSERT_TRUE(tool.ask(question(5) + question(6) + "\n" + question(7).substr(0, 20)));
+  for (const int id : {5, 6}) EXPECT_EQ(Json::parse(tool.line())["id"], id);
+  ASSERT_TRUE(tool.ask(question(7).substr(20)));
+  EXPECT_EQ(Json::parse(tool.line())["id"], 7);
+  ASSERT_TRUE(tool.ask("nonsense"));  // the last line needs no end
+  tool.close_in();
+  EXPECT_EQ(Json::parse(tool.line())["line"], 10);
+  EXPECT_EQ(tool.line(), "");
+  EXPECT_EQ(tool.wait(), 0);
+}
+
+TEST(Batch, EndsWhereNobodyReads) {
+  ToolProcess tool({"simulate", "--batch", "-"});
+  ASSERT_TRUE(tool.ask(question(0)));
+  EXPECT_NE(tool.line(), "");
+  tool.close_out();
+  ASSERT_TRUE(tool.ask(question(1)));  // and its standard input stays open
+  EXPECT_EQ(tool.wait(), 3);
+  EXPECT_EQ(tool.err(), "rankine simulate: standard output cannot be written: Broken pipe\n");
+}
+
+TEST(Batch, OfAFolderCannotBeRead) {
+  EXPECT_EQ(run_captured({"simulate", "--batch", "/"}).exit, 3);
+}
+
+TEST(Batch, AnswersEachOfAThousandQuestionsInOrder) {
+  std::ostringstream in;
+  int count = 0;
+  std::vector<const Algorithm*> asked;
+  while (count < 1000) {
+    for (const Algorithm& line : catalogue()) {
+      if (++count > 1000) break;
+      asked.push_back(&line);
       in << Json{{"collective", name_of(line.collective)},
                  {"algorithm", line.name},
                  {"ranks", 1 + count * 7 % 64},
