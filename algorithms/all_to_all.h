@@ -1,4 +1,6 @@
 // All-to-all: the block from s to d is number s * p + d, wherever it is.
+// Pairwise exchange: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005. The ring: Lu, "Collective
+// Algorithms", 2026, 7.1.
 //   p ranks    r rank    k round    w the way from a block's source to its destination, modulo p
 #pragma once
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "algorithms/ring.h"
-#include "algorithms/torus.h"
+#include "algorithms/torus_turns.h"
 
 namespace rankine {
 

@@ -13,6 +13,7 @@
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
 #include "algorithms/in_network.h"
+#include "algorithms/k_ary_tree.h"
 #include "algorithms/levels.h"
 #include "algorithms/pat.h"
 #include "algorithms/recursive_doubling.h"
@@ -71,19 +72,15 @@ constexpr std::string_view kBruckSums =
 constexpr std::string_view kBruckSumPorts =
     "max(each(min(1,a-1)*(2-(2*pow(3,clog3(a)-1)>=a))),each(2*(a>3)))";
 
-// Two levels, with m = ceil(N/G) groups of which the last has N - (m-1) G members. In a small last
-// group a member holds up to ceil(G / its members) blocks of every other group.
+// Two levels. In a small last group a member holds up to ceil(G/last) blocks of every other group.
 constexpr std::string_view kTwoLevelRounds = "(N>G)+(G>1)";
 constexpr std::string_view kTwoLevelAllReduceRounds = "2*((N>G)+(G>1))";
 constexpr std::string_view kHolders =
-    "(ceil(N/G)-1+max(ceil(N/G)*(G-1),(1+(ceil(N/G)-1)*ceil(G/(N-(ceil(N/G)-1)*G)))*"
-    "(N-(ceil(N/G)-1)*G-1)))/N";
+    "(groups-1+max(groups*(G-1),(1+(groups-1)*ceil(G/last))*(last-1)))/N";
 constexpr std::string_view kHoldersAndShare =
-    "(N-1+ceil(N/G)-1+max(ceil(N/G)*(G-1),(1+(ceil(N/G)-1)*ceil(G/(N-(ceil(N/G)-1)*G)))*"
-    "(N-(ceil(N/G)-1)*G-1)))/N";
-constexpr std::string_view kHolderPorts = "max(ceil(N/G)-1,G-1)";
-constexpr std::string_view kMemberPorts =
-    "max((ceil(N/G)-1)*ceil(G/(N-(ceil(N/G)-1)*G)),G-1)";
+    "(N-1+groups-1+max(groups*(G-1),(1+(groups-1)*ceil(G/last))*(last-1)))/N";
+constexpr std::string_view kHolderPorts = "max(groups-1,G-1)";
+constexpr std::string_view kMemberPorts = "max((groups-1)*ceil(G/last),G-1)";
 
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
@@ -110,6 +107,7 @@ constexpr std::string_view kBucket = "Jain & Sabharwal, ICS 2010";
 constexpr std::string_view kSack = "Sack & Gropp, ACM TOPC 1(2), 2015";
 constexpr std::string_view kLi = "Li, Hoefler & Snir, HPDC 2013";
 constexpr std::string_view kJain = "Jain et al., SC 2018";
+constexpr std::string_view kMpich = "MPICH 4, tree algorithms (kary)";
 constexpr std::string_view kFolklore = "folklore";
 
 SharedRounds circulant(const Params& a) {
@@ -144,6 +142,12 @@ const Algorithm kCatalogue[] = {
      .rounds = "if(N-1,flog2(N)+P-1,0)", .sent = "min(2,N-1)", .received = kOne,
      .send_ports = "min(2,N-1)", .receive_ports = kOne,
      .summary = "from every rank to both of its children at once", .citation = kLu},
+    {.collective = broadcast, .name = "quaternary_tree",
+     .make = [](const Params& a) { return k_ary_tree_broadcast(a.ranks, 4, a.root, a.segments); },
+     .parameters = "segments",
+     .rounds = "if(N-1,floor(flog2(3*N-2)/2)+P-1,0)", .sent = "min(4,N-1)", .received = kOne,
+     .send_ports = "min(4,N-1)", .receive_ports = kOne,
+     .summary = "from every rank to all four of its children at once", .citation = kMpich},
     {.collective = broadcast, .name = "double_tree",
      .make = [](const Params& a) { return double_tree_broadcast(a.ranks, a.root, a.segments); },
      .parameters = "segments",
@@ -174,8 +178,8 @@ const Algorithm kCatalogue[] = {
     {.collective = broadcast, .name = "level_tree",
      .make = [](const Params& a) { return tree_broadcast(levels_of(a), 0, a.segments); },
      .parameters = "segments,levels",
-     .rounds = "if(N-1,L+P-1,0)", .sent = "children(L)", .received = kOne,
-     .send_ports = "children(P)", .receive_ports = kOne,
+     .rounds = "if(N-1,L+P-1,0)", .sent = kComputed, .received = kOne,
+     .send_ports = kComputed, .receive_ports = kOne,
      .summary = "from leader to leader, a round per level of the machine", .citation = kJain},
     {.collective = broadcast, .name = "two_level",
      .make = [](const Params& a) { return two_level_broadcast(a.ranks, resolved(a).group, a.root); },
@@ -186,7 +190,7 @@ const Algorithm kCatalogue[] = {
     {.collective = broadcast, .name = "circulant",
      .make = [](const Params& a) { return circulant_broadcast(circulant(a), a.root); },
      .parameters = "skips",
-     .rounds = "S", .sent = "C", .received = kOne,
+     .rounds = "S", .sent = kComputed, .received = kOne,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the circulant reduce reversed in time", .citation = kTraff},
     {.collective = broadcast, .name = "switch",
@@ -252,8 +256,8 @@ const Algorithm kCatalogue[] = {
     {.collective = kReduce, .name = "level_tree",
      .make = [](const Params& a) { return tree_reduce(levels_of(a), 0, a.segments); },
      .parameters = "segments,levels",
-     .rounds = "if(N-1,L+P-1,0)", .sent = kOne, .received = "children(L)",
-     .send_ports = kOne, .receive_ports = "children(P)",
+     .rounds = "if(N-1,L+P-1,0)", .sent = kOne, .received = kComputed,
+     .send_ports = kOne, .receive_ports = kComputed,
      .summary = "the level_tree broadcast reversed in time", .citation = kJain},
     {.collective = kReduce, .name = "two_level",
      .make = [](const Params& a) { return two_level_reduce(a.ranks, resolved(a).group, a.root); },
@@ -264,7 +268,7 @@ const Algorithm kCatalogue[] = {
     {.collective = kReduce, .name = "circulant",
      .make = [](const Params& a) { return circulant_reduce(circulant(a), a.root); },
      .parameters = "skips",
-     .rounds = "S", .sent = kOne, .received = "C",
+     .rounds = "S", .sent = kOne, .received = kComputed,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the circulant reduce-scatter with all of the vector in the root's block", .citation = kTraff},
     {.collective = kReduce, .name = "switch",
@@ -416,8 +420,8 @@ const Algorithm kCatalogue[] = {
     {.collective = all_reduce, .name = "level_tree",
      .make = [](const Params& a) { return tree_all_reduce(levels_of(a), 1); },
      .parameters = "levels",
-     .rounds = "2*L", .sent = "J", .received = "J",
-     .send_ports = "children(1)", .receive_ports = "children(1)",
+     .rounds = "2*L", .sent = kComputed, .received = kComputed,
+     .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "up from leader to leader, a round per level of the machine, and down again",
      .citation = kJain},
     {.collective = all_reduce, .name = "circulant",
@@ -487,8 +491,8 @@ const Algorithm kCatalogue[] = {
     {.collective = all_reduce, .name = "trivance_latency",
      .make = [](const Params& a) { return trivance_latency_all_reduce(resolved(a).dims); },
      .parameters = "dims",
-     .rounds = kLog3Rounds, .sent = "each(messages(a))", .received = "each(messages(a))",
-     .send_ports = "T", .receive_ports = "T",
+     .rounds = kLog3Rounds, .sent = kComputed, .received = kComputed,
+     .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "whole vectors from 3^k on both sides; D of them side by side", .citation = kTrivance,
      .other_bits = kOwnBrackets},
     {.collective = all_reduce, .name = "switch",
@@ -704,7 +708,7 @@ const Algorithm kCatalogue[] = {
     {.collective = all_to_all, .name = "circulant",
      .make = [](const Params& a) { return circulant_all_to_all(circulant(a)); },
      .parameters = "skips",
-     .rounds = "S", .sent = "W/N", .received = "W/N",
+     .rounds = "S", .sent = kComputed, .received = kComputed,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the circulant reduce-scatter with concatenation for the sum", .citation = kTraff},
     {.collective = all_to_all, .name = "direct",
@@ -732,7 +736,7 @@ const Algorithm kCatalogue[] = {
     {.collective = gather, .name = "circulant",
      .make = [](const Params& a) { return circulant_gather(circulant(a), a.root); },
      .parameters = "skips",
-     .rounds = "S", .sent = "V/N", .received = kShare,
+     .rounds = "S", .sent = kComputed, .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the circulant scatter reversed in time", .citation = kTraff},
 
@@ -755,7 +759,7 @@ const Algorithm kCatalogue[] = {
     {.collective = scatter, .name = "circulant",
      .make = [](const Params& a) { return circulant_scatter(circulant(a), a.root); },
      .parameters = "skips",
-     .rounds = "S", .sent = kShare, .received = "V/N",
+     .rounds = "S", .sent = kShare, .received = kComputed,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the circulant all-to-all with the blocks of one rank", .citation = kTraff},
 

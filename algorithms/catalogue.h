@@ -32,10 +32,14 @@ struct Params {
 // Every function that takes Params does this by itself; tools call it to show what will run.
 Params resolved(Params params);
 
+// What a line says of a number for which there is no closed form that holds for every parameter:
+// readers count it in the schedule, and nothing is compared.
+inline constexpr std::string_view kComputed = "computed";
+
 // Formulas are text in N (ranks), P (segments), G (group), A (aggregation), D (dimensions), a (the
-// size of one of them), S (skips), W V C (what skips bring) and L J (what levels bring); closed_form.h
-// evaluates them. They are read by people, compared with the schedules by a test, and used by no
-// executor.
+// Formulas are text in N (ranks), P (segments), G (group), A (aggregation), D (dimensions), a (the
+// size of one of them), S (skips) and L (levels); closed_form.h evaluates them. They are read by
+// people, compared with the schedules by a test, and used by no executor.
 struct Algorithm {
   Collective collective;
   std::string_view name;
@@ -44,6 +48,7 @@ struct Algorithm {
                                         // refusal() checks for all)
   std::string_view needs = {};          // the same in words: "the number of ranks must be even"
   std::string_view parameters = {};     // of: segments, group, aggregation, dims, skips, levels
+  // From here to the ports: a formula or kComputed.
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
   std::string_view received;  // likewise

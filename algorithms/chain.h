@@ -1,5 +1,6 @@
 // The chain (pipelined ring broadcast): the root's vector is handed from neighbour to neighbour, in
 // segments that follow one another one round apart.
+// Patarasuk & Yuan, JPDC 69(2), 2009.
 //   p ranks    s segments    round k moves segment k - r from rank r to r + 1
 #pragma once
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "algorithms/schedule/combine.h"
-#include "algorithms/torus.h"
+#include "algorithms/torus_turns.h"
 
 namespace rankine {
 

@@ -45,33 +45,4 @@ std::string levels_text(const std::vector<int>& levels) {
   return text;
 }
 
-int most_children(const Tree& tree, int rounds) {
-  std::vector<std::vector<int>> told(tree.parent.size(),
-                                     std::vector<int>(at(std::max(1, tree.rounds())), 0));
-  for (Rank r : ranks(tree.ranks())) {
-    if (tree.parent_of(r) != kNoParent) ++told[at(tree.parent_of(r))][at(tree.when_of(r))];
-  }
-  int most = 0;
-  for (const std::vector<int>& by_round : told) {
-    for (std::size_t first = 0; first < by_round.size(); ++first) {
-      int sum = 0;
-      for (std::size_t k = first; k < by_round.size() && k < first + at(rounds); ++k) {
-        sum += by_round[k];
-      }
-      most = std::max(most, sum);
-    }
-  }
-  return most;
-}
-
-int most_neighbours(const Tree& tree) {
-  std::vector<int> neighbours(tree.parent.size(), 0);
-  for (Rank r : ranks(tree.ranks())) {
-    if (tree.parent_of(r) == kNoParent) continue;
-    ++neighbours[at(r)];
-    ++neighbours[at(tree.parent_of(r))];
-  }
-  return *std::max_element(neighbours.begin(), neighbours.end());
-}
-
 }  // namespace rankine

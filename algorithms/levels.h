@@ -24,9 +24,4 @@ Tree level_tree(int n, Rank root, const std::vector<int>& levels);
 std::optional<std::string> levels_refusal(const std::vector<int>& levels, int n);
 std::string levels_text(const std::vector<int>& levels);  // "4,16"
 
-// How many ranks one rank tells in so many rounds in a row, at most; and how many it hears from or
-// tells in all.
-int most_children(const Tree& tree, int rounds);
-int most_neighbours(const Tree& tree);
-
 }  // namespace rankine

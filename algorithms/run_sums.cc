@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "algorithms/torus.h"
+#include "algorithms/torus_turns.h"
 
 namespace rankine {
 namespace {

@@ -137,31 +137,6 @@ std::vector<std::vector<CirculantRounds::OnItsWay>> CirculantRounds::ways() cons
   return out;
 }
 
-int CirculantRounds::hops() const {
-  int total = 0;
-  for (int way = 1; way < ranks_; ++way) {
-    for (int left = way; left > 0; left = next(left)) ++total;
-  }
-  return total;
-}
-
-int CirculantRounds::most_through_one() const {
-  std::vector<int> through(static_cast<std::size_t>(ranks_), 0);
-  for (int way = 1; way < ranks_; ++way) {
-    for (int left = next(way);; left = next(left)) {
-      ++through[static_cast<std::size_t>(way - left)];
-      if (left == 0) break;
-    }
-  }
-  return *std::max_element(through.begin(), through.end());
-}
-
-int CirculantRounds::most_added_to_one() const {
-  std::vector<int> added(static_cast<std::size_t>(ranks_), 0);
-  for (int i = 1; i < ranks_; ++i) ++added[static_cast<std::size_t>(next(i))];
-  return *std::max_element(added.begin(), added.end());
-}
-
 std::optional<std::string> skips_refusal(const std::vector<int>& skips, int p) {
   const std::string who = "skips is " + (skips.empty() ? "empty" : skips_text(skips)) + ": ";
   std::vector<bool> seen(static_cast<std::size_t>(p), false);

@@ -68,13 +68,6 @@ class CirculantRounds {
   // Those that every rank sends on in round k, by their ways gone + left, ascending.
   std::vector<std::vector<OnItsWay>> ways() const;
 
-  // How many skips the distances 1 ... p - 1 take, all together.
-  int hops() const;
-  // How many of them lead through, or to, the distance from their source that most do.
-  int most_through_one() const;
-  // The most R[j] that are added to one R[i].
-  int most_added_to_one() const;
-
  private:
   int ranks_;
   std::vector<int> skips_, sent_in_;

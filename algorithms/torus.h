@@ -1,22 +1,8 @@
-// Torus: ranks on a grid of D dimensions whose every line is a ring, and collectives that work
-// along its lines.
-//
-// An algorithm says what happens among the ranks of one line; this file lets the dimensions take
-// turns. Collectives run side by side, each on its part of every block and each beginning with
-// another dimension, so that no two of them use a link at the same time ("multidimensional tori" in
-// Sack & Gropp, "Collective algorithms for multiported torus networks", ACM TOPC 1(2), 2015; in
-// Swing and in Trivance):
-//
-//   rotating  one round in every dimension in turn: 0 1 2 0 1 2 ...
-//   whole     all rounds of a dimension, then of the next: 0 0 0 1 1 1 ...
-//
-// A dimension that has no round left when its turn comes lets it pass: dimensions of different
-// sizes never get into each other's way, at the price of idle turns.
+// Torus: ranks on a grid of D dimensions whose every line is a ring.
 //   D dimensions    a size of one    the last dimension varies fastest: r = (x0 * a1 + x1) * a2 +
 //   x2
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,24 +47,5 @@ class Torus {
   std::vector<int> dims_, strides_;
   int ranks_ = 1;
 };
-
-// What the ranks of one line do, given how many they are. All-gathers: blocks are the ranks' own.
-// All-reduces: one block; where they keep partial sums on further planes, kRoundsPerTurn rounds
-// belong together, of which the last one has the messages.
-using Line = std::function<Schedule(int size)>;
-inline constexpr int kRoundsPerTurn = 3;
-
-enum class Turns : unsigned char { rotating, whole };
-
-// One all-gather for every line and first dimension, side by side: block b is split into
-// lines.size() * D parts that follow each other. The turns are those of the reduce-scatter that is
-// its dual: an all-gather takes them from the last to the first.
-Schedule torus_all_gather(const std::vector<int>& dims, const std::vector<Line>& lines,
-                          Turns turns);
-
-// All-reduces whose messages are sums over the whole vector. `parts`: D, one beginning with each
-// dimension; or 1. Rotating; where a line keeps partial sums, whole: a sum over half a line cannot
-// travel along another one.
-Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int parts);
 
 }  // namespace rankine

@@ -9,7 +9,7 @@
 
 #include "algorithms/run_sums.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/torus.h"
+#include "algorithms/torus_turns.h"
 
 namespace rankine {
 

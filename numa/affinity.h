@@ -1,6 +1,5 @@
 // The CPUs on which the calling thread may run, as plain numbers.
-#ifndef RANKINE_NUMA_AFFINITY_H_
-#define RANKINE_NUMA_AFFINITY_H_
+#pragma once
 
 #include <vector>
 
@@ -19,5 +18,3 @@ int affinity_error() noexcept;
 int set_allowed_cpus(const int* cpus, int count) noexcept;
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_AFFINITY_H_

@@ -1,6 +1,5 @@
 // Memory of one rank: near its CPU, in huge pages where large, given back all at once.
-#ifndef RANKINE_NUMA_ARENA_H_
-#define RANKINE_NUMA_ARENA_H_
+#pragma once
 
 #include <cstddef>
 #include <vector>
@@ -68,7 +67,7 @@ class Arena {
   std::size_t bytes_used() const { return bytes_used_; }          // handed out, padding included
   std::size_t bytes_reserved() const { return bytes_reserved_; }  // mapped address space
 
-  // Over all chunks so far: enforced only if each was. kNotAsked before the first chunk, for
+  // Over all chunks so far: enforced only if each was. not_asked before the first chunk, for
   // kAnyNode, (huge pages) while every chunk is smaller than a huge page, and (locking) where
   // nothing is to be locked.
   const Enforcement& binding() const { return binding_; }
@@ -99,5 +98,3 @@ class Arena {
 };
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_ARENA_H_

@@ -1,6 +1,5 @@
 // Whether pthread_cancel may end the calling thread.
-#ifndef RANKINE_NUMA_CANCEL_STATE_H_
-#define RANKINE_NUMA_CANCEL_STATE_H_
+#pragma once
 
 #include <pthread.h>
 
@@ -25,5 +24,3 @@ class ScopedCancelState {
 };
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_CANCEL_STATE_H_

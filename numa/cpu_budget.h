@@ -1,6 +1,5 @@
 // How many cores this process can really use: a container may show 64 CPUs and pay for 2.
-#ifndef RANKINE_NUMA_CPU_BUDGET_H_
-#define RANKINE_NUMA_CPU_BUDGET_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -62,5 +61,3 @@ CpuBudget combine_cpu_budget(const CpuGrant& affinity, const std::optional<CpuQu
 CpuBudget cpu_budget(const std::string& root = "");
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_CPU_BUDGET_H_

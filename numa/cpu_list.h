@@ -1,6 +1,5 @@
 // CPU numbers as the kernel writes them: "0,2,4-7".
-#ifndef RANKINE_NUMA_CPU_LIST_H_
-#define RANKINE_NUMA_CPU_LIST_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -24,5 +23,3 @@ CpuList parse_cpu_list(std::string_view text);
 std::string format_cpu_list(const std::vector<int>& cpus);
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_CPU_LIST_H_

@@ -1,6 +1,5 @@
 // What came of a wish that the machine may refuse: pinning, memory binding, huge pages.
-#ifndef RANKINE_NUMA_ENFORCEMENT_H_
-#define RANKINE_NUMA_ENFORCEMENT_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -12,31 +11,31 @@ namespace rankine {
 
 // Plain data without heap memory, so that it can be filled in when memory is what is missing.
 struct Enforcement {
-  enum class State { kNotAsked, kEnforced, kRefused };
+  enum class State { not_asked, enforced, refused };
 
-  State state = State::kNotAsked;
+  State state = State::not_asked;
   int error = 0;                   // errno of the refusal; 0 where no system call was the reason
   std::array<char, 160> reason{};  // why it was refused, one line, cut where too long; else empty
 
-  bool enforced() const { return state == State::kEnforced; }
-  bool refused() const { return state == State::kRefused; }
+  bool enforced() const { return state == State::enforced; }
+  bool refused() const { return state == State::refused; }
   std::string_view why() const { return reason.data(); }
 
   // One wish over several ranges: a refusal stays, since one range out of place is memory out of
   // place.
   void add(const Enforcement& one) {
-    if (!refused() && one.state != State::kNotAsked) *this = one;
+    if (!refused() && one.state != State::not_asked) *this = one;
   }
 
   static Enforcement done() {
     Enforcement result;
-    result.state = State::kEnforced;
+    result.state = State::enforced;
     return result;
   }
 
   static Enforcement refusal(int error, std::string_view why) {
     Enforcement result;
-    result.state = State::kRefused;
+    result.state = State::refused;
     result.error = error;
     const std::size_t length = std::min(why.size(), result.reason.size() - 1);
     std::copy_n(why.data(), length, result.reason.data());
@@ -47,5 +46,3 @@ struct Enforcement {
 static_assert(std::is_trivially_copyable_v<Enforcement>);
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_ENFORCEMENT_H_

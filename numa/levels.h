@@ -1,6 +1,5 @@
 // The machine's levels as neighbouring ranks see them.
-#ifndef RANKINE_NUMA_LEVELS_H_
-#define RANKINE_NUMA_LEVELS_H_
+#pragma once
 
 #include <vector>
 
@@ -17,5 +16,3 @@ namespace rankine {
 std::vector<int> level_groups(const Topology& topology, const Placement& placement);
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_LEVELS_H_

@@ -4,8 +4,7 @@
 // the kernel refuses leaves usable memory behind; the refusal is returned, and the first of a kind
 // in a process warns. numa_available() is not asked: libnuma 2.0.16 says "available" even where
 // every call is then refused.
-#ifndef RANKINE_NUMA_NODE_BINDING_H_
-#define RANKINE_NUMA_NODE_BINDING_H_
+#pragma once
 
 #include <bitset>
 #include <cstddef>
@@ -33,5 +32,3 @@ Enforcement interleave_over(void* base, std::size_t bytes, const NodeSet& nodes)
 Enforcement lock_in_memory(void* base, std::size_t bytes) noexcept;
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_NODE_BINDING_H_

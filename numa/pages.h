@@ -1,6 +1,5 @@
 // Page sizes and what the kernel says about transparent huge pages.
-#ifndef RANKINE_NUMA_PAGES_H_
-#define RANKINE_NUMA_PAGES_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -19,5 +18,3 @@ std::size_t huge_page_bytes(const std::string& root = "");
 bool huge_pages_switched_off(const std::string& root = "");
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_PAGES_H_

@@ -1,6 +1,5 @@
 // Pinning the calling thread, with a way out where the machine refuses.
-#ifndef RANKINE_NUMA_PIN_H_
-#define RANKINE_NUMA_PIN_H_
+#pragma once
 
 #include <vector>
 
@@ -23,5 +22,3 @@ Enforcement pin_calling_thread(int cpu, const std::vector<int>& fallback = {}) n
 Enforcement pin_calling_thread(const Topology& topology, const RankPlace& place) noexcept;
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_PIN_H_

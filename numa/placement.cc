@@ -22,10 +22,10 @@ struct NamedKind {
 };
 
 constexpr NamedKind kNames[] = {
-    {Kind::kCompact, "compact"},
-    {Kind::kScatter, "scatter"},
-    {Kind::kOnePerNode, "one_per_node"},
-    {Kind::kNone, "none"},
+    {Kind::compact, "compact"},
+    {Kind::scatter, "scatter"},
+    {Kind::one_per_node, "one_per_node"},
+    {Kind::none, "none"},
 };
 
 using Order = std::vector<const Cpu*>;
@@ -201,7 +201,7 @@ PolicyResult parse_placement_policy(std::string_view text) {
                 "CPUs ({})",
                 text, list.error)};
   }
-  return {{Kind::kExplicit, std::move(list.cpus)}, ""};
+  return {{Kind::listed, std::move(list.cpus)}, ""};
 }
 
 std::string to_string(const PlacementPolicy& policy) {
@@ -214,22 +214,22 @@ std::string to_string(const PlacementPolicy& policy) {
 Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy) {
   if (ranks < 1)
     return failed(fmt::format("placement: {} ranks asked for, allowed: 1 or more", ranks));
-  if (policy.kind != Kind::kExplicit && !policy.cpus.empty()) {
+  if (policy.kind != Kind::listed && !policy.cpus.empty()) {
     return failed(
         fmt::format("placement: CPUs {} are listed, which explicit placement alone takes; "
                     "kind is {}",
                     format_cpu_list(policy.cpus), static_cast<int>(policy.kind)));
   }
   switch (policy.kind) {
-    case Kind::kCompact:
+    case Kind::compact:
       return seat(ranks, compact(topology, ranks));
-    case Kind::kScatter:
+    case Kind::scatter:
       return seat(ranks, scatter(topology));
-    case Kind::kOnePerNode:
+    case Kind::one_per_node:
       return place_one_per_node(topology, ranks);
-    case Kind::kExplicit:
+    case Kind::listed:
       return place_explicit(topology, ranks, policy.cpus);
-    case Kind::kNone: {
+    case Kind::none: {
       Placement placement;
       placement.ranks.resize(static_cast<std::size_t>(ranks));
       placement.oversubscribed = static_cast<std::size_t>(ranks) > topology.cpus().size();
@@ -237,7 +237,7 @@ Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy
     }
   }
   return failed(fmt::format("placement: kind is {}; allowed are 0 to {}",
-                            static_cast<int>(policy.kind), static_cast<int>(Kind::kNone)));
+                            static_cast<int>(policy.kind), static_cast<int>(Kind::none)));
 }
 
 }  // namespace rankine

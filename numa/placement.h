@@ -1,6 +1,5 @@
 // Which rank runs on which CPU.
-#ifndef RANKINE_NUMA_PLACEMENT_H_
-#define RANKINE_NUMA_PLACEMENT_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -13,19 +12,19 @@ namespace rankine {
 struct PlacementPolicy {
   enum class Kind {
     // Neighbouring ranks on neighbouring cores: fills one L3, one node, one package, then the next.
-    kCompact,
+    compact,
     // The next rank as far away as possible: packages, nodes, L3 groups in turn.
-    kScatter,
+    scatter,
     // One rank on the first core of each node that has CPUs; more ranks than that is an error.
-    kOnePerNode,
+    one_per_node,
     // `cpus` in the order given.
-    kExplicit,
+    listed,
     // Nobody is pinned.
-    kNone,
+    none,
   };
 
-  Kind kind = Kind::kCompact;
-  std::vector<int> cpus;  // CPU numbers of the operating system; kExplicit only
+  Kind kind = Kind::compact;
+  std::vector<int> cpus;  // CPU numbers of the operating system; listed only
 
   bool operator==(const PlacementPolicy&) const = default;
 };
@@ -69,5 +68,3 @@ struct Placement {
 Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy = {});
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_PLACEMENT_H_

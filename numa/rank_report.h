@@ -1,6 +1,5 @@
 // Where a rank ended up and what the machine refused it: data for reports and drawings.
-#ifndef RANKINE_NUMA_RANK_REPORT_H_
-#define RANKINE_NUMA_RANK_REPORT_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -44,5 +43,3 @@ RankReport make_rank_report(int rank, const Topology& topology, const RankPlace&
 std::string to_string(const RankReport& report);
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_RANK_REPORT_H_

@@ -1,6 +1,5 @@
 // On which nodes pages really lie, whatever was asked for.
-#ifndef RANKINE_NUMA_RESIDENCY_H_
-#define RANKINE_NUMA_RESIDENCY_H_
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -32,5 +31,3 @@ Residency residency_of(const MemoryRange& range);
 std::string to_string(const Residency& residency);
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_RESIDENCY_H_

@@ -1,8 +1,7 @@
 // Files that a user, an environment variable or the kernel names, and that are small where they are
 // what they should be. A pipe that nobody writes, a device without an end, a file of gigabytes: all
 // are refused, and nothing waits.
-#ifndef RANKINE_NUMA_SMALL_FILE_H_
-#define RANKINE_NUMA_SMALL_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -25,5 +24,3 @@ SmallFile read_small_file(const std::string& path, std::size_t limit);
 std::string refusal_of_file(unsigned mode);
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_SMALL_FILE_H_

@@ -1,7 +1,6 @@
 // The one door through which numa/ reaches the kernel and hwloc, so that a test can make any of
 // them refuse.
-#ifndef RANKINE_NUMA_SYSTEM_CALLS_H_
-#define RANKINE_NUMA_SYSTEM_CALLS_H_
+#pragma once
 
 #include <sched.h>
 #include <sys/types.h>
@@ -58,5 +57,3 @@ class ScopedSystemCalls {
 };
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_SYSTEM_CALLS_H_

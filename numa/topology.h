@@ -1,6 +1,5 @@
 // The machine as ranks see it: CPUs, the cores, caches and memory nodes they belong to.
-#ifndef RANKINE_NUMA_TOPOLOGY_H_
-#define RANKINE_NUMA_TOPOLOGY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -117,5 +116,3 @@ struct TopologyResult {
 };
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_TOPOLOGY_H_

@@ -1,6 +1,5 @@
 // Warnings of a library that owns no logger: one line per cause, once per process.
-#ifndef RANKINE_NUMA_WARNINGS_H_
-#define RANKINE_NUMA_WARNINGS_H_
+#pragma once
 
 #include <functional>
 #include <string_view>
@@ -26,5 +25,3 @@ WarningSink set_warning_sink(WarningSink sink);
 void forget_warnings() noexcept;
 
 }  // namespace rankine
-
-#endif  // RANKINE_NUMA_WARNINGS_H_

@@ -13,8 +13,7 @@
 // Sizes follow nccl-tests: M bytes are a rank's input of an all-reduce, a broadcast, a reduce, an
 // all-to-all and a reduce-scatter, and a rank's output of an all-gather. What does not divide by
 // the ranks is left out.
-#ifndef RANKINE_BENCH_RIVALS_BATCH_H_
-#define RANKINE_BENCH_RIVALS_BATCH_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -33,13 +32,13 @@
 
 namespace rankine::rivals {
 
-enum class Collective { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kReduce };
+enum class Collective { all_reduce, broadcast, all_gather, reduce_scatter, all_to_all, reduce };
 inline constexpr std::string_view kCollectiveNames[] = {
     "all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "reduce"};
 
 inline constexpr int kCollectives = static_cast<int>(std::size(kCollectiveNames));
 
-enum class Protocol { kWarm, kFresh };
+enum class Protocol { warm, fresh };
 inline constexpr std::string_view kProtocolNames[] = {"warm", "fresh"};
 
 inline std::string_view name_of(Collective collective) {
@@ -50,10 +49,10 @@ inline std::string_view name_of(Protocol protocol) {
 }
 
 struct Batch {
-  Collective collective = Collective::kAllReduce;
-  Protocol protocol = Protocol::kWarm;
+  Collective collective = Collective::all_reduce;
+  Protocol protocol = Protocol::warm;
   std::size_t bytes = 0;  // M
-  int calls = 1;          // timed; at most kMaxCalls where protocol is kFresh
+  int calls = 1;          // timed; at most kMaxCalls where protocol is fresh
   int warmups = 0;        // the same calls before them
   bool in_place =
       false;  // all-reduce on one buffer; fresh only, since a sum of sums soon overflows
@@ -79,17 +78,17 @@ inline Shape shape(const Batch& batch, int ranks, int rank) {
   const std::size_t block = count / static_cast<std::size_t>(ranks);
   const std::size_t blocks = block * static_cast<std::size_t>(ranks);
   switch (batch.collective) {
-    case Collective::kAllReduce:
+    case Collective::all_reduce:
       return {count, count, count};
-    case Collective::kBroadcast:
+    case Collective::broadcast:
       return {rank == 0 ? count : 0, rank == 0 ? 0 : count, count};
-    case Collective::kAllGather:
+    case Collective::all_gather:
       return {block, blocks, block};
-    case Collective::kReduceScatter:
+    case Collective::reduce_scatter:
       return {blocks, block, block};
-    case Collective::kAllToAll:
+    case Collective::all_to_all:
       return {blocks, blocks, block};
-    case Collective::kReduce:
+    case Collective::reduce:
       return {count, rank == 0 ? count : 0, count};
   }
   return {};
@@ -101,16 +100,16 @@ inline std::uint64_t count_wrong(const Batch& batch, int ranks, int rank, const 
   const Kernels& k = kernels();
   std::uint64_t wrong = 0;
   switch (batch.collective) {
-    case Collective::kAllReduce:
-    case Collective::kReduce:
+    case Collective::all_reduce:
+    case Collective::reduce:
       return k.count_wrong(out, s.out, 0, ranks, 0, shift);
-    case Collective::kBroadcast:
+    case Collective::broadcast:
       return k.count_wrong(out, s.out, 0, 1, 0, shift);
-    case Collective::kReduceScatter:
+    case Collective::reduce_scatter:
       return k.count_wrong(out, s.out, 0, ranks, static_cast<std::size_t>(rank) * s.block, shift);
-    case Collective::kAllGather:
-    case Collective::kAllToAll: {
-      const bool personal = batch.collective == Collective::kAllToAll;
+    case Collective::all_gather:
+    case Collective::all_to_all: {
+      const bool personal = batch.collective == Collective::all_to_all;
       const std::size_t first = personal ? static_cast<std::size_t>(rank) * s.block : 0;
       for (int from = 0; from < ranks; ++from) {
         const float* part = out + static_cast<std::size_t>(from) * s.block;
@@ -135,7 +134,7 @@ void run_batch(const Batch& batch, Meeting& meeting, int rank, float* in, float*
   if (!batch.in_place) std::memset(out, 0xff, s.out * sizeof(float));  // NaNs
   Ticks begin;
   Ticks end;
-  if (batch.protocol == Protocol::kWarm) {
+  if (batch.protocol == Protocol::warm) {
     meeting.barrier(rank);
     for (int i = 0; i < batch.warmups; ++i) call(in, out, s);
     meeting.barrier(rank);
@@ -170,7 +169,7 @@ inline Measured summarise(const Batch& batch, const Meeting& meeting) {
     measured.wrong += meeting.seats[r].wrong;
   }
   const double us_per_tick = nanoseconds_per_tick() / 1000;
-  const bool warm = batch.protocol == Protocol::kWarm;
+  const bool warm = batch.protocol == Protocol::warm;
   const int calls = warm ? batch.calls : batch.calls + batch.warmups;
   measured.wall_us = static_cast<double>(longest) * us_per_tick / calls;
   if (warm) {
@@ -189,7 +188,7 @@ inline Measured summarise(const Batch& batch, const Meeting& meeting) {
 
 // How many calls make a batch of about target_us; and how many go before them.
 inline int planned_calls(Protocol protocol, double wall_us, double target_us) {
-  const double most = protocol == Protocol::kWarm ? 100000 : kMaxCalls;
+  const double most = protocol == Protocol::warm ? 100000 : kMaxCalls;
   return static_cast<int>(std::clamp(std::round(target_us / std::max(wall_us, 1e-3)), 3.0, most));
 }
 inline int planned_warmups(int calls) { return 2 + calls / 8; }
@@ -215,5 +214,3 @@ int calibrated_calls(Batch batch, double target_us, Run&& run) {
 }
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_BATCH_H_

@@ -1,7 +1,6 @@
 // Page-aligned memory with huge pages where the system has them, the same for every contender.
 // Header only.
-#ifndef RANKINE_BENCH_RIVALS_BUFFER_H_
-#define RANKINE_BENCH_RIVALS_BUFFER_H_
+#pragma once
 
 #include <sys/mman.h>
 
@@ -51,5 +50,3 @@ class Buffer {
 };
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_BUFFER_H_

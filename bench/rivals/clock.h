@@ -1,7 +1,6 @@
 // Time stamps cheap enough to stand on both sides of one 100 ns call. Header only, also compiled by
 // mpicxx.
-#ifndef RANKINE_BENCH_RIVALS_CLOCK_H_
-#define RANKINE_BENCH_RIVALS_CLOCK_H_
+#pragma once
 
 #include <algorithm>
 #include <chrono>
@@ -60,5 +59,3 @@ inline double stamp_cost_ns() noexcept {
 }
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_CLOCK_H_

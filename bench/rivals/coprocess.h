@@ -1,7 +1,6 @@
 // A child process that answers lines with lines. It never outlives its parent: it is told to end,
 // then made to.
-#ifndef RANKINE_BENCH_RIVALS_COPROCESS_H_
-#define RANKINE_BENCH_RIVALS_COPROCESS_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -48,5 +47,3 @@ class Coprocess {
 };
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_COPROCESS_H_

@@ -1,7 +1,6 @@
 // The driver's own ranks: threads pinned one per core (in turn, where there are fewer cores),
 // asleep between jobs, so that contenders in other processes have the machine for themselves.
-#ifndef RANKINE_BENCH_RIVALS_CREW_H_
-#define RANKINE_BENCH_RIVALS_CREW_H_
+#pragma once
 
 #include <condition_variable>
 #include <cstdint>
@@ -52,5 +51,3 @@ class Crew {
 };
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_CREW_H_

@@ -5,8 +5,7 @@
 //             contenders with family, version and why they are missing
 //   rows      size, protocol, ping_pong_ns (before each round and after the last), steady, limit,
 //             contenders (median_us, ...), ratios and against whom they are ("against")
-#ifndef RANKINE_BENCH_RIVALS_DOCUMENT_H_
-#define RANKINE_BENCH_RIVALS_DOCUMENT_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -53,5 +52,3 @@ nlohmann::json context_json(const Plan& plan, const Setup& setup, const Contende
 nlohmann::json row_json(const Row& row, const Contenders& contenders);
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_DOCUMENT_H_

@@ -78,21 +78,21 @@ class OneShot final : public Expert {
     const auto mine = static_cast<std::size_t>(rank) * block;
     const auto all = static_cast<std::size_t>(ranks_) * block;
     switch (collective) {
-      case Collective::kAllReduce:
+      case Collective::all_reduce:
         share(rank, call, in, block);
         wait_for_all(call);
         return sum(rank, call, in, out, 0, block);
-      case Collective::kReduceScatter:
+      case Collective::reduce_scatter:
         share(rank, call, in, all);
         wait_for_all(call);
         return sum(rank, call, in, out, mine, block);
-      case Collective::kAllGather:
+      case Collective::all_gather:
         share(rank, call, in, block);
         return collect(rank, call, in, out, 0, block);
-      case Collective::kAllToAll:
+      case Collective::all_to_all:
         share(rank, call, in, all);
         return collect(rank, call, in, out, mine, block);
-      case Collective::kBroadcast:
+      case Collective::broadcast:
         if (root) {
           wait_for_all(call - 2);
           share(rank, call, in, block);
@@ -102,7 +102,7 @@ class OneShot final : public Expert {
           publish(rank, call);
         }
         return;
-      case Collective::kReduce:
+      case Collective::reduce:
         if (root) {
           for (int peer = 1; peer < ranks_; ++peer) wait_for(peer, call);
           sum(rank, call, in, out, 0, block);
@@ -150,21 +150,21 @@ class OneShot final : public Expert {
 // No stages: the ranks tell each other where their buffers are, and move the data from there.
 class Direct final : public Expert {
  public:
-  enum class Form { kPull, kPush, kStream };
+  enum class Form { pull, push, stream };
 
   Direct(const char* its_name, Form form, const Setup& setup)
       : Expert(its_name, setup), form_(form) {}
 
   bool takes(Collective collective, std::size_t bytes) const override {
     // A block that one rank needs is summed by that rank in every form.
-    if (form_ == Form::kPush && collective == Collective::kReduceScatter) return false;
-    return form_ != Form::kStream || bytes >= kOneShotBytes;
+    if (form_ == Form::push && collective == Collective::reduce_scatter) return false;
+    return form_ != Form::stream || bytes >= kOneShotBytes;
   }
 
   void call(Collective collective, int rank, const float* in, float* out,
             std::size_t block) noexcept override {
-    const bool pull = form_ == Form::kPull;
-    if (pull && (collective == Collective::kBroadcast || collective == Collective::kReduce))
+    const bool pull = form_ == Form::pull;
+    if (pull && (collective == Collective::broadcast || collective == Collective::reduce))
       return pull_rooted(collective, rank, in, out, block);
     const std::uint64_t entered = enter(rank, in, out);
     std::uint64_t done = entered + 1;
@@ -179,7 +179,7 @@ class Direct final : public Expert {
     const std::size_t begin = border(rank, block);
     const std::size_t end = border(rank + 1, block);
     switch (collective) {
-      case Collective::kAllReduce:
+      case Collective::all_reduce:
         if (!pull) {
           move(outs, ranks_, ins, ranks_, begin, end);
           break;
@@ -193,11 +193,11 @@ class Direct final : public Expert {
           kernels().copy(out + from, outs[peer] + from, border(peer + 1, block) - from);
         }
         break;
-      case Collective::kReduceScatter:
+      case Collective::reduce_scatter:
         for (int r = 0; r < ranks_; ++r) ins[r] += mine;
         move(&out, 1, ins, ranks_, 0, block);
         break;
-      case Collective::kAllGather:
+      case Collective::all_gather:
         if (pull) {
           each_peer(rank, block,
                     [&](int peer, std::size_t to) { copy(out + to, ins[peer], block); });
@@ -206,7 +206,7 @@ class Direct final : public Expert {
           move(outs, ranks_, &in, 1, 0, block);
         }
         break;
-      case Collective::kAllToAll:
+      case Collective::all_to_all:
         each_peer(rank, block, [&](int peer, std::size_t at) {
           if (pull) {
             copy(out + at, ins[peer] + mine, block);
@@ -215,10 +215,10 @@ class Direct final : public Expert {
           }
         });
         break;
-      case Collective::kBroadcast:
+      case Collective::broadcast:
         move(outs + 1, ranks_ - 1, ins, 1, begin, end);
         break;
-      case Collective::kReduce:
+      case Collective::reduce:
         move(outs, 1, ins, ranks_, begin, end);
         break;
     }
@@ -241,7 +241,7 @@ class Direct final : public Expert {
                    std::size_t block) noexcept {
     const std::uint64_t entered = enter(rank, in, out);
     const bool root = rank == 0;
-    const bool broadcast = collective == Collective::kBroadcast;
+    const bool broadcast = collective == Collective::broadcast;
     if (broadcast && !root) {
       wait_for(0, entered);
       copy(out, line(0).in, block);
@@ -284,7 +284,7 @@ class Direct final : public Expert {
   void move(float* const* outs, int out_count, const float* const* ins, int in_count,
             std::size_t begin, std::size_t end) noexcept {
     if (out_count == 0) return;
-    if (form_ == Form::kStream) {
+    if (form_ == Form::stream) {
       kernels().reduce_streaming(outs, out_count, ins, in_count, begin, end);
     } else if (in_count == 1) {
       for (int k = 0; k < out_count; ++k)
@@ -304,15 +304,15 @@ std::unique_ptr<Rival> make_expert_one_shot(const Setup& setup) {
 }
 
 std::unique_ptr<Rival> make_expert_pull(const Setup& setup) {
-  return std::make_unique<Direct>("expert_pull", Direct::Form::kPull, setup);
+  return std::make_unique<Direct>("expert_pull", Direct::Form::pull, setup);
 }
 
 std::unique_ptr<Rival> make_expert_push(const Setup& setup) {
-  return std::make_unique<Direct>("expert_push", Direct::Form::kPush, setup);
+  return std::make_unique<Direct>("expert_push", Direct::Form::push, setup);
 }
 
 std::unique_ptr<Rival> make_expert_stream(const Setup& setup) {
-  return std::make_unique<Direct>("expert_stream", Direct::Form::kStream, setup);
+  return std::make_unique<Direct>("expert_stream", Direct::Form::stream, setup);
 }
 
 }  // namespace rankine::rivals

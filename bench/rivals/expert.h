@@ -1,8 +1,7 @@
 // The page that an expert writes for one collective on one machine: a counter per rank, no queue,
 // no plan. It takes several forms since none wins everywhere; a comparison should use the best of
 // them at each size.
-#ifndef RANKINE_BENCH_RIVALS_EXPERT_H_
-#define RANKINE_BENCH_RIVALS_EXPERT_H_
+#pragma once
 
 #include <memory>
 
@@ -26,5 +25,3 @@ std::unique_ptr<Rival> make_expert_push(const Setup& setup);
 std::unique_ptr<Rival> make_expert_stream(const Setup& setup);
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_EXPERT_H_

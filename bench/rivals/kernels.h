@@ -1,8 +1,7 @@
 // Plain loops over floats, compiled once for AVX-512 and once for any machine; the choice is made
 // when the program starts. The test pattern lives here too, so that it costs every contender the
 // same.
-#ifndef RANKINE_BENCH_RIVALS_KERNELS_H_
-#define RANKINE_BENCH_RIVALS_KERNELS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -38,5 +37,3 @@ struct Kernels {
 const Kernels& kernels() noexcept;
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_KERNELS_H_

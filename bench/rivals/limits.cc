@@ -49,26 +49,26 @@ std::vector<Way> ways(const Batch& batch, int ranks) {
   const bool small = bytes <= kOneShotLimit;
   std::vector<Way> result;
   switch (batch.collective) {
-    case Collective::kAllReduce:
+    case Collective::all_reduce:
       result.push_back({"two-shot", ranks, ranks, slice, others / n, elsewhere});
       if (small && ranks > 1) result.push_back({"one-shot", ranks, 1, count, others, 0});
       break;
-    case Collective::kBroadcast:
+    case Collective::broadcast:
       result.push_back({"pull", 1, 1, count, ranks > 1 ? bytes : 0, 0});
       if (ranks > 1) result.push_back({"share", 1, ranks - 1, slice, bytes / n, elsewhere});
       break;
-    case Collective::kAllGather:
+    case Collective::all_gather:
       result.push_back({"pull", 1, 1, slice * n, others / n, 0});
       if (ranks > 1) result.push_back({"push", 1, ranks, slice, 0, elsewhere});
       break;
-    case Collective::kReduceScatter:
+    case Collective::reduce_scatter:
       result.push_back({"pull", ranks, 1, slice, others / n, 0});
       break;
-    case Collective::kAllToAll:
+    case Collective::all_to_all:
       result.push_back({"pull", 1, 1, slice * n, others / n, 0});
       if (ranks > 1) result.push_back({"push", 1, 1, slice * n, 0, elsewhere});
       break;
-    case Collective::kReduce:
+    case Collective::reduce:
       result.push_back({"share", ranks, 1, slice, others / n, elsewhere});
       if (small && ranks > 1) result.push_back({"pull", ranks, 1, count, others, 0});
       break;
@@ -82,7 +82,7 @@ Limit limit_of(const Batch& batch, int ranks, int share, const Rates& rates) {
   for (int rank = 0; rank < ranks; ++rank)
     result = std::max(result, shape(batch, ranks, rank).out * sizeof(float));
   const bool one_way =
-      batch.collective == Collective::kBroadcast || batch.collective == Collective::kReduce;
+      batch.collective == Collective::broadcast || batch.collective == Collective::reduce;
   const auto times = static_cast<double>(share);
   Limit best;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -90,7 +90,7 @@ Limit limit_of(const Batch& batch, int ranks, int share, const Rates& rates) {
     limit.way = all[i].name;
     limit.latency_us = rates.latency_us;
     limit.motion_us = times * rates.motion_us[i];
-    if (batch.protocol == Protocol::kWarm) {
+    if (batch.protocol == Protocol::warm) {
       if (one_way && ranks > 1) limit.latency_us = 64 * rates.cross_us_per_byte;
       limit.us = std::max(limit.latency_us, limit.motion_us);
     } else {
@@ -177,9 +177,9 @@ double LimitProbe::cross_read(std::size_t bytes, Readers readers) {
   const int times =
       static_cast<int>(std::clamp<std::size_t>((std::size_t{1} << 20) / bytes, 2, 16));
   return slowest(bytes, [&](int worker, float* memory) {
-    const int from = readers == Readers::kAllButRoot ? 0 : (worker + 1) % workers_;
+    const int from = readers == Readers::all_but_root ? 0 : (worker + 1) % workers_;
     const bool reads =
-        workers_ == 1 || readers == Readers::kAll || (worker == 0) == (readers == Readers::kRoot);
+        workers_ == 1 || readers == Readers::all || (worker == 0) == (readers == Readers::root);
     const float* const other = benches_[static_cast<std::size_t>(from)].memory.data();
     Ticks least = ~Ticks{0};
     volatile std::uint64_t sink = 0;
@@ -213,11 +213,11 @@ Rates LimitProbe::measure(const Batch& batch) {
   for (const Way& way : ways(batch, crew_.ranks()))
     rates.motion_us.push_back(motion(way, batch.in_place));
   const std::size_t bytes = std::max(batch.bytes, kLeastBytes);
-  const Readers readers = batch.collective == Collective::kBroadcast ? Readers::kAllButRoot
-                          : batch.collective == Collective::kReduce  ? Readers::kRoot
-                                                                     : Readers::kAll;
+  const Readers readers = batch.collective == Collective::broadcast ? Readers::all_but_root
+                          : batch.collective == Collective::reduce  ? Readers::root
+                                                                    : Readers::all;
   rates.cross_us_per_byte = cross_read(bytes, readers) / static_cast<double>(bytes);
-  if (batch.protocol == Protocol::kFresh)
+  if (batch.protocol == Protocol::fresh)
     rates.read_us_per_byte = own_read(bytes) / static_cast<double>(bytes);
   return rates;
 }
@@ -232,7 +232,7 @@ LevelRates LimitProbe::measure_level(const std::string& level, std::size_t bytes
   rates.copy = moved / motion({"copy", 1, 1, floats / 2, 0, 0}, false);
   rates.add = moved / motion({"add", 2, 1, floats / 3, 0, 0}, false);
   rates.read = moved / own_read(rates.bytes);
-  rates.cross_read = moved / cross_read(rates.bytes, Readers::kAll);
+  rates.cross_read = moved / cross_read(rates.bytes, Readers::all);
   return rates;
 }
 

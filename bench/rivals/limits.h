@@ -28,8 +28,7 @@
 //
 // It is a bound for these ways of dividing the work and leaves out what storing into lines costs
 // that another core has cached, so real programs are slower.
-#ifndef RANKINE_BENCH_RIVALS_LIMITS_H_
-#define RANKINE_BENCH_RIVALS_LIMITS_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -111,7 +110,7 @@ class LimitProbe {
   template <class Body>
   double slowest(std::size_t bytes, Body&& body);
   double motion(const Way& way, bool in_place);
-  enum class Readers { kAll, kAllButRoot, kRoot };
+  enum class Readers { all, all_but_root, root };
   double cross_read(std::size_t bytes, Readers readers);  // both us
   double own_read(std::size_t bytes);
 
@@ -124,5 +123,3 @@ class LimitProbe {
 };
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_LIMITS_H_

@@ -1,6 +1,5 @@
 // The machine that a measurement was taken on, for its document: cpu, kernel, caches, cores, time.
-#ifndef RANKINE_BENCH_RIVALS_MACHINE_JSON_H_
-#define RANKINE_BENCH_RIVALS_MACHINE_JSON_H_
+#pragma once
 
 #include "nlohmann/json.hpp"
 
@@ -10,5 +9,3 @@ namespace rankine::rivals {
 nlohmann::json machine_json();
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_MACHINE_JSON_H_

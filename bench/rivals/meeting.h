@@ -1,8 +1,7 @@
 // Where the ranks of one contender meet around timed calls. Ranks are threads of the driver or
 // processes of an MPI job: a Meeting holds no address, so it works in a shared mapping too, and
 // every contender has the same barrier with the same skew. Header only, also compiled by mpicxx.
-#ifndef RANKINE_BENCH_RIVALS_MEETING_H_
-#define RANKINE_BENCH_RIVALS_MEETING_H_
+#pragma once
 
 #include <sched.h>
 
@@ -70,5 +69,3 @@ struct Meeting {
 };
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_MEETING_H_

@@ -1,6 +1,5 @@
 // MPI libraries as contenders: one job each for the whole run, asleep while others are measured.
-#ifndef RANKINE_BENCH_RIVALS_MPI_CONTENDER_H_
-#define RANKINE_BENCH_RIVALS_MPI_CONTENDER_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -30,5 +29,3 @@ class MpiContender final : public Contender {
 };
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_MPI_CONTENDER_H_

@@ -163,7 +163,7 @@ class Rank {
                 [&](float* in, float* out, const Shape& s) { call(in, out, mpi_int(s.block)); });
     };
     switch (batch.collective) {
-      case Collective::kAllReduce:
+      case Collective::all_reduce:
         if (batch.in_place) {
           with([&](float*, float* out, int n) {
             MPI_Allreduce(MPI_IN_PLACE, out, n, MPI_FLOAT, MPI_SUM, world);
@@ -174,27 +174,27 @@ class Rank {
           });
         }
         return;
-      case Collective::kBroadcast:
+      case Collective::broadcast:
         with([&](float* in, float* out, int n) {
           MPI_Bcast(rank_ == 0 ? in : out, n, MPI_FLOAT, 0, world);
         });
         return;
-      case Collective::kAllGather:
+      case Collective::all_gather:
         with([&](float* in, float* out, int n) {
           MPI_Allgather(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world);
         });
         return;
-      case Collective::kReduceScatter:
+      case Collective::reduce_scatter:
         with([&](float* in, float* out, int n) {
           MPI_Reduce_scatter_block(in, out, n, MPI_FLOAT, MPI_SUM, world);
         });
         return;
-      case Collective::kAllToAll:
+      case Collective::all_to_all:
         with([&](float* in, float* out, int n) {
           MPI_Alltoall(in, n, MPI_FLOAT, out, n, MPI_FLOAT, world);
         });
         return;
-      case Collective::kReduce:
+      case Collective::reduce:
         with([&](float* in, float* out, int n) {
           MPI_Reduce(in, out, n, MPI_FLOAT, MPI_SUM, 0, world);
         });
@@ -243,7 +243,7 @@ bool parse_batch(const std::string& line, Batch* batch) {
         batch->in_place >> batch->seed)) {
     return false;
   }
-  batch->protocol = protocol == "warm" ? Protocol::kWarm : Protocol::kFresh;
+  batch->protocol = protocol == "warm" ? Protocol::warm : Protocol::fresh;
   return parse_collective(collective, &batch->collective) &&
          (protocol == "warm" || protocol == "fresh") && batch->calls >= 1 && batch->warmups >= 0 &&
          (protocol == "warm" || batch->calls <= kMaxCalls);
@@ -330,7 +330,7 @@ bool measure_all(Rank& conductor, const Options& options) {
   bool all_right = true;
   for (const std::string& collective : options.collectives) {
     for (const std::size_t bytes : size_range(options.first, options.last, options.factor)) {
-      for (const Protocol protocol : {Protocol::kWarm, Protocol::kFresh}) {
+      for (const Protocol protocol : {Protocol::warm, Protocol::fresh}) {
         Batch batch;
         parse_collective(collective, &batch.collective);
         batch.bytes = bytes;

@@ -216,7 +216,7 @@ class FutexChain final : public Rival {
         baskets_(static_cast<std::size_t>(setup.ranks)) {}
 
   bool takes(Collective collective, std::size_t bytes) const override {
-    return collective == Collective::kAllReduce && crowded_ && bytes <= sizeof(Basket::data);
+    return collective == Collective::all_reduce && crowded_ && bytes <= sizeof(Basket::data);
   }
 
   // Basket r goes to rank r. A rank has put down its next one only after hearing that the call
@@ -274,7 +274,7 @@ class FlagExchange final : public Rival {
         flags_(static_cast<std::size_t>(setup.ranks)) {}
 
   bool takes(Collective collective, std::size_t bytes) const override {
-    return collective == Collective::kAllReduce && !crowded_ && flags_.size() > 1 && bytes <= 1024;
+    return collective == Collective::all_reduce && !crowded_ && flags_.size() > 1 && bytes <= 1024;
   }
   bool has_result() const override { return false; }
 

@@ -1,7 +1,6 @@
 // Three more ways in use today to sum vectors over the threads of one machine, each written from
 // its description, and two yardsticks. All of them know all_reduce only.
-#ifndef RANKINE_BENCH_RIVALS_OTHERS_H_
-#define RANKINE_BENCH_RIVALS_OTHERS_H_
+#pragma once
 
 #include <memory>
 
@@ -32,5 +31,3 @@ std::unique_ptr<Rival> make_futex_chain(const Setup& setup);
 std::unique_ptr<Rival> make_flag_exchange(const Setup& setup);
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_OTHERS_H_

@@ -1,8 +1,7 @@
 // A document of rivals (document.h) as a picture: for each protocol the time of every contender
 // over the size, and below it Rankine's time over that of the best expert, the best MPI and the
 // limit. Hollow points are of rows that never were steady.
-#ifndef RANKINE_BENCH_RIVALS_PLOTS_H_
-#define RANKINE_BENCH_RIVALS_PLOTS_H_
+#pragma once
 
 #include <string>
 
@@ -17,5 +16,3 @@ std::string plot_svg(const nlohmann::json& document);
 std::string subject(const nlohmann::json& document);
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_PLOTS_H_

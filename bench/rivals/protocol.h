@@ -7,8 +7,7 @@
 // latency of a cache line between two cores: where that has changed by more than tools::kSteady
 // within a row, the machine has changed under the contenders and the row is repeated. Each round
 // also measures what this machine cannot beat (limits.h).
-#ifndef RANKINE_BENCH_RIVALS_PROTOCOL_H_
-#define RANKINE_BENCH_RIVALS_PROTOCOL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -73,7 +72,7 @@ class InProcess final : public Contender {
 };
 
 struct Plan {
-  Collective collective = Collective::kAllReduce;
+  Collective collective = Collective::all_reduce;
   int rounds = 9;
   int calls = 0;     // in a batch; 0: as many as take batch_us
   int warmups = -1;  // before them; -1: an eighth as many and two
@@ -89,7 +88,7 @@ struct Cell {
 
 struct Row {
   std::size_t bytes = 0;
-  Protocol protocol = Protocol::kWarm;
+  Protocol protocol = Protocol::warm;
   int repeats = 0;
   std::vector<double> ping_pong_ns;  // before each round and after the last
   std::vector<Cell> cells;           // as the contenders
@@ -116,5 +115,3 @@ Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan&
                 std::size_t bytes, Protocol protocol, Crew& crew, LimitProbe& limits);
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_PROTOCOL_H_

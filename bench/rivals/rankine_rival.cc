@@ -47,17 +47,17 @@ class RankineRival final : public Rival {
     Member& member = *members_[static_cast<std::size_t>(rank)];
     const std::size_t all = block * members_.size();
     switch (collective) {
-      case Collective::kAllReduce:
+      case Collective::all_reduce:
         return member.all_reduce(std::span(in, block), std::span(out, block));
-      case Collective::kBroadcast:  // the root's buffer is both in and out, and only read
+      case Collective::broadcast:  // the root's buffer is both in and out, and only read
         return member.broadcast(std::span(rank == 0 ? const_cast<float*>(in) : out, block), 0);
-      case Collective::kAllGather:
+      case Collective::all_gather:
         return member.all_gather(std::span(in, block), std::span(out, all));
-      case Collective::kReduceScatter:
+      case Collective::reduce_scatter:
         return member.reduce_scatter(std::span(in, all), std::span(out, block));
-      case Collective::kAllToAll:
+      case Collective::all_to_all:
         return member.all_to_all(std::span(in, all), std::span(out, all));
-      case Collective::kReduce:
+      case Collective::reduce:
         return member.reduce(std::span(in, block), std::span(out, rank == 0 ? block : 0), 0);
     }
     return {};

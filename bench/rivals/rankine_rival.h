@@ -1,7 +1,6 @@
 // Rankine itself as a contender: a communicator that the driver's own pinned threads have joined,
 // with everything left to the engine's choice.
-#ifndef RANKINE_BENCH_RIVALS_RANKINE_RIVAL_H_
-#define RANKINE_BENCH_RIVALS_RANKINE_RIVAL_H_
+#pragma once
 
 #include <memory>
 
@@ -12,5 +11,3 @@ namespace rankine::rivals {
 std::unique_ptr<Rival> make_rankine(const Setup& setup);
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_RANKINE_RIVAL_H_

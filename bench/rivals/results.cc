@@ -345,7 +345,7 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
   constexpr std::size_t kKiB = 1024;
   std::vector<Verdict> all;
   for (const bool in_place : {false, true}) {
-    const json* document = find(sources, Collective::kAllReduce, 2, in_place);
+    const json* document = find(sources, Collective::all_reduce, 2, in_place);
     const std::string what =
         std::string("all-reduce, N = 2, fresh, ") + (in_place ? "in place" : "out of place") + ": ";
     const auto fresh = [&](const char* title, std::size_t least = 0) {
@@ -362,8 +362,8 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
     all.push_back(
         worst_verdict(what + "limit from 1 KiB, worst size", fresh("rankine/limit", kKiB), 3));
   }
-  for (const Collective collective : {Collective::kBroadcast, Collective::kAllGather,
-                                      Collective::kReduceScatter, Collective::kAllToAll}) {
+  for (const Collective collective : {Collective::broadcast, Collective::all_gather,
+                                      Collective::reduce_scatter, Collective::all_to_all}) {
     const json* document = find(sources, collective, 2, false);
     for (const std::string_view protocol : kProtocolNames) {
       const std::string what = fmt::format("{}, N = 2, {}: ", name_of(collective), protocol);
@@ -373,7 +373,7 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
     }
   }
   for (const int ranks : {4, 8, 16}) {
-    const json* document = find(sources, Collective::kAllReduce, ranks, false);
+    const json* document = find(sources, Collective::all_reduce, ranks, false);
     if (document != nullptr && !document->at("context").value("crowded", false)) document = nullptr;
     const std::string what = fmt::format("all-reduce, N = {} sharing cores, fresh: ", ranks);
     const Asked mpi{document, "fresh", "rankine/mpi"};
@@ -382,7 +382,7 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
     all.push_back(worst_verdict(what + "best expert, worst size",
                                 Asked{document, "fresh", "rankine/expert"}, 1));
   }
-  const json* many = find(sources, Collective::kAllReduce, 64, false);
+  const json* many = find(sources, Collective::all_reduce, 64, false);
   for (const std::string_view protocol : kProtocolNames) {
     all.push_back(worst_verdict(
         fmt::format("all-reduce of 8 B, N = 64 sharing cores, {}: futex-only chain", protocol),

@@ -1,7 +1,6 @@
 // bench/RESULTS.md from the documents of rivals (document.h) and of bench/mailbox: what was
 // measured where and how, a table per document and protocol, and a line per target.
-#ifndef RANKINE_BENCH_RIVALS_RESULTS_H_
-#define RANKINE_BENCH_RIVALS_RESULTS_H_
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -52,5 +51,3 @@ std::string results_markdown(const std::vector<Source>& sources, const std::stri
                              const std::string& notes);
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_RESULTS_H_

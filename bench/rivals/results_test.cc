@@ -79,12 +79,12 @@ json document_of(Collective collective, int ranks, const std::vector<Row>& rows)
 }
 
 // Expert, server, rankine, MPI.
-json small_document(Collective collective = Collective::kAllReduce, int ranks = 2) {
+json small_document(Collective collective = Collective::all_reduce, int ranks = 2) {
   return document_of(collective, ranks,
-                     {row_of(8, Protocol::kWarm, {2, 3, 1, 4, 0}, 0.5),
-                      row_of(8, Protocol::kFresh, {2, 3, 1, 4, 0}, 0.5),
-                      row_of(65536, Protocol::kFresh, {10, 8, 16, 64, 0}, 4),
-                      row_of(131072, Protocol::kFresh, {10, 8, 160, 64, 0}, 4, false)});
+                     {row_of(8, Protocol::warm, {2, 3, 1, 4, 0}, 0.5),
+                      row_of(8, Protocol::fresh, {2, 3, 1, 4, 0}, 0.5),
+                      row_of(65536, Protocol::fresh, {10, 8, 16, 64, 0}, 4),
+                      row_of(131072, Protocol::fresh, {10, 8, 160, 64, 0}, 4, false)});
 }
 
 TEST(Document, ComparesTheBestOfEachSide) {
@@ -156,8 +156,8 @@ TEST(Results, JudgeEveryTarget) {
                                    {"throughput_spread", 0.02}});
   }
   const std::vector<Source> sources = {{"all_reduce_n2", small_document()},
-                                       {"broadcast_n2", small_document(Collective::kBroadcast)},
-                                       {"all_reduce_n4", small_document(Collective::kAllReduce, 4)},
+                                       {"broadcast_n2", small_document(Collective::broadcast)},
+                                       {"all_reduce_n4", small_document(Collective::all_reduce, 4)},
                                        {"mailbox", mailbox}};
   const std::vector<Verdict> all = verdicts(sources);
   const Verdict expert = verdict_named(all, "out of place: best expert, worst");
@@ -203,8 +203,8 @@ TEST(Results, JudgeEveryTarget) {
 
 TEST(Results, SayWhereTheMachineIsInTheWay) {
   // Half of the best library's 8 us is more than the 0.4 that is allowed.
-  const json document = document_of(Collective::kAllReduce, 2,
-                                    {row_of(65536, Protocol::kFresh, {10, 8, 16, 64, 0}, 4)});
+  const json document = document_of(Collective::all_reduce, 2,
+                                    {row_of(65536, Protocol::fresh, {10, 8, 16, 64, 0}, 4)});
   const Verdict verdict =
       verdict_named(verdicts({{"x", document}}), "out of place: best library, geometric mean");
   EXPECT_DOUBLE_EQ(*verdict.at_limit, 0.5);

@@ -1,6 +1,5 @@
 // What a contender inside this process implements. One file each, plus its line in rivals.cc.
-#ifndef RANKINE_BENCH_RIVALS_RIVAL_H_
-#define RANKINE_BENCH_RIVALS_RIVAL_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -47,7 +46,7 @@ struct Rival {
 
   // False: this is not for this form, the table shows a dash.
   virtual bool takes(Collective collective, std::size_t /*bytes*/) const {
-    return collective == Collective::kAllReduce;
+    return collective == Collective::all_reduce;
   }
 
   // A contender whose calls only work in threads that it starts itself runs body(rank) in each,
@@ -64,5 +63,3 @@ struct Rival {
 };
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_RIVAL_H_

@@ -230,9 +230,9 @@ int measure(const Options& options) {
   setup.cpus = allowed_cpus();
   setup.crowded = static_cast<std::size_t>(setup.ranks) > setup.cpus.size();
   std::vector<Protocol> protocols;
-  if (options.protocol != "fresh" && !options.plan.in_place) protocols.push_back(Protocol::kWarm);
-  if (options.protocol != "warm") protocols.push_back(Protocol::kFresh);
-  if (options.plan.in_place && options.plan.collective != Collective::kAllReduce)
+  if (options.protocol != "fresh" && !options.plan.in_place) protocols.push_back(Protocol::warm);
+  if (options.protocol != "warm") protocols.push_back(Protocol::fresh);
+  if (options.plan.in_place && options.plan.collective != Collective::all_reduce)
     return fail_usage("--in-place is for --collective all_reduce");
   if (protocols.empty())
     return fail_usage("--in-place needs --protocol fresh: sums of sums overflow");

@@ -66,10 +66,10 @@ TEST_P(InProcessTest, EveryRivalIsRightAtEverySize) {
     std::uint32_t seed = 0;
     for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{17},
                                     std::size_t{1031}, kMaxFloats}) {
-      if (!contender.takes(Collective::kAllReduce, count * sizeof(float))) continue;
+      if (!contender.takes(Collective::all_reduce, count * sizeof(float))) continue;
       for (const bool in_place : {false, true}) {
-        for (const Protocol protocol : {Protocol::kWarm, Protocol::kFresh}) {
-          if (in_place && protocol == Protocol::kWarm) continue;
+        for (const Protocol protocol : {Protocol::warm, Protocol::fresh}) {
+          if (in_place && protocol == Protocol::warm) continue;
           Batch batch;
           batch.bytes = count * sizeof(float);
           batch.protocol = protocol;
@@ -101,7 +101,7 @@ TEST_P(InProcessTest, EveryRivalIsRightInEveryCollectiveItTakes) {
         batch.bytes = count * sizeof(float);
         if (!contender.takes(batch.collective, batch.bytes)) continue;
         ++taken;
-        for (const Protocol protocol : {Protocol::kWarm, Protocol::kFresh}) {
+        for (const Protocol protocol : {Protocol::warm, Protocol::fresh}) {
           batch.protocol = protocol;
           batch.calls = count < kMaxFloats ? 3 : 1;
           batch.warmups = count < kMaxFloats ? 2 : 1;
@@ -122,14 +122,14 @@ INSTANTIATE_TEST_SUITE_P(Ranks, InProcessTest, testing::Values(1, 2, 3, 4));
 
 // A rival that is right, but for one thing.
 struct Liar final : Rival {
-  enum class Lie { kOneElement, kOldResult };
+  enum class Lie { one_element, old_result };
   Liar(Lie its_lie, const Setup& setup)
       : Rival("liar", Family::kOther), lie(its_lie), honest(make_expert_push(setup)), calls(2) {}
   void call(Collective collective, int rank, const float* in, float* out,
             std::size_t count) noexcept override {
     const int call = calls[static_cast<std::size_t>(rank)]++;
-    if (lie == Lie::kOneElement || call == 0) honest->call(collective, rank, in, out, count);
-    if (lie == Lie::kOneElement && rank == 1) out[count / 2] += 1;
+    if (lie == Lie::one_element || call == 0) honest->call(collective, rank, in, out, count);
+    if (lie == Lie::one_element && rank == 1) out[count / 2] += 1;
   }
   const Lie lie;
   std::unique_ptr<Rival> honest;
@@ -138,7 +138,7 @@ struct Liar final : Rival {
 
 TEST(Check, FindsOneWrongElement) {
   Driver driver(2);
-  InProcess liar(std::make_unique<Liar>(Liar::Lie::kOneElement, driver.setup), *driver.stage);
+  InProcess liar(std::make_unique<Liar>(Liar::Lie::one_element, driver.setup), *driver.stage);
   Batch batch;
   batch.bytes = 4000;
   EXPECT_EQ(liar.run(batch).wrong, 1u);
@@ -146,10 +146,10 @@ TEST(Check, FindsOneWrongElement) {
 
 TEST(Check, FindsAResultOfThePreviousCall) {
   Driver driver(2);
-  InProcess liar(std::make_unique<Liar>(Liar::Lie::kOldResult, driver.setup), *driver.stage);
+  InProcess liar(std::make_unique<Liar>(Liar::Lie::old_result, driver.setup), *driver.stage);
   Batch batch;
   batch.bytes = 4000;
-  batch.protocol = Protocol::kFresh;
+  batch.protocol = Protocol::fresh;
   batch.calls = 2;
   EXPECT_GT(liar.run(batch).wrong, 1500u);  // of 2000; some sums are the same by chance
 }
@@ -175,20 +175,20 @@ TEST(Check, KnowsEveryCollective) {
         const std::size_t from = i / s.block;
         const std::size_t at = i % s.block;
         switch (batch.collective) {
-          case Collective::kAllReduce:
-          case Collective::kReduce:
+          case Collective::all_reduce:
+          case Collective::reduce:
             out[i] = ins[0][i] + ins[1][i] + ins[2][i];
             break;
-          case Collective::kBroadcast:
+          case Collective::broadcast:
             out[i] = ins[0][i];
             break;
-          case Collective::kAllGather:
+          case Collective::all_gather:
             out[i] = ins[from][at];
             break;
-          case Collective::kAllToAll:
+          case Collective::all_to_all:
             out[i] = ins[from][own * s.block + at];
             break;
-          case Collective::kReduceScatter: {
+          case Collective::reduce_scatter: {
             const std::size_t j = own * s.block + i;
             out[i] = ins[0][j] + ins[1][j] + ins[2][j];
             break;
@@ -271,7 +271,7 @@ TEST(Row, ComparesTheBestOfFamilies) {
   Plan plan;
   plan.rounds = 5;
   LimitProbe limits(crew);
-  const Row row = measure_row(all, plan, 8, Protocol::kWarm, crew, limits);
+  const Row row = measure_row(all, plan, 8, Protocol::warm, crew, limits);
   EXPECT_TRUE(row.steady());  // one rank has nobody to play ping-pong with
   EXPECT_EQ(row.cells[0].us, std::vector<double>(5, 2.0));
   EXPECT_EQ(row.best(Family::kExpert, all), 1u);
@@ -285,7 +285,7 @@ TEST(Row, ComparesTheBestOfFamilies) {
   for (const Limit& limit : row.limits) EXPECT_GT(limit.us, 0);
   EXPECT_GE(row.limit_ratio(0), 2 * row.limit_ratio(1) * (1 - 1e-9));
 
-  const Row too_small = measure_row(all, plan, 4, Protocol::kWarm, crew, limits);
+  const Row too_small = measure_row(all, plan, 4, Protocol::warm, crew, limits);
   EXPECT_TRUE(too_small.cells[0].us.empty());
 }
 
@@ -296,7 +296,7 @@ TEST(Row, EveryRoundsLimitHasTheLatencyProbedBeforeIt) {
   LimitProbe limits(driver.crew);
   Plan plan;
   plan.rounds = 3;
-  const Row row = measure_row(one, plan, 8, Protocol::kFresh, driver.crew, limits);
+  const Row row = measure_row(one, plan, 8, Protocol::fresh, driver.crew, limits);
   ASSERT_EQ(row.limits.size(), 3u);
   ASSERT_EQ(row.ping_pong_ns.size(), 4u);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -333,7 +333,7 @@ Rates rates_of(const Batch& batch, int ranks) {
 }
 
 TEST(Limits, OfAnAllReduceAmongTwo) {
-  const Batch warm = batch_of(Collective::kAllReduce, Protocol::kWarm, 1024);
+  const Batch warm = batch_of(Collective::all_reduce, Protocol::warm, 1024);
   Rates rates = rates_of(warm, 2);
   EXPECT_DOUBLE_EQ(limit_of(warm, 2, 1, rates).us, 1);  // the latency
   rates.motion_us = {30, 40};                           // two-shot, one-shot
@@ -342,7 +342,7 @@ TEST(Limits, OfAnAllReduceAmongTwo) {
   EXPECT_STREQ(limit_of(warm, 2, 1, rates).way, "two-shot");
 
   // Two-shot: half of the input crosses, and half of the result is read from the other core.
-  const Batch fresh = batch_of(Collective::kAllReduce, Protocol::kFresh, 1024);
+  const Batch fresh = batch_of(Collective::all_reduce, Protocol::fresh, 1024);
   rates = rates_of(fresh, 2);
   const double two_shot = 1 + 512 * 10 + 1024 * (0.5 * 10 + 0.5 * 0.5) + 0.25;
   const double one_shot = 1 + 1024 * 10 + 1024 * 0.5 + 0.25;
@@ -352,32 +352,32 @@ TEST(Limits, OfAnAllReduceAmongTwo) {
   rates.motion_us = {1e6, 1e6};  // the motion hides the crossing, not the reading
   EXPECT_DOUBLE_EQ(limit_of(fresh, 2, 1, rates).us, 1 + 1e6 + 1024 * 0.5 + 0.25);
   // Too large for one-shot.
-  EXPECT_EQ(ways(batch_of(Collective::kAllReduce, Protocol::kFresh, 2 * kOneShotLimit), 2).size(),
+  EXPECT_EQ(ways(batch_of(Collective::all_reduce, Protocol::fresh, 2 * kOneShotLimit), 2).size(),
             1u);
 }
 
 TEST(Limits, OfTheOthersAmongFour) {
   const std::size_t m = 4096;
   const auto us = [&](Collective collective) {
-    const Batch batch = batch_of(collective, Protocol::kFresh, m);
+    const Batch batch = batch_of(collective, Protocol::fresh, m);
     return limit_of(batch, 4, 1, rates_of(batch, 4)).us - 1.25;
   };
   const auto bytes = static_cast<double>(m);
   const double read = 0.5, cross = 10, mixed = 0.75 * cross + 0.25 * read;
   // Pulling: what crosses, and the result read from the own cache. Pushing: nothing crosses before
   // the result is read.
-  EXPECT_DOUBLE_EQ(us(Collective::kBroadcast),
+  EXPECT_DOUBLE_EQ(us(Collective::broadcast),
                    std::min(bytes * (cross + read), bytes / 4 * cross + bytes * mixed));
-  EXPECT_DOUBLE_EQ(us(Collective::kAllGather),
+  EXPECT_DOUBLE_EQ(us(Collective::all_gather),
                    std::min(0.75 * bytes * cross + bytes * read, 0.125 + bytes * mixed));
-  EXPECT_DOUBLE_EQ(us(Collective::kReduceScatter), 0.75 * bytes * cross + bytes / 4 * read);
-  EXPECT_DOUBLE_EQ(us(Collective::kAllToAll),
+  EXPECT_DOUBLE_EQ(us(Collective::reduce_scatter), 0.75 * bytes * cross + bytes / 4 * read);
+  EXPECT_DOUBLE_EQ(us(Collective::all_to_all),
                    std::min(0.75 * bytes * cross + bytes * read, 0.125 + bytes * mixed));
-  EXPECT_DOUBLE_EQ(us(Collective::kReduce), 0.75 * bytes * cross + bytes * mixed);
+  EXPECT_DOUBLE_EQ(us(Collective::reduce), 0.75 * bytes * cross + bytes * mixed);
 }
 
 TEST(Limits, NobodyWaitsForNewsThatGoOneWay) {
-  const Batch batch = batch_of(Collective::kBroadcast, Protocol::kWarm, 8);
+  const Batch batch = batch_of(Collective::broadcast, Protocol::warm, 8);
   Rates rates = rates_of(batch, 2);
   rates.cross_us_per_byte = 0.001;
   rates.motion_us.assign(2, 0.01);
@@ -388,7 +388,7 @@ TEST(Limits, NobodyWaitsForNewsThatGoOneWay) {
 
 TEST(Limits, AloneNothingCrosses) {
   for (int c = 0; c < kCollectives; ++c) {
-    for (const Way& way : ways(batch_of(static_cast<Collective>(c), Protocol::kFresh, 4096), 1)) {
+    for (const Way& way : ways(batch_of(static_cast<Collective>(c), Protocol::fresh, 4096), 1)) {
       EXPECT_EQ(way.crossing, 0u) << way.name;
       EXPECT_EQ(way.remote, 0) << way.name;
       EXPECT_GT(way.outs, 0) << way.name;
@@ -404,7 +404,7 @@ TEST(Limits, AreMeasuredForEveryCollective) {
       // The larger size only once: there are streaming stores, too, and it takes its time.
       for (const std::size_t bytes : {std::size_t{16}, std::size_t{2} << 20}) {
         if (bytes > 16 && c > 0) continue;
-        const Batch batch = batch_of(static_cast<Collective>(c), Protocol::kFresh, bytes);
+        const Batch batch = batch_of(static_cast<Collective>(c), Protocol::fresh, bytes);
         const Rates rates = probe.measure(batch);
         ASSERT_EQ(rates.motion_us.size(), ways(batch, ranks).size());
         for (const double us : rates.motion_us) EXPECT_GT(us, 0);
@@ -430,16 +430,16 @@ TEST(Limits, LevelsHaveRates) {
 TEST(FutexChain, SumsWhereRanksShareCores) {
   for (const int ranks : {2, 3, 5}) {
     Driver driver(ranks);
-    EXPECT_EQ(make_futex_chain(driver.setup)->takes(Collective::kAllReduce, 8),
+    EXPECT_EQ(make_futex_chain(driver.setup)->takes(Collective::all_reduce, 8),
               driver.setup.crowded);
     driver.setup.crowded = true;
     InProcess chain(make_futex_chain(driver.setup), *driver.stage);
-    EXPECT_FALSE(chain.takes(Collective::kAllReduce, 8192));
-    EXPECT_FALSE(chain.takes(Collective::kBroadcast, 8));
+    EXPECT_FALSE(chain.takes(Collective::all_reduce, 8192));
+    EXPECT_FALSE(chain.takes(Collective::broadcast, 8));
     std::uint32_t seed = 0;
     for (const std::size_t bytes : {8, 4096}) {
-      for (const Protocol protocol : {Protocol::kWarm, Protocol::kFresh}) {
-        Batch batch = batch_of(Collective::kAllReduce, protocol, bytes);
+      for (const Protocol protocol : {Protocol::warm, Protocol::fresh}) {
+        Batch batch = batch_of(Collective::all_reduce, protocol, bytes);
         batch.calls = 20;
         batch.seed = seed += 30;
         EXPECT_EQ(chain.run(batch).wrong, 0u) << ranks << " ranks, " << bytes << " B";
@@ -453,11 +453,11 @@ TEST(FlagExchange, EndsACallWhenAllHaveBegunIt) {
   for (const int ranks : {2, 3}) {
     rivals::Setup setup{ranks, 4096, false, allowed_cpus()};
     const auto exchange = make_flag_exchange(setup);
-    EXPECT_TRUE(exchange->takes(Collective::kAllReduce, 1024));
-    EXPECT_FALSE(exchange->takes(Collective::kAllReduce, 1028));
-    EXPECT_FALSE(exchange->takes(Collective::kBroadcast, 8));
+    EXPECT_TRUE(exchange->takes(Collective::all_reduce, 1024));
+    EXPECT_FALSE(exchange->takes(Collective::all_reduce, 1028));
+    EXPECT_FALSE(exchange->takes(Collective::broadcast, 8));
     setup.crowded = true;
-    EXPECT_FALSE(make_flag_exchange(setup)->takes(Collective::kAllReduce, 8));
+    EXPECT_FALSE(make_flag_exchange(setup)->takes(Collective::all_reduce, 8));
     // Relaxed, so that only the exchange itself can be why a rank sees what others did before it.
     std::vector<std::atomic<int>> begun(static_cast<std::size_t>(ranks));
     std::atomic<int> early{0};
@@ -466,7 +466,7 @@ TEST(FlagExchange, EndsACallWhenAllHaveBegunIt) {
       threads.emplace_back([&, rank] {
         for (int call = 1; call <= kCalls; ++call) {
           begun[static_cast<std::size_t>(rank)].store(call, std::memory_order_relaxed);
-          exchange->call(Collective::kAllReduce, rank, nullptr, nullptr, 0);
+          exchange->call(Collective::all_reduce, rank, nullptr, nullptr, 0);
           for (const auto& other : begun) early += other.load(std::memory_order_relaxed) < call;
         }
       });
@@ -481,7 +481,7 @@ TEST(FlagExchange, HasNoResult) {
   Driver driver(2);
   InProcess exchange(make_flag_exchange(driver.setup), *driver.stage);
   EXPECT_EQ(exchange.family, Family::kExchange);
-  Batch batch = batch_of(Collective::kAllReduce, Protocol::kFresh, 64);
+  Batch batch = batch_of(Collective::all_reduce, Protocol::fresh, 64);
   const Measured measured = exchange.run(batch);
   EXPECT_EQ(measured.wrong, 0u);
   EXPECT_GT(measured.us, 0);

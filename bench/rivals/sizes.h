@@ -1,6 +1,5 @@
 // "8", "64K", "32M": sizes as nccl-tests writes them, suffixes binary. Header only.
-#ifndef RANKINE_BENCH_RIVALS_SIZES_H_
-#define RANKINE_BENCH_RIVALS_SIZES_H_
+#pragma once
 
 #include <cctype>
 #include <cstddef>
@@ -48,5 +47,3 @@ inline std::vector<std::size_t> size_range(std::size_t first, std::size_t last,
 }
 
 }  // namespace rankine::rivals
-
-#endif  // RANKINE_BENCH_RIVALS_SIZES_H_

@@ -25,7 +25,7 @@ class PlacedLines {
   MemoryRange range(Rank r) const {
     return {memory_.base + static_cast<std::size_t>(r) * memory_.stride, sizeof(RankLines)};
   }
-  // Whether the rank's lines are tied to its node. kNotAsked where it has none.
+  // Whether the rank's lines are tied to its node. not_asked where it has none.
   const Enforcement& binding(Rank r) const { return bindings_[static_cast<std::size_t>(r)]; }
   const Enforcement& locking() const { return arena_.locking(); }
 

@@ -9,11 +9,12 @@
 namespace rankine::faults {
 
 std::atomic<std::int64_t>* finished_calls = nullptr;
+std::int64_t (*clock_of_promises)() = now_ns;
 
 Judge::Judge(const FaultCase& test, const Promise& promise, Tally& tally)
     : test_(test), promise_(promise), tally_(tally) {}
 
-void Judge::mark_fault() { fault_ns_.store(now_ns()); }
+void Judge::mark_fault() { fault_ns_.store(clock_of_promises()); }
 
 void Judge::blame(const std::string& what) {
   const std::lock_guard lock(mutex_);
@@ -50,13 +51,13 @@ bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, c
   buffers.fill(test, me.rank());
   Call call = call_of(test, buffers);
   if (how.spoil) how.spoil(call);
-  const std::int64_t begin_ns = now_ns();
+  const std::int64_t begin_ns = clock_of_promises();
   const Status status = [&] {
     std::optional<AllocationsCount> counts;
     if (how.allocations_count) counts.emplace();
     return how.observer != nullptr ? me.call(call, *how.observer) : me.call(call);
   }();
-  const std::int64_t end_ns = now_ns();
+  const std::int64_t end_ns = clock_of_promises();
   if (how.returned) how.returned();
 
   const std::string who = "rank " + std::to_string(me.rank()) + ", " + to_string(test);

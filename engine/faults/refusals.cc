@@ -64,7 +64,7 @@ void play_cpuset(const FaultCase& test, Tally& tally) {
     // One that is not ours any more is no place to ask for.
     if (all.size() > 1) {
       TeamOptions elsewhere = options;
-      elsewhere.placement = {.kind = PlacementPolicy::Kind::kExplicit, .cpus = {all.front()}};
+      elsewhere.placement = {.kind = PlacementPolicy::Kind::listed, .cpus = {all.front()}};
       judge.answer(Team::create(elsewhere).status(), {{Code::invalid_argument}});
     }
     set_allowed_cpus(all.data(), static_cast<int>(all.size()));

@@ -132,12 +132,14 @@ class Worker {
     return {};
   }
 
-  void ask(std::size_t number) {
+  // `now`, here and below: by the clock of patience.
+  void ask(std::size_t number, std::int64_t now) {
     const std::uint64_t wide = number;
     busy_ = true;
     current_ = number;
     seen_ = finished_->load(std::memory_order_relaxed);
-    moved_ns_ = begin_ns_ = now_ns();
+    moved_ns_ = now;
+    begin_ns_ = now_ns();
     // A process that is gone shows when its answer is read.
     static_cast<void>(write_all(questions_, &wide, sizeof(wide)));
   }
@@ -154,9 +156,8 @@ class Worker {
   }
 
   // Whether any of its calls has come to an end lately.
-  bool moves(std::int64_t patience_ns) {
+  bool moves(std::int64_t patience_ns, std::int64_t now) {
     const std::int64_t finished = finished_->load(std::memory_order_relaxed);
-    const std::int64_t now = now_ns();
     if (finished != seen_) {
       seen_ = finished;
       moved_ns_ = now;
@@ -252,7 +253,7 @@ Result<std::vector<CaseResult>> run_cases(std::span<const FaultCase> cases,
         if (worker.alive() && cases[next].fault->poisons) worker.stop();
         if (!worker.alive()) status = worker.start(cases);
         if (!status.ok()) break;
-        worker.ask(next++);
+        worker.ask(next++, options.clock());
       }
       if (!worker.busy()) continue;
       polled.push_back({worker.answers(), POLLIN, 0});
@@ -273,7 +274,7 @@ Result<std::vector<CaseResult>> run_cases(std::span<const FaultCase> cases,
           dead.tally.remarks = {to_string(test) + ": " + how_it_died(worker.bury())};
           finish(worker, std::move(dead));
         }
-      } else if (!worker.moves(options.patience_ns)) {
+      } else if (!worker.moves(options.patience_ns, options.clock())) {
         CaseResult hung = broken(worker,
                                  "no call has come to its end for " +
                                      std::to_string(options.patience_ns / 1'000'000'000) + " s",

@@ -9,6 +9,7 @@
 
 #include "engine/base/status.h"
 #include "engine/faults/fault.h"
+#include "engine/run/machine.h"
 
 namespace rankine::faults {
 
@@ -17,6 +18,7 @@ struct RunnerOptions {
   // A case hangs when no call of its process has come to its end for so long. Many times what any
   // call is promised (lateness is judged call by call), so that a loaded machine is no hang.
   std::int64_t patience_ns = 60'000'000'000;
+  std::function<std::int64_t()> clock = now_ns;  // that it is told by
   // After each case: how many have been played, and that one.
   std::function<void(std::size_t done, const FaultCase& last)> progress{};
 };

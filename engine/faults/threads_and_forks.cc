@@ -79,7 +79,7 @@ namespace {
 // as promised; else one bit each.
 int live_as_a_child(const FaultCase& test, const CollectiveCase& call, Scene& scene) {
   int failed = 0;
-  const std::int64_t begin_ns = now_ns();
+  const std::int64_t begin_ns = clock_of_promises();
   for (Seat& seat : scene.seats()) {
     CaseBuffers buffers;
     buffers.fill(call, seat.rank());
@@ -88,7 +88,7 @@ int live_as_a_child(const FaultCase& test, const CollectiveCase& call, Scene& sc
     seat.member.reset();
   }
   if (scene.communicator().health().code() != Code::forked) failed |= 4;
-  if (now_ns() - begin_ns > kGraceNs) failed |= 8;
+  if (clock_of_promises() - begin_ns > kGraceNs) failed |= 8;
   Tally mine;
   fresh_start(test, call, mine);
   if (mine.broken() != 0) failed |= 16;
@@ -322,7 +322,8 @@ constexpr int kExitCode = 42;
 
 void play_process_exit(const FaultCase& test, Tally& tally) {
 #if defined(__SANITIZE_THREAD__)
-  Judge(test, {}, tally).excuse("the thread sanitizer takes threads that exit() leaves for a fault");
+  Judge(test, {}, tally)
+      .excuse("the thread sanitizer takes threads that exit() leaves for a fault");
   return;
 #endif
   Dice dice(test.seed);
@@ -331,12 +332,13 @@ void play_process_exit(const FaultCase& test, Tally& tally) {
   const bool others_call = !dice.one_in(4);
   {
     Judge judge(test, {}, tally);
-    const std::int64_t begin_ns = now_ns();
+    const std::int64_t begin_ns = clock_of_promises();
     const pid_t child = fork();
     if (child == 0) exit_in_a_rank(test, call, victim, others_call);
     expect_exit(child, kExitCode, judge);
     // A second for the others, and what it takes to start a team on a loaded machine.
-    if (now_ns() - begin_ns > 10 * kGraceNs) judge.blame("exit() took more than ten seconds");
+    if (clock_of_promises() - begin_ns > 10 * kGraceNs)
+      judge.blame("exit() took more than ten seconds");
   }
   fresh_start(test, call, tally);
 }

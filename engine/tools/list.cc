@@ -22,7 +22,7 @@ constexpr int kMostRanks = 1 << 20;
 
 // A formula, or what it comes to.
 std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
-  if (options.ranks > 0) return evaluate(formula, params).to_string();
+  if (options.ranks > 0 && formula != kComputed) return evaluate(formula, params).to_string();
   constexpr std::size_t kWidest = 24;  // the whole of it is in the JSON
   if (formula.size() <= kWidest) return std::string(formula);
   return std::string(formula.substr(0, kWidest - 3)) + "...";
@@ -54,7 +54,7 @@ nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& optio
   };
   if (options.ranks == 0) return json;
   const auto value = [&](std::string_view formula) {
-    return evaluate(formula, params).to_string();
+    return formula == kComputed ? std::string(formula) : evaluate(formula, params).to_string();
   };
   json["at"] = {{"ranks", params.ranks},
                 {"segments", params.segments},
@@ -121,10 +121,10 @@ Result<Exit> list(const ListOptions& options, Console& console) {
     console.out
         << "N ranks, P segments, G ranks per group, A blocks per message, D dimensions of a\n"
            "torus, each() and most() over their sizes a, S skips, L levels that have several "
-           "groups,\n"
-           "children(k) whom one rank tells in k rounds, J whom it tells and hears from";
+           "groups";
   }
   console.out << "; M bytes per rank. sent, received: by the busiest rank.\n"
+                 "computed: no closed form; rankine cost counts it in the schedule.\n"
               << "ports: messages at once, out and in. --json has every field in full.\n";
   return Exit::ok;
 }

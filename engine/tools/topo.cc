@@ -173,13 +173,13 @@ std::string staging_text(const StagingView& staging) {
   }
   std::string text;
   switch (staging.binding.state) {
-    case Enforcement::State::kNotAsked:
+    case Enforcement::State::not_asked:
       text = "first touch decides";
       break;
-    case Enforcement::State::kRefused:
+    case Enforcement::State::refused:
       text = staging.binding.why();
       break;
-    case Enforcement::State::kEnforced:
+    case Enforcement::State::enforced:
       text = fmt::format("interleaved over {} {}", nodes.size() == 1 ? "node" : "nodes",
                          format_cpu_list(nodes));
   }
@@ -233,7 +233,7 @@ void print(const TopoView& view, const TopoOptions& options, Console& console) {
   }
   out << "\n" << tree(view);
   if (view.real) out << "\n" << memory_table(view);
-  if (options.placement.kind == PlacementPolicy::Kind::kNone) {
+  if (options.placement.kind == PlacementPolicy::Kind::none) {
     out << fmt::format("ranks 0-{} run anywhere\n", view.ranks - 1);
   }
 }

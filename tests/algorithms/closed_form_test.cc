@@ -26,19 +26,19 @@ TEST(ClosedForm, KnowsTheRulesOfArithmetic) {
   EXPECT_EQ(value(" 2 * ( N - 1 ) / N "), Rational(5, 3));
 }
 
-TEST(ClosedForm, KnowsWhatSkipsBring) {
-  Params params;
-  params.ranks = 22;
-  EXPECT_EQ(evaluate("S", params), 5);
-  EXPECT_EQ(evaluate("V", params), 11);
-  EXPECT_EQ(evaluate("C", params), 5);
-  params.skips = {21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1};
-  EXPECT_EQ(evaluate("S", params), 21);
-  EXPECT_EQ(evaluate("W", params), 21);  // everything goes directly
-  EXPECT_EQ(evaluate("V", params), 1);
-  EXPECT_EQ(evaluate("C", params), 21);
-  params = {.ranks = 16};
-  EXPECT_EQ(evaluate("W-ones(N)", params), 0);  // as often as a way has ones
+TEST(ClosedForm, KnowsSkipsAndLevels) {
+  EXPECT_EQ(evaluate("S", {.ranks = 22}), 5);
+  EXPECT_EQ(evaluate("S", {.ranks = 4, .skips = {3, 2, 1}}), 3);
+  EXPECT_EQ(evaluate("L", {.ranks = 1}), 0);
+  EXPECT_EQ(evaluate("L", {.ranks = 16, .levels = {2, 4}}), 3);
+  EXPECT_EQ(evaluate("L", {.ranks = 16, .levels = {1, 16}}), 1);  // levels that change nothing
+}
+
+TEST(ClosedForm, KnowsTheGroups) {
+  EXPECT_EQ(evaluate("groups", {.ranks = 12, .group = 4}), 3);
+  EXPECT_EQ(evaluate("last", {.ranks = 12, .group = 4}), 4);
+  EXPECT_EQ(evaluate("groups", {.ranks = 13, .group = 4}), 4);
+  EXPECT_EQ(evaluate("last", {.ranks = 13, .group = 4}), 1);
 }
 
 TEST(ClosedForm, KnowsTheLetters) {

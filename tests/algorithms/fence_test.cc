@@ -1,4 +1,5 @@
-// Algorithms know no threads, no machine and no clock, and an algorithm fits on a page.
+// Algorithms know no threads, no machine and no clock, and are short: the header of each, which reads
+// like its paper, fits on a page, and the working behind it, where it has some, on three.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -50,11 +51,16 @@ TEST(Fence, AlgorithmsIncludeOnlyEachOtherAndTheStandardLibrary) {
   }
 }
 
-TEST(Fence, AnAlgorithmFitsOnAPage) {
+// All files of algorithms/ itself but the catalogue, which is a table; the language below it, in
+// schedule/, is no algorithm.
+TEST(Fence, AnAlgorithmFitsOnAPageAndItsWorkingOnThree) {
+  int pages = 0;
   for (const auto& path : sources()) {
-    if (path.extension() != ".h" || path.parent_path() != "algorithms") continue;
-    EXPECT_LE(lines(path).size(), 90u) << path;
+    if (path.parent_path() != "algorithms" || path == "algorithms/catalogue.cc") continue;
+    EXPECT_LE(lines(path).size(), path.extension() == ".h" ? 90u : 220u) << path;
+    ++pages;
   }
+  EXPECT_GE(pages, 25);
 }
 
 }  // namespace

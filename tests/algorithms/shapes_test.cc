@@ -233,16 +233,11 @@ TEST(LevelTree, OfTwoPackagesWithTwoCachesOfTwoCores) {
   const Tree tree = level_tree(8, 5, {2, 4});
   EXPECT_EQ(tree.parent, (std::vector<Rank>{5, 0, 0, 2, 5, kNoParent, 5, 6}));
   EXPECT_EQ(tree.when, (std::vector<int>{0, 2, 1, 2, 2, -1, 1, 2}));
-  EXPECT_EQ(most_children(tree, 1), 1);
-  EXPECT_EQ(most_children(tree, 2), 2);
-  EXPECT_EQ(most_children(tree, 9), 3);
-  EXPECT_EQ(most_neighbours(tree), 3);
 }
 
 TEST(LevelTree, WithoutLevelsIsToldAtOnce) {
   const Tree tree = level_tree(5, 2, {});
   EXPECT_EQ(tree.rounds(), 1);
-  EXPECT_EQ(most_children(tree, 1), 4);
   EXPECT_EQ(level_tree(5, 2, {1, 5}), tree);  // levels that change nothing
 }
 

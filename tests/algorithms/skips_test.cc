@@ -175,24 +175,11 @@ TEST(CirculantRounds, WayIsASumOfDifferentSkipsInTheOrderOfTheRounds) {
           ++hops;
         }
       }
-      EXPECT_EQ(c.hops(), hops);
       std::size_t moving = 0;
       for (const auto& round : c.ways()) moving += round.size();
       EXPECT_EQ(moving, static_cast<std::size_t>(hops));
     }
   }
-}
-
-TEST(CirculantRounds, CountWhatPassesThroughOneRank) {
-  const CirculantRounds halving(22, halving_skips(22));
-  EXPECT_EQ(halving.most_through_one(), 11);
-  EXPECT_EQ(halving.most_added_to_one(), 5);
-  const CirculantRounds direct(22, made("linear", 22));
-  EXPECT_EQ(direct.hops(), 21);
-  EXPECT_EQ(direct.most_through_one(), 1);
-  EXPECT_EQ(direct.most_added_to_one(), 21);
-  // 3 takes 2 as its way, and 5 does: not the root, 2 is where most is added up.
-  EXPECT_EQ(CirculantRounds(7, {3, 1, 2}).most_added_to_one(), 2);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ void synthetic_topology(std::string_view input) {
   for (const Cpu& cpu : topology.cpus()) {
     require(topology.find_node(cpu.numa_node) != nullptr, "every CPU's node is there");
   }
-  for (const auto kind : {PlacementPolicy::Kind::kCompact, PlacementPolicy::Kind::kScatter}) {
+  for (const auto kind : {PlacementPolicy::Kind::compact, PlacementPolicy::Kind::scatter}) {
     require(place_ranks(topology, 5, {kind, {}}).ok(), "ranks can be placed on it");
   }
 }

@@ -1,6 +1,5 @@
 // Collects warnings instead of letting them reach stderr.
-#ifndef RANKINE_TESTS_NUMA_CAPTURED_WARNINGS_H_
-#define RANKINE_TESTS_NUMA_CAPTURED_WARNINGS_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -31,5 +30,3 @@ class CapturedWarnings {
 };
 
 }  // namespace rankine
-
-#endif  // RANKINE_TESTS_NUMA_CAPTURED_WARNINGS_H_

@@ -141,7 +141,7 @@ TEST_F(NodeBinding, AnArenaInterleavesEveryChunkAndForgetsItsNode) {
     EXPECT_EQ(seen.nodes, (std::vector<int>{1, 2}));
   }
   EXPECT_TRUE(arena.binding().enforced());
-  EXPECT_EQ(arena.locking().state, Enforcement::State::kNotAsked);
+  EXPECT_EQ(arena.locking().state, Enforcement::State::not_asked);
   EXPECT_EQ(arena.chunks().size(), 3U);
 }
 
@@ -171,11 +171,11 @@ TEST(InterleavedOptions, NameTheNodesInUse) {
     EXPECT_EQ(options.node, kAnyNode);
     return options.interleave;
   };
-  EXPECT_EQ(nodes_for(8, PlacementPolicy::Kind::kCompact), nodes_of({0}));
-  EXPECT_EQ(nodes_for(17, PlacementPolicy::Kind::kCompact), nodes_of({0, 1, 2}));
-  EXPECT_EQ(nodes_for(2, PlacementPolicy::Kind::kScatter), nodes_of({0, 4}));
-  EXPECT_EQ(nodes_for(8, PlacementPolicy::Kind::kOnePerNode), nodes_of({0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_TRUE(nodes_for(3, PlacementPolicy::Kind::kNone).none());
+  EXPECT_EQ(nodes_for(8, PlacementPolicy::Kind::compact), nodes_of({0}));
+  EXPECT_EQ(nodes_for(17, PlacementPolicy::Kind::compact), nodes_of({0, 1, 2}));
+  EXPECT_EQ(nodes_for(2, PlacementPolicy::Kind::scatter), nodes_of({0, 4}));
+  EXPECT_EQ(nodes_for(8, PlacementPolicy::Kind::one_per_node), nodes_of({0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_TRUE(nodes_for(3, PlacementPolicy::Kind::none).none());
 }
 
 TEST(InterleavedOptions, NothingIsBoundByAForeignDescription) {

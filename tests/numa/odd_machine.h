@@ -1,7 +1,6 @@
 // Machines that hwloc's notation cannot say: it only knows equal parts. A plain machine is made
 // from text, then hwloc itself takes CPUs and memory away.
-#ifndef RANKINE_TESTS_NUMA_ODD_MACHINE_H_
-#define RANKINE_TESTS_NUMA_ODD_MACHINE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 #include <hwloc.h>
@@ -68,5 +67,3 @@ inline Topology make(const OddMachine& machine) {
 }
 
 }  // namespace rankine
-
-#endif  // RANKINE_TESTS_NUMA_ODD_MACHINE_H_

@@ -34,9 +34,8 @@ TEST(OddMachine, ANodeWithoutMemoryUsesItsNeighbours) {
   EXPECT_EQ(topology.find_cpu(4)->numa_node, 3);
   EXPECT_TRUE(topology.find_node(1)->cpus.empty());
   EXPECT_EQ(topology.find_node(0)->cpus, (std::vector<int>{0, 1, 2, 3}));
-  EXPECT_EQ(cpus_of(place_ranks(topology, 2, {Kind::kOnePerNode, {}})), (std::vector<int>{0, 4}));
-  EXPECT_EQ(cpus_of(place_ranks(topology, 4, {Kind::kScatter, {}})),
-            (std::vector<int>{0, 4, 1, 5}));
+  EXPECT_EQ(cpus_of(place_ranks(topology, 2, {Kind::one_per_node, {}})), (std::vector<int>{0, 4}));
+  EXPECT_EQ(cpus_of(place_ranks(topology, 4, {Kind::scatter, {}})), (std::vector<int>{0, 4, 1, 5}));
 }
 
 TEST(OddMachine, APackageWithoutMemoryGoesToAnother) {
@@ -54,8 +53,8 @@ TEST(OddMachine, ANodeWithoutCpusHasNoRanks) {
   const Topology topology = make({.text = "numa:3 core:2 pu:1", .without_cpus = {2, 3}});
   EXPECT_EQ(topology.nodes().size(), 3U);
   EXPECT_TRUE(topology.find_node(1)->cpus.empty());
-  EXPECT_EQ(cpus_of(place_ranks(topology, 2, {Kind::kOnePerNode, {}})), (std::vector<int>{0, 4}));
-  EXPECT_FALSE(place_ranks(topology, 3, {Kind::kOnePerNode, {}}).ok());
+  EXPECT_EQ(cpus_of(place_ranks(topology, 2, {Kind::one_per_node, {}})), (std::vector<int>{0, 4}));
+  EXPECT_FALSE(place_ranks(topology, 3, {Kind::one_per_node, {}}).ok());
 }
 
 TEST(OddMachine, SmtOffOnSomeCores) {
@@ -73,7 +72,7 @@ TEST(OddMachine, SmtOffOnSomeCores) {
 TEST(OddMachine, UnequalCachesAreDealtUntilTheSmallerIsFull) {
   const Topology topology = make({.text = "l3:2 core:4 pu:1", .without_cpus = {1, 2, 3}});
   EXPECT_EQ(topology.l3_groups(), 2);
-  EXPECT_EQ(cpus_of(place_ranks(topology, 5, {Kind::kScatter, {}})),
+  EXPECT_EQ(cpus_of(place_ranks(topology, 5, {Kind::scatter, {}})),
             (std::vector<int>{0, 4, 5, 6, 7}));
 }
 
@@ -83,14 +82,14 @@ TEST(OddMachine, FastCoresOfAHybridComeFirst) {
       .text = "core:6 pu:2", .without_cpus = {5, 7, 9, 11}, .slow_cpus = {4, 6, 8, 10}};
   const Topology topology = make(machine);
   EXPECT_GT(topology.find_cpu(0)->speed, topology.find_cpu(4)->speed);
-  for (const Kind kind : {Kind::kCompact, Kind::kScatter}) {
+  for (const Kind kind : {Kind::compact, Kind::scatter}) {
     EXPECT_EQ(cpus_of(place_ranks(topology, 2, {kind, {}})), (std::vector<int>{0, 2}));
     EXPECT_EQ(cpus_of(place_ranks(topology, 4, {kind, {}})), (std::vector<int>{0, 2, 4, 6}))
         << "a frugal core is more than half of a fast one";
   }
   const Topology behind = make({.text = "core:3 pu:1", .slow_cpus = {0, 1}});
   EXPECT_EQ(cpus_of(place_ranks(behind, 1)), std::vector<int>{2});
-  EXPECT_EQ(cpus_of(place_ranks(behind, 1, {Kind::kOnePerNode, {}})), std::vector<int>{2});
+  EXPECT_EQ(cpus_of(place_ranks(behind, 1, {Kind::one_per_node, {}})), std::vector<int>{2});
   EXPECT_EQ(make({.text = "core:3 pu:1"}).find_cpu(0)->speed, 0) << "all alike";
 }
 
@@ -99,7 +98,7 @@ TEST(OddMachine, OneCpuIsLeft) {
       make({.text = "pack:2 numa:2 l3:1 core:2 pu:2",
             .without_cpus = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15}});
   EXPECT_EQ(topology.os_cpus(), std::vector<int>{13});
-  for (const Kind kind : {Kind::kCompact, Kind::kScatter}) {
+  for (const Kind kind : {Kind::compact, Kind::scatter}) {
     EXPECT_EQ(cpus_of(place_ranks(topology, 3, {kind, {}})), (std::vector<int>{13, 13, 13}));
   }
 }
@@ -194,7 +193,7 @@ RC_GTEST_PROP(AnyMachine, RanksShareCoresOnlyWhenTheyMust, ()) {
   const Topology& topology = machine.topology;
   const int cpus = static_cast<int>(topology.cpus().size());
   const int ranks = *rc::gen::inRange(1, 2 * cpus + 2);
-  const Kind kind = *rc::gen::element(Kind::kCompact, Kind::kScatter);
+  const Kind kind = *rc::gen::element(Kind::compact, Kind::scatter);
   const Placement placement = place_ranks(topology, ranks, {kind, {}});
   RC_ASSERT(placement.ok());
   RC_ASSERT(static_cast<int>(placement.ranks.size()) == ranks);
@@ -244,7 +243,7 @@ RC_GTEST_PROP(AnyMachine, ScatterIsEvenUntilAPartIsFull, ()) {
   const RandomMachine machine = any_machine();
   const Topology& topology = machine.topology;
   const int ranks = *rc::gen::inRange(1, topology.cores() + 1);
-  const Placement placement = place_ranks(topology, ranks, {Kind::kScatter, {}});
+  const Placement placement = place_ranks(topology, ranks, {Kind::scatter, {}});
   // Packages among each other, nodes of one package, caches of one node in one package.
   const auto even = [](const std::map<int, Use>& parts) {
     for (const auto& [a, fewer] : parts) {
@@ -273,13 +272,13 @@ RC_GTEST_PROP(AnyMachine, OnePerNodeUsesEachNodeOnce, ()) {
   const auto& all = topology.nodes();
   const int nodes = static_cast<int>(std::count_if(
       all.begin(), all.end(), [](const NumaNode& node) { return !node.cpus.empty(); }));
-  const Placement placement = place_ranks(topology, nodes, {Kind::kOnePerNode, {}});
+  const Placement placement = place_ranks(topology, nodes, {Kind::one_per_node, {}});
   RC_ASSERT(placement.ok());
   check_seats(topology, placement);
   std::set<int> used;
   for (const RankPlace& place : placement.ranks) used.insert(place.node);
   RC_ASSERT(static_cast<int>(used.size()) == nodes);
-  RC_ASSERT(!place_ranks(topology, nodes + 1, {Kind::kOnePerNode, {}}).ok());
+  RC_ASSERT(!place_ranks(topology, nodes + 1, {Kind::one_per_node, {}}).ok());
 }
 
 RC_GTEST_PROP(AnyMachine, AnExplicitListIsFollowed, ()) {
@@ -291,7 +290,7 @@ RC_GTEST_PROP(AnyMachine, AnExplicitListIsFollowed, ()) {
   }
   list.resize(*rc::gen::inRange<std::size_t>(1, list.size() + 1));
   const int ranks = *rc::gen::inRange(1, static_cast<int>(2 * list.size()) + 1);
-  const Placement placement = place_ranks(topology, ranks, {Kind::kExplicit, list});
+  const Placement placement = place_ranks(topology, ranks, {Kind::listed, list});
   RC_ASSERT(placement.ok());
   check_seats(topology, placement);
   for (std::size_t r = 0; r < placement.ranks.size(); ++r) {

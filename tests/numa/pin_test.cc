@@ -41,7 +41,7 @@ TEST(Pin, EveryCpuOfThisMachine) {
 
 TEST(Pin, NegativeMeansDoNotPin) {
   const std::vector<int> before = allowed_cpus();
-  EXPECT_EQ(pin_calling_thread(kNotPlaced).state, Enforcement::State::kNotAsked);
+  EXPECT_EQ(pin_calling_thread(kNotPlaced).state, Enforcement::State::not_asked);
   EXPECT_EQ(allowed_cpus(), before);
 }
 
@@ -146,7 +146,7 @@ TEST(Pin, ForeignTopologyPinsNothing) {
   EXPECT_EQ(allowed_cpus(), before);
   EXPECT_EQ(captured.lines.size(), 1u);
   EXPECT_EQ(pin_calling_thread(*foreign.topology, RankPlace{}).state,
-            Enforcement::State::kNotAsked);
+            Enforcement::State::not_asked);
 }
 
 TEST(Pin, PlacedRankOfThisMachine) {

@@ -98,12 +98,12 @@ TEST_P(SpreadingPolicies, Properties) {
         EXPECT_EQ(at(rank), at(rank - cpus)) << "round-robin";
       }
     }
-    if (kind == Kind::kScatter && ranks <= cpus) {
+    if (kind == Kind::scatter && ranks <= cpus) {
       for (int Cpu::*key : {&Cpu::package, &Cpu::numa_node, &Cpu::l3}) {
         EXPECT_LE(spread(load(topology, placement, key)), 1) << "balanced on every level";
       }
     }
-    if (kind == Kind::kCompact && ranks <= cpus) {
+    if (kind == Kind::compact && ranks <= cpus) {
       std::vector<int> order = topology.os_cpus();
       std::size_t next = 0;
       for (int cpu : cpus_of(placement)) {
@@ -117,7 +117,7 @@ TEST_P(SpreadingPolicies, Properties) {
 
 INSTANTIATE_TEST_SUITE_P(EveryMachine, SpreadingPolicies,
                          testing::Combine(testing::ValuesIn(kMachines),
-                                          testing::Values(Kind::kCompact, Kind::kScatter)));
+                                          testing::Values(Kind::compact, Kind::scatter)));
 
 TEST(Compact, FillsOneCacheThenOneNode) {
   const Topology topology = synthetic("pack:2 [numa] l3:4 core:8 pu:2");
@@ -136,7 +136,7 @@ TEST(Compact, FillsOneCacheThenOneNode) {
 
 TEST(Scatter, GoesAsFarAsItCan) {
   const Topology topology = synthetic("pack:2 [numa] l3:2 core:2 pu:2");
-  EXPECT_EQ(cpus_of(place_ranks(topology, 10, {Kind::kScatter, {}})),
+  EXPECT_EQ(cpus_of(place_ranks(topology, 10, {Kind::scatter, {}})),
             (std::vector<int>{0, 8, 4, 12, 2, 10, 6, 14, 1, 9}));
 }
 
@@ -162,34 +162,33 @@ Topology restricted(const char* text, std::initializer_list<int> cpus) {
 
 TEST(UnequalNodes, AreUsedUp) {
   const Topology topology = restricted("pack:2 [numa] core:4 pu:1", {1, 4, 5, 6, 7});
-  EXPECT_EQ(cpus_of(place_ranks(topology, 6, {Kind::kScatter, {}})),
+  EXPECT_EQ(cpus_of(place_ranks(topology, 6, {Kind::scatter, {}})),
             (std::vector<int>{1, 4, 5, 6, 7, 1}));
   EXPECT_EQ(cpus_of(place_ranks(topology, 3)), (std::vector<int>{1, 4, 5}));
-  EXPECT_EQ(cpus_of(place_ranks(topology, 2, {Kind::kOnePerNode, {}})), (std::vector<int>{1, 4}));
+  EXPECT_EQ(cpus_of(place_ranks(topology, 2, {Kind::one_per_node, {}})), (std::vector<int>{1, 4}));
 }
 
 TEST(UnequalNodes, ALoneSiblingCountsAsACore) {
   // Core 0 offers both threads, core 1 only its second, core 2 only its first; core 3 nothing.
   const Topology topology = restricted("core:4 pu:2", {0, 1, 3, 4});
   EXPECT_EQ(topology.cores(), 3);
-  for (Kind kind : {Kind::kCompact, Kind::kScatter}) {
+  for (Kind kind : {Kind::compact, Kind::scatter}) {
     EXPECT_EQ(cpus_of(place_ranks(topology, 3, {kind, {}})), (std::vector<int>{0, 3, 4}));
   }
   EXPECT_EQ(cpus_of(place_ranks(topology, 4)), (std::vector<int>{0, 1, 3, 4}));
-  EXPECT_EQ(cpus_of(place_ranks(topology, 4, {Kind::kScatter, {}})),
-            (std::vector<int>{0, 3, 4, 1}));
+  EXPECT_EQ(cpus_of(place_ranks(topology, 4, {Kind::scatter, {}})), (std::vector<int>{0, 3, 4, 1}));
 }
 
 TEST(UnequalNodes, ANodeWithoutUsableCpusGetsNoRank) {
   const Topology topology = restricted("pack:3 [numa] core:2 pu:1", {0, 1, 4});
   EXPECT_EQ(topology.nodes().size(), 3u);
-  EXPECT_EQ(cpus_of(place_ranks(topology, 2, {Kind::kOnePerNode, {}})), (std::vector<int>{0, 4}));
-  EXPECT_FALSE(place_ranks(topology, 3, {Kind::kOnePerNode, {}}).ok());
+  EXPECT_EQ(cpus_of(place_ranks(topology, 2, {Kind::one_per_node, {}})), (std::vector<int>{0, 4}));
+  EXPECT_FALSE(place_ranks(topology, 3, {Kind::one_per_node, {}}).ok());
 }
 
 TEST(OnePerNode, FirstCoreOfEachNodeThatHasCpus) {
   const Topology topology = synthetic("numa:8 core:8 pu:1");
-  const PlacementPolicy policy{Kind::kOnePerNode, {}};
+  const PlacementPolicy policy{Kind::one_per_node, {}};
   const Placement placement = place_ranks(topology, 8, policy);
   EXPECT_EQ(cpus_of(placement), (std::vector<int>{0, 8, 16, 24, 32, 40, 48, 56}));
   EXPECT_FALSE(placement.oversubscribed);
@@ -206,13 +205,13 @@ TEST(OnePerNode, FirstCoreOfEachNodeThatHasCpus) {
 
 TEST(Explicit, TheUsersOrderIsLaw) {
   const Topology topology = synthetic("pack:1 core:4 pu:2");
-  const Placement placement = place_ranks(topology, 3, {Kind::kExplicit, {5, 0, 4, 7}});
+  const Placement placement = place_ranks(topology, 3, {Kind::listed, {5, 0, 4, 7}});
   EXPECT_EQ(cpus_of(placement), (std::vector<int>{5, 0, 4}));
   EXPECT_TRUE(placement.ranks[0].core_shared) << "CPUs 4 and 5 are siblings";
   EXPECT_FALSE(placement.ranks[1].core_shared);
   EXPECT_FALSE(placement.oversubscribed);
 
-  const Placement wrapped = place_ranks(topology, 5, {Kind::kExplicit, {6, 1}});
+  const Placement wrapped = place_ranks(topology, 5, {Kind::listed, {6, 1}});
   EXPECT_EQ(cpus_of(wrapped), (std::vector<int>{6, 1, 6, 1, 6}));
   EXPECT_TRUE(wrapped.oversubscribed);
 }
@@ -220,7 +219,7 @@ TEST(Explicit, TheUsersOrderIsLaw) {
 TEST(Explicit, BadListsSayWhatIsAllowed) {
   const Topology topology = Topology::flat({2, 3, 6}, false);
   const auto error_of = [&](std::vector<int> cpus) {
-    const Placement placement = place_ranks(topology, 1, {Kind::kExplicit, std::move(cpus)});
+    const Placement placement = place_ranks(topology, 1, {Kind::listed, std::move(cpus)});
     EXPECT_TRUE(placement.ranks.empty());
     return placement.error;
   };
@@ -231,16 +230,15 @@ TEST(Explicit, BadListsSayWhatIsAllowed) {
 }
 
 TEST(None, NobodyIsPinned) {
-  const Placement placement = place_ranks(Topology::flat({0, 1}, false), 3, {Kind::kNone, {}});
+  const Placement placement = place_ranks(Topology::flat({0, 1}, false), 3, {Kind::none, {}});
   ASSERT_EQ(placement.ranks.size(), 3u);
   for (const RankPlace& place : placement.ranks) EXPECT_EQ(place, RankPlace{});
   EXPECT_TRUE(placement.oversubscribed);
-  EXPECT_FALSE(place_ranks(Topology::flat({0, 1}, false), 2, {Kind::kNone, {}}).oversubscribed);
+  EXPECT_FALSE(place_ranks(Topology::flat({0, 1}, false), 2, {Kind::none, {}}).oversubscribed);
 }
 
 TEST(AnyPolicy, RanksMustBePositive) {
-  for (Kind kind :
-       {Kind::kCompact, Kind::kScatter, Kind::kOnePerNode, Kind::kExplicit, Kind::kNone}) {
+  for (Kind kind : {Kind::compact, Kind::scatter, Kind::one_per_node, Kind::listed, Kind::none}) {
     for (int ranks : {0, -1}) {
       const Placement placement = place_ranks(Topology::flat({0}, false), ranks, {kind, {0}});
       EXPECT_FALSE(placement.ok());
@@ -252,7 +250,7 @@ TEST(AnyPolicy, RanksMustBePositive) {
 TEST(PolicyText, ReadsAndWrites) {
   EXPECT_EQ(parse_placement_policy("").policy, PlacementPolicy{});
   EXPECT_EQ(parse_placement_policy("0,2,4-7").policy,
-            (PlacementPolicy{Kind::kExplicit, {0, 2, 4, 5, 6, 7}}));
+            (PlacementPolicy{Kind::listed, {0, 2, 4, 5, 6, 7}}));
   for (const char* text : {"compact", "scatter", "one_per_node", "none", "0,2,4-7", "5,1"}) {
     const PolicyResult result = parse_placement_policy(text);
     EXPECT_EQ(result.error, "");

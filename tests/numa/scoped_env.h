@@ -1,6 +1,5 @@
 // Sets an environment variable for the length of a scope.
-#ifndef RANKINE_TESTS_NUMA_SCOPED_ENV_H_
-#define RANKINE_TESTS_NUMA_SCOPED_ENV_H_
+#pragma once
 
 #include <stdlib.h>
 
@@ -34,5 +33,3 @@ class ScopedEnv {
 };
 
 }  // namespace rankine
-
-#endif  // RANKINE_TESTS_NUMA_SCOPED_ENV_H_

@@ -1,6 +1,5 @@
 // A throw-away directory that plays the part of "/".
-#ifndef RANKINE_TESTS_NUMA_TEMP_TREE_H_
-#define RANKINE_TESTS_NUMA_TEMP_TREE_H_
+#pragma once
 
 #include <stdlib.h>
 
@@ -39,5 +38,3 @@ class TempTree {
 };
 
 }  // namespace rankine
-
-#endif  // RANKINE_TESTS_NUMA_TEMP_TREE_H_

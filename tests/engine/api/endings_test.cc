@@ -214,7 +214,6 @@ void expect_rank_lost(const std::function<void()>& end_of_rank_1,
   auto team = Team::create({.ranks = 3, .timeout = kLong}).value();
   std::vector<Status> results(3);
   std::atomic<bool> came_back{false};
-  const auto begin = std::chrono::steady_clock::now();
   const Status status = team->run([&](Member& me) {
     sum(me).throw_if_error();
     if (me.rank() == 1) {
@@ -232,8 +231,6 @@ void expect_rank_lost(const std::function<void()>& end_of_rank_1,
   EXPECT_EQ(results[0].text(), status.text());
   EXPECT_EQ(results[2].text(), status.text());
   EXPECT_EQ(team->run([](Member&) {}).text(), status.text());
-  team.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s) << "that was a deadline";
 }
 
 TEST(RankOfATeam, MayCallPthreadExit) {
@@ -339,15 +336,13 @@ TEST(ProcessThatExits, InARankWhoseOthersWaitForIt) {
 }
 
 TEST(ProcessThatExits, InARankWhoseOthersDoNotListen) {
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(run_in_child([] {
               return run_static_team([](Member& me, Team&) {
                 if (me.rank() == 1) std::exit(7);
-                std::this_thread::sleep_for(40s);
+                for (;;) std::this_thread::sleep_for(1s);
               });
             }),
             "exit 7");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
 }
 
 TEST(ProcessThatExits, ByOtherWays) {

@@ -329,7 +329,7 @@ TEST(ErrorsOfCommunicators, EveryOptionIsLookedAt) {
         BadTeam{{.ranks = 2, .timeout = std::chrono::milliseconds(0)}, "timeout is 0 ms"},
         BadTeam{{.ranks = 2, .placement = {.kind = static_cast<Kind>(9), .cpus = {}}},
                 "kind is 9; allowed are 0 to 4"},
-        BadTeam{{.ranks = 2, .placement = {.kind = Kind::kScatter, .cpus = {0}}},
+        BadTeam{{.ranks = 2, .placement = {.kind = Kind::scatter, .cpus = {0}}},
                 "CPUs 0 are listed"}}) {
     const auto made = Team::create(bad.options);
     EXPECT_EQ(name_of(made.status().code()), name_of(Code::invalid_argument)) << bad.words;

@@ -1,6 +1,7 @@
 // Ranks that have nothing to do use no processor time: between runs, and while they wait long for
 // another rank, whichever way they wait. Measured in processor time of this process, which the load
-// of the machine does not change.
+// of the machine does not change; how soon all are asleep it does change, so a test looks until it
+// has seen them idle. Ranks that never sleep are never seen so, and end it by its time limit.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-constexpr auto kIdle = 600ms;
+constexpr auto kIdle = 300ms;
 
 std::chrono::microseconds processor_time() {
   rusage usage{};
@@ -25,6 +26,15 @@ std::chrono::microseconds processor_time() {
     return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
   };
   return total(usage.ru_utime) + total(usage.ru_stime);
+}
+
+void wait_until_idle() {
+  std::chrono::microseconds used;
+  do {
+    const auto before = processor_time();
+    std::this_thread::sleep_for(kIdle);
+    used = processor_time() - before;
+  } while (used > kIdle / 10);
 }
 
 class Idle : public testing::TestWithParam<WaitPolicy::Mode> {};
@@ -37,9 +47,7 @@ TEST_P(Idle, BetweenRunsNobodyWorks) {
     me.all_reduce(std::span(data)).throw_if_error();
   };
   ASSERT_TRUE((*team)->run(reduce).ok());
-  const auto before = processor_time();
-  std::this_thread::sleep_for(kIdle);
-  EXPECT_LT(processor_time() - before, kIdle / 10);
+  wait_until_idle();
   EXPECT_TRUE((*team)->run(reduce).ok());
 }
 
@@ -47,21 +55,13 @@ TEST_P(Idle, RanksThatWaitForOneSleep) {
   for (const Transport transport : {Transport::mailbox, Transport::direct}) {
     auto team = Team::create({.ranks = 8, .wait = WaitPolicy{.mode = GetParam()}});
     ASSERT_TRUE(team.ok()) << team.status().text();
-    std::chrono::microseconds used{0};
     const Status status = (*team)->run([&](Member& me) {
       std::vector<float> data(100, 1.0F);
       me.all_reduce(std::span(data), ReduceOp::max, {.transport = transport}).throw_if_error();
-      if (me.rank() == 3) {
-        std::this_thread::sleep_for(kIdle / 4);  // the others are asleep by then
-        const auto before = processor_time();
-        std::this_thread::sleep_for(kIdle);
-        used = processor_time() - before;
-      }
+      if (me.rank() == 3) wait_until_idle();
       me.all_reduce(std::span(data), ReduceOp::max, {.transport = transport}).throw_if_error();
     });
-    EXPECT_TRUE(status.ok()) << status.text();
-    // Seven ranks that spin would use as much as there are cores; that sleep, next to nothing.
-    EXPECT_LT(used, kIdle / 4) << name_of(transport);
+    EXPECT_TRUE(status.ok()) << name_of(transport) << ": " << status.text();
   }
 }
 

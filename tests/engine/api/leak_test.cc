@@ -1,33 +1,28 @@
 // Nothing is left behind: after a thousand communicators and teams that were made, used, aborted or
-// broken, and destroyed, the process has the threads, descriptors and mappings that it had, and no
-// more memory.
+// broken, and destroyed, the process has the threads, the descriptors and, to the byte, the memory
+// that it had. Memory is counted where it is asked for (operator new, numa/'s mmap), since what is
+// resident depends on what glibc and the kernel keep.
 #include <dirent.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
-#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "engine/api/team.h"
+#include "numa/system_calls.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/engine/run/counted_memory.h"
 
 namespace rankine {
 namespace {
 
 using std::chrono_literals::operator""s;
-
-// The sanitizers keep freed memory, and map as they like.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kOwnsMemory = false;
-#else
-constexpr bool kOwnsMemory = true;
-#endif
 
 // This one, and one of the thread sanitizer's own.
 #if defined(__SANITIZE_THREAD__)
@@ -48,21 +43,23 @@ int entries(const char* folder) {
   return count;
 }
 
-struct Held {
-  int threads = 0, descriptors = 0, mappings = 0;
-  long resident_kib = 0;
-};
+// By arenas.
+std::atomic<std::size_t> mapped_bytes{0};
 
-Held held() {
-  Held now;
-  now.threads = entries("/proc/self/task");
-  now.descriptors = entries("/proc/self/fd");
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) ++now.mappings;
-  long pages = 0;
-  std::ifstream("/proc/self/statm") >> pages >> pages;
-  now.resident_kib = pages * (sysconf(_SC_PAGESIZE) / 1024);
-  return now;
+SystemCalls counting_calls() {
+  SystemCalls calls = real_system_calls();
+  calls.mmap = [](void* address, std::size_t bytes, int protection, int flags, int file,
+                  off_t offset) {
+    void* const result = real_system_calls().mmap(address, bytes, protection, flags, file, offset);
+    if (result != MAP_FAILED) mapped_bytes += bytes;
+    return result;
+  };
+  calls.munmap = [](void* address, std::size_t bytes) {
+    const int result = real_system_calls().munmap(address, bytes);
+    if (result == 0) mapped_bytes -= bytes;
+    return result;
+  };
+  return calls;
 }
 
 // A thread that was joined may be listed for a moment more: the kernel wakes the joiner first.
@@ -156,30 +153,19 @@ TEST(Leaks, NothingIsLeftOfAThousandLives) {
                                   a_team_that_never_runs,
                                   a_communicator_that_a_rank_leaves,
                                   a_communicator_that_nobody_joins};
-  // One heap for all threads: how many glibc would make is chance.
-  if (kOwnsMemory) mallopt(M_ARENA_MAX, 1);
-  constexpr int kRounds = 125, kWarmUp = 10;  // 1,000 lives
-  std::vector<Held> after;                    // each round
-  Held settled;
-  for (int round = 0; round < kRounds; ++round) {
-    for (const auto live : kLives) live();
-    after.push_back(held());
-    if (round == kWarmUp) settled = after.back();
-  }
-  const Held last = after.back();
+  const ScopedSystemCalls scope(counting_calls());
+  // What is made once per process, on first use.
+  for (const auto live : kLives) live();
+  const int descriptors = entries("/proc/self/fd");
+  const std::size_t bytes = CountedMemory::now.load();
+  EXPECT_EQ(mapped_bytes.load(), 0u);
+  for (int life = 0; life < 1000; ++life) kLives[life % std::size(kLives)]();
   EXPECT_EQ(threads_in_the_end(kThreads), kThreads);
-  EXPECT_EQ(last.descriptors, settled.descriptors);
-  if (!kOwnsMemory) return;
-  // glibc keeps a few stacks of ended threads, how many depends on who ended first: so the least of
-  // the last rounds counts, against the most of the first.
-  const auto mappings = [](const Held& a, const Held& b) { return a.mappings < b.mappings; };
-  const int most_before =
-      std::max_element(after.begin(), after.begin() + kWarmUp, mappings)->mappings;
-  const int least_after = std::min_element(after.end() - kWarmUp, after.end(), mappings)->mappings;
-  EXPECT_LE(least_after, most_before);
-  // 900 lives later: less than a KiB of each could stay unseen.
-  EXPECT_LT(last.resident_kib, settled.resident_kib + 1024)
-      << "from " << settled.resident_kib << " KiB";
+  EXPECT_EQ(entries("/proc/self/fd"), descriptors);
+  EXPECT_EQ(mapped_bytes.load(), 0u);
+  if (kCountsMemory) {
+    EXPECT_EQ(CountedMemory::now.load(), bytes);
+  }
 }
 
 }  // namespace

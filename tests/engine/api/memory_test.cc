@@ -125,9 +125,9 @@ TEST_P(MemoryOnEightNodes, EveryRangeLiesWithItsRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, MemoryOnEightNodes,
-                         testing::Values(PlacementPolicy{PlacementPolicy::Kind::kCompact, {}},
-                                         PlacementPolicy{PlacementPolicy::Kind::kScatter, {}},
-                                         PlacementPolicy{PlacementPolicy::Kind::kExplicit,
+                         testing::Values(PlacementPolicy{PlacementPolicy::Kind::compact, {}},
+                                         PlacementPolicy{PlacementPolicy::Kind::scatter, {}},
+                                         PlacementPolicy{PlacementPolicy::Kind::listed,
                                                          {0, 127, 1, 16, 126, 33, 48, 64, 80, 96,
                                                           112, 2, 18, 34, 50, 66}}));
 
@@ -146,7 +146,7 @@ TEST(MemoryOnNodes, LinesShareNoPageAcrossNodesAndFewWithinOne) {
     return pages;
   };
   {
-    const auto arenas = arenas_of({PlacementPolicy::Kind::kScatter, {}}, 64);
+    const auto arenas = arenas_of({PlacementPolicy::Kind::scatter, {}}, 64);
     const Ranks ranks({.ranks = 64, .arenas = arenas});
     EXPECT_EQ(pages_of(const_cast<Ranks&>(ranks).communicator(), 64).size(), 64U);
   }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -46,8 +45,6 @@ class Defaults : public testing::TestWithParam<Collective> {};
 TEST_P(Defaults, PlanInLittleMemoryAmongAsManyRanksAsThereMayBe) {
   constexpr int kRanks = Communicator::kMaxRanks;
   constexpr std::size_t kMost = std::size_t{256} << 20;
-  // A second or two on a machine at rest; here others may be at work.
-  constexpr std::chrono::seconds kLong{20};
   const int blocks = natural_blocks(GetParam(), kRanks);
   const int parts = GetParam() == Collective::all_to_all ? blocks / kRanks : blocks;  // of a vector
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20, std::size_t{64} << 20}) {
@@ -56,13 +53,10 @@ TEST_P(Defaults, PlanInLittleMemoryAmongAsManyRanksAsThereMayBe) {
       const CompileRequest request = default_request(GetParam(), kRanks, count, buffers);
       SCOPED_TRACE(std::string(request.algorithm->name) + ", " + std::to_string(count));
       const std::size_t before = CountedMemory::begin();
-      const auto begin = std::chrono::steady_clock::now();
       const auto compiled = compile(request);
-      const auto took = std::chrono::steady_clock::now() - begin;
       ASSERT_TRUE(compiled.ok()) << compiled.status().text();
       if (!kCountsMemory) continue;
       EXPECT_LT(CountedMemory::most.load() - before, kMost);
-      EXPECT_LT(took, kLong);
     }
   }
 }

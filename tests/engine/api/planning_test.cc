@@ -13,7 +13,6 @@ namespace rankine {
 namespace {
 
 using std::chrono_literals::operator""ms;
-using Clock = std::chrono::steady_clock;
 
 // Takes much longer to plan than the deadlines here: 1.5 million operations.
 constexpr int kRanks = 24;
@@ -22,52 +21,43 @@ CallOptions long_to_plan(std::chrono::milliseconds timeout = 0ms) {
   return {.algorithm = "double_tree", .segments = 16384, .timeout = timeout};
 }
 
-// The promise is a second after the deadline; planning all of it takes longer than this on any
-// machine that runs these tests in time.
-constexpr auto kPromise = 3'000ms;
-
 TEST(Planning, EndsWithTheDeadlineOnAllRanks) {
   Ranks all({.ranks = kRanks, .plan_bytes = std::size_t{64} << 30});
   std::vector<std::vector<float>> data(kRanks, std::vector<float>(kCount));
-  const auto begin = Clock::now();
   const auto results = all.run([&](Member& me) {
     return me.all_reduce(std::span(data[static_cast<std::size_t>(me.rank())]), ReduceOp::sum,
                          long_to_plan(20ms));
   });
-  EXPECT_LT(Clock::now() - begin, kPromise);
   for (const Status& status : results) {
     EXPECT_EQ(status.code(), Code::timeout) << status.text();
     EXPECT_EQ(status.text(), results[0].text());
   }
   EXPECT_NE(results[0].text().find("planning its call"), std::string::npos) << results[0].text();
   EXPECT_EQ(all.communicator().health().code(), Code::timeout);
+  EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
 }
 
 TEST(Planning, OfOneRankThatAsksForAPlanEndsToo) {
   Ranks all({.ranks = kRanks, .timeout = 20ms, .plan_bytes = std::size_t{64} << 30});
-  const auto begin = Clock::now();
   const auto plan = all.members()[0]->plan_of({.count = kCount, .options = long_to_plan()});
-  EXPECT_LT(Clock::now() - begin, kPromise);
   EXPECT_EQ(plan.status().code(), Code::timeout) << plan.status().text();
   EXPECT_EQ(plan.status().text(), "no answer within 20 ms: rank 0 was still planning its call");
+  EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
 }
 
 TEST(Planning, EndsWithAnAbortFromAnotherThread) {
   Ranks all({.ranks = kRanks, .plan_bytes = std::size_t{64} << 30});
   std::vector<std::vector<float>> data(kRanks, std::vector<float>(kCount));
-  Clock::time_point aborted;
   std::thread stranger([&] {
     std::this_thread::sleep_for(100ms);
-    aborted = Clock::now();
     all.communicator().abort("enough");
   });
   const auto results = all.run([&](Member& me) {
     return me.all_reduce(std::span(data[static_cast<std::size_t>(me.rank())]), ReduceOp::sum,
                          long_to_plan());
   });
-  const auto end = Clock::now();
   stranger.join();
-  EXPECT_LT(end - aborted, kPromise);
+  EXPECT_EQ(all.communicator().cached_plans(), 0u) << "planning went on to its end";
   for (const Status& status : results) {
     EXPECT_EQ(status.code(), Code::aborted) << status.text();
     EXPECT_EQ(status.text(), "enough");

@@ -1,11 +1,14 @@
 // The faults that leave their process as it was, played in this one: no promise is broken, and each
-// fault does what it is there for.
+// fault does what it is there for. Lateness is not judged here, where the machine's load could be
+// its reason: `rankine faults` does that.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/faults/fault.h"
+#include "engine/faults/judge.h"
 
 namespace rankine::faults {
 namespace {
@@ -25,6 +28,7 @@ TEST_P(InProcess, KeepsThePromise) {
   const std::vector<FaultCase> all = cases_of(selection);
   selection.sample = static_cast<int>(all.size() / kCases) + 1;
   Tally tally;
+  clock_of_promises = [] { return std::int64_t{0}; };
   for (const FaultCase& test : cases_of(selection)) tally += play(test);
   for (const std::string& remark : tally.remarks) ADD_FAILURE() << remark;
   EXPECT_EQ(tally.broken(), 0);

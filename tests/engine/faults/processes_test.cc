@@ -1,10 +1,12 @@
 // The faults that change their process for good, each case in a process of its own.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "engine/faults/judge.h"
 #include "engine/faults/runner.h"
 
 namespace rankine::faults {
@@ -18,6 +20,7 @@ TEST_P(InProcesses, KeepThePromise) {
   Selection selection;
   selection.faults = {&fault};
   selection.ranks = {2, 3, 5};
+  clock_of_promises = [] { return std::int64_t{0}; };  // lateness is not judged here
   const auto results = run_cases(cases_of(selection));
   ASSERT_TRUE(results.ok()) << results.status().text();
   Tally tally;
@@ -45,6 +48,7 @@ TEST(UsersTuningTable, IsNoPartOfAnyFault) {
     selection.faults.push_back(&rankine::faults::faults()[static_cast<std::size_t>(number - 1)]);
   }
   selection.ranks = {2};
+  clock_of_promises = [] { return std::int64_t{0}; };
   const auto results = run_cases(cases_of(selection));
   given != nullptr ? setenv("RANKINE_TUNING", before.c_str(), 1) : unsetenv("RANKINE_TUNING");
   ASSERT_TRUE(results.ok()) << results.status().text();

@@ -1,17 +1,21 @@
 // Whoever counts broken promises must notice one: planted hangs, deaths, wrong successes, answers
 // that are not documented, damage and lateness.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "engine/faults/runner.h"
 #include "engine/faults/scene.h"
-#include "engine/run/machine.h"
 
 namespace rankine::faults {
 namespace {
@@ -20,15 +24,26 @@ const CollectiveCase kCall{.collective = Collective::all_reduce, .ranks = 3, .co
 
 void play_well(const FaultCase& test, Tally& tally) { fresh_start(test, kCall, tally); }
 
-void play_hang(const FaultCase&, Tally&) {
+// Set by a case that hangs, in the process that plays it: only then does time pass for its watcher.
+std::atomic<bool>& hangs() {
+  static auto* const shared =
+      new (mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<bool>(false);
+  return *shared;
+}
+
+void hang() {
+  hangs().store(true);
   for (;;) pause();
 }
+
+void play_hang(const FaultCase&, Tally&) { hang(); }
 
 // A call that hangs, with all ranks, beside a thread that only waits for it.
 void play_hanging_call(const FaultCase& test, Tally& tally) {
   Scene scene(test, {}, tally);
   AtRound stuck(0, [] {
-    for (;;) pause();
+    hang();
     return true;
   });
   scene.run(
@@ -83,19 +98,19 @@ void play_undocumented(const FaultCase& test, Tally& tally) {
   scene.run([&](Seat& seat) { seat.call(kCall, {.observer = &abort}); });
 }
 
-// One call takes longer than its deadline and a second; another one is excused.
+// Time as a rank of play_late() sees it.
+thread_local std::int64_t time_of_this_rank = 0;
+
+// One call takes all the time that it may have, one more than that, and another one is excused.
 void play_late(const FaultCase& test, Tally& tally) {
-  Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
-  AtRound slow(0, [] {
-    sleep_ns(kGraceNs + 500'000'000);
-    return true;
-  });
+  constexpr std::int64_t kMostNs = std::chrono::nanoseconds(kLong).count() + kGraceNs;
+  clock_of_promises = [] { return time_of_this_rank; };
+  Scene scene(test, {}, tally);
+  AtRound just_in_time(0, [&] { return (time_of_this_rank += kMostNs) > 0; });
+  AtRound slow(0, [&] { return (time_of_this_rank += kMostNs + 1) > 0; });
   scene.run([&](Seat& seat) {
-    if (seat.rank() == 0) {
-      seat.call(kCall);
-    } else {
-      seat.call(kCall, {.observer = &slow, .excused = seat.rank() == 1});
-    }
+    const bool is_slow = seat.rank() > 0;
+    seat.call(kCall, {.observer = is_slow ? &slow : &just_in_time, .excused = seat.rank() == 1});
   });
 }
 
@@ -114,7 +129,14 @@ Tally run(void (*play)(const FaultCase&, Tally&)) {
   const std::vector<FaultCase> cases = {{&good, Collective::all_reduce, nullptr, 3, 1},
                                         {&bad, Collective::all_reduce, nullptr, 3, 2},
                                         {&good, Collective::all_reduce, nullptr, 3, 3}};
-  const auto results = run_cases(cases, {.jobs = 1, .patience_ns = 2'000'000'000});
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  std::int64_t now = 0;
+  hangs().store(false);
+  const auto results =
+      run_cases(cases, {.jobs = 1,
+                        .patience_ns = 2 * kSecond,
+                        .clock = [&now] { return now += hangs().load() ? kSecond : 0; },
+                        .progress = [](std::size_t, const FaultCase&) { hangs().store(false); }});
   EXPECT_TRUE(results.ok()) << results.status().text();
   if (!results.ok()) return {};
   for (const std::size_t i : {0, 2}) {

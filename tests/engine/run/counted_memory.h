@@ -26,8 +26,10 @@ struct CountedMemory {
     most.store(now.load());
     return now.load();
   }
-  static void* take(std::size_t bytes) {
-    void* memory = std::malloc(bytes);
+  static void* take(std::size_t bytes,
+                    std::align_val_t alignment = std::align_val_t{alignof(std::max_align_t)}) {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, static_cast<std::size_t>(alignment), bytes) != 0) memory = nullptr;
     if (memory == nullptr) throw std::bad_alloc();
     const std::size_t all = now.fetch_add(malloc_usable_size(memory)) + malloc_usable_size(memory);
     std::size_t before = most.load();
@@ -50,8 +52,26 @@ struct CountedMemory {
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t bytes) { return rankine::CountedMemory::take(bytes); }
 void* operator new[](std::size_t bytes) { return rankine::CountedMemory::take(bytes); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return rankine::CountedMemory::take(bytes, alignment);
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return rankine::CountedMemory::take(bytes, alignment);
+}
 void operator delete(void* memory) noexcept { rankine::CountedMemory::give(memory); }
 void operator delete[](void* memory) noexcept { rankine::CountedMemory::give(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept {
+  rankine::CountedMemory::give(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  rankine::CountedMemory::give(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  rankine::CountedMemory::give(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  rankine::CountedMemory::give(memory);
+}
 void operator delete(void* memory, std::size_t) noexcept { rankine::CountedMemory::give(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { rankine::CountedMemory::give(memory); }
 #endif

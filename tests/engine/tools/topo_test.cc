@@ -53,7 +53,7 @@ std::string picture(const char* machine, int ranks, PlacementPolicy::Kind kind) 
 }
 
 TEST(TopoPicture, ShowsEveryPartOnceAndEveryRank) {
-  const std::string svg = picture("pack:2 numa:4 core:8 pu:2", 36, PlacementPolicy::Kind::kScatter);
+  const std::string svg = picture("pack:2 numa:4 core:8 pu:2", 36, PlacementPolicy::Kind::scatter);
   for (int package = 0; package < 2; ++package) {
     EXPECT_EQ(count_of(svg, ">package " + std::to_string(package) + "<"), 1U);
   }
@@ -71,14 +71,14 @@ TEST(TopoPicture, ShowsEveryPartOnceAndEveryRank) {
 }
 
 TEST(TopoPicture, SharedCoresAndMemoryOnlyNodesShow) {
-  const std::string own = picture("core:2 pu:2", 2, PlacementPolicy::Kind::kCompact);
-  const std::string shared = picture("core:2 pu:2", 3, PlacementPolicy::Kind::kCompact);
+  const std::string own = picture("core:2 pu:2", 2, PlacementPolicy::Kind::compact);
+  const std::string shared = picture("core:2 pu:2", 3, PlacementPolicy::Kind::compact);
   EXPECT_EQ(count_of(own, "fill=\"#d55e00\""), 0U);
   EXPECT_EQ(count_of(shared, "fill=\"#d55e00\""), 2U) << "both threads of the core";
   EXPECT_EQ(count_of(shared, "fill=\"#0072b2\""), 1U);
-  EXPECT_THAT(picture("pu:1", 30, PlacementPolicy::Kind::kCompact), HasSubstr(">0-29<"));
-  EXPECT_THAT(picture("core:3 pu:1", 30, PlacementPolicy::Kind::kCompact), HasSubstr(">10 ranks<"));
-  EXPECT_THAT(picture("pack:2 [numa] [numa] core:2 pu:1", 2, PlacementPolicy::Kind::kCompact),
+  EXPECT_THAT(picture("pu:1", 30, PlacementPolicy::Kind::compact), HasSubstr(">0-29<"));
+  EXPECT_THAT(picture("core:3 pu:1", 30, PlacementPolicy::Kind::compact), HasSubstr(">10 ranks<"));
+  EXPECT_THAT(picture("pack:2 [numa] [numa] core:2 pu:1", 2, PlacementPolicy::Kind::compact),
               HasSubstr("memory only"));
 }
 
