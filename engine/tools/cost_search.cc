@@ -127,8 +127,7 @@ Result<double> time_of(Workbench& bench, const Trial& trial, std::size_t bytes, 
 
 // Each form at each size by either protocol, in several rounds; an empty list: time was up.
 Result<std::vector<FormTimes>> times_of(const Trial& trial, Forms& forms, int ranks,
-                                        Clock::time_point deadline) {
-  constexpr int kRounds = 5;
+                                        const CostSearch& search) {
   const auto n = static_cast<std::size_t>(ranks);
   std::vector<FormTimes> out;
   for (std::size_t bytes = trial.least_bytes; bytes <= trial.most_bytes; bytes *= 2) {
@@ -136,9 +135,10 @@ Result<std::vector<FormTimes>> times_of(const Trial& trial, Forms& forms, int ra
     std::array<double, 2> log_time{};
     for (const bool fresh : {false, true}) {
       std::array<std::vector<double>, 2> samples;
-      for (int round = 0; round < kRounds; ++round) {
+      for (int round = 0; round < search.rounds; ++round) {
         for (const std::size_t form : {0, 1}) {
-          if (interruption() != 0 || Clock::now() > deadline) return std::vector<FormTimes>();
+          if (interruption() != 0 || Clock::now() > search.deadline)
+            return std::vector<FormTimes>();
           const auto time = time_of(*forms[form], trial, bytes, ranks, fresh);
           if (!time.ok()) return time.status();
           samples[form].push_back(*time);
@@ -181,22 +181,21 @@ Border best_border(std::span<const FormTimes> sizes, std::size_t before) {
   return best;
 }
 
-Result<std::vector<CostFinding>> search_costs(
-    const Costs& costs, int ranks, Clock::time_point deadline,
-    const std::function<void(std::string_view field)>& progress) {
+Result<std::vector<CostFinding>> search_costs(const Costs& costs, int ranks,
+                                              const CostSearch& search) {
   std::vector<CostFinding> findings;
   Costs settled = costs;
   for (const Trial& trial : kTrials) {
     if (ranks < trial.fewest_ranks || ranks > trial.most_ranks) continue;
-    if (interruption() != 0 || Clock::now() > deadline) break;
+    if (interruption() != 0 || Clock::now() > search.deadline) break;
     CostFinding finding;
     finding.field =
         &*std::find_if(cost_fields().begin(), cost_fields().end(),
                        [&](const CostField& each) { return each.value == trial.field; });
-    progress(finding.field->name);
+    search.progress(finding.field->name);
     auto forms = forms_of(trial, settled, ranks);
     if (!forms.ok()) return forms.status();
-    auto sizes = times_of(trial, *forms, ranks, deadline);
+    auto sizes = times_of(trial, *forms, ranks, search);
     if (!sizes.ok()) return sizes.status();
     if (sizes->empty()) break;
     finding.sizes = std::move(*sizes);

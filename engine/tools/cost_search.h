@@ -38,6 +38,13 @@ Border best_border(std::span<const FormTimes> sizes, std::size_t before);
 
 inline constexpr double kWorthIt = 1.03;
 
+struct CostSearch {
+  std::chrono::steady_clock::time_point deadline;
+  int rounds = 5;  // measurements of each size in each form, of which the median counts
+  // Called before each trial.
+  std::function<void(std::string_view field)> progress = [](std::string_view) {};
+};
+
 struct CostFinding {
   const CostField* field = nullptr;
   std::size_t before = 0, after = 0;  // equal: the field stays
@@ -47,9 +54,8 @@ struct CostFinding {
 
 // Tries what can be tried among so many ranks, from `costs` on, until the deadline has passed or a
 // signal interrupts it (interrupt.h): a field whose trial was not done then is not among the
-// findings. progress(field) is called before each. Errors: those of teams and calls.
-Result<std::vector<CostFinding>> search_costs(
-    const Costs& costs, int ranks, std::chrono::steady_clock::time_point deadline,
-    const std::function<void(std::string_view field)>& progress);
+// findings. Errors: those of teams and calls.
+Result<std::vector<CostFinding>> search_costs(const Costs& costs, int ranks,
+                                              const CostSearch& search);
 
 }  // namespace rankine::tools
