@@ -105,21 +105,18 @@ class Parser : private Arithmetic<Fraction, Parser> {
       if (!take(')')) fail("')'");
       return call(name, arguments);
     }
-    if (name == "N") return params_.ranks;
-    if (name == "P") return params_.segments;
     if (name == "Q") return 1 << floor_log2(params_.ranks);
     if (name == "H") return params_.root == params_.peer ? 0 : 1;
-    if (name == "G") return resolved(params_).group;
-    if (name == "A") return resolved(params_).aggregation;
-    if (name == "D") return static_cast<int>(resolved(params_).dims.size());
     if (name == "T") return most_at_once(resolved(params_).dims);
-    if (name == "S") return static_cast<int>(resolved(params_).skips.size());
     if (name == "W") return circulant().hops();
     if (name == "V") return circulant().most_through_one();
     if (name == "C") return circulant().most_added_to_one();
     if (name == "L") return levels().rounds();
     if (name == "J") return most_neighbours(levels());
     if (name == "a" && dimension_ > 0) return dimension_;
+    for (const Parameter& row : parameters()) {
+      if (!name.empty() && name == row.letter) return row.count(params_);
+    }
     fail("a number, a letter or a function");
   }
 

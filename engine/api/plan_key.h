@@ -15,7 +15,8 @@
 namespace rankine {
 
 // A view of a call, which it must not outlive. Made for every call: the numbers lie packed side by
-// side, and names and lists, which few calls have, are looked at only where there are some.
+// side, and names, lists and an aggregation, which few calls have, are looked at only where there
+// are some.
 // Arguments that a collective does not take make no difference.
 class PlanKey {
  public:
@@ -24,8 +25,9 @@ class PlanKey {
     const bool knows_in_place =
         call.collective == Collective::all_reduce || call.collective == Collective::all_to_all;
     const bool in_place = knows_in_place && call.in == call.out && call.in != nullptr;
-    const std::size_t listed =
-        call.counts.size() | options.dims.size() | options.skips.size() | options.levels.size();
+    const std::size_t listed = call.counts.size() | options.dims.size() | options.skips.size() |
+                               options.levels.size() |
+                               static_cast<std::uint32_t>(options.aggregation);
     const std::uint64_t transport =
         options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
     numbers_[0] = call.count;
@@ -81,7 +83,7 @@ class PlanKey {
   bool same_lists(const PlanKey& other) const noexcept {
     const CallOptions &a = call_->options, &b = other.call_->options;
     return same(call_->counts, other.call_->counts) && same(a.dims, b.dims) &&
-           same(a.skips, b.skips) && same(a.levels, b.levels);
+           same(a.skips, b.skips) && same(a.levels, b.levels) && a.aggregation == b.aggregation;
   }
   std::uint64_t with_lists(std::uint64_t h) const noexcept {
     const auto list = [&h](const auto& numbers) {
@@ -93,7 +95,7 @@ class PlanKey {
     list(options.dims);
     list(options.skips);
     list(options.levels);
-    return h;
+    return mixed(h, static_cast<std::uint64_t>(options.aggregation));
   }
 
   const Call* call_;

@@ -322,7 +322,8 @@ constexpr int kExitCode = 42;
 
 void play_process_exit(const FaultCase& test, Tally& tally) {
 #if defined(__SANITIZE_THREAD__)
-  Judge(test, {}, tally).excuse("the thread sanitizer takes threads that exit() leaves for a fault");
+  Judge(test, {}, tally)
+      .excuse("the thread sanitizer takes threads that exit() leaves for a fault");
   return;
 #endif
   Dice dice(test.seed);

@@ -1,0 +1,40 @@
+// A question to the model, answered: what simulate says of it, in JSON and in figures.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/tools/parameters_json.h"
+#include "engine/tools/question.h"
+
+namespace rankine::tools {
+
+struct Answer {
+  Question question;
+  Params params;
+  Simulation result;
+  std::optional<FlowTimes> flow{};  // of that fidelity; it replaces the times in `result`
+
+  double seconds() const { return flow ? flow->seconds : result.seconds; }
+  double round_end(std::size_t k) const {
+    return flow ? flow->round_end[k] : nearest_double(result.round_end[k], result.ticks_per_second);
+  }
+};
+
+Result<Answer> answer(Question question);
+
+std::int64_t greatest(const std::vector<std::int64_t>& values);  // 0 of none
+// Where messages share links: the round whose busiest link carries most, and the most of all
+// rounds. Loads are in halves of weights.
+const RoundTraffic& busiest_round(const Simulation& r);
+double congestion_max(const Simulation& r);
+int hops_max(const Simulation& r);
+double bytes_of_load(Int128 load, std::int64_t per_byte);
+
+void add_result(const Answer& answer, Json& line);
+// The question's members and the result's; with `rounds` each round's as well.
+Json to_json(const Answer& answer, bool rounds);
+
+}  // namespace rankine::tools
