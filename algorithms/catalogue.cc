@@ -815,8 +815,11 @@ bool Algorithm::takes(std::string_view parameter) const {
 }
 
 Params Algorithm::only_taken(Params params) const {
+  const Params begin;
   for (const Parameter& row : rankine::parameters()) {
-    if (!takes(row.name)) row.clear(params);
+    if (takes(row.name)) continue;
+    if (row.number != nullptr) params.*row.number = begin.*row.number;
+    if (row.list != nullptr) (params.*row.list).clear();
   }
   return params;
 }

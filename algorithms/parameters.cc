@@ -17,98 +17,47 @@ constexpr int kMost = 1 << 14;
 
 using Kind = Parameter::Kind;
 
+int last_rank(int ranks) { return ranks - 1; }
+int all_ranks(int ranks) { return ranks; }
+std::vector<int> one_dimension(int ranks) { return {ranks}; }
+std::vector<int> one_level(int ranks) { return {middle_divisor(ranks)}; }
+
+// clang-format off
 const Parameter kParameters[] = {
-    {.name = "ranks",
-     .number = &Params::ranks,
-     .letter = "N",
-     .flags = "-t,--ranks",
-     .member = "ranks",
-     .argument = "N",
-     .help = "ranks",
-     .least = 1,
-     .most = kMost},
-    {.name = "root",
-     .number = &Params::root,
-     .flags = "-r,--root",
-     .member = "root",
-     .argument = "RANK",
-     .help = "of rooted collectives; the sender of send_recv (0)",
-     .most = kMost - 1,
-     .most_among = [](int ranks) { return ranks - 1; }},
-    {.name = "peer",
-     .number = &Params::peer,
-     .flags = "--peer",
-     .member = "params.peer",
-     .argument = "RANK",
-     .help = "the receiver of send_recv (the rank after the root)",
-     .most = kMost - 1,
-     .most_among = [](int ranks) { return ranks - 1; }},
-    {.name = "segments",
-     .number = &Params::segments,
-     .letter = "P",
-     .flags = "--segments",
-     .member = "segments",
+    {.name = "ranks", .number = &Params::ranks, .letter = "N", .in_request = true,
+     .short_flag = 't', .argument = "N", .help = "ranks", .least = 1, .most = kMost},
+    {.name = "root", .number = &Params::root, .in_request = true, .short_flag = 'r',
+     .argument = "RANK", .help = "of rooted collectives; the sender of send_recv (0)",
+     .most = kMost - 1, .most_among = last_rank},
+    {.name = "peer", .number = &Params::peer,
+     .argument = "RANK", .help = "the receiver of send_recv (the rank after the root)",
+     .most = kMost - 1, .most_among = last_rank},
+    {.name = "segments", .number = &Params::segments, .letter = "P", .in_request = true,
      .argument = "P",
-     .help = "of pipelined algorithms; auto: chosen by size, and by the network where there is one",
-     .tried = "1;2;3",
-     .least = 1,
-     .most = kMost,
-     .zero = "auto"},
-    {.name = "group",
-     .number = &Params::group,
-     .letter = "G",
-     .flags = "--group",
-     .member = "params.group",
-     .argument = "G",
-     .help = "ranks per group of hierarchical algorithms; 0: their default (0)",
-     .tried = "0;2;3;4",
-     .most = kMost,
-     .most_among = [](int ranks) { return ranks; },
-     .default_number = middle_divisor},
-    {.name = "aggregation",
-     .number = &Params::aggregation,
-     .letter = "A",
-     .flags = "--aggregation",
-     .member = "params.aggregation",
-     .argument = "A",
-     .help = "blocks per message of pat; 0: its default (0)",
-     .tried = "0;1;2;4",
-     .most = kMost,
-     .most_among = pat_default_aggregation,
-     .default_number = pat_default_aggregation},
-    {.name = "dims",
-     .kind = Kind::torus,
-     .list = &Params::dims,
-     .letter = "D",
-     .flags = "--dims",
-     .member = "params.dims",
-     .argument = "AxB",
+     .help = "of pipelined algorithms; auto: by size, and by the network where there is one",
+     .least = 1, .most = kMost, .zero = "auto", .tried = "1;2;3"},
+    {.name = "group", .number = &Params::group, .letter = "G",
+     .argument = "G", .help = "ranks per group of hierarchical algorithms; 0: their default (0)",
+     .most = kMost, .most_among = all_ranks, .default_number = middle_divisor, .tried = "0;2;3;4"},
+    {.name = "aggregation", .number = &Params::aggregation, .letter = "A",
+     .argument = "A", .help = "blocks per message of pat; 0: its default (0)", .most = kMost,
+     .most_among = pat_default_aggregation, .default_number = pat_default_aggregation,
+     .tried = "0;1;2;4"},
+    {.name = "dims", .kind = Kind::torus, .list = &Params::dims, .letter = "D", .argument = "AxB",
      .help = "sizes of a torus, of the network and of algorithms on tori: 4x4, 3x3x3",
-     .default_list = [](int ranks) { return std::vector<int>{ranks}; },
-     .list_refusal = dims_refusal},
-    {.name = "skips",
-     .kind = Kind::skips,
-     .list = &Params::skips,
-     .letter = "S",
-     .flags = "--skips",
-     .member = "params.skips",
+     .default_list = one_dimension, .list_refusal = dims_refusal},
+    {.name = "skips", .kind = Kind::skips, .list = &Params::skips, .letter = "S",
      .argument = "LIST",
      .help = "of circulant algorithms, round by round: a scheme or a list (halving)",
-     .tried = "halving;powers_of_two;linear;square_root;halving_near",
-     .default_list = halving_skips,
-     .list_refusal = skips_refusal},
-    {.name = "levels",
-     .kind = Kind::sizes,
-     .list = &Params::levels,
-     .letter = "L",
-     .flags = "--levels",
-     .member = "params.levels",
+     .default_list = halving_skips, .list_refusal = skips_refusal,
+     .tried = "halving;powers_of_two;linear;square_root;halving_near"},
+    {.name = "levels", .kind = Kind::sizes, .list = &Params::levels, .letter = "L",
      .argument = "LIST",
      .help = "ranks per group at each level of the machine, innermost first: 4,16",
-     .tried = ";2;3;2,4;3,12;2,4,16",
-     .default_list = [](int ranks) { return std::vector<int>{middle_divisor(ranks)}; },
-     .list_refusal = levels_refusal},
+     .default_list = one_level, .list_refusal = levels_refusal,
+     .tried = ";2;3;2,4;3,12;2,4,16"},
 };
+// clang-format on
 
 std::optional<int> read_number(const Parameter& parameter, std::string_view text) {
   if (!parameter.zero.empty() && text == parameter.zero) return 0;
@@ -140,14 +89,6 @@ int Parameter::count(const Params& params) const {
   }
   const bool defaults = (params.*list).empty() && default_list != nullptr;
   return static_cast<int>(defaults ? default_list(params.ranks).size() : (params.*list).size());
-}
-
-void Parameter::clear(Params& params) const {
-  if (number != nullptr) {
-    params.*number = Params().*number;
-  } else {
-    (params.*list).clear();
-  }
 }
 
 std::string Parameter::text(const Params& params) const {

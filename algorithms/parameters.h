@@ -29,20 +29,18 @@ struct Params {
 struct Parameter {
   enum class Kind : unsigned char { number, sizes, skips, torus };
 
-  std::string_view name;  // in Algorithm::parameters and in every text
+  // As in Algorithm::parameters, in formulas' refusals and in the runs of claims; its flag is
+  // "--name".
+  std::string_view name;
   Kind kind = Kind::number;
   int Params::*number = nullptr;             // where a number is
   std::vector<int> Params::*list = nullptr;  // or a list of the other kinds
-
   // In formulas: the number, or how many the list has; empty: none.
   std::string_view letter = {};
-  std::string_view flags;     // "-r,--root"
-  std::string_view member;    // of a request in JSON; "params.group" is a member of its params
+  bool in_request = false;  // in JSON a member of the request itself, else of its "params"
+  char short_flag = 0;
   std::string_view argument;  // what help calls its value
   std::string_view help;
-  std::string_view tried =
-      {};  // what a sweep over the catalogue tries: texts, with semicolons between
-
   int least = 0, most = 0;     // of a number as it is given, whatever the other parameters
   std::string_view zero = {};  // what 0 is called where it stands for a choice of the reader's
   int (*most_among)(int ranks) = nullptr;  // of a number
@@ -51,15 +49,13 @@ struct Parameter {
   std::vector<int> (*default_list)(int ranks) = nullptr;
   // Why a list is none for so many ranks, as text that says what is needed.
   std::optional<std::string> (*list_refusal)(const std::vector<int>& list, int ranks) = nullptr;
+  std::string_view tried = {};  // what a sweep over the catalogue tries: texts between semicolons
 
-  std::string_view flag() const { return flags.substr(flags.rfind(',') + 1); }
   bool has_default() const { return default_number != nullptr || default_list != nullptr; }
   // Nothing was asked for: what Params begins with, or 0.
   bool open(const Params& params) const;
   // The number, or how many the list has; a default in place of what is left open.
   int count(const Params& params) const;
-  void clear(Params& params) const;  // what Params begins with
-
   // "8", "4x4", "11,6,3,2,1".
   std::string text(const Params& params) const;
   // The same as a value; skips may be the name of a scheme, which needs params.ranks. False: it is

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/api/call.h"
+#include "engine/api/call_parameters.h"
 #include "engine/base/splitmix.h"
 
 namespace rankine {
@@ -108,17 +109,13 @@ class OwnedKey {
   explicit OwnedKey(const PlanKey& key)
       : algorithm_(key.call().options.algorithm),
         counts_(key.call().counts.begin(), key.call().counts.end()),
-        dims_(list(key.call().options.dims)),
-        skips_(list(key.call().options.skips)),
-        levels_(list(key.call().options.levels)),
+        lists_(params_of(key.call().options, 0)),
         hash_(key.hash()),
         call_(key.call()),
         view_(key) {
     call_.counts = counts_;
     call_.options.algorithm = algorithm_;
-    call_.options.dims = dims_;
-    call_.options.skips = skips_;
-    call_.options.levels = levels_;
+    set_parameters(lists_, call_.options);
     view_ = PlanKey(call_);
   }
   OwnedKey(const OwnedKey&) = delete;
@@ -127,18 +124,17 @@ class OwnedKey {
   const PlanKey& view() const noexcept { return view_; }
   std::uint64_t hash() const noexcept { return hash_; }
   std::size_t bytes() const noexcept {  // beyond its own size
-    return algorithm_.capacity() + counts_.capacity() * sizeof(std::size_t) +
-           (dims_.capacity() + skips_.capacity() + levels_.capacity()) * sizeof(int);
+    std::size_t bytes = algorithm_.capacity() + counts_.capacity() * sizeof(std::size_t);
+    for (const CallParameter& option : kCallParameters) {
+      if (option.list != nullptr) bytes += (call_.options.*option.list).size_bytes();
+    }
+    return bytes;
   }
 
  private:
-  static std::vector<int> list(std::span<const int> numbers) {
-    return {numbers.begin(), numbers.end()};
-  }
-
   const std::string algorithm_;
   const std::vector<std::size_t> counts_;
-  const std::vector<int> dims_, skips_, levels_;
+  const Params lists_;
   const std::uint64_t hash_;
   Call call_;
   PlanKey view_;

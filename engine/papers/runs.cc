@@ -43,6 +43,15 @@ Rational exactly(const Value& value, std::string_view what) {
   return {value.top(), value.bottom()};
 }
 
+Rational* exact_option(Fabric& fabric, std::string_view option) {
+  if (option == "alpha") return &fabric.link.alpha;
+  if (option == "beta") return &fabric.link.beta;
+  if (option == "hop") return &fabric.alpha_hop;
+  if (option == "far_alpha") return &fabric.between.alpha;
+  if (option == "far_beta") return &fabric.between.beta;
+  return option == "switch_alpha" ? &fabric.alpha_switch : nullptr;
+}
+
 // Options that are words. False: it is none of them.
 bool read_word(Setup& s, std::string_view option, std::string_view text) {
   const auto known = [&](const auto& value) {
@@ -93,25 +102,15 @@ Setup set_up(const RunText& run, const Letters& letters) {
       s.params.*row->number = number();
     } else if (option == "bytes") {
       s.bytes = static_cast<std::uint64_t>(whole(value, option));
-    } else if (option == "alpha") {
-      s.fabric.link.alpha = exactly(value, option);
-    } else if (option == "beta") {
-      s.fabric.link.beta = exactly(value, option);
+    } else if (Rational* into = exact_option(s.fabric, option)) {
+      *into = exactly(value, option);
+      if (option == "switch_alpha") s.fabric.multicast = s.fabric.alu = true;
     } else if (option == "ports") {
       s.fabric.ports = number();
-    } else if (option == "hop") {
-      s.fabric.alpha_hop = exactly(value, option);
     } else if (option == "mirrored") {
       s.mirrored = number() != 0;
     } else if (option == "nodes") {
       s.nodes = s.fabric.group = number();
-    } else if (option == "far_alpha") {
-      s.fabric.between.alpha = exactly(value, option);
-    } else if (option == "far_beta") {
-      s.fabric.between.beta = exactly(value, option);
-    } else if (option == "switch_alpha") {
-      s.fabric.alpha_switch = exactly(value, option);
-      s.fabric.multicast = s.fabric.alu = true;
     } else {
       throw std::logic_error("a run has no option '" + option + "'");
     }

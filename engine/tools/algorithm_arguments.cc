@@ -37,14 +37,17 @@ CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& a,
   std::vector<CLI::Option*> options = {
       add_text(app, "--algo", a.algorithms, "LIST", help.algorithms)};
   for (const Parameter& row : parameters()) {
-    const auto take = [&a, &row](const std::string& text) {
-      a.given.push_back({&row, text, std::string(row.flag()), fmt::format("'{}'", text)});
+    const std::string flag = fmt::format("--{}", row.name);
+    const auto take = [&a, &row, flag](const std::string& text) {
+      a.given.push_back({&row, text, flag, fmt::format("'{}'", text)});
     };
     std::string text(row.help);
     if (row.name == "ranks") text = help.ranks;
     if (row.name == "root" && !help.root.empty()) text = help.root;
     if (row.kind == Parameter::Kind::skips) text += "; " + row.allowed();
-    options.push_back(app.add_option_function<std::string>(std::string(row.flags), take, text)
+    const std::string flags =
+        row.short_flag == 0 ? flag : fmt::format("-{},{}", row.short_flag, flag);
+    options.push_back(app.add_option_function<std::string>(flags, take, text)
                           ->type_name(std::string(row.argument))
                           ->take_last());
   }

@@ -1,9 +1,12 @@
-// A question to the model, answered: what simulate says of it, in JSON and in figures.
+// Questions to the model, answered: one, in figures and in JSON; or a batch of them, lines of JSON.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/tools/parameters_json.h"
@@ -36,5 +39,19 @@ double bytes_of_load(Int128 load, std::int64_t per_byte);
 void add_result(const Answer& answer, Json& line);
 // The question's members and the result's; with `rounds` each round's as well.
 Json to_json(const Answer& answer, bool rounds);
+
+// One request of a batch, answered as one line of JSON without its end: the request's own members,
+// then the result's; for a request that cannot be answered, its members, `line` (`number`, from 1)
+// and `error`. rankine simulate --help lists all members.
+struct BatchAnswer {
+  std::string line;
+  bool ok = false;
+};
+BatchAnswer answer_request(std::string_view line, std::size_t number);
+
+// One answer per line of `in` that is not blank, in their order, on all cores; each is flushed as
+// soon as it and those before it are known, and none waits for lines that have not come yet.
+// Returns how many are errors. Throws what the streams throw.
+std::size_t answer_batch(std::istream& in, std::ostream& out);
 
 }  // namespace rankine::tools

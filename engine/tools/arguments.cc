@@ -94,7 +94,7 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
 
 CLI::Option* add_dims(CLI::App& app, std::vector<int>& target) {
   const Parameter& row = *find_parameter("dims");
-  return add_argument(app, std::string(row.flags), target, parse_dims, std::string(row.argument),
+  return add_argument(app, "--dims", target, parse_dims, std::string(row.argument),
                       std::string(row.help));
 }
 

@@ -17,14 +17,14 @@ using Json = nlohmann::ordered_json;
 // What the algorithm takes, as numbers, lists and texts such as "4x4"; `rest` may be `request`.
 void write_parameters(const Algorithm& line, const Params& params, Json& request, Json& rest);
 
-// One of them, by its whole name: "segments" or "params.group". False: it is none.
-bool read_parameter(std::string_view member, const Json& value, AlgorithmArguments& into);
+// A member of the request, or of its "params". False: it is no parameter there.
+bool read_parameter(const std::string& name, const Json& value, bool in_request,
+                    AlgorithmArguments& into);
 // All members of a request's "params".
-Status read_rest(const Json& rest, AlgorithmArguments& into);
+Status read_params_member(const Json& params, AlgorithmArguments& into);
 
-// The names of a request's own, or of those in "params", for messages: "root, segments".
-std::string own_members();
-std::string rest_members();
+// Those of the request but for the ranks, or of its "params", for messages: "root, segments".
+std::string parameter_names(bool in_request);
 
 // "bytes is -1; allowed are ..."
 Status bad_member(std::string_view member, const Json& value, std::string_view allowed);

@@ -17,7 +17,7 @@ namespace {
 std::string all_members() {
   return "collective, algorithm, ranks, bytes, alpha, beta, bandwidth, ports, multicast, alu, "
          "alpha_switch, wiring, dims, routing, hop, network, " +
-         own_members() + ", sync, fidelity, lower, ideal_blocks, params and id";
+         parameter_names(true) + ", sync, fidelity, lower, ideal_blocks, params and id";
 }
 
 Status take_flag(std::string_view member, const Json& value, bool& into) {
@@ -103,17 +103,12 @@ Status take_algorithm(const Json& request, AlgorithmArguments& arguments, Questi
     return invalid_argument(fmt::format("{}; {} has {}", name.status().text(), name_of(*collective),
                                         algorithm_names(*collective)));
   }
-  question.algorithm = find_algorithm(*collective, *name);
-  if (question.algorithm == nullptr) {
-    const auto lines = read_algorithms("algorithm", *name, *collective);
-    if (!lines.ok()) return lines.status();
-    if (lines->size() != 1) {
-      return invalid_argument(fmt::format("algorithm is '{}'; one name is allowed, of {}", *name,
-                                          algorithm_names(*collective)));
-    }
-    question.algorithm = lines->front();
-  }
-  return {};
+  const auto lines = read_algorithms("algorithm", *name, *collective);
+  if (!lines.ok()) return lines.status();
+  question.algorithm = lines->front();
+  if (lines->size() == 1) return {};
+  return invalid_argument(fmt::format("algorithm is '{}'; one name is allowed, of {}", *name,
+                                      algorithm_names(*collective)));
 }
 
 }  // namespace
@@ -140,9 +135,9 @@ Result<Question> read_question(const Json& request) {
     if (!status.ok()) return status;
   }
   for (const auto& [member, value] : request.items()) {
-    if (read_parameter(member, value, arguments)) continue;
-    status =
-        member == "params" ? read_rest(value, arguments) : take_member(member, value, question);
+    if (read_parameter(member, value, true, arguments)) continue;
+    status = member == "params" ? read_params_member(value, arguments)
+                                : take_member(member, value, question);
     if (!status.ok()) return status;
   }
   if (request.contains("wiring") && !request.contains("ports")) open_ports(question.fabric);
@@ -178,7 +173,9 @@ Json question_json(const Question& question, const Params& params) {
     if (!fabric.wiring.dims.empty()) out["dims"] = dims_text(fabric.wiring.dims);
     if (fabric.wiring.has_rings()) out["routing"] = name_of(fabric.wiring.routing);
   }
-  write_parameters(line, params, out, out["params"] = Json::object());
+  Json rest = Json::object();
+  write_parameters(line, params, out, rest);
+  out["params"] = std::move(rest);
   return out;
 }
 

@@ -12,7 +12,6 @@
 
 #include "engine/base/units.h"
 #include "engine/tools/answer.h"
-#include "engine/tools/batch.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/question.h"
@@ -181,7 +180,7 @@ Subcommand add_simulate(CLI::App& tool) {
       "(\"4x4\"),\n"
       "routing, hop (seconds), network (a preset, a file or an object like one), sync, fidelity,\n"
       "lower, ideal_blocks, id (anything), " +
-      own_members() + " (a number or \"auto\") and params\n({" + rest_members() +
+      parameter_names(true) + " (a number or \"auto\") and params\n({" + parameter_names(false) +
       "}).\n"
       "Each gives one line, in order: its own members, then time (seconds),\n"
       "rounds, messages, sent_max, received_max, reduced_max (bytes of the busiest rank), sent\n"
