@@ -1,5 +1,7 @@
 #include "algorithms/catalogue.h"
 
+#include <algorithm>
+
 #include "algorithms/all_to_all.h"
 #include "algorithms/bruck.h"
 #include "algorithms/bruck_ternary.h"
@@ -31,10 +33,6 @@ namespace rankine {
 namespace {
 
 using enum Collective;
-
-// Places are counted in an int: these bounds leave room for every algorithm's blocks.
-constexpr int kMostRanks = 1 << 14;
-constexpr int kMostSegments = 1 << 14;
 
 constexpr Collective kReduce = Collective::reduce;  // `reduce` alone is the Act
 
@@ -112,6 +110,21 @@ constexpr std::string_view kFolklore = "folklore";
 
 SharedRounds circulant(const Params& a) {
   return std::make_shared<const CirculantRounds>(a.ranks, resolved(a).skips);
+}
+
+std::string title(const Algorithm& line) {
+  return std::string(name_of(line.collective)) + " '" + std::string(line.name) + "'";
+}
+
+// Why a number cannot be one among so many ranks.
+std::optional<std::string> outside(const Parameter& row, const Params& params) {
+  const int value = row.count(params);
+  const int first = row.has_default() ? std::max(1, row.least) : row.least;
+  const int last = row.most_among != nullptr ? row.most_among(params.ranks) : row.most;
+  if (value >= first && value <= last) return std::nullopt;
+  return std::string(row.name) + " is " + std::to_string(value) + "; allowed are " +
+         std::to_string(first) + " to " + std::to_string(last) +
+         (row.has_default() ? ", and 0 for the default" : "");
 }
 
 Tree levels_of(const Params& a) { return level_tree(a.ranks, a.root, resolved(a).levels); }
@@ -781,15 +794,6 @@ const Algorithm kCatalogue[] = {
 
 std::span<const Algorithm> catalogue() { return kCatalogue; }
 
-Params resolved(Params params) {
-  if (params.group == 0) params.group = middle_divisor(params.ranks);
-  if (params.aggregation == 0) params.aggregation = pat_default_aggregation(params.ranks);
-  if (params.dims.empty()) params.dims = {params.ranks};
-  if (params.skips.empty()) params.skips = halving_skips(params.ranks);
-  if (params.levels.empty()) params.levels = {middle_divisor(params.ranks)};
-  return params;
-}
-
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {
   for (const Algorithm& line : kCatalogue) {
     if (line.collective == collective && line.name == name) return &line;
@@ -808,52 +812,70 @@ std::string algorithm_names(Collective collective) {
 }
 
 bool Algorithm::takes(std::string_view parameter) const {
+  if (parameter == "ranks") return true;
+  if (parameter == "root") return has_root(collective);
+  if (parameter == "peer") return collective == send_recv;
   return parameters.find(parameter) != std::string_view::npos;
 }
 
+Params Algorithm::only_taken(Params params) const {
+  const Params begin;
+  for (const Parameter& row : rankine::parameters()) {
+    if (takes(row.name)) continue;
+    if (row.number != nullptr) params.*row.number = begin.*row.number;
+    if (row.list != nullptr) (params.*row.list).clear();
+  }
+  return params;
+}
+
+std::optional<std::string> Algorithm::untaken(const Params& params) const {
+  std::string taken;
+  const Parameter* wrong = nullptr;
+  for (const Parameter& row : rankine::parameters()) {
+    if (takes(row.name)) {
+      if (row.name != "ranks") taken += (taken.empty() ? "" : ", ") + std::string(row.name);
+    } else if (wrong == nullptr && !row.open(params)) {
+      wrong = &row;
+    }
+  }
+  if (wrong == nullptr) return std::nullopt;
+  return title(*this) + ": " + std::string(wrong->name) + " is " + wrong->text(params) +
+         ", which it does not take; it takes " + (taken.empty() ? "no parameter" : taken);
+}
+
 std::optional<std::string> Algorithm::refusal(const Params& given) const {
-  const std::string who = std::string(name_of(collective)) + " '" + std::string(name) + "'";
-  const auto outside = [&who](const char* what, int value, int first, int last) {
-    return who + ": " + what + " is " + std::to_string(value) + "; allowed are " +
-           std::to_string(first) + " to " + std::to_string(last);
-  };
-  if (given.ranks < 1 || given.ranks > kMostRanks) {
-    return outside("ranks", given.ranks, 1, kMostRanks);
+  Params params = given;
+  std::string all;  // that allowed_when may have looked at
+  for (const Parameter& row : rankine::parameters()) {
+    if (!takes(row.name)) continue;
+    if (row.number != nullptr) {
+      if (const auto why = outside(row, params)) return title(*this) + ": " + *why;
+      if (row.has_default()) params.*row.number = row.count(params);
+    } else {
+      if ((params.*row.list).empty()) params.*row.list = row.default_list(params.ranks);
+      const auto why = row.list_refusal(params.*row.list, params.ranks);
+      if (why) return title(*this) + ": " + *why;
+    }
+    if (row.letter.empty() || (row.open(params) && row.name != "ranks")) continue;
+    all += (all.empty() ? "" : ", ") + std::string(row.name) + " is " + row.text(params);
   }
-  if (given.segments < 1 || given.segments > kMostSegments) {
-    return outside("segments", given.segments, 1, kMostSegments);
-  }
-  if (given.root < 0 || given.root >= given.ranks) {
-    return outside("root", given.root, 0, given.ranks - 1);
-  }
-  if (collective == send_recv && (given.peer < 0 || given.peer >= given.ranks)) {
-    return outside("peer", given.peer, 0, given.ranks - 1);
-  }
-  const Params params = resolved(given);
-  if (takes("group") && (params.group < 1 || params.group > params.ranks)) {
-    return outside("group", params.group, 1, params.ranks) + ", and 0 for the default";
-  }
-  if (takes("aggregation") && params.aggregation < 1) {
-    return outside("aggregation", params.aggregation, 1, pat_default_aggregation(params.ranks)) +
-           ", and 0 for the default";
-  }
-  if (takes("dims")) {
-    if (const auto why = dims_refusal(params.dims, params.ranks)) return who + ": " + *why;
-  }
-  if (takes("skips")) {
-    if (const auto why = skips_refusal(params.skips, params.ranks)) return who + ": " + *why;
-  }
-  if (takes("levels")) {
-    if (const auto why = levels_refusal(params.levels, params.ranks)) return who + ": " + *why;
-  }
+  if (auto why = untaken(given)) return why;
   if (evaluate(allowed_when, params) == 0) {
-    std::string text = who + ": ranks is " + std::to_string(params.ranks);
-    if (takes("group")) text += ", group is " + std::to_string(params.group);
-    if (takes("aggregation")) text += ", aggregation is " + std::to_string(params.aggregation);
-    if (takes("dims")) text += ", dims is " + dims_text(params.dims);
-    return text + "; " + std::string(needs);
+    return title(*this) + ": " + all + "; " + std::string(needs);
   }
   return std::nullopt;
+}
+
+std::string Algorithm::text_of(const Params& params) const {
+  std::string text;
+  for (const Parameter& row : rankine::parameters()) {
+    if (!takes(row.name) || row.name == "ranks" || (row.letter.empty() && row.open(params))) continue;
+    if (!text.empty()) text += ", ";
+    const bool by_letter = row.number != nullptr && !row.letter.empty();
+    text += by_letter ? std::string(row.letter) + " = " : std::string(row.name) + " ";
+    text += row.text(params);
+  }
+  return text;
 }
 
 Goal goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule) {

@@ -6,37 +6,17 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "algorithms/parameters.h"
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 
 namespace rankine {
 
-// What a schedule is made from. Algorithms ignore what they do not take.
-struct Params {
-  int ranks = 1;  // N
-  Rank root = 0;
-  Rank peer = 0;              // send_recv: the receiver
-  int segments = 1;           // P, of pipelined algorithms
-  int group = 0;              // G, ranks per group of hierarchical algorithms; 0: the default
-  int aggregation = 0;        // A, blocks per message of PAT at most; 0: the default
-  std::vector<int> dims{};    // sizes of a torus (torus.h), N ranks together; empty: a ring of N
-  std::vector<int> skips{};   // of a circulant graph (skips.h), round by round; empty: the default
-  std::vector<int> levels{};  // sizes of groups, innermost first (levels.h); empty: the default
-};
-
-// The same with the defaults in place of zeros. G: the divisor of N nearest to its square root. A:
-// as many blocks per message as any message could have, 2^(ceil(log2 N) - 1), or 1 for N = 1. The
-// torus: one dimension of N. Skips: repeated halving with rounding up. Levels: groups of G.
-// Every function that takes Params does this by itself; tools call it to show what will run.
-Params resolved(Params params);
-
 // What a line says of a number for which there is no closed form that holds for every parameter:
 // readers count it in the schedule, and nothing is compared.
 inline constexpr std::string_view kComputed = "computed";
 
-// Formulas are text in N (ranks), P (segments), G (group), A (aggregation), D (dimensions), a (the
 // Formulas are text in N (ranks), P (segments), G (group), A (aggregation), D (dimensions), a (the
 // size of one of them), S (skips) and L (levels); closed_form.h evaluates them. They are read by
 // people, compared with the schedules by a test, and used by no executor.
@@ -47,7 +27,7 @@ struct Algorithm {
   std::string_view allowed_when = "1";  // formula, non-zero where make() may be called (and what
                                         // refusal() checks for all)
   std::string_view needs = {};          // the same in words: "the number of ranks must be even"
-  std::string_view parameters = {};     // of: segments, group, aggregation, dims, skips, levels
+  std::string_view parameters = {};     // names of parameters(), with commas between
   // From here to the ports: a formula or kComputed.
   std::string_view rounds;
   std::string_view sent;      // by the busiest rank, in units of M (see blocks_per_m)
@@ -59,9 +39,18 @@ struct Algorithm {
   // Such an algorithm runs where it is asked for by name, and is never chosen.
   std::string_view other_bits = {};
 
+  // Whether that parameter makes a difference: one of `parameters`, the ranks, the root and the
+  // peer of collectives that have them.
   bool takes(std::string_view parameter) const;
-  // Whether make(params) may be called; if not, why not, as text that says what is needed.
+  // The same without what it does not take, for who asks many algorithms one question.
+  Params only_taken(Params params) const;
+  // What of `params` it does not take, as text that says what it takes.
+  std::optional<std::string> untaken(const Params& params) const;
+  // Whether make(params) may be called; if not, why not, as text that says what is needed: a
+  // parameter is not taken, or outside its range, or allowed_when is 0.
   std::optional<std::string> refusal(const Params& params) const;
+  // "P = 4, skips 4,2,1": what it takes, but a root and a peer of 0; nothing where it takes none.
+  std::string text_of(const Params& params) const;
 };
 
 std::span<const Algorithm> catalogue();

@@ -22,30 +22,16 @@ int levels(const Params& params) {
 }
 
 // `params` are resolved().
-std::optional<Value> letter(char name, const Params& params) {
-  const auto count = [](const auto& list) { return static_cast<long long>(list.size()); };
-  switch (name) {
-    case 'N':
-      return params.ranks;
-    case 'P':
-      return params.segments;
-    case 'Q':
-      return 1 << floor_log2(params.ranks);
-    case 'H':
-      return params.root == params.peer ? 0 : 1;
-    case 'G':
-      return params.group;
-    case 'A':
-      return params.aggregation;
-    case 'D':
-      return count(params.dims);
-    case 'S':
-      return count(params.skips);
-    case 'L':
-      return levels(params);
-    default:
-      return std::nullopt;
+std::optional<Value> letter(std::string_view name, const Params& params) {
+  if (name == "Q") return 1 << floor_log2(params.ranks);
+  if (name == "H") return params.root == params.peer ? 0 : 1;
+  if (name == "L") return levels(params);
+  if (name == "groups") return groups(params);
+  if (name == "last") return params.ranks - (groups(params) - 1) * params.group;
+  for (const Parameter& row : parameters()) {
+    if (name == row.letter) return row.count(params);
   }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -54,10 +40,7 @@ Rational evaluate(std::string_view formula, const Params& given) {
   const Params params = resolved(given);
   const auto lookup = [&](std::string_view name,
                           std::span<const Value> arguments) -> std::optional<Value> {
-    if (!arguments.empty()) return std::nullopt;
-    if (name == "groups") return groups(params);
-    if (name == "last") return params.ranks - (groups(params) - 1) * params.group;
-    return name.size() == 1 ? letter(name.front(), params) : std::nullopt;
+    return arguments.empty() ? letter(name, params) : std::nullopt;
   };
   const Value value = formulas::evaluate(formula, lookup, params.dims);
   if (!value.exact()) throw std::overflow_error("a number beyond 128 bits");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "algorithms/list_text.h"
+
 namespace rankine {
 namespace {
 
@@ -33,16 +35,10 @@ std::optional<std::string> levels_refusal(const std::vector<int>& levels, int n)
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const bool grows = i == 0 || (levels[i] > levels[i - 1] && levels[i] % levels[i - 1] == 0);
     if (levels[i] >= 1 && levels[i] <= n && grows) continue;
-    return "levels is " + levels_text(levels) + "; allowed are sizes of groups from 1 to " +
+    return "levels is " + list_text(levels, ',') + "; allowed are sizes of groups from 1 to " +
            std::to_string(n) + ", each a multiple of the one before, as in 4,16";
   }
   return std::nullopt;
-}
-
-std::string levels_text(const std::vector<int>& levels) {
-  std::string text;
-  for (const int size : levels) text += (text.empty() ? "" : ",") + std::to_string(size);
-  return text;
 }
 
 }  // namespace rankine

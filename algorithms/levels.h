@@ -22,6 +22,5 @@ namespace rankine {
 Tree level_tree(int n, Rank root, const std::vector<int>& levels);
 // Why these are no levels of n ranks: sizes are from 1 to n, each a multiple of the one before.
 std::optional<std::string> levels_refusal(const std::vector<int>& levels, int n);
-std::string levels_text(const std::vector<int>& levels);  // "4,16"
 
 }  // namespace rankine

@@ -1,8 +1,9 @@
 #include "algorithms/skips.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "algorithms/list_text.h"
 
 namespace rankine {
 namespace {
@@ -95,23 +96,10 @@ std::string skip_scheme_names() {
 
 std::optional<std::vector<int>> read_skips(std::string_view text, int p) {
   if (const SkipScheme* scheme = find_skip_scheme(text)) return scheme->skips(p);
-  std::vector<int> skips;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (;;) {
-    const auto [behind, error] = std::from_chars(at, end, skips.emplace_back());
-    if (error != std::errc() || *at == '-') return std::nullopt;
-    if (behind == end) return skips;
-    if (*behind != ',') return std::nullopt;
-    at = behind + 1;
-  }
+  return read_list(text, ',');
 }
 
-std::string skips_text(const std::vector<int>& skips) {
-  std::string text;
-  for (const int s : skips) text += (text.empty() ? "" : ",") + std::to_string(s);
-  return text;
-}
+std::string skips_text(const std::vector<int>& skips) { return list_text(skips, ','); }
 
 bool are_windows(const std::vector<int>& skips, int p) {
   int before = p;

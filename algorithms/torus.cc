@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "algorithms/list_text.h"
+#include "algorithms/schedule/combine.h"
+
 namespace rankine {
 namespace {
 
@@ -28,10 +31,12 @@ std::vector<Rank> wind(const std::vector<Rank>& row, int rows, int row_stride) {
 
 }  // namespace
 
-std::string dims_text(const std::vector<int>& dims) {
-  std::string text;
-  for (const int size : dims) text += (text.empty() ? "" : "x") + std::to_string(size);
-  return text;
+std::string dims_text(const std::vector<int>& dims) { return list_text(dims, 'x'); }
+
+std::optional<std::vector<int>> read_dims(std::string_view text) {
+  auto dims = read_list(text, 'x');
+  if (!dims || dims->size() > kMostDims) return std::nullopt;
+  return std::count(dims->begin(), dims->end(), 0) == 0 ? dims : std::nullopt;
 }
 
 std::optional<std::string> dims_refusal(const std::vector<int>& dims, int ranks) {

@@ -3,16 +3,21 @@
 //   x2
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/schedule/schedule.h"
 
 namespace rankine {
 
-// "4x4x2"
+inline constexpr std::size_t kMostDims = 14;
+
+// "4x4x2"; reading gives nullopt where the text is no list of 1 to kMostDims sizes from 1.
 std::string dims_text(const std::vector<int>& dims);
+std::optional<std::vector<int>> read_dims(std::string_view text);
 
 // Why `ranks` ranks cannot form a torus of these sizes, as text that says what is needed; nothing
 // where they can.

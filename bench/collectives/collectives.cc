@@ -41,7 +41,9 @@ struct Case {
   std::size_t bytes = 0;
   int segments = 1;
 
-  Params params() const { return {.ranks = ranks, .peer = ranks - 1, .segments = segments}; }
+  Params params() const {
+    return algorithm->only_taken({.ranks = ranks, .peer = ranks - 1, .segments = segments});
+  }
   Call call() const {
     Call call{.collective = algorithm->collective};
     call.count = tools::count_for(call.collective, ranks, bytes, size_of(call.type));

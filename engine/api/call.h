@@ -16,10 +16,13 @@ namespace rankine {
 
 // How a call is to be done; by default the engine chooses.
 struct CallOptions {
-  // A name of the catalogue. It runs, or the call fails: never another in its place.
+  // A name of the catalogue. It runs, or the call fails: never another in its place, and never
+  // without a parameter below that it does not take. Where none is named, parameters count where
+  // the engine's choice takes them.
   std::string_view algorithm{};
   int segments = 0;  // P of pipelined algorithms; 0: chosen by size
   int group = 0;  // ranks per group of hierarchical ones; 0: the communicator's, else their default
+  int aggregation = 0;                   // blocks per message of PAT; 0: its default
   std::optional<Transport> transport{};  // forced, or the faster one
   // What the call may wait for its peers (also for one that plans the call), from its first long
   // wait on; 0: the communicator's timeout; milliseconds::max(): for ever. Then the communicator

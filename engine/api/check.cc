@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "algorithms/levels.h"
+#include "engine/api/call_parameters.h"
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
 
@@ -51,12 +52,15 @@ Status check_sizes(std::string_view argument, std::span<const int> sizes) {
 }
 
 Status check_options(const CallOptions& options) {
+  for (const CallParameter& option : kCallParameters) {
+    Status status = option.number != nullptr
+                        ? check_least(option.name, options.*option.number, 0, " (the default)")
+                        : check_sizes(option.name, options.*option.list);
+    if (!status.ok()) return status;
+  }
   return first_of(
-      {check_least("segments", options.segments, 0, " (chosen by size)"),
-       check_least("group", options.group, 0, " (the default)"),
-       check_enum("transport", options.transport.value_or(Transport::direct), kTransports),
-       timeout_fits(options) ? Status() : misfit(options), check_sizes("dims", options.dims),
-       check_sizes("skips", options.skips), check_sizes("levels", options.levels)});
+      {check_enum("transport", options.transport.value_or(Transport::direct), kTransports),
+       timeout_fits(options) ? Status() : misfit(options)});
 }
 
 // Of communicators and teams alike.

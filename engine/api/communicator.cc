@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "engine/api/call_parameters.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/compile/compile.h"
@@ -169,17 +170,15 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
       asked != nullptr
           ? asked
           : choose(call.collective, ranks, m, request.buffers, tuning, costs).algorithm;
-  request.params.ranks = ranks;
-  request.params.root = call.root;
-  request.params.peer = call.peer;
-  request.params.group = options.group;
-  request.params.dims.assign(options.dims.begin(), options.dims.end());
-  request.params.skips.assign(options.skips.begin(), options.skips.end());
-  request.params.levels.assign(options.levels.begin(), options.levels.end());
-  fill_in_levels(*request.algorithm, levels, request.params);
-  request.params.segments = options.segments > 0
-                                ? options.segments
-                                : choose_segments(*request.algorithm, ranks, m, costs);
+  Params& params = request.params;
+  params = params_of(options, ranks);
+  if (options.algorithm.empty()) params = request.algorithm->only_taken(params);
+  params.root = key.root();
+  params.peer = key.peer();
+  if (options.segments == 0) {
+    params.segments = choose_segments(*request.algorithm, ranks, m, costs);
+  }
+  fill_in_levels(*request.algorithm, levels, params);
   request.type = call.type;
   request.op = call.op;
   request.transport = forced.transport;
@@ -201,14 +200,18 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
     prepared->plan.rank[r].output_bytes = prepared->rules[r].output_bytes;
   }
   prepared->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
-  std::uint64_t hash = static_cast<std::uint64_t>(request.params.segments) * 31 +
-                       static_cast<std::uint64_t>(request.params.group) * 1031 +
-                       static_cast<std::uint64_t>(key.peer());
-  const auto mix = [&hash](std::uint64_t n) { hash = mixed(hash, n); };
+  std::uint64_t hash = 0;
+  const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };
   for (const std::size_t n : request.counts) mix(n);
-  for (const int n : request.params.dims) mix(static_cast<std::uint64_t>(n));
-  for (const int n : request.params.skips) mix(~static_cast<std::uint64_t>(n));
-  for (const int n : request.params.levels) mix(static_cast<std::uint64_t>(n) << 32);
+  for (const Parameter& row : parameters()) {
+    if (row.name == "root") continue;  // the fingerprint has it
+    if (row.number != nullptr) {
+      mix(params.*row.number);
+    } else {
+      mix((params.*row.list).size());
+      for (const int n : params.*row.list) mix(n);
+    }
+  }
   const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum,

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "engine/api/call.h"
+#include "engine/api/call_parameters.h"
 #include "engine/base/splitmix.h"
 
 namespace rankine {
 
 // A view of a call, which it must not outlive. Made for every call: the numbers lie packed side by
-// side, and names and lists, which few calls have, are looked at only where there are some.
+// side, and names, lists and an aggregation, which few calls have, are looked at only where there
+// are some.
 // Arguments that a collective does not take make no difference.
 class PlanKey {
  public:
@@ -24,8 +26,9 @@ class PlanKey {
     const bool knows_in_place =
         call.collective == Collective::all_reduce || call.collective == Collective::all_to_all;
     const bool in_place = knows_in_place && call.in == call.out && call.in != nullptr;
-    const std::size_t listed =
-        call.counts.size() | options.dims.size() | options.skips.size() | options.levels.size();
+    const std::size_t listed = call.counts.size() | options.dims.size() | options.skips.size() |
+                               options.levels.size() |
+                               static_cast<std::uint32_t>(options.aggregation);
     const std::uint64_t transport =
         options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
     numbers_[0] = call.count;
@@ -81,7 +84,7 @@ class PlanKey {
   bool same_lists(const PlanKey& other) const noexcept {
     const CallOptions &a = call_->options, &b = other.call_->options;
     return same(call_->counts, other.call_->counts) && same(a.dims, b.dims) &&
-           same(a.skips, b.skips) && same(a.levels, b.levels);
+           same(a.skips, b.skips) && same(a.levels, b.levels) && a.aggregation == b.aggregation;
   }
   std::uint64_t with_lists(std::uint64_t h) const noexcept {
     const auto list = [&h](const auto& numbers) {
@@ -93,7 +96,7 @@ class PlanKey {
     list(options.dims);
     list(options.skips);
     list(options.levels);
-    return h;
+    return mixed(h, static_cast<std::uint64_t>(options.aggregation));
   }
 
   const Call* call_;
@@ -106,17 +109,13 @@ class OwnedKey {
   explicit OwnedKey(const PlanKey& key)
       : algorithm_(key.call().options.algorithm),
         counts_(key.call().counts.begin(), key.call().counts.end()),
-        dims_(list(key.call().options.dims)),
-        skips_(list(key.call().options.skips)),
-        levels_(list(key.call().options.levels)),
+        lists_(params_of(key.call().options, 0)),
         hash_(key.hash()),
         call_(key.call()),
         view_(key) {
     call_.counts = counts_;
     call_.options.algorithm = algorithm_;
-    call_.options.dims = dims_;
-    call_.options.skips = skips_;
-    call_.options.levels = levels_;
+    set_parameters(lists_, call_.options);
     view_ = PlanKey(call_);
   }
   OwnedKey(const OwnedKey&) = delete;
@@ -125,18 +124,17 @@ class OwnedKey {
   const PlanKey& view() const noexcept { return view_; }
   std::uint64_t hash() const noexcept { return hash_; }
   std::size_t bytes() const noexcept {  // beyond its own size
-    return algorithm_.capacity() + counts_.capacity() * sizeof(std::size_t) +
-           (dims_.capacity() + skips_.capacity() + levels_.capacity()) * sizeof(int);
+    std::size_t bytes = algorithm_.capacity() + counts_.capacity() * sizeof(std::size_t);
+    for (const CallParameter& option : kCallParameters) {
+      if (option.list != nullptr) bytes += (call_.options.*option.list).size_bytes();
+    }
+    return bytes;
   }
 
  private:
-  static std::vector<int> list(std::span<const int> numbers) {
-    return {numbers.begin(), numbers.end()};
-  }
-
   const std::string algorithm_;
   const std::vector<std::size_t> counts_;
-  const std::vector<int> dims_, skips_, levels_;
+  const Params lists_;
   const std::uint64_t hash_;
   Call call_;
   PlanKey view_;

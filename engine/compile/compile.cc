@@ -235,9 +235,9 @@ struct Cheapest {
 
 Cheapest cheapest_plan(const CompileRequest& request, PlanMeter& meter) {
   Cheapest best;
-  Params params = request.params;
-  params.segments = 1;
   for (const Algorithm& line : catalogue()) {
+    Params params = line.only_taken(request.params);
+    params.segments = 1;
     if (line.collective != request.algorithm->collective || line.refusal(params)) continue;
     const Schedule schedule = line.make(params);
     const auto bytes = [&](std::size_t moves) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <concepts>
 #include <cstring>
-#include <span>
 #include <type_traits>
 
+#include "engine/api/call_parameters.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/kernels/integer_reductions.h"
 
@@ -173,15 +173,11 @@ std::string to_string(const CollectiveCase& test) {
           std::to_string(test.root) + ", peer " + std::to_string(test.peer);
   if (test.in_place) text += ", in place";
   if (test.options.transport) text += ", " + std::string(name_of(*test.options.transport));
-  if (test.options.segments > 0) text += ", segments " + std::to_string(test.options.segments);
-  if (test.options.group > 0) text += ", group " + std::to_string(test.options.group);
-  const auto list = [&text](const char* name, std::span<const int> numbers) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      text += (i == 0 ? std::string(", ") + name + " " : ",") + std::to_string(numbers[i]);
-    }
-  };
-  list("dims", test.options.dims);
-  list("skips", test.options.skips);
+  const Params params = params_of(test.options, test.ranks);
+  for (const Parameter& row : parameters()) {
+    if (row.name == "ranks" || row.open(params)) continue;
+    text += ", " + std::string(row.name) + " " + row.text(params);
+  }
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "engine/api/call_parameters.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/machine.h"
 
@@ -61,11 +62,10 @@ CollectiveCase good_call(const FaultCase& test, Dice& dice) {
 int rounds_of(const CollectiveCase& call) {
   const Algorithm* line = find_algorithm(call.collective, call.options.algorithm);
   if (line == nullptr) return 1;
-  Params params;
-  params.ranks = call.ranks;
+  Params params = params_of(call.options, call.ranks);
   params.root = call.root;
   params.peer = call.peer;
-  params.segments = std::max(1, call.options.segments);
+  params.segments = std::max(1, params.segments);
   return std::max(1, line->make(params).rounds);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "algorithms/torus.h"
 
@@ -48,20 +47,9 @@ std::optional<Routing> parse_routing(std::string_view text) {
 }
 
 Result<std::vector<int>> parse_dims(std::string_view argument, std::string_view text) {
-  std::vector<int> dims;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (dims.size() < Wiring::kMostDims) {
-    int size = 0;
-    const auto [stop, error] = std::from_chars(at, end, size);
-    if (error != std::errc() || size < 1) break;
-    dims.push_back(size);
-    if (stop == end) return dims;
-    if (*stop != 'x') break;
-    at = stop + 1;
-  }
+  if (auto dims = read_dims(text)) return std::move(*dims);
   return invalid_argument(std::string(argument) + " is '" + std::string(text) +
-                          "'; allowed are up to " + std::to_string(Wiring::kMostDims) +
+                          "'; allowed are up to " + std::to_string(kMostDims) +
                           " sizes of 1 and more, such as 4x4 and 3x3x3");
 }
 
@@ -81,9 +69,9 @@ Result<Routes> Routes::make(const Wiring& wiring, int ranks) {
       routes.dims_ = {ranks};
       break;
     case WiringKind::torus:
-      if (wiring.dims.empty() || wiring.dims.size() > Wiring::kMostDims) {
+      if (wiring.dims.empty() || wiring.dims.size() > kMostDims) {
         return invalid_argument("dims has " + std::to_string(wiring.dims.size()) +
-                                " sizes; a torus has 1 to " + std::to_string(Wiring::kMostDims));
+                                " sizes; a torus has 1 to " + std::to_string(kMostDims));
       }
       if (const auto why = dims_refusal(wiring.dims, ranks)) return invalid_argument(*why);
       routes.dims_ = wiring.dims;

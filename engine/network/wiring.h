@@ -43,8 +43,6 @@ struct Wiring {
   int group = 0;            // of two_level: ranks per group
   Routing routing = Routing::minimal;
 
-  static constexpr std::size_t kMostDims = 14;
-
   bool shares_links() const { return kind != WiringKind::full; }
   bool has_rings() const { return kind == WiringKind::ring || kind == WiringKind::torus; }
 };
@@ -55,7 +53,7 @@ class Routes {
   static constexpr int kMostRanks = 1 << 14;
 
   // Errors: ranks outside 1 .. kMostRanks, dims that do not multiply to them, none or more than
-  // Wiring::kMostDims of them, a group below 1; the text says what is needed.
+  // kMostDims of them, a group below 1; the text says what is needed.
   static Result<Routes> make(const Wiring& wiring, int ranks);
 
   int ranks() const { return ranks_; }

@@ -41,7 +41,7 @@ int ProfileKey::ranks() const {
 
 bool ProfileKey::defined() const {
   const Algorithm* found = find_algorithm(Collective::all_reduce, line);
-  return found != nullptr && !found->refusal(params_of(*this));
+  return found != nullptr && !found->refusal(found->only_taken(params_of(*this)));
 }
 
 void Profiles::work_out(std::vector<ProfileKey> keys, const ProgressReport& progress) {

@@ -6,13 +6,13 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
-#include "algorithms/skips.h"
 #include "algorithms/torus.h"
 #include "engine/network/ticks.h"
 #include "engine/papers/execute.h"
 #include "engine/papers/statements.h"
 #include "engine/read/profile.h"
 #include "engine/read/simulate.h"
+#include "engine/read/wire.h"
 
 namespace rankine::claims {
 namespace {
@@ -43,25 +43,41 @@ Rational exactly(const Value& value, std::string_view what) {
   return value.rational();
 }
 
-// Options that say how the ranks are wired, as text. False: it is none of them.
-bool read_wiring(Setup& s, std::string_view option, std::string_view text) {
-  if (option == "wiring") {
-    const auto kind = parse_wiring(text);
-    if (!kind) throw std::logic_error("no wiring is called '" + std::string(text) + "'");
-    s.fabric.wiring.kind = *kind;
+Rational* exact_option(Fabric& fabric, std::string_view option) {
+  if (option == "alpha") return &fabric.link.alpha;
+  if (option == "beta") return &fabric.link.beta;
+  if (option == "hop") return &fabric.alpha_hop;
+  if (option == "far_alpha") return &fabric.between.alpha;
+  if (option == "far_beta") return &fabric.between.beta;
+  return option == "switch_alpha" ? &fabric.alpha_switch : nullptr;
+}
+
+// Options that are words. False: it is none of them.
+bool read_word(Setup& s, std::string_view option, std::string_view text) {
+  const auto known = [&](const auto& value) {
+    if (!value)
+      throw std::logic_error("no " + std::string(option) + " is called '" + std::string(text) +
+                             "'");
+    return *value;
+  };
+  if (option == "sync") {
+    s.options.sync = known(parse_sync(text));
+  } else if (option == "wiring") {
+    s.fabric.wiring.kind = known(parse_wiring(text));
     open_ports(s.fabric);
   } else if (option == "routing") {
-    const auto routing = parse_routing(text);
-    if (!routing) throw std::logic_error("no routing is called '" + std::string(text) + "'");
-    s.fabric.wiring.routing = *routing;
-  } else if (option == "dims") {
-    auto dims = parse_dims(option, text);
-    if (!dims.ok()) throw std::logic_error(dims.status().text());
-    s.params.dims = std::move(*dims);
+    s.fabric.wiring.routing = known(parse_routing(text));
   } else {
     return false;
   }
   return true;
+}
+
+// Whether an option is a text of its own, in place of a number that is worked out.
+bool is_text(std::string_view option) {
+  const Parameter* row = find_parameter(option);
+  return (row != nullptr && row->list != nullptr) || option == "sync" || option == "wiring" ||
+         option == "routing";
 }
 
 Setup set_up(const RunText& run, const Letters& letters) {
@@ -73,67 +89,46 @@ Setup set_up(const RunText& run, const Letters& letters) {
     throw NotInCatalogue("the catalogue has no " + run.collective + " '" + run.algorithm + "' yet");
   }
   for (const auto& [option, text] : run.options) {
-    if (option == "sync") {
-      const auto sync = parse_sync(text);
-      if (!sync) throw std::logic_error("no sync is called '" + text + "'");
-      s.options.sync = *sync;
-      continue;
+    if (is_text(option) || option == "dimensions") {
+      read_word(s, option, text);
+      continue;  // lists are below: they need the ranks
     }
-    if (option == "skips" || option == "dimensions") continue;  // below: they need the ranks
-    if (read_wiring(s, option, text)) continue;
     const Value value = formulas::evaluate(text, letters);
     const auto number = [&, name = std::string_view(option)] {
       return static_cast<int>(whole(value, name));
     };
-    if (option == "ranks") {
-      s.params.ranks = number();
+    const Parameter* row = find_parameter(option);
+    if (row != nullptr) {
+      s.params.*row->number = number();
     } else if (option == "bytes") {
       s.bytes = static_cast<std::uint64_t>(whole(value, option));
-    } else if (option == "alpha") {
-      s.fabric.link.alpha = exactly(value, option);
-    } else if (option == "beta") {
-      s.fabric.link.beta = exactly(value, option);
+    } else if (Rational* into = exact_option(s.fabric, option)) {
+      *into = exactly(value, option);
+      if (option == "switch_alpha") s.fabric.multicast = s.fabric.alu = true;
     } else if (option == "ports") {
       s.fabric.ports = number();
-    } else if (option == "hop") {
-      s.fabric.alpha_hop = exactly(value, option);
-    } else if (option == "segments") {
-      s.params.segments = number();
-    } else if (option == "group") {
-      s.params.group = number();
-    } else if (option == "aggregation") {
-      s.params.aggregation = number();
-    } else if (option == "root") {
-      s.params.root = number();
-    } else if (option == "peer") {
-      s.params.peer = number();
     } else if (option == "mirrored") {
       s.mirrored = number() != 0;
     } else if (option == "nodes") {
       s.nodes = s.fabric.group = number();
-    } else if (option == "far_alpha") {
-      s.fabric.between.alpha = exactly(value, option);
-    } else if (option == "far_beta") {
-      s.fabric.between.beta = exactly(value, option);
-    } else if (option == "switch_alpha") {
-      s.fabric.alpha_switch = exactly(value, option);
-      s.fabric.multicast = s.fabric.alu = true;
     } else {
       throw std::logic_error("a run has no option '" + option + "'");
     }
   }
   for (const auto& [option, text] : run.options) {
-    if (option == "skips") {
-      auto skips = read_skips(text, s.params.ranks);
-      if (!skips) throw std::logic_error("no skips are called '" + text + "'");
-      s.params.skips = std::move(*skips);
+    const Parameter* row = find_parameter(option);
+    if (row != nullptr && row->list != nullptr) {
+      if (!row->read(text, s.params)) {
+        throw std::logic_error(option + " is '" + text + "'; allowed are " + row->allowed());
+      }
     } else if (option == "dimensions") {
       s.params.dims = balanced_dims(
           s.params.ranks, static_cast<int>(whole(formulas::evaluate(text, letters), option)));
     }
   }
+  auto wired = wire(s.fabric, *s.algorithm, s.params);
+  if (const auto untaken = s.algorithm->untaken(s.params)) throw std::logic_error(*untaken);
   if (const auto refusal = s.algorithm->refusal(s.params)) throw NotDefined(*refusal);
-  auto wired = wired_for(s.fabric, s.params.ranks, s.params.dims);
   if (!wired.ok()) throw std::logic_error(wired.status().text());
   s.fabric = std::move(*wired);
   return s;
@@ -299,8 +294,7 @@ std::pair<Value, int> best_of(const Setup& setup) {
 std::string key_of(const RunText& run, const Letters& letters) {
   std::map<std::string, std::string> options;
   for (const auto& [option, text] : run.options) {
-    if (option == "sync" || option == "skips" || option == "dims" || option == "wiring" ||
-        option == "routing") {
+    if (is_text(option)) {
       options[option] = text;
       continue;
     }

@@ -2,12 +2,13 @@
 //
 //   runs      run | run ...
 //   run       [name:] collective algorithm [; option=expression ...]
-//   options   ranks bytes alpha beta ports segments group aggregation root peer
+//   options   the parameters of algorithms (algorithms/parameters.h): segments=4, skips=4,2,1; one
+//             that the algorithm does not take is a mistake, but for the dims of a network
+//             bytes alpha beta ports
 //             nodes (ranks per node; links between nodes have far_alpha and far_beta)
 //             mirrored=1 (half of every block through the algorithm, half through its mirror image)
 //             switch_alpha (the network then multicasts and adds up) sync=dataflow (else rounds)
-//             skips=halving (a scheme of algorithms/skips.h, or 4,2,1)
-//             dims=8x8, or dimensions=2 for the most even torus of so many dimensions
+//             dimensions=2, the dims of the most even torus of so many dimensions
 //             wiring=torus, or ring: messages share links, a port for each (fabric.h);
 //             routing=one_way (else minimal); hop (alpha_hop)
 //

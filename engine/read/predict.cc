@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/units.h"
+#include "engine/read/wire.h"
 
 namespace rankine {
 namespace {
@@ -37,17 +38,16 @@ Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fa
 Result<std::vector<Candidate>> predict(Collective collective, const Params& given,
                                        std::uint64_t bytes, const Fabric& fabric,
                                        const SimulateOptions& options) {
-  const auto wired = wired_for(fabric, given.ranks, given.dims);
-  if (!wired.ok()) return wired.status();
-  Params params = given;
-  if (params.dims.empty()) params.dims = wired->wiring.dims;
   Status status;
   std::vector<Candidate> candidates;
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != collective) continue;
+    Params params = given;
+    const auto wired = wire(fabric, algorithm, params);
+    if (!wired.ok()) return wired.status();
     const bool free = params.segments <= 0 && algorithm.takes("segments");
-    Candidate best{&algorithm, params, 0, 0, {}};
-    best.params.segments = std::max(1, params.segments);
+    Candidate best{&algorithm, algorithm.only_taken(params), 0, 0, {}};
+    best.params.segments = std::max(1, best.params.segments);
     status = simulate_into(best, bytes, *wired, options);
     if (!status.ok()) best.refusal = status.text();
     for (int p = 2; free && best.ok() && p <= kMostSegments && worth_trying(p, bytes); p *= 2) {

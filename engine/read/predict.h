@@ -24,9 +24,8 @@ struct Candidate {
 
 // Every algorithm of the collective, the cheapest first, refused ones last (in catalogue order).
 // Ties go to the one that stands first in the catalogue. `params.segments` of 0 or less: the best
-// power of two up to 256 for each. A torus without dims is one of `params.dims` or as wired_for()
-// has it, and algorithms on tori take the network's dims where `params` has none. Errors: those of
-// wired_for() and Pricing.
+// power of two up to 256 for each. What an algorithm does not take of `params` is left aside; dims
+// are the network's and the algorithm's as in wire.h. Errors: those of wire() and Pricing.
 Result<std::vector<Candidate>> predict(Collective collective, const Params& params,
                                        std::uint64_t bytes, const Fabric& fabric,
                                        const SimulateOptions& options = {});

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <set>
+#include <span>
 #include <stdexcept>
 
-#include "algorithms/levels.h"
-#include "algorithms/skips.h"
 #include "algorithms/torus.h"
 #include "engine/read/count.h"
 #include "engine/read/statement.h"
@@ -20,38 +20,63 @@ namespace rankine {
 namespace {
 
 // Ends of the range and its middle, each once; all of it where it is short.
-std::vector<Rank> ranks_to_try(int ranks, const SweepOptions& options) {
-  std::vector<Rank> out;
-  if (ranks <= options.all_roots_up_to) {
-    for (Rank r = 0; r < ranks; ++r) out.push_back(r);
-    return out;
-  }
-  for (const Rank r : {0, ranks / 2, ranks - 1}) {
-    if (out.empty() || r > out.back()) out.push_back(r);
+std::vector<std::string> ranks_to_try(int ranks, const SweepOptions& options) {
+  std::vector<std::string> out;
+  for (Rank r = 0; r < ranks; ++r) {
+    const bool tried = ranks <= options.all_roots_up_to || r == 0 || r == ranks / 2;
+    if (tried || r == ranks - 1) out.push_back(std::to_string(r));
   }
   return out;
 }
 
-// What the texts mean for so many ranks, each once.
-std::vector<std::vector<int>> skips_to_try(int ranks, const SweepOptions& options) {
-  std::vector<std::vector<int>> out;
-  for (const std::string& text : options.skips) {
-    const auto skips = read_skips(text, ranks);
-    if (!skips) throw std::invalid_argument("skips is '" + text + "'");
-    if (std::find(out.begin(), out.end(), *skips) == out.end()) out.push_back(*skips);
+// The most even tori of so many ranks, by the number of dimensions.
+std::vector<std::string> tori_to_try(int ranks) {
+  std::vector<std::string> out;
+  for (const int dimensions : {1, 2, 3}) {
+    const std::vector<int> dims = balanced_dims(ranks, dimensions);
+    if (!dims.empty()) out.push_back(dims_text(dims));
   }
   return out;
 }
 
-// Tori of so many ranks.
-std::vector<std::vector<int>> dims_to_try(int ranks, const SweepOptions& options) {
-  if (!options.dims.empty()) return {options.dims};
-  std::vector<std::vector<int>> out;
-  for (const int dimensions : options.dimensions) {
-    auto dims = balanced_dims(ranks, dimensions);
-    if (!dims.empty()) out.push_back(std::move(dims));
+// Texts of a parameter that its algorithm takes; an empty one is the default.
+std::vector<std::string> texts_to_try(const Parameter& row, int ranks,
+                                      const SweepOptions& options) {
+  if (const auto found = options.values.find(row.name); found != options.values.end()) {
+    return found->second;
+  }
+  if (row.kind == Parameter::Kind::torus) return tori_to_try(ranks);
+  if (row.tried.empty()) return ranks_to_try(ranks, options);
+  std::vector<std::string> out(1);
+  for (const char c : row.tried) {
+    if (c == ';') {
+      out.emplace_back();
+    } else {
+      out.back() += c;
+    }
   }
   return out;
+}
+
+// All values of the parameters from `row` on, each once.
+void add_cases(std::span<const Parameter> rows, const SweepOptions& options,
+               const SweepResult& begun, std::vector<SweepResult>& out) {
+  if (rows.empty()) {
+    if (!begun.algorithm->refusal(begun.params)) out.push_back(begun);
+    return;
+  }
+  const Parameter& row = rows.front();
+  if (!begun.algorithm->takes(row.name)) return add_cases(rows.subspan(1), options, begun, out);
+  std::set<std::string> tried;
+  for (const std::string& text : texts_to_try(row, begun.params.ranks, options)) {
+    SweepResult next = begun;
+    if (!text.empty() && !row.read(text, next.params)) {
+      throw std::invalid_argument(std::string(row.name) + " is '" + text + "'");
+    }
+    if (tried.insert(row.text(next.params)).second) {
+      add_cases(rows.subspan(1), options, next, out);
+    }
+  }
 }
 
 std::string failure_of(SweepResult& result, const VerifyOptions& options) {
@@ -73,55 +98,25 @@ std::string failure_of(SweepResult& result, const VerifyOptions& options) {
 }  // namespace
 
 std::string SweepResult::name() const {
-  std::string out =
-      fmt::format("{} {} N={}", name_of(algorithm->collective), algorithm->name, params.ranks);
-  if (has_root(algorithm->collective)) out += fmt::format(" root={}", params.root);
-  if (algorithm->collective == Collective::send_recv) out += fmt::format(" peer={}", params.peer);
-  if (algorithm->takes("segments")) out += fmt::format(" P={}", params.segments);
-  if (params.group != 0) out += fmt::format(" G={}", params.group);
-  if (params.aggregation != 0) out += fmt::format(" A={}", params.aggregation);
-  if (params.dims.size() > 1) out += fmt::format(" dims={}", dims_text(params.dims));
-  if (!params.skips.empty()) out += fmt::format(" skips={}", skips_text(params.skips));
-  if (!params.levels.empty()) out += fmt::format(" levels={}", levels_text(params.levels));
+  std::string out = fmt::format("{} {}", name_of(algorithm->collective), algorithm->name);
+  for (const Parameter& row : parameters()) {
+    if (!algorithm->takes(row.name) || (row.has_default() && row.open(params))) continue;
+    const bool by_letter = row.number != nullptr && !row.letter.empty();
+    out += fmt::format(" {}={}", by_letter ? row.letter : row.name, row.text(params));
+  }
   return out;
 }
 
 std::vector<SweepResult> sweep_cases(const SweepOptions& options) {
-  const std::vector<int> untaken = {0};
-  const std::vector<std::vector<int>> no_list = {{}};
   std::vector<SweepResult> out;
   for (const Algorithm& line : catalogue()) {
     if (options.collective && line.collective != *options.collective) continue;
     if (!options.algorithm.empty() && line.name != options.algorithm) continue;
-    const std::vector<int> one = {1};
-    const bool has_peer = line.collective == Collective::send_recv;
     for (int n = options.ranks_from; n <= options.ranks_to; ++n) {
-      const std::vector<Rank> some = ranks_to_try(n, options);
-      for (const Rank root : has_root(line.collective) ? some : untaken) {
-        for (const Rank peer : has_peer ? some : untaken) {
-          for (const int segments : line.takes("segments") ? options.segments : one) {
-            for (const int group : line.takes("group") ? options.groups : untaken) {
-              for (const int aggregation :
-                   line.takes("aggregation") ? options.aggregations : untaken) {
-                SweepResult result;
-                result.algorithm = &line;
-                result.params = {n, root, peer, segments, group, aggregation};
-                for (const auto& dims : line.takes("dims") ? dims_to_try(n, options) : no_list) {
-                  result.params.dims = dims;
-                  for (const auto& skips :
-                       line.takes("skips") ? skips_to_try(n, options) : no_list) {
-                    result.params.skips = skips;
-                    for (const auto& levels : line.takes("levels") ? options.levels : no_list) {
-                      result.params.levels = levels;
-                      if (!line.refusal(result.params)) out.push_back(result);
-                    }
-                  }
-                }
-              }
-            }
-          }
-        }
-      }
+      SweepResult begun;
+      begun.algorithm = &line;
+      begun.params.ranks = n;
+      add_cases(parameters().subspan(1), options, begun, out);
     }
   }
   return out;

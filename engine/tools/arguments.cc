@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "algorithms/skips.h"
 #include "engine/network/wiring.h"
 #include "engine/tools/text.h"
 
@@ -94,8 +93,9 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
 }
 
 CLI::Option* add_dims(CLI::App& app, std::vector<int>& target) {
-  return add_argument(app, "--dims", target, parse_dims, "AxB",
-                      "sizes of a torus, of the network and of algorithms on tori: 4x4, 3x3x3");
+  const Parameter& row = *find_parameter("dims");
+  return add_argument(app, "--dims", target, parse_dims, std::string(row.argument),
+                      std::string(row.help));
 }
 
 Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text) {
@@ -104,34 +104,6 @@ Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::s
   if (error == std::errc() && end == text.data() + text.size()) return std::optional(value);
   return invalid_argument(
       fmt::format("{} is '{}'; allowed are whole numbers from 0 to 2^64 - 1", argument, text));
-}
-
-CLI::Option* add_skips(CLI::App& app, std::string& target) {
-  return add_text(app, "--skips", target, "LIST",
-                  "of circulant algorithms, round by round: 11,6,3,2,1, or " + skip_scheme_names() +
-                      " (halving)");
-}
-
-Result<std::vector<int>> skips_for(std::string_view argument, std::string_view text, int ranks) {
-  if (text.empty()) return std::vector<int>();
-  if (auto skips = read_skips(text, ranks)) return std::move(*skips);
-  std::vector<std::string_view> names;
-  for (const SkipScheme& scheme : skip_schemes()) names.push_back(scheme.name);
-  std::string allowed =
-      fmt::format("{} is '{}'; allowed are {}, and whole numbers with commas, as in 11,6,3,2,1",
-                  argument, text, skip_scheme_names());
-  const std::string_view meant = closest(text, names);
-  if (!meant.empty()) allowed += fmt::format("; did you mean '{}'?", meant);
-  return invalid_argument(std::move(allowed));
-}
-
-CLI::Option* add_levels(CLI::App& app, std::vector<int>& target) {
-  constexpr int kMany = 1 << 14;
-  const auto read = [](std::string_view argument, std::string_view text) {
-    return parse_whole_list(argument, text, 1, kMany);
-  };
-  return add_argument(app, "--levels", target, read, "LIST",
-                      "ranks per group at each level of the machine, innermost first: 4,16");
 }
 
 Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text) {

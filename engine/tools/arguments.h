@@ -85,14 +85,6 @@ Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::s
 // --dims: the sizes of a torus, of a network and of algorithms alike.
 CLI::Option* add_dims(CLI::App& app, std::vector<int>& target);
 
-// --skips: a scheme's name or a list, kept as text until the number of ranks is known.
-CLI::Option* add_skips(CLI::App& app, std::string& target);
-// That text for so many ranks: "halving" or "11,6,3,2,1". Empty gives none, the default.
-Result<std::vector<int>> skips_for(std::string_view argument, std::string_view text, int ranks);
-
-// --levels: sizes of groups, innermost first.
-CLI::Option* add_levels(CLI::App& app, std::vector<int>& target);
-
 Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text);
 
 // "auto" is nullopt.

@@ -3,23 +3,19 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "algorithms/levels.h"
-#include "algorithms/skips.h"
 #include "engine/read/count.h"
+#include "engine/tools/parameters_json.h"
 #include "engine/tools/question.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct CostArguments {
   QuestionArguments question;
@@ -136,11 +132,7 @@ Json to_json(const Question& question, const Cost& cost) {
               {"critical_path", to_json(cost.critical_path)},
               {"dataflow", to_json(cost.dataflow)},
               {"rounds_sync", to_json(cost.rounds)}};
-  if (line.takes("group")) out["group"] = params.group;
-  if (line.takes("aggregation")) out["aggregation"] = params.aggregation;
-  if (line.takes("skips")) out["skips"] = params.skips;
-  if (line.takes("levels")) out["levels"] = params.levels;
-  if (line.collective == Collective::send_recv) out["peer"] = params.peer;
+  write_parameters(line, params, out, out);
   out["busiest"] = rank_json(cost, cost.counts.busiest, question.bytes);
   Json& ranks = out["per_rank"] = Json::array();
   for (const RankCounts& rank : cost.counts.ranks) {
@@ -152,14 +144,10 @@ Json to_json(const Question& question, const Cost& cost) {
 void print(const Question& question, const Cost& cost, bool per_rank, Console& console) {
   const Params& params = cost.prepared.params;
   const Algorithm& line = *question.algorithm;
-  std::string what =
-      fmt::format("{} '{}' among {} ranks", name_of(line.collective), line.name, params.ranks);
-  if (line.takes("segments")) what += fmt::format(", P = {}", params.segments);
-  if (line.takes("group")) what += fmt::format(", G = {}", params.group);
-  if (line.takes("aggregation")) what += fmt::format(", A = {}", params.aggregation);
-  if (line.takes("skips")) what += fmt::format(", skips {}", skips_text(params.skips));
-  if (line.takes("levels")) what += fmt::format(", levels {}", levels_text(params.levels));
-  console.out << fmt::format("{}: {} rounds\n\n", what, cost.counts.rounds);
+  const std::string with = line.text_of(params);
+  console.out << fmt::format("{} '{}' among {} ranks{}{}: {} rounds\n\n", name_of(line.collective),
+                             line.name, params.ranks, with.empty() ? "" : ", ", with,
+                             cost.counts.rounds);
 
   std::vector<std::vector<std::string>> terms = {{"", "n_alpha", "n_beta", ""}};
   const bool hops = cost.dataflow.hop.has_value();
@@ -219,7 +207,7 @@ Subcommand add_cost(CLI::App& tool) {
   CostArguments& a = *owned;
   CLI::App* app = tool.add_subcommand(
       "cost", "an algorithm's rounds, n_alpha and n_beta, and every rank's bytes and ports");
-  add_algorithm_arguments(*app, a.question)->required();
+  add_algorithm_arguments(*app, a.question.algorithm)->required();
   add_argument(*app, "--bytes", a.question.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
   add_network_arguments(*app, a.question.network);
   app->add_flag("--per-rank", a.per_rank, "every rank, not only the busiest");

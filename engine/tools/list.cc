@@ -20,6 +20,9 @@ namespace {
 
 constexpr int kMostRanks = 1 << 20;
 
+// Numbers that formulas know; lists are different for every algorithm.
+bool in_formulas(const Parameter& row) { return row.number != nullptr && !row.letter.empty(); }
+
 // A formula, or what it comes to.
 std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
   if (options.ranks > 0 && formula != kComputed) return evaluate(formula, params).to_string();
@@ -56,11 +59,10 @@ nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& optio
   const auto value = [&](std::string_view formula) {
     return formula == kComputed ? std::string(formula) : evaluate(formula, params).to_string();
   };
-  json["at"] = {{"ranks", params.ranks},
-                {"segments", params.segments},
-                {"group", params.group},
-                {"aggregation", params.aggregation}};
-  if (const auto refusal = line.refusal(params)) {
+  for (const Parameter& row : parameters()) {
+    if (in_formulas(row)) json["at"][std::string(row.name)] = params.*row.number;
+  }
+  if (const auto refusal = line.refusal(line.only_taken(params))) {
     json["at"]["refused"] = *refusal;
     return json;
   }
@@ -93,7 +95,7 @@ Result<Exit> list(const ListOptions& options, Console& console) {
     for (const Algorithm& line : catalogue()) {
       if (line.collective != collective) continue;
       json.push_back(line_json(line, options, params));
-      if (options.ranks > 0 && line.refusal(params)) {
+      if (options.ranks > 0 && line.refusal(line.only_taken(params))) {
         rows.push_back({std::string(line.name), "-", "-", "-", "-", "-",
                         std::string(line.needs.empty() ? line.allowed_when : line.needs), ""});
         continue;
@@ -115,8 +117,12 @@ Result<Exit> list(const ListOptions& options, Console& console) {
   }
   console.out << text << "\n";
   if (options.ranks > 0) {
-    console.out << fmt::format("N = {}, P = {}, G = {}, A = {}", params.ranks, params.segments,
-                               params.group, params.aggregation);
+    std::string_view separator = "";
+    for (const Parameter& row : parameters()) {
+      if (!in_formulas(row)) continue;
+      console.out << separator << fmt::format("{} = {}", row.letter, params.*row.number);
+      separator = ", ";
+    }
   } else {
     console.out
         << "N ranks, P segments, G ranks per group, A blocks per message, D dimensions of a\n"

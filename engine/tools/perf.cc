@@ -9,8 +9,7 @@
 #include <ostream>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/levels.h"
-#include "algorithms/torus.h"
+#include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
 #include "engine/api/choose.h"
 #include "engine/base/replace_file.h"
@@ -111,92 +110,40 @@ Result<double> read_bandwidth(std::string_view argument, std::string_view text) 
       fmt::format("{} is '{}'; allowed are numbers from 0, in GB/s", argument, text));
 }
 
-Result<std::vector<Rank>> read_roots(const PerfOptions& options, int ranks) {
-  if (!has_root(options.collective)) return std::vector<Rank>{0};
-  if (options.roots == "all" || options.roots == "-1") {
+// The root, or all of them; 0 where there is none.
+Result<std::vector<Rank>> roots_of(Collective collective, const std::string& text, int ranks) {
+  if (!has_root(collective) && text != "0") {
+    return invalid_argument(
+        fmt::format("--root is '{}'; {} has no root", text, name_of(collective)));
+  }
+  if (text == "all" || text == "-1") {
     std::vector<Rank> all(static_cast<std::size_t>(ranks));
     for (Rank r = 0; r < ranks; ++r) all[static_cast<std::size_t>(r)] = r;
     return all;
   }
-  const auto root = parse_whole("--root", options.roots, 0, ranks - 1);
+  const auto root = parse_whole("--root", text, 0, ranks - 1);
   if (root.ok()) return std::vector<Rank>{*root};
   return invalid_argument(root.status().text() + ", or all");
 }
 
-// What is asked for must be taken by somebody.
-Status check_taken(std::string_view option, std::string_view parameter, const std::string& value,
-                   const std::vector<const Algorithm*>& lines, Collective collective) {
-  std::string takers;
-  for (const Algorithm* line : lines) {
-    if (line != nullptr && line->takes(parameter)) return {};
-  }
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != collective || !line.takes(parameter)) continue;
-    takers += (takers.empty() ? "" : ", ") + std::string(line.name);
-  }
-  return invalid_argument(fmt::format("{} is {}; no algorithm named by --algo takes it; {} do{}",
-                                      option, value, takers.empty() ? "none" : takers,
-                                      takers.find(',') == std::string::npos ? "es" : ""));
+// What runs: algorithms, or the engine's choice, which has no name and no parameters.
+Result<std::vector<AskedAlgorithm>> algorithms_to_run(const AlgorithmArguments& a,
+                                                      std::vector<std::string>& notes) {
+  if (!a.algorithms.empty()) return asked_algorithms(a, notes);
+  const auto params = read_params(a);
+  if (!params.ok()) return params.status();
+  if (Status status = check_taken(a, {}); !status.ok()) return status;
+  return std::vector<AskedAlgorithm>{{nullptr, *params}};
 }
 
-// Algorithms to run; a null pointer: the engine's choice. Those that refuse this many ranks are
-// left out and noted where all were asked for, and an error where they were named.
-Result<std::vector<const Algorithm*>> algorithms_to_run(const PerfOptions& options, int ranks,
-                                                        const std::vector<int>& skips,
-                                                        std::vector<std::string>& notes) {
-  if (options.algorithms.empty()) return std::vector<const Algorithm*>{nullptr};
-  auto lines = read_algorithms("--algo", options.algorithms, options.collective);
-  if (!lines.ok()) return lines;
-  const bool all = options.algorithms == "all";
-  std::vector<const Algorithm*> out;
-  Params params;
-  params.ranks = ranks;
-  params.group = options.group;
-  params.segments = std::max(1, options.segments);
-  params.dims = options.dims;
-  params.skips = skips;
-  params.levels = options.levels;
-  for (const Algorithm* line : *lines) {
-    const auto refusal = line->refusal(params);
-    if (!refusal) {
-      out.push_back(line);
-    } else if (all) {
-      notes.push_back("left out: " + *refusal);
-    } else {
-      return invalid_argument("--algo: " + *refusal);
-    }
-  }
-  if (out.empty()) {
-    return invalid_argument(fmt::format("--ranks is {}; no algorithm of {} allows it", ranks,
-                                        name_of(options.collective)));
-  }
-  return out;
-}
-
-// The cases refer to the options' dims and to `skips`.
+// The cases refer to the lists in `asked`.
 Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
-                                   const std::vector<int>& skips, std::vector<std::string>& notes) {
+                                   const std::vector<Rank>& roots,
+                                   const std::vector<AskedAlgorithm>& asked) {
   const auto sizes = sizes_of(options);
   if (!sizes.ok()) return sizes.status();
-  const auto roots = read_roots(options, ranks);
-  if (!roots.ok()) return roots.status();
-  const auto lines = algorithms_to_run(options, ranks, skips, notes);
-  if (!lines.ok()) return lines.status();
-  if (!options.dims.empty()) {
-    Status status =
-        check_taken("--dims", "dims", dims_text(options.dims), *lines, options.collective);
-    if (!status.ok()) return status;
-  }
-  if (!skips.empty()) {
-    Status status = check_taken("--skips", "skips", options.skips, *lines, options.collective);
-    if (!status.ok()) return status;
-  }
-  if (!options.levels.empty()) {
-    Status status =
-        check_taken("--levels", "levels", levels_text(options.levels), *lines, options.collective);
-    if (!status.ok()) return status;
-  }
-  const bool reducing = reduces(options.collective);
+  const Collective collective = options.collective();
+  const bool reducing = reduces(collective);
   std::vector<ReduceOp> ops = options.ops;
   if (!reducing) ops.resize(1);
 
@@ -204,13 +151,14 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
   for (const DataType type : options.types) {
     for (const ReduceOp op : ops) {
       if (reducing && !supports(type, op) && options.skip_unsupported) continue;
-      for (const Rank root : *roots) {
+      for (const Rank root : roots) {
         std::optional<std::size_t> last;
         for (const std::size_t size : *sizes) {
           Case one;
-          one.call = {.collective = options.collective, .type = type, .op = op, .root = root};
-          one.call.peer = (root + 1) % ranks;
-          one.call.count = count_for(options.collective, ranks, size, size_of(type));
+          one.call = {.collective = collective, .type = type, .op = op, .root = root};
+          one.call.peer =
+              options.algorithm.find("peer") ? asked.front().params.peer : (root + 1) % ranks;
+          one.call.count = count_for(collective, ranks, size, size_of(type));
           if (last == one.call.count) continue;  // rounding made it the same row
           last = one.call.count;
           if (reducing && !supports(type, op)) {
@@ -222,15 +170,11 @@ Result<std::vector<Case>> cases_of(const PerfOptions& options, int ranks,
             return invalid_argument(
                 fmt::format("size is {}: {}", format_size(size), status.text()));
           }
-          one.bytes = one.call.count * counts_per_size(options.collective, ranks) * size_of(type);
-          for (const Algorithm* line : *lines) {
-            one.call.options = {.algorithm = line != nullptr ? line->name : std::string_view(),
-                                .segments = options.segments,
-                                .group = options.group,
-                                .transport = options.transport,
-                                .dims = options.dims,
-                                .skips = skips,
-                                .levels = options.levels};
+          one.bytes = one.call.count * counts_per_size(collective, ranks) * size_of(type);
+          for (const AskedAlgorithm& each : asked) {
+            one.call.options = {.transport = options.transport};
+            if (each.algorithm != nullptr) one.call.options.algorithm = each.algorithm->name;
+            set_parameters(each.params, one.call.options);
             cases.push_back(one);
           }
         }
@@ -290,10 +234,10 @@ Result<Measured> measure_row(Workbench& workbench, const Call& call, const PerfO
 
 }  // namespace
 
-void set_ends(PerfOptions& options, int cores) {
+void set_ends(PerfOptions& options, int ranks, int cores) {
   if (!options.max_bytes) {
     // Where ranks share cores, a call takes that much longer.
-    const int share = std::max(1, (options.ranks + cores - 1) / std::max(1, cores));
+    const int share = std::max(1, (ranks + cores - 1) / std::max(1, cores));
     std::size_t most = PerfOptions::kMaxBytes;
     for (int i = 1; i < share; i *= 2) most /= 2;
     options.max_bytes = std::max(most, options.min_bytes.value_or(0));
@@ -310,7 +254,7 @@ Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
                     "which is {}",
                     format_size(first), format_size(last)));
   }
-  if (options.collective == Collective::barrier) return std::vector<std::size_t>{0};
+  if (options.collective() == Collective::barrier) return std::vector<std::size_t>{0};
   std::vector<std::size_t> sizes;
   for (std::size_t size = first; size <= last;) {
     if (sizes.size() >= kMostSizes) {
@@ -337,13 +281,16 @@ Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
 Result<Exit> perf(const PerfOptions& asked, Console& console) {
   const Machine machine = read_machine();
   PerfOptions options = asked;
-  if (options.ranks == 0) options.ranks = std::max(2, machine.budget.cores);
-  const int ranks = options.ranks;
-  set_ends(options, machine.budget.cores);
+  options.algorithm.begin.ranks = std::max(2, machine.budget.cores);
+  const std::string root = options.algorithm.take("root").value_or("0");
   std::vector<std::string> notes;
-  const auto skips = skips_for("--skips", options.skips, ranks);
-  if (!skips.ok()) return skips.status();
-  const auto cases = cases_of(options, ranks, *skips, notes);
+  const auto algorithms = algorithms_to_run(options.algorithm, notes);
+  if (!algorithms.ok()) return algorithms.status();
+  const int ranks = algorithms->front().params.ranks;
+  const auto roots = roots_of(options.collective(), root, ranks);
+  if (!roots.ok()) return roots.status();
+  set_ends(options, ranks, machine.budget.cores);
+  const auto cases = cases_of(options, ranks, *roots, *algorithms);
   if (!cases.ok()) return cases.status();
   if (cases->empty()) {
     return invalid_argument(
@@ -418,10 +365,10 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
       row.bytes = one.bytes;
       row.count = one.call.count;
       row.type = one.call.type;
-      row.op = reduces(options.collective) ? name_of(one.call.op) : "none";
-      row.root = has_root(options.collective) ? one.call.root : -1;
+      row.op = reduces(options.collective()) ? name_of(one.call.op) : "none";
+      row.root = has_root(options.collective()) ? one.call.root : -1;
       row.segments = segments_of(one, *measured, ranks);
-      row.bus_factor = bus_factor(options.collective, ranks);
+      row.bus_factor = bus_factor(options.collective(), ranks);
       row.measured = std::move(*measured);
       row.probe = probe;
       totals.add(row);
@@ -476,8 +423,11 @@ Subcommand add_perf(CLI::App& tool) {
   CLI::App* app = tool.add_subcommand(
       "perf", "measure a collective on pinned threads and check its results, as nccl-tests");
   constexpr int kMany = 1'000'000'000;
-  add_argument(*app, "collective", o.collective, read_collective, "NAME",
-               "which one; 'rankine list' shows all")
+  add_algorithm_arguments(*app, o.algorithm,
+                          {.algorithms = "names of the catalogue, or all (the engine's choice)",
+                           .ranks = "ranks, a thread each (usable cores, at least 2)",
+                           .root = "root of rooted collectives, or all (0)"},
+                          "What runs")
       ->required();
 
   add_argument(*app, "-b,--minbytes", o.min_bytes, parse_size, "SIZE",
@@ -491,35 +441,18 @@ Subcommand add_perf(CLI::App& tool) {
   add_argument(*app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE", "step instead of a factor")
       ->group("Sizes");
 
-  add_argument(*app, "-t,--ranks", o.ranks, Whole{1, Communicator::kMaxRanks}, "N",
-               "ranks, a thread each (usable cores, at least 2)")
-      ->group("What runs");
   add_argument(*app, "-o,--op", o.ops, read_ops(o), "LIST",
                "sum prod min max avg band bor bxor, or all")
       ->group("What runs");
   add_argument(*app, "-d,--datatype", o.types, read_types(o), "LIST",
                "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64, or all")
       ->group("What runs");
-  add_text(*app, "-r,--root", o.roots, "RANK", "root of rooted collectives, or all (0)")
-      ->group("What runs");
-  add_text(*app, "--algo", o.algorithms, "LIST",
-           "names of the catalogue, or all (the engine's choice)")
-      ->group("What runs");
   add_argument(*app, "--transport", o.transport, read_transport, "NAME",
                "auto, direct, mailbox or board (auto)")
-      ->group("What runs");
-  add_argument(*app, "--segments", o.segments, Whole{1, 1 << 20}, "P",
-               "P of pipelined algorithms (by size)")
-      ->group("What runs");
-  add_argument(*app, "--group", o.group, Whole{1, Communicator::kMaxRanks}, "N",
-               "ranks per group of hierarchical algorithms")
       ->group("What runs");
   add_argument(*app, "--perturb", o.measure.perturb, read_seed, "SEED",
                "delay ranks, links and wake-ups at random; results stay exact, times do not count")
       ->group("What runs");
-  add_dims(*app, o.dims)->group("What runs");
-  add_skips(*app, o.skips)->group("What runs");
-  add_levels(*app, o.levels)->group("What runs");
   add_argument(*app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)")
       ->group("What runs");

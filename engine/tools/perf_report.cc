@@ -100,7 +100,7 @@ void PerfTable::begin(const PerfRun& run) {
   const PerfOptions& options = run.options;
   const Machine& machine = run.machine;
   const MeasureOptions& m = options.measure;
-  fmt::print(out_, "# rankine {}: {} among {} {}\n", kVersion, name_of(options.collective),
+  fmt::print(out_, "# rankine {}: {} among {} {}\n", kVersion, name_of(options.collective()),
              run.ranks, run.ranks == 1 ? "rank" : "ranks");
   fmt::print(out_, "# machine   : {}, {}, {}\n", machine.host, machine.cpu,
              machine.topology.summary());
@@ -117,7 +117,7 @@ void PerfTable::begin(const PerfRun& run) {
   fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; slowest rank, median\n",
              mode_of(m), m.warmups, batches, calls);
   const TuningTable* table = machine_tuning();
-  if (table != nullptr && run.options.algorithms.empty()) {
+  if (table != nullptr && run.options.algorithm.algorithms.empty()) {
     fmt::print(out_, "# choice    : the tuning table of {}; RANKINE_TUNING=off for the default\n",
                table->made());
   }
@@ -194,10 +194,10 @@ void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
   const auto line = [&](std::string_view place, const Series& series) {
     const Statistics& s = series.seconds;
     fmt::print(out_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{},",
-               name_of(run.options.collective), run.ranks, row.bytes, row.count, name_of(row.type),
-               row.op, row.root, place, series.algorithm, series.transport, row.segments,
-               mode_of(run.options.measure), series.samples.size(), series.calls, s.median * kMicro,
-               algbw(row, series), busbw(row, series),
+               name_of(run.options.collective()), run.ranks, row.bytes, row.count,
+               name_of(row.type), row.op, row.root, place, series.algorithm, series.transport,
+               row.segments, mode_of(run.options.measure), series.samples.size(), series.calls,
+               s.median * kMicro, algbw(row, series), busbw(row, series),
                series.wrong < 0 ? "" : std::to_string(series.wrong));
     fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f},", s.min * kMicro, s.median * kMicro,
                s.p99 * kMicro, s.max * kMicro);
@@ -247,7 +247,7 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
   config["per_iter_timing"] = options.stats;
   config["per_iter_skip"] = 0;
   config["parallel_init"] = false;
-  config["collective"] = name_of(options.collective);
+  config["collective"] = name_of(options.collective());
   config["ranks"] = run.ranks;
   config["placement"] = to_string(options.placement);
   config["wait"] = run.waiting;
@@ -285,8 +285,8 @@ nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>&
     one["root"] = row.root;
     one["actual_iterations"] = measured.out_of_place.samples.size() *
                                static_cast<std::size_t>(measured.out_of_place.calls);
-    one["experiment_name"] =
-        fmt::format("{} {} {}", name_of(options.collective), measured.first().algorithm, run.ranks);
+    one["experiment_name"] = fmt::format("{} {} {}", name_of(options.collective()),
+                                         measured.first().algorithm, run.ranks);
     one["algorithm"] = measured.first().algorithm;
     one["transport"] = measured.first().transport;
     one["in_place_algorithm"] = measured.in_place.algorithm;

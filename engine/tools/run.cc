@@ -7,10 +7,10 @@
 #include <charconv>
 #include <chrono>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 
+#include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
 #include "engine/base/deadline.h"
 #include "engine/base/statistics.h"
@@ -18,6 +18,7 @@
 #include "engine/network/throttle.h"
 #include "engine/tools/dilation.h"
 #include "engine/tools/metrics.h"
+#include "engine/tools/parameters_json.h"
 #include "engine/tools/question.h"
 #include "engine/tools/stage.h"
 #include "engine/tools/table.h"
@@ -25,8 +26,6 @@
 
 namespace rankine::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct RunArguments {
   QuestionArguments question;
@@ -86,7 +85,6 @@ Result<Call> call_of(const Question& question) {
             .peer = params.peer};
   call.count = count_for(call.collective, params.ranks, question.bytes, size_of(call.type));
   call.options.algorithm = question.algorithm->name;
-  call.options.group = params.group;
   Status status = check_call(call, params.ranks);
   if (!status.ok()) return status;
   return call;
@@ -215,6 +213,7 @@ Json to_json(const RunArguments& a, const Outcome& o) {
               {"predicted", o.predicted.seconds},
               {"runs", o.seconds.size()},
               {"wrong", o.wrong}};
+  write_parameters(*o.question.algorithm, o.prepared.params, out, out);
   if (a.clock == ClockMode::virtual_time) {
     out["equal"] = o.equal;
     out["real"] = seconds.median;
@@ -276,10 +275,9 @@ void print(const RunArguments& a, const Outcome& o, Console& console) {
   console.out << describe(o.question) << "\n"
               << fmt::format("{} '{}'", name_of(o.question.algorithm->collective),
                              o.question.algorithm->name);
-  if (o.question.algorithm->takes("segments")) {
-    console.out << fmt::format(", P = {}", o.prepared.params.segments);
-  }
-  console.out << fmt::format(", on {} threads ({})\n\n", o.prepared.params.ranks, o.waiting);
+  const std::string with = o.question.algorithm->text_of(o.prepared.params);
+  console.out << fmt::format("{}{}, on {} threads ({})\n\n", with.empty() ? "" : ", ", with,
+                             o.prepared.params.ranks, o.waiting);
   if (a.rounds) print_rounds(a, o, console);
   const Statistics seconds = summarise(o.seconds);
   const std::string spread =
@@ -324,16 +322,6 @@ void print(const RunArguments& a, const Outcome& o, Console& console) {
 Result<Exit> run_run(const RunArguments& a, Console& console) {
   auto question = question_of(a.question);
   if (!question.ok()) return question.status();
-  if (question->params.aggregation != 0 && question->algorithm->takes("aggregation") &&
-      question->params.aggregation != resolved({.ranks = question->params.ranks}).aggregation) {
-    return invalid_argument(
-        fmt::format("--aggregation is {}; run allows the default only, which is 0",
-                    question->params.aggregation));
-  }
-  if (question->params.ranks > Communicator::kMaxRanks) {
-    return invalid_argument(fmt::format("--ranks is {}; allowed are 1 to {} threads",
-                                        question->params.ranks, Communicator::kMaxRanks));
-  }
   auto call = call_of(*question);
   if (!call.ok()) return call.status();
   const int ranks = question->params.ranks;
@@ -345,12 +333,8 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
   if (!prepared.ok()) return prepared.status();
   outcome.question = std::move(*question);
   outcome.prepared = std::move(*prepared);
-  const Params& params = outcome.prepared.params;
-  call->options.segments = params.segments;
-  if (outcome.question.algorithm->takes("dims")) call->options.dims = params.dims;
-  if (outcome.question.algorithm->takes("skips")) call->options.skips = params.skips;
-  if (outcome.question.algorithm->takes("levels")) call->options.levels = params.levels;
-  if (outcome.question.algorithm->takes("group")) call->options.group = params.group;
+  const Params params = outcome.question.algorithm->only_taken(outcome.prepared.params);
+  set_parameters(params, call->options);
   auto predicted =
       simulate(outcome.prepared.schedule, outcome.prepared.goal, outcome.question.fabric,
                outcome.question.bytes, outcome.question.options);
@@ -384,7 +368,8 @@ Subcommand add_run(CLI::App& tool) {
   RunArguments& a = *owned;
   CLI::App* app = tool.add_subcommand(
       "run", "a collective with real data on threads under a modelled network's clock");
-  add_algorithm_arguments(*app, a.question)->required();
+  a.question.algorithm.most_ranks = Communicator::kMaxRanks;
+  add_algorithm_arguments(*app, a.question.algorithm)->required();
   add_model_arguments(*app, a.question);
   add_network_arguments(*app, a.question.network);
   add_argument(

@@ -11,10 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "algorithms/torus.h"
 #include "engine/read/draw.h"
+#include "engine/tools/parameters_json.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -65,8 +63,7 @@ std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
                      schedule.ranks, schedule.blocks, k, schedule.rounds, text);
 }
 
-nlohmann::ordered_json view_json(const RoundView& view) {
-  using Json = nlohmann::ordered_json;
+Json view_json(const RoundView& view) {
   Json json;
   json["round"] = view.round;
   json["phase"] = view.phase;
@@ -99,23 +96,14 @@ nlohmann::ordered_json view_json(const RoundView& view) {
 }  // namespace
 
 Result<Exit> show(const ShowOptions& options, Console& console) {
-  if (options.algorithm.empty()) {
-    return invalid_argument(fmt::format("--algo is needed; {} has {}", name_of(options.collective),
-                                        algorithm_names(options.collective)));
-  }
-  const auto lines = read_algorithms("--algo", options.algorithm, options.collective);
-  if (!lines.ok()) return lines.status();
-  if (lines->size() != 1) {
-    return invalid_argument(fmt::format("--algo is '{}'; one algorithm is allowed, of {}",
-                                        options.algorithm, algorithm_names(options.collective)));
-  }
-  const Algorithm& line = *lines->front();
-  auto skips = skips_for("--skips", options.skips, options.params.ranks);
-  if (!skips.ok()) return skips.status();
-  Params given = options.params;
-  if (!skips->empty()) given.skips = std::move(*skips);
-  const Params params = resolved(given);
-  if (const auto refusal = line.refusal(params)) return invalid_argument(*refusal);
+  std::vector<std::string> notes;
+  const auto asked = asked_algorithms(options.algorithm, notes);
+  if (!asked.ok()) return asked.status();
+  if (asked->size() > 1 || !notes.empty()) return one_algorithm_only(options.algorithm);
+  const Algorithm& line = *asked->front().algorithm;
+  Params params = asked->front().params;
+  if (const auto refusal = line.refusal(params)) return invalid_argument(*refusal);  // no auto
+  params = resolved(params);
   const Schedule schedule = line.make(params);
   const Goal goal = goal_of(line, params, schedule);
   if (options.round && *options.round >= schedule.rounds) {
@@ -127,7 +115,7 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   }
 
   if (options.json) {
-    nlohmann::ordered_json json = {
+    Json json = {
         {"collective", name_of(line.collective)},
         {"algorithm", line.name},
         {"summary", line.summary},
@@ -136,16 +124,13 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
         {"blocks", schedule.blocks},
         {"planes", schedule.planes},
         {"rounds", schedule.rounds},
-        {"root", has_root(line.collective) ? params.root : -1},
-        {"segments", line.takes("segments") ? params.segments : 0},
-        {"group", line.takes("group") ? params.group : 0},
-        {"aggregation", line.takes("aggregation") ? params.aggregation : 0},
+        {"root", -1},
+        {"segments", 0},
+        {"group", 0},
+        {"aggregation", 0},
     };
-    if (line.takes("dims")) json["dims"] = dims_text(params.dims);
-    if (line.takes("skips")) json["skips"] = params.skips;
-    if (line.takes("levels")) json["levels"] = params.levels;
-    if (line.collective == Collective::send_recv) json["peer"] = params.peer;
-    auto& views = json["views"] = nlohmann::ordered_json::array();
+    write_parameters(line, params, json, json);
+    auto& views = json["views"] = Json::array();
     for (const RoundView& view : view_rounds(schedule, goal)) {
       if (!options.round || view.round == *options.round) views.push_back(view_json(view));
     }
@@ -169,26 +154,7 @@ Subcommand add_show(CLI::App& tool) {
   auto owned = std::make_shared<ShowOptions>();
   ShowOptions& o = *owned;
   CLI::App* app = tool.add_subcommand("show", "draw an algorithm round by round");
-  add_argument(*app, "collective", o.collective, read_collective, "NAME",
-               "which one; 'rankine list' shows all")
-      ->required();
-  add_text(*app, "--algo", o.algorithm, "NAME", "a name of the catalogue");
-  add_argument(*app, "--ranks", o.params.ranks, Whole{1, ShowOptions::kMostRanks}, "N",
-               "ranks (4)");
-  constexpr int kMany = 1024;
-  add_argument(*app, "--root", o.params.root, Whole{0, ShowOptions::kMostRanks - 1}, "RANK",
-               "of rooted collectives; the sender of send_recv (0)");
-  add_argument(*app, "--peer", o.params.peer, Whole{0, ShowOptions::kMostRanks - 1}, "RANK",
-               "the receiver of send_recv (0)");
-  add_argument(*app, "--segments", o.params.segments, Whole{1, kMany}, "P",
-               "P of pipelined algorithms (1)");
-  add_argument(*app, "--group", o.params.group, Whole{0, ShowOptions::kMostRanks}, "G",
-               "ranks per group of hierarchical algorithms; 0: their default (0)");
-  add_argument(*app, "--aggregation", o.params.aggregation, Whole{0, kMany}, "A",
-               "blocks per message of pat; 0: its default (0)");
-  add_levels(*app, o.params.levels);
-  add_skips(*app, o.skips);
-  add_dims(*app, o.params.dims);
+  add_algorithm_arguments(*app, o.algorithm, {.ranks = "ranks (4)"})->required();
   add_argument(*app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
   app->add_flag("--transfers", o.transfers_only, "without what the ranks hold");
   add_argument(*app, "--colour,--color", o.colour, read_when, "WHEN",

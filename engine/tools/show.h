@@ -4,24 +4,19 @@
 #include <optional>
 #include <string>
 
-#include "algorithms/catalogue.h"
+#include "engine/tools/algorithm_arguments.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/console.h"
 
 namespace rankine::tools {
 
 struct ShowOptions {
-  Collective collective = Collective::all_reduce;
-  std::string algorithm;
-  std::string skips;  // as skips_for() reads it
-  Params params{.ranks = 4};
-  std::optional<int> round;  // only this one
+  AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 64};  // rows get wide
+  std::optional<int> round;                                               // only this one
   bool transfers_only = false;
   std::string colour = "auto", lines = "auto";
   int width = 0;  // 0: of the terminal
   bool json = false;
-
-  static constexpr int kMostRanks = 64;  // rows get wide
 };
 
 Subcommand add_show(CLI::App& tool);

@@ -2,30 +2,10 @@
 // the command line, or many as lines of JSON.
 #pragma once
 
-#include <cstddef>
-#include <iosfwd>
-#include <string>
-#include <string_view>
-
 #include "engine/tools/arguments.h"
-#include "engine/tools/console.h"
 
 namespace rankine::tools {
 
 Subcommand add_simulate(CLI::App& tool);
-
-// One request of a batch, answered as one line of JSON without its end: the request's own members,
-// then the result's; for a request that cannot be answered, its members, `line` (`number`, from 1)
-// and `error`. rankine simulate --help lists all members.
-struct BatchAnswer {
-  std::string line;
-  bool ok = false;
-};
-BatchAnswer answer_request(std::string_view line, std::size_t number);
-
-// One answer per line of `in` that is not blank, in their order, on all cores; each is flushed as
-// soon as it and those before it are known, and none waits for lines that have not come yet.
-// Returns how many are errors. Throws what the streams throw.
-std::size_t answer_batch(std::istream& in, std::ostream& out);
 
 }  // namespace rankine::tools

@@ -175,11 +175,13 @@ Result<Exit> run_skips(const SkipsArguments& a, Console& console) {
   const auto fabric = network_of(a.network);
   if (!fabric.ok()) return fabric.status();
   Question question{.algorithm = find_algorithm(Collective::reduce_scatter, "circulant"),
-                    .params = {.ranks = a.ranks, .dims = a.dims},
+                    .params = {.ranks = a.ranks},
                     .bytes = a.bytes,
                     .fabric = *fabric,
                     .options = {.sync = Sync::rounds, .ideal_blocks = true}};
-  if (Status status = wire(question); !status.ok()) return status;
+  auto wired = wired_for(question.fabric, a.ranks, a.dims);
+  if (!wired.ok()) return wired.status();
+  question.fabric = std::move(*wired);
 
   SkipSearchOptions options{.best = a.best};
   std::optional<Result<SkipSearch>> found;

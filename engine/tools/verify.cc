@@ -10,10 +10,9 @@
 #include <set>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "algorithms/torus.h"
 #include "engine/read/sweep.h"
+#include "engine/tools/parameters_json.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 #include "numa/cpu_list.h"
@@ -27,52 +26,70 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Those asked for; a torus has its own number of them. Empty: the default.
-std::vector<int> ranks_of(const VerifyArguments& arguments) {
-  if (!arguments.ranks.empty() || arguments.dims.empty()) return arguments.ranks;
-  std::int64_t product = 1;
-  for (const int size : arguments.dims) {
-    product = std::min<std::int64_t>(product * size, VerifyArguments::kMostRanks);
+// What a parameter's texts are in a sweep: of a number a list of it, else the one that was given.
+Result<std::vector<std::string>> values_of(const GivenParameter& given) {
+  const Parameter& row = *given.parameter;
+  if (row.number == nullptr) {
+    Params params;
+    if (!row.read(given.text, params)) return invalid_value(given, row.allowed());
+    return std::vector<std::string>{given.text};
   }
-  return {static_cast<int>(product)};
+  const auto numbers = parse_whole_list(given.argument, given.text, row.least, row.most);
+  if (!numbers.ok()) return numbers.status();
+  std::vector<std::string> texts;
+  for (const int number : *numbers) texts.push_back(std::to_string(number));
+  return texts;
 }
 
 // The sweeps that make up what was asked for: one per run of neighbouring N and named algorithm.
-Result<std::vector<SweepOptions>> sweeps_of(const VerifyArguments& arguments) {
-  const auto lines = read_algorithms("--algo", arguments.algorithms, arguments.collective);
-  if (!lines.ok()) return lines.status();
-  std::set<std::string> names;
-  for (const Algorithm* line : *lines) names.insert(std::string(line->name));
-  if (arguments.algorithms == "all") names = {""};
-
-  std::vector<int> ranks = ranks_of(arguments);
-  if (ranks.empty()) {
-    ranks.resize(VerifyArguments::kDefaultRanksTo);
-    std::iota(ranks.begin(), ranks.end(), 1);
-  }
-  SweepOptions options;
-  options.collective = arguments.collective;
-  options.threads = arguments.threads;
-  if (!arguments.segments.empty()) options.segments = arguments.segments;
-  if (const auto skips = skips_for("--skips", arguments.skips, 1); !skips.ok()) {
-    return skips.status();
-  }
-  if (!arguments.skips.empty()) options.skips = {arguments.skips};
-  options.dims = arguments.dims;
-  if (!arguments.levels.empty()) options.levels = {arguments.levels};
-  if (arguments.all_roots_up_to) options.all_roots_up_to = *arguments.all_roots_up_to;
+struct Sweeps {
+  std::vector<int> ranks;
   std::vector<SweepOptions> sweeps;
-  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
+};
+Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
+  const AlgorithmArguments& a = arguments.algorithm;
+  const auto lines =
+      read_algorithms("--algo", a.algorithms.empty() ? "all" : a.algorithms, a.collective);
+  if (!lines.ok()) return lines.status();
+  SweepOptions options;
+  options.collective = a.collective;
+  options.threads = arguments.threads;
+  if (arguments.all_roots_up_to) options.all_roots_up_to = *arguments.all_roots_up_to;
+  Sweeps out;
+  for (const GivenParameter& given : a.given) {
+    const auto values = values_of(given);
+    if (!values.ok()) return values.status();
+    options.values.insert_or_assign(std::string(given.parameter->name), *values);
+  }
+  if (Status status = check_taken(a, *lines); !status.ok()) return status;
+  if (const auto ranks = options.values.find("ranks"); ranks != options.values.end()) {
+    for (const std::string& text : ranks->second) out.ranks.push_back(std::stoi(text));
+  } else if (const GivenParameter* dims = a.find("dims")) {  // a torus has its own number of them
+    std::int64_t product = 1;
+    for (const int size : *read_dims(dims->text)) {
+      product = std::min<std::int64_t>(product * size, VerifyArguments::kMostRanks);
+    }
+    out.ranks = {static_cast<int>(product)};
+  } else {
+    out.ranks.resize(VerifyArguments::kDefaultRanksTo);
+    std::iota(out.ranks.begin(), out.ranks.end(), 1);
+  }
+  std::set<std::string> names = {""};
+  if (!a.algorithms.empty() && !a.all()) {
+    names.clear();
+    for (const Algorithm* line : *lines) names.insert(std::string(line->name));
+  }
+  for (std::size_t first = 0, last = 0; first < out.ranks.size(); first = last + 1) {
     last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    options.ranks_from = ranks[first];
-    options.ranks_to = ranks[last];
+    while (last + 1 < out.ranks.size() && out.ranks[last + 1] == out.ranks[last] + 1) ++last;
+    options.ranks_from = out.ranks[first];
+    options.ranks_to = out.ranks[last];
     for (const std::string& name : names) {
       options.algorithm = name;
-      sweeps.push_back(options);
+      out.sweeps.push_back(options);
     }
   }
-  return sweeps;
+  return out;
 }
 
 // Cases too large for any memory prove nothing and fail nothing: they are set apart.
@@ -107,13 +124,7 @@ std::vector<Tally> tallies_of(const std::vector<SweepResult>& results) {
   return tallies;
 }
 
-std::string describe_ranks(const VerifyArguments& arguments) {
-  const std::vector<int> ranks = ranks_of(arguments);
-  if (ranks.empty()) return fmt::format("1-{}", VerifyArguments::kDefaultRanksTo);
-  return format_cpu_list(ranks);  // the same notation
-}
-
-void print(const VerifyArguments& arguments, const std::vector<SweepResult>& results,
+void print(const std::string& ranks, const std::vector<SweepResult>& results,
            const std::vector<SweepResult>& too_large, double seconds, Console& console) {
   const std::vector<Tally> tallies = tallies_of(results);
   std::vector<std::vector<std::string>> rows = {
@@ -143,16 +154,15 @@ void print(const VerifyArguments& arguments, const std::vector<SweepResult>& res
     console.out << fmt::format("left out: {}: {}\n", result.name(), result.failure);
   }
   console.out << fmt::format("\n{} of {} cases proved, N = {}, in {}\n", results.size() - failed,
-                             results.size(), describe_ranks(arguments), format_seconds(seconds));
+                             results.size(), ranks, format_seconds(seconds));
 }
 
-void print_json(const VerifyArguments& arguments, const std::vector<SweepResult>& results,
+void print_json(const std::string& ranks, const std::vector<SweepResult>& results,
                 const std::vector<SweepResult>& too_large, double seconds, Console& console) {
-  using Json = nlohmann::ordered_json;
   Json json;
   std::size_t failed = 0;
   for (const SweepResult& result : results) failed += result.ok() ? 0 : 1;
-  json["ranks"] = describe_ranks(arguments);
+  json["ranks"] = ranks;
   json["cases"] = results.size();
   json["proved"] = results.size() - failed;
   json["failed"] = failed;
@@ -167,20 +177,12 @@ void print_json(const VerifyArguments& arguments, const std::vector<SweepResult>
   Json& failures = json["failures"] = Json::array();
   for (const SweepResult& result : results) {
     if (result.ok()) continue;
-    const Params& params = result.params;
-    failures.push_back({{"case", result.name()},
-                        {"collective", name_of(result.algorithm->collective)},
-                        {"algorithm", result.algorithm->name},
-                        {"ranks", params.ranks},
-                        {"root", params.root},
-                        {"peer", params.peer},
-                        {"segments", params.segments},
-                        {"group", params.group},
-                        {"aggregation", params.aggregation},
-                        {"dims", dims_text(params.dims)},
-                        {"skips", params.skips},
-                        {"levels", params.levels},
-                        {"failure", result.failure}});
+    Json& failure =
+        failures.emplace_back(Json{{"case", result.name()},
+                                   {"collective", name_of(result.algorithm->collective)},
+                                   {"algorithm", result.algorithm->name}});
+    write_parameters(*result.algorithm, result.params, failure, failure);
+    failure["failure"] = result.failure;
   }
   Json& left_out = json["left_out"] = Json::array();
   for (const SweepResult& result : too_large) {
@@ -200,21 +202,23 @@ Result<int> read_roots(std::string_view argument, std::string_view text) {
 }  // namespace
 
 Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console) {
-  const auto sweeps = sweeps_of(arguments);
-  if (!sweeps.ok()) return sweeps.status();
+  const auto found = sweeps_of(arguments);
+  if (!found.ok()) return found.status();
+  const std::vector<SweepOptions>& sweeps = found->sweeps;
+  const std::string ranks = format_cpu_list(found->ranks);  // the same notation
   std::size_t all = 0;
-  for (const SweepOptions& options : *sweeps) all += sweep_cases(options).size();
+  for (const SweepOptions& options : sweeps) all += sweep_cases(options).size();
   if (all == 0) {
     return invalid_argument(fmt::format(
-        "--ranks is {}: --algo {} allows none of them; 'rankine list' shows what each needs",
-        describe_ranks(arguments), arguments.algorithms));
+        "--ranks is {}: --algo {} allows none of them; 'rankine list' shows what each needs", ranks,
+        arguments.algorithm.algorithms.empty() ? "all" : arguments.algorithm.algorithms));
   }
   const auto begin = Clock::now();
   std::vector<SweepResult> results;
   {
     Progress progress(console);
     auto shown = begin;
-    for (const SweepOptions& options : *sweeps) {
+    for (const SweepOptions& options : sweeps) {
       const std::size_t before = results.size();
       const SweepProgress report = [&](std::size_t done, std::size_t) {
         constexpr auto kOften = std::chrono::milliseconds(100);
@@ -229,13 +233,13 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
   const double seconds = seconds_since(begin);
   const std::vector<SweepResult> too_large = take_too_large(results);
   if (results.empty()) {
-    return Status(Code::out_of_memory, fmt::format("--ranks is {}: {}", describe_ranks(arguments),
-                                                   too_large.front().failure));
+    return Status(Code::out_of_memory,
+                  fmt::format("--ranks is {}: {}", ranks, too_large.front().failure));
   }
   if (arguments.json) {
-    print_json(arguments, results, too_large, seconds, console);
+    print_json(ranks, results, too_large, seconds, console);
   } else {
-    print(arguments, results, too_large, seconds, console);
+    print(ranks, results, too_large, seconds, console);
   }
   const bool proved = std::all_of(results.begin(), results.end(),
                                   [](const SweepResult& result) { return result.ok(); });
@@ -248,31 +252,18 @@ Subcommand add_verify(CLI::App& tool) {
   CLI::App* app = tool.add_subcommand(
       "verify",
       "prove that schedules do what their collectives ask, and that the catalogue is right");
-  add_argument(*app, "--collective", a.collective, read_collective, "NAME", "only this one");
-  add_text(*app, "--algo", a.algorithms, "LIST", "names of the catalogue, or all (all)");
-  add_argument(
-      *app, "--ranks", a.ranks,
-      [](std::string_view argument, std::string_view text) {
-        return parse_whole_list(argument, text, 1, VerifyArguments::kMostRanks);
-      },
-      "LIST", "N: 8, 2,3,8 or 1..130 (1..130)");
+  add_algorithm_arguments(*app, a.algorithm,
+                          {.collective = "collective,--collective",
+                           .algorithms = "names of the catalogue, or all (all)",
+                           .ranks = "8, 2,3,8 or 1..130; so may be other numbers (1..130)"});
   add_argument(*app, "--roots", a.all_roots_up_to, read_roots, "N",
                "all, or up to which N every root is tried; beyond, 0, N/2 and N-1 (9)");
-  add_argument(
-      *app, "--segments", a.segments,
-      [](std::string_view argument, std::string_view text) {
-        return parse_whole_list(argument, text, 1, 1024);
-      },
-      "LIST", "of pipelined algorithms (1,2,3)");
-  add_levels(*app, a.levels);
-  add_skips(*app, a.skips);
-  add_dims(*app, a.dims);
   add_argument(*app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
   app->add_flag("--json", a.json, "counts and every failure as JSON");
   app->footer(
       "Examples:\n"
       "  rankine verify                                 the whole catalogue, N = 1..130\n"
-      "  rankine verify --collective broadcast --roots all --ranks 1..33 --segments 1,2,3,7\n"
+      "  rankine verify broadcast --roots all --ranks 1..33 --segments 1,2,3,7\n"
       "  rankine verify --algo ring --ranks 4096\n"
       "Exit codes: 0 proved, 1 a case failed, 2 usage.");
   return {app, [owned](Console& console) { return verify_catalogue(*owned, console); }};

@@ -2,29 +2,23 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "algorithms/schedule/collective.h"
+#include "engine/tools/algorithm_arguments.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/console.h"
 
 namespace rankine::tools {
 
 struct VerifyArguments {
-  std::optional<Collective> collective;
-  std::string algorithms = "all";
-  std::vector<int> ranks;              // empty: 1..130
-  std::vector<int> segments;           // empty: the sweep's own
-  std::string skips;                   // empty: the sweep's own; else as skips_for() reads it
-  std::vector<int> levels;             // empty: the sweep's own; else only these
-  std::vector<int> dims;               // empty: the sweep's own; else it alone, and its ranks
+  // Empty --algo: all. Numbers are lists of what to try, where algorithms take them; of what is not
+  // given it is the sweep's own.
+  AlgorithmArguments algorithm;
   std::optional<int> all_roots_up_to;  // else the sweep's own
   int threads = 0;                     // 0: all cores
   bool json = false;
 
   static constexpr int kDefaultRanksTo = 130;
-  static constexpr int kMostRanks = 16'384;
+  static constexpr int kMostRanks = 16'384;  // as algorithms have it
 };
 
 Subcommand add_verify(CLI::App& tool);

@@ -98,12 +98,9 @@ TEST(Catalogue, EverySmallCaseGivesTheRightNumbers) {
         for (int segments : {1, 2, 5}) {
           for (int group : {0, 1, 2, 3, 5}) {
             for (int aggregation : {0, 1, 2, 4}) {
-              const Params params{n, root, (root * 2 + 1) % n, segments, group, aggregation};
-              if ((segments > 1 && !line.takes("segments")) ||
-                  (group > 0 && !line.takes("group")) ||
-                  (aggregation > 0 && !line.takes("aggregation")) || line.refusal(params)) {
-                continue;
-              }
+              Params params{n, root, 0, segments, group, aggregation};
+              if (line.takes("peer")) params.peer = (root * 2 + 1) % n;
+              if (line.refusal(params)) continue;
               const Schedule s = line.make(params);
               EXPECT_EQ(failure(s, goal_of(line, params, s)), "")
                   << title(line) << " N=" << n << " root=" << root << " P=" << segments
@@ -156,8 +153,7 @@ TEST(Refusal, SaysWhatIsNeeded) {
             "all_gather 'pat': ranks is 8, aggregation is 3; the aggregation must be a power of "
             "two that is less than the number of ranks");
   EXPECT_EQ(text(all_gather, "pat", {.ranks = 8, .aggregation = 8}),
-            "all_gather 'pat': ranks is 8, aggregation is 8; the aggregation must be a power of "
-            "two that is less than the number of ranks");
+            "all_gather 'pat': aggregation is 8; allowed are 1 to 4, and 0 for the default");
   EXPECT_EQ(text(all_reduce, "swing", {.ranks = 12, .dims = {3, 4}}),
             "all_reduce 'swing': ranks is 12, dims is 3x4; every size of the torus must be a power "
             "of two");
@@ -166,6 +162,22 @@ TEST(Refusal, SaysWhatIsNeeded) {
             "12");
   EXPECT_EQ(text(all_gather, "pat", {.ranks = 8, .aggregation = -2}),
             "all_gather 'pat': aggregation is -2; allowed are 1 to 4, and 0 for the default");
+}
+
+TEST(Refusal, SaysWhatIsNotTaken) {
+  const auto text = [](Collective c, std::string_view name, const Params& params) {
+    return find_algorithm(c, name)->refusal(params).value_or("");
+  };
+  using enum Collective;
+  EXPECT_EQ(text(all_reduce, "ring", {.ranks = 4, .segments = 8}),
+            "all_reduce 'ring': segments is 8, which it does not take; it takes no parameter");
+  EXPECT_EQ(text(all_reduce, "hierarchical", {.ranks = 4, .root = 2, .levels = {2}}),
+            "all_reduce 'hierarchical': root is 2, which it does not take; it takes segments, "
+            "group");
+  EXPECT_EQ(text(broadcast, "linear", {.ranks = 4, .dims = {2, 2}}),
+            "broadcast 'linear': dims is 2x2, which it does not take; it takes root");
+  // What it has anyway is no question.
+  EXPECT_EQ(text(all_reduce, "ring", {.ranks = 4, .segments = 1}), "");
 }
 
 TEST(Refusal, IsNothingWhereTheDefaultsAreTaken) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "algorithms/levels.h"
+#include "algorithms/list_text.h"
 
 namespace rankine {
 namespace {
@@ -246,7 +247,7 @@ TEST(Levels, AreRefusedWithWhatIsAllowed) {
   EXPECT_EQ(levels_refusal({2, 4, 8}, 8), std::nullopt);
   for (const std::vector<int>& wrong :
        {std::vector<int>{0}, {-1}, {9}, {4, 2}, {4, 4}, {2, 3}, {2, 16}}) {
-    EXPECT_EQ(levels_refusal(wrong, 8), "levels is " + levels_text(wrong) +
+    EXPECT_EQ(levels_refusal(wrong, 8), "levels is " + list_text(wrong, ',') +
                                             "; allowed are sizes of groups from 1 to 8, each a "
                                             "multiple of the one before, as in 4,16");
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/parameters.h"
 #include "engine/api/environment.h"
 #include "engine/network/throttle.h"
 #include "engine/network/wiring.h"
@@ -76,7 +77,13 @@ void arguments(std::string_view input) {
     require(again.ok() && *again == *placement, "to_string() writes what is read");
   }
   static_cast<void>(refused(read_wait(kArgument, input)));
-  static_cast<void>(refused(skips_for(kArgument, input, 22)));
+  for (const Parameter& row : parameters()) {
+    Params params{.ranks = 22};
+    if (!row.read(input, params)) continue;
+    Params again{.ranks = 22};
+    require(row.read(row.text(params), again) && row.text(again) == row.text(params),
+            "text() writes what read() reads");
+  }
 }
 
 void environment(std::string_view input) {

@@ -100,7 +100,7 @@ void bandwidth(std::string_view input) {
 void dims(std::string_view input) {
   const auto sizes = parse_dims(kArgument, input);
   if (refused(sizes)) return;
-  require(!sizes->empty() && sizes->size() <= Wiring::kMostDims, "as many as a torus has");
+  require(!sizes->empty() && sizes->size() <= kMostDims, "as many as a torus has");
   require(std::all_of(sizes->begin(), sizes->end(), [](int n) { return n >= 1; }), "sizes");
   const auto again = parse_dims(kArgument, dims_text(*sizes));
   require(again.ok() && *again == *sizes, "dims_text() writes what parse_dims() reads");

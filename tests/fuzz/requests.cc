@@ -7,7 +7,7 @@
 #include "engine/base/json_text.h"
 #include "engine/network/fabric.h"
 #include "engine/network/network_file.h"
-#include "engine/tools/simulate.h"
+#include "engine/tools/answer.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/targets.h"
 

@@ -30,10 +30,7 @@ template <class Visit>
 void for_each_schedule(const Visit& visit) {
   for (const Algorithm& line : catalogue()) {
     for (int n : {1, 2, 3, 4, 5, 7, 8}) {
-      Params params;
-      params.ranks = n;
-      params.root = n / 2;
-      params.segments = line.takes("segments") ? 3 : 1;
+      const Params params = line.only_taken({.ranks = n, .root = n / 2, .segments = 3});
       if (line.refusal(params)) continue;
       SCOPED_TRACE(std::string(name_of(line.collective)) + " " + std::string(line.name) + " " +
                    std::to_string(n));

@@ -14,6 +14,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/skips.h"
 #include "algorithms/torus.h"
+#include "engine/api/call_parameters.h"
 #include "engine/api/team.h"
 #include "engine/faults/collective_case.h"
 
@@ -95,14 +96,14 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
       variants.push_back({.algorithm = algorithm.name, .levels = lists.back()});
     }
   }
+  if (algorithm.takes("aggregation")) {
+    for (const int blocks : {1, 2}) {
+      variants.push_back({.algorithm = algorithm.name, .aggregation = blocks});
+    }
+  }
   for (CallOptions options : variants) {
-    Params params;
-    params.ranks = ranks;
-    params.segments = std::max(1, options.segments);
-    params.group = options.group;
-    params.dims.assign(options.dims.begin(), options.dims.end());
-    params.skips.assign(options.skips.begin(), options.skips.end());
-    params.levels.assign(options.levels.begin(), options.levels.end());
+    Params params = params_of(options, ranks);
+    params.segments = std::max(1, params.segments);
     if (algorithm.refusal(params)) continue;
     for (const Rank root : roots(algorithm.collective, ranks)) {
       for (const std::size_t count : counts(ranks)) {

@@ -57,12 +57,8 @@ void expect_equal(const Algorithm& line, const Params& params, const Fabric& fab
 
 // One parameter set per line and N: what it takes, not at its simplest.
 std::optional<Params> params_for(const Algorithm& line, int n, const std::vector<int>& dims = {}) {
-  Params params;
-  params.ranks = n;
-  if (has_root(line.collective)) params.root = n / 2;
-  params.peer = n - 1;
-  if (line.takes("segments")) params.segments = 3;
-  params.dims = dims;
+  const Params params =
+      line.only_taken({.ranks = n, .root = n / 2, .peer = n - 1, .segments = 3, .dims = dims});
   if (line.refusal(params)) return std::nullopt;
   return params;
 }

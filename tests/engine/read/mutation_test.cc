@@ -291,9 +291,7 @@ TEST(Mutation, EveryDamageShows) {
   options.ranks_from = 2;
   options.ranks_to = 9;
   std::vector<SweepResult> cases = sweep_cases(options);
-  options.segments = {1, 2};
-  options.groups = {0};
-  options.aggregations = {0};
+  options.values = {{"segments", {"1", "2"}}, {"group", {"0"}}, {"aggregation", {"0"}}};
   for (const int n : {12, 16}) {
     options.ranks_from = options.ranks_to = n;
     for (SweepResult& one : sweep_cases(options)) cases.push_back(std::move(one));

@@ -45,8 +45,7 @@ TEST(Profile, TakesTheSimulatorsTime) {
     const bool of_tori = line.takes("dims") && line.collective != Collective::all_gather;
     if (!of_tori && line.name != "ring" && line.name != "bruck") continue;
     for (const auto& dims : tori) {
-      Params params{.ranks = Torus(dims).ranks()};
-      params.dims = dims;
+      const Params params = line.only_taken({.ranks = Torus(dims).ranks(), .dims = dims});
       if (line.refusal(params) || (line.collective == Collective::all_to_all && dims.size() > 1)) {
         continue;
       }

@@ -65,9 +65,7 @@ TEST(BestSegments, AgreeWithTheSimulator) {
       {all_reduce, "two_tree"},    {all_reduce, "hierarchical"},  {all_reduce, "ring_tree"}};
   for (const auto& [collective, name] : kLines) {
     const Algorithm& line = *find_algorithm(collective, name);
-    Params params;
-    params.ranks = 12;
-    params.group = 3;
+    Params params = line.only_taken({.ranks = 12, .group = 3});
     const auto best = best_segments(line, params, fabric, kBytes);
     ASSERT_TRUE(best.ok()) << name << ": " << best.status().text();
     EXPECT_GT(*best, 1) << name;

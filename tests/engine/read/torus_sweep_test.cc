@@ -19,7 +19,7 @@ bool on_tori(const SweepResult& result) { return result.algorithm->takes("dims")
 std::vector<SweepResult> swept(const std::vector<int>& dims) {
   SweepOptions options;
   options.ranks_from = options.ranks_to = Torus(dims).ranks();
-  options.dims = dims;
+  options.values["dims"] = {dims_text(dims)};
   std::vector<SweepResult> out;
   for (const Algorithm& line : catalogue()) {
     if (!line.takes("dims")) continue;

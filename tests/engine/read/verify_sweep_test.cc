@@ -57,7 +57,7 @@ TEST(VerifySweep, Cases) {
   options.ranks_from = 2;
   options.ranks_to = 3;
   options.all_roots_up_to = 2;
-  options.segments = {1, 4};
+  options.values["segments"] = {"1", "4"};
   std::vector<std::string> names;
   for (const SweepResult& result : sweep_cases(options)) names.push_back(result.name());
   EXPECT_EQ(names, (std::vector<std::string>{

@@ -43,11 +43,8 @@ std::string text_of(const std::optional<Violation>& violation) {
 TEST(Verify, ProvesTheCatalogueForAnyNumberOfRanks) {
   for (const Algorithm& line : catalogue()) {
     for (int n = 1; n <= 33; ++n) {
-      Params params;
-      params.ranks = n;
-      params.root = n / 3;
-      params.peer = n - 1;
-      params.segments = line.takes("segments") ? 2 : 1;
+      const Params params =
+          line.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 2});
       if (line.refusal(params)) continue;
       const Schedule schedule = line.make(params);
       EXPECT_EQ(text_of(verify(schedule, goal_of(line, params, schedule))), "")

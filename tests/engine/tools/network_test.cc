@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tools/simulate.h"
+#include "engine/tools/answer.h"
 #include "tests/engine/tools/captured_tool.h"
 
 namespace rankine::tools {

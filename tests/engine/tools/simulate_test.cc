@@ -1,5 +1,5 @@
 // rankine simulate and rankine cost: what they answer, line by line, and what they refuse.
-#include "engine/tools/simulate.h"
+#include "engine/tools/answer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,149 @@
+#include "engine/tools/algorithm_arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/tools/arguments.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+
+const GivenParameter* AlgorithmArguments::find(std::string_view parameter) const {
+  const auto found = std::find_if(given.rbegin(), given.rend(), [parameter](const auto& each) {
+    return each.parameter->name == parameter;
+  });
+  return found == given.rend() ? nullptr : &*found;
+}
+
+std::optional<std::string> AlgorithmArguments::take(std::string_view parameter) {
+  const GivenParameter* found = find(parameter);
+  if (found == nullptr) return std::nullopt;
+  std::string text = found->text;
+  std::erase_if(given, [&](const auto& each) { return each.parameter->name == parameter; });
+  return text;
+}
+
+CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& a,
+                                     const AlgorithmHelp& help, const std::string& group) {
+  const auto read = [](std::string_view argument,
+                       std::string_view text) -> Result<std::optional<Collective>> {
+    const auto collective = read_collective(argument, text);
+    if (!collective.ok()) return collective.status();
+    return std::optional(*collective);
+  };
+  CLI::Option* first = add_argument(app, help.collective, a.collective, read, "NAME",
+                                    "which one; 'rankine list' shows all");
+  std::vector<CLI::Option*> options = {
+      add_text(app, "--algo", a.algorithms, "LIST", help.algorithms)};
+  for (const Parameter& row : parameters()) {
+    const std::string flag = fmt::format("--{}", row.name);
+    const auto take = [&a, &row, flag](const std::string& text) {
+      a.given.push_back({&row, text, flag, fmt::format("'{}'", text)});
+    };
+    std::string text(row.help);
+    if (row.name == "ranks") text = help.ranks;
+    if (row.name == "root" && !help.root.empty()) text = help.root;
+    if (row.kind == Parameter::Kind::skips) text += "; " + row.allowed();
+    const std::string flags =
+        row.short_flag == 0 ? flag : fmt::format("-{},{}", row.short_flag, flag);
+    options.push_back(app.add_option_function<std::string>(flags, take, text)
+                          ->type_name(std::string(row.argument))
+                          ->take_last());
+  }
+  for (CLI::Option* option : options) {
+    if (!group.empty()) option->group(group);
+  }
+  return first;
+}
+
+Status invalid_value(const GivenParameter& given, std::string_view allowed) {
+  std::string text = fmt::format("{} is {}; allowed are {}", given.argument, given.shown, allowed);
+  const std::string_view meant = closest(given.text, given.parameter->names());
+  if (!meant.empty()) text += fmt::format("; did you mean '{}'?", meant);
+  return invalid_argument(std::move(text));
+}
+
+Result<Params> read_params(const AlgorithmArguments& a) {
+  Params params = a.begin;
+  for (const Parameter& row : parameters()) {
+    const GivenParameter* given = a.find(row.name);
+    if (given != nullptr && !row.read(given->text, params)) {
+      return invalid_value(*given, row.name == "ranks"
+                                       ? fmt::format("whole numbers from 1 to {}", a.most_ranks)
+                                       : row.allowed());
+    }
+    if (row.name == "ranks" && params.ranks > a.most_ranks) {
+      return invalid_argument(fmt::format("--ranks is '{}'; allowed are whole numbers from 1 to {}",
+                                          params.ranks, a.most_ranks));
+    }
+  }
+  if (a.collective == Collective::send_recv && a.find("peer") == nullptr) {
+    params.peer = (params.root + 1) % params.ranks;
+  }
+  return params;
+}
+
+Result<std::vector<AskedAlgorithm>> asked_algorithms(const AlgorithmArguments& a,
+                                                     std::vector<std::string>& notes,
+                                                     const AdjustParams& adjust) {
+  if (a.algorithms.empty()) {
+    return invalid_argument(fmt::format("--algo is needed; {} has {}", name_of(*a.collective),
+                                        algorithm_names(*a.collective)));
+  }
+  const auto lines = read_algorithms("--algo", a.algorithms, a.collective);
+  if (!lines.ok()) return lines.status();
+  const auto params = read_params(a);
+  if (!params.ok()) return params.status();
+  std::vector<AskedAlgorithm> asked;
+  std::string refused;
+  for (const Algorithm* line : *lines) {
+    AskedAlgorithm one{line, *params};
+    if (adjust) {
+      if (Status status = adjust(*line, one.params); !status.ok()) return status;
+    }
+    Params checked = one.params;
+    if (checked.segments == 0) checked.segments = 1;
+    if (const auto refusal = line->refusal(checked)) {
+      refused = *refusal;
+      const bool others = a.all() || (lines->size() > 1 && line->untaken(checked));
+      if (!others) return invalid_argument(refused);
+      notes.push_back("left out: " + refused);
+    } else {
+      asked.push_back(std::move(one));
+    }
+  }
+  if (asked.empty()) return invalid_argument(refused);
+  return asked;
+}
+
+Status one_algorithm_only(const AlgorithmArguments& a) {
+  return invalid_argument(fmt::format("--algo is '{}'; one algorithm is allowed, of {}",
+                                      a.algorithms, algorithm_names(*a.collective)));
+}
+
+Status check_taken(const AlgorithmArguments& a, const std::vector<const Algorithm*>& lines) {
+  for (const GivenParameter& given : a.given) {
+    const Parameter& row = *given.parameter;
+    const auto takes = [&row](const Algorithm* line) { return line->takes(row.name); };
+    Params params;
+    const bool asks = !row.read(given.text, params) || !row.open(params);
+    if (!asks || std::any_of(lines.begin(), lines.end(), takes)) continue;
+    std::vector<std::string_view> takers;
+    bool all_take = true;
+    for (const Algorithm& line : catalogue()) {
+      if (a.collective && line.collective != *a.collective) continue;
+      all_take = all_take && takes(&line);
+      if (takes(&line) && std::find(takers.begin(), takers.end(), line.name) == takers.end()) {
+        takers.push_back(line.name);
+      }
+    }
+    if (all_take) continue;
+    return invalid_argument(fmt::format(
+        "{} is {}; no algorithm named by --algo takes it; {} {}", given.argument, given.shown,
+        takers.empty() ? "none" : join(takers), takers.size() > 1 ? "do" : "does"));
+  }
+  return {};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,166 @@
+#include "engine/tools/answer.h"
+
+#include <tbb/info.h>
+#include <tbb/parallel_pipeline.h>
+
+#include <algorithm>
+#include <istream>
+#include <limits>
+#include <ostream>
+
+#include "engine/base/json_text.h"
+#include "engine/tools/line_reader.h"
+#include "engine/tools/question_json.h"
+
+namespace rankine::tools {
+namespace {
+
+// Bytes as a whole number where they are one.
+Json bytes_json(std::int64_t weight, std::int64_t per_byte) {
+  if (weight % per_byte == 0) return weight / per_byte;
+  return bytes_of(weight, per_byte);
+}
+
+Json load_json(Int128 load, std::int64_t per_byte) {
+  const Int128 per = Int128{per_byte} * 2;
+  if (load % per == 0 && load / per <= std::numeric_limits<std::int64_t>::max()) {
+    return static_cast<std::int64_t>(load / per);
+  }
+  return bytes_of_load(load, per_byte);
+}
+
+BatchAnswer refused(const Json& request, std::size_t number, std::string_view error) {
+  Json line = request.is_object() ? request : Json::object();
+  line["line"] = number;
+  line["error"] = error;
+  // Texts of requests may hold anything; what is no UTF-8 must not make the answer fail.
+  return {line.dump(-1, ' ', false, Json::error_handler_t::replace), false};
+}
+
+}  // namespace
+
+const RoundTraffic& busiest_round(const Simulation& r) {
+  return *std::max_element(
+      r.traffic.begin(), r.traffic.end(),
+      [](const RoundTraffic& a, const RoundTraffic& b) { return a.load < b.load; });
+}
+double congestion_max(const Simulation& r) {
+  double most = 0;
+  for (const RoundTraffic& round : r.traffic) most = std::max(most, round.congestion());
+  return most;
+}
+int hops_max(const Simulation& r) {
+  int most = 0;
+  for (const RoundTraffic& round : r.traffic) most = std::max(most, round.hops);
+  return most;
+}
+
+double bytes_of_load(Int128 load, std::int64_t per_byte) {
+  return nearest_double(load, Int128{per_byte} * 2);
+}
+std::int64_t greatest(const std::vector<std::int64_t>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+Result<Answer> answer(Question question) {
+  auto prepared = prepare(question);
+  if (!prepared.ok()) return prepared.status();
+  auto result = simulate(prepared->schedule, prepared->goal, question.fabric, question.bytes,
+                         question.options);
+  if (!result.ok()) return result.status();
+  std::optional<FlowTimes> flow;
+  if (question.fidelity == Fidelity::flow) {
+    auto flown = simulate_flow(prepared->schedule, prepared->goal, question.fabric, question.bytes,
+                               question.options);
+    if (!flown.ok()) return flown.status();
+    flow = std::move(*flown);
+  }
+  return Answer{std::move(question), prepared->params, std::move(*result), std::move(flow)};
+}
+
+void add_result(const Answer& a, Json& line) {
+  const Simulation& r = a.result;
+  line["time"] = a.seconds();
+  line["rounds"] = r.rounds;
+  line["messages"] = r.messages;
+  line["sent_max"] = bytes_json(greatest(r.sent), r.weight_per_byte);
+  line["received_max"] = bytes_json(greatest(r.received), r.weight_per_byte);
+  line["reduced_max"] = bytes_json(greatest(r.reduced), r.weight_per_byte);
+  Json& sent = line["sent"] = Json::array();
+  for (const std::int64_t weight : r.sent) sent.push_back(bytes_json(weight, r.weight_per_byte));
+  line["partners_max"] = r.partners_max;
+  line["targets_max"] = r.targets_max;
+  line["sources_max"] = r.sources_max;
+  line["ports_needed"] = r.ports_needed();
+  if (r.traffic.empty()) return;
+  line["link_max"] = load_json(busiest_round(r).load, r.weight_per_byte);
+  line["congestion_max"] = congestion_max(r);
+  line["hops_max"] = hops_max(r);
+}
+
+Json to_json(const Answer& a, bool rounds) {
+  Json out = question_json(a.question, a.params);
+  add_result(a, out);
+  if (rounds) {
+    Json& ends = out["round_end"] = Json::array();
+    for (std::size_t k = 0; k < a.result.round_end.size(); ++k) ends.push_back(a.round_end(k));
+    for (const RoundTraffic& round : a.result.traffic) {
+      out["round_link"].push_back(load_json(round.load, a.result.weight_per_byte));
+      out["round_congestion"].push_back(round.congestion());
+      out["round_hops"].push_back(round.hops);
+    }
+  }
+  return out;
+}
+
+BatchAnswer answer_request(std::string_view line, std::size_t number) {
+  const auto read = read_json<Json>("the request", line);
+  if (!read.ok()) return refused({}, number, read.status().text());
+  Json request = *read;
+  try {
+    auto question = read_question(request);
+    if (!question.ok()) return refused(request, number, question.status().text());
+    auto answered = answer(std::move(*question));
+    if (!answered.ok()) return refused(request, number, answered.status().text());
+    if (request.contains("segments")) request["segments"] = answered->params.segments;
+    add_result(*answered, request);
+    return {request.dump(), true};
+  } catch (const std::exception& error) {
+    return refused(request, number, error.what());
+  }
+}
+
+std::size_t answer_batch(std::istream& in, std::ostream& out) {
+  constexpr std::size_t kAtOnce = 1024;
+  // Enough that a long one holds up nobody but the writer.
+  const auto in_flight = static_cast<std::size_t>(16 * tbb::info::default_concurrency());
+  LineReader reader(in, kMostJsonBytes);
+  std::size_t errors = 0;
+  using Line = LineReader::Line;
+  for (std::vector<Line> lines; !(lines = reader.next(kAtOnce)).empty();) {
+    std::erase_if(lines, [](const Line& line) {
+      return line.text.find_first_not_of(" \t\r") == std::string::npos;
+    });
+    std::size_t next = 0;
+    // Whoever asks waits for the answer perhaps before it asks again, so each is flushed.
+    tbb::parallel_pipeline(
+        in_flight,
+        tbb::make_filter<void, Line*>(tbb::filter_mode::serial_in_order,
+                                      [&](tbb::flow_control& control) -> Line* {
+                                        if (next < lines.size()) return &lines[next++];
+                                        control.stop();
+                                        return nullptr;
+                                      }) &
+            tbb::make_filter<Line*, BatchAnswer>(
+                tbb::filter_mode::parallel,
+                [](const Line* line) { return answer_request(line->text, line->number); }) &
+            tbb::make_filter<BatchAnswer, void>(tbb::filter_mode::serial_in_order,
+                                                [&](const BatchAnswer& answer) {
+                                                  out << answer.line << '\n' << std::flush;
+                                                  errors += answer.ok ? 0 : 1;
+                                                }));
+  }
+  return errors;
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,57 @@
+// Questions to the model, answered: one, in figures and in JSON; or a batch of them, lines of JSON.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/tools/parameters_json.h"
+#include "engine/tools/question.h"
+
+namespace rankine::tools {
+
+struct Answer {
+  Question question;
+  Params params;
+  Simulation result;
+  std::optional<FlowTimes> flow{};  // of that fidelity; it replaces the times in `result`
+
+  double seconds() const { return flow ? flow->seconds : result.seconds; }
+  double round_end(std::size_t k) const {
+    return flow ? flow->round_end[k] : nearest_double(result.round_end[k], result.ticks_per_second);
+  }
+};
+
+Result<Answer> answer(Question question);
+
+std::int64_t greatest(const std::vector<std::int64_t>& values);  // 0 of none
+// Where messages share links: the round whose busiest link carries most, and the most of all
+// rounds. Loads are in halves of weights.
+const RoundTraffic& busiest_round(const Simulation& r);
+double congestion_max(const Simulation& r);
+int hops_max(const Simulation& r);
+double bytes_of_load(Int128 load, std::int64_t per_byte);
+
+void add_result(const Answer& answer, Json& line);
+// The question's members and the result's; with `rounds` each round's as well.
+Json to_json(const Answer& answer, bool rounds);
+
+// One request of a batch, answered as one line of JSON without its end: the request's own members,
+// then the result's; for a request that cannot be answered, its members, `line` (`number`, from 1)
+// and `error`. rankine simulate --help lists all members.
+struct BatchAnswer {
+  std::string line;
+  bool ok = false;
+};
+BatchAnswer answer_request(std::string_view line, std::size_t number);
+
+// One answer per line of `in` that is not blank, in their order, on all cores; each is flushed as
+// soon as it and those before it are known, and none waits for lines that have not come yet.
+// Returns how many are errors. Throws what the streams throw.
+std::size_t answer_batch(std::istream& in, std::ostream& out);
+
+}  // namespace rankine::tools
