@@ -208,7 +208,7 @@ TEST(Perf, ProbeBracketsEveryRow) {
     const bool two_cpus =
         report.at("devices")[0].at("device") != report.at("devices")[1].at("device");
     EXPECT_EQ(before > 0, two_cpus && report.at("config").at("not_enforced").empty());
-    EXPECT_EQ(row.at("steady"), PerfProbe({before, after, 0}).steady());
+    EXPECT_EQ(row.at("steady"), LatencyBracket({before, after, 0}).steady());
     EXPECT_LE(row.at("repeats"), kRepeats);
   }
 }
@@ -217,8 +217,8 @@ TEST(LatencyProbe, DriftIsTheGreatestChange) {
   EXPECT_EQ(drift({}), 1);
   EXPECT_EQ(drift({0, 0}), 1);  // nothing was probed
   EXPECT_DOUBLE_EQ(drift({20, 30, 25}), 1.5);
-  EXPECT_TRUE(PerfProbe({20, 30, 0}).steady());
-  EXPECT_FALSE(PerfProbe({31, 20, 0}).steady());
+  EXPECT_TRUE(LatencyBracket({20, 30, 0}).steady());
+  EXPECT_FALSE(LatencyBracket({31, 20, 0}).steady());
 }
 
 TEST(LatencyProbe, RepeatsUntilCalmAndKeepsTheCalmest) {

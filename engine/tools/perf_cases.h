@@ -1,0 +1,70 @@
+// What perf is asked to measure, and the rows that come of it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "engine/run/kernels/types.h"
+#include "engine/run/plan.h"
+#include "engine/tools/arguments.h"
+#include "engine/tools/workbench.h"
+
+namespace rankine::tools {
+
+struct PerfOptions {
+  Collective collective = Collective::all_reduce;
+  int ranks = 0;                                    // 0: usable cores, at least 2
+  std::optional<std::size_t> min_bytes, max_bytes;  // else set_ends()
+  std::optional<std::size_t> step_bytes;            // instead of the factor
+  int step_factor = 2;
+  std::vector<DataType> types = {DataType::f32};
+  std::vector<ReduceOp> ops = {ReduceOp::sum};
+  bool skip_unsupported = false;  // "all" was asked for: pairs that do not exist are left out
+  std::string roots = "0";        // a rank or "all"
+  std::string algorithms;         // empty: the engine chooses
+  std::optional<Transport> transport;
+  int segments = 0, group = 0;
+  std::vector<int> dims;
+  std::string skips;  // as skips_for() reads it
+  std::vector<int> levels;
+  PlacementPolicy placement{};
+  std::optional<WaitPolicy> wait;
+  std::chrono::milliseconds timeout{30'000};
+  MeasureOptions measure;
+  double min_busbw = 0;  // GB/s that the average must reach
+  bool stats = false, csv = false;
+  bool probe = false;     // bracket every row with the latency probe, repeat unsteady ones
+  std::string json_file;  // "-": standard output, in place of the table
+
+  static constexpr std::size_t kMinBytes = 8, kMaxBytes = std::size_t{64} << 20;
+};
+
+// Fills in the ends that were not given: 8 B to 64 MiB, the latter less where `ranks` outnumber the
+// cores. One end alone moves the other where it must. Requires options.ranks > 0.
+void set_ends(PerfOptions& options, int cores);
+
+// The sizes that -b, -e, -i and -f ask for, before they are rounded to elements. Requires both
+// ends. Errors: an end below the beginning, more sizes than anybody can wait for.
+Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options);
+
+// One row to come.
+struct PerfCase {
+  Call call;
+  std::size_t bytes = 0;
+};
+
+// In the order of the rows, for options.ranks ranks. The cases refer to the options' dims and
+// levels and to `skips`. What all algorithms were asked for and refuses is left out and told in
+// `notes`. Errors: whatever no call can be made of, and parameters that nobody takes.
+Result<std::vector<PerfCase>> cases_of(const PerfOptions& options, const std::vector<int>& skips,
+                                       std::vector<std::string>& notes);
+
+// The workbench for all of them. Errors: memory that is not there, before anything is allocated.
+Result<Workbench::Options> bench_for(const PerfOptions& options,
+                                     const std::vector<PerfCase>& cases);
+
+}  // namespace rankine::tools
