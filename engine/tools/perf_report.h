@@ -41,10 +41,10 @@ struct PerfTotals {
 struct PerfRun {
   const PerfOptions& options;
   const Machine& machine;
-  std::vector<RankReport> places;
-  std::string placement, waiting;
-  std::string started;  // UTC
-  std::vector<std::string> arguments;
+  std::vector<RankReport> places{};
+  std::string placement{}, waiting{};
+  std::string started{};  // UTC
+  std::vector<std::string> arguments{};
   std::vector<PerfRow> rows{};
   PerfTotals totals{};
   std::string error{};  // why it ended before its last row; empty: it did not

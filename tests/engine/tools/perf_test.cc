@@ -311,7 +311,11 @@ TEST(PerfTotals, CountsWrongElements) {
   EXPECT_EQ(totals.wrong, 3);
   EXPECT_DOUBLE_EQ(totals.average_busbw(), 0.5);
   std::ostringstream out;
-  PerfTable(out, PerfOptions{}).end(totals, true);
+  const PerfOptions options;
+  const Machine machine;
+  PerfRun run{.options = options, .machine = machine};
+  run.totals = totals;
+  PerfTable(out, options).end(run);
   EXPECT_THAT(out.str(), HasSubstr("# Out of bounds values : 3 FAILED\n"));
 }
 
