@@ -1,9 +1,7 @@
 #include "engine/tools/test_data.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "engine/api/check.h"

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <iosfwd>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
