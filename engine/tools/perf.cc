@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <memory>
 #include <ostream>
 
@@ -67,9 +66,7 @@ Result<double> read_seconds(std::string_view argument, std::string_view text) {
 }
 
 Result<double> read_bandwidth(std::string_view argument, std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+  if (const auto value = parse_real(text); value && *value >= 0) return *value;
   return invalid_argument(
       fmt::format("{} is '{}'; allowed are numbers from 0, in GB/s", argument, text));
 }

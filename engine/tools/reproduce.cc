@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -18,7 +17,6 @@ namespace rankine::tools {
 namespace {
 
 using namespace reproduce;  // NOLINT: this file is about nothing else
-using Clock = std::chrono::steady_clock;
 
 std::unique_ptr<Trivance> work_out_trivance(const ProgressReport& progress) {
   auto out = std::make_unique<Trivance>();
@@ -98,13 +96,9 @@ Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& cons
   std::vector<TraffOutcome> traff;
   {
     Progress progress(console);
-    auto shown = Clock::now();
     const auto report = [&](std::string_view what) -> ProgressReport {
       return [&, what](std::size_t done, std::size_t all) {
-        constexpr auto kOften = std::chrono::milliseconds(100);
-        if (Clock::now() - shown < kOften) return;
-        shown = Clock::now();
-        progress.show(fmt::format("{} of {} {}", done, all, what));
+        if (progress.due()) progress.show(fmt::format("{} of {} {}", done, all, what));
       };
     };
     if (with_trivance) trivance = work_out_trivance(report("schedules of Trivance's evaluation"));

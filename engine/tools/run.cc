@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <ostream>
@@ -23,11 +22,8 @@ constexpr int kRepeats = 10;
 
 Result<double> read_dilation(std::string_view argument, std::string_view text) {
   if (text == "auto") return 0.0;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value > 0 && value <= 1e12) {
-    return value;
-  }
+  const auto value = parse_real(text);
+  if (value && *value > 0 && *value <= 1e12) return *value;
   return invalid_argument(
       fmt::format("{} is '{}'; allowed are positive numbers up to 1e12, and auto", argument, text));
 }

@@ -1,7 +1,6 @@
 #include "engine/tools/trial.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -15,10 +14,6 @@ namespace {
 
 constexpr double kShortestBatch = 20e-6;  // seconds
 constexpr int kMostCalls = 1 << 20;       // per batch
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Where the others stopped, a rank stops without a reason of its own.
 Status stopped() { return {Code::aborted, "another rank stopped"}; }

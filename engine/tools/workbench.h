@@ -14,6 +14,7 @@
 // prefetchers do not guess.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,11 @@
 #include "engine/tools/latency_probe.h"
 
 namespace rankine::tools {
+
+// Of the monotonic clock.
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 struct MeasureOptions {
   int warmups = 5;        // calls, at least 1: the first one compiles
