@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "algorithms/schedule/combine.h"

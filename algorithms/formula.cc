@@ -1,9 +1,9 @@
 #include "algorithms/formula.h"
 
-#include <algorithm>
 #include <cctype>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace rankine::formulas {
 namespace {

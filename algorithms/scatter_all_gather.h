@@ -4,8 +4,6 @@
 //   p ranks and blocks    r rank, the root is 0    k round
 #pragma once
 
-#include <algorithm>
-
 #include "algorithms/tree.h"
 
 namespace rankine {

@@ -5,7 +5,6 @@
 //   s segments, one `interval` behind the other
 #pragma once
 
-#include <algorithm>
 #include <memory>
 
 #include "algorithms/schedule/combine.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <limits>
 #include <map>
-#include <tuple>
 #include <utility>
 
 namespace rankine {

@@ -30,7 +30,6 @@ _LIBRARIES = {
         ["gmock", "gtest"],
         ["libgmock.a", "libgmock_main.a", "libgtest.a"],
     ),
-    "highway": _library(["libhwy-dev"], ["hwy"]),
     "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"]),
     "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"]),
     "numactl": _library(["libnuma-dev"], ["numa.h", "numacompat1.h", "numaif.h"]),

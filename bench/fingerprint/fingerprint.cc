@@ -11,7 +11,6 @@
 //     quartiles; `.._percent` are parts of the whole call.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>

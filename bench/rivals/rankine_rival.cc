@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 

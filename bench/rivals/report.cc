@@ -10,7 +10,6 @@
 #include <iterator>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"

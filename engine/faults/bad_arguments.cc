@@ -1,6 +1,5 @@
 // Arguments that are refused before any byte moves.
 #include <algorithm>
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <vector>

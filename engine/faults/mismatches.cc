@@ -1,5 +1,4 @@
 // Calls that disagree: one rank makes another call than all others.
-#include <iterator>
 
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <deque>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>

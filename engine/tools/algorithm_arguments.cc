@@ -25,7 +25,7 @@ std::optional<std::string> AlgorithmArguments::take(std::string_view parameter) 
 }
 
 CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& a,
-                                     const AlgorithmHelp& help, const std::string& group) {
+                                     const AlgorithmHelp& help) {
   const auto read = [](std::string_view argument,
                        std::string_view text) -> Result<std::optional<Collective>> {
     const auto collective = read_collective(argument, text);
@@ -34,8 +34,7 @@ CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& a,
   };
   CLI::Option* first = add_argument(app, help.collective, a.collective, read, "NAME",
                                     "which one; 'rankine list' shows all");
-  std::vector<CLI::Option*> options = {
-      add_text(app, "--algo", a.algorithms, "LIST", help.algorithms)};
+  add_text(app, "--algo", a.algorithms, "LIST", help.algorithms);
   for (const Parameter& row : parameters()) {
     const std::string flag = fmt::format("--{}", row.name);
     const auto take = [&a, &row, flag](const std::string& text) {
@@ -47,12 +46,9 @@ CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& a,
     if (row.kind == Parameter::Kind::skips) text += "; " + row.allowed();
     const std::string flags =
         row.short_flag == 0 ? flag : fmt::format("-{},{}", row.short_flag, flag);
-    options.push_back(app.add_option_function<std::string>(flags, take, text)
-                          ->type_name(std::string(row.argument))
-                          ->take_last());
-  }
-  for (CLI::Option* option : options) {
-    if (!group.empty()) option->group(group);
+    app.add_option_function<std::string>(flags, take, text)
+        ->type_name(std::string(row.argument))
+        ->take_last();
   }
   return first;
 }

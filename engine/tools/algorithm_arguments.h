@@ -41,10 +41,10 @@ struct AlgorithmHelp {
   std::string ranks = "ranks (8)";
   std::string root{};  // else as its row says
 };
-// The collective by position, --algo, and a flag for each parameter; the latter two in `group` of
-// the help. Returns the collective's option, for who requires it.
+// The collective by position, --algo, and a flag for each parameter. Returns the collective's
+// option, for who requires it.
 CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& arguments,
-                                     const AlgorithmHelp& help = {}, const std::string& group = {});
+                                     const AlgorithmHelp& help = {});
 
 Status invalid_value(const GivenParameter& given, std::string_view allowed);
 

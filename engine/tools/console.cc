@@ -32,6 +32,13 @@ void Progress::show(std::string_view text) {
   width_ = text.size();
 }
 
+bool Progress::due() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - was_due_ < std::chrono::milliseconds(100)) return false;
+  was_due_ = now;
+  return true;
+}
+
 void Progress::clear() {
   if (width_ == 0) return;
   console_.err << '\r' << std::string(width_, ' ') << '\r' << std::flush;

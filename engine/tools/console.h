@@ -1,6 +1,7 @@
 // Where a subcommand writes, and how it ends.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <iosfwd>
 #include <string>
@@ -42,11 +43,13 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void show(std::string_view text);
+  bool due();    // at most ten times a second: for what comes more often than anybody reads
   void clear();  // before anything is printed, and at the end
 
  private:
   Console& console_;
   std::size_t width_ = 0;  // of the line that stands there now
+  std::chrono::steady_clock::time_point was_due_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace rankine::tools

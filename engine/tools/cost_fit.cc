@@ -2,23 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <span>
 
 #include "engine/base/statistics.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/tools/interrupt.h"
+#include "engine/tools/workbench.h"
 
 namespace rankine::tools {
 namespace {
 
 constexpr std::size_t kUnknowns = 3;
 using Row = std::array<double, kUnknowns>;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Solves a x = b by elimination with pivots; false where a has not full rank.
 bool solve(std::array<Row, kUnknowns> a, Row b, Row& x) {

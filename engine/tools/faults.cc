@@ -4,14 +4,10 @@
 
 #include <chrono>
 #include <memory>
-#include <numeric>
 #include <ostream>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
-#include "engine/faults/runner.h"
-#include "engine/tools/table.h"
+#include "engine/tools/faults_report.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -21,7 +17,6 @@ using Clock = std::chrono::steady_clock;
 using faults::CaseResult;
 using faults::Fault;
 using faults::FaultCase;
-using faults::Tally;
 
 // "4,5", "stall,leave" or "1..9".
 Result<std::vector<const Fault*>> read_faults(std::string_view argument, std::string_view text) {
@@ -70,42 +65,6 @@ Result<faults::Selection> selection_of(const FaultsArguments& arguments) {
   return selection;
 }
 
-struct Row {
-  const Fault* fault;
-  Tally tally{};
-  double seconds = 0;  // of all processes
-};
-
-std::vector<Row> rows_of(const std::vector<CaseResult>& results) {
-  std::vector<Row> rows;
-  for (const CaseResult& result : results) {
-    if (rows.empty() || rows.back().fault != result.test.fault) rows.push_back({result.test.fault});
-    rows.back().tally += result.tally;
-    rows.back().seconds += result.seconds;
-  }
-  return rows;
-}
-
-// "timeout 120, mismatch 3"
-std::string errors_of(const Tally& tally) {
-  std::string text;
-  for (std::size_t code = 1; code < tally.returned.size(); ++code) {
-    if (tally.returned[code] == 0) continue;
-    if (!text.empty()) text += ", ";
-    text += fmt::format("{} {}", name_of(static_cast<Code>(code)), tally.returned[code]);
-  }
-  return text;
-}
-
-std::vector<std::string> cells(std::string number, std::string name, const Tally& tally,
-                               double seconds) {
-  const auto text = [](std::int64_t n) { return std::to_string(n); };
-  return {std::move(number),        std::move(name),   text(tally.cases),
-          text(tally.returned[0]),  text(tally.hangs), text(tally.wrong),
-          text(tally.undocumented), text(tally.late),  format_seconds(seconds),
-          errors_of(tally)};
-}
-
 // The command that plays a case again: cases depend on what they are, and on --seed and --repeat.
 std::string again(const FaultCase& test, const FaultsArguments& arguments) {
   std::string text = fmt::format("rankine faults --fault {} --collective {} --ranks {} --seed {}",
@@ -125,94 +84,6 @@ std::vector<std::string> broken_cases(const std::vector<CaseResult>& results,
     commands.push_back(again(result.test, arguments));
   }
   return commands;
-}
-
-void print(const std::vector<Row>& rows, const Tally& total,
-           const std::vector<std::string>& commands, double seconds, Console& console) {
-  std::vector<std::vector<std::string>> table = {
-      {"", "fault", "cases", "ok", "hangs", "wrong", "undoc", "late", "time", "documented errors"}};
-  for (const Row& row : rows) {
-    table.push_back(cells(std::to_string(row.fault->number), std::string(row.fault->name),
-                          row.tally, row.seconds));
-  }
-  table.push_back(cells("", "all", total, seconds));
-  console.out << columns(table, "rlrrrrrrrl");
-  for (const Row& row : rows) {
-    if (row.tally.impossible == 0) continue;
-    console.out << fmt::format("not possible here: {} of {} cases of {} {}: {}\n",
-                               row.tally.impossible, row.tally.cases, row.fault->number,
-                               row.fault->name, row.tally.why_impossible);
-  }
-  for (const Row& row : rows) {
-    for (const std::string& remark : row.tally.remarks) {
-      console.out << fmt::format("broken: {}\n", remark);
-    }
-  }
-  for (const std::string& command : commands) console.out << fmt::format("again: {}\n", command);
-  const std::int64_t calls =
-      std::accumulate(total.returned.begin(), total.returned.end(), std::int64_t{0});
-  console.out << fmt::format(
-      "\n{} cases, {} calls: {} hangs, {} wrong, {} undocumented, {} late, in {}\n", total.cases,
-      calls, total.hangs, total.wrong, total.undocumented, total.late, format_seconds(seconds));
-}
-
-void print_json(const std::vector<Row>& rows, const Tally& total,
-                const std::vector<std::string>& commands, std::uint64_t seed, double seconds,
-                Console& console) {
-  using Json = nlohmann::ordered_json;
-  const auto json_of = [](const Tally& tally, double took) {
-    Json errors = Json::object();
-    for (std::size_t code = 1; code < tally.returned.size(); ++code) {
-      if (tally.returned[code] == 0) continue;
-      errors[std::string(name_of(static_cast<Code>(code)))] = tally.returned[code];
-    }
-    return Json{{"cases", tally.cases},
-                {"ok", tally.returned[0]},
-                {"errors", std::move(errors)},
-                {"hangs", tally.hangs},
-                {"wrong", tally.wrong},
-                {"undocumented", tally.undocumented},
-                {"late", tally.late},
-                {"not_possible", tally.impossible},
-                {"why_not_possible", tally.why_impossible},
-                {"remarks", tally.remarks},
-                {"seconds", took}};
-  };
-  Json json = {{"seed", seed}, {"faults", Json::array()}};
-  for (const Row& row : rows) {
-    Json one = {{"number", row.fault->number},
-                {"name", row.fault->name},
-                {"what", row.fault->what},
-                {"how", row.fault->how}};
-    one.update(json_of(row.tally, row.seconds));
-    json["faults"].push_back(std::move(one));
-  }
-  json["total"] = json_of(total, seconds);
-  json["again"] = commands;
-  console.out << json.dump(2) << "\n";
-}
-
-std::string documented_of(const Fault& fault) {
-  std::string text = "ok";
-  for (int code = 1; code < kCodes; ++code) {
-    if (fault.documented.has(static_cast<Code>(code))) {
-      text += fmt::format(", {}", name_of(static_cast<Code>(code)));
-    }
-  }
-  return text;
-}
-
-void print_list(const std::vector<const Fault*>& chosen, Console& console) {
-  constexpr std::string_view kGrains[] = {"ranks", "collective", "algorithm"};
-  std::vector<std::vector<std::string>> table = {
-      {"", "fault", "what", "for each", "may give", "how"}};
-  for (const Fault* fault : chosen) {
-    table.push_back({std::to_string(fault->number), std::string(fault->name),
-                     std::string(fault->what),
-                     std::string(kGrains[static_cast<std::size_t>(fault->grain)]),
-                     documented_of(*fault), std::string(fault->how)});
-  }
-  console.out << columns(table, "rlllll");
 }
 
 }  // namespace
@@ -246,15 +117,16 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
     return faults::run_cases(cases, options);
   }();
   if (!results.ok()) return results.status();
-  const std::vector<Row> rows = rows_of(*results);
-  Tally total;
-  for (const Row& row : rows) total += row.tally;
+  FaultsReport report = report_of(*results);
+  report.again = broken_cases(*results, arguments);
+  report.seed = selection->seed;
+  report.seconds = seconds();
   if (arguments.json) {
-    print_json(rows, total, broken_cases(*results, arguments), selection->seed, seconds(), console);
+    console.out << to_json(report).dump(2) << "\n";
   } else {
-    print(rows, total, broken_cases(*results, arguments), seconds(), console);
+    print(report, console);
   }
-  return total.broken() == 0 ? Exit::ok : Exit::wrong;
+  return report.total.broken() == 0 ? Exit::ok : Exit::wrong;
 }
 
 Subcommand add_faults(CLI::App& tool) {

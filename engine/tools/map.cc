@@ -111,7 +111,7 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
   Result<WinnerMap> map = [&] {
     Progress progress(console);
     return make_winner_map(request, [&](std::size_t done, std::size_t all) {
-      if (done % 8 == 0) progress.show(fmt::format("{} of {} cells", done, all));
+      if (progress.due()) progress.show(fmt::format("{} of {} cells", done, all));
     });
   }();
   if (!map.ok()) return map.status();

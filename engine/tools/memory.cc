@@ -1,10 +1,14 @@
 #include "engine/tools/memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
 #include <optional>
 #include <string_view>
+
+#include "engine/base/units.h"
 
 namespace rankine::tools {
 namespace {
@@ -55,6 +59,15 @@ AvailableMemory available_memory(const std::string& root) {
   cgroup("/sys/fs/cgroup/", "memory.max", "memory.current");
   cgroup("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes");
   return least;
+}
+
+Status check_memory(std::size_t needed, std::string_view what, std::string_view who,
+                    std::size_t spare) {
+  const AvailableMemory available = available_memory();
+  if (spare <= available.bytes && needed <= available.bytes - spare) return {};
+  return {Code::out_of_memory,
+          fmt::format("{} need {} of {}; available are {} ({})", who, format_bytes(needed), what,
+                      format_bytes(available.bytes), available.why)};
 }
 
 }  // namespace rankine::tools

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <unistd.h>
 
 #include <ostream>
 
@@ -24,40 +23,6 @@ std::string time_text(double seconds) {
 
 std::string wrong_text(std::int64_t wrong) { return wrong < 0 ? "N/A" : std::to_string(wrong); }
 
-std::string_view mode_of(const MeasureOptions& measure) {
-  if (measure.fresh && measure.off_cache) return "fresh+off-cache";
-  if (measure.fresh) return "fresh";
-  return measure.off_cache ? "off-cache" : "warm";
-}
-
-nlohmann::ordered_json series_json(const PerfRow& row, const Series& series) {
-  nlohmann::ordered_json json = {
-      {"time", series.seconds.median * kMicro}, {"alg_bw", algbw(row, series)},
-      {"bus_bw", busbw(row, series)},           {"nwrong", nullptr},
-      {"min", series.seconds.min * kMicro},     {"median", series.seconds.median * kMicro},
-      {"p99", series.seconds.p99 * kMicro},     {"max", series.seconds.max * kMicro},
-      {"batches", series.samples.size()},       {"calls_per_batch", series.calls},
-  };
-  if (series.wrong >= 0) json["nwrong"] = series.wrong;
-  return json;
-}
-
-nlohmann::ordered_json per_iter_json(const Series& series, bool every_time) {
-  const Statistics& s = series.seconds;
-  nlohmann::ordered_json json = {
-      {"min_us", s.min * kMicro},
-      {"max_us", s.max * kMicro},
-      {"avg_us", s.mean * kMicro},
-      {"stdev_us", s.deviation * kMicro},
-      {"cv_pct", s.mean > 0 ? 100 * s.deviation / s.mean : 0},
-  };
-  if (every_time) {
-    auto& times = json["times_us"] = nlohmann::ordered_json::array();
-    for (const double seconds : series.samples) times.push_back(seconds * kMicro);
-  }
-  return json;
-}
-
 // What ran: ring/4@mailbox.
 std::string ran_text(const Series& series, int segments) {
   return series.algorithm + (segments > 0 ? fmt::format("/{}", segments) : "") +
@@ -78,6 +43,12 @@ std::string ran_text(const PerfRow& row) {
 }
 
 }  // namespace
+
+std::string_view mode_of(const MeasureOptions& measure) {
+  if (measure.fresh && measure.off_cache) return "fresh+off-cache";
+  if (measure.fresh) return "fresh";
+  return measure.off_cache ? "off-cache" : "warm";
+}
 
 double algbw(const PerfRow& row, const Series& series) {
   const double seconds = series.seconds.median;
@@ -174,15 +145,15 @@ void PerfTable::row(const PerfRow& row) {
   out_ << std::flush;
 }
 
-void PerfTable::end(const PerfTotals& totals, bool above_floor) {
-  fmt::print(out_, "# Out of bounds values : {} {}\n", totals.wrong,
-             totals.wrong == 0 ? "OK" : "FAILED");
-  fmt::print(out_, "# Avg bus bandwidth    : {:g} {}\n#\n", totals.average_busbw(),
-             above_floor ? "OK" : "FAILED");
+void PerfTable::end(const PerfRun& run) {
+  fmt::print(out_, "# Out of bounds values : {} {}\n", run.totals.wrong,
+             run.totals.wrong == 0 ? "OK" : "FAILED");
+  fmt::print(out_, "# Avg bus bandwidth    : {:g} {}\n#\n", run.totals.average_busbw(),
+             run.above_floor() ? "OK" : "FAILED");
   out_ << std::flush;
 }
 
-void PerfCsv::begin(const PerfRun&) {
+void PerfCsv::begin() {
   fmt::print(out_,
              "collective,ranks,size,count,type,redop,root,place,algorithm,transport,segments,mode,"
              "batches,calls_per_batch,time_us,algbw_gbs,busbw_gbs,wrong,min_us,median_us,p99_us,"
@@ -209,107 +180,6 @@ void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
   line("out_of_place", row.measured.out_of_place);
   line("in_place", row.measured.in_place);
   out_ << std::flush;
-}
-
-nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>& rows,
-                                 const PerfTotals& totals, bool above_floor,
-                                 const std::string& error) {
-  using Json = nlohmann::ordered_json;
-  const PerfOptions& options = run.options;
-  const MeasureOptions& m = options.measure;
-  Json json;
-  json["version"] = kVersion;
-  json["start_time"] = run.started;
-  json["args"] = run.arguments;
-  json["env"] = Json::object();
-  for (const char* name : {"RANKINE_ISA", "HWLOC_SYNTHETIC", "HWLOC_XMLFILE"}) {
-    if (const char* value = std::getenv(name)) json["env"][name] = value;
-  }
-  json["nccl_version"] = nullptr;
-  // Keys of nccl-tests first: ranks are threads, one to each "GPU".
-  Json& config = json["config"] = {
-      {"nthreads", run.ranks},
-      {"ngpus", 1},
-      {"minimum_bytes", options.min_bytes.value_or(0)},
-      {"maximum_bytes", options.max_bytes.value_or(0)},
-  };
-  if (options.step_bytes) {
-    config["step_bytes"] = *options.step_bytes;
-  } else {
-    config["step_factor"] = options.step_factor;
-  }
-  config["warmup_iters"] = m.warmups;
-  config["iterations"] = m.batches;
-  config["aggregated_iterations"] = m.calls;
-  config["validation"] = m.checks;
-  config["graph"] = 0;
-  config["blocking_collectives"] = true;
-  config["per_iter_timing"] = options.stats;
-  config["per_iter_skip"] = 0;
-  config["parallel_init"] = false;
-  config["collective"] = name_of(options.collective());
-  config["ranks"] = run.ranks;
-  config["placement"] = to_string(options.placement);
-  config["wait"] = run.waiting;
-  config["isa"] = run.machine.isa;
-  const TuningTable* table = machine_tuning();
-  config["tuning"] = table != nullptr ? Json(table->made()) : Json();
-  config["mode"] = mode_of(m);
-  if (m.perturb) config["perturb"] = *m.perturb;
-  config["machine"] = run.machine.topology.summary();
-  config["cores"] = run.machine.budget.why;
-  Json& not_enforced = config["not_enforced"] = Json::array();
-  for (const std::string& line : refusals(run.places)) not_enforced.push_back(line);
-
-  Json& devices = json["devices"] = Json::array();
-  for (const RankReport& place : run.places) {
-    devices.push_back(
-        {{"rank", place.rank},
-         {"group", 0},
-         {"pid", static_cast<int>(getpid())},
-         {"hostname", run.machine.host},
-         {"device", place.place.cpu},
-         {"device_hex",
-          place.place.cpu < 0 ? std::string() : fmt::format("0x{:02x}", place.place.cpu)},
-         {"device_info", run.machine.cpu},
-         {"node", place.place.node}});
-  }
-  Json& results = json["results"] = Json::array();
-  for (const PerfRow& row : rows) {
-    const Measured& measured = row.measured;
-    Json one;
-    one["size"] = row.bytes;
-    one["count"] = row.count;
-    one["type"] = name_of(row.type);
-    one["redop"] = row.op;
-    one["root"] = row.root;
-    one["actual_iterations"] = measured.out_of_place.samples.size() *
-                               static_cast<std::size_t>(measured.out_of_place.calls);
-    one["experiment_name"] = fmt::format("{} {} {}", name_of(options.collective()),
-                                         measured.first().algorithm, run.ranks);
-    one["algorithm"] = measured.first().algorithm;
-    one["transport"] = measured.first().transport;
-    one["in_place_algorithm"] = measured.in_place.algorithm;
-    one["in_place_transport"] = measured.in_place.transport;
-    one["segments"] = row.segments;
-    one["out_of_place"] = series_json(row, measured.out_of_place);
-    one["in_place"] = series_json(row, measured.in_place);
-    one["out_of_place_per_iter"] = per_iter_json(measured.out_of_place, options.stats);
-    one["in_place_per_iter"] = per_iter_json(measured.in_place, options.stats);
-    if (row.probe) {
-      one["ping_pong_ns"] = {{"before", row.probe->before_ns}, {"after", row.probe->after_ns}};
-      one["repeats"] = row.probe->repeats;
-      one["steady"] = row.probe->steady();
-    }
-    results.push_back(std::move(one));
-  }
-  json["out_of_bounds"] = {{"count", totals.wrong}, {"okay", totals.wrong == 0}};
-  json["average_bus_bandwidth"] = {{"bandwidth", totals.average_busbw()}, {"okay", above_floor}};
-  json["complete"] = error.empty();
-  json["errors"] = Json::array();
-  if (!error.empty()) json["errors"].push_back(error);
-  json["end_time"] = utc_now();
-  return json;
 }
 
 }  // namespace rankine::tools

@@ -11,20 +11,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/tools/latency_probe.h"
 #include "engine/tools/machine.h"
-#include "engine/tools/perf.h"
+#include "engine/tools/perf_cases.h"
 #include "engine/tools/workbench.h"
 
 namespace rankine::tools {
-
-// Where the machine stood around a row, and how often the row was measured again because it moved.
-struct PerfProbe {
-  double before_ns = 0, after_ns = 0;  // 0: ranks 0 and 1 do not have two CPUs
-  int repeats = 0;
-  double drift() const { return tools::drift({before_ns, after_ns}); }
-  bool steady() const { return drift() <= kSteady; }
-};
 
 struct PerfRow {
   std::size_t bytes = 0;  // as nccl-tests counts them, see metrics.h
@@ -35,21 +26,8 @@ struct PerfRow {
   int segments = 0;  // of pipelined algorithms; else 0
   double bus_factor = 0;
   Measured measured;
-  std::optional<PerfProbe> probe{};  // where it was asked for
+  std::optional<LatencyBracket> probe{};  // where it was asked for
 };
-
-struct PerfRun {
-  const PerfOptions& options;
-  const Machine& machine;
-  int ranks = 0;
-  std::vector<RankReport> places;
-  std::string placement, waiting;
-  std::string started;  // UTC
-  std::vector<std::string> arguments;
-};
-
-double algbw(const PerfRow& row, const Series& series);  // GB/s, 10^9 bytes
-double busbw(const PerfRow& row, const Series& series);
 
 // What all rows come to.
 struct PerfTotals {
@@ -60,6 +38,25 @@ struct PerfTotals {
   double average_busbw() const { return measurements == 0 ? 0 : busbw_sum / measurements; }
 };
 
+struct PerfRun {
+  const PerfOptions& options;
+  const Machine& machine;
+  int ranks = 0;
+  std::vector<RankReport> places{};
+  std::string placement{}, waiting{};
+  std::string started{};  // UTC
+  std::vector<std::string> arguments{};
+  std::vector<PerfRow> rows{};
+  PerfTotals totals{};
+  std::string error{};  // why it ended before its last row; empty: it did not
+
+  bool above_floor() const { return totals.average_busbw() >= options.min_busbw; }
+};
+
+std::string_view mode_of(const MeasureOptions& measure);  // "fresh+off-cache"
+double algbw(const PerfRow& row, const Series& series);   // GB/s, 10^9 bytes
+double busbw(const PerfRow& row, const Series& series);
+
 class PerfTable {
  public:
   PerfTable(std::ostream& out, const PerfOptions& options)
@@ -67,7 +64,7 @@ class PerfTable {
   void begin(const PerfRun& run);
   void note(std::string_view text);  // a line that is no data
   void row(const PerfRow& row);
-  void end(const PerfTotals& totals, bool above_floor);
+  void end(const PerfRun& run);
 
  private:
   std::ostream& out_;
@@ -78,15 +75,13 @@ class PerfTable {
 class PerfCsv {
  public:
   explicit PerfCsv(std::ostream& out) : out_(out) {}
-  void begin(const PerfRun& run);
+  void begin();
   void row(const PerfRun& run, const PerfRow& row);
 
  private:
   std::ostream& out_;
 };
 
-nlohmann::ordered_json perf_json(const PerfRun& run, const std::vector<PerfRow>& rows,
-                                 const PerfTotals& totals, bool above_floor,
-                                 const std::string& error);
+nlohmann::ordered_json perf_json(const PerfRun& run);
 
 }  // namespace rankine::tools

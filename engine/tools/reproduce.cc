@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -12,42 +9,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "algorithms/torus.h"
 #include "engine/base/replace_file.h"
-#include "engine/papers/figures.h"
-#include "engine/papers/statements.h"
-#include "engine/papers/tables.h"
-#include "engine/papers/traff_tables.h"
-#include "engine/tools/svg_plot.h"
-#include "engine/tools/table.h"
+#include "engine/tools/reproduce_report.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
 namespace {
 
 using namespace reproduce;  // NOLINT: this file is about nothing else
-using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
-
-constexpr std::string_view kTrivanceKey = "trivance", kTraffKey = "traff";
-constexpr std::string_view kTrivanceTitle =
-    "Juerss, Addanki & Schmid, Trivance: Latency-Optimal AllReduce by Shortcutting Multiport "
-    "Networks";
-constexpr std::string_view kTraffTitle =
-    "J. L. Traff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, 2025";
-
-std::string number(const Value& value) {
-  return fmt::format("{:.4g}", static_cast<double>(value.approximate()));
-}
-std::string number(const std::optional<Value>& value) { return value ? number(*value) : "-"; }
-
-// All that is computed about Trivance.
-struct Trivance {
-  Profiles profiles;
-  std::vector<TableRow> rows;
-  std::vector<Panel> panels;
-  std::vector<Outcome> outcomes;
-};
 
 std::unique_ptr<Trivance> work_out_trivance(const ProgressReport& progress) {
   auto out = std::make_unique<Trivance>();
@@ -57,303 +26,6 @@ std::unique_ptr<Trivance> work_out_trivance(const ProgressReport& progress) {
   out->rows = table_rows(out->profiles);
   out->panels = reproduce::panels(out->profiles);
   out->outcomes = reproduce::outcomes(out->panels);
-  return out;
-}
-
-std::size_t agreeing(const std::vector<Outcome>& outcomes) {
-  return static_cast<std::size_t>(std::count_if(
-      outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.agrees; }));
-}
-std::size_t agreeing(const std::vector<TraffOutcome>& outcomes) {
-  return static_cast<std::size_t>(
-      std::count_if(outcomes.begin(), outcomes.end(),
-                    [](const TraffOutcome& outcome) { return outcome.agrees(); }));
-}
-
-// ---- As text.
-
-void print_table(std::ostream& out, const std::vector<TableRow>& all, int table) {
-  out << fmt::format(
-      "Table {}: how many times the optimum. Printed is the paper's entry (n without end), derived "
-      "what its text\ncomes to for just so many ranks, found the schedule's; = where these two are "
-      "equal, as fractions.\n\n",
-      table);
-  std::vector<std::vector<std::string>> rows = {
-      {"", "", "rounds", "", "", "bytes", "", "", "delay", "", "", ""},
-      {"algorithm", "ranks", "printed", "derived", "found", "printed", "derived", "found",
-       "printed", "derived", "found", ""}};
-  std::vector<std::string> notes;
-  for (const TableRow& row : all) {
-    if (row.table != table) continue;
-    std::vector<std::string> cells = {std::string(row.line->name), dims_text(row.dims)};
-    for (const TableEntry* entry : {&row.lambda, &row.delta, &row.theta}) {
-      cells.push_back(number(entry->printed));
-      cells.push_back(number(entry->derived));
-      cells.push_back(number(entry->found) + (entry->exact() ? " =" : "  "));
-    }
-    if (!row.why.empty()) {
-      const std::string why(row.why);
-      const auto known = std::find(notes.begin(), notes.end(), why);
-      cells.push_back(fmt::format("({})", known - notes.begin() + 1));
-      if (known == notes.end()) notes.push_back(why);
-    }
-    rows.push_back(std::move(cells));
-  }
-  out << columns(rows, "llrrrrrrrrrl");
-  for (std::size_t i = 0; i < notes.size(); ++i) out << fmt::format("({}) {}\n", i + 1, notes[i]);
-  out << "\n";
-}
-
-void print_figure(std::ostream& out, const Panel& panel) {
-  constexpr std::size_t kEvery = 2;  // the figures' marks are powers of four
-  out << panel.spec.title << "\n\n";
-  std::vector<std::vector<std::string>> rows = {{"size"}};
-  for (const Curve& curve : panel.curves) {
-    if (&curve != &panel.trivance())
-      rows.front().push_back(std::string(curve.contender->name) + ", %");
-  }
-  rows.front().push_back("Trivance");
-  const auto sizes = figure_sizes();
-  for (std::size_t i = 0; i < sizes.size(); i += kEvery) {
-    const auto bytes = static_cast<double>(sizes[i]);
-    std::vector<std::string> cells = {format_bytes(bytes)};
-    for (const Curve& curve : panel.curves) {
-      const std::string_view form = letter_of(panel.form(curve, bytes));
-      cells.push_back(&curve == &panel.trivance()
-                          ? fmt::format("{} {}", format_seconds(panel.time(curve, bytes)), form)
-                          : fmt::format("{:+.1f} {}", 100 * panel.gain(curve, bytes), form));
-    }
-    rows.push_back(std::move(cells));
-  }
-  out << columns(rows, "rrrrrrr") << "fastest: ";
-  std::string text(panel.fastest(static_cast<double>(sizes.front())).contender->name);
-  for (const Crossover& crossover : crossovers(panel)) {
-    text += fmt::format(", {} from {}", crossover.after->contender->name,
-                        format_bytes(crossover.bytes));
-  }
-  out << text << "\nfrom L to B:";
-  std::string changes;
-  for (const Curve& curve : panel.curves) {
-    if (const auto bytes = panel.change_of_form(curve)) {
-      changes += fmt::format("{} {} at {}", changes.empty() ? "" : ",", curve.contender->name,
-                             format_bytes(*bytes));
-    }
-  }
-  out << changes << "\n\n";
-}
-
-void print_statement(std::ostream& out, std::string_view id, std::string_view where,
-                     std::string_view text, std::string_view stated, std::string_view found,
-                     std::string_view verdict, std::string_view why) {
-  out << fmt::format("{}  [{}]\n  {}\n  paper {}; found {}: {}\n", id, where, text, stated, found,
-                     verdict);
-  if (!why.empty()) out << fmt::format("  {}\n", why);
-  out << "\n";
-}
-
-void print(std::ostream& out, const Trivance& trivance) {
-  out << kTrivanceTitle << "\n\n";
-  print_table(out, trivance.rows, 1);
-  print_table(out, trivance.rows, 2);
-  out << "Figures 6 to 10: time over that of Trivance, less 1, in percent (positive: Trivance is "
-         "faster); L or B is the form\nthat is the faster one. Eq. (1), 1.5 us per round, 200 ns "
-         "per hop.\n\n";
-  for (const Panel& panel : trivance.panels) print_figure(out, panel);
-  out << "Statements. Gains are those of the figures, against the fastest of the others.\n\n";
-  for (const Outcome& outcome : trivance.outcomes) {
-    const Statement& s = *outcome.statement;
-    print_statement(out, s.id, s.where, s.text, stated_text(s), found_text(outcome),
-                    verdict_text(outcome), outcome.agrees ? "" : s.why);
-  }
-  out << fmt::format("{} of {} statements agree\n", agreeing(trivance.outcomes),
-                     trivance.outcomes.size());
-}
-
-void print(std::ostream& out, const std::vector<TraffOutcome>& outcomes) {
-  out << kTraffTitle << "\n\n";
-  for (const TraffOutcome& outcome : outcomes) {
-    const TraffStatement& s = *outcome.statement;
-    out << fmt::format("{}  [{}]\n  {}\n  {} {}, p = {}\n  paper {}; found {}: {}\n", s.id, s.where,
-                       s.text, outcome.cases, outcome.cases == 1 ? "case" : "cases",
-                       outcome.processors, outcome.shown.stated, outcome.shown.found,
-                       verdict_text(outcome));
-    if (!outcome.agrees() && !s.why.empty()) out << fmt::format("  {}\n", s.why);
-    out << "\n";
-  }
-  out << fmt::format("{} of {} statements agree\n", agreeing(outcomes), outcomes.size());
-}
-
-// ---- As JSON.
-
-Json json_of(const Value& value) {
-  return {{"exact", value.exact() ? Json(formulas::to_string(value)) : Json(nullptr)},
-          {"number", static_cast<double>(value.approximate())}};
-}
-Json json_of(const std::optional<Value>& value) { return value ? json_of(*value) : Json(nullptr); }
-Json json_of(const TableEntry& entry) {
-  return {{"printed", json_of(entry.printed)},
-          {"derived", json_of(entry.derived)},
-          {"found", json_of(entry.found)},
-          {"exact", entry.exact()}};
-}
-
-Json json_of(const Panel& panel) {
-  Json curves = Json::array();
-  const auto sizes = figure_sizes();
-  for (const Curve& curve : panel.curves) {
-    Json seconds = Json::array(), gains = Json::array(), forms = Json::array();
-    for (const std::uint64_t size : sizes) {
-      const auto bytes = static_cast<double>(size);
-      seconds.push_back(panel.time(curve, bytes));
-      gains.push_back(100 * panel.gain(curve, bytes));
-      forms.push_back(letter_of(panel.form(curve, bytes)));
-    }
-    const auto change = panel.change_of_form(curve);
-    curves.push_back({{"algorithm", curve.contender->name},
-                      {"seconds", std::move(seconds)},
-                      {"gain_percent", std::move(gains)},
-                      {"form", std::move(forms)},
-                      {"change_of_form_bytes", change ? Json(*change) : Json(nullptr)}});
-  }
-  Json changes = Json::array();
-  for (const Crossover& crossover : crossovers(panel)) {
-    changes.push_back({{"bytes", crossover.bytes},
-                       {"before", crossover.before->contender->name},
-                       {"after", crossover.after->contender->name}});
-  }
-  return {{"id", panel.spec.id},
-          {"title", panel.spec.title},
-          {"dims", panel.spec.dims},
-          {"gigabits_per_second", panel.spec.gigabits},
-          {"sizes", sizes},
-          {"curves", std::move(curves)},
-          {"crossovers", std::move(changes)}};
-}
-
-Json end_of(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-Json json_of(const Outcome& outcome) {
-  const Statement& s = *outcome.statement;
-  return {{"id", s.id},
-          {"where", s.where},
-          {"statement", s.text},
-          {"measure", name_of(s.measure)},
-          {"unit", name_of(unit_of(s.measure))},
-          {"panels", s.panels},
-          {"others", s.others},
-          {"stated", {{"text", stated_text(s)}, {"low", end_of(s.low)}, {"high", end_of(s.high)}}},
-          {"found",
-           {{"text", found_text(outcome)},
-            {"low", end_of(outcome.low.value)},
-            {"low_at", outcome.low.at},
-            {"high", end_of(outcome.high.value)},
-            {"high_at", outcome.high.at}}},
-          {"allowed", s.allowed},
-          {"distance", end_of(outcome.distance)},
-          {"verdict", outcome.agrees ? "agrees" : "differs"},
-          {"why", outcome.agrees ? "" : s.why}};
-}
-
-Json json_of(const Trivance& trivance) {
-  Json tables = Json::array(), figures = Json::array(), rows = Json::array();
-  for (const TableRow& row : trivance.rows) {
-    tables.push_back({{"table", row.table},
-                      {"algorithm", row.line->name},
-                      {"line", row.line->line},
-                      {"routing", rankine::name_of(row.line->routing)},
-                      {"dims", row.dims},
-                      {"lambda", json_of(row.lambda)},
-                      {"delta", json_of(row.delta)},
-                      {"theta", json_of(row.theta)},
-                      {"why", row.why}});
-  }
-  for (const Panel& panel : trivance.panels) figures.push_back(json_of(panel));
-  for (const Outcome& outcome : trivance.outcomes) rows.push_back(json_of(outcome));
-  return {{"paper", kTrivanceKey},         {"title", kTrivanceTitle},
-          {"tables", std::move(tables)},   {"figures", std::move(figures)},
-          {"statements", std::move(rows)}, {"agree", agreeing(trivance.outcomes)}};
-}
-
-Json json_of(const std::vector<TraffOutcome>& outcomes) {
-  Json rows = Json::array();
-  for (const TraffOutcome& outcome : outcomes) {
-    const TraffStatement& s = *outcome.statement;
-    rows.push_back({{"id", s.id},
-                    {"where", s.where},
-                    {"statement", s.text},
-                    {"processors", outcome.processors},
-                    {"cases", outcome.cases},
-                    {"agreeing", outcome.agreeing},
-                    {"stated", outcome.shown.stated},
-                    {"found", outcome.shown.found},
-                    {"verdict", outcome.agrees() ? "agrees" : "differs"},
-                    {"why", outcome.agrees() ? "" : s.why}});
-  }
-  return {{"paper", kTraffKey},
-          {"title", kTraffTitle},
-          {"statements", std::move(rows)},
-          {"agree", agreeing(outcomes)}};
-}
-
-// ---- As pictures.
-
-constexpr std::string_view kGainLabel = "time over that of Trivance, less 1, in percent";
-
-Plot plot_of(const Panel& panel) {
-  Plot plot{.title = std::string(panel.spec.title),
-            .y_label = std::string(kGainLabel),
-            .y_low = -60,
-            .y_high = 100};
-  for (const Curve& curve : panel.curves) {
-    if (&curve == &panel.trivance()) continue;
-    PlotCurve drawn{.name = std::string(curve.contender->name)};
-    bool before = curve.latency == nullptr;
-    for (const std::uint64_t size : figure_sizes()) {
-      const auto bytes = static_cast<double>(size);
-      const bool large = panel.form(curve, bytes) == Form::bandwidth;
-      // Hollow: the first size that takes the B form.
-      drawn.points.push_back({bytes, 100 * panel.gain(curve, bytes), large && !before});
-      before = large;
-    }
-    plot.curves.push_back(std::move(drawn));
-  }
-  plot.dotted = panel.change_of_form(panel.trivance());
-  plot.dotted_name = "Trivance: L to B";
-  return plot;
-}
-
-// Figure 8: of every bandwidth the fastest of the others.
-Plot plot_of_bandwidths(const std::vector<const Panel*>& panels) {
-  Plot plot{.title = "Figure 8: 32 x 32 torus, the fastest other algorithm",
-            .y_label = std::string(kGainLabel),
-            .y_low = -20,
-            .y_high = 40};
-  for (const Panel* panel : panels) {
-    PlotCurve drawn{.name = fmt::format("{} Gb/s", panel->spec.gigabits)};
-    for (const std::uint64_t size : figure_sizes()) {
-      const auto bytes = static_cast<double>(size);
-      drawn.points.push_back({bytes, 100 * panel->gain(panel->rival(bytes), bytes)});
-    }
-    plot.curves.push_back(std::move(drawn));
-  }
-  return plot;
-}
-
-struct Picture {
-  std::string name, svg;
-};
-
-std::vector<Picture> pictures_of(const std::vector<Panel>& panels) {
-  std::vector<Picture> out;
-  std::vector<const Panel*> bandwidths;
-  for (const Panel& panel : panels) {
-    if (panel.spec.id.starts_with("8-")) {
-      bandwidths.push_back(&panel);
-    } else {
-      out.push_back({fmt::format("trivance-figure-{}.svg", panel.spec.id), to_svg(plot_of(panel))});
-    }
-  }
-  out.push_back({"trivance-figure-8.svg", to_svg(plot_of_bandwidths(bandwidths))});
   return out;
 }
 
@@ -424,13 +96,9 @@ Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& cons
   std::vector<TraffOutcome> traff;
   {
     Progress progress(console);
-    auto shown = Clock::now();
     const auto report = [&](std::string_view what) -> ProgressReport {
       return [&, what](std::size_t done, std::size_t all) {
-        constexpr auto kOften = std::chrono::milliseconds(100);
-        if (Clock::now() - shown < kOften) return;
-        shown = Clock::now();
-        progress.show(fmt::format("{} of {} {}", done, all, what));
+        if (progress.due()) progress.show(fmt::format("{} of {} {}", done, all, what));
       };
     };
     if (with_trivance) trivance = work_out_trivance(report("schedules of Trivance's evaluation"));
@@ -441,10 +109,10 @@ Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& cons
     if (!status.ok()) return status;
   }
   if (arguments.json) {
-    Json papers = Json::array();
-    if (with_trivance) papers.push_back(json_of(*trivance));
-    if (with_traff) papers.push_back(json_of(traff));
-    console.out << Json{{"papers", std::move(papers)}}.dump(2) << "\n";
+    auto papers = nlohmann::ordered_json::array();
+    if (with_trivance) papers.push_back(to_json(*trivance));
+    if (with_traff) papers.push_back(to_json(traff));
+    console.out << nlohmann::ordered_json{{"papers", std::move(papers)}}.dump(2) << "\n";
     return Exit::ok;
   }
   if (with_trivance) print(console.out, *trivance);

@@ -2,70 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <ostream>
 
 #include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
 #include "engine/base/deadline.h"
-#include "engine/base/statistics.h"
 #include "engine/base/units.h"
-#include "engine/network/throttle.h"
-#include "engine/tools/dilation.h"
 #include "engine/tools/metrics.h"
-#include "engine/tools/parameters_json.h"
-#include "engine/tools/question.h"
+#include "engine/tools/run_report.h"
 #include "engine/tools/stage.h"
-#include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
 namespace {
 
-struct RunArguments {
-  QuestionArguments question;
-  ClockMode clock = ClockMode::virtual_time;
-  double dilate = 0;  // 0: fitting_dilation()
-  int repeat = 0;     // 0: kRepeats, or 1 of a virtual clock
-  std::optional<std::uint64_t> perturb;
-  bool rounds = false, json = false;
-  PlacementPolicy placement{};
-  std::optional<WaitPolicy> wait;
-  std::chrono::milliseconds timeout{30'000};
-};
 constexpr int kRepeats = 10;
-
-// What came of it, for both reports.
-struct Outcome {
-  Question question;
-  Prepared prepared;
-  Simulation predicted;
-  std::vector<double> seconds;              // measured, real, one per run
-  std::vector<std::vector<double>> rounds;  // wall: likewise per run and round
-  std::vector<Lateness> lateness;           // wall: per run
-  std::int64_t wrong = 0;
-  bool equal = true;  // virtual: the same as predicted, to the last tick, in every round
-  double dilate = 1;
-  WallDemands demands;
-  std::int64_t delays = 0;  // by --perturb, over all runs
-  std::string waiting;
-
-  double asked() const { return predicted.seconds * dilate; }
-  double seconds_of(Ticks ticks) const { return nearest_double(ticks, predicted.ticks_per_second); }
-};
 
 Result<double> read_dilation(std::string_view argument, std::string_view text) {
   if (text == "auto") return 0.0;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value > 0 && value <= 1e12) {
-    return value;
-  }
+  const auto value = parse_real(text);
+  if (value && *value > 0 && *value <= 1e12) return *value;
   return invalid_argument(
       fmt::format("{} is '{}'; allowed are positive numbers up to 1e12, and auto", argument, text));
 }
@@ -91,7 +50,7 @@ Result<Call> call_of(const Question& question) {
 }
 
 // Fills in what the machine can do, and settles the dilation.
-Status calibrate(Stage& stage, const RunArguments& a, Throttle& probe, Outcome& outcome) {
+Status calibrate(Stage& stage, const RunArguments& a, Throttle& probe, RunOutcome& outcome) {
   auto demands = stage.demands(outcome.predicted.seconds, outcome.seconds_of(probe.least_cost()));
   if (!demands.ok()) return demands.status();
   outcome.demands = *demands;
@@ -102,7 +61,7 @@ Status calibrate(Stage& stage, const RunArguments& a, Throttle& probe, Outcome& 
 }
 
 // All runs; false data and wrong times are in the outcome, and only what stops a run is an error.
-Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, Outcome& outcome) {
+Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, RunOutcome& outcome) {
   ThrottleOptions options;
   options.mode = a.clock;
   options.by_rounds = outcome.question.options.sync == Sync::rounds;
@@ -165,160 +124,6 @@ Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, Outc
   return {};
 }
 
-// --- Reports
-// --------------------------------------------------------------------------------------
-
-double median_of(const Outcome& outcome) { return median(outcome.seconds); }
-
-double ratio_of(const Outcome& outcome) {
-  return outcome.asked() > 0 ? median_of(outcome) / outcome.asked() : 1;
-}
-
-// Seconds after the start at which round k was over, the median over the runs; 0: nobody waited.
-double measured_round(const Outcome& outcome, std::size_t k) {
-  std::vector<double> values;
-  for (const auto& rounds : outcome.rounds) values.push_back(rounds[k]);
-  return median(std::move(values));
-}
-
-struct LatenessOverRuns {
-  std::int64_t deadlines = 0, missed = 0;
-  double median = 0, worst = 0, passed_on = 0;  // seconds; passed_on: of the worst run
-};
-LatenessOverRuns over_runs(const std::vector<Lateness>& runs) {
-  LatenessOverRuns all;
-  std::vector<double> medians;
-  for (const Lateness& run : runs) {
-    all.deadlines += run.deadlines;
-    all.missed += run.missed;
-    medians.push_back(static_cast<double>(run.median_ns) * 1e-9);
-    all.worst = std::max(all.worst, static_cast<double>(run.worst_ns) * 1e-9);
-    all.passed_on = std::max(all.passed_on, static_cast<double>(run.passed_on_ns) * 1e-9);
-  }
-  all.median = median(std::move(medians));
-  return all;
-}
-
-Json to_json(const RunArguments& a, const Outcome& o) {
-  const Statistics seconds = summarise(o.seconds);
-  Json out = {{"collective", name_of(o.question.algorithm->collective)},
-              {"algorithm", o.question.algorithm->name},
-              {"ranks", o.prepared.params.ranks},
-              {"bytes", o.question.bytes},
-              {"network", o.question.fabric.name},
-              {"ports", o.question.fabric.ports},
-              {"segments", o.prepared.params.segments},
-              {"sync", name_of(o.question.options.sync)},
-              {"clock", name_of(a.clock)},
-              {"predicted", o.predicted.seconds},
-              {"runs", o.seconds.size()},
-              {"wrong", o.wrong}};
-  write_parameters(*o.question.algorithm, o.prepared.params, out, out);
-  if (a.clock == ClockMode::virtual_time) {
-    out["equal"] = o.equal;
-    out["real"] = seconds.median;
-  } else {
-    if (a.clock == ClockMode::wall) {
-      out["dilate"] = o.dilate;
-      out["asked"] = o.asked();
-    }
-    out["measured"] = seconds.median;
-    out["measured_min"] = seconds.min;
-    out["measured_max"] = seconds.max;
-  }
-  if (a.clock == ClockMode::wall) {
-    const LatenessOverRuns late = over_runs(o.lateness);
-    out["ratio"] = ratio_of(o);
-    out["deadlines"] = {{"all", late.deadlines},
-                        {"missed", late.missed},
-                        {"late_median", late.median},
-                        {"late_worst", late.worst},
-                        {"behind_worst", late.passed_on}};
-    out["machine"] = {{"wake_up", o.demands.resolution}, {"data", o.demands.data}};
-  }
-  if (a.perturb) out["perturbed"] = {{"seed", *a.perturb}, {"delays", o.delays}};
-  if (a.rounds) {
-    Json& rounds = out["rounds"] = Json::array();
-    for (std::size_t k = 0; k < o.predicted.round_end.size(); ++k) {
-      Json row = {{"round", k}, {"predicted", o.seconds_of(o.predicted.round_end[k])}};
-      if (a.clock == ClockMode::wall) {
-        row["asked"] = o.seconds_of(o.predicted.round_end[k]) * o.dilate;
-        row["measured"] = measured_round(o, k);
-      }
-      rounds.push_back(std::move(row));
-    }
-  }
-  return out;
-}
-
-void print_rounds(const RunArguments& a, const Outcome& o, Console& console) {
-  const bool wall = a.clock == ClockMode::wall;
-  std::vector<std::vector<std::string>> rows = {{"round", "predicted"}};
-  if (wall) rows.front().insert(rows.front().end(), {"asked", "measured", "ratio"});
-  if (a.clock == ClockMode::virtual_time) rows.front().push_back("on threads");
-  for (std::size_t k = 0; k < o.predicted.round_end.size(); ++k) {
-    const double predicted = o.seconds_of(o.predicted.round_end[k]);
-    std::vector<std::string> row = {std::to_string(k), format_duration(predicted)};
-    if (a.clock == ClockMode::virtual_time) row.push_back(o.equal ? "the same" : "see below");
-    if (wall) {
-      const double asked = predicted * o.dilate, measured = measured_round(o, k);
-      row.push_back(format_duration(asked));
-      row.push_back(measured > 0 ? format_duration(measured) : "-");
-      row.push_back(measured > 0 && asked > 0 ? fmt::format("{:.3f}", measured / asked) : "-");
-    }
-    rows.push_back(std::move(row));
-  }
-  console.out << columns(rows, "rrrrr") << "\n";
-}
-
-void print(const RunArguments& a, const Outcome& o, Console& console) {
-  console.out << describe(o.question) << "\n"
-              << fmt::format("{} '{}'", name_of(o.question.algorithm->collective),
-                             o.question.algorithm->name);
-  const std::string with = o.question.algorithm->text_of(o.prepared.params);
-  console.out << fmt::format("{}{}, on {} threads ({})\n\n", with.empty() ? "" : ", ", with,
-                             o.prepared.params.ranks, o.waiting);
-  if (a.rounds) print_rounds(a, o, console);
-  const Statistics seconds = summarise(o.seconds);
-  const std::string spread =
-      o.seconds.size() == 1
-          ? ""
-          : fmt::format(" (median of {}; {} to {})", o.seconds.size(), format_duration(seconds.min),
-                        format_duration(seconds.max));
-  if (a.perturb) {
-    console.out << fmt::format("perturbed   {} delays (seed {})\n", o.delays, *a.perturb);
-  }
-  console.out << fmt::format("predicted   {}\n", format_duration(o.predicted.seconds));
-  switch (a.clock) {
-    case ClockMode::none:
-      console.out << fmt::format("at full speed, without the network: {}{}\n",
-                                 format_duration(seconds.median), spread);
-      break;
-    case ClockMode::virtual_time:
-      console.out << (o.equal ? "on threads  the same, to the last tick, in every round\n"
-                              : "on threads  NOT the same\n");
-      break;
-    case ClockMode::wall: {
-      const LatenessOverRuns late = over_runs(o.lateness);
-      console.out << fmt::format(
-          "asked       {}  (dilated {:g} times)\n"
-          "measured    {}{}\n"
-          "ratio       {:.4f}\n"
-          "deadlines   {} of {} missed by more than half of the cheapest message; median {} late, "
-          "worst {}\n"
-          "machine     wakes a thread {} late (9 of 10 times); moves the data in {}\n",
-          format_duration(o.asked()), o.dilate, format_duration(seconds.median), spread,
-          ratio_of(o), late.missed, late.deadlines, format_duration(late.median),
-          format_duration(late.worst), format_duration(o.demands.resolution),
-          format_duration(o.demands.data));
-      break;
-    }
-  }
-  console.out << fmt::format("data        {}\n", o.wrong == 0
-                                                     ? "every element right on every rank"
-                                                     : fmt::format("{} elements WRONG", o.wrong));
-}
-
 Result<Exit> run_run(const RunArguments& a, Console& console) {
   auto question = question_of(a.question);
   if (!question.ok()) return question.status();
@@ -328,7 +133,7 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
   // Whole elements are moved, and so many bytes are charged.
   question->bytes = call->count * counts_per_size(call->collective, ranks) * size_of(call->type);
 
-  Outcome outcome;
+  RunOutcome outcome;
   auto prepared = prepare(*question);
   if (!prepared.ok()) return prepared.status();
   outcome.question = std::move(*question);

@@ -9,7 +9,6 @@
 #include <memory>
 #include <ostream>
 #include <string_view>
-#include <vector>
 
 #include "engine/read/draw.h"
 #include "engine/tools/parameters_json.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -187,12 +186,8 @@ Result<Exit> run_skips(const SkipsArguments& a, Console& console) {
   std::optional<Result<SkipSearch>> found;
   {
     Progress progress(console);
-    auto shown = std::chrono::steady_clock::now();
     options.progress = [&](std::uint64_t done, std::uint64_t all) {
-      constexpr auto kOften = std::chrono::milliseconds(100);
-      if (std::chrono::steady_clock::now() - shown < kOften) return;
-      shown = std::chrono::steady_clock::now();
-      progress.show(fmt::format("searching, {} of {}", done, all));
+      if (progress.due()) progress.show(fmt::format("searching, {} of {}", done, all));
     };
     found = search_skips(a.ranks, question.fabric, a.bytes, options);
   }

@@ -14,19 +14,6 @@
 #include "numa/topology.h"
 
 namespace rankine::tools {
-namespace {
-
-Goal natural_goal(const Call& call, int ranks) {
-  return {call.collective, ranks, natural_blocks(call.collective, ranks), call.root, call.peer};
-}
-
-Layout natural_layout(const Call& call, int ranks) {
-  return make_layout(natural_goal(call, ranks), natural_counts(call, ranks), size_of(call.type),
-                     Borders::plain);
-}
-
-}  // namespace
-
 Stage::Stage(std::unique_ptr<Team> team, const Call& call)
     : team_(std::move(team)),
       call_(call),
@@ -50,11 +37,7 @@ Status Stage::check_memory(const Call& call, int ranks) {
   for (Rank r = 0; r < ranks; ++r) {
     needed += input_bytes(layout, goal, r) + output_bytes(layout, goal, r);
   }
-  const AvailableMemory available = available_memory();
-  if (needed <= available.bytes) return {};
-  return {Code::out_of_memory,
-          fmt::format("{} ranks need {} of buffers; available are {} ({})", ranks,
-                      format_bytes(needed), format_bytes(available.bytes), available.why)};
+  return rankine::tools::check_memory(needed, "buffers", fmt::format("{} ranks", ranks));
 }
 
 Status Stage::allocate() {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tools/text.h"
-#include "engine/tools/xml_text.h"
+#include "engine/base/units.h"
+#include "engine/tools/svg.h"
 
 namespace rankine::tools {
 namespace {
@@ -173,21 +173,18 @@ std::string grid_to_svg(const std::vector<std::vector<Plot>>& rows) {
     for (const Plot& plot : row) right += width_of(plot);
     width = std::max(width, right);
   }
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-      "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      width, kHeight * static_cast<int>(rows.size()));
+  std::string plots;
   int y = 0, id = 0;
   for (const std::vector<Plot>& row : rows) {
     int x = 0;
     for (const Plot& plot : row) {
-      svg += fmt::format("<g transform=\"translate({} {})\">\n{}</g>\n", x, y, drawing(plot, id++));
+      plots +=
+          fmt::format("<g transform=\"translate({} {})\">\n{}</g>\n", x, y, drawing(plot, id++));
       x += width_of(plot);
     }
     y += kHeight;
   }
-  return svg + "</svg>\n";
+  return svg_picture(width, kHeight * static_cast<int>(rows.size()), 12, plots);
 }
 
 std::string to_svg(const Plot& plot) { return grid_to_svg({{plot}}); }

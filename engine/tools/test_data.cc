@@ -1,11 +1,10 @@
 #include "engine/tools/test_data.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
+#include "engine/api/check.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/kernels/integer_reductions.h"
 
@@ -137,6 +136,15 @@ void along_block(int b, std::size_t block_bytes, std::size_t element_bytes,
 }
 
 }  // namespace
+
+Goal natural_goal(const Call& call, int ranks) {
+  return {call.collective, ranks, natural_blocks(call.collective, ranks), call.root, call.peer};
+}
+
+Layout natural_layout(const Call& call, int ranks) {
+  return make_layout(natural_goal(call, ranks), natural_counts(call, ranks), size_of(call.type),
+                     Borders::plain);
+}
 
 TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op, std::uint64_t seed)
     : element_bytes_(size_of(type)), period_bytes_(element_bytes_ * kPeriod) {

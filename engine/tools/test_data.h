@@ -12,10 +12,15 @@
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
+#include "engine/api/call.h"
 #include "engine/compile/layout.h"
 #include "engine/run/kernels/types.h"
 
 namespace rankine::tools {
+
+// What a call's buffers hold: in blocks as its collective has them, without borders moved.
+Goal natural_goal(const Call& call, int ranks);
+Layout natural_layout(const Call& call, int ranks);
 
 // Immutable; used by all ranks at once.
 class TestData {

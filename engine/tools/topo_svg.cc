@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "engine/tools/text.h"
+#include "engine/base/units.h"
+#include "engine/tools/svg.h"
 #include "engine/tools/topo_view.h"
-#include "engine/tools/xml_text.h"
 #include "numa/cpu_list.h"
 
 namespace rankine::tools {
@@ -122,16 +122,13 @@ class Drawing {
     for (const std::string& note : notes) {
       width = std::max(width, 7 * static_cast<int>(note.size()) + 2 * kMargin);
     }
-    return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
-               "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"11\">\n"
-               "<style>.title{{font-weight:bold;font-size:13px}}.box{{fill:white;stroke:#555555}}"
-               ".label{{fill:#333333}}.note{{fill:#333333}}.rank{{fill:white;font-weight:bold}}"
-               "</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
-               width, y) +
-           fmt::format("<text x=\"{}\" y=\"{}\" class=\"title\">{}</text>\n", kMargin,
-                       kMargin + kTitle - 4, xml_text(summary)) +
-           body_ + "</svg>\n";
+    return svg_picture(
+        width, y, 11,
+        "<style>.title{font-weight:bold;font-size:13px}.box{fill:white;stroke:#555555}"
+        ".label{fill:#333333}.note{fill:#333333}.rank{fill:white;font-weight:bold}</style>\n" +
+            fmt::format("<text x=\"{}\" y=\"{}\" class=\"title\">{}</text>\n", kMargin,
+                        kMargin + kTitle - 4, xml_text(summary)) +
+            body_);
   }
 
  private:

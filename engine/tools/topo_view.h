@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "engine/api/communicator.h"
 #include "engine/tools/machine.h"
@@ -63,6 +65,10 @@ struct TopoView {
 
 // "node 2  64 GiB  memory only": what a drawing of CPUs does not show.
 std::vector<std::string> nodes_without_cpus(const Topology& topology);
+
+// For a terminal, and as JSON.
+void print(const TopoView& view, std::ostream& out);
+nlohmann::ordered_json to_json(const TopoView& view);
 
 // A picture that stands on its own: packages, nodes, caches and cores with the ranks on them, and
 // the ranks' memory in its node.

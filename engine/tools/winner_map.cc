@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <mutex>
 
-#include "engine/tools/text.h"
+#include "engine/base/units.h"
+#include "engine/tools/svg.h"
 
 namespace rankine::tools {
 namespace {
@@ -100,12 +100,8 @@ std::string to_svg(const WinnerMap& map) {
     return kColours[static_cast<std::size_t>(at) % kColours.size()];
   };
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-      "{1}\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
-      "fill=\"white\"/>\n<text x=\"{2}\" y=\"24\" font-size=\"15\">{3}: the cheapest algorithm on "
-      "{4}</text>\n",
-      width, height, kLeft, name_of(map.collective), map.fabric.name);
+      "<text x=\"{}\" y=\"24\" font-size=\"15\">{}: the cheapest algorithm on {}</text>\n", kLeft,
+      name_of(map.collective), map.fabric.name);
   for (int row = 0; row < rows; ++row) {
     const int y = kTop + (rows - 1 - row) * kCell;
     const auto r = static_cast<std::size_t>(row);
@@ -142,10 +138,9 @@ std::string to_svg(const WinnerMap& map) {
         x, y, colour(algorithm), x + 22, y + 12, algorithm->name);
     y += 22;
   }
-  svg += fmt::format(
-      "<text x=\"{}\" y=\"{}\" fill=\"#555\">pale: the second is close</text>\n</svg>\n",
-      kLeft + columns * kCell + 20, y + 12);
-  return svg;
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"#555\">pale: the second is close</text>\n",
+                     kLeft + columns * kCell + 20, y + 12);
+  return svg_picture(width, height, 12, svg);
 }
 
 }  // namespace rankine::tools

@@ -14,6 +14,7 @@
 // prefetchers do not guess.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,8 +25,14 @@
 #include "engine/api/call.h"
 #include "engine/api/team.h"
 #include "engine/base/statistics.h"
+#include "engine/tools/latency_probe.h"
 
 namespace rankine::tools {
+
+// Of the monotonic clock.
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 struct MeasureOptions {
   int warmups = 5;        // calls, at least 1: the first one compiles
@@ -54,6 +61,15 @@ struct Measured {
 
   // The one to name first.
   const Series& first() const { return out_of_place.algorithm.empty() ? in_place : out_of_place; }
+};
+
+// Where the machine stood around a measurement, and how often it was measured again because that
+// moved (latency_probe.h).
+struct LatencyBracket {
+  double before_ns = 0, after_ns = 0;  // 0: ranks 0 and 1 do not have two CPUs
+  int repeats = 0;
+  double drift() const { return tools::drift({before_ns, after_ns}); }
+  bool steady() const { return drift() <= kSteady; }
 };
 
 // Bytes of the buffers of one rank, the largest over all ranks.
@@ -85,6 +101,10 @@ class Workbench {
   // Errors: the call's own, and `aborted` where a signal interrupted it between two batches
   // (interrupt.h); after any but these and invalid_argument the workbench is finished.
   Result<Measured> measure(const Call& call, const MeasureOptions& options);
+
+  // The same between two probes of the latency, again while the machine moves under it.
+  Result<Measured> measure_steady(const Call& call, const MeasureOptions& options,
+                                  LatencyBracket& bracket);
 
   // One-way latency of a cache line between ranks 0 and 1, in ns (latency_probe.h); 0 where these
   // two are not pinned to two CPUs. Errors: those of Team::run.

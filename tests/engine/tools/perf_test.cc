@@ -14,11 +14,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/base/statistics.h"
 #include "engine/tools/latency_probe.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/perf_report.h"
-#include "engine/base/statistics.h"
 #include "tests/engine/tools/captured_tool.h"
 
 namespace rankine::tools {
@@ -208,7 +208,7 @@ TEST(Perf, ProbeBracketsEveryRow) {
     const bool two_cpus =
         report.at("devices")[0].at("device") != report.at("devices")[1].at("device");
     EXPECT_EQ(before > 0, two_cpus && report.at("config").at("not_enforced").empty());
-    EXPECT_EQ(row.at("steady"), PerfProbe({before, after, 0}).steady());
+    EXPECT_EQ(row.at("steady"), LatencyBracket({before, after, 0}).steady());
     EXPECT_LE(row.at("repeats"), kRepeats);
   }
 }
@@ -217,8 +217,8 @@ TEST(LatencyProbe, DriftIsTheGreatestChange) {
   EXPECT_EQ(drift({}), 1);
   EXPECT_EQ(drift({0, 0}), 1);  // nothing was probed
   EXPECT_DOUBLE_EQ(drift({20, 30, 25}), 1.5);
-  EXPECT_TRUE(PerfProbe({20, 30, 0}).steady());
-  EXPECT_FALSE(PerfProbe({31, 20, 0}).steady());
+  EXPECT_TRUE(LatencyBracket({20, 30, 0}).steady());
+  EXPECT_FALSE(LatencyBracket({31, 20, 0}).steady());
 }
 
 TEST(LatencyProbe, RepeatsUntilCalmAndKeepsTheCalmest) {
@@ -311,12 +311,17 @@ TEST(PerfTotals, CountsWrongElements) {
   EXPECT_EQ(totals.wrong, 3);
   EXPECT_DOUBLE_EQ(totals.average_busbw(), 0.5);
   std::ostringstream out;
-  PerfTable(out, PerfOptions{}).end(totals, true);
+  const PerfOptions options;
+  const Machine machine;
+  PerfRun run{.options = options, .machine = machine};
+  run.totals = totals;
+  PerfTable(out, options).end(run);
   EXPECT_THAT(out.str(), HasSubstr("# Out of bounds values : 3 FAILED\n"));
 }
 
 TEST(SizesOf, StepsByFactorOrBytes) {
   PerfOptions options;
+  options.algorithm.collective = Collective::all_reduce;
   options.min_bytes = 8;
   options.max_bytes = 100;
   EXPECT_THAT(*sizes_of(options), ElementsAre(8, 16, 32, 64));
@@ -333,23 +338,19 @@ TEST(SizesOf, StepsByFactorOrBytes) {
 
 TEST(SetEnds, KeepsTheDefaultShort) {
   PerfOptions options;
-  options.ranks = 2;
-  set_ends(options, 2);
+  set_ends(options, 2, 2);
   EXPECT_EQ(*options.min_bytes, 8U);
   EXPECT_EQ(*options.max_bytes, std::size_t{64} << 20);
   options.max_bytes.reset();
-  options.ranks = 64;
-  set_ends(options, 2);
+  set_ends(options, 64, 2);
   EXPECT_EQ(*options.max_bytes, std::size_t{2} << 20);
   PerfOptions small;
-  small.ranks = 2;
   small.max_bytes = 4;
-  set_ends(small, 2);
+  set_ends(small, 2, 2);
   EXPECT_EQ(*small.min_bytes, 4U);
   PerfOptions large;
-  large.ranks = 64;
   large.min_bytes = std::size_t{1} << 30;
-  set_ends(large, 2);
+  set_ends(large, 64, 2);
   EXPECT_EQ(*large.max_bytes, std::size_t{1} << 30);
 }
 

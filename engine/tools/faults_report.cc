@@ -1,0 +1,140 @@
+#include "engine/tools/faults_report.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <ostream>
+#include <string_view>
+
+#include "engine/base/units.h"
+#include "engine/tools/table.h"
+
+namespace rankine::tools {
+namespace {
+
+using faults::CaseResult;
+using faults::Fault;
+using faults::Tally;
+
+// "timeout 120, mismatch 3"
+std::string errors_of(const Tally& tally) {
+  std::string text;
+  for (std::size_t code = 1; code < tally.returned.size(); ++code) {
+    if (tally.returned[code] == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", name_of(static_cast<Code>(code)), tally.returned[code]);
+  }
+  return text;
+}
+
+std::vector<std::string> cells(std::string number, std::string name, const Tally& tally,
+                               double seconds) {
+  const auto text = [](std::int64_t n) { return std::to_string(n); };
+  return {std::move(number),        std::move(name),   text(tally.cases),
+          text(tally.returned[0]),  text(tally.hangs), text(tally.wrong),
+          text(tally.undocumented), text(tally.late),  format_seconds(seconds),
+          errors_of(tally)};
+}
+
+std::string documented_of(const Fault& fault) {
+  std::string text = "ok";
+  for (int code = 1; code < kCodes; ++code) {
+    if (fault.documented.has(static_cast<Code>(code))) {
+      text += fmt::format(", {}", name_of(static_cast<Code>(code)));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+FaultsReport report_of(const std::vector<CaseResult>& results) {
+  FaultsReport report;
+  auto& rows = report.rows;
+  for (const CaseResult& result : results) {
+    if (rows.empty() || rows.back().fault != result.test.fault) rows.push_back({result.test.fault});
+    rows.back().tally += result.tally;
+    rows.back().seconds += result.seconds;
+    report.total += result.tally;
+  }
+  return report;
+}
+
+void print(const FaultsReport& report, Console& console) {
+  const auto& [rows, total, commands, seed, seconds] = report;
+  std::vector<std::vector<std::string>> table = {
+      {"", "fault", "cases", "ok", "hangs", "wrong", "undoc", "late", "time", "documented errors"}};
+  for (const auto& row : rows) {
+    table.push_back(cells(std::to_string(row.fault->number), std::string(row.fault->name),
+                          row.tally, row.seconds));
+  }
+  table.push_back(cells("", "all", total, seconds));
+  console.out << columns(table, "rlrrrrrrrl");
+  for (const auto& row : rows) {
+    if (row.tally.impossible == 0) continue;
+    console.out << fmt::format("not possible here: {} of {} cases of {} {}: {}\n",
+                               row.tally.impossible, row.tally.cases, row.fault->number,
+                               row.fault->name, row.tally.why_impossible);
+  }
+  for (const auto& row : rows) {
+    for (const std::string& remark : row.tally.remarks) {
+      console.out << fmt::format("broken: {}\n", remark);
+    }
+  }
+  for (const std::string& command : commands) console.out << fmt::format("again: {}\n", command);
+  const std::int64_t calls =
+      std::accumulate(total.returned.begin(), total.returned.end(), std::int64_t{0});
+  console.out << fmt::format(
+      "\n{} cases, {} calls: {} hangs, {} wrong, {} undocumented, {} late, in {}\n", total.cases,
+      calls, total.hangs, total.wrong, total.undocumented, total.late, format_seconds(seconds));
+}
+
+nlohmann::ordered_json to_json(const FaultsReport& report) {
+  const auto& [rows, total, commands, seed, seconds] = report;
+  using Json = nlohmann::ordered_json;
+  const auto json_of = [](const Tally& tally, double took) {
+    Json errors = Json::object();
+    for (std::size_t code = 1; code < tally.returned.size(); ++code) {
+      if (tally.returned[code] == 0) continue;
+      errors[std::string(name_of(static_cast<Code>(code)))] = tally.returned[code];
+    }
+    return Json{{"cases", tally.cases},
+                {"ok", tally.returned[0]},
+                {"errors", std::move(errors)},
+                {"hangs", tally.hangs},
+                {"wrong", tally.wrong},
+                {"undocumented", tally.undocumented},
+                {"late", tally.late},
+                {"not_possible", tally.impossible},
+                {"why_not_possible", tally.why_impossible},
+                {"remarks", tally.remarks},
+                {"seconds", took}};
+  };
+  Json json = {{"seed", seed}, {"faults", Json::array()}};
+  for (const auto& row : rows) {
+    Json one = {{"number", row.fault->number},
+                {"name", row.fault->name},
+                {"what", row.fault->what},
+                {"how", row.fault->how}};
+    one.update(json_of(row.tally, row.seconds));
+    json["faults"].push_back(std::move(one));
+  }
+  json["total"] = json_of(total, seconds);
+  json["again"] = commands;
+  return json;
+}
+
+void print_list(const std::vector<const Fault*>& chosen, Console& console) {
+  constexpr std::string_view kGrains[] = {"ranks", "collective", "algorithm"};
+  std::vector<std::vector<std::string>> table = {
+      {"", "fault", "what", "for each", "may give", "how"}};
+  for (const Fault* fault : chosen) {
+    table.push_back({std::to_string(fault->number), std::string(fault->name),
+                     std::string(fault->what),
+                     std::string(kGrains[static_cast<std::size_t>(fault->grain)]),
+                     documented_of(*fault), std::string(fault->how)});
+  }
+  console.out << columns(table, "rlllll");
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,36 @@
+// What faults prints: a row per fault, what was broken and how to play it again; or what faults
+// there are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/faults/runner.h"
+#include "engine/tools/console.h"
+
+namespace rankine::tools {
+
+struct FaultsReport {
+  struct Row {
+    const faults::Fault* fault;
+    faults::Tally tally{};
+    double seconds = 0;  // of all processes
+  };
+  std::vector<Row> rows{};
+  faults::Tally total{};
+  std::vector<std::string> again{};  // commands that play broken cases
+  std::uint64_t seed = 1;
+  double seconds = 0;
+};
+
+// The rows and the total.
+FaultsReport report_of(const std::vector<faults::CaseResult>& results);
+
+void print(const FaultsReport& report, Console& console);
+nlohmann::ordered_json to_json(const FaultsReport& report);
+void print_list(const std::vector<const faults::Fault*>& chosen, Console& console);
+
+}  // namespace rankine::tools

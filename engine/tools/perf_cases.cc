@@ -1,0 +1,173 @@
+#include "engine/tools/perf_cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/call_parameters.h"
+#include "engine/api/check.h"
+#include "engine/tools/memory.h"
+#include "engine/tools/metrics.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+// The root, or all of them; 0 where there is none.
+Result<std::vector<Rank>> roots_of(Collective collective, const std::string& text, int ranks) {
+  if (!has_root(collective) && text != "0") {
+    return invalid_argument(
+        fmt::format("--root is '{}'; {} has no root", text, name_of(collective)));
+  }
+  if (text == "all" || text == "-1") {
+    std::vector<Rank> all(static_cast<std::size_t>(ranks));
+    for (Rank r = 0; r < ranks; ++r) all[static_cast<std::size_t>(r)] = r;
+    return all;
+  }
+  const auto root = parse_whole("--root", text, 0, ranks - 1);
+  if (root.ok()) return std::vector<Rank>{*root};
+  return invalid_argument(root.status().text() + ", or all");
+}
+
+// What runs: algorithms, or the engine's choice, which has no name and no parameters.
+Result<std::vector<AskedAlgorithm>> algorithms_to_run(const AlgorithmArguments& a,
+                                                      std::vector<std::string>& notes) {
+  if (!a.algorithms.empty()) return asked_algorithms(a, notes);
+  const auto params = read_params(a);
+  if (!params.ok()) return params.status();
+  if (Status status = check_taken(a, {}); !status.ok()) return status;
+  return std::vector<AskedAlgorithm>{{nullptr, *params}};
+}
+
+}  // namespace
+
+void set_ends(PerfOptions& options, int ranks, int cores) {
+  if (!options.max_bytes) {
+    // Where ranks share cores, a call takes that much longer.
+    const int share = std::max(1, (ranks + cores - 1) / std::max(1, cores));
+    std::size_t most = PerfOptions::kMaxBytes;
+    for (int i = 1; i < share; i *= 2) most /= 2;
+    options.max_bytes = std::max(most, options.min_bytes.value_or(0));
+  }
+  if (!options.min_bytes) options.min_bytes = std::min(PerfOptions::kMinBytes, *options.max_bytes);
+}
+
+Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
+  constexpr std::size_t kMostSizes = 100'000;
+  const std::size_t first = *options.min_bytes, last = *options.max_bytes;
+  if (first > last) {
+    return invalid_argument(
+        fmt::format("--minbytes is {}; allowed are sizes up to --maxbytes, "
+                    "which is {}",
+                    format_size(first), format_size(last)));
+  }
+  if (options.collective() == Collective::barrier) return std::vector<std::size_t>{0};
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = first; size <= last;) {
+    if (sizes.size() >= kMostSizes) {
+      return invalid_argument(fmt::format("--stepbytes is {}: more than {} sizes from {} to {}",
+                                          format_size(options.step_bytes.value_or(0)), kMostSizes,
+                                          format_size(first), format_size(last)));
+    }
+    sizes.push_back(size);
+    const std::size_t before = size;  // sizes stay below 2^63, so only the product can overflow
+    if (options.step_bytes) {
+      size += *options.step_bytes;
+    } else if (size == 0) {
+      size = PerfOptions::kMinBytes;
+    } else {
+      const auto factor = static_cast<std::size_t>(options.step_factor);
+      if (size > last / factor) break;
+      size *= factor;
+    }
+    if (size <= before) break;
+  }
+  return sizes;
+}
+
+Result<PerfCases> cases_of(PerfOptions& options, int cores) {
+  const Collective collective = options.collective();
+  AlgorithmArguments arguments = options.algorithm;
+  arguments.begin.ranks = std::max(2, cores);
+  const std::string root_text = arguments.take("root").value_or("0");
+  PerfCases cases;
+  auto algorithms = algorithms_to_run(arguments, cases.notes);
+  if (!algorithms.ok()) return algorithms.status();
+  cases.algorithms = std::move(*algorithms);
+  const Params& params = cases.algorithms.front().params;
+  const int ranks = cases.ranks = params.ranks;
+  const auto roots = roots_of(collective, root_text, ranks);
+  if (!roots.ok()) return roots.status();
+  set_ends(options, ranks, cores);
+  const auto sizes = sizes_of(options);
+  if (!sizes.ok()) return sizes.status();
+  const bool reducing = reduces(collective);
+  std::vector<ReduceOp> ops = options.ops;
+  if (!reducing) ops.resize(1);
+
+  for (const DataType type : options.types) {
+    for (const ReduceOp op : ops) {
+      if (reducing && !supports(type, op) && options.skip_unsupported) continue;
+      for (const Rank root : *roots) {
+        std::optional<std::size_t> last;
+        for (const std::size_t size : *sizes) {
+          PerfCase one;
+          one.call = {.collective = collective, .type = type, .op = op, .root = root};
+          one.call.peer = arguments.find("peer") ? params.peer : (root + 1) % ranks;
+          one.call.count = count_for(collective, ranks, size, size_of(type));
+          if (last == one.call.count) continue;  // rounding made it the same row
+          last = one.call.count;
+          if (reducing && !supports(type, op)) {
+            return invalid_argument(fmt::format(
+                "--op is '{}' with --datatype '{}'; bit operations are allowed on integers only",
+                name_of(op), name_of(type)));
+          }
+          if (Status status = check_call(one.call, ranks); !status.ok()) {
+            return invalid_argument(
+                fmt::format("size is {}: {}", format_size(size), status.text()));
+          }
+          one.bytes = one.call.count * counts_per_size(collective, ranks) * size_of(type);
+          for (const AskedAlgorithm& each : cases.algorithms) {
+            one.call.options = {.transport = options.transport};
+            if (each.algorithm != nullptr) one.call.options.algorithm = each.algorithm->name;
+            set_parameters(each.params, one.call.options);
+            cases.rows.push_back(one);
+          }
+        }
+      }
+    }
+  }
+  if (cases.rows.empty()) {
+    return invalid_argument(
+        "--op and --datatype leave nothing: bit operations are allowed on "
+        "integers only");
+  }
+  return cases;
+}
+
+Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases& cases) {
+  Workbench::Options bench;
+  bench.team = {.ranks = cases.ranks,
+                .placement = options.placement,
+                .timeout = options.timeout,
+                .wait = options.wait};
+  bench.off_cache = options.measure.off_cache;
+  std::size_t largest = 0;
+  for (const PerfCase& one : cases.rows) {
+    const BufferBytes bytes = buffer_bytes(one.call, cases.ranks);
+    bench.buffers.input = std::max(bench.buffers.input, bytes.input);
+    bench.buffers.output = std::max(bench.buffers.output, bytes.output);
+    largest = std::max(largest, one.bytes);
+  }
+  constexpr std::size_t kSpare = std::size_t{64} << 20;  // plans, threads
+  Status status =
+      check_memory(Workbench::memory_needed(bench), "buffers and scratch",
+                   fmt::format("--maxbytes is {}: for a size of {}, {} ranks",
+                               format_size(*options.max_bytes), format_size(largest), cases.ranks),
+                   kSpare);
+  if (!status.ok()) return status;
+  return bench;
+}
+
+}  // namespace rankine::tools

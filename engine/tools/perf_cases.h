@@ -1,0 +1,73 @@
+// What perf is asked to measure, and the rows that come of it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/run/kernels/types.h"
+#include "engine/run/plan.h"
+#include "engine/tools/algorithm_arguments.h"
+#include "engine/tools/arguments.h"
+#include "engine/tools/workbench.h"
+
+namespace rankine::tools {
+
+struct PerfOptions {
+  // Without ranks: usable cores, at least 2. Without --algo the engine chooses. Segments are chosen
+  // by size where nobody says how many.
+  AlgorithmArguments algorithm{.begin = {.ranks = 0, .segments = 0},
+                               .most_ranks = Communicator::kMaxRanks};
+  std::optional<std::size_t> min_bytes, max_bytes;  // else set_ends()
+  std::optional<std::size_t> step_bytes;            // instead of the factor
+  int step_factor = 2;
+  std::vector<DataType> types = {DataType::f32};
+  std::vector<ReduceOp> ops = {ReduceOp::sum};
+  bool skip_unsupported = false;  // "all" was asked for: pairs that do not exist are left out
+  std::optional<Transport> transport;
+  PlacementPolicy placement{};
+  std::optional<WaitPolicy> wait;
+  std::chrono::milliseconds timeout{30'000};
+  MeasureOptions measure;
+  double min_busbw = 0;  // GB/s that the average must reach
+  bool stats = false, csv = false;
+  bool probe = false;     // bracket every row with the latency probe, repeat unsteady ones
+  std::string json_file;  // "-": standard output, in place of the table
+
+  Collective collective() const { return *algorithm.collective; }
+
+  static constexpr std::size_t kMinBytes = 8, kMaxBytes = std::size_t{64} << 20;
+};
+
+// Fills in the ends that were not given: 8 B to 64 MiB, the latter less where `ranks` outnumber the
+// cores. One end alone moves the other where it must.
+void set_ends(PerfOptions& options, int ranks, int cores);
+
+// The sizes that -b, -e, -i and -f ask for, before they are rounded to elements. Requires both
+// ends. Errors: an end below the beginning, more sizes than anybody can wait for.
+Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options);
+
+// One row to come.
+struct PerfCase {
+  Call call;
+  std::size_t bytes = 0;
+};
+
+// What the options come to.
+struct PerfCases {
+  int ranks = 0;
+  std::vector<AskedAlgorithm> algorithms{};  // without a name: the engine's choice
+  std::vector<PerfCase> rows{};              // in their order; refer to the lists in `algorithms`
+  std::vector<std::string> notes{};          // what was left out where all were asked for
+};
+// Sets the options' ends. Errors: whatever no call can be made of, and parameters that nobody
+// takes.
+Result<PerfCases> cases_of(PerfOptions& options, int cores);
+
+// The workbench for all of them. Errors: memory that is not there, before anything is allocated.
+Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases& cases);
+
+}  // namespace rankine::tools

@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "engine/api/tuning.h"
+#include "engine/tools/perf_report.h"
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMicro = 1e6;
+
+Json series_json(const PerfRow& row, const Series& series) {
+  Json json = {
+      {"time", series.seconds.median * kMicro}, {"alg_bw", algbw(row, series)},
+      {"bus_bw", busbw(row, series)},           {"nwrong", nullptr},
+      {"min", series.seconds.min * kMicro},     {"median", series.seconds.median * kMicro},
+      {"p99", series.seconds.p99 * kMicro},     {"max", series.seconds.max * kMicro},
+      {"batches", series.samples.size()},       {"calls_per_batch", series.calls},
+  };
+  if (series.wrong >= 0) json["nwrong"] = series.wrong;
+  return json;
+}
+
+Json per_iter_json(const Series& series, bool every_time) {
+  const Statistics& s = series.seconds;
+  Json json = {
+      {"min_us", s.min * kMicro},
+      {"max_us", s.max * kMicro},
+      {"avg_us", s.mean * kMicro},
+      {"stdev_us", s.deviation * kMicro},
+      {"cv_pct", s.mean > 0 ? 100 * s.deviation / s.mean : 0},
+  };
+  if (every_time) {
+    auto& times = json["times_us"] = Json::array();
+    for (const double seconds : series.samples) times.push_back(seconds * kMicro);
+  }
+  return json;
+}
+
+}  // namespace
+
+Json perf_json(const PerfRun& run) {
+  const PerfOptions& options = run.options;
+  const MeasureOptions& m = options.measure;
+  Json json;
+  json["version"] = kVersion;
+  json["start_time"] = run.started;
+  json["args"] = run.arguments;
+  json["env"] = Json::object();
+  for (const char* name : {"RANKINE_ISA", "HWLOC_SYNTHETIC", "HWLOC_XMLFILE"}) {
+    if (const char* value = std::getenv(name)) json["env"][name] = value;
+  }
+  json["nccl_version"] = nullptr;
+  // Keys of nccl-tests first: ranks are threads, one to each "GPU".
+  Json& config = json["config"] = {
+      {"nthreads", run.ranks},
+      {"ngpus", 1},
+      {"minimum_bytes", options.min_bytes.value_or(0)},
+      {"maximum_bytes", options.max_bytes.value_or(0)},
+  };
+  if (options.step_bytes) {
+    config["step_bytes"] = *options.step_bytes;
+  } else {
+    config["step_factor"] = options.step_factor;
+  }
+  config["warmup_iters"] = m.warmups;
+  config["iterations"] = m.batches;
+  config["aggregated_iterations"] = m.calls;
+  config["validation"] = m.checks;
+  config["graph"] = 0;
+  config["blocking_collectives"] = true;
+  config["per_iter_timing"] = options.stats;
+  config["per_iter_skip"] = 0;
+  config["parallel_init"] = false;
+  config["collective"] = name_of(options.collective());
+  config["ranks"] = run.ranks;
+  config["placement"] = to_string(options.placement);
+  config["wait"] = run.waiting;
+  config["isa"] = run.machine.isa;
+  const TuningTable* table = machine_tuning();
+  config["tuning"] = table != nullptr ? Json(table->made()) : Json();
+  config["mode"] = mode_of(m);
+  if (m.perturb) config["perturb"] = *m.perturb;
+  config["machine"] = run.machine.topology.summary();
+  config["cores"] = run.machine.budget.why;
+  Json& not_enforced = config["not_enforced"] = Json::array();
+  for (const std::string& line : refusals(run.places)) not_enforced.push_back(line);
+
+  Json& devices = json["devices"] = Json::array();
+  for (const RankReport& place : run.places) {
+    devices.push_back(
+        {{"rank", place.rank},
+         {"group", 0},
+         {"pid", static_cast<int>(getpid())},
+         {"hostname", run.machine.host},
+         {"device", place.place.cpu},
+         {"device_hex",
+          place.place.cpu < 0 ? std::string() : fmt::format("0x{:02x}", place.place.cpu)},
+         {"device_info", run.machine.cpu},
+         {"node", place.place.node}});
+  }
+  Json& results = json["results"] = Json::array();
+  for (const PerfRow& row : run.rows) {
+    const Measured& measured = row.measured;
+    Json one;
+    one["size"] = row.bytes;
+    one["count"] = row.count;
+    one["type"] = name_of(row.type);
+    one["redop"] = row.op;
+    one["root"] = row.root;
+    one["actual_iterations"] = measured.out_of_place.samples.size() *
+                               static_cast<std::size_t>(measured.out_of_place.calls);
+    one["experiment_name"] = fmt::format("{} {} {}", name_of(options.collective()),
+                                         measured.first().algorithm, run.ranks);
+    one["algorithm"] = measured.first().algorithm;
+    one["transport"] = measured.first().transport;
+    one["in_place_algorithm"] = measured.in_place.algorithm;
+    one["in_place_transport"] = measured.in_place.transport;
+    one["segments"] = row.segments;
+    one["out_of_place"] = series_json(row, measured.out_of_place);
+    one["in_place"] = series_json(row, measured.in_place);
+    one["out_of_place_per_iter"] = per_iter_json(measured.out_of_place, options.stats);
+    one["in_place_per_iter"] = per_iter_json(measured.in_place, options.stats);
+    if (row.probe) {
+      one["ping_pong_ns"] = {{"before", row.probe->before_ns}, {"after", row.probe->after_ns}};
+      one["repeats"] = row.probe->repeats;
+      one["steady"] = row.probe->steady();
+    }
+    results.push_back(std::move(one));
+  }
+  json["out_of_bounds"] = {{"count", run.totals.wrong}, {"okay", run.totals.wrong == 0}};
+  json["average_bus_bandwidth"] = {{"bandwidth", run.totals.average_busbw()},
+                                   {"okay", run.above_floor()}};
+  json["complete"] = run.error.empty();
+  json["errors"] = Json::array();
+  if (!run.error.empty()) json["errors"].push_back(run.error);
+  json["end_time"] = utc_now();
+  return json;
+}
+
+}  // namespace rankine::tools

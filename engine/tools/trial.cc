@@ -1,0 +1,211 @@
+#include "engine/tools/trial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "engine/base/statistics.h"
+#include "engine/tools/interrupt.h"
+#include "engine/tools/read_result.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr double kShortestBatch = 20e-6;  // seconds
+constexpr int kMostCalls = 1 << 20;       // per batch
+
+// Where the others stopped, a rank stops without a reason of its own.
+Status stopped() { return {Code::aborted, "another rank stopped"}; }
+
+}  // namespace
+
+Trial::Trial(const Call& call, const MeasureOptions& options, Team& team,
+             const std::vector<BufferPair>& buffers, BufferBytes region)
+    : call_(call),
+      options_(options),
+      buffers_(buffers),
+      ranks_(team.ranks()),
+      goal_(natural_goal(call, ranks_)),
+      layout_(natural_layout(call, ranks_)),
+      meeting_(ranks_, team.communicator().wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
+      slots_(static_cast<std::size_t>(ranks_)) {
+  for (Rank r = 0; r < ranks_; ++r) {
+    if (options.perturb) {
+      slots_[static_cast<std::size_t>(r)].perturbation.emplace(*options.perturb, r);
+    }
+    rules_.push_back(buffer_rule(layout_, goal_, r));
+    stride_.input = std::max(stride_.input, round_up(rules_.back().input_bytes));
+    stride_.output = std::max(stride_.output, round_up(rules_.back().output_bytes));
+  }
+  if (options.off_cache) {
+    copies_ = std::min(stride_.input > 0 ? region.input / stride_.input : region.input,
+                       stride_.output > 0 ? region.output / stride_.output : region.output);
+    copies_ = std::max<std::size_t>(1, copies_);
+  }
+  step_ = static_cast<std::size_t>(static_cast<double>(copies_) * 0.618) | 1;
+  while (std::gcd(step_, copies_) != 1) step_ += 2;
+  data_.emplace_back(call.collective, ranks_, call.type, call.op, 0);
+  for (int i = 1; i < options.checks; ++i) {
+    data_.emplace_back(call.collective, ranks_, call.type, call.op, static_cast<std::uint64_t>(i));
+  }
+}
+
+void Trial::play(Member& me) {
+  Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
+  for (const bool in_place : {false, true}) {
+    slot.status = play_one(me, slot, in_place);
+    if (!slot.status.ok()) return meeting_.stop();
+  }
+}
+
+Status Trial::status() const {
+  for (const Slot& slot : slots_) {
+    if (!slot.status.ok() && slot.status.code() != Code::aborted) return slot.status;
+  }
+  return interrupted_ ? Status(Code::aborted, "a signal interrupted the measurement") : Status();
+}
+
+Measured Trial::result() {
+  for (Series* series : {&measured_.out_of_place, &measured_.in_place}) {
+    series->seconds = summarise(series->samples);
+  }
+  return std::move(measured_);
+}
+
+BufferPair Trial::ends(Rank r, std::size_t turn, bool in_place) const {
+  const auto i = static_cast<std::size_t>(r);
+  const std::size_t copy = turn * step_ % copies_;
+  BufferPair e{buffers_[i].input + copy * stride_.input,
+               buffers_[i].output + copy * stride_.output};
+  const BufferRule& rule = rules_[i];
+  if (!in_place || !rule.may_be_in_place) return e;
+  if (rule.output_bytes >= rule.input_bytes) {
+    e.input = e.output + rule.in_place_offset;
+  } else {
+    e.output = e.input - rule.in_place_offset;
+  }
+  return e;
+}
+
+Status Trial::make_call(Member& me, const BufferPair& e) {
+  Call call = call_;
+  call.in = e.input;
+  call.out = e.output;
+  Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
+  return slot.perturbation ? me.call(call, *slot.perturbation) : me.call(call);
+}
+
+// The slowest rank's time of the batch that is over decides what comes next.
+void Trial::after_batch(Series& series) {
+  if (interruption() != 0) {
+    interrupted_ = true;
+    return meeting_.stop();
+  }
+  double seconds = 0;
+  for (const Slot& slot : slots_) seconds = std::max(seconds, slot.seconds);
+  if (!calibrated_) {
+    constexpr int kMostCalibrations = 8;
+    const bool fixed = options_.calls > 0 || options_.fresh;
+    calibrated_ = fixed || seconds >= kShortestBatch || calls_ >= kMostCalls ||
+                  ++calibrations_ >= kMostCalibrations;
+    if (!calibrated_) {
+      // A tenth more than needed, and no leap on the word of a single short batch.
+      const double factor = std::clamp(1.1 * kShortestBatch / std::max(seconds, 1e-9), 2.0, 16.0);
+      calls_ = std::min(kMostCalls, static_cast<int>(std::ceil(calls_ * factor)));
+    }
+    begun_ = seconds_now();
+    return;
+  }
+  series.samples.push_back(seconds / calls_);
+  const int batches = static_cast<int>(series.samples.size());
+  done_ = options_.batches > 0 ? batches >= options_.batches
+                               : batches >= MeasureOptions::kMostBatches ||
+                                     (batches >= MeasureOptions::kFewestBatches &&
+                                      seconds_now() - begun_ > options_.seconds);
+}
+
+Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
+  const Rank r = me.rank();
+  const BufferRule& rule = rules_[static_cast<std::size_t>(r)];
+  Series& series = in_place ? measured_.in_place : measured_.out_of_place;
+  std::size_t turn = 0;
+
+  // The ranks meet before calls: filling takes long, and must not count as waiting.
+  data_[0].fill(goal_, layout_, r, ends(r, turn, in_place).input);
+  if (!meeting_.arrive()) return stopped();
+  for (int i = 0; i < options_.warmups; ++i) {
+    Status status = make_call(me, ends(r, turn++, in_place));
+    if (!status.ok()) return status;
+  }
+  const bool together = meeting_.arrive([&] {
+    calls_ = options_.fresh ? 1 : std::max(1, options_.calls);
+    done_ = calibrated_ = false;
+    calibrations_ = 0;
+  });
+  if (!together) return stopped();
+
+  while (!done_) {
+    const int calls = calls_;
+    if (options_.fresh) {
+      const BufferPair e = ends(r, turn, in_place);
+      data_[0].fill(goal_, layout_, r, e.input);
+      if (!meeting_.arrive()) return stopped();
+      const double begin = seconds_now();
+      Status status = make_call(me, e);
+      if (!status.ok()) return status;
+      slot.sink += read_result(e.output, rule.output_bytes);
+      slot.seconds = seconds_now() - begin;
+      ++turn;
+    } else {
+      const double begin = seconds_now();
+      for (int i = 0; i < calls; ++i) {
+        Status status = make_call(me, ends(r, turn++, in_place));
+        if (!status.ok()) return status;
+      }
+      slot.seconds = seconds_now() - begin;
+    }
+    if (!meeting_.arrive([&] { after_batch(series); })) return stopped();
+  }
+
+  if (r == 0) {
+    Call call = call_;
+    const BufferPair e = ends(r, 0, in_place);
+    call.in = e.input;
+    call.out = e.output;
+    auto plan = me.plan_of(call);
+    if (!plan.ok()) return plan.status();
+    const std::size_t comma = plan->find(", ");
+    series.algorithm = plan->substr(0, comma);
+    series.transport = plan->substr(comma + 2, plan->find(' ', comma + 2) - comma - 2);
+  }
+  slot.wrong = 0;
+  Status status = check(me, slot, in_place, turn);
+  if (!status.ok()) return status;
+  const bool checked = meeting_.arrive([&] {
+    series.calls = calls_;
+    if (options_.checks == 0) return;
+    series.wrong = 0;
+    for (const Slot& one : slots_) series.wrong += one.wrong;
+  });
+  return checked ? Status() : stopped();
+}
+
+Status Trial::check(Member& me, Slot& slot, bool in_place, std::size_t turn) {
+  const Rank r = me.rank();
+  const BufferRule& rule = rules_[static_cast<std::size_t>(r)];
+  const BufferPair e = ends(r, turn, in_place);
+  constexpr int kSpoilt = 0xa5;
+  for (int i = 0; i < options_.checks; ++i) {
+    const TestData& data = data_[static_cast<std::size_t>(i)];
+    if (rule.output_bytes > 0) std::memset(e.output, kSpoilt, rule.output_bytes);
+    if (rule.input_bytes > 0) data.fill(goal_, layout_, r, e.input);
+    if (!meeting_.arrive()) return stopped();
+    Status status = make_call(me, e);
+    if (!status.ok()) return status;
+    if (rule.output_bytes > 0) slot.wrong += data.count_wrong(goal_, layout_, r, e.output);
+  }
+  return {};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,83 @@
+// One measurement of the workbench: what the ranks share while they are in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/api/check.h"
+#include "engine/api/team.h"
+#include "engine/compile/layout.h"
+#include "engine/network/perturb.h"
+#include "engine/tools/meeting.h"
+#include "engine/tools/test_data.h"
+#include "engine/tools/workbench.h"
+
+namespace rankine::tools {
+
+// To whole cache lines.
+inline std::size_t round_up(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+// A rank's, on its node.
+struct BufferPair {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+// `buffers` are of `region` bytes each, one pair per rank, and outlive it.
+class Trial {
+ public:
+  Trial(const Call& call, const MeasureOptions& options, Team& team,
+        const std::vector<BufferPair>& buffers, BufferBytes region);
+
+  // On every rank's thread.
+  void play(Member& me);
+
+  // After play(): why it was stopped.
+  Status status() const;
+  Measured result();
+
+ private:
+  // A rank's own, on lines of its own.
+  struct alignas(64) Slot {
+    double seconds = 0;
+    std::int64_t wrong = 0;
+    std::uint64_t sink = 0;  // keeps reads of results
+    Status status;
+    std::optional<Perturbation> perturbation{};
+  };
+  // What rank r's call number `turn` gets.
+  BufferPair ends(Rank r, std::size_t turn, bool in_place) const;
+  Status make_call(Member& me, const BufferPair& e);
+  Status play_one(Member& me, Slot& slot, bool in_place);
+  Status check(Member& me, Slot& slot, bool in_place, std::size_t turn);
+  void after_batch(Series& series);
+
+  const Call call_;
+  const MeasureOptions options_;
+  const std::vector<BufferPair>& buffers_;
+  const int ranks_;
+  const Goal goal_;
+  const Layout layout_;
+  std::vector<BufferRule> rules_;
+  std::vector<TestData> data_;  // one per check, at least one
+  BufferBytes stride_;          // of a copy
+  std::size_t copies_ = 1, step_ = 1;
+  Meeting meeting_;
+  std::vector<Slot> slots_;
+
+  // Written by the last rank at a meeting, read by all.
+  int calls_ = 1;
+  bool done_ = false;
+  bool calibrated_ = false;
+  bool interrupted_ = false;
+  int calibrations_ = 0;
+  double begun_ = 0;
+  Measured measured_;
+};
+
+}  // namespace rankine::tools
