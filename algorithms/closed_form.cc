@@ -36,7 +36,7 @@ int messages_of(int size) {
 
 int whole_of(const Value& value) {
   const Value floor = value.floor();
-  if (formulas::less(std::numeric_limits<int>::max(), floor) ||
+  if (!floor.exact() || formulas::less(std::numeric_limits<int>::max(), floor) ||
       formulas::less(floor, -std::numeric_limits<int>::max())) {
     throw std::overflow_error("a number beyond 32 bits");
   }
