@@ -21,9 +21,8 @@ nlohmann::json parse(const std::optional<std::string>& line) {
 
 MpiContender::MpiContender(std::string its_name, const std::string& start_mpi, const Setup& setup)
     : Contender(std::move(its_name), Family::kMpi) {
-  job_ = std::make_unique<Coprocess>(
-      std::vector<std::string>{start_mpi, name, std::to_string(setup.ranks),
-                               setup.crowded ? "crowded" : "roomy", "--serve"});
+  job_ = std::make_unique<Coprocess>(std::vector<std::string>{
+      start_mpi, name, std::to_string(setup.ranks), setup.crowded ? "crowded" : "roomy"});
 }
 
 void MpiContender::await() {

@@ -1,12 +1,9 @@
 // MPI collectives under the protocol of batch.h. Not built by Bazel: start_mpi compiles it with
 // mpicxx and starts it.
 //
-//   start_mpi openmpi_ucx 2 roomy -b 8 -e 64M          measures all_reduce from 8 B to 64 MiB, one
-//   JSON object per line start_mpi mpich 2 roomy --serve                    reads "all_reduce 1024
-//   warm 100 10 0 7" (collective, M, protocol,
-//                                                      calls, warm-ups, in place, seed), answers
-//                                                      one JSON object per line, ends with its
-//                                                      input
+//   start_mpi mpich 2 roomy      reads "all_reduce 1024 warm 100 10 0 7" (collective, M, protocol,
+//                                calls, warm-ups, in place, seed), answers one JSON object per
+//                                line, ends with its input
 //
 // Ranks sleep between batches, in read() or on a futex, so that other contenders can be measured
 // meanwhile.
@@ -27,11 +24,9 @@
 #include <new>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "bench/rivals/batch.h"
 #include "bench/rivals/buffer.h"
-#include "bench/rivals/sizes.h"
 
 namespace rankine::rivals {
 namespace {
@@ -220,11 +215,6 @@ std::string library() {
   return line;
 }
 
-int fail_usage(const std::string& what) {
-  std::cerr << "mpi_rival: " << what << "\n";
-  return 2;
-}
-
 bool parse_collective(const std::string& text, Collective* collective) {
   for (std::size_t i = 0; i < std::size(kCollectiveNames); ++i) {
     if (text == kCollectiveNames[i]) {
@@ -266,129 +256,21 @@ void serve(Rank& conductor, int ranks) {
   }
 }
 
-struct Options {
-  bool serve = false;
-  bool crowded = false;
-  std::vector<std::string> collectives = {"all_reduce"};
-  std::size_t first = 8;
-  std::size_t last = std::size_t{64} << 20;
-  std::size_t factor = 2;
-  int calls = 0;     // 0: as many as take target_us
-  int warmups = -1;  // -1: an eighth of the calls
-  int batches = 9;
-  double target_us = 2000;
-};
-
-// Empty, or what is wrong.
-std::string parse(int argc, char** argv, Options* options) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--serve") {
-      options->serve = true;
-      continue;
-    }
-    if (flag == "--crowded") {
-      options->crowded = true;
-      continue;
-    }
-    if (i + 1 == argc) return flag + " is not a flag, or lacks its value";
-    const std::string value = argv[++i];
-    const auto size = parse_size(value);
-    if (flag == "--collectives") {
-      options->collectives.clear();
-      std::istringstream names(value);
-      Collective ignored;
-      for (std::string name; std::getline(names, name, ',');) {
-        if (!parse_collective(name, &ignored)) return name + " is not a collective";
-        options->collectives.push_back(name);
-      }
-    } else if (!size) {
-      return flag + " wants a number, got " + value;
-    } else if (flag == "-b") {
-      options->first = *size;
-    } else if (flag == "-e") {
-      options->last = *size;
-    } else if (flag == "-f") {
-      options->factor = *size;
-    } else if (flag == "-n") {
-      options->calls = static_cast<int>(*size);
-    } else if (flag == "-w") {
-      options->warmups = static_cast<int>(*size);
-    } else if (flag == "--batches") {
-      options->batches = static_cast<int>(*size);
-    } else {
-      return flag + " is not a flag";
-    }
-  }
-  if (options->factor < 2) return "-f must be at least 2";
-  if (options->last > (std::size_t{1} << 32)) return "-e must be at most 4G";
-  if (options->calls > kMaxCalls) return "-n must be at most " + std::to_string(kMaxCalls);
-  return "";
-}
-
-bool measure_all(Rank& conductor, const Options& options) {
-  bool all_right = true;
-  for (const std::string& collective : options.collectives) {
-    for (const std::size_t bytes : size_range(options.first, options.last, options.factor)) {
-      for (const Protocol protocol : {Protocol::warm, Protocol::fresh}) {
-        Batch batch;
-        parse_collective(collective, &batch.collective);
-        batch.bytes = bytes;
-        batch.protocol = protocol;
-        const auto run = [&](const Batch& b) { return conductor.conduct(b); };
-        batch.calls =
-            options.calls > 0 ? options.calls : calibrated_calls(batch, options.target_us, run);
-        batch.warmups = options.warmups >= 0 ? options.warmups : planned_warmups(batch.calls);
-        std::vector<double> us;
-        std::uint64_t wrong = 0;
-        for (int i = 0; i < options.batches; ++i) {
-          ++batch.seed;
-          const Measured m = conductor.conduct(batch);
-          us.push_back(m.us);
-          wrong += m.wrong;
-        }
-        std::printf(
-            "{\"collective\": \"%s\", \"size\": %zu, \"protocol\": \"%s\", \"median_us\": %.4f, "
-            "\"min_us\": %.4f, \"p99_us\": %.4f, \"max_us\": %.4f, \"batches\": %d, "
-            "\"iterations\": %d, "
-            "\"wrong\": %llu}\n",
-            collective.c_str(), bytes, kProtocolNames[static_cast<int>(protocol)].data(),
-            median(us), quantile(us, 0), percentile_99(us), quantile(us, 1), options.batches,
-            batch.calls, static_cast<unsigned long long>(wrong));
-        std::fflush(stdout);
-        all_right = all_right && wrong == 0;
-      }
-    }
-  }
-  return all_right;
-}
-
 int run(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  Options options;
-  const std::string error = parse(argc, argv, &options);
   int rank = 0;
   int ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  int result = 0;
-  if (!error.empty()) {
-    result = rank == 0 ? fail_usage(error) : 2;
+  Rank self(rank, ranks, argc > 1 && std::string(argv[1]) == "--crowded");
+  if (rank != 0) {
+    self.follow();
   } else {
-    Rank self(rank, ranks, options.crowded);
-    if (rank != 0) {
-      self.follow();
-    } else {
-      if (options.serve) {
-        serve(self, ranks);
-      } else {
-        result = measure_all(self, options) ? 0 : 1;
-      }
-      self.dismiss();
-    }
+    serve(self, ranks);
+    self.dismiss();
   }
   MPI_Finalize();
-  return result;
+  return 0;
 }
 
 }  // namespace

@@ -25,7 +25,6 @@
 #include "bench/rivals/plots.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rankine_rival.h"
-#include "bench/rivals/sizes.h"
 #include "engine/base/replace_file.h"
 #include "engine/base/units.h"
 #include "nlohmann/json.hpp"
@@ -148,8 +147,8 @@ void print_header(const Options& options, const Setup& setup, const Contenders& 
   std::printf("# GB/s per core, all at once: copy, add, read, read of what another wrote\n");
   for (const LevelRates& level : levels) {
     std::printf("#   %-4s %10s %7.1f %7.1f %7.1f %7.1f\n", level.level.c_str(),
-                format_bytes(level.bytes).c_str(), level.copy,
-                level.add, level.read, level.cross_read);
+                format_bytes(level.bytes).c_str(), level.copy, level.add, level.read,
+                level.cross_read);
   }
   std::printf("# size(B) protocol ping-pong(ns)");
   for (const auto& contender : contenders) std::printf("%s", padded(contender->name).c_str());
@@ -217,9 +216,11 @@ int fail_file(const Status& status) {
 
 int measure(const Options& options) {
   const nlohmann::json machine = machine_json();
-  const auto first = parse_size(options.first);
-  const auto last = parse_size(options.last);
-  if (!first || !last) return fail_usage("-b and -e want sizes such as 8, 64K, 32M");
+  const auto first = parse_size("-b", options.first);
+  if (!first.ok()) return fail_usage(first.status().text());
+  const auto last = parse_size("-e", options.last);
+  if (!last.ok()) return fail_usage(last.status().text());
+  if (*first < 1) return fail_usage("-b is at least 1");
   if (*first > *last) return fail_usage("-b is greater than -e");
   if (*last > (std::size_t{4} << 30)) return fail_usage("-e is at most 4G");
 
@@ -261,8 +262,8 @@ int measure(const Options& options) {
       {"context", context_json(options.plan, setup, contenders, levels, machine)},
       {"rows", nlohmann::json::array()}};
   bool all_right = true;
-  for (const std::size_t bytes :
-       size_range(*first, *last, static_cast<std::size_t>(options.factor))) {
+  for (std::size_t bytes = *first; bytes <= *last;
+       bytes *= static_cast<std::size_t>(options.factor)) {
     Batch batch;
     batch.collective = options.plan.collective;
     batch.bytes = bytes;

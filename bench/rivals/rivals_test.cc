@@ -18,8 +18,6 @@
 #include "bench/rivals/others.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rankine_rival.h"
-#include "bench/rivals/sizes.h"
-#include "engine/base/statistics.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define RIVALS_TSAN 1
@@ -495,26 +493,6 @@ TEST(Crew, ProbesTwoCores) {
   } else {
     EXPECT_GT(ns, 1);
   }
-}
-
-TEST(Statistics, AreWhatTheirNamesSay) {
-  const std::vector<double> values = {5, 1, 4, 2, 3, 100, 6, 7, 8};
-  EXPECT_DOUBLE_EQ(median(values), 5);
-  EXPECT_DOUBLE_EQ(percentile_99(values), 100);
-  EXPECT_DOUBLE_EQ(quantile(values, 0.25), 3);
-  EXPECT_DOUBLE_EQ(relative_spread(values), 0.4);
-  EXPECT_DOUBLE_EQ(middle_mean(values), 5);
-  EXPECT_DOUBLE_EQ(median({}), 0);
-}
-
-TEST(Sizes, AreReadAsNcclTestsDoes) {
-  EXPECT_EQ(parse_size("8"), 8u);
-  EXPECT_EQ(parse_size("32k"), 32768u);
-  EXPECT_EQ(parse_size("2M"), 2097152u);
-  for (const char* bad : {"", "M", "-1", "1T", "1KB", "99999999999G"}) {
-    EXPECT_EQ(parse_size(bad), std::nullopt) << bad;
-  }
-  EXPECT_EQ(size_range(8, 100, 3), (std::vector<std::size_t>{8, 24, 72}));
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ Result<std::size_t> parse_size(std::string_view argument, std::string_view text)
     return *value * Rational(std::int64_t{1} << shift);
   });
   // Where 128 bits do not hold it, it has too many digits in front of the point or behind it.
-  const bool too_large = bytes.ok() ? Rational(kMost) < *bytes
+  const bool too_large = bytes.ok() ? Rational(kMost) < bytes->floor()
                                     : std::ldexp(std::strtod(std::string(number).c_str(), nullptr),
                                                  shift) > static_cast<double>(kMost);
   if (too_large) {
@@ -206,14 +206,15 @@ Result<Rational> parse_seconds(std::string_view argument, std::string_view text)
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view argument, std::string_view text) {
-  constexpr std::int64_t kMost = 86'400;  // seconds
+  constexpr Int128 kMost = 86'400'000;
   const auto seconds = parse_seconds(argument, text);
-  if (!seconds.ok() || *seconds == 0 || Rational(kMost) < *seconds) {
-    return bad(argument, text, kDurations);
-  }
   // Exactly, rounded up: in doubles 0.35 s are more than 350 ms.
-  const Rational down = (*seconds * Rational(-1000)).floor();
-  return std::chrono::milliseconds(static_cast<std::int64_t>(-down.top()));
+  const auto ms = within_128_bits(argument, text, [&]() -> Result<Rational> {
+    if (!seconds.ok()) return seconds;
+    return Rational(0) - (*seconds * Rational(-1000)).floor();
+  });
+  if (!ms.ok() || *ms == 0 || ms->top() > kMost) return bad(argument, text, kDurations);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(ms->top()));
 }
 
 Result<Rational> parse_bandwidth(std::string_view argument, std::string_view text) {

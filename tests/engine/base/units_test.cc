@@ -218,8 +218,8 @@ TEST(ParseSize, RefusesWhatOverflows) {
 }
 
 TEST(ParseSize, RefusesPartsOfBytes) {
-  for (const char* text :
-       {"1.5", "0.3K", "0.0001K", "0.00000000000000000000000000000000000000001T"}) {
+  for (const char* text : {"1.5", "0.3K", "0.0001K", "0.000000000000000000000000000001",
+                           "0.00000000000000000000000000000000000000001T"}) {
     EXPECT_THAT(parse_size("-b", text).status().text(), HasSubstr("whole number of bytes")) << text;
   }
 }
@@ -247,7 +247,10 @@ TEST(ParseDuration, KnowsUnits) {
   EXPECT_EQ(*parse_duration("-T", "3min"), milliseconds(180'000));
   EXPECT_EQ(*parse_duration("-T", "10us"), milliseconds(1));  // never 0
   EXPECT_EQ(*parse_duration("-T", "0.35 S"), milliseconds(350));
-  for (const char* text : {"", "0", "-1", "1h", "x", "1d", "86401", "1e9", "ms", "-1e-9"}) {
+  EXPECT_EQ(*parse_duration("-T", "0.123456789012345678901234567890123456"), milliseconds(124));
+  EXPECT_EQ(*parse_duration("-T", "86400"), milliseconds(86'400'000));
+  for (const char* text :
+       {"", "0", "-1", "1h", "x", "1d", "86401", "86400.0001", "1e9", "1e30", "ms", "-1e-9"}) {
     EXPECT_THAT(parse_duration("-T", text).status().text(), HasSubstr("-T is '")) << text;
   }
 }

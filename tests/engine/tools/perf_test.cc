@@ -365,21 +365,6 @@ TEST(Metrics, FollowNcclTests) {
   EXPECT_EQ(count_for(Collective::all_reduce, 4, 0, 4), 0U);
 }
 
-TEST(Statistics, OfFewAndMany) {
-  EXPECT_EQ(summarise({}).samples, 0U);
-  const Statistics three = summarise({3, 1, 2});
-  EXPECT_EQ(three.min, 1);
-  EXPECT_EQ(three.median, 2);
-  EXPECT_EQ(three.p99, 3);
-  EXPECT_EQ(three.max, 3);
-  EXPECT_DOUBLE_EQ(three.mean, 2);
-  EXPECT_DOUBLE_EQ(three.deviation, 1);
-  EXPECT_DOUBLE_EQ(summarise({1, 2, 3, 4}).median, 2.5);
-  std::vector<double> many;
-  for (int i = 1; i <= 1000; ++i) many.push_back(i);
-  EXPECT_EQ(summarise(many).p99, 990);
-}
-
 TEST(Meeting, TheLastActsBeforeAnybodyGoesOn) {
   constexpr int kRanks = 4, kTurns = 200;
   Meeting meeting(kRanks, 4);
