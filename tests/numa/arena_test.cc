@@ -187,6 +187,7 @@ TEST_F(ArenaTest, CoarseAlignmentsWhereverTheKernelMaps) {
   seen.behind = 8 * kMiB - page_bytes();
   seen.mmaps = 0;
   Arena arena;
+  EXPECT_NE(arena.allocate(100), nullptr);
   EXPECT_TRUE(is_aligned(arena.allocate(100, 8 * kMiB), 8 * kMiB));
   EXPECT_EQ(seen.mmaps, 1);
   EXPECT_EQ(arena.bytes_reserved(), kMiB);
