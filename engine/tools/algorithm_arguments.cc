@@ -62,15 +62,12 @@ Result<Params> read_params(const AlgorithmArguments& a) {
   Params params = a.begin;
   for (const Parameter& row : parameters()) {
     const GivenParameter* given = a.find(row.name);
-    if (given != nullptr && !row.read(given->text, params)) {
-      return invalid_value(*given, row.name == "ranks"
-                                       ? fmt::format("whole numbers from 1 to {}", a.most_ranks)
-                                       : row.allowed());
+    if (given == nullptr || (row.read(given->text, params) && params.ranks <= a.most_ranks)) {
+      continue;
     }
-    if (row.name == "ranks" && params.ranks > a.most_ranks) {
-      return invalid_argument(fmt::format("--ranks is '{}'; allowed are whole numbers from 1 to {}",
-                                          params.ranks, a.most_ranks));
-    }
+    return invalid_value(*given, row.name == "ranks"
+                                     ? fmt::format("whole numbers from 1 to {}", a.most_ranks)
+                                     : row.allowed());
   }
   if (a.collective == Collective::send_recv && a.find("peer") == nullptr) {
     params.peer = (params.root + 1) % params.ranks;

@@ -255,7 +255,7 @@ Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
                     "which is {}",
                     format_size(first), format_size(last)));
   }
-  if (options.collective() == Collective::barrier) return std::vector<std::size_t>{0};
+  if (options.algorithm.collective == Collective::barrier) return std::vector<std::size_t>{0};
   std::vector<std::size_t> sizes;
   for (std::size_t size = first; size <= last;) {
     if (sizes.size() >= kMostSizes) {

@@ -90,9 +90,9 @@ TEST(Perf, ChecksEveryCollective) {
     const std::string name(name_of(collective));
     if (algorithm_names(collective).empty()) continue;
     for (const char* ranks : {"1", "3"}) {
-      const Captured captured =
-          run_captured(perf_command(name, {"-t", ranks, "-b", "0", "-e", "8K", "-f", "1024", "-r",
-                                           "all", "-d", "f32,bf16", "-o", "sum,avg"}));
+      const Captured captured = run_captured(perf_command(
+          name, {"-t", ranks, "-b", "0", "-e", "8K", "-f", "1024", "-r",
+                 has_root(collective) ? "all" : "0", "-d", "f32,bf16", "-o", "sum,avg"}));
       EXPECT_EQ(captured.exit, 0) << name << " among " << ranks << ": " << captured.err;
       EXPECT_FALSE(data_lines(captured.out).empty());
     }
@@ -333,23 +333,19 @@ TEST(SizesOf, StepsByFactorOrBytes) {
 
 TEST(SetEnds, KeepsTheDefaultShort) {
   PerfOptions options;
-  options.ranks = 2;
-  set_ends(options, 2);
+  set_ends(options, 2, 2);
   EXPECT_EQ(*options.min_bytes, 8U);
   EXPECT_EQ(*options.max_bytes, std::size_t{64} << 20);
   options.max_bytes.reset();
-  options.ranks = 64;
-  set_ends(options, 2);
+  set_ends(options, 64, 2);
   EXPECT_EQ(*options.max_bytes, std::size_t{2} << 20);
   PerfOptions small;
-  small.ranks = 2;
   small.max_bytes = 4;
-  set_ends(small, 2);
+  set_ends(small, 2, 2);
   EXPECT_EQ(*small.min_bytes, 4U);
   PerfOptions large;
-  large.ranks = 64;
   large.min_bytes = std::size_t{1} << 30;
-  set_ends(large, 2);
+  set_ends(large, 64, 2);
   EXPECT_EQ(*large.max_bytes, std::size_t{1} << 30);
 }
 
