@@ -69,6 +69,7 @@ std::optional<int> read_number(const Parameter& parameter, std::string_view text
 
 std::optional<std::vector<int>> read_list_of(Kind kind, std::string_view text, int ranks) {
   if (kind == Kind::torus) return read_dims(text);
+  if (text.empty()) return std::vector<int>();  // the default
   if (kind == Kind::skips) return read_skips(text, ranks);
   return read_list(text, ',');
 }

@@ -70,7 +70,7 @@ void add_cases(std::span<const Parameter> rows, const SweepOptions& options,
   std::set<std::string> tried;
   for (const std::string& text : texts_to_try(row, begun.params.ranks, options)) {
     SweepResult next = begun;
-    if (!text.empty() && !row.read(text, next.params)) {
+    if (!row.read(text, next.params)) {
       throw std::invalid_argument(std::string(row.name) + " is '" + text + "'");
     }
     if (tried.insert(row.text(next.params)).second) {

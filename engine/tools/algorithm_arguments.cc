@@ -26,13 +26,7 @@ std::optional<std::string> AlgorithmArguments::take(std::string_view parameter) 
 
 CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& a,
                                      const AlgorithmHelp& help) {
-  const auto read = [](std::string_view argument,
-                       std::string_view text) -> Result<std::optional<Collective>> {
-    const auto collective = read_collective(argument, text);
-    if (!collective.ok()) return collective.status();
-    return std::optional(*collective);
-  };
-  CLI::Option* first = add_argument(app, help.collective, a.collective, read, "NAME",
+  CLI::Option* first = add_argument(app, help.collective, a.collective, read_collective, "NAME",
                                     "which one; 'rankine list' shows all");
   add_text(app, "--algo", a.algorithms, "LIST", help.algorithms);
   for (const Parameter& row : parameters()) {
@@ -64,15 +58,12 @@ Result<Params> read_params(const AlgorithmArguments& a) {
   Params params = a.begin;
   for (const Parameter& row : parameters()) {
     const GivenParameter* given = a.find(row.name);
-    if (given != nullptr && !row.read(given->text, params)) {
-      return invalid_value(*given, row.name == "ranks"
-                                       ? fmt::format("whole numbers from 1 to {}", a.most_ranks)
-                                       : row.allowed());
+    if (given == nullptr || (row.read(given->text, params) && params.ranks <= a.most_ranks)) {
+      continue;
     }
-    if (row.name == "ranks" && params.ranks > a.most_ranks) {
-      return invalid_argument(fmt::format("--ranks is '{}'; allowed are whole numbers from 1 to {}",
-                                          params.ranks, a.most_ranks));
-    }
+    return invalid_value(*given, row.name == "ranks"
+                                     ? fmt::format("whole numbers from 1 to {}", a.most_ranks)
+                                     : row.allowed());
   }
   if (a.collective == Collective::send_recv && a.find("peer") == nullptr) {
     params.peer = (params.root + 1) % params.ranks;
@@ -125,19 +116,13 @@ Status check_taken(const AlgorithmArguments& a, const std::vector<const Algorith
     Params params;
     const bool asks = !row.read(given.text, params) || !row.open(params);
     if (!asks || std::any_of(lines.begin(), lines.end(), takes)) continue;
-    std::vector<std::string_view> takers;
-    bool all_take = true;
-    for (const Algorithm& line : catalogue()) {
-      if (a.collective && line.collective != *a.collective) continue;
-      all_take = all_take && takes(&line);
-      if (takes(&line) && std::find(takers.begin(), takers.end(), line.name) == takers.end()) {
-        takers.push_back(line.name);
-      }
-    }
-    if (all_take) continue;
+    const auto other = [&](const Algorithm& line) {
+      return (!a.collective || line.collective == *a.collective) && !takes(&line);
+    };
+    if (std::none_of(catalogue().begin(), catalogue().end(), other)) continue;
     return invalid_argument(fmt::format(
-        "{} is {}; no algorithm named by --algo takes it; {} {}", given.argument, given.shown,
-        takers.empty() ? "none" : join(takers), takers.size() > 1 ? "do" : "does"));
+        "{} is {}; no algorithm named by --algo takes it; 'rankine list' shows which ones do",
+        given.argument, given.shown));
   }
   return {};
 }

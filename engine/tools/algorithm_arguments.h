@@ -67,7 +67,7 @@ Result<std::vector<AskedAlgorithm>> asked_algorithms(const AlgorithmArguments& a
 Status one_algorithm_only(const AlgorithmArguments& arguments);
 
 // Whether each parameter that was given is taken by one of `lines`, or by all algorithms of the
-// collective, as ranks are; if not, the error says who takes it.
+// collective, as ranks are.
 Status check_taken(const AlgorithmArguments& arguments, const std::vector<const Algorithm*>& lines);
 
 }  // namespace rankine::tools

@@ -67,9 +67,9 @@ Result<faults::Selection> selection_of(const FaultsArguments& arguments) {
 
 // The command that plays a case again: cases depend on what they are, and on --seed and --repeat.
 std::string again(const FaultCase& test, const FaultsArguments& arguments) {
-  std::string text = fmt::format("rankine faults --fault {} --collective {} --ranks {} --seed {}",
-                                 test.fault->number, name_of(test.collective), test.ranks,
-                                 arguments.seed.value_or(1));
+  std::string text =
+      fmt::format("rankine faults {} --fault {} --ranks {} --seed {}", name_of(test.collective),
+                  test.fault->number, test.ranks, arguments.seed.value_or(1));
   if (test.algorithm != nullptr) text += fmt::format(" --algo {}", test.algorithm->name);
   if (arguments.repeat > 1) text += fmt::format(" --repeat {}", arguments.repeat);
   return text;
@@ -136,7 +136,8 @@ Subcommand add_faults(CLI::App& tool) {
       "faults", "inject every fault of the table into every collective, and count broken promises");
   add_argument(*app, "--fault", a.faults, read_faults, "LIST",
                "numbers or names: 4,5 or stall,leave or 1..9 (all)");
-  add_argument(*app, "--collective", a.collective, read_collective, "NAME", "only this one");
+  add_argument(*app, "collective,--collective", a.collective, read_collective, "NAME",
+               "only this one");
   add_text(*app, "--algo,--algorithm", a.algorithms, "LIST",
            "names of the catalogue, or all (all)");
   add_argument(
@@ -167,7 +168,7 @@ Subcommand add_faults(CLI::App& tool) {
       "Examples:\n"
       "  rankine faults --quick                          a sample, in seconds\n"
       "  rankine faults                                  the whole table\n"
-      "  rankine faults --fault 4..8 --collective broadcast --ranks 2..9 --repeat 5\n"
+      "  rankine faults broadcast --fault 4..8 --ranks 2..9 --repeat 5\n"
       "  rankine faults --fault stall --algo ring --ranks 64 --seed 7\n"
       "Exit codes: 0 all promises kept, 1 one was broken, 2 usage.");
   return {app, [owned](Console& console) { return play_faults(*owned, console); }};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace rankine::tools {
 namespace {
 
@@ -11,16 +13,14 @@ Json to_json(const Parameter& row, const Params& params) {
   return params.*row.list;
 }
 
-// As Parameter::read() takes it; "" of what no parameter can be.
+// As Parameter::read() takes it, who refuses what is neither a number, a text nor a list of
+// numbers.
 std::string text_of(const Json& value) {
-  if (value.is_number_integer()) return value.dump();
   if (value.is_string()) return value.get<std::string>();
+  const auto is_whole = [](const Json& part) { return part.is_number_integer(); };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_whole)) return value.dump();
   std::string text;
-  if (!value.is_array()) return text;
-  for (const Json& part : value) {
-    if (!part.is_number_integer()) return "";
-    text += (text.empty() ? "" : ",") + part.dump();
-  }
+  for (const Json& part : value) text += (text.empty() ? "" : ",") + part.dump();
   return text;
 }
 

@@ -134,7 +134,7 @@ TEST(Parameters, AreOptionsOfTheRunsOfClaims) {
     const auto rounds = [&row](const Algorithm& line) {
       claims::Runs runs;
       const std::string text = std::string(name_of(line.collective)) + " " +
-                               std::string(line.name) + "; ranks=8; ports=1; " +
+                               std::string(line.name) + "; ranks=8; bytes=4096; alpha=1; beta=1; " +
                                std::string(row.name) + "=" + some_text(row);
       return runs.quantity(claims::read_runs(text, ""), {}, "rounds");
     };

@@ -183,7 +183,7 @@ TEST(Request, SaysWhatIsWrong) {
        "fidelity is \"fluid\"; allowed are \"eq1\" and \"flow\""},
       {request(R"(,"sync":"later")"), "sync is \"later\"; allowed are \"dataflow\" and \"rounds\""},
       {request(R"(,"params":[])"), "params is []; allowed are objects"},
-      {request(R"(,"params":{"colour":1})"), "params has a member 'colour'; allowed are group"},
+      {request(R"(,"params":{"colour":1})"), "params has a member 'colour'; allowed are peer, group"},
       {request(R"(,"params":{"group":-1})"), "params.group is -1; allowed are whole numbers"},
       {request(R"(,"network":"ether")"), "network is 'ether', which is no preset and no file"},
       {request(R"(,"network":{"ports":0})"), "ports is 0"},
