@@ -66,7 +66,8 @@ Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
     for (const std::string& text : ranks->second) out.ranks.push_back(std::stoi(text));
   } else if (const GivenParameter* dims = a.find("dims")) {  // a torus has its own number of them
     std::int64_t product = 1;
-    for (const int size : *read_dims(dims->text)) {
+    const auto sizes = read_dims(dims->text);
+    for (const int size : *sizes) {
       product = std::min<std::int64_t>(product * size, VerifyArguments::kMostRanks);
     }
     out.ranks = {static_cast<int>(product)};
