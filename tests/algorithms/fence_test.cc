@@ -51,12 +51,15 @@ TEST(Fence, AlgorithmsIncludeOnlyEachOtherAndTheStandardLibrary) {
   }
 }
 
-// All files of algorithms/ itself but the catalogue, which is a table; the language below it, in
-// schedule/, is no algorithm.
+// All files of algorithms/ itself but the catalogue, which is a table, and the reader of formulas;
+// the language below it, in schedule/, is no algorithm.
 TEST(Fence, AnAlgorithmFitsOnAPageAndItsWorkingOnThree) {
   int pages = 0;
   for (const auto& path : sources()) {
-    if (path.parent_path() != "algorithms" || path == "algorithms/catalogue.cc") continue;
+    if (path.parent_path() != "algorithms" || path == "algorithms/catalogue.cc" ||
+        path == "algorithms/formula.cc") {
+      continue;
+    }
     EXPECT_LE(lines(path).size(), path.extension() == ".h" ? 90u : 220u) << path;
     ++pages;
   }

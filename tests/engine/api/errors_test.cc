@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
                    {"transport is 255", "0 to 2"}},
            BadCall{"negative segments",
                    [](Call& c, Buffers&) { c.options.segments = -3; },
-                   {"segments is -3", "0 (chosen by size) and more"}},
+                   {"segments is -3", "0 (the default) and more"}},
            BadCall{"a negative group of an algorithm that takes none",
                    [](Call& c, Buffers&) {
                      c.options.algorithm = "ring";
