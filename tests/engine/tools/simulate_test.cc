@@ -179,7 +179,7 @@ TEST(Request, SaysWhatIsWrong) {
        "segments is 0; allowed are whole numbers from 1 to 16384, and"},
       {request(R"(,"segments":"some")"), "segments is \"some\"; allowed are whole numbers"},
       {request(R"(,"root":4)"), "root is 4, which it does not take; it takes no parameter"},
-      {R"({"id":5,"collective":"broadcast","algorithm":"binomial","ranks":4,"bytes":64,"root":4})",
+      {R"({"id":5,"collective":"broadcast","algorithm":"linear","ranks":4,"bytes":64,"root":4})",
        "root is 4; allowed are 0 to 3"},
       {request(R"(,"fidelity":"fluid")"),
        "fidelity is \"fluid\"; allowed are \"eq1\" and \"flow\""},
