@@ -1,7 +1,7 @@
-// The tuning table of a machine: which algorithm calls get that name none, and the costs that
-// decide their form (engine/base/costs.h), as `rankine tune` measured them. It is a file of JSON,
-// read once per process when the first communicator is made, and used where it was made on hardware
-// like this; else the default (choose.h) stands.
+// The tuning table of a machine: which algorithm calls get that name none, as `rankine tune`
+// measured it, and the costs that decide their form (engine/base/costs.h), as its owner wrote them.
+// It is a file of JSON, read once per process when the first communicator is made, and used where
+// it was made on hardware like this; else the default (choose.h) stands.
 //
 //   RANKINE_TUNING=FILE     the table; off: none
 //   otherwise               $XDG_CACHE_HOME/rankine/tuning.json, or ~/.cache/rankine/tuning.json

@@ -2,9 +2,9 @@
 // ranks, how much at a time. One value, made once per communicator, that choosing, compiling and
 // copying read; no other place has a number of this kind.
 //
-// The defaults are right within some percent on the machines that RESULTS names. `rankine tune`
-// measures those that matter on this one and writes what is better into its table (tuning.h);
-// `rankine topo` shows which are in force, and `rankine choose --explain` which of them decided.
+// The defaults are right within some percent on the machines that RESULTS names. A tuning table
+// (tuning.h) may hold others; nothing writes them there yet but its owner. `rankine choose
+// --explain` says which of them decided.
 #pragma once
 
 #include <cstddef>
