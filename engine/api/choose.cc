@@ -9,24 +9,32 @@ using enum Collective;
 
 constexpr int kFew = 16;  // ranks whose boards are of one size
 
+// What says how much boards among so many ranks hold.
+std::size_t Costs::*board_cost(int ranks) {
+  if (ranks <= 2) return &Costs::board_pair;
+  return ranks <= kFew ? &Costs::board_few : &Costs::boards;
+}
+
 // Asks the questions of a choice, and notes which costs answered.
 class Decision {
  public:
   Decision(const Costs& costs, std::vector<std::size_t Costs::*>& by) : costs_(costs), by_(by) {}
 
   bool up_to(std::size_t Costs::*field, std::size_t n) {
-    if (std::find(by_.begin(), by_.end(), field) == by_.end()) by_.push_back(field);
+    note(field);
     return n <= costs_.*field;
   }
   // Whether every rank's board holds so much.
   bool fits_boards(int ranks, std::size_t bytes) {
-    if (ranks <= 2) return up_to(&Costs::board_pair, bytes);
-    if (ranks <= kFew) return up_to(&Costs::board_few, bytes);
-    static_cast<void>(up_to(&Costs::boards, 0));
+    note(board_cost(ranks));
     return bytes <= board_bytes(ranks, costs_);
   }
 
  private:
+  void note(std::size_t Costs::*field) {
+    if (std::find(by_.begin(), by_.end(), field) == by_.end()) by_.push_back(field);
+  }
+
   const Costs& costs_;
   std::vector<std::size_t Costs::*>& by_;
 };
@@ -114,10 +122,10 @@ const Algorithm& line_of(Collective collective, int ranks, std::string_view name
 }  // namespace
 
 std::size_t board_bytes(int ranks, const Costs& costs) {
-  if (ranks <= 2) return costs.board_pair;
-  if (ranks <= kFew) return costs.board_few;
+  const std::size_t cost = costs.*board_cost(ranks);
+  if (ranks <= kFew) return cost;
   const auto n = static_cast<std::size_t>(ranks);
-  return std::max<std::size_t>(64, costs.boards / (n * n));
+  return std::max<std::size_t>(64, cost / (n * n));
 }
 
 Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffers,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -39,11 +40,21 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
   return row;
 }
 
-// The costs that decided, and what they are here.
-std::string explain(const std::vector<std::size_t Costs::*>& by, const Costs& costs) {
+// The costs that decided, in the order of all.
+std::vector<CostField> deciding(const Choice& choice) {
+  std::vector<CostField> fields;
+  std::copy_if(cost_fields().begin(), cost_fields().end(), std::back_inserter(fields),
+               [&](const CostField& field) {
+                 return std::find(choice.by.begin(), choice.by.end(), field.value) !=
+                        choice.by.end();
+               });
+  return fields;
+}
+
+// What they are here.
+std::string explain(const Choice& choice, const Costs& costs) {
   std::string text;
-  for (const CostField& field : cost_fields()) {
-    if (std::find(by.begin(), by.end(), field.value) == by.end()) continue;
+  for (const CostField& field : deciding(choice)) {
     const std::size_t value = costs.*field.value;
     text += fmt::format("  {} = {}{}: {}\n", field.name,
                         field.unit == CostField::Unit::bytes
@@ -81,8 +92,7 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
                                   {"source", source},
                                   {"choice", {{"algorithm", choice->name}}}};
     if (source == "default") {
-      for (const CostField& field : cost_fields()) {
-        if (std::find(chosen.by.begin(), chosen.by.end(), field.value) == chosen.by.end()) continue;
+      for (const CostField& field : deciding(chosen)) {
         out["costs"][std::string(field.name)] = machine_costs().*field.value;
       }
     }
@@ -99,7 +109,7 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
                              name_of(a.collective), format_bytes(a.bytes), a.ranks, choice->name,
                              why);
   if (a.explain) {
-    if (source == "default") console.out << explain(chosen.by, machine_costs());
+    if (source == "default") console.out << explain(chosen, machine_costs());
     console.out
         << "'rankine tune' measures the others; with --network it is a model that is asked\n";
   }

@@ -60,7 +60,7 @@ TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model,
         });
     if (!replaced) rows.push_back(old);
   }
-  return {here, utc_now(), model, std::move(rows)};
+  return {here, utc_now(), model, std::move(rows), before ? before->costs() : Costs()};
 }
 
 Result<std::vector<Collective>> read_collectives(std::string_view argument, std::string_view text) {
