@@ -10,8 +10,8 @@
 #include <sstream>
 #include <vector>
 
+#include "engine/base/small_file.h"
 #include "numa/affinity.h"
-#include "numa/small_file.h"
 
 namespace rankine {
 namespace {

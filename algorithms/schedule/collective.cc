@@ -59,8 +59,18 @@ int natural_blocks(Collective collective, int ranks) {
   return 1;
 }
 
+namespace {
+
+// The natural block of which b is a part. Dividing takes long, and most blocks are whole.
+int natural_of(const Goal& goal, Block b) {
+  const int all = natural_blocks(goal.collective, goal.ranks);
+  return goal.blocks == all ? b : b / (goal.blocks / all);
+}
+
+}  // namespace
+
 Rank Goal::source_of(Block b) const {
-  const int natural = b / (blocks / natural_blocks(collective, ranks));
+  const int natural = natural_of(*this, b);
   switch (collective) {
     case broadcast:
     case scatter:
@@ -81,7 +91,7 @@ Rank Goal::source_of(Block b) const {
 }
 
 Rank Goal::target_of(Block b) const {
-  const int natural = b / (blocks / natural_blocks(collective, ranks));
+  const int natural = natural_of(*this, b);
   switch (collective) {
     case reduce:
     case gather:

@@ -83,7 +83,7 @@ void run_clocked(benchmark::State& state, const Case& one, ClockMode mode) {
   options.wait = (*stage)->team().communicator().wait_policy();
   const auto new_clock = [&]() -> std::unique_ptr<Throttle> {
     if (mode == ClockMode::none) return nullptr;
-    auto clock = Throttle::create(schedule, network(), *pricing, options);
+    auto clock = Throttle::create(schedule, goal, network(), *pricing, options);
     return clock.ok() ? std::move(*clock) : nullptr;
   };
   if (mode == ClockMode::wall) {

@@ -68,7 +68,7 @@ class Pair {
                               transport, 0, 0, kCount);
     for (std::size_t from = 0; from < kRanks; ++from) {
       slots_[from] = std::make_unique<std::array<Slot, kSlots>>();
-      for (Slot& slot : *slots_[from]) new (slot.bytes) SlotHeader;
+      for (Slot& slot : *slots_[from]) new (slot.bytes) PostHeader;
     }
     for (std::size_t r = 0; r < kRanks; ++r) {
       const std::size_t peer = 1 - r;

@@ -54,16 +54,16 @@ void check(std::uint64_t got, std::uint64_t expected) {
 class OurMailbox final : public Channel {
  public:
   OurMailbox() : crossbar_(2, WaitPolicy{}, 30'000'000'000) {
-    for (std::uint32_t i = 0; i < kSlots; ++i) new (slots_[i].bytes) SlotHeader;
+    for (std::uint32_t i = 0; i < kSlots; ++i) new (slots_[i].bytes) PostHeader;
     out_.mailbox = in_.mailbox = {slots_[0].bytes, sizeof(Slot), &credit_};
     sender_ = {.crossbar = &crossbar_, .rank = 0};
     receiver_ = {.crossbar = &crossbar_, .rank = 1};
   }
   void send(std::uint64_t message) override {
-    out_.send(sender_, 1, sent_++, &message, sizeof(message), 0, 0);
+    out_.send(sender_, 1, sent_++, &message, sizeof(message), 0);
   }
   std::uint64_t receive() override {
-    SlotHeader* slot = in_.wait(receiver_, 0, received_, 0);
+    PostHeader* slot = in_.wait(receiver_, 0, received_, 0);
     std::uint64_t message;
     std::memcpy(&message, payload(*slot), sizeof(message));
     in_.release(receiver_, ++received_, false);

@@ -9,7 +9,7 @@
 
 #include "engine/api/call.h"
 #include "engine/base/status.h"
-#include "engine/compile/layout.h"
+#include "engine/run/layout.h"
 #include "engine/run/rank_buffers.h"
 
 namespace rankine {

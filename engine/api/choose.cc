@@ -7,12 +7,10 @@ namespace {
 
 using enum Collective;
 
-constexpr int kFew = 16;  // ranks whose boards are of one size
-
 // What says how much boards among so many ranks hold.
-std::size_t Costs::*board_cost(int ranks) {
+std::size_t Costs::*board_cost(int ranks, const Costs& costs) {
   if (ranks <= 2) return &Costs::board_pair;
-  return ranks <= kFew ? &Costs::board_few : &Costs::boards;
+  return static_cast<std::size_t>(ranks) <= costs.few ? &Costs::board_few : &Costs::boards;
 }
 
 // Asks the questions of a choice, and notes which costs answered.
@@ -26,7 +24,7 @@ class Decision {
   }
   // Whether every rank's board holds so much.
   bool fits_boards(int ranks, std::size_t bytes) {
-    note(board_cost(ranks));
+    note(board_cost(ranks, costs_));
     return bytes <= board_bytes(ranks, costs_);
   }
 
@@ -122,8 +120,9 @@ const Algorithm& line_of(Collective collective, int ranks, std::string_view name
 }  // namespace
 
 std::size_t board_bytes(int ranks, const Costs& costs) {
-  const std::size_t cost = costs.*board_cost(ranks);
-  if (ranks <= kFew) return cost;
+  const auto field = board_cost(ranks, costs);
+  const std::size_t cost = costs.*field;
+  if (field != &Costs::boards) return cost;
   const auto n = static_cast<std::size_t>(ranks);
   return std::max<std::size_t>(64, cost / (n * n));
 }
@@ -151,7 +150,7 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
 
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes, const Costs& costs) {
   if (!algorithm.takes("segments") || ranks <= 2) return 1;
-  return static_cast<int>(std::clamp<std::size_t>(bytes / costs.segment, 1, 64));
+  return static_cast<int>(std::clamp<std::size_t>(bytes / costs.segment, 1, costs.segments));
 }
 
 }  // namespace rankine

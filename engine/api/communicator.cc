@@ -106,7 +106,7 @@ Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
       mailbox = {slots, mail.stride, new (credit) Counter, mail.slots};
       mailbox.credit->value.store(first_count, std::memory_order_relaxed);
       for (std::uint32_t i = 0; i < mail.slots; ++i) {
-        (new (slots + std::size_t{i} * mail.stride) SlotHeader)
+        (new (slots + std::size_t{i} * mail.stride) PostHeader)
             ->flag.store(first_count, std::memory_order_relaxed);
       }
     }
@@ -126,7 +126,7 @@ Status Communicator::Shared::provide_boards(const Plan& plan) {
     }
     boards[r] = {halves, stride};
     for (const std::uint32_t number : {0U, 1U}) {
-      (new (&boards[r].half(number)) BoardHeader)
+      (new (&boards[r].half(number)) PostHeader)
           ->flag.store(first_count, std::memory_order_relaxed);
     }
   }

@@ -17,8 +17,7 @@ namespace rankine {
 
 // A view of a call, which it must not outlive. Made for every call: the numbers lie packed side by
 // side, and names, lists and an aggregation, which few calls have, are looked at only where there
-// are some.
-// Arguments that a collective does not take make no difference.
+// are some. Arguments that a collective does not take make no difference.
 class PlanKey {
  public:
   explicit PlanKey(const Call& call) noexcept : call_(&call) {

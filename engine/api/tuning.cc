@@ -11,7 +11,7 @@
 
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
-#include "numa/small_file.h"
+#include "engine/base/small_file.h"
 #include "numa/warnings.h"
 
 namespace rankine {

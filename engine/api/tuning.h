@@ -77,7 +77,7 @@ TuningFile tuning_file();
 
 // The table of that file if it suits `here`; else nothing, with one warning (numa/warnings.h) per
 // cause: damaged, made elsewhere, or not to be read. A cache that is not there is no cause. Only
-// regular files of at most 16 MiB are read (numa/small_file.h).
+// regular files of at most 16 MiB are read (engine/base/small_file.h).
 std::optional<TuningTable> load_tuning(const TuningFile& file, const Hardware& here);
 // Writes by way of a neighbouring file that is renamed, so that no reader sees half of it; makes
 // missing directories.

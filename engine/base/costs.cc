@@ -24,11 +24,14 @@ constexpr CostField kFields[] = {
     {"leaders", bytes, &Costs::leaders, 0, kMostBytes,
      "an all-reduce of more ranks than that goes over leaders up to here, then over a tree"},
     {"segment", bytes, &Costs::segment, 1, kMostBytes,
-     "pipelines cut vectors into segments of this size, at most 64"},
+     "pipelines cut vectors into segments of this size"},
+    {"segments", segments, &Costs::segments, 1, kAnyCount, "and into so many at most"},
     {"board_pair", bytes, &Costs::board_pair, 0, std::size_t{1} << 20,
      "half a board of a rank holds so much where there are two ranks"},
+    {"few", ranks, &Costs::few, 2, kAnyCount,
+     "boards are of one size among at most so many ranks, and shrink with the square of more"},
     {"board_few", bytes, &Costs::board_few, 0, std::size_t{1} << 20,
-     "half a board of a rank holds so much where there are 3 to 16"},
+     "half a board of a rank holds so much where there are 3 to that many"},
     {"boards", bytes, &Costs::boards, 0, std::size_t{1} << 30,
      "half a board times the square of the ranks is at most so much where there are more"},
     {"messages", messages, &Costs::messages, 1, kAnyCount,
@@ -66,7 +69,8 @@ static_assert(std::size(kFields) * sizeof(std::size_t) == sizeof(Costs));
 }  // namespace
 
 std::string_view name_of(CostField::Unit unit) {
-  constexpr std::string_view kNames[] = {"bytes", "ranks", "messages", "times", "nanoseconds"};
+  constexpr std::string_view kNames[] = {"bytes",    "ranks", "messages",
+                                         "segments", "times", "nanoseconds"};
   return kNames[static_cast<std::size_t>(unit)];
 }
 
@@ -76,6 +80,11 @@ std::string allowed(const CostField& field) {
 }
 
 std::span<const CostField> cost_fields() { return kFields; }
+
+const CostField& field_of(std::size_t Costs::*value) {
+  return *std::find_if(std::begin(kFields), std::end(kFields),
+                       [&](const CostField& field) { return field.value == value; });
+}
 
 const CostField* find_cost(std::string_view name) {
   const auto* found = std::find_if(std::begin(kFields), std::end(kFields),

@@ -2,9 +2,9 @@
 // ranks, how much at a time. One value, made once per communicator, that choosing, compiling and
 // copying read; no other place has a number of this kind.
 //
-// The defaults are right within some percent on the machines that RESULTS names. A tuning table
-// (tuning.h) may hold others; nothing writes them there yet but its owner. `rankine choose
-// --explain` says which of them decided.
+// The defaults are right within some percent on the machines that RESULTS names. `rankine tune`
+// measures and writes others to the tuning table (tuning.h), `rankine topo` shows those in force,
+// and `rankine choose --explain` which of them decided.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,11 @@ struct Costs {
   std::size_t all_hear_all = 256;
   std::size_t leaders = std::size_t{4} << 10;
   std::size_t segment = std::size_t{64} << 10;
+  std::size_t segments = 64;
 
   // The transport (engine/compile/compile.cc).
   std::size_t board_pair = 1024;
+  std::size_t few = 16;
   std::size_t board_few = 8192;
   std::size_t boards = std::size_t{1} << 20;
   std::size_t messages = 64;
@@ -56,7 +58,7 @@ struct Costs {
 };
 
 struct CostField {
-  enum class Unit : std::uint8_t { bytes, ranks, messages, times, nanoseconds };
+  enum class Unit : std::uint8_t { bytes, ranks, messages, segments, times, nanoseconds };
 
   std::string_view name;  // as tables and reports have it
   Unit unit = Unit::bytes;
@@ -69,6 +71,7 @@ std::string allowed(const CostField& field);     // "1 to 1024 ranks"
 
 // All of them, in the order of Costs.
 std::span<const CostField> cost_fields();
+const CostField& field_of(std::size_t Costs::*value);
 // nullptr: there is none of that name.
 const CostField* find_cost(std::string_view name);
 // The first field with a value that is not allowed; nullptr: there is none.

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "numa/small_file.h"
+#include "engine/base/small_file.h"
 
 namespace rankine {
 namespace {

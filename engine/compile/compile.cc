@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,24 +72,30 @@ std::size_t moves_of(const Schedule& schedule, int round, PlanMeter& meter) {
   return moves;
 }
 
-// A request and what its making is counted on.
+// A request, its schedule as versions, and what its making is counted on.
 struct Job {
   const CompileRequest& request;
   const Schedule& schedule;
   const Goal& goal;
   const Layout& layout;
   PlanMeter& meter;
+  std::shared_ptr<const Versions> versions;
 
-  Result<Program> program(Buffers buffers, bool eager) const {
-    return make_program(schedule, goal, layout, buffers, {.eager = eager, .meter = &meter});
+  Program program(Buffers buffers, bool eager = false) {
+    if (!versions) versions = *Versions::of(schedule, goal, layout, &meter);  // as once before
+    return make_program(versions, goal, layout, buffers, {.eager = eager, .meter = &meter});
   }
-  Result<Program> program() const { return program(request.buffers, false); }
-  Result<Program> eager_program() const { return program(request.buffers, true); }
+  Program eager_program() { return program(request.buffers, true); }
+  // Without keeping the versions meanwhile: among many ranks memory is dear, and few of their plans
+  // take another look.
+  Program large_program() {
+    return make_program(std::move(versions), goal, layout, request.buffers, {.meter = &meter});
+  }
 };
 
-// The form of an all-reduce that moves the fewest lines between cores. `program` is as the buffers
-// lie; `streams`: the results are more than the caches hold.
-Result<Program> direct_all_reduce(const Job& job, Program program, bool streams) {
+// The form of an all-reduce that moves the fewest lines between cores. `streams`: the results are
+// more than the caches hold.
+Program direct_all_reduce(Job& job, Program program, bool streams) {
   const Buffers buffers = job.request.buffers;
   const Costs& costs = job.request.costs;
   Program own = own_first(std::move(program), buffers, costs.own_first, &job.meter);
@@ -100,21 +107,16 @@ Result<Program> direct_all_reduce(const Job& job, Program program, bool streams)
   claim_copies(own, costs.claim);
   if (streams || !fetches_to_store(own)) return own;
   own = {};
-  auto in_place = job.program(Buffers::in_place, false);
-  if (!in_place.ok()) return in_place.status();
-  Program copied = copy_first(*in_place, &job.meter);
-  *in_place = {};
+  Program copied = copy_first(job.program(Buffers::in_place), &job.meter);
   push(copied, Buffers::apart, PushMutant::none, &job.meter);
   return copied;
 }
 
-Result<Plan> direct_plan(const Job& job, Program program) {
+Plan direct_plan(Job& job, Program program) {
   const bool streams = job.request.buffers == Buffers::apart &&
                        result_bytes(job.layout, job.goal) >= job.request.costs.stream_results;
   if (job.goal.collective == Collective::all_reduce) {
-    auto form = direct_all_reduce(job, std::move(program), streams);
-    if (!form.ok()) return form.status();
-    program = std::move(*form);
+    program = direct_all_reduce(job, std::move(program), streams);
   }
   if (job.goal.collective == Collective::reduce && job.request.pushes) {
     // Whether the root's call is in place or not, what holds for in place is right for both, and
@@ -166,54 +168,39 @@ bool has_few_messages(const Program& program, std::size_t most) {
   return messages <= ranks * most;
 }
 
-bool adds_up(const Program& program) {
-  return std::any_of(program.operations.begin(), program.operations.end(),
-                     [](const Operation& op) { return op.sources > 1; });
-}
-
-Result<Plan> plan_of(const Job& job, bool can_add) {
+Result<Plan> plan_of(Job& job) {
   const CompileRequest& request = job.request;
-  const auto refusal = [&] {
-    return invalid_argument("schedule: adds blocks up, which " +
-                            std::string(name_of(job.goal.collective)) + " does not");
-  };
+  const std::optional<Transport> asked = request.transport;
   std::optional<Program> eager;  // where it has been made
   if (looks_at_boards(job)) {
-    auto made = job.eager_program();
-    if (!made.ok()) return made.status();
-    if (adds_up(*made) && !can_add) return refusal();
-    if (request.transport || suits_boards(*made, request.board_bytes, &job.meter)) {
-      return board_plan(job, *made);
+    eager = job.eager_program();
+    if (asked || suits_boards(*eager, request.board_bytes, &job.meter)) {
+      return board_plan(job, *eager);
     }
-    eager = std::move(*made);
   }
-  auto program = job.program();
-  if (!program.ok()) return program.status();
-  if (adds_up(*program) && !can_add) return refusal();
-  const bool small = every_message_fits(*program, request.slot_payload);
+  const bool all_reduces = job.goal.collective == Collective::all_reduce;
+  const bool many = static_cast<std::size_t>(job.goal.ranks) > request.costs.messages;
+  Program program = many && !all_reduces ? job.large_program() : job.program(request.buffers);
+  const bool small = every_message_fits(program, request.slot_payload);
   // An all-reduce in several rounds of small messages is faster direct, which waits less.
   // Where there are boards, vectors that these could not hold are faster direct as well.
   const std::size_t most = request.board_bytes > 0
                                ? std::min(request.board_bytes, request.slot_payload)
                                : request.slot_payload;
-  const bool prefers_mailbox =
-      small && has_few_messages(*program, request.costs.messages) &&
-      (job.goal.collective != Collective::all_reduce || vector_bytes(job.layout) <= most);
-  if (request.transport.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
+  const bool prefers_mailbox = small && has_few_messages(program, request.costs.messages) &&
+                               (!all_reduces || vector_bytes(job.layout) <= most);
+  if (asked.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
+    if (!all_reduces) job.versions.reset();  // these look at their buffers both ways
     eager.reset();
-    return direct_plan(job, std::move(*program));
+    return direct_plan(job, std::move(program));
   }
   if (small) {
-    if (!eager) {
-      auto made = job.eager_program();
-      if (!made.ok()) return made.status();
-      eager = std::move(*made);
-    }
+    if (!eager) eager = job.eager_program();
     auto plan = mailbox_plan(job, *eager);
     if (plan.ok()) return plan;  // else a round has too many messages for that
   }
-  return mailbox_plan(job, *program);
+  return mailbox_plan(job, program);
 }
 
 // The same of all rounds; more than `most` where they are more than that.
@@ -293,9 +280,16 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
   out.layout =
       make_layout(goal, request.counts, size_of(request.type), borders_for(goal.collective));
   const ReduceKernel fold = out.plan.fold;
-  const Job job{request, schedule, goal, out.layout, meter};
+  Job job{request, schedule, goal, out.layout, meter, nullptr};
   try {
-    auto plan = plan_of(job, fold != nullptr);
+    auto versions = Versions::of(schedule, goal, out.layout, &meter);
+    if (!versions.ok()) return versions.status();
+    if ((*versions)->adds_up() && fold == nullptr) {
+      return invalid_argument("schedule: adds blocks up, which " +
+                              std::string(name_of(goal.collective)) + " does not");
+    }
+    job.versions = std::move(*versions);
+    auto plan = plan_of(job);
     if (!plan.ok()) return plan.status();
     out.plan = std::move(*plan);
   } catch (const PlanTooLarge&) {

@@ -16,7 +16,7 @@ namespace rankine {
 namespace {
 
 constexpr std::size_t kMemories = 3;  // input, output, scratch
-constexpr std::size_t kSmall = kCacheLine - kBoardHeader;
+constexpr std::size_t kSmall = kCacheLine - kPostHeader;
 
 // What others read of a rank in a round: of each memory one stretch, with what lies between.
 struct Stretch {
@@ -57,7 +57,7 @@ std::size_t lay_out(Wanted& wanted) {
     stretches += s.empty() ? 0 : 1;
   }
   const bool small = bytes <= kSmall && stretches == 1;
-  const std::size_t first = small ? kBoardHeader : kCacheLine;
+  const std::size_t first = small ? kPostHeader : kCacheLine;
   std::size_t end = first;
   for (Stretch& s : wanted) {
     if (s.empty()) continue;

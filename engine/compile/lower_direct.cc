@@ -67,13 +67,10 @@ class Lowering {
         known_(ranks_ * ranks_, kStarted),
         entered_(ranks_ * ranks_, 0),
         before_entry_(ranks_, 0),
-        ordinal_(program_.operations.size(), 0),
-        awaited_(program_.operations.size(), false),
+        lowered_(program_.operations.size()),
         clocks_(ranks_),
-        clock_(program_.operations.size(), Clocks::kNothing),
         clock_of_rank_(ranks_, Clocks::kNothing),
         learnt_(ranks_, false),
-        fold_of_(program_.operations.size()),
         last_user_(ranks_ * ranks_, -1),
         next_ordinal_(ranks_, 1) {
     plan_.transport = Transport::direct;
@@ -86,6 +83,7 @@ class Lowering {
   Plan run() {
     const auto operations = static_cast<int>(program_.operations.size());
     find_awaited();
+    make_room();
     int next = 0;
     // What a rank stages of its own is done when it enters: its entry says so.
     for (; next < operations && is_staging(next); ++next) lower(next);
@@ -115,6 +113,19 @@ class Lowering {
     return program_.operations[static_cast<std::size_t>(index)].round == kStaging;
   }
 
+  // What is known of an operation once it is lowered.
+  struct Lowered {
+    static constexpr int kNobodyWaits = -2;  // no clock is kept
+
+    std::uint32_t ordinal = 0;  // its number at its rank, from 1
+    int fold = 0;               // its op in its rank's plan
+    int clock = kNobodyWaits;   // what its rank knew by then; Clocks::kNothing until it is lowered
+    void expect_waits() {
+      if (clock == kNobodyWaits) clock = Clocks::kNothing;
+    }
+  };
+  Lowered& lowered(int operation) { return lowered_[static_cast<std::size_t>(operation)]; }
+
   std::uint32_t& known(std::size_t r, std::size_t q) { return known_[r * ranks_ + q]; }
 
   // Those that ranks other than their own may wait for, but for the users of others' memory.
@@ -123,11 +134,20 @@ class Lowering {
       step(options_.meter);
       for (int i = 0; i < op.sources; ++i) {
         const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
-        if (s.producer >= 0 && s.rank != op.rank)
-          awaited_[static_cast<std::size_t>(s.producer)] = true;
+        if (s.producer >= 0 && s.rank != op.rank) lowered(s.producer).expect_waits();
       }
     }
-    for (const int other : program_.earlier) awaited_[static_cast<std::size_t>(other)] = true;
+    for (const int other : program_.earlier) lowered(other).expect_waits();
+  }
+
+  // For as many operands as there will be, and no more.
+  void make_room() {
+    std::vector<std::size_t> operands(ranks_);
+    for (const Operation& op : program_.operations) {
+      operands[static_cast<std::size_t>(op.rank)] +=
+          static_cast<std::size_t>(fold_op(op).operands + op.copies);
+    }
+    for (std::size_t r = 0; r < ranks_; ++r) plan_.rank[r].operands.reserve(operands[r]);
   }
 
   void lower(int index) {
@@ -158,11 +178,11 @@ class Lowering {
     for (int i = 0; i < op.copies; ++i)
       add_operand(plan, copy_of(op, i).rank, copy_of(op, i).place);
     plan_.most_operands = std::max(plan_.most_operands, fold.operands + 1 + op.copies);
-    const auto i = static_cast<std::size_t>(index);
-    ordinal_[i] = next_ordinal_[r]++;
-    known(r, r) = ordinal_[i];
-    if (awaited_[i]) clock_[i] = clock_now(r);
-    fold_of_[i] = static_cast<std::uint32_t>(ops_[r].add(fold));
+    Lowered& mine = lowered(index);
+    mine.ordinal = next_ordinal_[r]++;
+    known(r, r) = mine.ordinal;
+    if (mine.clock != Lowered::kNobodyWaits) mine.clock = clock_now(r);
+    mine.fold = ops_[r].add(fold);
   }
 
   // What rank r knows of others.
@@ -185,6 +205,9 @@ class Lowering {
     return program_.copies[static_cast<std::size_t>(op.first_copy + i)];
   }
   static std::size_t rank_of(const Copy& to) { return static_cast<std::size_t>(to.rank); }
+  std::size_t rank_of(int operation) const {
+    return static_cast<std::size_t>(program_.operations[static_cast<std::size_t>(operation)].rank);
+  }
 
   static void add_operand(RankPlan& plan, Rank rank, Place place) {
     plan.operands.push_back({static_cast<std::uint16_t>(rank), place.memory, 0, place.offset});
@@ -196,7 +219,7 @@ class Lowering {
     const auto r = static_cast<std::size_t>(op.rank);
     wait_for_entry(r, q, round_of(op));
     last_user_[q * ranks_ + r] = index;
-    awaited_[static_cast<std::size_t>(index)] = true;
+    lowered(index).expect_waits();
   }
 
   void wait_for_entry(std::size_t r, std::size_t q, std::uint16_t round) {
@@ -215,20 +238,20 @@ class Lowering {
   }
 
   void wait_for(std::size_t r, int other, std::uint16_t round) {
-    const auto o = static_cast<std::size_t>(other);
-    const auto q = static_cast<std::size_t>(program_.operations[o].rank);
-    if (ordinal_[o] <= before_entry_[q]) wait_for_entry(r, q, round);
-    if (known(r, q) >= ordinal_[o]) return;
+    const Lowered& there = lowered(other);
+    const auto q = rank_of(other);
+    if (there.ordinal <= before_entry_[q]) wait_for_entry(r, q, round);
+    if (known(r, q) >= there.ordinal) return;
     if (options_.mutant == LowerOptions::Mutant::dropped_wait && ++waits_ % 3 == 0) return;
     ops_[r].add({.code = OpCode::wait_progress,
                  .peer = static_cast<std::uint16_t>(q),
                  .round = round,
-                 .value = ordinal_[o]});
+                 .value = there.ordinal});
     waited_for_.push_back(other);
-    learn(r, q, ordinal_[o]);
-    if (const std::uint32_t* there = clocks_.find(clock_[o])) {
+    learn(r, q, there.ordinal);
+    if (const std::uint32_t* clock = clocks_.find(there.clock)) {
       std::uint32_t* here = &known(r, 0);
-      for (std::size_t i = 0; i < ranks_; ++i) here[i] = std::max(here[i], there[i]);
+      for (std::size_t i = 0; i < ranks_; ++i) here[i] = std::max(here[i], clock[i]);
     }
   }
 
@@ -236,15 +259,19 @@ class Lowering {
     for (std::size_t q = 0; q < ranks_; ++q) {
       step(options_.meter);
       const int user = last_user_[r * ranks_ + q];
+      constexpr std::size_t kAhead = 8;  // users lie far apart
+      if (q + kAhead < ranks_) {
+        const int next = last_user_[r * ranks_ + q + kAhead];
+        if (next >= 0) __builtin_prefetch(&lowered(next));
+      }
       if (user >= 0) wait_for(r, user, static_cast<std::uint16_t>(program_.rounds + 1));
     }
   }
 
   void publish_what_is_waited_for() {
     for (const int o : waited_for_) {
-      const auto i = static_cast<std::size_t>(o);
-      const auto r = static_cast<std::size_t>(program_.operations[i].rank);
-      ops_[r][static_cast<int>(fold_of_[i])].value = ordinal_[i];
+      const Lowered& op = lowered(o);
+      ops_[rank_of(o)][op.fold].value = op.ordinal;
     }
     for (std::size_t r = 0; r < ranks_; ++r) {
       plan_.rank[r].ops = ops_[r].take();
@@ -258,18 +285,15 @@ class Lowering {
   const LowerOptions& options_;
   const std::size_t ranks_;
   Plan plan_;
-  std::vector<Pool<Op>> ops_;                // per rank: of its plan, until it is done
+  std::vector<Pool<Op, 128>> ops_;           // per rank: of its plan, until it is done
   std::vector<std::uint32_t> known_;         // (r, q): q's progress that r can be sure of
   std::vector<std::uint8_t> entered_;        // (q, r): r has waited for q's entry
   std::vector<std::uint32_t> before_entry_;  // per rank: operations done when it enters
-  std::vector<std::uint32_t> ordinal_;       // per operation: its number at its rank, from 1
-  std::vector<bool> awaited_;                // per operation: others may wait for it
+  std::vector<Lowered> lowered_;             // per operation
   Clocks clocks_;
-  std::vector<int> clock_;              // per operation: what its rank knew by then
-  std::vector<int> clock_of_rank_;      // the rank's latest
-  std::vector<bool> learnt_;            // per rank: more than its latest clock says
-  std::vector<std::uint32_t> fold_of_;  // per operation: its op in its rank's plan
-  std::vector<int> last_user_;          // (r, q): the last operation of q that uses memory of r
+  std::vector<int> clock_of_rank_;  // the rank's latest
+  std::vector<bool> learnt_;        // per rank: more than its latest clock says
+  std::vector<int> last_user_;      // (r, q): the last operation of q that uses memory of r
   std::vector<std::uint32_t> next_ordinal_;
   std::vector<int> waited_for_;
   int waits_ = 0;

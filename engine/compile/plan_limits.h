@@ -36,7 +36,7 @@ constexpr std::size_t planning_bytes(int ranks, int blocks, std::size_t moves) {
   // A move becomes a version of a block, which knows what it is made from; then an operation with
   // its sources and, in the passes over programs, what it touches; then ops that wait, move and
   // wait again.
-  constexpr std::size_t kPerMove = 640;
+  constexpr std::size_t kPerMove = 848;
   constexpr std::size_t kPerPair = 32;   // of ranks: what they know of one another
   constexpr std::size_t kPerBlock = 64;  // where it lies
   constexpr std::size_t kAlways = std::size_t{128} << 10;
@@ -60,8 +60,7 @@ class PlanMeter {
 
   std::size_t bytes() const { return planning_bytes(ranks_, blocks_, moves_); }
 
-  // From here on moves are counted anew: a plan may be made of several programs, one after the
-  // other.
+  // From here on moves are counted anew: a schedule is read once more.
   void begin(int ranks, int blocks) {
     ranks_ = ranks;
     blocks_ = blocks;

@@ -1,14 +1,17 @@
 // A vector that grows without moving what it holds: neither twice the memory nor a copy when it is
-// full. For what planning makes millions of.
+// full. For what planning makes millions of: in pieces of kPerChunk, a power of two, many where
+// there are few pools, and few where every rank has one.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 #include <vector>
 
+#include "engine/base/huge_pages.h"
+
 namespace rankine {
 
-template <class T>
+template <class T, std::size_t kPerChunk = std::size_t{1} << 17>
 class Pool {
  public:
   int size() const { return size_; }
@@ -20,7 +23,7 @@ class Pool {
     if (place_of(size_) == 0) {
       chunks_.emplace_back();
       // The first one grows as it is needed: most plans are small.
-      if (chunks_.size() > 1) chunks_.back().reserve(kPerChunk);
+      if (chunks_.size() > 1) reserve(chunks_.back(), kPerChunk);
     }
     chunks_.back().push_back(std::move(element));
     return size_++;
@@ -32,7 +35,7 @@ class Pool {
     if (chunks_.size() == 1) {
       all = std::move(chunks_.front());
     } else {
-      all.reserve(static_cast<std::size_t>(size_));
+      reserve(all, static_cast<std::size_t>(size_));
       for (const std::vector<T>& chunk : chunks_) all.insert(all.end(), chunk.begin(), chunk.end());
     }
     *this = {};
@@ -40,8 +43,10 @@ class Pool {
   }
 
  private:
-  // A power of two: finding an element is a shift and a mask.
-  static constexpr std::size_t kPerChunk = std::size_t{1} << 7;
+  static void reserve(std::vector<T>& elements, std::size_t count) {
+    elements.reserve(count);
+    prefer_huge_pages(elements.data(), count * sizeof(T));
+  }
   static std::size_t chunk_of(int i) { return static_cast<std::size_t>(i) / kPerChunk; }
   static std::size_t place_of(int i) { return static_cast<std::size_t>(i) % kPerChunk; }
 

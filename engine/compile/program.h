@@ -1,10 +1,6 @@
-// A schedule for one size, as operations on versions of blocks: what all transports execute.
-//
-// Each write of a block makes a new *version* of it. Version 0 is the input; a round that writes a
-// block makes one version from all that it receives. A read takes the version that was there when
-// its round began. Versions that would collide live in different *places* (input, output, scratch),
-// so no operation ever waits for one of its own round, and nothing can deadlock: by induction over
-// rounds every wait is for work that is bound to be done.
+// A schedule for one size, as operations on versions of blocks (versions.h): what all transports
+// execute. Versions that would collide live in different *places* (input, output, scratch), so no
+// operation ever waits for one of its own round.
 //
 // Rules for places (v_last is a block's last version at a rank):
 //  - v_last lives in the output where the rank needs the block, else in scratch;
@@ -20,14 +16,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
-#include "engine/compile/layout.h"
 #include "engine/compile/plan_limits.h"
+#include "engine/compile/versions.h"
+#include "engine/run/layout.h"
 #include "engine/run/plan.h"
 
 namespace rankine {
@@ -72,8 +70,6 @@ struct Copy {
   Place place;
 };
 
-inline constexpr int kStaging = -1;
-
 struct Program {
   int ranks = 0;
   int rounds = 0;
@@ -100,9 +96,11 @@ struct ProgramOptions {
   PlanMeter* meter = nullptr;  // what the making is counted on
 };
 
-// Fails (invalid_argument) on schedules that read what is not there, change a block's size on its
-// way or let a copy meet other writes in one round: the verifier's business, but no schedule is
-// executed on trust. Empty blocks vanish, except a barrier's.
+// Gives every version its place. Versions are let go of as early as nobody else holds them.
+Program make_program(std::shared_ptr<const Versions> versions, const Goal& goal,
+                     const Layout& layout, Buffers buffers, const ProgramOptions& options = {});
+
+// Likewise of a schedule that is made into one program only. Fails as Versions::of() does.
 Result<Program> make_program(const Schedule& schedule, const Goal& goal, const Layout& layout,
                              Buffers buffers, const ProgramOptions& options = {});
 

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/small_file.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
 #include "engine/faults/warnings.h"
-#include "numa/small_file.h"
 
 namespace rankine::faults {
 namespace {

@@ -67,7 +67,7 @@ ClockedRun run_clocked(const Schedule& schedule, const Goal& goal, const Fabric&
   if (is_idempotent(goal.collective)) request.op = ReduceOp::bor;
   auto compiled = compile(request, schedule, goal);
   if (!compiled.ok()) return {compiled.status(), nullptr};
-  auto clock = Throttle::create(schedule, fabric, pricing, options);
+  auto clock = Throttle::create(schedule, goal, fabric, pricing, options);
   if (!clock.ok()) return {clock.status(), nullptr};
 
   const auto n = static_cast<std::size_t>(goal.ranks);

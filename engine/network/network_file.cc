@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "engine/base/json_text.h"
+#include "engine/base/small_file.h"
 #include "engine/base/units.h"
-#include "numa/small_file.h"
 
 namespace rankine {
 namespace {

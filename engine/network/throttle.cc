@@ -6,28 +6,22 @@
 #include <cerrno>
 #include <ctime>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "engine/base/deadline.h"
+#include "engine/network/ability.h"
 #include "engine/network/round_prices.h"
 
 namespace rankine {
 namespace {
 
-// One transfer as one of its ranks sees it.
-struct Event {
-  Rank coordinator = 0;
-  std::vector<Rank> others{};  // at the coordinator: everybody else who touches the transfer
+// A transfer, what it costs, and who touches it: the first of them, a receiver, coordinates.
+struct Timed {
+  Transfer transfer;
   Ticks cost = 0;
-  bool sends = false, receives = false, replaces = false;
-  std::vector<int> reads{}, writes{};  // places of this rank
-};
-
-// What a round brings to a rank's places, and when.
-struct Arrival {
-  const Event* event;
-  Ticks end;
+  std::vector<Rank> touched{};
 };
 
 // Wall: what a rank sleeps for in a round, and whose lateness becomes its own.
@@ -71,12 +65,6 @@ class NoTimerSlack {
   int before_ = 0;
 };
 
-bool contains(const RankSet& set, Rank r) {
-  bool found = false;
-  set.for_each([&](Rank member) { found = found || member == r; });
-  return found;
-}
-
 }  // namespace
 
 std::string_view name_of(ClockMode mode) {
@@ -99,7 +87,7 @@ std::optional<ClockMode> parse_clock_mode(std::string_view text) {
 }
 
 struct Throttle::State {
-  // One rank's clock: its ports, when its places were filled, its channels to the others.
+  // One rank's clock: what it knows of the port model, its channels to the others.
   class RankClock : public RoundObserver {
    public:
     bool before_round(int k) noexcept override {
@@ -107,21 +95,15 @@ struct Throttle::State {
                                                      : shared->agree_on_round(*this, k);
     }
 
-    // Of the model. Virtual: the rank's own. Wall: used while planning only.
-    Ticks ready_for(const Event& event, bool by_rounds) const;
-    void occupy(const Event& event, Ticks end);
-    void start_round(Ticks when);
-    void end_round(const std::vector<Arrival>& arrivals);
-
     State* shared = nullptr;
     Waiter waiter;
-    std::vector<Ticks> send_ports, receive_ports, ready;
-    std::vector<Ticks> round_end;
 
     // Virtual.
-    std::vector<std::vector<Event>> rounds;
-    std::vector<Outbox> to;   // by peer
-    std::vector<Inbox> from;  // by peer
+    std::optional<PortModel<Ticks>> model;  // of this rank
+    std::vector<Ticks> round_end;
+    std::vector<std::vector<const Timed*>> rounds;  // that this rank touches
+    std::vector<Outbox> to;                         // by peer
+    std::vector<Inbox> from;                        // by peer
     std::vector<std::uint32_t> sent, received;
 
     // Wall.
@@ -142,17 +124,13 @@ struct Throttle::State {
         clocks(static_cast<std::size_t>(ranks)) {}
 
   RankClock& clock_of(Rank r) { return clocks[static_cast<std::size_t>(r)]; }
-  // Nothing where the price leaves 128 bits.
-  std::optional<std::vector<std::pair<Rank, Event>>> events_of(const Schedule& schedule,
-                                                               const Pricing& pricing,
-                                                               const RoundPrices& prices,
-                                                               const Transfer& t);
-  void plan_round(std::vector<std::vector<std::pair<Rank, Event>>> transfers);
+  std::optional<Timed> timed(const Pricing& pricing, const RoundPrices& prices, const Transfer& t);
+  void plan_round(PortModel<Ticks>& model, const std::vector<Timed>& transfers);
 
   // Virtual.
   void connect();
   bool agree_on_round(RankClock& clock, int k) noexcept;
-  bool meet(RankClock& clock, const Event& event, Ticks& end) noexcept;
+  bool meet(RankClock& clock, const Timed& timed, Ticks& end) noexcept;
   bool greatest(RankClock& clock, Ticks& value) noexcept;
   bool tell(RankClock& clock, Rank peer, Ticks value) noexcept;
   bool hear(RankClock& clock, Rank peer, Ticks& value) noexcept;
@@ -168,6 +146,8 @@ struct Throttle::State {
   Crossbar crossbar;
   Ticks ticks_per_second = 1;
   Ticks least_cost = 0;
+  std::vector<std::vector<Timed>> transfers;  // by round
+  std::vector<Ticks> ends;                    // wall: when each round ends, as planned
   std::vector<RankClock> clocks;
   struct alignas(kCacheLine) Slot {
     std::byte bytes[kStride];
@@ -177,133 +157,56 @@ struct Throttle::State {
   std::int64_t start_ns = 0;  // wall; written by rank 0 before it tells the others to go
 };
 
-// --- The model, as in simulate()
-// ------------------------------------------------------------------
-
-// The earliest time at which this rank could do its part.
-Ticks Throttle::State::RankClock::ready_for(const Event& event, bool by_rounds) const {
-  Ticks when = 0;
-  const bool local = !event.sends && !event.receives;
-  if (event.sends) when = *std::min_element(send_ports.begin(), send_ports.end());
-  if ((event.sends || local) && !by_rounds) {
-    for (const int place : event.reads)
-      when = std::max(when, ready[static_cast<std::size_t>(place)]);
+// Nothing where the price leaves 128 bits.
+std::optional<Timed> Throttle::State::timed(const Pricing& pricing, const RoundPrices& prices,
+                                            const Transfer& t) {
+  Timed timed{.transfer = t, .touched = t.to.to_vector()};
+  if (!is_local(t)) {
+    const std::int64_t weight = pricing.weight(t.what.list);
+    const std::optional<Ticks> price = is_message(t)
+                                           ? prices.message(t.from.front(), t.to.front(), weight)
+                                           : pricing.through_switch(weight);
+    if (!price) return std::nullopt;
+    timed.cost = *price;
+    least_cost = least_cost == 0 ? timed.cost : std::min(least_cost, timed.cost);
   }
-  if (event.receives) {
-    when = std::max(when, *std::min_element(receive_ports.begin(), receive_ports.end()));
-  }
-  return when;
-}
-
-void Throttle::State::RankClock::occupy(const Event& event, Ticks end) {
-  if (event.sends) *std::min_element(send_ports.begin(), send_ports.end()) = end;
-  if (event.receives) *std::min_element(receive_ports.begin(), receive_ports.end()) = end;
-}
-
-void Throttle::State::RankClock::start_round(Ticks when) {
-  std::fill(send_ports.begin(), send_ports.end(), when);
-  std::fill(receive_ports.begin(), receive_ports.end(), when);
-}
-
-// A round reads what was there when it began, so its arrivals count from the next one on.
-void Throttle::State::RankClock::end_round(const std::vector<Arrival>& arrivals) {
-  for (const Arrival& a : arrivals) {
-    if (!a.event->replaces) continue;
-    for (const int place : a.event->writes) ready[static_cast<std::size_t>(place)] = 0;
-  }
-  for (const Arrival& a : arrivals) {
-    for (const int place : a.event->writes) {
-      Ticks& there = ready[static_cast<std::size_t>(place)];
-      there = std::max(there, a.end);
-    }
-  }
-}
-
-// A transfer as each of those sees it who touch it, the coordinator first.
-std::optional<std::vector<std::pair<Rank, Event>>> Throttle::State::events_of(
-    const Schedule& schedule, const Pricing& pricing, const RoundPrices& prices,
-    const Transfer& t) {
-  const bool plain = t.from.size() == 1 && t.to.size() == 1;
-  const bool local = plain && t.from.front() == t.to.front();
-  const std::int64_t weight = pricing.weight(t.what.list);
-  const std::optional<Ticks> price = local   ? 0
-                                     : plain ? prices.message(t.from.front(), t.to.front(), weight)
-                                             : pricing.through_switch(weight);
-  if (!price) return std::nullopt;
-  const Ticks cost = *price;
-  if (!local) least_cost = least_cost == 0 ? cost : std::min(least_cost, cost);
-  std::vector<Rank> touched = t.to.to_vector();
   t.from.for_each([&](Rank r) {
-    if (std::find(touched.begin(), touched.end(), r) == touched.end()) touched.push_back(r);
+    if (std::find(timed.touched.begin(), timed.touched.end(), r) == timed.touched.end()) {
+      timed.touched.push_back(r);
+    }
   });
-  std::vector<std::pair<Rank, Event>> events;
-  for (const Rank r : touched) {
-    Event event{.coordinator = touched.front(), .cost = cost};
-    event.sends = !local && contains(t.from, r);
-    event.receives = !local && contains(t.to, r);
-    event.replaces = t.act == Act::copy;
-    if (contains(t.from, r)) {
-      t.what.list.for_each(
-          [&](Block b) { event.reads.push_back(place_of(schedule, b, t.what.plane)); });
-    }
-    if (contains(t.to, r)) {
-      t.where.list.for_each(
-          [&](Block b) { event.writes.push_back(place_of(schedule, b, t.where.plane)); });
-    }
-    events.emplace_back(r, std::move(event));
-  }
-  events.front().second.others.assign(touched.begin() + 1, touched.end());
-  return events;
+  return timed;
 }
 
 // Wall: what the ranks would agree on in this round, worked out by one.
-void Throttle::State::plan_round(std::vector<std::vector<std::pair<Rank, Event>>> transfers) {
-  std::vector<std::vector<Arrival>> arrivals(clocks.size());
-  Ticks last = 0;
-  if (options.by_rounds) {
-    for (const RankClock& clock : clocks) {
-      if (!clock.round_end.empty()) last = std::max(last, clock.round_end.back());
-    }
-    for (RankClock& clock : clocks) clock.start_round(last);
-  }
-  for (RankClock& clock : clocks) {
-    clock.round_end.push_back(options.by_rounds ? last : 0);
-    clock.deadlines.emplace_back();
-  }
-  for (const auto& events : transfers) {
-    Ticks end = 0;
-    for (const auto& [r, event] : events) {
-      end = std::max(end, clock_of(r).ready_for(event, options.by_rounds));
-    }
-    end += events.front().second.cost;
-    for (const auto& [r, event] : events) {
-      RankClock& clock = clock_of(r);
-      clock.occupy(event, end);
-      clock.round_end.back() = std::max(clock.round_end.back(), end);
-      if (event.writes.empty()) continue;
-      arrivals[static_cast<std::size_t>(r)].push_back({&event, end});
-      if (!event.receives) continue;
-      Deadline& deadline = clock.deadlines.back();
+void Throttle::State::plan_round(PortModel<Ticks>& model, const std::vector<Timed>& of_round) {
+  model.begin_round(model.end());
+  for (RankClock& clock : clocks) clock.deadlines.emplace_back();
+  for (const auto& [t, cost, touched] : of_round) {
+    const Ticks end = model.take(t, cost);
+    if (is_local(t)) continue;
+    t.to.for_each([&](Rank to) {
+      Deadline& deadline = clock_of(to).deadlines.back();
       deadline.until = std::max(deadline.until, end);
-      for (const auto& [source, theirs] : events) {
-        if (theirs.sends && source != r) deadline.sources.push_back(source);
-      }
-    }
+      t.from.for_each([&](Rank from) {
+        if (from != to) deadline.sources.push_back(from);
+      });
+    });
   }
+  model.end_round();
+  ends.push_back(model.round_end());
+  if (options.sync != Sync::rounds) return;
   for (std::size_t r = 0; r < clocks.size(); ++r) {
-    if (!options.by_rounds) clocks[r].end_round(arrivals[r]);
-    if (options.by_rounds && clocks[r].deadlines.back().until > 0) {
-      // All wait for the last of the round before, so its lateness is everybody's.
-      clocks[r].deadlines.back().sources.clear();
-      for (std::size_t other = 0; other < clocks.size(); ++other) {
-        if (other != r) clocks[r].deadlines.back().sources.push_back(static_cast<Rank>(other));
-      }
+    if (clocks[r].deadlines.back().until == 0) continue;
+    // All wait for the last of the round before, so its lateness is everybody's.
+    clocks[r].deadlines.back().sources.clear();
+    for (std::size_t other = 0; other < clocks.size(); ++other) {
+      if (other != r) clocks[r].deadlines.back().sources.push_back(static_cast<Rank>(other));
     }
   }
 }
 
-// --- Virtual
-// --------------------------------------------------------------------------------------
+// --- Virtual ---
 
 // Every pair has a mailbox for times, beside those for data.
 void Throttle::State::connect() {
@@ -319,7 +222,7 @@ void Throttle::State::connect() {
   for (std::size_t a = 0; a < n; ++a) {
     for (std::size_t b = 0; b < n; ++b) {
       Slot* first = &slots[(a * n + b) * kSlots];
-      for (std::uint32_t i = 0; i < kSlots; ++i) new (first + i) SlotHeader;
+      for (std::uint32_t i = 0; i < kSlots; ++i) new (first + i) PostHeader;
       const Mailbox mailbox{first->bytes, kStride, &credits[a * n + b]};
       clocks[a].to[b].mailbox = mailbox;
       clocks[b].from[a].mailbox = mailbox;
@@ -329,12 +232,12 @@ void Throttle::State::connect() {
 
 bool Throttle::State::tell(RankClock& clock, Rank peer, Ticks value) noexcept {
   const auto p = static_cast<std::size_t>(peer);
-  return clock.to[p].send(clock.waiter, peer, clock.sent[p]++, &value, sizeof(value), 0, 0);
+  return clock.to[p].send(clock.waiter, peer, clock.sent[p]++, &value, sizeof(value), 0);
 }
 
 bool Throttle::State::hear(RankClock& clock, Rank peer, Ticks& value) noexcept {
   const auto p = static_cast<std::size_t>(peer);
-  SlotHeader* slot = clock.from[p].wait(clock.waiter, peer, clock.received[p], 0);
+  PostHeader* slot = clock.from[p].wait(clock.waiter, peer, clock.received[p], 0);
   if (slot == nullptr) return false;
   std::memcpy(&value, payload(*slot), sizeof(value));
   clock.from[p].release(clock.waiter, ++clock.received[p], false);
@@ -357,45 +260,40 @@ bool Throttle::State::greatest(RankClock& clock, Ticks& value) noexcept {
 }
 
 // When this transfer ends, agreed by all who touch it.
-bool Throttle::State::meet(RankClock& clock, const Event& event, Ticks& end) noexcept {
-  Ticks ready = clock.ready_for(event, options.by_rounds);
-  if (event.coordinator != clock.waiter.rank) {
-    return tell(clock, event.coordinator, ready) && hear(clock, event.coordinator, end);
+bool Throttle::State::meet(RankClock& clock, const Timed& timed, Ticks& end) noexcept {
+  Ticks ready = clock.model->ready(timed.transfer, clock.waiter.rank);
+  const Rank coordinator = timed.touched.front();
+  if (coordinator != clock.waiter.rank) {
+    return tell(clock, coordinator, ready) && hear(clock, coordinator, end);
   }
-  for (const Rank other : event.others) {
+  const std::span<const Rank> others = std::span(timed.touched).subspan(1);
+  for (const Rank other : others) {
     Ticks theirs = 0;
     if (!hear(clock, other, theirs)) return false;
     ready = std::max(ready, theirs);
   }
-  end = ready + event.cost;
-  for (const Rank other : event.others) {
+  end = ready + timed.cost;
+  for (const Rank other : others) {
     if (!tell(clock, other, end)) return false;
   }
   return true;
 }
 
 bool Throttle::State::agree_on_round(RankClock& clock, int k) noexcept {
-  Ticks last = clock.round_end.empty() ? 0 : clock.round_end.back();
-  if (options.by_rounds) {
-    if (!greatest(clock, last)) return false;
-    clock.start_round(last);
-  }
-  std::vector<Arrival> arrivals;
-  Ticks round_end = options.by_rounds ? last : 0;
-  for (const Event& event : clock.rounds[static_cast<std::size_t>(k)]) {
+  Ticks before = clock.model->end();
+  if (options.sync == Sync::rounds && !greatest(clock, before)) return false;
+  clock.model->begin_round(before);
+  for (const Timed* timed : clock.rounds[static_cast<std::size_t>(k)]) {
     Ticks end = 0;
-    if (!meet(clock, event, end)) return false;
-    clock.occupy(event, end);
-    round_end = std::max(round_end, end);
-    if (!event.writes.empty()) arrivals.push_back({&event, end});
+    if (!meet(clock, *timed, end)) return false;
+    clock.model->ended(timed->transfer, clock.waiter.rank, end);
   }
-  if (!options.by_rounds) clock.end_round(arrivals);
-  clock.round_end.push_back(round_end);
+  clock.model->end_round();
+  clock.round_end.push_back(clock.model->round_end());
   return true;
 }
 
-// --- Wall
-// -----------------------------------------------------------------------------------------
+// --- Wall ---
 
 // Progress counters: 1 when a rank is there (rank 0: when all are), 2 + k when it comes to round k.
 bool Throttle::State::start_together(RankClock& clock) noexcept {
@@ -446,21 +344,19 @@ bool Throttle::State::keep_deadline(RankClock& clock, int k) noexcept {
   return true;
 }
 
-// --- Throttle
-// -------------------------------------------------------------------------------------
+// --- Throttle ---
 
 Throttle::Throttle(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Throttle::~Throttle() = default;
 
-Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, const Fabric& given,
-                                                   const Pricing& pricing,
+Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, const Goal& goal,
+                                                   const Fabric& given, const Pricing& pricing,
                                                    const ThrottleOptions& options) {
   const auto wired = wired_for(given, schedule.ranks);
   if (!wired.ok()) return wired.status();
   const Fabric& fabric = *wired;
   auto prices = RoundPrices::make(fabric, pricing, schedule.ranks);
   if (!prices.ok()) return prices.status();
-  Status status;
   const bool wall = options.mode == ClockMode::wall;
   auto state = std::make_unique<State>(schedule.ranks, options);
   state->ticks_per_second = pricing.ticks_per_second();
@@ -469,40 +365,39 @@ Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, con
     State::RankClock& clock = state->clock_of(r);
     clock.shared = state.get();
     clock.waiter = {.crossbar = &state->crossbar, .rank = r};
-    clock.send_ports.assign(static_cast<std::size_t>(fabric.ports), 0);
-    clock.receive_ports.assign(static_cast<std::size_t>(fabric.ports), 0);
-    clock.ready.assign(static_cast<std::size_t>(schedule.places()), 0);
+    if (!wall) clock.model.emplace(schedule, goal, fabric.ports, options.sync, r);
     clock.rounds.resize(wall ? 0 : rounds);
     clock.late_before.assign(wall ? rounds : 0, 0);
     clock.woke_ns.assign(wall ? rounds : 0, 0);
     clock.behind_ns.reserve(wall ? rounds : 0);
   }
-  if (!wall) state->connect();
-  for (int k = 0; k < schedule.rounds; ++k) {
-    std::vector<std::vector<std::pair<Rank, Event>>> transfers;
+  Status status;
+  for (int k = 0; k < schedule.rounds && status.ok(); ++k) {
+    std::vector<Timed>& of_round = state->transfers.emplace_back();
     prices->begin_round(schedule, k);
     for_each_transfer(schedule, k, [&](const Transfer& t) {
-      if ((t.to.size() > 1 && !fabric.multicast) || (t.from.size() > 1 && !fabric.alu)) {
-        status = invalid_argument("network '" + fabric.name + "' cannot do a transfer of round " +
-                                  std::to_string(k) + "; lower the schedule first");
-        return;
-      }
-      if (t.from.empty() || t.to.empty()) return;
-      auto events = state->events_of(schedule, pricing, *prices, t);
-      if (!events) {
+      if (!status.ok() || t.from.empty() || t.to.empty()) return;
+      status = check_ability(t, fabric);
+      if (!status.ok()) return;
+      auto timed = state->timed(pricing, *prices, t);
+      if (!timed) {
         status = beyond_128_bits();
         return;
       }
-      if (wall) {
-        transfers.push_back(std::move(*events));
-        return;
-      }
-      for (auto& [r, event] : *events) {
-        state->clock_of(r).rounds[static_cast<std::size_t>(k)].push_back(std::move(event));
-      }
+      of_round.push_back(std::move(*timed));
     });
-    if (!status.ok()) return status;
-    if (wall) state->plan_round(std::move(transfers));
+  }
+  if (!status.ok()) return status;
+  if (wall) {
+    PortModel<Ticks> model(schedule, goal, fabric.ports, options.sync);
+    for (const auto& of_round : state->transfers) state->plan_round(model, of_round);
+  } else {
+    state->connect();
+    for (std::size_t k = 0; k < rounds; ++k) {
+      for (const Timed& timed : state->transfers[k]) {
+        for (const Rank r : timed.touched) state->clock_of(r).rounds[k].push_back(&timed);
+      }
+    }
   }
   return std::unique_ptr<Throttle>(new Throttle(std::move(state)));
 }
@@ -516,7 +411,7 @@ void Throttle::finished(Rank r) {
 }
 
 std::vector<Ticks> Throttle::round_end() const {
-  std::vector<Ticks> ends;
+  std::vector<Ticks> ends = state_->ends;
   for (const State::RankClock& clock : state_->clocks) {
     ends.resize(std::max(ends.size(), clock.round_end.size()), 0);
     for (std::size_t k = 0; k < clock.round_end.size(); ++k) {

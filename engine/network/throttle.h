@@ -30,6 +30,7 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/network/fabric.h"
+#include "engine/network/port_model.h"
 #include "engine/network/ticks.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/interpret.h"
@@ -42,8 +43,8 @@ std::optional<ClockMode> parse_clock_mode(std::string_view text);  // none, wall
 
 struct ThrottleOptions {
   ClockMode mode = ClockMode::virtual_time;
-  bool by_rounds = false;  // a round starts when the last message of the one before has ended
-  double dilate = 1;       // wall: real seconds per modelled second
+  Sync sync = Sync::dataflow;
+  double dilate = 1;                    // wall: real seconds per modelled second
   std::int64_t tolerance_ns = 200'000;  // wall: how late a rank may be and still be on time
   WaitPolicy wait{};
   std::int64_t timeout_ns = 30'000'000'000;
@@ -63,8 +64,8 @@ class Throttle {
  public:
   // `pricing` must be of the same fabric, whose open parts wired_for() fills in. Errors: a transfer
   // that the fabric cannot do, and what else simulate() refuses.
-  static Result<std::unique_ptr<Throttle>> create(const Schedule& schedule, const Fabric& fabric,
-                                                  const Pricing& pricing,
+  static Result<std::unique_ptr<Throttle>> create(const Schedule& schedule, const Goal& goal,
+                                                  const Fabric& fabric, const Pricing& pricing,
                                                   const ThrottleOptions& options);
   ~Throttle();
 

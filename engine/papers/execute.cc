@@ -5,10 +5,10 @@
 namespace rankine::claims {
 
 Result<Ticks> execute(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                      const Pricing& pricing, bool by_rounds) {
+                      const Pricing& pricing, Sync sync) {
   ThrottleOptions options;
   options.mode = ClockMode::virtual_time;
-  options.by_rounds = by_rounds;
+  options.sync = sync;
   options.timeout_ns = 60'000'000'000;
   const ClockedRun run = run_clocked(schedule, goal, fabric, pricing, options);
   if (!run.status.ok()) return run.status;

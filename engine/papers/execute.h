@@ -5,6 +5,7 @@
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
+#include "engine/network/port_model.h"
 #include "engine/network/ticks.h"
 
 namespace rankine::claims {
@@ -13,6 +14,6 @@ namespace rankine::claims {
 // few elements per block, and every one of them is checked. Errors: what compiling and the clock
 // refuse; wrong data (remote_error).
 Result<Ticks> execute(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                      const Pricing& pricing, bool by_rounds);
+                      const Pricing& pricing, Sync sync);
 
 }  // namespace rankine::claims

@@ -197,8 +197,7 @@ class Played {
   std::optional<std::string> execute_it() {
     if (simulated().messages > kMostMessagesExecuted) return std::nullopt;
     const Pricing pricing = priced(setup_.fabric);
-    const auto end =
-        execute(schedule_, goal_, setup_.fabric, pricing, setup_.options.sync == Sync::rounds);
+    const auto end = execute(schedule_, goal_, setup_.fabric, pricing, setup_.options.sync);
     if (!end.ok()) return end.status().text();
     if (*end == simulated().end) return std::string();
     return "executed in " + to_string(value_of(*end, pricing.ticks_per_second())) +

@@ -11,10 +11,10 @@
 #include <string>
 #include <utility>
 
+#include "engine/network/ability.h"
+#include "engine/network/cells.h"
 #include "engine/network/ticks.h"
 #include "engine/network/wiring.h"
-#include "engine/read/ability.h"
-#include "engine/read/cells.h"
 #include "engine/read/max_min.h"
 
 namespace rankine {
@@ -40,7 +40,7 @@ class FlowSimulator {
         send_(static_cast<std::size_t>(schedule.ranks), Ports{fabric.ports}),
         receive_(send_),
         ports_free_(2 * schedule.ranks) {
-    if (!by_rounds_) sources_.emplace(schedule, goal);
+    if (!by_rounds_) sources_.emplace(schedule, goal, schedule.ranks);
     result_.round_end.assign(static_cast<std::size_t>(schedule.rounds), 0.0);
   }
 
@@ -183,7 +183,7 @@ class FlowSimulator {
     if (by_rounds_) return;
     for (int i = 0; i < t.what.list.runs(); ++i) {
       const Run& run = t.what.list.run(i);
-      std::size_t at = sources_->cell(r, t.what.plane, run.first);
+      std::size_t at = sources_->cell(static_cast<std::size_t>(r), t.what.plane, run.first);
       for (int j = 0; j < run.count; ++j, at += static_cast<std::size_t>(run.stride)) {
         const Id source = sources_->get(at);
         if (under_way(source)) visit(source);
@@ -195,7 +195,7 @@ class FlowSimulator {
     if (by_rounds_) return;
     for (int i = 0; i < t.where.list.runs(); ++i) {
       const Run& run = t.where.list.run(i);
-      arrivals_.push_back({sources_->cell(to, t.where.plane, run.first),
+      arrivals_.push_back({sources_->cell(static_cast<std::size_t>(to), t.where.plane, run.first),
                            static_cast<std::size_t>(run.count),
                            static_cast<std::size_t>(run.stride), id, t.act == Act::copy});
     }

@@ -1,22 +1,15 @@
 // The simulator: how long a schedule takes on a network, exactly, without data and for any N.
 //
-//   dataflow  messages are taken in the order the schedule states them; each starts at the earliest
-//             time at which a send port of its sender and a receive port of its receiver are free
-//             and what it carries has arrived. No backfilling: a port that waits for data waits.
-//   rounds    a round starts when the last message of the round before has ended; within a round
-//   the
-//             ports take messages in the order stated. What the papers' formulas mean.
+// Times are those of the port model (engine/network/port_model.h), of which there is one.
 //
 // Where messages share links, a message's time is that of fabric.h, with the loads of its round in
 // the schedule, under either rule.
 //
-// A transfer of one rank to itself is local and takes no time. A multicast or ALU transfer needs a
-// network that has the ability; lower() turns others into messages first.
+// A multicast or ALU transfer needs a network that has the ability; lower() turns others into
+// messages first.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
@@ -24,13 +17,10 @@
 #include "engine/base/status.h"
 #include "engine/network/congestion.h"
 #include "engine/network/fabric.h"
+#include "engine/network/port_model.h"
 #include "engine/network/ticks.h"
 
 namespace rankine {
-
-enum class Sync : std::uint8_t { dataflow, rounds };
-std::string_view name_of(Sync sync);
-std::optional<Sync> parse_sync(std::string_view text);
 
 struct SimulateOptions {
   Sync sync = Sync::dataflow;

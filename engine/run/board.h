@@ -1,7 +1,7 @@
 // The board of a rank: where it posts what several others want of it, once for all of them, in two
 // halves in turn.
 //
-//   half   flag | past | mark | fingerprint | data ...     64-byte aligned, in the poster's memory
+//   half   header (post.h) | data ...     64-byte aligned, in the poster's memory
 //
 // Data that fit into the header's line stand there, larger ones begin on the next line. Posts are
 // numbered, modulo 2^32, over the life of the communicator; all ranks make the same ones. Number n
@@ -15,20 +15,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/run/crossbar.h"
-#include "engine/run/plan.h"
-#include "engine/run/rank_buffers.h"
+#include "engine/base/cache_line.h"
+#include "engine/run/post.h"
 
 namespace rankine {
-
-struct BoardHeader {
-  Atomic<std::uint32_t> flag{0};
-  // The upper half of the poster's RankState::past: were all its calls before ours as well?
-  std::uint16_t past = 0;
-  Mark mark;  // of its buffers
-  std::uint64_t fingerprint = 0;
-};
-static_assert(sizeof(BoardHeader) == kBoardHeader);
 
 struct Board {
   std::byte* halves = nullptr;  // two of `stride` bytes, zeroed, aligned to a cache line
@@ -37,8 +27,8 @@ struct Board {
   std::byte* at(std::uint32_t number, std::size_t offset) const {
     return halves + std::size_t{number & 1} * stride + offset;
   }
-  BoardHeader& half(std::uint32_t number) const {
-    return *reinterpret_cast<BoardHeader*>(at(number, 0));
+  PostHeader& half(std::uint32_t number) const {
+    return *reinterpret_cast<PostHeader*>(at(number, 0));
   }
 };
 

@@ -64,13 +64,9 @@ RankBuffers known_buffers(const Plan& plan, RankState& state, std::size_t rank) 
 
 bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
   Entry& entry = state.waiter.crossbar->entry(op.peer);
-  if (!wait_until(state.waiter, entry.call, static_cast<std::uint32_t>(state.waiter.call), op.peer,
-                  op.round)) {
-    return false;
-  }
-  const std::uint64_t theirs = entry.fingerprint.load(std::memory_order_relaxed);
-  if (kComparesCalls && theirs != state.waiter.fingerprint) [[unlikely]] {
-    report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, theirs);
+  const auto call = static_cast<std::uint32_t>(state.waiter.call);
+  if (!wait_for_call(state.waiter, entry.call, call, op.peer, op.round,
+                     [&entry] { return entry.fingerprint.load(std::memory_order_relaxed); })) {
     return false;
   }
   if (entry.base.load(std::memory_order_relaxed) != state.progress_base) [[unlikely]] {
@@ -96,13 +92,8 @@ bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
 
 bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
   Inbox& inbox = state.inbox[op.peer];
-  const SlotHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
+  const PostHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
   if (slot == nullptr) return false;
-  will_read(&slot->bytes, sizeof(SlotHeader) - sizeof(slot->flag));
-  if (kComparesCalls && slot->fingerprint != state.waiter.fingerprint) [[unlikely]] {
-    report_mismatch(*state.waiter.crossbar, state.waiter.rank, op.peer, slot->fingerprint);
-    return false;
-  }
   // All messages of a call bring the same mark.
   if (kComparesCalls && op.value == 0 && state.waiter.marks.suspect(slot->mark)) [[unlikely]] {
     return keeps_apart(plan, state.waiter, op.peer);
@@ -118,8 +109,8 @@ const std::byte* address(const Operand& operand, RankState& state, std::size_t b
     return state.boards[operand.rank].at(state.posts - 1, operand.offset);
   }
   const Inbox& inbox = state.inbox[operand.rank];
-  SlotHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
-  if (slot.bytes == bytes) return payload(slot);
+  PostHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
+  if (slot.note == bytes) return payload(slot);
   const std::byte* elsewhere;
   const std::byte* there = payload(slot);
   will_read(there, sizeof(elsewhere));
@@ -203,12 +194,10 @@ bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
   const std::byte* data = address(operand, state, op.bytes);
   const std::uint32_t number = outbox.base + op.value;
   if ((op.flags & kByAddress) != 0) {
-    return outbox.send(state.waiter, op.peer, number, &data, sizeof(data), state.waiter.fingerprint,
-                       op.round);
+    return outbox.send(state.waiter, op.peer, number, &data, sizeof(data), op.round);
   }
   will_read(data, op.bytes);
-  return outbox.send(state.waiter, op.peer, number, data, op.bytes, state.waiter.fingerprint,
-                     op.round);
+  return outbox.send(state.waiter, op.peer, number, data, op.bytes, op.round);
 }
 
 void post(const Op& op, const Operand* operand, RankState& state) noexcept {
@@ -221,26 +210,16 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
     std::memcpy(place, data, op.bytes);
   }
   if ((op.flags & kMoreToPost) != 0) return;
-  BoardHeader& half = board.half(state.posts);
-  if (kComparesCalls) {
-    will_write(&half.past, sizeof(BoardHeader) - sizeof(half.flag));
-    half.past = static_cast<std::uint16_t>(state.past >> 16);
-    half.mark = state.waiter.marks.own;
-    half.fingerprint = state.waiter.fingerprint;
-  }
-  publish(*state.waiter.crossbar, state.waiter.rank, half.flag, ++state.posts);
+  post(state.waiter, board.half(state.posts), state.posts + 1,
+       static_cast<std::uint16_t>(state.past >> 16));
+  ++state.posts;
 }
 
 bool wait_post(Rank peer, const Op& op, const Plan& plan, RankState& state) noexcept {
-  const BoardHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
-  if (!wait_until(state.waiter, half.flag, state.posts, peer, op.round)) return false;
+  const PostHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
+  if (!wait_for_post(state.waiter, half, state.posts, peer, op.round)) return false;
   if (!kComparesCalls) return true;
-  will_read(&half.past, sizeof(BoardHeader) - sizeof(half.flag));
-  if (half.fingerprint != state.waiter.fingerprint) [[unlikely]] {
-    report_mismatch(*state.waiter.crossbar, state.waiter.rank, peer, half.fingerprint);
-    return false;
-  }
-  if (half.past != state.past >> 16) [[unlikely]] {
+  if (half.note != state.past >> 16) [[unlikely]] {
     report_other_way(*state.waiter.crossbar, state.waiter.rank, peer);
     return false;
   }

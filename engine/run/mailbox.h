@@ -1,7 +1,6 @@
 // The mailbox of an ordered pair of ranks: single producer, single consumer, fixed capacity.
 //
-//   slot   flag | bytes | mark | fingerprint | payload ...     64-byte aligned, in the reader's
-//                                                              memory
+//   slot   header (post.h) | payload ...     64-byte aligned, in the reader's memory
 //
 // The flag of a slot is the number of the message in it plus one, so a reader waits on the line
 // that carries the data: a small message costs one cache-line transfer. Data that does not fit
@@ -18,17 +17,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/run/wait.h"
+#include "engine/run/post.h"
 
 namespace rankine {
-
-struct SlotHeader {
-  Atomic<std::uint32_t> flag{0};
-  std::uint16_t bytes = 0;  // of what is in the slot: less than 64 KiB
-  Mark mark;                // of the sender's buffers
-  std::uint64_t fingerprint = 0;
-};
-static_assert(sizeof(SlotHeader) == 16);
 
 inline constexpr std::uint32_t kSlots = 16;  // of a mailbox, where nobody says otherwise
 inline constexpr std::uint32_t kUnderWay = kSlots / 2;
@@ -40,23 +31,23 @@ struct Mailbox {
   Counter* credit = nullptr;        // written by the reader
   std::uint32_t capacity = kSlots;  // slots; a power of two, so that numbers may wrap; at least 2
 
-  SlotHeader& slot(std::uint32_t number) const {
-    return *reinterpret_cast<SlotHeader*>(slots + std::size_t{number & (capacity - 1)} * stride);
+  PostHeader& slot(std::uint32_t number) const {
+    return *reinterpret_cast<PostHeader*>(slots + std::size_t{number & (capacity - 1)} * stride);
   }
   std::uint32_t under_way() const { return capacity / 2; }
 };
 
 // What fits into the line of the header.
-inline constexpr std::size_t kSmallPayload = kCacheLine - sizeof(SlotHeader);
+inline constexpr std::size_t kSmallPayload = kCacheLine - sizeof(PostHeader);
 
 // How far slots lie apart that take so many bytes, and what slots so far apart take.
 constexpr std::size_t stride_for(std::size_t payload_bytes) {
-  return (sizeof(SlotHeader) + payload_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  return (sizeof(PostHeader) + payload_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
-constexpr std::size_t payload_of(std::size_t stride) { return stride - sizeof(SlotHeader); }
+constexpr std::size_t payload_of(std::size_t stride) { return stride - sizeof(PostHeader); }
 
-inline std::byte* payload(SlotHeader& slot) {
-  return reinterpret_cast<std::byte*>(&slot) + sizeof(SlotHeader);
+inline std::byte* payload(PostHeader& slot) {
+  return reinterpret_cast<std::byte*>(&slot) + sizeof(PostHeader);
 }
 
 // The sender's end. Used by the sending rank only.
@@ -77,11 +68,10 @@ struct Outbox {
   // The payload's first `bytes` come from `data`: the data itself, or its address. False: aborted.
   // Always inlined, since bench/fingerprint has a copy of its own.
   [[gnu::always_inline]] bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data,
-                                   std::size_t bytes, std::uint64_t fingerprint,
-                                   int round) noexcept {
+                                   std::size_t bytes, int round) noexcept {
     // The slot is free when its former message, one capacity before, has been used.
     if (!wait_credit(waiter, to, number + 1 - mailbox.capacity, round)) return false;
-    SlotHeader& slot = mailbox.slot(number);
+    PostHeader& slot = mailbox.slot(number);
     std::byte* place = payload(slot);
     will_write(place, bytes);
     // The reader probes the first line: it is written in one go, and last.
@@ -90,13 +80,7 @@ struct Outbox {
       std::memcpy(place + kSmallPayload, from + kSmallPayload, bytes - kSmallPayload);
     }
     std::memcpy(place, from, std::min(bytes, kSmallPayload));
-    will_write(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag));
-    slot.bytes = static_cast<std::uint16_t>(bytes);
-    if (kComparesCalls) {
-      slot.mark = waiter.marks.own;
-      slot.fingerprint = fingerprint;
-    }
-    publish(*waiter.crossbar, waiter.rank, slot.flag, number + 1);  // pairs with Inbox::wait()
+    post(waiter, slot, number + 1, static_cast<std::uint16_t>(bytes));  // pairs with Inbox::wait()
     return true;
   }
 };
@@ -106,10 +90,10 @@ struct Inbox {
   Mailbox mailbox;
   std::uint32_t base = 0;  // messages received before this call
 
-  // Until message `number` is there. nullptr: aborted.
-  SlotHeader* wait(Waiter& waiter, Rank from, std::uint32_t number, int round) noexcept {
-    SlotHeader& slot = mailbox.slot(number);
-    return wait_until(waiter, slot.flag, number + 1, from, round) ? &slot : nullptr;
+  // Until message `number` is there, of the call that is ours. nullptr: aborted.
+  PostHeader* wait(Waiter& waiter, Rank from, std::uint32_t number, int round) noexcept {
+    PostHeader& slot = mailbox.slot(number);
+    return wait_for_post(waiter, slot, number + 1, from, round) ? &slot : nullptr;
   }
 
   // All messages before `number` have been used; `now`: the sender waits for it.

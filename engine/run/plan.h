@@ -99,8 +99,8 @@ struct Plan {
   std::string algorithm;          // for reports
 };
 
-// A half of a board begins with a header; data that fit behind it in its line stand there
-// (board.h).
-inline constexpr std::size_t kBoardHeader = 16;
+// Slots of mailboxes and halves of boards begin with a header of so many bytes (post.h); on a board
+// data that fit behind it in its line stand there.
+inline constexpr std::size_t kPostHeader = 16;
 
 }  // namespace rankine

@@ -75,6 +75,20 @@ inline bool wait_until(Waiter& waiter, const Atomic<std::uint32_t>& word, std::u
   return wait_long(waiter, word, value, owner, round);
 }
 
+// The same, and what the owner says with the word that it calls: where that is not our call, the
+// communicator ends here. `theirs()` is asked once the word is there.
+template <class Fingerprint>
+[[gnu::always_inline]] inline bool wait_for_call(Waiter& waiter, const Atomic<std::uint32_t>& word,
+                                                 std::uint32_t value, Rank owner, int round,
+                                                 const Fingerprint& theirs) noexcept {
+  if (!wait_until(waiter, word, value, owner, round)) return false;
+  const std::uint64_t print = theirs();
+  if (!kComparesCalls || print == waiter.fingerprint) [[likely]]
+    return true;
+  report_mismatch(*waiter.crossbar, waiter.rank, owner, print);
+  return false;
+}
+
 // The owner of a counter that others wait for moves it on.
 inline void publish(Crossbar& crossbar, Rank owner, Atomic<std::uint32_t>& word,
                     std::uint32_t value) noexcept {

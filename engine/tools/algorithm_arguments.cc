@@ -24,10 +24,9 @@ std::optional<std::string> AlgorithmArguments::take(std::string_view parameter) 
   return text;
 }
 
-CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& a,
-                                     const AlgorithmHelp& help) {
-  CLI::Option* first = add_argument(app, help.collective, a.collective, read_collective, "NAME",
-                                    "which one; 'rankine list' shows all");
+Option add_algorithm_arguments(Command app, AlgorithmArguments& a, const AlgorithmHelp& help) {
+  Option first = add_argument(app, help.collective, a.collective, read_collective, "NAME",
+                              "which one; 'rankine list' shows all");
   add_text(app, "--algo", a.algorithms, "LIST", help.algorithms);
   for (const Parameter& row : parameters()) {
     const std::string flag = fmt::format("--{}", row.name);
@@ -40,9 +39,7 @@ CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& a,
     if (row.kind == Parameter::Kind::skips) text += "; " + row.allowed();
     const std::string flags =
         row.short_flag == 0 ? flag : fmt::format("-{},{}", row.short_flag, flag);
-    app.add_option_function<std::string>(flags, take, text)
-        ->type_name(std::string(row.argument))
-        ->take_last();
+    app.add_option(flags, take, std::string(row.argument), text);
   }
   return first;
 }

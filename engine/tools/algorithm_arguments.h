@@ -8,10 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "algorithms/catalogue.h"
 #include "engine/base/status.h"
+#include "engine/tools/arguments.h"
 
 namespace rankine::tools {
 
@@ -43,8 +42,8 @@ struct AlgorithmHelp {
 };
 // The collective by position, --algo, and a flag for each parameter. Returns the collective's
 // option, for who requires it.
-CLI::Option* add_algorithm_arguments(CLI::App& app, AlgorithmArguments& arguments,
-                                     const AlgorithmHelp& help = {});
+Option add_algorithm_arguments(Command app, AlgorithmArguments& arguments,
+                               const AlgorithmHelp& help = {});
 
 Status invalid_value(const GivenParameter& given, std::string_view allowed);
 

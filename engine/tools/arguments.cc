@@ -1,6 +1,8 @@
 #include "engine/tools/arguments.h"
 
 #include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <charconv>
 
 #include <algorithm>
@@ -23,9 +25,43 @@ Status of_option(std::string_view option, const Status& status) {
   return {status.code(), fmt::format("{}: {}", option, status.text())};
 }
 
-CLI::Option* add_text(CLI::App& app, const std::string& flags, std::string& target,
-                      const std::string& kind, const std::string& help) {
-  return app.add_option(flags, target, help)->type_name(kind)->take_last();
+Option Option::required() const {
+  option_->required();
+  return *this;
+}
+Option Option::group(const std::string& heading) const {
+  option_->group(heading);
+  return *this;
+}
+Option Option::excludes(Option other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Command Command::add_subcommand(const std::string& name, const std::string& help) const {
+  return Command(*app_->add_subcommand(name, help));
+}
+Option Command::add_flag(const std::string& flags, bool& target, const std::string& help) const {
+  return Option(*app_->add_flag(flags, target, help));
+}
+Option Command::add_option(const std::string& flags, std::function<void(const std::string&)> read,
+                           const std::string& kind, const std::string& help) const {
+  return Option(*app_->add_option_function<std::string>(flags, std::move(read), help)
+                     ->type_name(kind)
+                     ->take_last());
+}
+void Command::footer(const std::string& text) const { app_->footer(text); }
+std::size_t Command::options() const { return app_->get_options().size(); }
+std::size_t Command::group_from(std::size_t options, const std::string& heading) const {
+  const std::vector<CLI::Option*> all = app_->get_options();
+  for (std::size_t i = options; i < all.size(); ++i) all[i]->group(heading);
+  return all.size();
+}
+
+Option add_text(Command command, const std::string& flags, std::string& target,
+                const std::string& kind, const std::string& help) {
+  return command.add_option(
+      flags, [&target](const std::string& text) { target = text; }, kind, help);
 }
 
 Result<int> Whole::operator()(std::string_view argument, std::string_view text) const {
@@ -92,9 +128,9 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
   return lines;
 }
 
-CLI::Option* add_dims(CLI::App& app, std::vector<int>& target) {
+Option add_dims(Command command, std::vector<int>& target) {
   const Parameter& row = *find_parameter("dims");
-  return add_argument(app, "--dims", target, parse_dims, std::string(row.argument),
+  return add_argument(command, "--dims", target, parse_dims, std::string(row.argument),
                       std::string(row.help));
 }
 

@@ -9,13 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "algorithms/catalogue.h"
 #include "engine/base/status.h"
 #include "engine/run/crossbar.h"
 #include "engine/tools/console.h"
 #include "numa/placement.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace rankine::tools {
 
@@ -24,9 +27,42 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// An option of a command: a light view, as Command is.
+class Option {
+ public:
+  explicit Option(CLI::Option& option) : option_(&option) {}
+  Option required() const;
+  Option group(const std::string& heading) const;  // under which the help shows it
+  Option excludes(Option other) const;
+
+ private:
+  CLI::Option* option_;
+};
+
+// A command under construction: the tool itself, or one of its subcommands. A light view of what
+// CLI11 holds, so that only this file and tool.cc need to see CLI11.
+class Command {
+ public:
+  explicit Command(CLI::App& app) : app_(&app) {}
+  Command add_subcommand(const std::string& name, const std::string& help) const;
+  Option add_flag(const std::string& flags, bool& target, const std::string& help) const;
+  // An option whose text goes to `read`, the last one where it is given more than once. `kind` is
+  // what the help says of the text: SIZE, N, NAME ...
+  Option add_option(const std::string& flags, std::function<void(const std::string&)> read,
+                    const std::string& kind, const std::string& help) const;
+  void footer(const std::string& text) const;
+  std::size_t options() const;  // how many it has
+  // Calls group(heading) for all beyond the first so many, and says how many it has.
+  std::size_t group_from(std::size_t options, const std::string& heading) const;
+  CLI::App& app() const { return *app_; }
+
+ private:
+  CLI::App* app_;
+};
+
 // What a subcommand leaves with the tool: its options' owner, and what it does once they are read.
 struct Subcommand {
-  CLI::App* app = nullptr;
+  Command command;
   std::function<Result<Exit>(Console&)> run;
 };
 
@@ -34,29 +70,27 @@ struct Subcommand {
 std::string argument_name(const std::string& flags);
 
 // Adds an option whose text goes through parse(argument, text), a Result; what is wrong with it
-// throws UsageError. The target must live as long as the app.
-// `kind` is what the help says of the text: SIZE, N, NAME ... Given twice, the last one counts.
+// throws UsageError. The target must live as long as the command.
 template <class T, class Parse>
-CLI::Option* add_argument(CLI::App& app, const std::string& flags, T& target, Parse parse,
-                          const std::string& kind, const std::string& help) {
-  const std::string name = argument_name(flags);
-  const auto read = [&target, parse, name](const std::string& text) {
+Option add_argument(Command command, const std::string& flags, T& target, Parse parse,
+                    const std::string& kind, const std::string& help) {
+  const auto read = [&target, parse, name = argument_name(flags)](const std::string& text) {
     auto value = parse(std::string_view(name), std::string_view(text));
     if (!value.ok()) throw UsageError(value.status().text());
     target = std::move(*value);
   };
-  return app.add_option_function<std::string>(flags, read, help)->type_name(kind)->take_last();
+  return command.add_option(flags, read, kind, help);
 }
 
 template <class T, class Parse>
-CLI::Option* add_argument(CLI::App& app, const std::string& flags, T& target, Parse parse,
-                          const std::string& help) {
-  return add_argument(app, flags, target, parse, "TEXT", help);
+Option add_argument(Command command, const std::string& flags, T& target, Parse parse,
+                    const std::string& help) {
+  return add_argument(command, flags, target, parse, "TEXT", help);
 }
 
 // Any text at all, to be read when other arguments are known.
-CLI::Option* add_text(CLI::App& app, const std::string& flags, std::string& target,
-                      const std::string& kind, const std::string& help);
+Option add_text(Command command, const std::string& flags, std::string& target,
+                const std::string& kind, const std::string& help);
 
 // What went wrong with a file that an option names: "--svg: 'x' cannot be written: ...".
 Status of_option(std::string_view option, const Status& status);
@@ -83,7 +117,7 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
 Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text);
 
 // --dims: the sizes of a torus, of a network and of algorithms alike.
-CLI::Option* add_dims(CLI::App& app, std::vector<int>& target);
+Option add_dims(Command command, std::vector<int>& target);
 
 Result<PlacementPolicy> read_placement(std::string_view argument, std::string_view text);
 

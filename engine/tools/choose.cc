@@ -12,6 +12,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/tuning.h"
 #include "engine/read/predict.h"
+#include "engine/tools/cost_text.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
 
@@ -56,10 +57,7 @@ std::string explain(const Choice& choice, const Costs& costs) {
   std::string text;
   for (const CostField& field : deciding(choice)) {
     const std::size_t value = costs.*field.value;
-    text += fmt::format("  {} = {}{}: {}\n", field.name,
-                        field.unit == CostField::Unit::bytes
-                            ? format_bytes(static_cast<double>(value))
-                            : fmt::format("{} {}", value, name_of(field.unit)),
+    text += fmt::format("  {} = {}{}: {}\n", field.name, value_text(field, value),
                         value != Costs().*field.value ? ", measured here" : "", field.decides);
   }
   return text;
@@ -154,23 +152,23 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
 
 }  // namespace
 
-Subcommand add_choose(CLI::App& tool) {
+Subcommand add_choose(Command tool) {
   auto owned = std::make_shared<ChooseArguments>();
   ChooseArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "choose",
       "which algorithm runs on this machine and why, or is the cheapest on a modelled network");
-  add_argument(*app, "collective", a.collective, read_collective, "NAME",
+  add_argument(app, "collective", a.collective, read_collective, "NAME",
                "which one; 'rankine list' shows all")
-      ->required();
-  add_argument(*app, "--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
-  add_argument(*app, "--bytes", a.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
-  add_argument(*app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
-  add_dims(*app, a.dims);
-  add_network_arguments(*app, a.network);
-  app->add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
-  app->add_flag("--json", a.json, "the choice and all candidates as JSON");
-  app->footer(
+      .required();
+  add_argument(app, "--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
+  add_argument(app, "--bytes", a.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
+  add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
+  add_dims(app, a.dims);
+  add_network_arguments(app, a.network);
+  app.add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
+  app.add_flag("--json", a.json, "the choice and all candidates as JSON");
+  app.footer(
       "Without a network: what calls on threads of this machine get, and whether that is the "
       "default\n"
       "or of the table that 'rankine tune' made. With one: what the model says.\n"

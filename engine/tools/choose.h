@@ -5,6 +5,6 @@
 
 namespace rankine::tools {
 
-Subcommand add_choose(CLI::App& tool);
+Subcommand add_choose(Command tool);
 
 }  // namespace rankine::tools

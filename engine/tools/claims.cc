@@ -33,20 +33,20 @@ Result<std::optional<claims::Verdict>> read_verdict(std::string_view argument,
 
 }  // namespace
 
-Subcommand add_claims(CLI::App& tool) {
+Subcommand add_claims(Command tool) {
   auto options = std::make_shared<ClaimsOptions>();
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "claims", "Every quantitative claim of the papers, computed and compared with the engine.");
-  app->add_option("id", options->id, "only claims whose id begins so");
-  add_argument(*app, "-p,--paper", options->paper, read_paper,
+  add_text(app, "id", options->id, "TEXT", "only claims whose id begins so");
+  add_argument(app, "-p,--paper", options->paper, read_paper,
                "only one paper's: lesson, chapter, lu, traff or trivance");
-  add_argument(*app, "-v,--verdict", options->verdict, read_verdict,
+  add_argument(app, "-v,--verdict", options->verdict, read_verdict,
                "only rows with that verdict: holds, holds_if, fails or open");
-  app->add_flag("--json", options->json, "as JSON");
-  app->add_flag("--markdown", options->markdown, "as Markdown tables");
-  app->add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
-  app->add_flag("--no-execute", options->no_execute, "simulate only; start no threads");
-  app->footer(
+  app.add_flag("--json", options->json, "as JSON");
+  app.add_flag("--markdown", options->markdown, "as Markdown tables");
+  app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
+  app.add_flag("--no-execute", options->no_execute, "simulate only; start no threads");
+  app.footer(
       "Examples:\n"
       "  rankine claims --verdict fails\n"
       "  rankine claims --paper lu --markdown > claims.md\n"

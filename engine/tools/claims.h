@@ -18,7 +18,7 @@ struct ClaimsOptions {
   bool no_execute = false;
 };
 
-Subcommand add_claims(CLI::App& tool);
+Subcommand add_claims(Command tool);
 
 // Exit::wrong where executing gave something else than simulating. What a claim comes to is no
 // error, whatever it is.

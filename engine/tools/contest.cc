@@ -109,7 +109,7 @@ std::size_t Contest::stands_for(const Algorithm& algorithm) const {
 }
 
 std::vector<Contest> make_contests(Collective collective, int ranks,
-                                   const std::vector<std::size_t>& sizes) {
+                                   const std::vector<std::size_t>& sizes, const Costs& costs) {
   std::vector<Contest> contests;
   for (const std::size_t size : sizes) {
     Contest contest{.collective = collective, .ranks = ranks};
@@ -126,8 +126,11 @@ std::vector<Contest> make_contests(Collective collective, int ranks,
       contest.schedules.push_back(std::move(schedule));
     };
     // What the default takes somewhere first, so that it bears its own name among equals.
-    enter(default_algorithm(collective, ranks, contest.bytes));
-    for (const std::size_t other : sizes) enter(default_algorithm(collective, ranks, other));
+    const auto standard = [&](std::size_t bytes) -> const Algorithm& {
+      return default_algorithm(collective, ranks, bytes, Buffers::apart, costs);
+    };
+    enter(standard(contest.bytes));
+    for (const std::size_t other : sizes) enter(standard(other));
     for (const Algorithm& line : catalogue()) {
       if (line.collective == collective && line.other_bits.empty()) enter(line);
     }

@@ -42,9 +42,9 @@ struct Contest {
 
 // Contests of a collective for each size, with every algorithm that takes so many ranks; those
 // whose schedules are the same transfer by transfer as an earlier one's are left out. f32, sum,
-// root 0. Collectives with one algorithm only give none.
+// root 0. `costs` say what the default is. Collectives with one algorithm only give none.
 std::vector<Contest> make_contests(Collective collective, int ranks,
-                                   const std::vector<std::size_t>& sizes);
+                                   const std::vector<std::size_t>& sizes, const Costs& costs = {});
 // What the contest measures, without an algorithm.
 Call call_of(const Contest& contest);
 

@@ -202,17 +202,17 @@ Result<Exit> run_cost(const CostArguments& a, Console& console) {
 
 }  // namespace
 
-Subcommand add_cost(CLI::App& tool) {
+Subcommand add_cost(Command tool) {
   auto owned = std::make_shared<CostArguments>();
   CostArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "cost", "an algorithm's rounds, n_alpha and n_beta, and every rank's bytes and ports");
-  add_algorithm_arguments(*app, a.question.algorithm)->required();
-  add_argument(*app, "--bytes", a.question.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
-  add_network_arguments(*app, a.question.network);
-  app->add_flag("--per-rank", a.per_rank, "every rank, not only the busiest");
-  app->add_flag("--json", a.json, "as JSON, with every rank");
-  app->footer(
+  add_algorithm_arguments(app, a.question.algorithm).required();
+  add_argument(app, "--bytes", a.question.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
+  add_network_arguments(app, a.question.network);
+  app.add_flag("--per-rank", a.per_rank, "every rank, not only the busiest");
+  app.add_flag("--json", a.json, "as JSON, with every rank");
+  app.footer(
       "Examples:\n"
       "  rankine cost all_reduce --algo ring --ranks 8\n"
       "  rankine cost broadcast --algo binomial_far --ranks 16 --segments 8 --ports 2\n"

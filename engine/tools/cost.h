@@ -6,6 +6,6 @@
 
 namespace rankine::tools {
 
-Subcommand add_cost(CLI::App& tool);
+Subcommand add_cost(Command tool);
 
 }  // namespace rankine::tools

@@ -63,6 +63,7 @@ const Trial kTrials[] = {
      .given = [](Costs& costs) { costs.board_few = std::size_t{64} << 10; }},
     {.field = &Costs::one_round,
      .collective = Collective::reduce,
+     .fewest_ranks = 3,
      .most_ranks = kMany,
      .least_bytes = 8 * kKiB,
      .most_bytes = kKiB * kKiB,
@@ -97,9 +98,7 @@ Call call_of(const Trial& trial, std::size_t bytes, int ranks) {
 }
 
 Result<Forms> forms_of(const Trial& trial, const Costs& costs, int ranks) {
-  const CostField& field =
-      *std::find_if(cost_fields().begin(), cost_fields().end(),
-                    [&](const CostField& each) { return each.value == trial.field; });
+  const CostField& field = field_of(trial.field);
   Forms forms;
   for (const bool first : {true, false}) {
     Costs extreme = costs;
@@ -184,31 +183,36 @@ Border best_border(std::span<const FormTimes> sizes, std::size_t before) {
 Result<std::vector<CostFinding>> search_costs(const Costs& costs, int ranks,
                                               const CostSearch& search) {
   std::vector<CostFinding> findings;
-  Costs settled = costs;
   for (const Trial& trial : kTrials) {
     if (ranks < trial.fewest_ranks || ranks > trial.most_ranks) continue;
+    const auto asked = search.collectives;
+    if (!asked.empty() && std::find(asked.begin(), asked.end(), trial.collective) == asked.end()) {
+      continue;
+    }
     if (interruption() != 0 || Clock::now() > search.deadline) break;
     CostFinding finding;
-    finding.field =
-        &*std::find_if(cost_fields().begin(), cost_fields().end(),
-                       [&](const CostField& each) { return each.value == trial.field; });
+    finding.field = &field_of(trial.field);
     search.progress(finding.field->name);
-    auto forms = forms_of(trial, settled, ranks);
+    auto forms = forms_of(trial, settled(costs, findings), ranks);
     if (!forms.ok()) return forms.status();
     auto sizes = times_of(trial, *forms, ranks, search);
     if (!sizes.ok()) return sizes.status();
     if (sizes->empty()) break;
     finding.sizes = std::move(*sizes);
-    finding.before = finding.after = settled.*trial.field;
+    finding.before = finding.after = costs.*trial.field;
     const Border border = best_border(finding.sizes, finding.before);
     if (border.gain >= kWorthIt) {
       finding.after = std::clamp(border.value, finding.field->least, finding.field->most);
       finding.gain = border.gain;
-      settled.*trial.field = finding.after;
     }
     findings.push_back(std::move(finding));
   }
   return findings;
+}
+
+Costs settled(Costs costs, std::span<const CostFinding> findings) {
+  for (const CostFinding& finding : findings) costs.*finding.field->value = finding.after;
+  return costs;
 }
 
 }  // namespace rankine::tools

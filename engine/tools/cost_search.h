@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/schedule/collective.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 
@@ -41,6 +42,7 @@ inline constexpr double kWorthIt = 1.03;
 struct CostSearch {
   std::chrono::steady_clock::time_point deadline;
   int rounds = 5;  // measurements of each size in each form, of which the median counts
+  std::span<const Collective> collectives{};  // whose calls are tried; empty: all
   // Called before each trial.
   std::function<void(std::string_view field)> progress = [](std::string_view) {};
 };
@@ -57,5 +59,8 @@ struct CostFinding {
 // findings. Errors: those of teams and calls.
 Result<std::vector<CostFinding>> search_costs(const Costs& costs, int ranks,
                                               const CostSearch& search);
+
+// With what they found.
+Costs settled(Costs costs, std::span<const CostFinding> findings);
 
 }  // namespace rankine::tools

@@ -129,33 +129,32 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   return report.total.broken() == 0 ? Exit::ok : Exit::wrong;
 }
 
-Subcommand add_faults(CLI::App& tool) {
+Subcommand add_faults(Command tool) {
   auto owned = std::make_shared<FaultsArguments>();
   FaultsArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "faults", "inject every fault of the table into every collective, and count broken promises");
-  add_argument(*app, "--fault", a.faults, read_faults, "LIST",
+  add_argument(app, "--fault", a.faults, read_faults, "LIST",
                "numbers or names: 4,5 or stall,leave or 1..9 (all)");
-  add_argument(*app, "collective,--collective", a.collective, read_collective, "NAME",
+  add_argument(app, "collective,--collective", a.collective, read_collective, "NAME",
                "only this one");
-  add_text(*app, "--algo,--algorithm", a.algorithms, "LIST",
-           "names of the catalogue, or all (all)");
+  add_text(app, "--algo,--algorithm", a.algorithms, "LIST", "names of the catalogue, or all (all)");
   add_argument(
-      *app, "--ranks", a.ranks,
+      app, "--ranks", a.ranks,
       [](std::string_view argument, std::string_view text) {
         return parse_whole_list(argument, text, 2, FaultsArguments::kMostRanks);
       },
       "LIST", "N: 8, 2,3,8 or 2..16 (2,3,4,5,7,8,16,33,64)");
-  add_argument(*app, "--repeat", a.repeat, Whole{1, 1'000'000}, "N",
+  add_argument(app, "--repeat", a.repeat, Whole{1, 1'000'000}, "N",
                "each case so many times, with other seeds (1)");
-  add_argument(*app, "--seed", a.seed, read_seed, "N",
+  add_argument(app, "--seed", a.seed, read_seed, "N",
                "of what cases leave open: victims, steps, sizes, types (1)");
-  add_argument(*app, "--jobs", a.jobs, Whole{1, 1024}, "N",
+  add_argument(app, "--jobs", a.jobs, Whole{1, 1024}, "N",
                "processes at once (two per core that affinity and quota allow); most cases wait");
-  app->add_flag("--quick", a.quick, "one case in 40, the same ones for the same seed");
-  app->add_flag("--list", a.list, "say what the faults are, and play none");
-  app->add_flag("--json", a.json, "counts and remarks as JSON");
-  app->footer(
+  app.add_flag("--quick", a.quick, "one case in 40, the same ones for the same seed");
+  app.add_flag("--list", a.list, "say what the faults are, and play none");
+  app.add_flag("--json", a.json, "counts and remarks as JSON");
+  app.footer(
       "The promise: every call of every surviving rank returns within its deadline plus one "
       "second,\n"
       "with success or one documented error; a success is never wrong; then a new communicator\n"

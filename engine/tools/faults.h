@@ -29,7 +29,7 @@ struct FaultsArguments {
   static constexpr int kMostRanks = 256;
 };
 
-Subcommand add_faults(CLI::App& tool);
+Subcommand add_faults(Command tool);
 
 // Exit::wrong where a promise was broken. Errors: nothing to play, no processes.
 Result<Exit> play_faults(const FaultsArguments& arguments, Console& console);

@@ -135,17 +135,17 @@ Result<Exit> list(const ListOptions& options, Console& console) {
   return Exit::ok;
 }
 
-Subcommand add_list(CLI::App& tool) {
+Subcommand add_list(Command tool) {
   auto options = std::make_shared<ListOptions>();
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "list", "the catalogue: every algorithm with its cost, constraints and source");
-  add_argument(*app, "collective", options->collective, read_collective, "NAME", "only this one");
-  add_argument(*app, "--ranks", options->ranks, Whole{1, kMostRanks}, "N",
+  add_argument(app, "collective", options->collective, read_collective, "NAME", "only this one");
+  add_argument(app, "--ranks", options->ranks, Whole{1, kMostRanks}, "N",
                "compute the formulas for so many ranks");
-  add_argument(*app, "--segments", options->segments, Whole{1, 1 << 20}, "P",
+  add_argument(app, "--segments", options->segments, Whole{1, 1 << 20}, "P",
                "P of pipelined algorithms, with --ranks (1)");
-  app->add_flag("--json", options->json, "one object per algorithm, with all fields");
-  app->footer(
+  app.add_flag("--json", options->json, "one object per algorithm, with all fields");
+  app.footer(
       "Examples:\n"
       "  rankine list\n"
       "  rankine list all_reduce --ranks 8\n"

@@ -16,7 +16,7 @@ struct ListOptions {
   bool json = false;
 };
 
-Subcommand add_list(CLI::App& tool);
+Subcommand add_list(Command tool);
 
 Result<Exit> list(const ListOptions& options, Console& console);
 

@@ -138,32 +138,32 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
 
 }  // namespace
 
-Subcommand add_map(CLI::App& tool) {
+Subcommand add_map(Command tool) {
   auto owned = std::make_shared<MapArguments>();
   MapArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "map",
       "the cheapest algorithm over ranks and sizes on a modelled network, as text and picture");
-  add_argument(*app, "collective", a.collective, read_collective, "NAME",
+  add_argument(app, "collective", a.collective, read_collective, "NAME",
                "which one; 'rankine list' shows all")
-      ->required();
+      .required();
   add_argument(
-      *app, "--ranks", a.ranks,
+      app, "--ranks", a.ranks,
       [](std::string_view argument, std::string_view text) {
         return parse_whole_list(argument, text, 1, 256);
       },
       "LIST", "N: 8, 2,4,8 or 2..16 (2,3,4,6,8,12 ... 64)");
-  add_argument(*app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest M (64)");
-  add_argument(*app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE",
+  add_argument(app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest M (64)");
+  add_argument(app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE",
                "largest M; from size to size it doubles (256M)");
-  add_text(*app, "--algo", a.algorithms, "LIST",
+  add_text(app, "--algo", a.algorithms, "LIST",
            "only these of the catalogue: ring,double_tree (all)");
-  add_argument(*app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
-  add_network_arguments(*app, a.network);
-  add_text(*app, "--svg", a.svg, "FILE", "write the picture to this file");
-  add_text(*app, "--png", a.png, "FILE", "write the picture to this file, as pixels");
-  app->add_flag("--json", a.json, "the whole map as JSON");
-  app->footer(
+  add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
+  add_network_arguments(app, a.network);
+  add_text(app, "--svg", a.svg, "FILE", "write the picture to this file");
+  add_text(app, "--png", a.png, "FILE", "write the picture to this file, as pixels");
+  app.add_flag("--json", a.json, "the whole map as JSON");
+  app.footer(
       "Examples:\n"
       "  rankine map all_reduce --network scale_out --svg map.svg --png map.png\n"
       "  rankine map all_reduce --algo ring,binary_tree,double_tree,hierarchical --network "

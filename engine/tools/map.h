@@ -5,6 +5,6 @@
 
 namespace rankine::tools {
 
-Subcommand add_map(CLI::App& tool);
+Subcommand add_map(Command tool);
 
 }  // namespace rankine::tools

@@ -62,53 +62,53 @@ Status rewire(const NetworkArguments& arguments, Fabric& fabric) {
 
 }  // namespace
 
-void add_network_arguments(CLI::App& app, NetworkArguments& arguments) {
+void add_network_arguments(Command app, NetworkArguments& arguments) {
   constexpr const char* kGroup = "Network";
   add_text(app, "--network", arguments.network, "NAME",
            "a preset (" + regime_names() + ") or a JSON file (plain)")
-      ->group(kGroup);
+      .group(kGroup);
   add_argument(app, "--alpha", arguments.alpha, optionally<Rational>(parse_seconds), "TIME",
                "per message: 1us, 500ns")
-      ->group(kGroup);
-  CLI::Option* bandwidth =
+      .group(kGroup);
+  Option bandwidth =
       add_argument(app, "--bandwidth", arguments.beta, optionally<Rational>(parse_bandwidth),
                    "RATE", "per port and direction: 100GB/s, 800Gb/s")
-          ->group(kGroup);
+          .group(kGroup);
   add_argument(app, "--beta", arguments.beta, optionally<Rational>(parse_beta), "SECONDS",
                "per byte, in place of a bandwidth: 1e-11; 0: no limit")
-      ->group(kGroup)
-      ->excludes(bandwidth);
+      .group(kGroup)
+      .excludes(bandwidth);
   add_argument(app, "--ports", arguments.ports, optionally<int>(Whole{1, Fabric::kMostPorts}), "K",
                "messages that a rank sends, and receives, at once")
-      ->group(kGroup);
+      .group(kGroup);
   app.add_flag("--multicast", arguments.multicast, "the switch can copy a message to many")
-      ->group(kGroup);
-  app.add_flag("--alu", arguments.alu, "the switch can add messages up")->group(kGroup);
+      .group(kGroup);
+  app.add_flag("--alu", arguments.alu, "the switch can add messages up").group(kGroup);
   add_argument(app, "--alpha-switch", arguments.alpha_switch, optionally<Rational>(parse_seconds),
                "TIME", "per hop through the switch; such a transfer takes two")
-      ->group(kGroup);
+      .group(kGroup);
   add_argument(
       app, "--node-ranks", arguments.group, optionally<int>(Whole{0, 1 << 14}), "N",
       "ranks per group (node) of the network, with slower links among groups; 0: one group")
-      ->group(kGroup);
+      .group(kGroup);
   add_argument(app, "--between-alpha", arguments.between_alpha, optionally<Rational>(parse_seconds),
                "TIME", "per message among groups")
-      ->group(kGroup);
+      .group(kGroup);
   add_argument(app, "--between-bandwidth", arguments.between_beta,
                optionally<Rational>(parse_bandwidth), "RATE", "among groups")
-      ->group(kGroup);
+      .group(kGroup);
   add_argument(app, "--wiring", arguments.wiring, read_wiring, "KIND",
                "full, or links that messages share: ring, torus (--dims), two_level (--node-ranks)")
-      ->group(kGroup);
+      .group(kGroup);
   add_argument(app, "--routing", arguments.routing, read_routing, "NAME",
                "on rings and tori: minimal, both ways where they are as long; or one_way (minimal)")
-      ->group(kGroup);
+      .group(kGroup);
   add_argument(app, "--hop", arguments.hop, optionally<Rational>(parse_seconds), "TIME",
                "per link that a message crosses, with the processing at its end: 200ns")
-      ->group(kGroup);
+      .group(kGroup);
   app.add_flag("--lower", arguments.lower,
                "turn multicasts and reductions in the switch into messages where it cannot do them")
-      ->group(kGroup);
+      .group(kGroup);
 }
 
 Result<Fabric> network_of(const NetworkArguments& arguments) {

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "engine/network/fabric.h"
 #include "engine/read/simulate.h"
 #include "engine/tools/arguments.h"
@@ -29,7 +27,7 @@ struct NetworkArguments {
 // --network, --lower, and what overrides members of the network: --alpha, --bandwidth or --beta,
 // --ports, --multicast, --alu, --alpha-switch, --node-ranks, --between-alpha, --between-bandwidth,
 // --wiring, --routing and --hop.
-void add_network_arguments(CLI::App& app, NetworkArguments& arguments);
+void add_network_arguments(Command app, NetworkArguments& arguments);
 
 // The network that they describe, for any number of ranks: wired_for() comes next. --wiring ring
 // and torus leave the ports open where --ports does not say. Errors name the option, its value and

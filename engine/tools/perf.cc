@@ -195,75 +195,73 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   return Exit::ok;
 }
 
-Subcommand add_perf(CLI::App& tool) {
+Subcommand add_perf(Command tool) {
   auto options = std::make_shared<PerfOptions>();
   PerfOptions& o = *options;
   MeasureOptions& m = o.measure;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "perf", "measure a collective on pinned threads and check its results, as nccl-tests");
   constexpr int kMany = 1'000'000'000;
   // Options added since the last heading stand below the next one.
-  auto heading = [app, shown = app->get_options().size()](const char* name) mutable {
-    const std::vector<CLI::Option*> all = app->get_options();
-    for (; shown < all.size(); ++shown) all[shown]->group(name);
+  auto heading = [app, shown = app.options()](const char* name) mutable {
+    shown = app.group_from(shown, name);
   };
 
-  add_argument(*app, "-b,--minbytes", o.min_bytes, parse_size, "SIZE",
+  add_argument(app, "-b,--minbytes", o.min_bytes, parse_size, "SIZE",
                "smallest size: 8, 4K, 1M, 64MiB; binary (8)");
-  add_argument(*app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
+  add_argument(app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
                "largest size (64M; less where ranks outnumber cores)");
-  add_argument(*app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "N",
-               "from size to size (2)");
-  add_argument(*app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE", "step instead of a factor");
+  add_argument(app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "N", "from size to size (2)");
+  add_argument(app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE", "step instead of a factor");
   heading("Sizes");
 
-  add_algorithm_arguments(*app, o.algorithm,
+  add_algorithm_arguments(app, o.algorithm,
                           {.algorithms = "names of the catalogue, or all (the engine's choice)",
                            .ranks = "ranks, a thread each (usable cores, at least 2)",
                            .root = "root of rooted collectives, or all (0)"})
-      ->required();
-  add_argument(*app, "-o,--op", o.ops,
+      .required();
+  add_argument(app, "-o,--op", o.ops,
                names<ReduceOp, kReduceOps>(o.skip_unsupported, parse_reduce_op), "LIST",
                "sum prod min max avg band bor bxor, or all");
-  add_argument(*app, "-d,--datatype", o.types,
+  add_argument(app, "-d,--datatype", o.types,
                names<DataType, kDataTypes>(o.skip_unsupported, parse_data_type), "LIST",
                "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64, or all");
-  add_argument(*app, "--transport", o.transport, read_transport, "NAME",
+  add_argument(app, "--transport", o.transport, read_transport, "NAME",
                "auto, direct, mailbox or board (auto)");
-  add_argument(*app, "--perturb", o.measure.perturb, read_seed, "SEED",
+  add_argument(app, "--perturb", o.measure.perturb, read_seed, "SEED",
                "delay ranks, links and wake-ups at random; results stay exact, times do not count");
-  add_argument(*app, "--placement", o.placement, read_placement, "NAME",
+  add_argument(app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
-  add_argument(*app, "--wait", o.wait, read_wait, "NAME", "auto, spin, yield or park (auto)");
-  add_argument(*app, "-T,--timeout", o.timeout, parse_duration, "TIME",
+  add_argument(app, "--wait", o.wait, read_wait, "NAME", "auto, spin, yield or park (auto)");
+  add_argument(app, "-T,--timeout", o.timeout, parse_duration, "TIME",
                "of one call: 30 (seconds), 500ms; then exit code 124 (30)");
   heading("What runs");
 
-  add_argument(*app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
+  add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
                "batches (as many as fit into --time)");
-  add_argument(*app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
+  add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
                "calls per batch (as many as take 20 us)");
-  add_argument(*app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N", "warm-up calls (5)");
-  add_argument(*app, "-c,--check", m.checks, Whole{0, 1000}, "N",
+  add_argument(app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N", "warm-up calls (5)");
+  add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
                "checked calls per row, each with other data; 0 for none (1)");
-  add_argument(*app, "--time", m.seconds, read_seconds, "TIME", "for each measurement (150ms)");
-  app->add_flag("--fresh", m.fresh,
-                "rewrite the input before each call, untimed; time the call and one read of the "
-                "result");
-  app->add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold");
-  app->add_flag("--probe", o.probe,
-                "bracket rows with the latency of a cache line; repeat those whose cores moved");
-  add_argument(*app, "--min-busbw", o.min_busbw, read_bandwidth, "GB/S",
+  add_argument(app, "--time", m.seconds, read_seconds, "TIME", "for each measurement (150ms)");
+  app.add_flag("--fresh", m.fresh,
+               "rewrite the input before each call, untimed; time the call and one read of the "
+               "result");
+  app.add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold");
+  app.add_flag("--probe", o.probe,
+               "bracket rows with the latency of a cache line; repeat those whose cores moved");
+  add_argument(app, "--min-busbw", o.min_busbw, read_bandwidth, "GB/S",
                "exit with 1 where the average stays below so many GB/s");
   heading("Measuring");
 
-  app->add_flag("-I,--stats,--per_iter_timing", o.stats,
-                "min, median, p99 and max over the batches");
-  app->add_flag("--csv", o.csv, "one line per measurement in place of the table");
-  add_text(*app, "-J,--json,--output_file", o.json_file, "FILE",
+  app.add_flag("-I,--stats,--per_iter_timing", o.stats,
+               "min, median, p99 and max over the batches");
+  app.add_flag("--csv", o.csv, "one line per measurement in place of the table");
+  add_text(app, "-J,--json,--output_file", o.json_file, "FILE",
            "also write JSON with nccl-tests' keys; '-' for standard output, without the table");
   heading("Output");
-  app->footer(
+  app.footer(
       "Examples:\n"
       "  rankine perf all_reduce                          8 B to 64 MiB on all cores, 10 seconds\n"
       "  rankine perf all_reduce -b 1K -e 1M -f 2 -d bf16\n"

@@ -7,7 +7,7 @@
 
 namespace rankine::tools {
 
-Subcommand add_perf(CLI::App& tool);
+Subcommand add_perf(Command tool);
 
 // Exit::wrong where an element was wrong or the average stayed below min_busbw.
 Result<Exit> perf(const PerfOptions& options, Console& console);

@@ -29,7 +29,7 @@ Result<Prepared> prepare(const Question& question) {
   return out;
 }
 
-void add_model_arguments(CLI::App& app, QuestionArguments& a) {
+void add_model_arguments(Command app, QuestionArguments& a) {
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
                "M: the vector, or one rank's send buffer of all_to_all; 8, 64K, 1M (1M)");
   add_argument(app, "--sync", a.sync, read_sync, "NAME",

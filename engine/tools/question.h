@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "algorithms/catalogue.h"
 #include "engine/read/flow.h"
 #include "engine/read/simulate.h"
 #include "engine/tools/algorithm_arguments.h"
+#include "engine/tools/arguments.h"
 #include "engine/tools/network.h"
 
 namespace rankine::tools {
@@ -48,7 +47,7 @@ struct QuestionArguments {
 };
 
 // --bytes and --sync; the others come by add_algorithm_arguments() and add_network_arguments().
-void add_model_arguments(CLI::App& app, QuestionArguments& arguments);
+void add_model_arguments(Command app, QuestionArguments& arguments);
 
 // One question per algorithm that asked_algorithms() gives, with the same notes and errors.
 Result<std::vector<Question>> questions_of(const QuestionArguments& arguments,

@@ -61,15 +61,15 @@ Result<std::string> read_paper(std::string_view argument, std::string_view text)
 
 }  // namespace
 
-Subcommand add_reproduce(CLI::App& tool) {
+Subcommand add_reproduce(Command tool) {
   auto owned = std::make_shared<ReproduceArguments>();
   ReproduceArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "reproduce", "a paper's tables, figures and statements, recomputed from the schedules");
-  add_argument(*app, "paper", a.paper, read_paper, "NAME", "trivance or traff (both)");
-  add_text(*app, "--svg", a.svg, "DIR", "write the figures into this folder, one file per part");
-  app->add_flag("--json", a.json, "everything as JSON: tables, figures, statements");
-  app->footer(
+  add_argument(app, "paper", a.paper, read_paper, "NAME", "trivance or traff (both)");
+  add_text(app, "--svg", a.svg, "DIR", "write the figures into this folder, one file per part");
+  app.add_flag("--json", a.json, "everything as JSON: tables, figures, statements");
+  app.footer(
       "Examples:\n"
       "  rankine reproduce trivance --svg figures\n"
       "  rankine reproduce traff\n"

@@ -14,7 +14,7 @@ struct ReproduceArguments {
   bool json = false;
 };
 
-Subcommand add_reproduce(CLI::App& tool);
+Subcommand add_reproduce(Command tool);
 
 // What comes out differently than in the paper is no error. Errors: a folder that cannot be
 // written, or that no figure is there for.

@@ -64,11 +64,12 @@ Status calibrate(Stage& stage, const RunArguments& a, Throttle& probe, RunOutcom
 Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, RunOutcome& outcome) {
   ThrottleOptions options;
   options.mode = a.clock;
-  options.by_rounds = outcome.question.options.sync == Sync::rounds;
+  options.sync = outcome.question.options.sync;
   options.wait = stage.team().communicator().wait_policy();
   options.timeout_ns = saturated_ns(a.timeout);
   const auto new_clock = [&] {
-    return Throttle::create(outcome.prepared.schedule, outcome.question.fabric, pricing, options);
+    return Throttle::create(outcome.prepared.schedule, outcome.prepared.goal,
+                            outcome.question.fabric, pricing, options);
   };
   if (a.clock == ClockMode::wall) {
     auto probe = new_clock();
@@ -168,33 +169,33 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
 
 }  // namespace
 
-Subcommand add_run(CLI::App& tool) {
+Subcommand add_run(Command tool) {
   auto owned = std::make_shared<RunArguments>();
   RunArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "run", "a collective with real data on threads under a modelled network's clock");
   a.question.algorithm.most_ranks = Communicator::kMaxRanks;
-  add_algorithm_arguments(*app, a.question.algorithm)->required();
-  add_model_arguments(*app, a.question);
-  add_network_arguments(*app, a.question.network);
+  add_algorithm_arguments(app, a.question.algorithm).required();
+  add_model_arguments(app, a.question);
+  add_network_arguments(app, a.question.network);
   add_argument(
-      *app, "--clock", a.clock, read_clock, "NAME",
+      app, "--clock", a.clock, read_clock, "NAME",
       "virtual: messages carry their times; wall: ranks keep deadlines in real time; none: "
       "full speed (virtual)");
-  add_argument(*app, "--dilate", a.dilate, read_dilation, "F",
+  add_argument(app, "--dilate", a.dilate, read_dilation, "F",
                "wall: real seconds per modelled second; auto: what this machine can keep (auto)");
-  add_argument(*app, "--repeat", a.repeat, Whole{1, 1'000'000}, "R",
+  add_argument(app, "--repeat", a.repeat, Whole{1, 1'000'000}, "R",
                "runs; 10, or one of a virtual clock");
-  add_argument(*app, "--perturb", a.perturb, read_seed, "SEED",
+  add_argument(app, "--perturb", a.perturb, read_seed, "SEED",
                "delay ranks, links and wake-ups at random; data and virtual times stay exact");
-  app->add_flag("--rounds", a.rounds, "predicted and measured for every round");
-  add_argument(*app, "--placement", a.placement, read_placement, "POLICY",
+  app.add_flag("--rounds", a.rounds, "predicted and measured for every round");
+  add_argument(app, "--placement", a.placement, read_placement, "POLICY",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
-  add_argument(*app, "--wait", a.wait, read_wait, "POLICY", "auto, spin, yield or park (auto)");
-  add_argument(*app, "-T,--timeout", a.timeout, parse_duration, "TIME",
+  add_argument(app, "--wait", a.wait, read_wait, "POLICY", "auto, spin, yield or park (auto)");
+  add_argument(app, "-T,--timeout", a.timeout, parse_duration, "TIME",
                "of one call: 30 (seconds), 500ms; then exit code 124 (30)");
-  app->add_flag("--json", a.json, "one line of JSON in place of the report");
-  app->footer(
+  app.add_flag("--json", a.json, "one line of JSON in place of the report");
+  app.footer(
       "Examples:\n"
       "  rankine run all_reduce --algo ring --ranks 8 --bytes 64K --network scale_out\n"
       "  rankine run all_reduce --algo double_tree --ranks 8 --bytes 4M --network scale_up --clock "

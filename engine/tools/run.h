@@ -6,6 +6,6 @@
 
 namespace rankine::tools {
 
-Subcommand add_run(CLI::App& tool);
+Subcommand add_run(Command tool);
 
 }  // namespace rankine::tools

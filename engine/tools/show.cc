@@ -149,21 +149,21 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   return Exit::ok;
 }
 
-Subcommand add_show(CLI::App& tool) {
+Subcommand add_show(Command tool) {
   auto owned = std::make_shared<ShowOptions>();
   ShowOptions& o = *owned;
-  CLI::App* app = tool.add_subcommand("show", "draw an algorithm round by round");
-  add_algorithm_arguments(*app, o.algorithm, {.ranks = "ranks (4)"})->required();
-  add_argument(*app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
-  app->add_flag("--transfers", o.transfers_only, "without what the ranks hold");
-  add_argument(*app, "--colour,--color", o.colour, read_when, "WHEN",
+  const Command app = tool.add_subcommand("show", "draw an algorithm round by round");
+  add_algorithm_arguments(app, o.algorithm, {.ranks = "ranks (4)"}).required();
+  add_argument(app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
+  app.add_flag("--transfers", o.transfers_only, "without what the ranks hold");
+  add_argument(app, "--colour,--color", o.colour, read_when, "WHEN",
                "auto, always or never (auto)");
-  add_argument(*app, "--utf8", o.lines, read_when, "WHEN",
+  add_argument(app, "--utf8", o.lines, read_when, "WHEN",
                "lines and arrows: auto, always or never (auto)");
-  add_argument(*app, "--width", o.width, Whole{20, 10'000}, "N",
+  add_argument(app, "--width", o.width, Whole{20, 10'000}, "N",
                "columns to keep to (the terminal's)");
-  app->add_flag("--json", o.json, "transfers and holdings of every round");
-  app->footer(
+  app.add_flag("--json", o.json, "transfers and holdings of every round");
+  app.footer(
       "Examples:\n"
       "  rankine show all_gather --algo ring --ranks 4\n"
       "  rankine show broadcast --algo chain --ranks 5 --segments 3 --root 2\n"

@@ -19,7 +19,7 @@ struct ShowOptions {
   bool json = false;
 };
 
-Subcommand add_show(CLI::App& tool);
+Subcommand add_show(Command tool);
 
 Result<Exit> show(const ShowOptions& options, Console& console);
 

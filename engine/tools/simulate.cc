@@ -149,25 +149,25 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
 
 }  // namespace
 
-Subcommand add_simulate(CLI::App& tool) {
+Subcommand add_simulate(Command tool) {
   auto owned = std::make_shared<SimulateArguments>();
   SimulateArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "simulate", "how long algorithms take on a network of the alpha-beta model, exactly");
-  add_algorithm_arguments(*app, a.question.algorithm,
+  add_algorithm_arguments(app, a.question.algorithm,
                           {.algorithms = "names of the catalogue, or all"});
-  add_model_arguments(*app, a.question);
-  add_network_arguments(*app, a.question.network);
-  add_argument(*app, "--fidelity", a.fidelity, read_fidelity, "NAME",
+  add_model_arguments(app, a.question);
+  add_network_arguments(app, a.question.network);
+  add_argument(app, "--fidelity", a.fidelity, read_fidelity, "NAME",
                "where messages share links: eq1, each pays for its busiest link's load of the "
                "round; or flow, they share links max-min fairly in continuous time (eq1)");
-  app->add_flag("--ideal-blocks", a.ideal_blocks,
-                "blocks of exactly M / B bytes, also where that is no whole number");
-  app->add_flag("--rounds", a.rounds, "also when each round ends");
-  app->add_flag("--json", a.json, "one line of JSON per algorithm");
-  add_text(*app, "--batch", a.batch, "FILE",
+  app.add_flag("--ideal-blocks", a.ideal_blocks,
+               "blocks of exactly M / B bytes, also where that is no whole number");
+  app.add_flag("--rounds", a.rounds, "also when each round ends");
+  app.add_flag("--json", a.json, "one line of JSON per algorithm");
+  add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");
-  app->footer(
+  app.footer(
       "Examples:\n"
       "  rankine simulate all_reduce --algo ring --ranks 8 --bytes 64M --alpha 1us "
       "--bandwidth 100GB/s\n"

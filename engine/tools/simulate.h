@@ -6,6 +6,6 @@
 
 namespace rankine::tools {
 
-Subcommand add_simulate(CLI::App& tool);
+Subcommand add_simulate(Command tool);
 
 }  // namespace rankine::tools

@@ -221,21 +221,21 @@ Result<Exit> run_skips(const SkipsArguments& a, Console& console) {
 
 }  // namespace
 
-Subcommand add_skips_search(CLI::App& tool) {
+Subcommand add_skips_search(Command tool) {
   auto owned = std::make_shared<SkipsArguments>();
   SkipsArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "skips", "which skips of a circulant reduce-scatter suit a network: a search");
-  add_argument(*app, "-t,--ranks", a.ranks, Whole{1, kMostSearchedRanks}, "N", "ranks (8)");
-  add_argument(*app, "--bytes", a.bytes, parse_size, "SIZE", "M, the vector: 8, 64K, 1M (1M)");
-  add_dims(*app, a.dims);
+  add_argument(app, "-t,--ranks", a.ranks, Whole{1, kMostSearchedRanks}, "N", "ranks (8)");
+  add_argument(app, "--bytes", a.bytes, parse_size, "SIZE", "M, the vector: 8, 64K, 1M (1M)");
+  add_dims(app, a.dims);
   constexpr int kMany = 1000;
-  add_argument(*app, "--best", a.best, Whole{1, kMany}, "N", "sequences to show (5)");
-  add_network_arguments(*app, a.network);
-  app->add_flag("--measure", a.measure,
-                "also run them on threads, at full speed and without the network");
-  app->add_flag("--json", a.json, "as JSON");
-  app->footer(
+  add_argument(app, "--best", a.best, Whole{1, kMany}, "N", "sequences to show (5)");
+  add_network_arguments(app, a.network);
+  app.add_flag("--measure", a.measure,
+               "also run them on threads, at full speed and without the network");
+  app.add_flag("--json", a.json, "as JSON");
+  app.footer(
       "Examples:\n"
       "  rankine skips --ranks 22 --network ring --bytes 64K\n"
       "  rankine skips --ranks 64 --network torus --dims 8x8 --bytes 16M --best 10\n"

@@ -5,6 +5,6 @@
 
 namespace rankine::tools {
 
-Subcommand add_skips_search(CLI::App& tool);
+Subcommand add_skips_search(Command tool);
 
 }  // namespace rankine::tools

@@ -8,9 +8,9 @@
 
 #include "engine/api/call.h"
 #include "engine/api/team.h"
-#include "engine/compile/layout.h"
 #include "engine/network/perturb.h"
 #include "engine/network/throttle.h"
+#include "engine/run/layout.h"
 #include "engine/tools/dilation.h"
 #include "numa/arena.h"
 

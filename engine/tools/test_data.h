@@ -13,8 +13,8 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/api/call.h"
-#include "engine/compile/layout.h"
 #include "engine/run/kernels/types.h"
+#include "engine/run/layout.h"
 
 namespace rankine::tools {
 

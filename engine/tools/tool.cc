@@ -30,10 +30,12 @@ namespace rankine::tools {
 namespace {
 
 // A new subcommand is its file and its name here.
-constexpr Subcommand (*kSubcommands[])(CLI::App&) = {
+constexpr Subcommand (*kSubcommands[])(Command) = {
     add_list,   add_verify,       add_show,      add_perf, add_topo,
     add_choose, add_map,          add_simulate,  add_cost, add_run,
     add_claims, add_skips_search, add_reproduce, add_tune, add_faults};
+
+CLI::App& app_of(const Subcommand& one) { return one.command.app(); }
 
 // Long and short names of an app's options, as people write them.
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -47,8 +49,10 @@ std::vector<std::string> option_names(const CLI::App& app) {
 
 std::string unknown_argument(const CLI::App& app, const std::string& given) {
   if (!given.starts_with('-')) {
-    return fmt::format("'{}' is one argument too many; 'rankine {} --help' shows what is allowed",
-                       given, app.get_name());
+    return fmt::format(
+        "'{}' is one argument too many; 'rankine {} --help' "
+        "shows what is allowed",
+        given, app.get_name());
   }
   const std::string name = given.substr(0, given.find('='));
   const std::string whole = app.get_parent() == nullptr ? "rankine" : "rankine " + app.get_name();
@@ -64,8 +68,8 @@ std::string unknown_argument(const CLI::App& app, const std::string& given) {
 // The program and its subcommands, which are added to `subcommands`.
 void add_all(CLI::App& app, std::vector<Subcommand>& subcommands) {
   for (const auto add : kSubcommands) {
-    subcommands.push_back(add(app));
-    subcommands.back().app->allow_extras();
+    subcommands.push_back(add(Command(app)));
+    app_of(subcommands.back()).allow_extras();
   }
 }
 
@@ -86,12 +90,13 @@ Exit run(const std::vector<std::string>& arguments, Console& console) {
   std::string who = "rankine";
   const auto chosen = [&]() -> const Subcommand* {
     for (const Subcommand& one : subcommands) {
-      if (one.app->parsed()) return &one;
+      if (app_of(one).parsed()) return &one;
     }
     return nullptr;
   };
   try {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants it
+    std::vector<std::string> reversed(arguments.rbegin(),
+                                      arguments.rend());  // as CLI11 wants it
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
     console.out << app.help("", CLI::AppFormatMode::Normal);
@@ -100,20 +105,21 @@ Exit run(const std::vector<std::string>& arguments, Console& console) {
     console.out << version.what() << "\n";
     return Exit::ok;
   } catch (const CLI::ArgumentMismatch& error) {
-    if (const Subcommand* one = chosen()) who += " " + one->app->get_name();
+    if (const Subcommand* one = chosen()) who += " " + app_of(*one).get_name();
     const std::string_view text = error.what();
     return fail(console, who, fmt::format("{} needs a value", text.substr(0, text.find(':'))),
                 Exit::usage);
   } catch (const CLI::ParseError& error) {
-    if (const Subcommand* one = chosen()) who += " " + one->app->get_name();
+    if (const Subcommand* one = chosen()) who += " " + app_of(*one).get_name();
     return fail(console, who, error.what(), Exit::usage);
   } catch (const UsageError& error) {
     const Subcommand* one = chosen();
-    if (one != nullptr) who += " " + one->app->get_name();
+    if (one != nullptr) who += " " + app_of(*one).get_name();
     // An option misspelt leaves its value behind: name the cause, not what came of it.
-    for (const std::string& given : one != nullptr ? one->app->remaining(true) : app.remaining()) {
+    for (const std::string& given :
+         one != nullptr ? app_of(*one).remaining(true) : app.remaining()) {
       if (one != nullptr && given.starts_with("-")) {
-        return fail(console, who, unknown_argument(*one->app, given), Exit::usage);
+        return fail(console, who, unknown_argument(app_of(*one), given), Exit::usage);
       }
     }
     return fail(console, who, error.what(), Exit::usage);
@@ -122,7 +128,7 @@ Exit run(const std::vector<std::string>& arguments, Console& console) {
   const Subcommand* one = chosen();
   if (one == nullptr) {
     std::vector<std::string> owned;
-    for (const Subcommand& each : subcommands) owned.push_back(each.app->get_name());
+    for (const Subcommand& each : subcommands) owned.push_back(app_of(each).get_name());
     const std::vector<std::string_view> names(owned.begin(), owned.end());
     const std::vector<std::string> rest = app.remaining();
     if (rest.empty()) {
@@ -134,10 +140,10 @@ Exit run(const std::vector<std::string>& arguments, Console& console) {
     }
     return fail(console, who, unknown_name("subcommand", rest.front(), names).text(), Exit::usage);
   }
-  who += " " + one->app->get_name();
-  const std::vector<std::string> rest = one->app->remaining(true);
+  who += " " + app_of(*one).get_name();
+  const std::vector<std::string> rest = app_of(*one).remaining(true);
   if (!rest.empty()) {
-    return fail(console, who, unknown_argument(*one->app, rest.front()), Exit::usage);
+    return fail(console, who, unknown_argument(app_of(*one), rest.front()), Exit::usage);
   }
   try {
     Result<Exit> result = one->run(console);
@@ -177,7 +183,7 @@ std::vector<std::string> subcommand_names() {
   std::vector<Subcommand> subcommands;
   add_all(app, subcommands);
   std::vector<std::string> names;
-  for (const Subcommand& each : subcommands) names.push_back(each.app->get_name());
+  for (const Subcommand& each : subcommands) names.push_back(app_of(each).get_name());
   return names;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/api/team.h"
+#include "engine/api/tuning.h"
 #include "engine/base/replace_file.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/text.h"
@@ -63,6 +64,11 @@ StagingView try_staging(Team& team, const Placement& placement) {
 Result<TopoView::Real> try_out(const TopoOptions& options, int ranks, const Placement& placement) {
   TopoView::Real real;
   real.machine = read_machine();
+  real.costs = machine_costs();
+  if (const TuningTable* table = machine_tuning()) {
+    real.table = tuning_file().path;
+    real.table_made = table->made();
+  }
   auto team = Team::create(
       {.ranks = ranks, .placement = options.placement, .lock_memory = options.lock_memory});
   if (!team.ok()) return team.status();
@@ -118,27 +124,27 @@ Result<Exit> topo(const TopoOptions& options, Console& console) {
   return Exit::ok;
 }
 
-Subcommand add_topo(CLI::App& tool) {
+Subcommand add_topo(Command tool) {
   auto owned = std::make_shared<TopoOptions>();
   TopoOptions& o = *owned;
-  CLI::App* app =
+  const Command app =
       tool.add_subcommand("topo", "draw the machine and where every rank and its memory goes");
-  add_argument(*app, "--ranks", o.ranks, Whole{1, Communicator::kMaxRanks}, "N",
+  add_argument(app, "--ranks", o.ranks, Whole{1, Communicator::kMaxRanks}, "N",
                "how many (usable cores, at least 2)");
-  add_argument(*app, "--placement", o.placement, read_placement, "NAME",
+  add_argument(app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
   add_argument(
-      *app, "--synthetic", o.synthetic,
+      app, "--synthetic", o.synthetic,
       [](std::string_view argument, std::string_view text) -> Result<Topology> {
         TopologyResult parsed = Topology::synthetic(text);
         if (parsed.ok()) return std::move(*parsed.topology);
         return invalid_argument(fmt::format("{}: {}", argument, parsed.error));
       },
       "TEXT", "a machine in hwloc's notation instead of ours");
-  app->add_flag("--lock", o.lock_memory, "keep the engine's memory from being swapped out");
-  add_text(*app, "--svg", o.svg, "FILE", "draw the same into this file");
-  app->add_flag("--json", o.json, "the same as JSON");
-  app->footer(
+  app.add_flag("--lock", o.lock_memory, "keep the engine's memory from being swapped out");
+  add_text(app, "--svg", o.svg, "FILE", "draw the same into this file");
+  app.add_flag("--json", o.json, "the same as JSON");
+  app.footer(
       "Examples:\n"
       "  rankine topo --ranks 4 --placement scatter --svg topo.svg\n"
       "  rankine topo --ranks 32 --synthetic \"pack:2 [numa] l3:4 core:8 pu:2\"");

@@ -19,7 +19,7 @@ struct TopoOptions {
   bool json = false;
 };
 
-Subcommand add_topo(CLI::App& tool);
+Subcommand add_topo(Command tool);
 
 // On our machine a team is made, so that what is refused is found by trying.
 Result<Exit> topo(const TopoOptions& options, Console& console);

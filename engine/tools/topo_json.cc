@@ -86,6 +86,13 @@ nlohmann::ordered_json to_json(const TopoView& view) {
                      {"quota", nullptr},
                      {"why", machine.budget.why}};
     if (machine.budget.quota) json["cores"]["quota"] = machine.budget.quota->cores;
+    Json& costs = json["costs"] = {{"table", nullptr}, {"made", nullptr}};
+    if (!view.real->table.empty()) {
+      costs = {{"table", view.real->table}, {"made", view.real->table_made}};
+    }
+    for (const CostField& field : cost_fields()) {
+      costs["values"][std::string(field.name)] = view.real->costs.*field.value;
+    }
     json["waiting"] = view.real->waiting;
     const SharedMemory& shared = view.real->shared;
     json["communicator"] = {{"bytes_when_made", view.real->memory_idle},

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "engine/base/units.h"
+#include "engine/tools/cost_text.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/table.h"
 #include "engine/tools/topo_view.h"
@@ -106,6 +107,13 @@ std::string staging_text(const StagingView& staging) {
   return fmt::format("{}; tried: {}", text, where_text(staging.where));
 }
 
+std::string costs_text(const TopoView::Real& real) {
+  if (real.table.empty()) return "defaults; 'rankine tune' measures this machine's";
+  const std::string differences = differences_text(real.costs);
+  return fmt::format("{}, table of {}: {}", differences.empty() ? "as the defaults" : differences,
+                     real.table_made, real.table);
+}
+
 }  // namespace
 
 void print(const TopoView& view, std::ostream& out) {
@@ -136,6 +144,7 @@ void print(const TopoView& view, std::ostream& out) {
   line("ranks", fmt::format("{}, {}{}", view.ranks, to_string(view.policy),
                             view.placement.oversubscribed ? ", more than CPUs" : ""));
   if (view.real) {
+    line("costs", costs_text(*view.real));
     line("waiting", view.real->waiting);
     line("per comm",
          fmt::format("{} when made, {} after all_reduce of 256 B and 64 KiB on both "

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/api/communicator.h"
+#include "engine/base/costs.h"
 #include "engine/tools/machine.h"
 #include "numa/placement.h"
 #include "numa/residency.h"
@@ -53,6 +54,8 @@ struct TopoView {
     SharedMemory shared;                           // after use
     std::vector<RankMemoryView> memory;            // by rank, after use
     StagingView staging;
+    Costs costs;                    // that calls are made with here
+    std::string table, table_made;  // where they come from; empty: defaults
   };
   std::optional<Real> real;
 

@@ -8,8 +8,8 @@
 
 #include "engine/api/check.h"
 #include "engine/api/team.h"
-#include "engine/compile/layout.h"
 #include "engine/network/perturb.h"
+#include "engine/run/layout.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/test_data.h"
 #include "engine/tools/workbench.h"

@@ -41,7 +41,7 @@ TunePlan plan_of(const TuneArguments& a, const Machine& machine) {
 }
 
 // The new rows, and those of an older table of this machine for what was not measured now.
-TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model,
+TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model, const Costs& costs,
                      const std::optional<TuningTable>& before, const Hardware& here) {
   std::vector<TuningRow> rows;
   for (const Verdict& v : verdicts) {
@@ -60,7 +60,7 @@ TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model,
         });
     if (!replaced) rows.push_back(old);
   }
-  return {here, utc_now(), model, std::move(rows), before ? before->costs() : Costs()};
+  return {here, utc_now(), model, std::move(rows), costs};
 }
 
 Result<std::vector<Collective>> read_collectives(std::string_view argument, std::string_view text) {
@@ -71,6 +71,28 @@ Result<std::vector<Collective>> read_collectives(std::string_view argument, std:
     out.push_back(*one);
   }
   return out;
+}
+
+// Among each of the numbers of ranks, what can be tried there.
+Status search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_point begin,
+                        Progress& progress, TuneFindings& found) {
+  constexpr double kShare = 0.25;  // of the budget
+  constexpr int kRounds = 5;
+  const auto share = std::chrono::duration_cast<Clock::duration>(kShare * a.budget);
+  for (const int ranks : plan.ranks) {
+    const auto findings =
+        search_costs(plan.costs, ranks,
+                     {.deadline = plan.until_budget ? begin + share : Clock::time_point::max(),
+                      .rounds = std::min(plan.rounds, kRounds),
+                      .collectives = plan.collectives,
+                      .progress = [&](std::string_view field) {
+                        progress.show(fmt::format("costs among {} ranks: {}", ranks, field));
+                      }});
+    if (!findings.ok()) return findings.status();
+    plan.costs = settled(plan.costs, *findings);
+    found.costs.insert(found.costs.end(), findings->begin(), findings->end());
+  }
+  return {};
 }
 
 }  // namespace
@@ -103,7 +125,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     Status status = prepare_tuning_file(file.path);
     if (!status.ok()) return status;
   }
-  const TunePlan plan = plan_of(a, machine);
+  TunePlan plan = plan_of(a, machine);
+  if (before) plan.costs = before->costs();
   const InterruptGuard guard;
 
   Progress progress(console);
@@ -121,6 +144,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     auto fitted = fit_costs(found.points);
     if (!fitted.ok()) return fitted.status();
     found.fit = std::move(*fitted);
+    Status status = search_all_costs(a, plan, begin, progress, found);
+    if (!status.ok()) return status;
   }
   // Those of the numbers of ranks that were measured to the end; only they go to the table, which
   // may have better ones of the others.
@@ -145,7 +170,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   found.complete = !interrupted;
   if (found.written) {
     const std::span<const Verdict> measured(found.verdicts.data(), whole);
-    Status status = save_tuning(table_of(measured, found.fit->model, before, here), file.path);
+    Status status =
+        save_tuning(table_of(measured, found.fit->model, plan.costs, before, here), file.path);
     if (!status.ok()) return status;
   }
   const std::string about =
@@ -163,32 +189,31 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   return exit_of_interruption();
 }
 
-Subcommand add_tune(CLI::App& tool) {
+Subcommand add_tune(Command tool) {
   auto owned = std::make_shared<TuneArguments>();
   TuneArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "tune", "measure which algorithm is fastest where on this machine, and remember it");
   add_argument(
-      *app, "-t,--ranks", a.ranks,
+      app, "-t,--ranks", a.ranks,
       [](std::string_view argument, std::string_view text) {
         return parse_whole_list(argument, text, 2, Communicator::kMaxRanks);
       },
       "LIST", "N: 2, 2,4,8 or 2..16; also more than cores (2 to the usable cores)");
-  add_argument(*app, "--collectives", a.collectives, read_collectives, "LIST",
+  add_argument(app, "--collectives", a.collectives, read_collectives, "LIST",
                "only these (all that have several algorithms)");
-  add_argument(*app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest size (8)");
-  add_argument(*app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE", "largest size (64M)");
-  add_argument(*app, "-f,--stepfactor", a.step_factor, Whole{2, 1024}, "N",
-               "from size to size (4)");
-  add_argument(*app, "--budget", a.budget, parse_duration, "TIME",
+  add_argument(app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest size (8)");
+  add_argument(app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE", "largest size (64M)");
+  add_argument(app, "-f,--stepfactor", a.step_factor, Whole{2, 1024}, "N", "from size to size (4)");
+  add_argument(app, "--budget", a.budget, parse_duration, "TIME",
                "for all of it: 60 (seconds), 5min; what it does not reach keeps the default (60)");
-  add_argument(*app, "--rounds", a.rounds, Whole{1, 1000}, "N",
+  add_argument(app, "--rounds", a.rounds, Whole{1, 1000}, "N",
                "so many rounds of choosing and of judging, whatever the budget");
-  app->add_flag("--check", a.check,
-                "measure how good the table is that is there, and write nothing");
-  app->add_flag("--sizes", a.sizes, "also a line for every size");
-  app->add_flag("--json", a.json, "everything measured, as JSON");
-  app->footer(
+  app.add_flag("--check", a.check,
+               "measure how good the table is that is there, and write nothing");
+  app.add_flag("--sizes", a.sizes, "also a line for every size");
+  app.add_flag("--json", a.json, "everything measured, as JSON");
+  app.footer(
       "Examples:\n"
       "  rankine tune                                 all collectives, 2 to all cores, a minute\n"
       "  rankine tune --ranks 2,4,8 --budget 5min     oversubscribed, too\n"

@@ -24,6 +24,6 @@ struct TuneArguments {
 
 Result<Exit> tune(const TuneArguments& arguments, Console& console);
 
-Subcommand add_tune(CLI::App& tool);
+Subcommand add_tune(Command tool);
 
 }  // namespace rankine::tools

@@ -7,6 +7,7 @@
 
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
+#include "engine/tools/cost_text.h"
 #include "engine/tools/table.h"
 
 namespace rankine::tools {
@@ -135,9 +136,24 @@ void print_sizes(const Group& group, Console& console) {
   console.out << columns(rows, "rrlrlrll", "  ") << "\n";
 }
 
+void print_costs(const std::vector<CostFinding>& costs, Console& console) {
+  if (costs.empty()) return;
+  console.out << "costs, by forms timed on both sides of them:\n";
+  for (const CostFinding& one : costs) {
+    console.out << fmt::format("  {:<14} {}", one.field->name, value_text(*one.field, one.before));
+    if (one.after != one.before) {
+      console.out << fmt::format(" -> {}, {:.2f} times as fast", value_text(*one.field, one.after),
+                                 one.gain);
+    }
+    console.out << "\n";
+  }
+  console.out << "\n";
+}
+
 }  // namespace
 
 void print(const TuneFindings& findings, bool sizes, Console& console) {
+  print_costs(findings.costs, console);
   if (findings.fit) print_model(findings.points, *findings.fit, console);
   const std::vector<Verdict>& verdicts = findings.verdicts;
   if (verdicts.empty()) return;
@@ -189,12 +205,25 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
 }
 
 nlohmann::ordered_json to_json(const TuneFindings& findings, const Machine& machine) {
-  const auto& [points, fit, verdicts, file, written, complete] = findings;
+  const auto& [points, fit, costs, verdicts, file, written, complete] = findings;
   Json json = {{"version", kVersion}, {"machine", machine.topology.summary()},
                {"cpu", machine.cpu},  {"cores", machine.budget.why},
                {"table", file},       {"written", written},
                {"complete", complete}};
   if (fit) {
+    Json& tried = json["costs"] = Json::array();
+    for (const CostFinding& one : costs) {
+      Json sizes = Json::array();
+      for (const FormTimes& size : one.sizes) {
+        sizes.push_back({{"border", size.border}, {"first", size.first}, {"second", size.second}});
+      }
+      tried.push_back({{"name", one.field->name},
+                       {"unit", name_of(one.field->unit)},
+                       {"before", one.before},
+                       {"after", one.after},
+                       {"gain", one.gain},
+                       {"sizes", std::move(sizes)}});
+    }
     Json model = {{"alpha", fit->model.alpha},
                   {"beta", fit->model.beta},
                   {"gamma", fit->model.gamma},

@@ -9,6 +9,7 @@
 
 #include "engine/tools/console.h"
 #include "engine/tools/cost_fit.h"
+#include "engine/tools/cost_search.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/verdict.h"
 
@@ -17,6 +18,7 @@ namespace rankine::tools {
 struct TuneFindings {
   std::vector<CostPoint> points{};
   std::optional<CostFit> fit{};  // of the points; absent where a table was checked
+  std::vector<CostFinding> costs{};
   std::vector<Verdict> verdicts{};
   std::string file{};  // the table's
   bool written = false, complete = false;

@@ -22,7 +22,7 @@ constexpr double kNear = 2;       // who is never so near to the best in that ro
 std::vector<Contest> contests_for(const TunePlan& plan, int ranks) {
   std::vector<Contest> contests;
   for (const Collective collective : plan.collectives) {
-    for (Contest& one : make_contests(collective, ranks, plan.sizes)) {
+    for (Contest& one : make_contests(collective, ranks, plan.sizes, plan.costs)) {
       contests.push_back(std::move(one));
     }
   }
@@ -31,9 +31,10 @@ std::vector<Contest> contests_for(const TunePlan& plan, int ranks) {
   return contests;
 }
 
-Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& contests, int ranks) {
+Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& contests, int ranks,
+                                                 const Costs& costs) {
   Workbench::Options options;
-  options.team = {.ranks = ranks, .tuned = false};
+  options.team = {.ranks = ranks, .tuned = false, .costs = costs};
   for (const Contest& contest : contests) {
     const BufferBytes bytes = buffer_bytes(call_of(contest), ranks);
     options.buffers.input = std::max(options.buffers.input, bytes.input);
@@ -68,7 +69,7 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
                       Progress& progress, std::vector<Verdict>& verdicts) {
   std::vector<Contest> contests = contests_for(plan, ranks);
   if (contests.empty()) return {};
-  auto workbench = workbench_for(contests, ranks);
+  auto workbench = workbench_for(contests, ranks, plan.costs);
   if (!workbench.ok()) return workbench.status();
   const auto begin = Clock::now();
   const auto after = [&](double part) {

@@ -30,11 +30,12 @@ struct TunePlan {
   std::vector<std::size_t> sizes;
   int rounds;         // of choosing and of judging, at most
   bool until_budget;  // and no longer than there is time
+  Costs costs{};      // that calls are made with
 };
 
 // Measures among so many ranks for `seconds` and appends what comes of it. With a table its choices
 // are judged; without one they are made. Errors: those of the calls, and memory that is not there.
 Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table, double seconds,
-                 Progress& progress, std::vector<Verdict>& verdicts);
+                      Progress& progress, std::vector<Verdict>& verdicts);
 
 }  // namespace rankine::tools

@@ -247,21 +247,21 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
   return proved ? Exit::ok : Exit::wrong;
 }
 
-Subcommand add_verify(CLI::App& tool) {
+Subcommand add_verify(Command tool) {
   auto owned = std::make_shared<VerifyArguments>();
   VerifyArguments& a = *owned;
-  CLI::App* app = tool.add_subcommand(
+  const Command app = tool.add_subcommand(
       "verify",
       "prove that schedules do what their collectives ask, and that the catalogue is right");
-  add_algorithm_arguments(*app, a.algorithm,
+  add_algorithm_arguments(app, a.algorithm,
                           {.collective = "collective,--collective",
                            .algorithms = "names of the catalogue, or all (all)",
                            .ranks = "8, 2,3,8 or 1..130; so may be other numbers (1..130)"});
-  add_argument(*app, "--roots", a.all_roots_up_to, read_roots, "N",
+  add_argument(app, "--roots", a.all_roots_up_to, read_roots, "N",
                "all, or up to which N every root is tried; beyond, 0, N/2 and N-1 (9)");
-  add_argument(*app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
-  app->add_flag("--json", a.json, "counts and every failure as JSON");
-  app->footer(
+  add_argument(app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
+  app.add_flag("--json", a.json, "counts and every failure as JSON");
+  app.footer(
       "Examples:\n"
       "  rankine verify                                 the whole catalogue, N = 1..130\n"
       "  rankine verify broadcast --roots all --ranks 1..33 --segments 1,2,3,7\n"

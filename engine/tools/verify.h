@@ -21,7 +21,7 @@ struct VerifyArguments {
   static constexpr int kMostRanks = 16'384;  // as algorithms have it
 };
 
-Subcommand add_verify(CLI::App& tool);
+Subcommand add_verify(Command tool);
 
 // Exit::wrong where a case failed. Errors: algorithms that do not exist, nothing to prove.
 Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console);

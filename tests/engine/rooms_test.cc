@@ -17,12 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the ground up. The product ends with engine/api.
-const std::vector<std::string> kRooms = {"algorithms",    "numa",           "engine/base",
+const std::vector<std::string> kRooms = {"algorithms",    "engine/base",    "numa",
                                          "engine/run",    "engine/compile", "engine/network",
                                          "engine/api",    "engine/read",    "engine/papers",
                                          "engine/faults", "engine/tools"};
 constexpr std::size_t kProductEnds = 6;  // engine/api, the last room of the product
-constexpr std::size_t kMostArrows = 40;  // between the rooms above
+constexpr std::size_t kMostArrows = 38;  // between the rooms above
 
 std::string room_of(const std::string& path) {
   for (const std::string& room : kRooms) {

@@ -38,6 +38,7 @@ struct Plain {
 // A mailbox from rank 0 to rank 1 of `crossbar`, whose first message has number `first`.
 struct Pair {
   static constexpr std::size_t kStride = 64;
+  static constexpr std::uint64_t kFingerprint = 1234567;
   struct alignas(kCacheLine) Slots {
     std::byte bytes[kSlots * kStride];
   };
@@ -45,23 +46,25 @@ struct Pair {
   Pair(Crossbar& crossbar, std::uint32_t first)
       : outbox{{slots.bytes, kStride, &credit}, first, first},
         inbox{{slots.bytes, kStride, &credit}, first},
-        sender{.crossbar = &crossbar, .rank = 0},
-        receiver{.crossbar = &crossbar, .rank = 1} {
+        sender{.crossbar = &crossbar, .rank = 0, .fingerprint = kFingerprint},
+        receiver{.crossbar = &crossbar, .rank = 1, .fingerprint = kFingerprint} {
     for (std::uint32_t i = 0; i < kSlots; ++i) {
-      (new (slots.bytes + i * kStride) SlotHeader)->flag.store(first);
+      (new (slots.bytes + i * kStride) PostHeader)->flag.store(first);
     }
     credit.value.store(first);
+    // Who waits long looks at what the other says that it calls.
+    for (Rank r : {0, 1}) crossbar.record(r).of(0).fingerprint.store(kFingerprint);
   }
   bool send(std::uint32_t number, std::uint64_t word) {
-    return outbox.send(sender, 1, number, &word, sizeof(word), 3 * word, 1);
+    return outbox.send(sender, 1, number, &word, sizeof(word), 1);
   }
   // Of message `number`, which is there.
   std::uint64_t word_of(std::uint32_t number) const {
-    SlotHeader& slot = inbox.mailbox.slot(number);
-    will_read(&slot.bytes, sizeof(SlotHeader) - sizeof(slot.flag) + sizeof(std::uint64_t));
+    PostHeader& slot = inbox.mailbox.slot(number);
+    will_read(&slot.note, sizeof(PostHeader) - sizeof(slot.flag) + sizeof(std::uint64_t));
     std::uint64_t word;
     std::memcpy(&word, payload(slot), sizeof(word));
-    return slot.fingerprint == 3 * word && slot.bytes == sizeof(word) ? word : ~std::uint64_t{0};
+    return slot.fingerprint == kFingerprint && slot.note == sizeof(word) ? word : ~std::uint64_t{0};
   }
 
   Slots slots{};
@@ -395,7 +398,7 @@ struct Exchange {
         mine.ops.push_back({.code = OpCode::release, .peer = peer, .value = 1});
         mine.traffic.push_back({peer, 1, 1});
       } else if (transport == Transport::board) {
-        constexpr std::size_t kOffset = kBoardHeader;
+        constexpr std::size_t kOffset = kPostHeader;
         mine.ops.push_back(
             {.code = OpCode::post, .operands = 1, .offset = kOffset, .bytes = kBytes});
         mine.operands.push_back({.rank = r, .memory = Memory::input});
@@ -425,7 +428,7 @@ struct Boards {
     for (std::size_t r = 0; r < 2; ++r) {
       board[r] = {lines[r][0], kCacheLine};
       for (const std::uint32_t number : {0U, 1U}) {
-        (new (&board[r].half(number)) BoardHeader)->flag.store(first);
+        (new (&board[r].half(number)) PostHeader)->flag.store(first);
       }
     }
   }
@@ -439,7 +442,7 @@ void board_reuse(Explorer& x) {
   const std::uint32_t first = near_wrap(1);
   const Boards boards(first);
   const auto place = [&](std::size_t r, std::uint32_t number) {
-    return boards.board[r].at(number, kBoardHeader);
+    return boards.board[r].at(number, kPostHeader);
   };
   const auto post = [&](std::size_t r, std::uint32_t number, std::uint64_t word) {
     will_write(place(r, number), sizeof(word));

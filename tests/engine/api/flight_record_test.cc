@@ -14,7 +14,7 @@
 
 #include "engine/api/communicator.h"
 #include "engine/api/first_count.h"
-#include "numa/small_file.h"
+#include "engine/base/small_file.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/captured_warnings.h"
 #include "tests/numa/scoped_env.h"

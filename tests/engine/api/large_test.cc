@@ -61,14 +61,16 @@ TEST_P(Large, TheDefaultsGiveWhatTheyShould) {
                  .peer = peer})
             .throw_if_error();
         std::size_t wrong = 0;
-        for (std::size_t k = 0; k < wants.size() * count; ++k) {
-          std::uint32_t sum = 0;
+        for (std::size_t w = 0; w < wants.size(); ++w) {
+          std::vector<Rank> sources;
           for (Rank q = 0; q < ranks; ++q) {
-            if (goal.starts(q, static_cast<int>(wants[k / count]))) {
-              sum += value(q, wants[k / count], k % count);
-            }
+            if (goal.starts(q, static_cast<int>(wants[w]))) sources.push_back(q);
           }
-          wrong += out[k] != sum ? 1 : 0;
+          for (std::size_t i = 0; i < count; ++i) {
+            std::uint32_t sum = 0;
+            for (const Rank q : sources) sum += value(q, wants[w], i);
+            wrong += out[w * count + i] != sum ? 1 : 0;
+          }
         }
         EXPECT_EQ(wrong, 0U) << "rank " << self << (in_place ? ", in place" : "");
         std::fill(apart.begin(), apart.end(), 0U);
@@ -87,9 +89,11 @@ std::vector<Case> cases() {
   }
   // Several parts of 64 KiB and a rest, and vectors beyond the caches.
   for (const int n : {2, 3, 5}) all.push_back({all_reduce, n, 300'007});
+#ifndef __SANITIZE_THREAD__  // it would look at every byte of these for minutes
   for (const Collective c : {all_reduce, broadcast, all_gather, all_to_all, send_recv}) {
     all.push_back({c, 2, (std::size_t{9} << 20) + 5});
   }
+#endif
   return all;
 }
 

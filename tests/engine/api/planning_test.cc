@@ -80,7 +80,7 @@ TEST(Planning, ACallThatNeedsTooMuchMemoryIsRefusedAndTheCommunicatorGoesOn) {
     EXPECT_EQ(status.text(), refused[0].text());
   }
   EXPECT_NE(refused[0].text().find("all_reduce among 4 ranks by chain with 1000 segments: to plan "
-                                   "6000 moves of a block may take 4 MiB; allowed are 1 MiB"),
+                                   "6000 moves of a block may take 6 MiB; allowed are 1 MiB"),
             std::string::npos)
       << refused[0].text();
   for (const auto& vector : data) EXPECT_EQ(vector, std::vector<float>(100'000, 1.0F));

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <string>
 
-#include "numa/small_file.h"
+#include "engine/base/small_file.h"
 #include "tests/numa/temp_tree.h"
 
 namespace rankine {

@@ -136,7 +136,7 @@ TEST(PlanLimits, AScheduleOfOnesOwnHasNoAlgorithmToCompareWith) {
   const auto refused = compile(request, exchange, {Collective::all_reduce, 2, 1});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().text(),
-            "all_reduce among 2 ranks: to plan 8000 moves of a block may take 6 MiB; allowed are 1 "
+            "all_reduce among 2 ranks: to plan 8000 moves of a block may take 7 MiB; allowed are 1 "
             "MiB");
 }
 

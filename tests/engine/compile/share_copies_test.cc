@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/compile/layout.h"
+#include "engine/run/layout.h"
 
 namespace rankine {
 namespace {

@@ -46,7 +46,7 @@ void expect_equal(const Algorithm& line, const Params& params, const Fabric& fab
   const auto pricing = Pricing::make(fabric, goal, kBytes, false);
   ASSERT_TRUE(pricing.ok());
   ThrottleOptions options;
-  options.by_rounds = sync == Sync::rounds;
+  options.sync = sync;
   const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
   ASSERT_EQ(run.status.text(), "") << what;
   EXPECT_TRUE(run.clock->end() == predicted->end)
@@ -170,10 +170,10 @@ TEST(Throttle, RefusesWhatTheNetworkCannotDo) {
   fabric.multicast = false;
   const auto pricing = Pricing::make(fabric, goal, kBytes, false);
   ASSERT_TRUE(pricing.ok());
-  const auto clock = Throttle::create(schedule, fabric, *pricing, {});
+  const auto clock = Throttle::create(schedule, goal, fabric, *pricing, {});
   ASSERT_FALSE(clock.ok());
   EXPECT_EQ(clock.status().code(), Code::invalid_argument);
-  EXPECT_NE(clock.status().text().find("round 0"), std::string::npos) << clock.status().text();
+  EXPECT_NE(clock.status().text().find("multicast"), std::string::npos) << clock.status().text();
 }
 
 // A wall clock's plan is the simulator's result too; nobody gets anything before its time, and the
@@ -194,7 +194,7 @@ TEST(WallClock, KeepsItsPlanAndReportsHowWell) {
       ASSERT_TRUE(pricing.ok());
       ThrottleOptions options;
       options.mode = ClockMode::wall;
-      options.by_rounds = sync == Sync::rounds;
+      options.sync = sync;
       options.dilate = 1000;
       const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
       ASSERT_EQ(run.status.text(), "") << name;

@@ -55,7 +55,7 @@ void expect_kept(const Algorithm& line, int n, Setting setting) {
   ASSERT_TRUE(pricing.ok()) << what;
   ThrottleOptions options;
   options.mode = setting.mode;
-  options.by_rounds = setting.sync == Sync::rounds;
+  options.sync = setting.sync;
   options.dilate = 100;
   const ClockedRun run = run_clocked(schedule, goal, fabric, *pricing, options);
   ASSERT_EQ(run.status.text(), "") << what;

@@ -18,7 +18,7 @@ class Pair {
   explicit Pair(std::uint32_t first) {
     for (std::size_t r = 0; r < 2; ++r) {
       Board board{lines_[r][0], kCacheLine};
-      for (const std::uint32_t n : {0U, 1U}) (new (&board.half(n)) BoardHeader)->flag.store(first);
+      for (const std::uint32_t n : {0U, 1U}) (new (&board.half(n)) PostHeader)->flag.store(first);
       for (RankState& state : states_) state.boards.push_back(board);
     }
     for (std::size_t r = 0; r < 2; ++r) {
@@ -39,7 +39,7 @@ class Pair {
     ++state.waiter.call;
     state.waiter.fingerprint = state.waiter.call;
     past_[r] = state.past;
-    return play(r, {{.code = OpCode::post, .operands = 1, .offset = kBoardHeader, .bytes = 8}, {}},
+    return play(r, {{.code = OpCode::post, .operands = 1, .offset = kPostHeader, .bytes = 8}, {}},
                 {{.rank = static_cast<std::uint16_t>(r), .memory = Memory::input}});
   }
   // And the second: what the other has posted in it.
@@ -50,7 +50,7 @@ class Pair {
                            {{.code = OpCode::wait_post, .peer = peer},
                             {.code = OpCode::fold, .operands = 1, .bytes = 8},
                             {}},
-                           {{.rank = peer, .memory = Memory::board, .offset = kBoardHeader}});
+                           {{.rank = peer, .memory = Memory::board, .offset = kPostHeader}});
     return read ? output_[r] : ~std::uint64_t{0};
   }
   RankState& state(std::size_t r) { return states_[r]; }

@@ -24,15 +24,19 @@ struct alignas(kCacheLine) Slots {
   std::byte bytes[kSlots * kStride];
 };
 
+constexpr std::uint64_t kFingerprint = 0x123456789abcdef;
+
 // From rank 0 to rank 1.
 struct Pair {
   explicit Pair(std::uint32_t first, WaitPolicy policy = {.mode = WaitPolicy::Mode::yield},
                 std::uint32_t capacity = kSlots)
       : crossbar(2, policy, kMinute) {
     for (std::uint32_t i = 0; i < kSlots; ++i) {
-      (new (slots.bytes + i * kStride) SlotHeader)->flag.store(first);
+      (new (slots.bytes + i * kStride) PostHeader)->flag.store(first);
     }
     credit.value.store(first);
+    // Who waits long looks at what the other says that it calls.
+    for (Rank r : {0, 1}) crossbar.record(r).of(0).fingerprint.store(kFingerprint);
     outbox = {{slots.bytes, kStride, &credit, capacity}, first, first};
     inbox = {{slots.bytes, kStride, &credit, capacity}, first};
   }
@@ -41,8 +45,8 @@ struct Pair {
   Counter credit;
   Outbox outbox;
   Inbox inbox;
-  Waiter sender{.crossbar = &crossbar, .rank = 0};
-  Waiter receiver{.crossbar = &crossbar, .rank = 1};
+  Waiter sender{.crossbar = &crossbar, .rank = 0, .fingerprint = kFingerprint};
+  Waiter receiver{.crossbar = &crossbar, .rank = 1, .fingerprint = kFingerprint};
 };
 
 constexpr std::uint32_t kFirsts[] = {0U, 0U - 50U, 0x80000000U - 50U};
@@ -60,18 +64,18 @@ TEST(Mailbox, MessagesArriveInOrderWithTheirData) {
           const auto bytes = static_cast<std::size_t>(sizes.below(kPayload + 1));
           data.fill(static_cast<std::byte>(m));
           pair.sender.deadline_ns = 0;
-          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, data.data(), bytes, m * 3, 1));
+          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, data.data(), bytes, 1));
         }
       });
       Random sizes(1), pace(3);
       for (std::uint32_t m = 0; m < kMessages; ++m) {
         if (pace.one_in(70)) std::this_thread::yield();
         pair.receiver.deadline_ns = 0;
-        SlotHeader* slot = pair.inbox.wait(pair.receiver, 0, first + m, 1);
+        PostHeader* slot = pair.inbox.wait(pair.receiver, 0, first + m, 1);
         ASSERT_NE(slot, nullptr);
-        EXPECT_EQ(slot->fingerprint, m * 3);
-        ASSERT_EQ(slot->bytes, static_cast<std::uint32_t>(sizes.below(kPayload + 1)));
-        const std::vector<std::byte> wanted(slot->bytes, static_cast<std::byte>(m));
+        EXPECT_EQ(slot->fingerprint, kFingerprint);
+        ASSERT_EQ(slot->note, static_cast<std::uint32_t>(sizes.below(kPayload + 1)));
+        const std::vector<std::byte> wanted(slot->note, static_cast<std::byte>(m));
         EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), payload(*slot)));
         pair.inbox.release(pair.receiver, first + m + 1, false);
       }
@@ -91,13 +95,13 @@ TEST(Mailbox, MemorySentByAddressIsLeftAloneUntilTheCredit) {
         data.assign(data.size(), m);
         const std::uint64_t* address = data.data();
         pair.sender.deadline_ns = 0;
-        ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &address, sizeof(address), 0, 1));
+        ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &address, sizeof(address), 1));
         ASSERT_TRUE(pair.outbox.wait_credit(pair.sender, 1, first + m + 1, 1));
       }
     });
     for (std::uint32_t m = 0; m < kMessages; ++m) {
       pair.receiver.deadline_ns = 0;
-      SlotHeader* slot = pair.inbox.wait(pair.receiver, 0, first + m, 1);
+      PostHeader* slot = pair.inbox.wait(pair.receiver, 0, first + m, 1);
       ASSERT_NE(slot, nullptr);
       const std::uint64_t* address;
       std::memcpy(&address, payload(*slot), sizeof(address));
@@ -117,13 +121,13 @@ TEST(Mailbox, HalfTheCapacityNeedsNoFreshCredit) {
         Pair pair(first, {.mode = WaitPolicy::Mode::park}, capacity);
         const std::uint64_t word = 5;
         for (std::uint32_t m = 0; m < used; ++m) {
-          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 0, 1));
+          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 1));
           ASSERT_NE(pair.inbox.wait(pair.receiver, 0, first + m, 1), nullptr);
           pair.inbox.release(pair.receiver, first + m + 1, false);
         }
         // One thread: a send that had to wait would never return.
         for (std::uint32_t m = used; m < used + capacity / 2; ++m) {
-          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 0, 1));
+          ASSERT_TRUE(pair.outbox.send(pair.sender, 1, first + m, &word, sizeof(word), 1));
         }
       }
     }
@@ -131,9 +135,9 @@ TEST(Mailbox, HalfTheCapacityNeedsNoFreshCredit) {
     full.crossbar.abort({Code::aborted, "over"});
     const std::uint64_t word = 5;
     for (std::uint32_t m = 0; m < capacity; ++m) {
-      EXPECT_TRUE(full.outbox.send(full.sender, 1, m, &word, sizeof(word), 0, 1));
+      EXPECT_TRUE(full.outbox.send(full.sender, 1, m, &word, sizeof(word), 1));
     }
-    EXPECT_FALSE(full.outbox.send(full.sender, 1, capacity, &word, sizeof(word), 0, 1));
+    EXPECT_FALSE(full.outbox.send(full.sender, 1, capacity, &word, sizeof(word), 1));
   }
 }
 
@@ -143,9 +147,9 @@ TEST(Mailbox, AnAbortEndsBothSides) {
   pair.crossbar.abort({Code::aborted, "over"});
   EXPECT_EQ(pair.inbox.wait(pair.receiver, 0, 0, 1), nullptr);
   for (std::uint32_t m = 0; m < kSlots; ++m) {
-    EXPECT_TRUE(pair.outbox.send(pair.sender, 1, m, &word, sizeof(word), 0, 1));
+    EXPECT_TRUE(pair.outbox.send(pair.sender, 1, m, &word, sizeof(word), 1));
   }
-  EXPECT_FALSE(pair.outbox.send(pair.sender, 1, kSlots, &word, sizeof(word), 0, 1));
+  EXPECT_FALSE(pair.outbox.send(pair.sender, 1, kSlots, &word, sizeof(word), 1));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
-#include "engine/compile/layout.h"
 #include "engine/run/kernels/types.h"
+#include "engine/run/layout.h"
 
 namespace rankine {
 

@@ -219,7 +219,7 @@ struct Replay::Machine {
     Posted& mine = half(r, me.posts);
     mine.written = me.posts + 1;
     if (op.operands > 0) {
-      if (op.offset < sizeof(BoardHeader) || op.offset + op.bytes > mine.bytes.size()) {
+      if (op.offset < sizeof(PostHeader) || op.offset + op.bytes > mine.bytes.size()) {
         return fail(r, op, "posts outside its board");
       }
       const std::byte* data = address(r, op, plan.operands[me.operand++]);

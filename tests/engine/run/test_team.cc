@@ -62,7 +62,7 @@ struct TestTeam::State {
       mailboxes[m] = {first, static_cast<std::uint32_t>(stride), &credits[m]};
       credits[m].value.store(options.first_count);
       for (std::uint32_t i = 0; i < kSlots; ++i) {
-        (new (first + i * stride) SlotHeader)->flag.store(options.first_count);
+        (new (first + i * stride) PostHeader)->flag.store(options.first_count);
       }
     }
     const std::size_t half = board_stride(kTestBoard);
@@ -71,7 +71,7 @@ struct TestTeam::State {
       std::byte* first = halves[2 * r * half / kCacheLine].bytes;
       boards[r] = {first, static_cast<std::uint32_t>(options.one_half ? 0 : half)};
       for (const std::uint32_t number : {0U, 1U}) {
-        (new (&boards[r].half(number)) BoardHeader)->flag.store(options.first_count);
+        (new (&boards[r].half(number)) PostHeader)->flag.store(options.first_count);
       }
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {

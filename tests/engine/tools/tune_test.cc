@@ -19,11 +19,13 @@
 #include "engine/api/tuning.h"
 #include "engine/tools/contest.h"
 #include "tests/engine/tools/captured_tool.h"
+#include "tests/engine/tools/tool_process.h"
 
 namespace rankine::tools {
 namespace {
 
 using Json = nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using enum Collective;
 
@@ -62,6 +64,55 @@ TEST_F(Tune, WritesATableOfWhatItMeasured) {
   // Ranks, collectives, and sizes: 8 bytes are one element per rank.
   EXPECT_EQ(read->rows().size(), 2u * 2u * 2u);
   for (const TuningRow& row : read->rows()) EXPECT_GE(row.regret, 1);
+}
+
+TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {
+  const Captured run = run_captured({"tune", "--ranks", "2", "--collectives", "all_reduce", "-e",
+                                     "64", "-f", "8", "--rounds", "1", "--budget", "60", "--json"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const auto read = parse_tuning(table());
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  Costs expected;
+  std::set<std::string> tried;
+  const Json report = Json::parse(run.out);
+  for (const Json& one : report["costs"]) {
+    const CostField* field = find_cost(one["name"].get<std::string>());
+    ASSERT_NE(field, nullptr) << one;
+    tried.insert(one["name"]);
+    EXPECT_EQ(one["before"], Costs().*field->value);
+    expected.*field->value = one["after"];
+    EXPECT_GE(one["gain"], one["after"] == one["before"] ? 1 : 1.03);
+    EXPECT_GE(one["sizes"].size(), 5U);
+  }
+  EXPECT_EQ(tried, (std::set<std::string>{"push_plain", "one_shot_pair", "board_pair"}));
+  EXPECT_EQ(read->costs(), expected);
+}
+
+// Numbers unlike the defaults, and of a size that is not tried.
+TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
+  Costs costs;
+  costs.one_shot_pair = 6144;
+  costs.yields = 7;
+  ASSERT_TRUE(save_tuning({read_hardware(), "yesterday", {}, {}, costs}, file_).ok());
+  ASSERT_EQ(quick({"--ranks", "3", "--collectives", "gather"}).exit, 0);
+  const auto read = parse_tuning(table());
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ(read->costs(), costs);
+
+  // A process reads its table once, so each of these is a new one.
+  ToolProcess topo({"topo", "--ranks", "2"});
+  EXPECT_THAT(
+      topo.rest(),
+      AllOf(HasSubstr("one_shot_pair 6 KiB (4 KiB), yields 7 times (12 times)"), HasSubstr(file_)));
+  EXPECT_EQ(topo.wait(), 0) << topo.err();
+  ToolProcess as_json({"topo", "--ranks", "2", "--json"});
+  const Json report = Json::parse(as_json.rest())["costs"];
+  EXPECT_EQ(report["table"], file_);
+  for (const CostField& field : cost_fields()) {
+    EXPECT_EQ(report["values"][std::string(field.name)], costs.*field.value) << field.name;
+  }
+  ToolProcess choose({"choose", "all_reduce", "--ranks", "2", "--bytes", "8", "--explain"});
+  EXPECT_THAT(choose.rest(), HasSubstr("one_shot_pair = 6 KiB, measured here"));
 }
 
 TEST_F(Tune, KeepsWhatWasMeasuredBefore) {

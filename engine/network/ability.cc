@@ -1,4 +1,4 @@
-#include "engine/read/ability.h"
+#include "engine/network/ability.h"
 
 #include <string>
 

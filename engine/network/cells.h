@@ -11,6 +11,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
+#include "engine/base/huge_pages.h"
 
 namespace rankine {
 
@@ -27,7 +28,7 @@ class LazyTable {
       void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       data_ = mapped == MAP_FAILED ? nullptr : static_cast<T*>(mapped);
-      if (data_ != nullptr) madvise(mapped, bytes_, MADV_HUGEPAGE);
+      if (data_ != nullptr) prefer_huge_pages(mapped, bytes_);
     }
     if (data_ == nullptr) throw std::bad_alloc();
   }
@@ -54,17 +55,17 @@ class LazyTable {
 template <class T>
 class CellTable {
  public:
-  CellTable(const Schedule& schedule, const Goal& goal)
+  // Of so many ranks, which are numbered from 0 here.
+  CellTable(const Schedule& schedule, const Goal& goal, int ranks)
       : places_(static_cast<std::size_t>(schedule.places())),
         blocks_(static_cast<std::size_t>(schedule.blocks)),
-        cells_(static_cast<std::size_t>(schedule.ranks) * places_),
+        cells_(static_cast<std::size_t>(ranks) * places_),
         sparse_(cells_ > (goal.collective == Collective::all_to_all ? kManyForAllToAll : kMany)),
         table_(sparse_ ? 0 : cells_) {
     if (sparse_) slots_.resize(kSmallest);
   }
-  std::size_t cell(Rank r, int plane, Block b) const {
-    return static_cast<std::size_t>(r) * places_ + static_cast<std::size_t>(plane) * blocks_ +
-           static_cast<std::size_t>(b);
+  std::size_t cell(std::size_t rank, int plane, Block b) const {
+    return rank * places_ + static_cast<std::size_t>(plane) * blocks_ + static_cast<std::size_t>(b);
   }
   T get(std::size_t cell) const {
     if (!sparse_) return table_[cell];

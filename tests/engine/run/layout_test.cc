@@ -1,4 +1,4 @@
-#include "engine/compile/layout.h"
+#include "engine/run/layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "numa/small_file.h"
+#include "engine/base/small_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

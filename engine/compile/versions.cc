@@ -1,0 +1,297 @@
+#include "engine/compile/versions.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/huge_pages.h"
+#include "engine/base/splitmix.h"
+
+namespace rankine {
+namespace {
+
+constexpr int kNone = Version::kNone;
+
+// The newest version of every place, (rank, slot), that has one. Places that begin with an input
+// lie side by side; of the others an all-to-all among many ranks uses few of all there are.
+class Newest {
+ public:
+  Newest(const Pool<Version>& versions, int blocks)
+      : versions_(&versions), inputs_(static_cast<std::size_t>(blocks)), others_(kLeast) {}
+
+  // The inputs of a block, one after the other: at that rank, or at all ranks from 0 on, -1.
+  void begin_input(int block, Rank at) {
+    inputs_[static_cast<std::size_t>(block)] = {static_cast<int>(from_inputs_.size()), at};
+  }
+  void add_input(int version) { from_inputs_.push_back(version); }
+
+  // Of that place, or kNone.
+  int find(Rank r, int slot) const {
+    const int input = input_of(r, slot);
+    return input != kNone ? from_inputs_[static_cast<std::size_t>(input)]
+                          : others_[index_of(r, slot, hash_of(r, slot))].version;
+  }
+  // The same, to be set to a version of that place before anything else is asked. Valid until then.
+  int& entry(Rank r, int slot) {
+    const int input = input_of(r, slot);
+    if (input != kNone) return from_inputs_[static_cast<std::size_t>(input)];
+    if (2 * (held_ + 1) > others_.size()) grow();
+    const std::uint32_t hash = hash_of(r, slot);
+    Other& other = others_[index_of(r, slot, hash)];
+    if (other.version == kNone) {
+      ++held_;
+      other.hash = hash;
+    }
+    return other.version;
+  }
+  // It will be asked for soon: far apart as places may lie, memory is slower than all else here.
+  void fetch(Rank r, int slot) const {
+    __builtin_prefetch(&others_[hash_of(r, slot) & (others_.size() - 1)], 1);
+  }
+
+ private:
+  static constexpr std::size_t kLeast = 64;
+  struct Inputs {
+    int first = kNone;  // in from_inputs_
+    Rank at = -1;
+  };
+  struct Other {
+    std::uint32_t hash = 0;
+    int version = kNone;
+  };
+
+  int input_of(Rank r, int slot) const {
+    if (static_cast<std::size_t>(slot) >= inputs_.size()) return kNone;  // a scratch plane
+    const Inputs& inputs = inputs_[static_cast<std::size_t>(slot)];
+    if (inputs.first == kNone) return kNone;
+    if (inputs.at < 0) return inputs.first + r;
+    return inputs.at == r ? inputs.first : kNone;
+  }
+  static std::uint32_t hash_of(Rank r, int slot) {
+    const std::uint64_t key =
+        static_cast<std::uint64_t>(r) << 32 | static_cast<std::uint32_t>(slot);
+    return static_cast<std::uint32_t>(mixed(key * kSplitMixStep, key >> 32) >> 16);
+  }
+  std::size_t index_of(Rank r, int slot, std::uint32_t hash) const {
+    const std::size_t mask = others_.size() - 1;
+    const auto is_another = [&](const Other& other) {
+      if (other.version == kNone) return false;
+      const Version* version = other.hash == hash ? &(*versions_)[other.version] : nullptr;
+      return version == nullptr || version->rank != r || version->slot != slot;
+    };
+    std::size_t i = hash & mask;
+    while (is_another(others_[i])) i = (i + 1) & mask;
+    return i;
+  }
+  void grow() {
+    std::vector<Other> old;
+    old.swap(others_);
+    others_.reserve(2 * old.size());
+    prefer_huge_pages(others_.data(), 2 * old.size() * sizeof(Other));
+    others_.resize(2 * old.size());
+    const std::size_t mask = others_.size() - 1;
+    for (const Other& other : old) {
+      if (other.version == kNone) continue;
+      std::size_t i = other.hash & mask;
+      while (others_[i].version != kNone) i = (i + 1) & mask;
+      others_[i] = other;
+    }
+  }
+
+  const Pool<Version>* versions_;
+  std::vector<Inputs> inputs_;    // by block
+  std::vector<int> from_inputs_;  // the newest versions of places that have one
+  std::size_t held_ = 0;
+  std::vector<Other> others_;  // open addressing; at least half hold nothing
+};
+
+}  // namespace
+
+class Versions::Builder {
+ public:
+  Builder(const Schedule& schedule, const Goal& goal, const Layout& layout, PlanMeter* meter,
+          Versions& out)
+      : schedule_(schedule),
+        goal_(goal),
+        layout_(layout),
+        meter_(meter),
+        out_(out),
+        newest_(out.versions_, schedule.blocks) {}
+
+  Status build() {
+    if (meter_ != nullptr) meter_->begin(schedule_.ranks, schedule_.blocks);
+    out_.ranks_ = schedule_.ranks;
+    out_.rounds_ = schedule_.rounds;
+    out_.blocks_ = schedule_.blocks;
+    make_inputs();
+    return run_rounds();
+  }
+
+ private:
+  Version& at(int version) { return out_.versions_[version]; }
+  const Version& at(int version) const { return out_.versions_[version]; }
+  std::size_t bytes_of(int slot) const {
+    const int block = slot < schedule_.blocks ? slot : slot % schedule_.blocks;  // scratch planes
+    return layout_.blocks[static_cast<std::size_t>(block)].bytes;
+  }
+
+  void make_inputs() {
+    for (int b = 0; b < schedule_.blocks; ++b) {
+      if (bytes_of(b) == 0) continue;
+      const Rank source = goal_.source_of(b);
+      newest_.begin_input(b, source);
+      if (source >= 0) {
+        make_input(source, b);
+      } else {
+        for (Rank r : rankine::ranks(schedule_.ranks)) make_input(r, b);
+      }
+    }
+  }
+
+  void make_input(Rank r, int b) {
+    step(meter_);
+    Version input;
+    input.rank = input.lowest = r;
+    input.slot = b;
+    input.contributions = 1;
+    newest_.add_input(out_.versions_.add(input));
+  }
+
+  Status run_rounds() {
+    Status status;
+    std::vector<int> what, where;  // slots
+    for (int k = 0; k < schedule_.rounds && status.ok(); ++k) {
+      step(meter_);
+      deliveries_.clear();
+      for_each_transfer(schedule_, k, [&](const Transfer& t) {
+        step(meter_);
+        if (!status.ok()) return;
+        slots_of(t.what, what);
+        slots_of(t.where, where);
+        if (what.size() != where.size()) {
+          status = invalid_argument("schedule: round " + std::to_string(k) + " sends " +
+                                    std::to_string(what.size()) + " blocks to " +
+                                    std::to_string(where.size()) + " places");
+          return;
+        }
+        // Blocks innermost: neighbours become versions one after the other, and then one operation.
+        t.to.for_each([&](Rank to) {
+          t.from.for_each([&](Rank from) {
+            for (std::size_t i = 0; i < what.size() && status.ok(); ++i) {
+              if (bytes_of(what[i]) + bytes_of(where[i]) == 0) continue;
+              if (meter_ != nullptr) meter_->move();
+              newest_.fetch(to, where[i]);
+              deliveries_.push_back({from, what[i], to, where[i], t.act});
+              if (deliveries_.size() == kDeliveries) status = deliver_all(k);
+            }
+          });
+        });
+      });
+      if (status.ok()) status = deliver_all(k);
+    }
+    return status;
+  }
+
+  // A few at a time, while what the next ones need is fetched.
+  Status deliver_all(int k) {
+    Status status;
+    for (const Delivery& d : deliveries_) {
+      status = deliver(k, d.from, d.from_slot, d.to, d.to_slot, d.act);
+      if (!status.ok()) break;
+    }
+    deliveries_.clear();
+    return status;
+  }
+
+  void slots_of(const BlockSet& set, std::vector<int>& slots) const {
+    slots.clear();
+    set.list.for_each([&](Block b) { slots.push_back(place_of(schedule_, b, set.plane)); });
+  }
+
+  // What round k makes of a place, so far, or kNone.
+  int born(int newest, int k) const {
+    return newest != kNone && at(newest).round == k ? newest : kNone;
+  }
+
+  Status deliver(int k, Rank from, int from_slot, Rank to, int to_slot, Act act) {
+    const auto refuse = [&](int slot, Rank r, const char* why) {
+      return invalid_argument("schedule: round " + std::to_string(k) + ", place " +
+                              std::to_string(slot) + " of rank " + std::to_string(r) + ": " + why);
+    };
+    // What was there when the round began.
+    int source = newest_.find(from, from_slot);
+    if (born(source, k) != kNone) source = at(source).previous;
+    if (source == kNone) return refuse(from_slot, from, "is read, and nothing is there");
+    if (bytes_of(from_slot) != bytes_of(to_slot)) {
+      return refuse(to_slot, to, "is sent a block of another size");
+    }
+    int& newest = newest_.entry(to, to_slot);
+    int target = born(newest, k);
+    if (target == kNone) {
+      const int old = newest;
+      Version made;
+      made.rank = to;
+      made.slot = to_slot;
+      made.round = k & 0x3fffffff;  // no schedule has so many
+      made.act = act;
+      made.previous = old;
+      made.lowest = schedule_.ranks;
+      target = out_.versions_.add(made);
+      newest = target;
+      if (old != kNone) {
+        at(old).next = target;
+        if (act == Act::reduce) add_source(target, old);
+      }
+    } else if (act == Act::copy || at(target).act == Act::copy) {
+      return refuse(to_slot, to, "is copied to and written once more; only reductions may meet");
+    }
+    add_source(target, source);
+    return {};
+  }
+
+  void add_source(int target, int source) {
+    out_.adds_up_ |= at(target).last_source != kNone;
+    const int use = out_.uses_.add({.source = source, .target = target});
+    at(target).contributions += at(source).contributions;
+    at(target).lowest = std::min(at(target).lowest, at(source).lowest);
+    append(at(target).last_source, use, &Use::next_source);
+    append(at(source).last_reader, use, &Use::next_reader);
+  }
+
+  void append(int& last, int use, int Use::*next) {
+    if (last == kNone) {
+      out_.uses_[use].*next = use;
+    } else {
+      out_.uses_[use].*next = out_.uses_[last].*next;
+      out_.uses_[last].*next = use;
+    }
+    last = use;
+  }
+
+  const Schedule& schedule_;
+  const Goal& goal_;
+  const Layout& layout_;
+  PlanMeter* const meter_;
+  Versions& out_;
+  Newest newest_;
+  struct Delivery {
+    Rank from;
+    int from_slot;
+    Rank to;
+    int to_slot;
+    Act act;
+  };
+  static constexpr std::size_t kDeliveries = 16;
+  std::vector<Delivery> deliveries_;  // of the round at hand, yet to be made
+};
+
+Result<std::shared_ptr<const Versions>> Versions::of(const Schedule& schedule, const Goal& goal,
+                                                     const Layout& layout, PlanMeter* meter) {
+  auto versions = std::make_shared<Versions>();
+  Status status = Builder(schedule, goal, layout, meter, *versions).build();
+  if (!status.ok()) return status;
+  return std::shared_ptr<const Versions>(std::move(versions));
+}
+
+}  // namespace rankine

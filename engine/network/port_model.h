@@ -1,0 +1,214 @@
+// The port model, once for all that tell time by it: the simulator, and the clocks on threads.
+//
+//   dataflow  messages are taken in the order the schedule states them; each starts at the earliest
+//             time at which a send port of its sender and a receive port of its receiver are free
+//             and what it carries has arrived. No backfilling: a port that waits for data waits.
+//   rounds    a round starts when the last message of the round before has ended; within a round
+//             the ports take messages in the order stated. What the papers' formulas mean.
+//
+// A message holds one port at either end from its start to its end; so does a multicast or ALU
+// transfer at all who touch it, at once. A transfer of a rank to itself is local: it takes neither
+// ports nor time. What a transfer costs is the caller's to say (round_prices.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
+#include "engine/network/cells.h"
+#include "engine/network/ticks.h"
+
+namespace rankine {
+
+enum class Sync : std::uint8_t { dataflow, rounds };
+std::string_view name_of(Sync sync);
+std::optional<Sync> parse_sync(std::string_view text);
+
+// From one to one: on a wire, unless it is local. Not so multicasts and sums in a switch.
+inline bool is_message(const Transfer& t) { return t.from.size() == 1 && t.to.size() == 1; }
+inline bool is_local(const Transfer& t) { return is_message(t) && t.from.front() == t.to.front(); }
+
+// Tick: 64 bits where all times fit, which is twice as fast, or 128. For one thread.
+template <class Tick>
+class PortModel {
+ public:
+  // A cost may be added to a time up to here without overflow.
+  static constexpr Tick kLatest =
+      sizeof(Tick) == 8 ? static_cast<Tick>(Tick{1} << 62) : static_cast<Tick>(Ticks{1} << 126);
+
+  // Of all ranks; ports 0: any number of them, so that messages wait for data only.
+  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync)
+      : PortModel(schedule, goal, ports, sync, 0, schedule.ranks) {}
+  // Of one: a clock of its own, which hears of other ranks' times from them.
+  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank only)
+      : PortModel(schedule, goal, ports, sync, only, 1) {}
+
+  // By rounds: the one before ended then, of all ranks. Of a dataflow that makes no difference.
+  void begin_round(Tick before) {
+    begin_ = round_end_ = by_rounds() ? before : 0;
+    if (!by_rounds()) return;
+    std::fill(send_.begin(), send_.end(), before);
+    std::fill(receive_.begin(), receive_.end(), before);
+  }
+
+  // Takes a transfer with all who touch it: when it ends.
+  Tick take(const Transfer& t, Tick cost) {
+    if (is_message(t)) return take_message(t, t.from.front(), t.to.front(), cost);
+    Tick start = begin_;
+    t.from.for_each([&](Rank r) { start = std::max({start, data_ready(t, r), free(send_, r)}); });
+    t.to.for_each([&](Rank r) { start = std::max(start, free(receive_, r)); });
+    const Tick end = checked(start + cost);
+    t.from.for_each([&](Rank r) { occupy(send_, r, end); });
+    t.to.for_each([&](Rank r) {
+      occupy(receive_, r, end);
+      arrive(t, r, end);
+    });
+    return end;
+  }
+
+  // The same for those who know of one rank only: when it could do its part; and that the transfer
+  // ended then.
+  Tick ready(const Transfer& t, Rank r) const {
+    Tick when = begin_;
+    const bool local = is_local(t);
+    if (contains(t.from, r)) {
+      when = std::max(when, data_ready(t, r));
+      if (!local) when = std::max(when, free(send_, r));
+    }
+    if (!local && contains(t.to, r)) when = std::max(when, free(receive_, r));
+    return when;
+  }
+  void ended(const Transfer& t, Rank r, Tick end) {
+    const bool local = is_local(t);
+    if (!local && contains(t.from, r)) occupy(send_, r, end);
+    if (contains(t.to, r)) {
+      if (!local) occupy(receive_, r, end);
+      arrive(t, r, end);
+    }
+    round_end_ = std::max(round_end_, end);
+  }
+
+  // A round reads what was there when it began, so its arrivals count from the next one on.
+  void end_round() {
+    for_each_arrival([](const Arrival& a, Tick& ready) {
+      if (a.replaces) ready = 0;
+    });
+    for_each_arrival([](const Arrival& a, Tick& ready) { ready = std::max(ready, a.time); });
+    arrivals_.clear();
+    end_ = std::max(end_, round_end_);
+  }
+
+  // When the last message of the round ended that was ended last, and the last one of all.
+  Tick round_end() const { return round_end_; }
+  Tick end() const { return end_; }
+  // Times left the type: none of them means anything.
+  bool overflowed() const { return overflow_; }
+
+ private:
+  struct Arrival {
+    std::size_t cell;
+    std::size_t count, stride;
+    Tick time;
+    bool replaces;  // a copy: what was there before does not matter
+  };
+  using Ports = std::vector<Tick>;  // by rank: when each is free again. k is small
+
+  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank first, int count)
+      : sync_(sync),
+        first_(first),
+        k_(static_cast<std::size_t>(ports)),
+        send_(static_cast<std::size_t>(count) * k_, 0),
+        receive_(send_) {
+    if (!by_rounds()) ready_.emplace(schedule, goal, count);
+  }
+
+  bool by_rounds() const { return sync_ == Sync::rounds; }
+  static bool contains(const RankSet& set, Rank r) {
+    bool found = false;
+    set.for_each([&](Rank member) { found = found || member == r; });
+    return found;
+  }
+  Tick checked(Tick end) {
+    if (end <= kLatest) [[likely]]
+      return end;
+    overflow_ = true;
+    return kLatest;
+  }
+
+  std::size_t index_of(Rank r) const { return static_cast<std::size_t>(r - first_); }
+  std::size_t earliest(const Ports& ports, Rank r) const {
+    const std::size_t first = index_of(r) * k_;
+    if (k_ == 1) return first;
+    const auto begin = ports.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto least = std::min_element(begin, begin + static_cast<std::ptrdiff_t>(k_));
+    return static_cast<std::size_t>(least - ports.begin());
+  }
+  Tick free(const Ports& ports, Rank r) const { return k_ == 0 ? 0 : ports[earliest(ports, r)]; }
+  void occupy(Ports& ports, Rank r, Tick end) {
+    if (k_ != 0) ports[earliest(ports, r)] = end;
+  }
+
+  // The same of most transfers, faster.
+  Tick take_message(const Transfer& t, Rank from, Rank to, Tick cost) {
+    Tick end = data_ready(t, from);
+    if (from != to && k_ != 0) {
+      Tick& out = send_[earliest(send_, from)];
+      Tick& in = receive_[earliest(receive_, to)];
+      end = out = in = checked(std::max({end, out, in}) + cost);
+    } else if (from != to) {
+      end = checked(end + cost);
+    }
+    arrive(t, to, end);
+    return end;
+  }
+
+  // In rounds everything of the rounds before is there.
+  Tick data_ready(const Transfer& t, Rank r) const {
+    if (by_rounds()) return begin_;
+    Tick ready = 0;
+    for (int i = 0; i < t.what.list.runs(); ++i) {
+      const Run& run = t.what.list.run(i);
+      std::size_t at = ready_->cell(index_of(r), t.what.plane, run.first);
+      for (int j = 0; j < run.count; ++j, at += static_cast<std::size_t>(run.stride)) {
+        ready = std::max(ready, ready_->get(at));
+      }
+    }
+    return ready;
+  }
+  void arrive(const Transfer& t, Rank to, Tick end) {
+    round_end_ = std::max(round_end_, end);
+    if (by_rounds()) return;
+    for (int i = 0; i < t.where.list.runs(); ++i) {
+      const Run& run = t.where.list.run(i);
+      arrivals_.push_back({ready_->cell(index_of(to), t.where.plane, run.first),
+                           static_cast<std::size_t>(run.count),
+                           static_cast<std::size_t>(run.stride), end, t.act == Act::copy});
+    }
+  }
+  template <class Visit>
+  void for_each_arrival(const Visit& visit) {
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t i = 0; i < arrivals_.size(); ++i) {
+      if (i + kAhead < arrivals_.size()) ready_->will_need(arrivals_[i + kAhead].cell);
+      const Arrival& a = arrivals_[i];
+      std::size_t at = a.cell;
+      for (std::size_t j = 0; j < a.count; ++j, at += a.stride) visit(a, ready_->at(at));
+    }
+  }
+
+  const Sync sync_;
+  const Rank first_;  // of those that it knows of
+  const std::size_t k_;
+  Ports send_, receive_;
+  // When what lies in a cell arrived; 0 where it was there from the start. Dataflow only.
+  std::optional<CellTable<Tick>> ready_;
+  std::vector<Arrival> arrivals_;  // of the round at hand
+  Tick begin_ = 0, round_end_ = 0, end_ = 0;
+  bool overflow_ = false;
+};
+
+}  // namespace rankine
