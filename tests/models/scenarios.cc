@@ -501,7 +501,7 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
     state.memory.resize(8);
     state.boards.assign(boards.board.begin(), boards.board.end());
     state.posts = first;
-    state.operands.resize(1);
+    state.operands.resize(2);  // what an op reads, and where it stores
     state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&buffers[r].input);
     state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&buffers[r].output);
     buffers[r].input = 10 + r;

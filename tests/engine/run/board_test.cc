@@ -26,7 +26,7 @@ class Pair {
       state.waiter = {.crossbar = &crossbar_, .rank = static_cast<Rank>(r)};
       state.posts = first;
       state.memory.resize(8);
-      state.operands.resize(1);
+      state.operands.resize(2);  // what an op reads, and where it stores
       state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&input_[r]);
       state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&output_[r]);
     }
