@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace rankine {
 
@@ -18,6 +19,13 @@ inline void prefer_huge_pages(const void* begin, std::size_t bytes) {
   const std::uintptr_t first = (at + kPage - 1) / kPage * kPage;
   const std::uintptr_t end = (at + bytes) / kPage * kPage;
   madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+}
+
+// Room for so many elements, of a vector that has none yet.
+template <class T>
+void reserve_huge(std::vector<T>& elements, std::size_t count) {
+  elements.reserve(count);
+  prefer_huge_pages(elements.data(), count * sizeof(T));
 }
 
 }  // namespace rankine

@@ -23,7 +23,7 @@ class Pool {
     if (place_of(size_) == 0) {
       chunks_.emplace_back();
       // The first one grows as it is needed: most plans are small.
-      if (chunks_.size() > 1) reserve(chunks_.back(), kPerChunk);
+      if (chunks_.size() > 1) reserve_huge(chunks_.back(), kPerChunk);
     }
     chunks_.back().push_back(std::move(element));
     return size_++;
@@ -35,7 +35,7 @@ class Pool {
     if (chunks_.size() == 1) {
       all = std::move(chunks_.front());
     } else {
-      reserve(all, static_cast<std::size_t>(size_));
+      reserve_huge(all, static_cast<std::size_t>(size_));
       for (const std::vector<T>& chunk : chunks_) all.insert(all.end(), chunk.begin(), chunk.end());
     }
     *this = {};
@@ -43,10 +43,6 @@ class Pool {
   }
 
  private:
-  static void reserve(std::vector<T>& elements, std::size_t count) {
-    elements.reserve(count);
-    prefer_huge_pages(elements.data(), count * sizeof(T));
-  }
   static std::size_t chunk_of(int i) { return static_cast<std::size_t>(i) / kPerChunk; }
   static std::size_t place_of(int i) { return static_cast<std::size_t>(i) % kPerChunk; }
 

@@ -55,8 +55,7 @@ class Builder {
  private:
   static std::vector<Placed> fresh(std::size_t versions) {
     std::vector<Placed> all;
-    all.reserve(versions);
-    prefer_huge_pages(all.data(), versions * sizeof(Placed));
+    reserve_huge(all, versions);
     all.resize(versions);
     return all;
   }

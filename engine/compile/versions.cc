@@ -87,8 +87,7 @@ class Newest {
   void grow() {
     std::vector<Other> old;
     old.swap(others_);
-    others_.reserve(2 * old.size());
-    prefer_huge_pages(others_.data(), 2 * old.size() * sizeof(Other));
+    reserve_huge(others_, 2 * old.size());
     others_.resize(2 * old.size());
     const std::size_t mask = others_.size() - 1;
     for (const Other& other : old) {
