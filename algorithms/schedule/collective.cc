@@ -7,7 +7,6 @@ namespace {
 
 using enum Collective;
 
-constexpr Rank kEveryone = -1;
 constexpr std::array<Collective, kCollectives> kAll = {
     broadcast,  reduce, all_reduce, reduce_scatter, all_gather,
     all_to_all, gather, scatter,    send_recv,      barrier};
@@ -39,87 +38,5 @@ bool all_hear_from_all(Collective collective) {
 }
 
 bool is_idempotent(Collective c) { return c == barrier; }
-
-int natural_blocks(Collective collective, int ranks) {
-  switch (collective) {
-    case broadcast:
-    case reduce:
-    case all_reduce:
-    case send_recv:
-    case barrier:
-      return 1;
-    case reduce_scatter:
-    case all_gather:
-    case gather:
-    case scatter:
-      return ranks;
-    case all_to_all:
-      return ranks * ranks;
-  }
-  return 1;
-}
-
-namespace {
-
-// The natural block of which b is a part. Dividing takes long, and most blocks are whole.
-int natural_of(const Goal& goal, Block b) {
-  const int all = natural_blocks(goal.collective, goal.ranks);
-  return goal.blocks == all ? b : b / (goal.blocks / all);
-}
-
-}  // namespace
-
-Rank Goal::source_of(Block b) const {
-  const int natural = natural_of(*this, b);
-  switch (collective) {
-    case broadcast:
-    case scatter:
-    case send_recv:
-      return root;
-    case all_gather:
-    case gather:
-      return natural;
-    case all_to_all:
-      return natural / ranks;
-    case reduce:
-    case all_reduce:
-    case reduce_scatter:
-    case barrier:
-      return kEveryone;
-  }
-  return kEveryone;
-}
-
-Rank Goal::target_of(Block b) const {
-  const int natural = natural_of(*this, b);
-  switch (collective) {
-    case reduce:
-    case gather:
-      return root;
-    case send_recv:
-      return peer;
-    case reduce_scatter:
-    case scatter:
-      return natural;
-    case all_to_all:
-      return natural % ranks;
-    case broadcast:
-    case all_reduce:
-    case all_gather:
-    case barrier:
-      return kEveryone;
-  }
-  return kEveryone;
-}
-
-bool Goal::starts(Rank r, Block b) const {
-  const Rank source = source_of(b);
-  return source == kEveryone || source == r;
-}
-
-bool Goal::needs(Rank r, Block b) const {
-  const Rank target = target_of(b);
-  return target == kEveryone || target == r;
-}
 
 }  // namespace rankine

@@ -75,10 +75,96 @@ struct Goal {
 
   bool starts(Rank r, Block b) const;  // r's own contribution to block b is there before
   bool needs(Rank r, Block b) const;   // r must hold block b, complete, after
-  Rank source_of(Block b) const;       // the one rank where it starts, or -1 for everyone
-  Rank target_of(Block b) const;       // the one rank that needs it, or -1 for everyone
+  Rank source_of(Block b) const;       // the one rank where it starts, or kEveryone
+  Rank target_of(Block b) const;       // the one rank that needs it, or kEveryone
+
+  static constexpr Rank kEveryone = -1;
+
+ private:
+  int natural_of(Block b) const;
 };
 
 int natural_blocks(Collective collective, int ranks);
+
+// --- In the header, because planning asks these of millions of blocks ---
+
+inline int natural_blocks(Collective collective, int ranks) {
+  using enum Collective;
+  switch (collective) {
+    case broadcast:
+    case reduce:
+    case all_reduce:
+    case send_recv:
+    case barrier:
+      return 1;
+    case reduce_scatter:
+    case all_gather:
+    case gather:
+    case scatter:
+      return ranks;
+    case all_to_all:
+      return ranks * ranks;
+  }
+  return 1;
+}
+
+// The natural block of which b is a part. Dividing takes long, and most blocks are whole.
+inline int Goal::natural_of(Block b) const {
+  const int all = natural_blocks(collective, ranks);
+  return blocks == all ? b : b / (blocks / all);
+}
+
+inline Rank Goal::source_of(Block b) const {
+  using enum Collective;
+  switch (collective) {
+    case broadcast:
+    case scatter:
+    case send_recv:
+      return root;
+    case all_gather:
+    case gather:
+      return natural_of(b);
+    case all_to_all:
+      return natural_of(b) / ranks;
+    case reduce:
+    case all_reduce:
+    case reduce_scatter:
+    case barrier:
+      return kEveryone;
+  }
+  return kEveryone;
+}
+
+inline Rank Goal::target_of(Block b) const {
+  using enum Collective;
+  switch (collective) {
+    case reduce:
+    case gather:
+      return root;
+    case send_recv:
+      return peer;
+    case reduce_scatter:
+    case scatter:
+      return natural_of(b);
+    case all_to_all:
+      return natural_of(b) % ranks;
+    case broadcast:
+    case all_reduce:
+    case all_gather:
+    case barrier:
+      return kEveryone;
+  }
+  return kEveryone;
+}
+
+inline bool Goal::starts(Rank r, Block b) const {
+  const Rank source = source_of(b);
+  return source == kEveryone || source == r;
+}
+
+inline bool Goal::needs(Rank r, Block b) const {
+  const Rank target = target_of(b);
+  return target == kEveryone || target == r;
+}
 
 }  // namespace rankine

@@ -2,11 +2,75 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <string>
 
+extern char** environ;  // POSIX asks programs to declare it themselves
+
 namespace rankine {
 namespace {
+
+constexpr std::string_view kVariables[] = {
+    "RANKINE_ALGO",      "RANKINE_FLIGHT_RECORD", "RANKINE_FLIGHT_TIMES", "RANKINE_ISA",
+    "RANKINE_TRANSPORT", "RANKINE_TUNING",        "RANKINE_WAIT"};
+// Of the build and of the tests, which read them themselves.
+constexpr std::string_view kOthers[] = {"RANKINE_WITH_", "RANKINE_TEST_"};
+
+// Names that people know algorithms by, from NCCL.
+struct Alias {
+  std::string_view typed, name;
+};
+constexpr Alias kAliases[] = {{"tree", "double_tree"}, {"nvls", "switch"}};
+
+// As people type it: whatever the case, and with or without what separates words.
+std::string plain(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != '_' && c != '-' && c != ' ') {
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return out;
+}
+
+std::optional<Collective> find_collective(std::string_view typed) {
+  for (const Collective collective : all_collectives()) {
+    if (plain(name_of(collective)) == plain(typed)) return collective;
+  }
+  return std::nullopt;
+}
+
+const Algorithm* find_typed(Collective collective, std::string_view typed) {
+  std::string wanted = plain(typed);
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective == collective && plain(line.name) == wanted) return &line;
+  }
+  for (const Alias& alias : kAliases) {
+    if (wanted == alias.typed) return find_algorithm(collective, alias.name);
+  }
+  return nullptr;
+}
+
+// A misspelt variable would be ignored, and nobody would know.
+Status check_names() {
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view entry = *at;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    const auto begins = [name](std::string_view with) { return name.starts_with(with); };
+    if (!begins("RANKINE_") || std::any_of(std::begin(kOthers), std::end(kOthers), begins) ||
+        std::find(std::begin(kVariables), std::end(kVariables), name) != std::end(kVariables)) {
+      continue;
+    }
+    std::string known;
+    for (const std::string_view one : kVariables)
+      known += (known.empty() ? "" : ", ") + std::string(one);
+    return invalid_argument("environment variable " + std::string(name) +
+                            " is unknown; known are " + known);
+  }
+  return {};
+}
 
 std::string collective_names() {
   std::string names;
@@ -24,7 +88,7 @@ Status in_variable(std::string_view variable, const Status& status) {
 }  // namespace
 
 Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::string_view text) {
-  std::array<const Algorithm*, kCollectives> forced{};
+  std::array<const Algorithm*, kCollectives> forced{}, everywhere{};
   while (!text.empty()) {
     const std::size_t end = text.find(';');
     const std::string_view part = text.substr(0, end);
@@ -32,21 +96,33 @@ Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::
     if (part.empty()) continue;
     const std::size_t colon = part.find(':');
     if (colon == std::string_view::npos) {
-      return invalid_argument("'" + std::string(part) +
-                              "' has no colon; allowed are parts such as all_reduce:ring");
+      bool found = false;
+      for (const Collective collective : all_collectives()) {
+        const Algorithm* algorithm = find_typed(collective, part);
+        if (algorithm == nullptr) continue;
+        everywhere[static_cast<std::size_t>(collective)] = algorithm;
+        found = true;
+      }
+      if (found) continue;
+      return invalid_argument("no collective has an algorithm '" + std::string(part) +
+                              "'; allowed are parts such as all_reduce:ring, or ring for all that "
+                              "have it");
     }
-    const auto collective = parse_collective(part.substr(0, colon));
+    const auto collective = find_collective(part.substr(0, colon));
     if (!collective) {
       return invalid_argument("collective is '" + std::string(part.substr(0, colon)) +
                               "'; allowed are " + collective_names());
     }
-    const Algorithm* algorithm = find_algorithm(*collective, part.substr(colon + 1));
+    const Algorithm* algorithm = find_typed(*collective, part.substr(colon + 1));
     if (algorithm == nullptr) {
       return invalid_argument("algorithm is '" + std::string(part.substr(colon + 1)) + "'; " +
                               std::string(name_of(*collective)) + " has " +
                               algorithm_names(*collective));
     }
     forced[static_cast<std::size_t>(*collective)] = algorithm;
+  }
+  for (std::size_t c = 0; c < forced.size(); ++c) {
+    if (forced[c] == nullptr) forced[c] = everywhere[c];
   }
   return forced;
 }
@@ -72,6 +148,7 @@ Result<std::optional<WaitPolicy::Mode>> parse_wait_mode(std::string_view text) {
 
 Result<Environment> read_environment() {
   Environment out;
+  if (Status status = check_names(); !status.ok()) return status;
   if (const char* text = std::getenv("RANKINE_ALGO")) {
     auto forced = parse_forced_algorithms(text);
     if (!forced.ok()) return in_variable("RANKINE_ALGO", forced.status());

@@ -1,17 +1,23 @@
 // Environment variables, in the field's habit: they force, or fail; never a silent substitute.
 //
-//   RANKINE_ALGO=all_reduce:ring;broadcast:chain   the algorithm of calls that name none
+//   RANKINE_ALGO=all_reduce:ring;broadcast:chain   the algorithm of calls that name none; a name
+//                                                  alone is that of all collectives that have it
 //   RANKINE_WAIT=auto|spin|yield|park              how ranks wait
 //   RANKINE_TRANSPORT=auto|direct|mailbox|board    the transport of calls that name none
 //   RANKINE_ISA=portable|avx2|avx512               caps the kernels (see kernels/reduce.h)
 //   RANKINE_FLIGHT_RECORD=FILE                     where a communicator that ends by an error
-//   leaves
-//                                                  its flight record, as JSON; %p: the process's
-//                                                  id. A regular file, or not there yet; it is
-//                                                  written whole, or (with a warning) not at all
+//                                                  leaves its flight record, as JSON; %p: the
+//                                                  process's id. A regular file, or not there yet;
+//                                                  it is written whole, or (with a warning) not at
+//                                                  all
 //   RANKINE_FLIGHT_TIMES=0|1                       whether flight records have times
 //   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which
 //                                                  is a cache: what does not suit is not used
+//
+// Names of collectives and algorithms may be written as people type them: Ring, AllReduce,
+// all-reduce; and tree and nvls, as NCCL has it, for double_tree and switch. Any other variable
+// that begins with RANKINE_ is an error, but for RANKINE_WITH_... (the build's) and
+// RANKINE_TEST_... (the tests').
 #pragma once
 
 #include <array>
@@ -34,7 +40,8 @@ struct Environment {
   bool flight_times = false;
 };
 
-// "all_reduce:ring;broadcast:chain". The error names the part that is wrong and what is allowed.
+// "all_reduce:ring;broadcast:chain", or "ring". The error names the part that is wrong and what is
+// allowed.
 Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::string_view text);
 Result<std::optional<Transport>> parse_forced_transport(std::string_view text);
 Result<std::optional<WaitPolicy::Mode>> parse_wait_mode(std::string_view text);

@@ -41,6 +41,7 @@ struct Member::State {
   }
   // What the machine refuses ends the communicator; arguments that are wrong do not.
   Status refused(Status status);
+  Status ended();
   Status adopt(const Prepared& prepared);
   std::size_t table_bytes() const;
   std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
@@ -189,6 +190,13 @@ Status Member::State::refused(Status status) {
   if (goes_on(status.code())) return status;
   // Else peers would wait for this rank in vain. Where another reason came first, that is the one.
   communicator->abort(std::move(status));
+  return ended();
+}
+
+// What a call returns where the communicator has ended: the flight record is left before.
+Status Member::State::ended() {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next
+  shared->leave_flight_record();
   return shared->crossbar.reason();
 }
 
@@ -242,24 +250,20 @@ Status Member::run(const Call& call, Run interpreted) {
   offer_buffers(run.waiter, run.memory_of(self, Memory::input),
                 run.memory_of(self, Memory::output));
   if (!crossbar.begin(run.waiter.rank)) [[unlikely]] {
-    // It may be the first call that fails: where the end came between calls.
-    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
-    s.shared->leave_flight_record();
-    return crossbar.reason();
+    return s.ended();  // it may be the first call that fails: where the end came between calls
   }
   const bool apart = !known.first || all_keep_apart(prepared.plan, run.waiter);
   const bool done = apart && interpreted(prepared.plan, run);
   crossbar.end(run.waiter.rank);
   if (!done) [[unlikely]] {
-    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits and files come next
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
     if (!crossbar.aborted()) {
       crossbar.abort(make_error(Code::aborted, [&] {
         return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
       }));
     }
     crossbar.wait_until_quiet(run.waiter.rank);
-    s.shared->leave_flight_record();
-    return crossbar.reason();
+    return s.ended();
   }
   s.shared->recorder.end(run.waiter.rank, number);
   return {};

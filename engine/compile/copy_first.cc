@@ -66,7 +66,7 @@ Program copy_first(const Program& program, PlanMeter* meter) {
       first.bytes = w.end - w.begin;
       first.first_source = static_cast<int>(out.sources.size());
       first.sources = 1;
-      out.sources.push_back({r, {Memory::input, w.begin}});
+      out.sources.push_back({.rank = r, .place = {Memory::input, w.begin}});
       out.operations.push_back(first);
     }
   }

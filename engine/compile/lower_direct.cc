@@ -16,7 +16,6 @@
 
 #include "engine/compile/fold_op.h"
 #include "engine/compile/lower.h"
-#include "engine/compile/pool.h"
 
 namespace rankine {
 namespace {
@@ -77,7 +76,6 @@ class Lowering {
     plan_.ranks = program_.ranks;
     plan_.rounds = program_.rounds;
     plan_.rank.resize(ranks_);
-    ops_.resize(ranks_);
   }
 
   Plan run() {
@@ -89,17 +87,20 @@ class Lowering {
     for (; next < operations && is_staging(next); ++next) lower(next);
     for (std::size_t r = 0; r < ranks_ && ranks_ > 1; ++r) {
       before_entry_[r] = next_ordinal_[r] - 1;
-      ops_[r].add({.code = OpCode::enter});
+      add(r, {.code = OpCode::enter});
     }
-    for (; next < operations; ++next) lower(next);
+    for (; next < operations; ++next) {
+      if (next + kAhead < operations) fetch(next + kAhead);
+      lower(next);
+    }
     // Not needed any more, and large.
-    program_.sources = std::vector<Source>();
+    program_.sources = {};
     program_.earlier = std::vector<int>();
     program_.copies = std::vector<Copy>();
     std::uint32_t span = 1;
     for (std::size_t r = 0; r < ranks_; ++r) {
       if (options_.mutant != LowerOptions::Mutant::no_exit_waits) wait_until_unused(r);
-      ops_[r].add({});
+      add(r, {});
       plan_.rank[r].scratch_bytes = program_.scratch_bytes[r];
       span = std::max(span, next_ordinal_[r]);
     }
@@ -140,14 +141,47 @@ class Lowering {
     for (const int other : program_.earlier) lowered(other).expect_waits();
   }
 
-  // For as many operands as there will be, and no more.
+  // For as many operands as there will be, and as many ops as there may be.
   void make_room() {
-    std::vector<std::size_t> operands(ranks_);
+    // Everybody enters, ends, and may wait for the entry and the end of all.
+    std::vector<std::size_t> operands(ranks_), ops(ranks_, 2 * ranks_ + 2);
     for (const Operation& op : program_.operations) {
-      operands[static_cast<std::size_t>(op.rank)] +=
-          static_cast<std::size_t>(fold_op(op).operands + op.copies);
+      const auto r = static_cast<std::size_t>(op.rank);
+      operands[r] += static_cast<std::size_t>(fold_op(op).operands + op.copies);
+      ops[r] += static_cast<std::size_t>(1 + op.earlier);
+      for (int i = 0; i < op.sources; ++i) {
+        const Source& s = program_.sources[static_cast<std::size_t>(op.first_source + i)];
+        // That it has staged something, its entry says.
+        ops[r] += s.producer >= 0 && s.rank != op.rank && !is_staging(s.producer) ? 1 : 0;
+      }
     }
-    for (std::size_t r = 0; r < ranks_; ++r) plan_.rank[r].operands.reserve(operands[r]);
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      plan_.rank[r].operands.reserve(operands[r]);
+      plan_.rank[r].ops.reserve(ops[r]);
+    }
+  }
+
+  // What lowering that operation will look at first: one rank's things lie far from another's.
+  static constexpr int kAhead = 6;
+  void fetch(int index) const {
+    const Operation& op = program_.operations[static_cast<std::size_t>(index)];
+    const auto r = static_cast<std::size_t>(op.rank);
+    const RankPlan& plan = plan_.rank[r];
+    __builtin_prefetch(plan.ops.data() + plan.ops.size(), 1);
+    __builtin_prefetch(plan.operands.data() + plan.operands.size(), 1);
+    if (op.sources == 0) return;
+    const Source& s = program_.sources[static_cast<std::size_t>(op.first_source)];
+    const auto q = static_cast<std::size_t>(s.rank);
+    __builtin_prefetch(&entered_[q * ranks_ + r], 1);
+    __builtin_prefetch(&last_user_[q * ranks_ + r], 1);
+    __builtin_prefetch(&known_[r * ranks_ + r], 1);
+  }
+
+  // The op's number in its rank's plan.
+  int add(std::size_t r, const Op& op) {
+    std::vector<Op>& ops = plan_.rank[r].ops;
+    ops.push_back(op);
+    return static_cast<int>(ops.size()) - 1;
   }
 
   void lower(int index) {
@@ -182,7 +216,7 @@ class Lowering {
     mine.ordinal = next_ordinal_[r]++;
     known(r, r) = mine.ordinal;
     if (mine.clock != Lowered::kNobodyWaits) mine.clock = clock_now(r);
-    mine.fold = ops_[r].add(fold);
+    mine.fold = add(r, fold);
   }
 
   // What rank r knows of others.
@@ -228,8 +262,7 @@ class Lowering {
     // That is not learnt for others: they find it out from q's entry, which they need themselves.
     if (before_entry_[q] > kStarted) known(r, q) = std::max(known(r, q), before_entry_[q]);
     if (options_.mutant == LowerOptions::Mutant::no_entry_waits) return;
-    ops_[r].add(
-        {.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q), .round = round});
+    add(r, {.code = OpCode::wait_entry, .peer = static_cast<std::uint16_t>(q), .round = round});
   }
 
   // Op of rank r waits until operation `other` of another rank is published, unless r knows.
@@ -243,10 +276,10 @@ class Lowering {
     if (there.ordinal <= before_entry_[q]) wait_for_entry(r, q, round);
     if (known(r, q) >= there.ordinal) return;
     if (options_.mutant == LowerOptions::Mutant::dropped_wait && ++waits_ % 3 == 0) return;
-    ops_[r].add({.code = OpCode::wait_progress,
-                 .peer = static_cast<std::uint16_t>(q),
-                 .round = round,
-                 .value = there.ordinal});
+    add(r, {.code = OpCode::wait_progress,
+            .peer = static_cast<std::uint16_t>(q),
+            .round = round,
+            .value = there.ordinal});
     waited_for_.push_back(other);
     learn(r, q, there.ordinal);
     if (const std::uint32_t* clock = clocks_.find(there.clock)) {
@@ -259,9 +292,9 @@ class Lowering {
     for (std::size_t q = 0; q < ranks_; ++q) {
       step(options_.meter);
       const int user = last_user_[r * ranks_ + q];
-      constexpr std::size_t kAhead = 8;  // users lie far apart
-      if (q + kAhead < ranks_) {
-        const int next = last_user_[r * ranks_ + q + kAhead];
+      constexpr std::size_t kUsersAhead = 8;  // these lie far apart as well
+      if (q + kUsersAhead < ranks_) {
+        const int next = last_user_[r * ranks_ + q + kUsersAhead];
         if (next >= 0) __builtin_prefetch(&lowered(next));
       }
       if (user >= 0) wait_for(r, user, static_cast<std::uint16_t>(program_.rounds + 1));
@@ -271,11 +304,10 @@ class Lowering {
   void publish_what_is_waited_for() {
     for (const int o : waited_for_) {
       const Lowered& op = lowered(o);
-      ops_[rank_of(o)][op.fold].value = op.ordinal;
+      plan_.rank[rank_of(o)].ops[static_cast<std::size_t>(op.fold)].value = op.ordinal;
     }
-    for (std::size_t r = 0; r < ranks_; ++r) {
-      plan_.rank[r].ops = ops_[r].take();
-      std::erase_if(plan_.rank[r].ops, [](const Op& op) {
+    for (RankPlan& plan : plan_.rank) {
+      std::erase_if(plan.ops, [](const Op& op) {
         return op.code == OpCode::fold && op.operands == 0 && op.value == 0;
       });
     }
@@ -285,11 +317,10 @@ class Lowering {
   const LowerOptions& options_;
   const std::size_t ranks_;
   Plan plan_;
-  std::vector<Pool<Op, 128>> ops_;           // per rank: of its plan, until it is done
   std::vector<std::uint32_t> known_;         // (r, q): q's progress that r can be sure of
   std::vector<std::uint8_t> entered_;        // (q, r): r has waited for q's entry
   std::vector<std::uint32_t> before_entry_;  // per rank: operations done when it enters
-  std::vector<Lowered> lowered_;             // per operation
+  HugeVector<Lowered> lowered_;              // per operation
   Clocks clocks_;
   std::vector<int> clock_of_rank_;  // the rank's latest
   std::vector<bool> learnt_;        // per rank: more than its latest clock says

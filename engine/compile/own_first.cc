@@ -102,7 +102,7 @@ class OwnFirst {
     }
     add(index, begin, end, sources, true);
     for (int i = 0; i < 2; ++i) {
-      sources[own] = {op.rank, op.destination, copied[i]};
+      sources[own] = {op.rank, copied[i], op.destination};
       add(index, rest[i].first, rest[i].second, sources, true);
     }
   }

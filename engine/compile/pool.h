@@ -1,6 +1,5 @@
 // A vector that grows without moving what it holds: neither twice the memory nor a copy when it is
-// full. For what planning makes millions of: in pieces of kPerChunk, a power of two, many where
-// there are few pools, and few where every rank has one.
+// full. For what planning makes millions of, nobody knows how many beforehand.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace rankine {
 
-template <class T, std::size_t kPerChunk = std::size_t{1} << 17>
+template <class T>
 class Pool {
  public:
   int size() const { return size_; }
@@ -23,31 +22,33 @@ class Pool {
     if (place_of(size_) == 0) {
       chunks_.emplace_back();
       // The first one grows as it is needed: most plans are small.
-      if (chunks_.size() > 1) reserve_huge(chunks_.back(), kPerChunk);
+      if (chunks_.size() > 1) chunks_.back().reserve(kPerChunk);
     }
     chunks_.back().push_back(std::move(element));
     return size_++;
   }
 
   // All elements, in a vector with no room to spare where they are many. The pool is empty then.
-  std::vector<T> take() {
-    std::vector<T> all;
+  HugeVector<T> take() {
+    HugeVector<T> all;
     if (chunks_.size() == 1) {
       all = std::move(chunks_.front());
     } else {
-      reserve_huge(all, static_cast<std::size_t>(size_));
-      for (const std::vector<T>& chunk : chunks_) all.insert(all.end(), chunk.begin(), chunk.end());
+      all.reserve(static_cast<std::size_t>(size_));
+      for (const HugeVector<T>& chunk : chunks_) all.insert(all.end(), chunk.begin(), chunk.end());
     }
     *this = {};
     return all;
   }
 
  private:
+  static constexpr std::size_t kPerChunk = std::size_t{1} << 17;
+
   static std::size_t chunk_of(int i) { return static_cast<std::size_t>(i) / kPerChunk; }
   static std::size_t place_of(int i) { return static_cast<std::size_t>(i) % kPerChunk; }
 
   int size_ = 0;
-  std::vector<std::vector<T>> chunks_;
+  std::vector<HugeVector<T>> chunks_;
 };
 
 }  // namespace rankine

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/base/cache_line.h"
-#include "engine/base/huge_pages.h"
 #include "engine/compile/pool.h"
 
 namespace rankine {
@@ -38,7 +37,7 @@ class Builder {
         shared_(buffers == Buffers::in_place || (goal.collective != Collective::all_reduce &&
                                                  goal.collective != Collective::all_to_all)),
         stage_all_(buffers == Buffers::in_place && goal.collective == Collective::all_to_all),
-        placed_(fresh(static_cast<std::size_t>(versions_->size()))) {}
+        placed_(static_cast<std::size_t>(versions_->size())) {}
 
   Program build() {
     choose_homes();
@@ -53,12 +52,6 @@ class Builder {
   }
 
  private:
-  static std::vector<Placed> fresh(std::size_t versions) {
-    std::vector<Placed> all;
-    reserve_huge(all, versions);
-    all.resize(versions);
-    return all;
-  }
   const Version& at(int version) const { return (*versions_)[version]; }
   Placed& placed(int version) { return placed_[static_cast<std::size_t>(version)]; }
   const Placed& placed(int version) const { return placed_[static_cast<std::size_t>(version)]; }
@@ -200,20 +193,21 @@ class Builder {
     for (const int v : staged_) {
       const Place from{Memory::input, block_of(at(v).slot).input};
       placed(v).operation = add({at(v).rank, kStaging, place(v), block_of(at(v).slot).bytes},
-                                {{at(v).rank, from, kNone}}, {});
+                                {{at(v).rank, kNone, from}}, {});
     }
     // Own blocks that only change buffers: they depend on nobody, and go first.
     for (const int v : local_copies_) {
       Operation copy{
           at(v).rank, 0, {Memory::output, block_of(at(v).slot).output}, block_of(at(v).slot).bytes};
       copy.only_if_moved = placed(v).home == Home::input;
-      add(copy, {{at(v).rank, place(v), placed(v).operation}}, {});
+      add(copy, {{at(v).rank, placed(v).operation, place(v)}}, {});
     }
     std::vector<int> made_from;
     std::vector<Source> sources;
     std::vector<int> earlier;
     for (int i = 0; i < versions_->size(); ++i) {
       step(options_.meter);
+      fetch_source(i + kAhead);
       const Version& v = at(i);
       if (v.round == kStaging) continue;
       made_from.clear();
@@ -225,7 +219,7 @@ class Builder {
       }
       sources.clear();
       for (const int s : made_from) {
-        sources.push_back({at(s).rank, place(s), placed(s).operation});
+        sources.push_back({at(s).rank, placed(s).operation, place(s)});
       }
       earlier.clear();
       const int occupant = occupant_before(i);
@@ -241,6 +235,16 @@ class Builder {
       op.completes = v.contributions == goal_.ranks && sources.size() > 1;
       placed(i).operation = add(op, sources, earlier);
     }
+  }
+
+  // What a later version is made from lies far from what the one before it is made from.
+  static constexpr int kAhead = 8;
+  void fetch_source(int version) const {
+    if (version >= versions_->size()) return;
+    const int source = versions_->last_source(at(version));
+    if (source == kNone) return;
+    __builtin_prefetch(&at(source));
+    __builtin_prefetch(&placed(source));
   }
 
   // The version whose memory v takes over. (Readers of versions before that one were waited for
@@ -303,9 +307,9 @@ class Builder {
   const Goal& goal_;
   const Layout& layout_;
   const ProgramOptions& options_;
-  const bool shared_;           // output may be the same memory as the input
-  const bool stage_all_;        // input blocks lie under other blocks' outputs
-  std::vector<Placed> placed_;  // by version
+  const bool shared_;          // output may be the same memory as the input
+  const bool stage_all_;       // input blocks lie under other blocks' outputs
+  HugeVector<Placed> placed_;  // by version
   std::vector<int> staged_, local_copies_;
   std::vector<std::size_t> scratch_;  // offsets
   Pool<Operation> operations_;        // of program_, until it is done

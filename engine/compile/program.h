@@ -22,6 +22,7 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/costs.h"
+#include "engine/base/huge_pages.h"
 #include "engine/base/status.h"
 #include "engine/compile/plan_limits.h"
 #include "engine/compile/versions.h"
@@ -40,8 +41,8 @@ struct Place {
 // (an index into Program::operations), or its input where producer is -1.
 struct Source {
   Rank rank = 0;
-  Place place;
   int producer = -1;
+  Place place{};
 };
 
 // One step of one rank: destination = fold of the sources, in this order (schedule.h says which).
@@ -73,8 +74,8 @@ struct Copy {
 struct Program {
   int ranks = 0;
   int rounds = 0;
-  std::vector<Operation> operations;  // by round; within a round in the order stated
-  std::vector<Source> sources;
+  HugeVector<Operation> operations;  // by round; within a round in the order stated
+  HugeVector<Source> sources;
   std::vector<int> earlier;
   std::vector<Copy> copies;
   std::vector<std::size_t> scratch_bytes;  // per rank

@@ -14,28 +14,31 @@ namespace {
 constexpr int kNone = Version::kNone;
 
 // The newest version of every place, (rank, slot), that has one. Places that begin with an input
-// lie side by side; of the others an all-to-all among many ranks uses few of all there are.
+// lie side by side, and with them the first other place of the same block; the rest are found by
+// hash, of all there are an all-to-all among many ranks uses few.
 class Newest {
  public:
   Newest(const Pool<Version>& versions, int blocks)
       : versions_(&versions), inputs_(static_cast<std::size_t>(blocks)), others_(kLeast) {}
 
-  // The inputs of a block, one after the other: at that rank, or at all ranks from 0 on, -1.
-  void begin_input(int block, Rank at) {
-    inputs_[static_cast<std::size_t>(block)] = {static_cast<int>(from_inputs_.size()), at};
+  // The input of a block, at that one rank.
+  void begin_input(int block, Rank at, int version) {
+    inputs_[static_cast<std::size_t>(block)] = {.version = version, .at = at};
   }
-  void add_input(int version) { from_inputs_.push_back(version); }
+  // The inputs of a block, one after the other: at all ranks from 0 on.
+  void begin_inputs(int block) {
+    inputs_[static_cast<std::size_t>(block)].version = static_cast<int>(everyones_.size());
+  }
+  void add_input(int version) { everyones_.push_back(version); }
 
   // Of that place, or kNone.
-  int find(Rank r, int slot) const {
-    const int input = input_of(r, slot);
-    return input != kNone ? from_inputs_[static_cast<std::size_t>(input)]
-                          : others_[index_of(r, slot, hash_of(r, slot))].version;
+  int find(Rank r, int slot) {
+    const int* beside = beside_input(r, slot);
+    return beside != nullptr ? *beside : others_[index_of(r, slot, hash_of(r, slot))].version;
   }
   // The same, to be set to a version of that place before anything else is asked. Valid until then.
   int& entry(Rank r, int slot) {
-    const int input = input_of(r, slot);
-    if (input != kNone) return from_inputs_[static_cast<std::size_t>(input)];
+    if (int* beside = beside_input(r, slot)) return *beside;
     if (2 * (held_ + 1) > others_.size()) grow();
     const std::uint32_t hash = hash_of(r, slot);
     Other& other = others_[index_of(r, slot, hash)];
@@ -47,26 +50,35 @@ class Newest {
   }
   // It will be asked for soon: far apart as places may lie, memory is slower than all else here.
   void fetch(Rank r, int slot) const {
+    if (static_cast<std::size_t>(slot) < inputs_.size()) {
+      __builtin_prefetch(&inputs_[static_cast<std::size_t>(slot)], 1);
+    }
     __builtin_prefetch(&others_[hash_of(r, slot) & (others_.size() - 1)], 1);
   }
 
  private:
   static constexpr std::size_t kLeast = 64;
   struct Inputs {
-    int first = kNone;  // in from_inputs_
-    Rank at = -1;
+    int version = kNone;  // the newest one there; of everyone's, where they begin in everyones_
+    Rank at = Goal::kEveryone;
+    Rank other_at = Goal::kEveryone;  // the first rank, if any, but the one with the input
+    int other = kNone;                // and the newest version there
   };
   struct Other {
     std::uint32_t hash = 0;
     int version = kNone;
   };
 
-  int input_of(Rank r, int slot) const {
-    if (static_cast<std::size_t>(slot) >= inputs_.size()) return kNone;  // a scratch plane
-    const Inputs& inputs = inputs_[static_cast<std::size_t>(slot)];
-    if (inputs.first == kNone) return kNone;
-    if (inputs.at < 0) return inputs.first + r;
-    return inputs.at == r ? inputs.first : kNone;
+  // Nothing: to be found by hash.
+  int* beside_input(Rank r, int slot) {
+    if (static_cast<std::size_t>(slot) >= inputs_.size()) return nullptr;  // a scratch plane
+    Inputs& inputs = inputs_[static_cast<std::size_t>(slot)];
+    if (inputs.version == kNone) return nullptr;
+    if (inputs.at == Goal::kEveryone)
+      return &everyones_[static_cast<std::size_t>(inputs.version + r)];
+    if (inputs.at == r) return &inputs.version;
+    if (inputs.other_at == Goal::kEveryone) inputs.other_at = r;
+    return inputs.other_at == r ? &inputs.other : nullptr;
   }
   static std::uint32_t hash_of(Rank r, int slot) {
     const std::uint64_t key =
@@ -85,10 +97,8 @@ class Newest {
     return i;
   }
   void grow() {
-    std::vector<Other> old;
+    HugeVector<Other> old(2 * others_.size());
     old.swap(others_);
-    reserve_huge(others_, 2 * old.size());
-    others_.resize(2 * old.size());
     const std::size_t mask = others_.size() - 1;
     for (const Other& other : old) {
       if (other.version == kNone) continue;
@@ -99,10 +109,10 @@ class Newest {
   }
 
   const Pool<Version>* versions_;
-  std::vector<Inputs> inputs_;    // by block
-  std::vector<int> from_inputs_;  // the newest versions of places that have one
+  HugeVector<Inputs> inputs_;  // by block
+  HugeVector<int> everyones_;  // the newest versions of places that have an input at every rank
   std::size_t held_ = 0;
-  std::vector<Other> others_;  // open addressing; at least half hold nothing
+  HugeVector<Other> others_;  // open addressing; at least half hold nothing
 };
 
 }  // namespace
@@ -139,22 +149,22 @@ class Versions::Builder {
     for (int b = 0; b < schedule_.blocks; ++b) {
       if (bytes_of(b) == 0) continue;
       const Rank source = goal_.source_of(b);
-      newest_.begin_input(b, source);
       if (source >= 0) {
-        make_input(source, b);
+        newest_.begin_input(b, source, make_input(source, b));
       } else {
-        for (Rank r : rankine::ranks(schedule_.ranks)) make_input(r, b);
+        newest_.begin_inputs(b);
+        for (Rank r : rankine::ranks(schedule_.ranks)) newest_.add_input(make_input(r, b));
       }
     }
   }
 
-  void make_input(Rank r, int b) {
+  int make_input(Rank r, int b) {
     step(meter_);
     Version input;
     input.rank = input.lowest = r;
     input.slot = b;
     input.contributions = 1;
-    newest_.add_input(out_.versions_.add(input));
+    return out_.versions_.add(input);
   }
 
   Status run_rounds() {
@@ -180,8 +190,9 @@ class Versions::Builder {
             for (std::size_t i = 0; i < what.size() && status.ok(); ++i) {
               if (bytes_of(what[i]) + bytes_of(where[i]) == 0) continue;
               if (meter_ != nullptr) meter_->move();
+              newest_.fetch(from, what[i]);
               newest_.fetch(to, where[i]);
-              deliveries_.push_back({from, what[i], to, where[i], t.act});
+              deliveries_.push_back({from, what[i], to, where[i], t.act, kNone});
               if (deliveries_.size() == kDeliveries) status = deliver_all(k);
             }
           });
@@ -195,8 +206,12 @@ class Versions::Builder {
   // A few at a time, while what the next ones need is fetched.
   Status deliver_all(int k) {
     Status status;
+    for (Delivery& d : deliveries_) {
+      d.source = newest_.find(d.from, d.from_slot);
+      if (d.source != kNone) __builtin_prefetch(&at(d.source), 1);
+    }
     for (const Delivery& d : deliveries_) {
-      status = deliver(k, d.from, d.from_slot, d.to, d.to_slot, d.act);
+      status = deliver(k, d);
       if (!status.ok()) break;
     }
     deliveries_.clear();
@@ -213,13 +228,23 @@ class Versions::Builder {
     return newest != kNone && at(newest).round == k ? newest : kNone;
   }
 
-  Status deliver(int k, Rank from, int from_slot, Rank to, int to_slot, Act act) {
+  struct Delivery {
+    Rank from;
+    int from_slot;
+    Rank to;
+    int to_slot;
+    Act act;
+    int source;  // of its place, as new as when this and the next few began
+  };
+
+  Status deliver(int k, const Delivery& d) {
+    const auto [from, from_slot, to, to_slot, act, newest_source] = d;
     const auto refuse = [&](int slot, Rank r, const char* why) {
       return invalid_argument("schedule: round " + std::to_string(k) + ", place " +
                               std::to_string(slot) + " of rank " + std::to_string(r) + ": " + why);
     };
     // What was there when the round began.
-    int source = newest_.find(from, from_slot);
+    int source = newest_source;
     if (born(source, k) != kNone) source = at(source).previous;
     if (source == kNone) return refuse(from_slot, from, "is read, and nothing is there");
     if (bytes_of(from_slot) != bytes_of(to_slot)) {
@@ -274,13 +299,6 @@ class Versions::Builder {
   PlanMeter* const meter_;
   Versions& out_;
   Newest newest_;
-  struct Delivery {
-    Rank from;
-    int from_slot;
-    Rank to;
-    int to_slot;
-    Act act;
-  };
   static constexpr std::size_t kDeliveries = 16;
   std::vector<Delivery> deliveries_;  // of the round at hand, yet to be made
 };

@@ -61,6 +61,10 @@ class Versions {
   void for_each_source(const Version& v, const Visit& visit) const {
     for_each_use(v.last_source, &Use::next_source, &Use::source, visit);
   }
+  // The last of them, or kNone.
+  int last_source(const Version& v) const {
+    return v.last_source == Version::kNone ? Version::kNone : uses_[v.last_source].source;
+  }
   // Likewise for what is made from v.
   template <class Visit>
   void for_each_reader(const Version& v, const Visit& visit) const {

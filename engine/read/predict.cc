@@ -33,6 +33,20 @@ Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fa
   return {};
 }
 
+// Those that differ from the cheapest by no more than a byte a round.
+void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabric) {
+  if (candidates.empty() || !candidates.front().ok()) return;
+  const double byte = std::max(fabric.link.beta.to_double(),
+                               fabric.two_level() ? fabric.between.beta.to_double() : 0);
+  const Candidate best = candidates.front();
+  const auto rest =
+      std::stable_partition(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+        return c.ok() && c.seconds <= best.seconds + byte * std::max(best.rounds, c.rounds);
+      });
+  std::sort(candidates.begin(), rest,
+            [](const Candidate& a, const Candidate& b) { return a.algorithm < b.algorithm; });
+}
+
 }  // namespace
 
 Result<std::vector<Candidate>> predict(Collective collective, const Params& given,
@@ -63,6 +77,7 @@ Result<std::vector<Candidate>> predict(Collective collective, const Params& give
                      if (a.ok() != b.ok()) return a.ok();
                      return a.ok() && a.seconds < b.seconds;
                    });
+  put_equals_in_order(candidates, fabric);
   return candidates;
 }
 

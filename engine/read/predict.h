@@ -23,9 +23,12 @@ struct Candidate {
 };
 
 // Every algorithm of the collective, the cheapest first, refused ones last (in catalogue order).
-// Ties go to the one that stands first in the catalogue. `params.segments` of 0 or less: the best
-// power of two up to 256 for each. What an algorithm does not take of `params` is left aside; dims
-// are the network's and the algorithm's as in wire.h. Errors: those of wire() and Pricing.
+// Blocks are whole bytes, which makes algorithms that cost the same differ by a byte a round, now
+// the one, now the other way: those that come as near as that to the cheapest are its equals, and
+// among equals the first is the one that stands first in the catalogue. `params.segments` of 0 or
+// less: the best power of two up to 256 for each. What an algorithm does not take of `params` is
+// left aside; dims are the network's and the algorithm's as in wire.h. Errors: those of wire() and
+// Pricing.
 Result<std::vector<Candidate>> predict(Collective collective, const Params& params,
                                        std::uint64_t bytes, const Fabric& fabric,
                                        const SimulateOptions& options = {});

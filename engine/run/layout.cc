@@ -10,9 +10,10 @@ namespace {
 // Offsets of natural blocks in an input or output. A buffer holds, in order, the natural blocks
 // whose partner (source for inputs, target for outputs) is its rank; blocks of everyone or of one
 // common rank lie at their global offset.
-std::vector<std::size_t> offsets(const Goal& natural, std::span<const std::size_t> counts,
-                                 bool input) {
-  std::vector<std::size_t> out(counts.size());
+HugeVector<std::size_t> offsets(const Goal& natural, std::span<const std::size_t> counts,
+                                bool input) {
+  HugeVector<std::size_t> out;
+  out.reserve(counts.size());
   const bool common = input ? (natural.collective != Collective::all_gather &&
                                natural.collective != Collective::gather &&
                                natural.collective != Collective::all_to_all)
@@ -24,7 +25,7 @@ std::vector<std::size_t> offsets(const Goal& natural, std::span<const std::size_
     const int block = static_cast<int>(b);
     const Rank rank = input ? natural.source_of(block) : natural.target_of(block);
     std::size_t& end = next[common ? 0 : static_cast<std::size_t>(rank)];
-    out[b] = end;
+    out.push_back(end);
     end += counts[b];
   }
   return out;

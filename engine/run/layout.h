@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "algorithms/schedule/collective.h"
+#include "engine/base/huge_pages.h"
 
 namespace rankine {
 
@@ -20,7 +20,7 @@ struct BlockHome {
 
 struct Layout {
   std::size_t element_bytes = 1;
-  std::vector<BlockHome> blocks;  // one per block of the schedule
+  HugeVector<BlockHome> blocks;  // one per block of the schedule
 };
 
 // Borders between the parts of one natural block: `plain` gives the first M mod B parts one element

@@ -13,6 +13,7 @@
 #include "engine/api/tuning.h"
 #include "engine/read/predict.h"
 #include "engine/tools/cost_text.h"
+#include "engine/tools/menu.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
 
@@ -25,6 +26,7 @@ struct ChooseArguments {
   std::vector<int> dims;
   std::size_t bytes = std::size_t{1} << 20;
   NetworkArguments network;
+  const Menu* menu = find_menu("all");
   Sync sync = Sync::dataflow;
   bool explain = false, json = false;
 };
@@ -115,7 +117,19 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
 }
 
 Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
-  if (a.network == NetworkArguments{} && a.dims.empty()) return run_on_threads(a, console);
+  if (a.network == NetworkArguments{} && a.dims.empty()) {
+    if (a.menu->lines.empty()) return run_on_threads(a, console);
+    return invalid_argument(
+        fmt::format("--menu is '{}', which is for modelled networks: on threads of this machine "
+                    "calls get what this library ships",
+                    a.menu->name));
+  }
+  std::vector<const Algorithm*> lines;
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective == a.collective) lines.push_back(&line);
+  }
+  const auto offered = on_menu(*a.menu, a.collective, std::move(lines));
+  if (!offered.ok()) return offered.status();
   const auto network = network_of(a.network);
   if (!network.ok()) return network.status();
   const auto fabric = wired_for(*network, a.ranks, a.dims);
@@ -125,8 +139,9 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
   params.peer = a.ranks > 1 ? 1 : 0;
   params.segments = 0;
   params.dims = a.dims;
-  const auto candidates = predict(a.collective, params, a.bytes, *fabric, {.sync = a.sync});
+  auto candidates = predict(a.collective, params, a.bytes, *fabric, {.sync = a.sync});
   if (!candidates.ok()) return candidates.status();
+  std::erase_if(*candidates, [&](const Candidate& c) { return !a.menu->has(*c.algorithm); });
   const Candidate& best = candidates->front();
   if (!best.ok()) return invalid_argument("no algorithm can run: " + best.refusal);
   if (a.json) {
@@ -135,6 +150,7 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
                                   {"bytes", a.bytes},
                                   {"source", "network model"},
                                   {"network", fabric->name},
+                                  {"menu", a.menu->name},
                                   {"sync", name_of(a.sync)},
                                   {"choice", to_json(best)}};
     for (const Candidate& c : *candidates) out["candidates"].push_back(to_json(c));
@@ -163,6 +179,7 @@ Subcommand add_choose(Command tool) {
       .required();
   add_argument(app, "--ranks", a.ranks, Whole{1, 1024}, "N", "ranks (8)");
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
+  add_menu(app, a.menu);
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
   add_dims(app, a.dims);
   add_network_arguments(app, a.network);
@@ -175,6 +192,7 @@ Subcommand add_choose(Command tool) {
       "Examples:\n"
       "  rankine choose all_reduce --ranks 2 --bytes 64K\n"
       "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --explain\n"
+      "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --menu nccl\n"
       "  rankine choose broadcast --ranks 9 --bytes 1M --alpha 2us --bandwidth 50GB/s --ports 2\n"
       "Networks:\n" +
       describe_presets());

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/base/replace_file.h"
+#include "engine/tools/menu.h"
 #include "engine/tools/network.h"
 #include "engine/tools/text.h"
 #include "engine/tools/winner_map.h"
@@ -25,6 +26,7 @@ struct MapArguments {
   std::size_t min_bytes = 64, max_bytes = std::size_t{256} << 20;
   std::string algorithms = "all";
   NetworkArguments network;
+  const Menu* menu = find_menu("all");
   Sync sync = Sync::dataflow;
   std::string svg, png;
   bool json = false;
@@ -100,7 +102,9 @@ Result<Exit> run_map(const MapArguments& a, Console& console) {
   for (std::uint64_t m = a.min_bytes; m <= a.max_bytes; m *= 2) request.sizes.push_back(m);
   auto contenders = read_algorithms("--algo", a.algorithms, a.collective);
   if (!contenders.ok()) return contenders.status();
-  request.contenders = *contenders;
+  const auto offered = on_menu(*a.menu, a.collective, *contenders);
+  if (!offered.ok()) return offered.status();
+  request.contenders = *offered;
 
   // Before the work, so that nobody waits for it in vain.
   for (const auto& [option, path] : {std::pair("--svg", &a.svg), std::pair("--png", &a.png)}) {
@@ -158,6 +162,7 @@ Subcommand add_map(Command tool) {
                "largest M; from size to size it doubles (256M)");
   add_text(app, "--algo", a.algorithms, "LIST",
            "only these of the catalogue: ring,double_tree (all)");
+  add_menu(app, a.menu);
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
   add_network_arguments(app, a.network);
   add_text(app, "--svg", a.svg, "FILE", "write the picture to this file");
@@ -166,6 +171,7 @@ Subcommand add_map(Command tool) {
   app.footer(
       "Examples:\n"
       "  rankine map all_reduce --network scale_out --svg map.svg --png map.png\n"
+      "  rankine map all_reduce --menu nccl --network scale_up\n"
       "  rankine map all_reduce --algo ring,binary_tree,double_tree,hierarchical --network "
       "two_level\n"
       "Networks:\n" +

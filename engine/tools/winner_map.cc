@@ -45,8 +45,9 @@ Status fill(Winner& cell, const MapRequest& request, int ranks, std::uint64_t by
   if (candidates->empty()) return {};
   const Candidate& best = candidates->front();
   cell = {best.algorithm, best.seconds, 1};
-  if (candidates->size() > 1 && best.seconds > 0)
-    cell.lead = (*candidates)[1].seconds / best.seconds;
+  if (candidates->size() > 1 && best.seconds > 0) {
+    cell.lead = std::max(1.0, (*candidates)[1].seconds / best.seconds);
+  }
   return {};
 }
 

@@ -14,7 +14,7 @@ namespace rankine::tools {
 struct Winner {
   const Algorithm* algorithm = nullptr;
   double seconds = 0;
-  double lead = 1;  // time of the second best over time of the best
+  double lead = 1;  // time of the second best over time of the best; at least 1
 };
 
 struct WinnerMap {

@@ -1,5 +1,5 @@
 // The corpus through every target, as it is and damaged in a way that repeats: what libFuzzer has
-// found stays found, without libFuzzer. RANKINE_DAMAGE=n damages each seed n times.
+// found stays found, without libFuzzer. RANKINE_TEST_DAMAGE=n damages each seed n times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ TEST_P(Replay, AllSeedsOfAllTargets) {
 
 TEST_P(Replay, OwnSeedsDamaged) {
   constexpr int kPerSeed = 40;
-  const char* asked = std::getenv("RANKINE_DAMAGE");
+  const char* asked = std::getenv("RANKINE_TEST_DAMAGE");
   const int times = asked == nullptr ? kPerSeed : std::atoi(asked);
   std::mt19937 random(1);
   std::vector<const Seed*> own;

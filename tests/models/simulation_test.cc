@@ -3,8 +3,8 @@
 // aborts and disagreements. Whatever happens, every rank that survives ends with the right data or
 // with an error that the fault allows, and in time.
 //
-//   RANKINE_SEED=n     replays one run
-//   RANKINE_SEEDS=n    tries so many
+//   RANKINE_TEST_SEED=n     replays one run
+//   RANKINE_TEST_SEEDS=n    tries so many
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -183,14 +183,14 @@ Life live(std::uint64_t seed, const Planted& planted = {}) {
 }
 
 std::string replay(std::uint64_t seed) {
-  return "\nreplay with: bazel test //tests/models:simulation_test --test_env=RANKINE_SEED=" +
+  return "\nreplay with: bazel test //tests/models:simulation_test --test_env=RANKINE_TEST_SEED=" +
          std::to_string(seed);
 }
 
 TEST(Simulation, EveryRunEndsWellOrWithOneReason) {
-  const auto only = number_from_environment("RANKINE_SEED");
+  const auto only = number_from_environment("RANKINE_TEST_SEED");
   const auto seeds =
-      only ? 1 : static_cast<int>(number_from_environment("RANKINE_SEEDS").value_or(kSeeds));
+      only ? 1 : static_cast<int>(number_from_environment("RANKINE_TEST_SEEDS").value_or(kSeeds));
   std::size_t calls = 0, troubled[7] = {}, failed[7] = {};
   for (int i = 0; i < seeds; ++i) {
     const std::uint64_t seed = only.value_or(static_cast<std::uint64_t>(i) + 1);

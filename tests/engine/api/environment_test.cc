@@ -33,13 +33,54 @@ TEST(Environment, ForcedAlgorithmsAreRead) {
   EXPECT_EQ(of(Collective::reduce), nullptr);
 }
 
+TEST(Environment, NamesMayBeTypedAsPeopleTypeThem) {
+  const auto algorithm = [](std::string_view text, Collective collective) {
+    const auto forced = parse_forced_algorithms(text);
+    EXPECT_TRUE(forced.ok()) << forced.status().text();
+    if (!forced.ok()) return std::string_view();
+    const Algorithm* line = (*forced)[static_cast<std::size_t>(collective)];
+    return line == nullptr ? std::string_view("none") : line->name;
+  };
+  for (const std::string_view text : {"AllReduce:Ring", "allreduce:RING", "all-reduce:ring"}) {
+    EXPECT_EQ(algorithm(text, Collective::all_reduce), "ring") << text;
+    EXPECT_EQ(algorithm(text, Collective::all_gather), "none") << text;
+  }
+  EXPECT_EQ(algorithm("ALLREDUCE:Recursive-Doubling", Collective::all_reduce),
+            "recursive_doubling");
+  EXPECT_EQ(algorithm("Tree", Collective::all_reduce), "double_tree");
+  EXPECT_EQ(algorithm("nvls", Collective::all_gather), "switch");
+  // Of all that have it, and nothing of the others; what names its collective comes first.
+  EXPECT_EQ(algorithm("Ring", Collective::reduce_scatter), "ring");
+  EXPECT_EQ(algorithm("Ring", Collective::broadcast), "none");
+  EXPECT_EQ(algorithm("all_reduce:chain;Ring", Collective::all_reduce), "chain");
+  EXPECT_EQ(algorithm("Ring;all_reduce:chain", Collective::all_reduce), "chain");
+}
+
+TEST(Environment, AnUnknownVariableOfOursIsAnError) {
+  const Variable variable("RANKINE_ALGOS", "ring");
+  const auto communicator = Communicator::create({.ranks = 2});
+  ASSERT_FALSE(communicator.ok());
+  EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
+  EXPECT_EQ(communicator.status().text(),
+            "environment variable RANKINE_ALGOS is unknown; known are RANKINE_ALGO, "
+            "RANKINE_FLIGHT_RECORD, RANKINE_FLIGHT_TIMES, RANKINE_ISA, RANKINE_TRANSPORT, "
+            "RANKINE_TUNING, RANKINE_WAIT");
+}
+
+TEST(Environment, VariablesOfTheBuildAndOfTestsAreNoErrors) {
+  const Variable build("RANKINE_WITH_RIVALS", "1");
+  const Variable test("RANKINE_TEST_SEED", "7");
+  EXPECT_TRUE(Communicator::create({.ranks = 2}).ok());
+}
+
 TEST(Environment, ErrorsNameTheValueAndWhatIsAllowed) {
   const auto text = [](std::string_view value) {
     const auto forced = parse_forced_algorithms(value);
     EXPECT_FALSE(forced.ok()) << value;
     return forced.status().text();
   };
-  EXPECT_NE(text("all_reduce").find("'all_reduce' has no colon"), std::string::npos);
+  EXPECT_NE(text("all_reduce").find("no collective has an algorithm 'all_reduce'"),
+            std::string::npos);
   EXPECT_NE(text("all_redcue:ring").find("'all_redcue'; allowed are broadcast"), std::string::npos);
   EXPECT_NE(text("all_reduce:rnig").find("'rnig'; all_reduce has ring"), std::string::npos);
   EXPECT_EQ(parse_wait_mode("sleep").status().text(),

@@ -167,6 +167,21 @@ TEST(FlightRecord, ThatCannotBeLeftDelaysNoCall) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
+// Also where no call was begun: it was still being planned.
+TEST(FlightRecord, IsLeftWherePlanningFails) {
+  const std::string path = testing::TempDir() + "/planning.json";
+  std::remove(path.c_str());
+  const ScopedEnv variable("RANKINE_FLIGHT_RECORD", path.c_str());
+  Ranks all({.ranks = 24, .timeout = 20ms, .plan_bytes = std::size_t{64} << 30});
+  const auto plan = all.members()[0]->plan_of(
+      {.count = 1 << 20, .options = {.algorithm = "double_tree", .segments = 16384}});
+  EXPECT_EQ(plan.status().code(), Code::timeout) << plan.status().text();
+  const Json record = json_in(path);
+  EXPECT_NE(record["health"].get<std::string>().find("rank 0 was still planning its call"),
+            std::string::npos);
+  EXPECT_EQ(record["ranks"][0]["calls"], 0);
+}
+
 TEST(FlightRecord, ReplacesAnEarlierOneWhole) {
   const TempTree tree;
   tree.write("/file", "what was there before, and was longer: " + std::string(1 << 20, 'x'));

@@ -1,6 +1,6 @@
 // Random calls of every kind in one communicator after the other, while other threads ask it all
-// that may be asked at any time. RANKINE_CALLS says how many calls of ranks in
-// all, RANKINE_SEED which.
+// that may be asked at any time. RANKINE_TEST_CALLS says how many calls of ranks in
+// all, RANKINE_TEST_SEED which.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,8 +96,8 @@ std::uint64_t case_of(std::uint64_t seed, int round, std::uint64_t call) {
 }
 
 TEST(Mix, RandomCallsBesideMonitors) {
-  const std::uint64_t calls = number_of("RANKINE_CALLS", 400'000);
-  const std::uint64_t seed = number_of("RANKINE_SEED", 1);
+  const std::uint64_t calls = number_of("RANKINE_TEST_CALLS", 400'000);
+  const std::uint64_t seed = number_of("RANKINE_TEST_SEED", 1);
   constexpr int kRanks[] = {2, 3, 4, 8};
   constexpr std::uint64_t kPerTeam = 20'000;
   std::uint64_t made = 0, begun = 0;  // by all ranks; together

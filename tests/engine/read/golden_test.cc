@@ -2,7 +2,7 @@
 // text. A change of meaning is a readable difference.
 //
 // To write them anew (and then read what changed):
-//   RANKINE_GOLDEN_OUT=$PWD/tests/golden third_party/bazel run //tests/engine/read:golden_test
+//   RANKINE_TEST_GOLDEN_OUT=$PWD/tests/golden third_party/bazel run //tests/engine/read:golden_test
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 TEST(Golden, EveryAlgorithmIsDrawnAsChecked) {
-  const char* out = std::getenv("RANKINE_GOLDEN_OUT");
+  const char* out = std::getenv("RANKINE_TEST_GOLDEN_OUT");
   for (const Algorithm& algorithm : catalogue()) {
     const std::string drawn = drawings(algorithm);
     if (out != nullptr) {
@@ -66,7 +66,7 @@ TEST(Golden, EveryAlgorithmIsDrawnAsChecked) {
 
 // A drawing without its algorithm is left from something deleted.
 TEST(Golden, NoFileIsLeftOver) {
-  if (std::getenv("RANKINE_GOLDEN_OUT") != nullptr) GTEST_SKIP();
+  if (std::getenv("RANKINE_TEST_GOLDEN_OUT") != nullptr) GTEST_SKIP();
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator("tests/golden")) {
     const std::string name = entry.path().filename().string();

@@ -13,19 +13,19 @@
 namespace rankine {
 namespace {
 
-constexpr int kSessions = affordable(2500);  // RANKINE_SESSIONS runs another number
+constexpr int kSessions = affordable(2500);  // RANKINE_TEST_SESSIONS runs another number
 
 TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
-  const auto only = number_from_environment("RANKINE_SEED");
+  const auto only = number_from_environment("RANKINE_TEST_SEED");
   const auto sessions =
-      only ? 1 : static_cast<int>(number_from_environment("RANKINE_SESSIONS").value_or(kSessions));
+      only ? 1 : static_cast<int>(number_from_environment("RANKINE_TEST_SESSIONS").value_or(kSessions));
   std::size_t schedules = 0, calls = 0;
   for (int i = 0; i < sessions; ++i) {
     const std::uint64_t seed = only.value_or(0xf0220000u + static_cast<std::uint64_t>(i));
     Random random(seed);
     const Session session =
         random_session(random, {.calls = {.ranks = 9}, .schedules = 20, .repetitions = 20});
-    ASSERT_EQ(session.fault, "") << "replay with RANKINE_SEED=" << seed;
+    ASSERT_EQ(session.fault, "") << "replay with RANKINE_TEST_SEED=" << seed;
     TestTeam team({.ranks = session.ranks,
                    .policy = random_policy(random),
                    .first_count = session.first_count,
@@ -36,7 +36,7 @@ TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
     const std::size_t half = all.size() / 2;
     std::string fault = team.run(all.first(half), seed);
     if (fault.empty()) fault = team.run(all.subspan(half), seed + 1);
-    ASSERT_EQ(fault, "") << session.explain(fault) << "\nreplay with RANKINE_SEED=" << seed;
+    ASSERT_EQ(fault, "") << session.explain(fault) << "\nreplay with RANKINE_TEST_SEED=" << seed;
     schedules += session.made.size();
     calls += session.calls.size();
   }

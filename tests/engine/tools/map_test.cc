@@ -44,6 +44,45 @@ TEST(WinnerMap, OnlyContendersCompete) {
   for (const Winner& cell : map->cells) EXPECT_EQ(cell.algorithm->name, "ring");
 }
 
+TEST(Menu, RestrictsWhatIsChosenAndMapped) {
+  const auto choice = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"choose", "all_reduce", "--ranks",   "12",    "--bytes",
+                                          "8",      "--network",  "scale_out", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, 0) << run.err;
+    return nlohmann::json::parse(run.out);
+  };
+  EXPECT_EQ(choice({})["choice"]["algorithm"], "recursive_doubling");
+  const nlohmann::json of_nccl = choice({"--menu", "nccl"});
+  EXPECT_EQ(of_nccl["menu"], "nccl");
+  EXPECT_EQ(of_nccl["choice"]["algorithm"], "double_tree_nccl");
+  EXPECT_EQ(of_nccl["candidates"].size(), 3U);
+  const Captured map = run_captured({"map", "all_reduce", "--ranks", "12", "-e", "64", "--menu",
+                                     "nccl", "--network", "scale_out"});
+  EXPECT_NE(map.out.find("N = 12: double_tree_nccl from 64 B"), std::string::npos) << map.out;
+}
+
+TEST(Menu, RefusesWhatItCannotAnswer) {
+  const auto error = [](const std::vector<std::string>& arguments) {
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, 2);
+    return run.err;
+  };
+  EXPECT_NE(error({"choose", "all_reduce", "--menu", "mpi", "--ports", "2"})
+                .find("--menu is 'mpi'; allowed are all, mpich, nccl"),
+            std::string::npos);
+  EXPECT_NE(error({"choose", "barrier", "--menu", "nccl", "--ports", "2"})
+                .find("--menu is 'nccl', which has nothing of barrier"),
+            std::string::npos);
+  EXPECT_NE(error({"map", "all_reduce", "--menu", "nccl", "--algo", "swing"})
+                .find("--menu is 'nccl', which has ring, double_tree_nccl, switch of all_reduce"),
+            std::string::npos);
+  EXPECT_NE(
+      error({"choose", "all_reduce", "--menu", "nccl"}).find("which is for modelled networks"),
+      std::string::npos);
+}
+
 TEST(WinnerMap, ThePictureHasACellEachAndALegend) {
   const auto map = make_winner_map(small_request(), {});
   const std::string svg = to_svg(*map);
@@ -55,8 +94,8 @@ TEST(WinnerMap, ThePictureHasACellEachAndALegend) {
 }
 
 TEST(Choose, JsonHasTheChoiceAndAllCandidates) {
-  const Captured run = run_captured({"choose", "all_reduce", "--ranks", "8", "--bytes", "1K",
-                                     "--network", "plain", "--json"});
+  const Captured run = run_captured(
+      {"choose", "all_reduce", "--ranks", "8", "--bytes", "1K", "--network", "plain", "--json"});
   ASSERT_EQ(run.exit, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["choice"], json["candidates"][0]);
