@@ -25,7 +25,7 @@
 #include "engine/base/statistics.h"
 #include "engine/compile/compile.h"
 #include "engine/network/throttle.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/stage.h"
 #include "numa/cpu_budget.h"

@@ -12,7 +12,7 @@
 #include "engine/base/units.h"
 #include "engine/network/fabric.h"
 #include "engine/read/flow.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 #include "engine/read/skip_search.h"
 
 namespace rankine {

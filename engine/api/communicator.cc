@@ -133,7 +133,7 @@ Status Communicator::Shared::provide_boards(const Plan& plan) {
   return {};
 }
 
-Status Communicator::Shared::may_go_on_planning(Waiter& waiter) {
+Status Communicator::Shared::may_go_on_planning(Waiter& waiter) const {
   if (crossbar.aborted()) return crossbar.reason();
   const std::int64_t now = now_ns();
   if (now < waiter.deadline(now)) return {};
@@ -141,6 +141,20 @@ Status Communicator::Shared::may_go_on_planning(Waiter& waiter) {
     return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) + " ms: rank " +
            std::to_string(waiter.rank) + " was still planning its call";
   });
+}
+
+// The call's schedule on our network: of M bytes, or where users give counts, of theirs.
+Result<std::shared_ptr<const TimedSchedule>> Communicator::Shared::time(
+    const CompileRequest& request, const Compiled& compiled, std::size_t m, Waiter& waiter) const {
+  const bool equal =
+      std::all_of(request.counts.begin(), request.counts.end(),
+                  [&](std::size_t count) { return count == request.counts.front(); });
+  std::vector<std::uint64_t> blocks;
+  for (const BlockHome& block : compiled.layout.blocks) blocks.push_back(block.bytes);
+  const auto pricing = equal ? clock->price(compiled.goal, m) : clock->price(blocks);
+  if (!pricing.ok()) return pricing.status();
+  return TimedSchedule::make(request.algorithm->make(request.params), compiled.goal,
+                             clock->fabric(), *pricing, [&] { return may_go_on_planning(waiter); });
 }
 
 Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waiter) {
@@ -166,18 +180,28 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
     }
   }
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
-  request.algorithm =
-      asked != nullptr
-          ? asked
-          : choose(call.collective, ranks, m, request.buffers, tuning, costs).algorithm;
   Params& params = request.params;
   params = params_of(options, ranks);
-  if (options.algorithm.empty()) params = request.algorithm->only_taken(params);
   params.root = key.root();
   params.peer = key.peer();
-  if (options.segments == 0) {
-    params.segments = choose_segments(*request.algorithm, ranks, m, costs);
+  if (asked == nullptr && clock != nullptr) {
+    const auto cheapest =
+        clock->cheapest(call.collective, params, m, [&] { return may_go_on_planning(waiter); });
+    if (!cheapest.ok()) return cheapest.status();
+    request.algorithm = cheapest->algorithm;
+    params = cheapest->params;
+  } else {
+    request.algorithm =
+        asked != nullptr
+            ? asked
+            : choose(call.collective, ranks, m, request.buffers, tuning, costs).algorithm;
+    if (options.algorithm.empty()) params = request.algorithm->only_taken(params);
+    if (options.segments == 0) {
+      params.segments = choose_segments(*request.algorithm, ranks, m, costs);
+    }
   }
+  params.root = key.root();  // also of those that take none: it is 0 then
+  params.peer = key.peer();
   fill_in_levels(*request.algorithm, levels, params);
   request.type = call.type;
   request.op = call.op;
@@ -194,6 +218,11 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
   auto prepared = std::make_unique<Prepared>(key);
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
+  if (clock != nullptr) {
+    auto timed = time(request, *compiled, m, waiter);
+    if (!timed.ok()) return timed.status();
+    prepared->timed = std::move(*timed);
+  }
   prepared->rules = buffer_rules(compiled->layout, compiled->goal);
   for (std::size_t r = 0; r < prepared->rules.size(); ++r) {
     prepared->plan.rank[r].input_bytes = prepared->rules[r].input_bytes;
@@ -217,7 +246,8 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum,
       key.in_place(), prepared->plan.transport, key.root(), line, hash);
   prepared->bytes = sizeof(Prepared) + prepared->key.bytes() +
-                    prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan);
+                    prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan) +
+                    (prepared->timed != nullptr ? prepared->timed->bytes() : 0);
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
   return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
     count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
@@ -280,8 +310,15 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   WaitPolicy policy = choose_wait_policy(options.ranks, costs);
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
-  return std::unique_ptr<Communicator>(
-      new Communicator(make_process_owned<Shared>(options, costs, policy, *environment)));
+  const auto& network = options.network != nullptr ? options.network : environment->network;
+  std::unique_ptr<CallClock> clock;
+  if (network != nullptr) {
+    auto made = CallClock::make(*network, options.ranks);
+    if (!made.ok()) return made.status();
+    clock = std::move(*made);
+  }
+  return std::unique_ptr<Communicator>(new Communicator(
+      make_process_owned<Shared>(options, costs, policy, *environment, std::move(clock))));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
     return "a communicator of " + std::to_string(options.ranks) + " ranks";
@@ -388,7 +425,8 @@ SharedMemory Communicator::shared_memory() const {
                            static_cast<std::size_t>(shared_->ranks) * sizeof(SlowWaits),
           .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
                     shared_->mailboxes.capacity() * sizeof(Mailbox) +
-                    shared_->boards.capacity() * sizeof(Board) + shared_->plans.table_bytes()};
+                    shared_->boards.capacity() * sizeof(Board) + shared_->plans.table_bytes() +
+                    (shared_->clock != nullptr ? VirtualClock::bytes(shared_->ranks) : 0)};
 }
 
 std::size_t Communicator::memory_bytes() const {

@@ -65,6 +65,7 @@ namespace rankine {
 
 class Member;
 class RoundObserver;
+struct CallNetwork;
 
 struct CommunicatorOptions {
   int ranks = 2;
@@ -89,6 +90,8 @@ struct CommunicatorOptions {
   // Of memory that the planning of a call may take. A call that needs more is refused
   // (invalid_argument, on all ranks alike), with the algorithm that needs least.
   std::size_t plan_bytes = std::size_t{1} << 30;
+  // A modelled network to put the calls on (network.h); none: that of RANKINE_NETWORK, or none.
+  std::shared_ptr<const CallNetwork> network{};
 };
 
 // The policy for that many ranks on the cores that this process may use (affinity and quota).
@@ -114,7 +117,8 @@ struct RankMemory {
 struct SharedMemory {
   std::size_t plans = 0;
   std::size_t flight_record = 0;
-  std::size_t tables = 0;  // of the members: caches of plans, ends of mailboxes
+  std::size_t tables = 0;  // of the members: caches of plans, ends of mailboxes; the clock of a
+                           // modelled network
 };
 
 class Communicator {
@@ -193,6 +197,12 @@ class Member {
   Status call(const Call& call);
   // The same under a clock (throttle.h), which all ranks share for this one call. Slow.
   Status call(const Call& call, RoundObserver& observer);
+
+  // On a modelled network (network.h): seconds of the model from the communicator's beginning until
+  // this rank's last message had ended, and its own work; and work of its own that takes so long,
+  // from when its last call ended. At full speed 0, and an error.
+  double model_time() const;
+  Status compute(double seconds);
 
   // The algorithm and transport that such a call would get: "ring, direct transport, 3 segments".
   Result<std::string> plan_of(const Call& call);

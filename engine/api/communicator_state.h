@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/api/call_clock.h"
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
@@ -20,6 +21,7 @@
 #include "engine/api/plan_table.h"
 #include "engine/api/tuning.h"
 #include "engine/base/deadline.h"
+#include "engine/compile/compile.h"
 #include "engine/run/board.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/flight_recorder.h"
@@ -54,14 +56,16 @@ inline Status forked_status() noexcept {
 // One per communicator. Const members and the crossbar need no lock.
 struct Communicator::Shared {
   Shared(const CommunicatorOptions& options, const Costs& costs_, WaitPolicy policy,
-         const Environment& environment)
+         const Environment& environment, std::unique_ptr<CallClock> clock_)
       : ranks(options.ranks),
         costs(costs_),
         forced(environment),
         first_count(FirstCount::current()),
         mail(mailbox_shape(options.ranks)),
         most_plan_bytes(options.plan_bytes),
-        levels(options.levels.begin(), options.levels.end()),
+        levels(clock_ != nullptr ? std::vector<int>()
+                                 : std::vector<int>(options.levels.begin(), options.levels.end())),
+        clock(std::move(clock_)),
         tuning(options.tuned ? machine_tuning() : nullptr),
         recorder(options.ranks, options.record_times || environment.flight_times),
         record_file(environment.flight_record),
@@ -94,11 +98,14 @@ struct Communicator::Shared {
 
   // Whoever plans looks at these as it goes on: the call's deadline, and whether the communicator
   // has ended.
-  Status may_go_on_planning(Waiter& waiter);
+  Status may_go_on_planning(Waiter& waiter) const;
 
   // The plan of the key's call, made now where nobody has made it.
   Result<PreparedPtr> prepare(const PlanKey& key, Waiter& waiter);
   Result<PreparedPtr> make(const PlanKey& key, Waiter& waiter);
+  Result<std::shared_ptr<const TimedSchedule>> time(const CompileRequest& request,
+                                                    const Compiled& compiled, std::size_t m,
+                                                    Waiter& waiter) const;
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
@@ -115,8 +122,9 @@ struct Communicator::Shared {
   const std::uint32_t first_count;
   const MailboxShape mail;
   const std::size_t most_plan_bytes;
-  const std::vector<int> levels;
-  const TuningTable* const tuning;  // or nullptr
+  const std::vector<int> levels;           // none on a modelled network: they are the machine's
+  const std::unique_ptr<CallClock> clock;  // of a modelled network; or nullptr
+  const TuningTable* const tuning;         // or nullptr
   FlightRecorder recorder;
   FlightRecordFile record_file;  // that the environment asks for
   const PlacedLines lines;

@@ -13,8 +13,8 @@ namespace rankine {
 namespace {
 
 constexpr std::string_view kVariables[] = {
-    "RANKINE_ALGO",      "RANKINE_FLIGHT_RECORD", "RANKINE_FLIGHT_TIMES", "RANKINE_ISA",
-    "RANKINE_TRANSPORT", "RANKINE_TUNING",        "RANKINE_WAIT"};
+    "RANKINE_ALGO",    "RANKINE_FLIGHT_RECORD", "RANKINE_FLIGHT_TIMES", "RANKINE_ISA",
+    "RANKINE_NETWORK", "RANKINE_TRANSPORT",     "RANKINE_TUNING",       "RANKINE_WAIT"};
 // Of the build and of the tests, which read them themselves.
 constexpr std::string_view kOthers[] = {"RANKINE_WITH_", "RANKINE_TEST_"};
 
@@ -163,6 +163,11 @@ Result<Environment> read_environment() {
     auto mode = parse_wait_mode(text);
     if (!mode.ok()) return in_variable("RANKINE_WAIT", mode.status());
     out.wait = *mode;
+  }
+  if (const char* text = std::getenv("RANKINE_NETWORK")) {
+    auto network = find_call_network(text);
+    if (!network.ok()) return in_variable("RANKINE_NETWORK", network.status());
+    out.network = std::move(*network);
   }
   if (const char* text = std::getenv("RANKINE_FLIGHT_RECORD")) {
     out.flight_record = text;

@@ -11,6 +11,8 @@
 //                                                  it is written whole, or (with a warning) not at
 //                                                  all
 //   RANKINE_FLIGHT_TIMES=0|1                       whether flight records have times
+//   RANKINE_NETWORK=scale_out                      a modelled network that all calls are put on, or
+//                                                  a file's path; see network.h
 //   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which
 //                                                  is a cache: what does not suit is not used
 //
@@ -21,11 +23,13 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "algorithms/catalogue.h"
+#include "engine/api/network.h"
 #include "engine/base/status.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/plan.h"
@@ -38,6 +42,7 @@ struct Environment {
   std::optional<WaitPolicy::Mode> wait;
   std::string flight_record;  // a file's path, or empty
   bool flight_times = false;
+  std::shared_ptr<const CallNetwork> network{};  // none: full speed
 };
 
 // "all_reduce:ring;broadcast:chain", or "ring". The error names the part that is wrong and what is

@@ -21,6 +21,7 @@ struct Member::State {
 
   Communicator* communicator;
   Communicator::Shared* shared;
+  VirtualClock::OfRank* clock = nullptr;  // of a modelled network
   RankState run;
   RankPlans plans;
   std::unique_ptr<Arena> scratch;
@@ -58,6 +59,7 @@ Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owne
   s.communicator = &communicator;
   s.shared = communicator.shared_.get();
   const auto n = static_cast<std::size_t>(s.shared->ranks);
+  if (s.shared->clock != nullptr) s.clock = &s.shared->clock->clock().of(rank);
   s.run.waiter = {.crossbar = &s.shared->crossbar, .rank = rank, .call = s.shared->first_count};
   s.run.progress_base = s.shared->first_count;
   s.run.outbox.resize(n);
@@ -253,7 +255,7 @@ Status Member::run(const Call& call, Run interpreted) {
     return s.ended();  // it may be the first call that fails: where the end came between calls
   }
   const bool apart = !known.first || all_keep_apart(prepared.plan, run.waiter);
-  const bool done = apart && interpreted(prepared.plan, run);
+  const bool done = apart && interpreted(prepared, run);
   crossbar.end(run.waiter.rank);
   if (!done) [[unlikely]] {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
@@ -269,14 +271,73 @@ Status Member::run(const Call& call, Run interpreted) {
   return {};
 }
 
+namespace {
+
+// The clock first, then who observes the call.
+struct Both : RoundObserver {
+  Both(RoundObserver& a, RoundObserver& b) : first(a), second(b) {}
+  bool before_round(int k) noexcept override {
+    return first.before_round(k) && second.before_round(k);
+  }
+  RoundObserver &first, &second;
+};
+
+// On a modelled network: the clock takes the call's schedule up and observes it, and with it
+// `other`, where there is one.
+bool interpret_timed(const Prepared& prepared, RankState& state, VirtualClock::OfRank& clock,
+                     RoundObserver* other) noexcept {
+  try {
+    clock.begin(*prepared.timed, state.waiter);
+  } catch (const std::bad_alloc&) {
+    state.waiter.crossbar->abort(make_error(Code::out_of_memory, [&] {
+      return "the clock of rank " + std::to_string(state.waiter.rank);
+    }));
+    return false;
+  }
+  if (other == nullptr) return interpret(prepared.plan, state, clock);
+  Both both(clock, *other);
+  return interpret(prepared.plan, state, both);
+}
+
+}  // namespace
+
 Status Member::call(const Call& call) {
-  return run(call, [](const Plan& plan, RankState& state) { return interpret(plan, state); });
+  if (state_->clock != nullptr) [[unlikely]] {
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // clocks are observers
+    return run(call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
+      return interpret_timed(prepared, state, *clock, nullptr);
+    });
+  }
+  return run(call, [](const Prepared& prepared, RankState& state) {
+    return interpret(prepared.plan, state);
+  });
 }
 
 Status Member::call(const Call& call, RoundObserver& observer) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep, and may not throw
-  return run(call,
-             [&](const Plan& plan, RankState& state) { return interpret(plan, state, observer); });
+  return run(call, [&](const Prepared& prepared, RankState& state) {
+    if (state_->clock != nullptr)
+      return interpret_timed(prepared, state, *state_->clock, &observer);
+    return interpret(prepared.plan, state, observer);
+  });
+}
+
+double Member::model_time() const {
+  if (state_->clock == nullptr) return 0;
+  return nearest_double(state_->clock->now(), state_->shared->clock->ticks_per_second());
+}
+
+Status Member::compute(double seconds) {
+  if (state_->clock == nullptr) {
+    return invalid_argument("compute() is for modelled networks; this communicator has none");
+  }
+  constexpr double kMost = 1e9;  // thirty years
+  if (!(seconds >= 0 && seconds <= kMost)) {
+    return invalid_argument("seconds is " + std::to_string(seconds) + "; allowed are 0 to 1e9");
+  }
+  const auto per_second = static_cast<long double>(state_->shared->clock->ticks_per_second());
+  state_->clock->work(static_cast<Ticks>(static_cast<long double>(seconds) * per_second + 0.5L));
+  return {};
 }
 
 Result<std::string> Member::plan_of(const Call& call) {

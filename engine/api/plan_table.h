@@ -20,6 +20,8 @@
 
 namespace rankine {
 
+class TimedSchedule;
+
 // A plan and what a call needs to know beside it. Shared by all ranks, immutable.
 struct Prepared {
   explicit Prepared(const PlanKey& of) : key(of) {}
@@ -28,8 +30,9 @@ struct Prepared {
   Plan plan;
   Fingerprint fingerprint;
   const char* algorithm = "";
-  std::vector<BufferRule> rules;  // per rank
-  std::size_t bytes = 0;          // of memory that this takes
+  std::vector<BufferRule> rules;               // per rank
+  std::shared_ptr<const TimedSchedule> timed;  // on the communicator's network; or nullptr
+  std::size_t bytes = 0;                       // of memory that this takes
 };
 using PreparedPtr = std::shared_ptr<const Prepared>;
 

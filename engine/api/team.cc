@@ -147,7 +147,8 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
                                             .arenas = arenas,
                                             .levels = levels,
                                             .tuned = options.tuned,
-                                            .costs = options.costs});
+                                            .costs = options.costs,
+                                            .network = options.network});
   if (!communicator.ok()) return communicator.status();
 
   auto state = make_process_owned<State>();

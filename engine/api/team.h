@@ -25,6 +25,7 @@ struct TeamOptions {
   bool tuned = true;             // as CommunicatorOptions::tuned
   std::optional<Costs> costs{};  // as CommunicatorOptions::costs
   bool lock_memory = false;      // keep the engine's own memory from being swapped out
+  std::shared_ptr<const CallNetwork> network{};  // as CommunicatorOptions::network
 };
 
 class Team {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -40,12 +41,15 @@ class PortModel {
   static constexpr Tick kLatest =
       sizeof(Tick) == 8 ? static_cast<Tick>(Tick{1} << 62) : static_cast<Tick>(Ticks{1} << 126);
 
-  // Of all ranks; ports 0: any number of them, so that messages wait for data only.
-  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync)
-      : PortModel(schedule, goal, ports, sync, 0, schedule.ranks) {}
+  // Of all ranks, which come to the schedule at their times of `starts`, or all at 0 where it is
+  // empty. Ports 0: any number of them, so that messages wait for data only; all start at 0 then.
+  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync,
+            std::span<const Tick> starts = {})
+      : PortModel(schedule, goal, ports, sync, 0, schedule.ranks, starts) {}
   // Of one: a clock of its own, which hears of other ranks' times from them.
-  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank only)
-      : PortModel(schedule, goal, ports, sync, only, 1) {}
+  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank only,
+            Tick start = 0)
+      : PortModel(schedule, goal, ports, sync, only, 1, std::span(&start, 1)) {}
 
   // By rounds: the one before ended then, of all ranks. Of a dataflow that makes no difference.
   void begin_round(Tick before) {
@@ -102,7 +106,8 @@ class PortModel {
     end_ = std::max(end_, round_end_);
   }
 
-  // When the last message of the round ended that was ended last, and the last one of all.
+  // When the last message of the round ended that was ended last; and the last one of all, or the
+  // last rank started.
   Tick round_end() const { return round_end_; }
   Tick end() const { return end_; }
   // Times left the type: none of them means anything.
@@ -117,12 +122,19 @@ class PortModel {
   };
   using Ports = std::vector<Tick>;  // by rank: when each is free again. k is small
 
-  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank first, int count)
+  // What a rank brings is there when it starts, and its ports are free then: nothing of it moves
+  // before, and the ports alone say so.
+  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank first, int count,
+            std::span<const Tick> starts)
       : sync_(sync),
         first_(first),
         k_(static_cast<std::size_t>(ports)),
-        send_(static_cast<std::size_t>(count) * k_, 0),
-        receive_(send_) {
+        send_(static_cast<std::size_t>(count) * k_, 0) {
+    for (std::size_t r = 0; r < starts.size(); ++r) {
+      std::fill_n(send_.begin() + static_cast<std::ptrdiff_t>(r * k_), k_, starts[r]);
+      end_ = std::max(end_, starts[r]);
+    }
+    receive_ = send_;
     if (!by_rounds()) ready_.emplace(schedule, goal, count);
   }
 

@@ -11,18 +11,11 @@
 #include <utility>
 
 #include "engine/base/deadline.h"
-#include "engine/network/ability.h"
-#include "engine/network/round_prices.h"
+#include "engine/network/timed_schedule.h"
+#include "engine/network/virtual_clock.h"
 
 namespace rankine {
 namespace {
-
-// A transfer, what it costs, and who touches it: the first of them, a receiver, coordinates.
-struct Timed {
-  Transfer transfer;
-  Ticks cost = 0;
-  std::vector<Rank> touched{};
-};
 
 // Wall: what a rank sleeps for in a round, and whose lateness becomes its own.
 struct Deadline {
@@ -30,7 +23,6 @@ struct Deadline {
   std::vector<Rank> sources{};
 };
 
-constexpr std::uint32_t kStride = 64;
 // From the moment at which all ranks are known to be there until time runs: they are woken
 // meanwhile.
 constexpr std::int64_t kLeadNs = 1'000'000, kLeadPerRankNs = 50'000;
@@ -90,23 +82,11 @@ struct Throttle::State {
   // One rank's clock: what it knows of the port model, its channels to the others.
   class RankClock : public RoundObserver {
    public:
-    bool before_round(int k) noexcept override {
-      return shared->options.mode == ClockMode::wall ? shared->keep_deadline(*this, k)
-                                                     : shared->agree_on_round(*this, k);
-    }
+    bool before_round(int k) noexcept override { return shared->keep_deadline(*this, k); }
 
     State* shared = nullptr;
     Waiter waiter;
 
-    // Virtual.
-    std::optional<PortModel<Ticks>> model;  // of this rank
-    std::vector<Ticks> round_end;
-    std::vector<std::vector<const Timed*>> rounds;  // that this rank touches
-    std::vector<Outbox> to;                         // by peer
-    std::vector<Inbox> from;                        // by peer
-    std::vector<std::uint32_t> sent, received;
-
-    // Wall.
     std::vector<Deadline> deadlines;        // by round
     std::vector<std::int64_t> late_before;  // by round: `late` when the rank came to it; read by
                                             // others once its progress says that it has
@@ -124,62 +104,24 @@ struct Throttle::State {
         clocks(static_cast<std::size_t>(ranks)) {}
 
   RankClock& clock_of(Rank r) { return clocks[static_cast<std::size_t>(r)]; }
-  std::optional<Timed> timed(const Pricing& pricing, const RoundPrices& prices, const Transfer& t);
-  void plan_round(PortModel<Ticks>& model, const std::vector<Timed>& transfers);
-
-  // Virtual.
-  void connect();
-  bool agree_on_round(RankClock& clock, int k) noexcept;
-  bool meet(RankClock& clock, const Timed& timed, Ticks& end) noexcept;
-  bool greatest(RankClock& clock, Ticks& value) noexcept;
-  bool tell(RankClock& clock, Rank peer, Ticks value) noexcept;
-  bool hear(RankClock& clock, Rank peer, Ticks& value) noexcept;
-
-  // Wall.
+  void plan_round(PortModel<Ticks>& model, std::span<const TimedTransfer> transfers);
   bool keep_deadline(RankClock& clock, int k) noexcept;
   bool start_together(RankClock& clock) noexcept;
   double ns_of(Ticks ticks) const {
-    return nearest_double(ticks, ticks_per_second) * 1e9 * options.dilate;
+    return nearest_double(ticks, schedule->ticks_per_second()) * 1e9 * options.dilate;
   }
 
   const ThrottleOptions options;
   Crossbar crossbar;
-  Ticks ticks_per_second = 1;
-  Ticks least_cost = 0;
-  std::vector<std::vector<Timed>> transfers;  // by round
-  std::vector<Ticks> ends;                    // wall: when each round ends, as planned
+  std::shared_ptr<const TimedSchedule> schedule;
+  std::optional<VirtualClock> virtual_clock;
+  std::vector<Ticks> ends;  // wall: when each round ends, as planned
   std::vector<RankClock> clocks;
-  struct alignas(kCacheLine) Slot {
-    std::byte bytes[kStride];
-  };
-  std::vector<Slot> slots;
-  std::vector<Counter> credits;
   std::int64_t start_ns = 0;  // wall; written by rank 0 before it tells the others to go
 };
 
-// Nothing where the price leaves 128 bits.
-std::optional<Timed> Throttle::State::timed(const Pricing& pricing, const RoundPrices& prices,
-                                            const Transfer& t) {
-  Timed timed{.transfer = t, .touched = t.to.to_vector()};
-  if (!is_local(t)) {
-    const std::int64_t weight = pricing.weight(t.what.list);
-    const std::optional<Ticks> price = is_message(t)
-                                           ? prices.message(t.from.front(), t.to.front(), weight)
-                                           : pricing.through_switch(weight);
-    if (!price) return std::nullopt;
-    timed.cost = *price;
-    least_cost = least_cost == 0 ? timed.cost : std::min(least_cost, timed.cost);
-  }
-  t.from.for_each([&](Rank r) {
-    if (std::find(timed.touched.begin(), timed.touched.end(), r) == timed.touched.end()) {
-      timed.touched.push_back(r);
-    }
-  });
-  return timed;
-}
-
 // Wall: what the ranks would agree on in this round, worked out by one.
-void Throttle::State::plan_round(PortModel<Ticks>& model, const std::vector<Timed>& of_round) {
+void Throttle::State::plan_round(PortModel<Ticks>& model, std::span<const TimedTransfer> of_round) {
   model.begin_round(model.end());
   for (RankClock& clock : clocks) clock.deadlines.emplace_back();
   for (const auto& [t, cost, touched] : of_round) {
@@ -204,93 +146,6 @@ void Throttle::State::plan_round(PortModel<Ticks>& model, const std::vector<Time
       if (other != r) clocks[r].deadlines.back().sources.push_back(static_cast<Rank>(other));
     }
   }
-}
-
-// --- Virtual ---
-
-// Every pair has a mailbox for times, beside those for data.
-void Throttle::State::connect() {
-  const std::size_t n = clocks.size();
-  slots = std::vector<Slot>(n * n * kSlots);
-  credits = std::vector<Counter>(n * n);
-  for (std::size_t a = 0; a < n; ++a) {
-    clocks[a].to.resize(n);
-    clocks[a].from.resize(n);
-    clocks[a].sent.assign(n, 0);
-    clocks[a].received.assign(n, 0);
-  }
-  for (std::size_t a = 0; a < n; ++a) {
-    for (std::size_t b = 0; b < n; ++b) {
-      Slot* first = &slots[(a * n + b) * kSlots];
-      for (std::uint32_t i = 0; i < kSlots; ++i) new (first + i) PostHeader;
-      const Mailbox mailbox{first->bytes, kStride, &credits[a * n + b]};
-      clocks[a].to[b].mailbox = mailbox;
-      clocks[b].from[a].mailbox = mailbox;
-    }
-  }
-}
-
-bool Throttle::State::tell(RankClock& clock, Rank peer, Ticks value) noexcept {
-  const auto p = static_cast<std::size_t>(peer);
-  return clock.to[p].send(clock.waiter, peer, clock.sent[p]++, &value, sizeof(value), 0);
-}
-
-bool Throttle::State::hear(RankClock& clock, Rank peer, Ticks& value) noexcept {
-  const auto p = static_cast<std::size_t>(peer);
-  PostHeader* slot = clock.from[p].wait(clock.waiter, peer, clock.received[p], 0);
-  if (slot == nullptr) return false;
-  std::memcpy(&value, payload(*slot), sizeof(value));
-  clock.from[p].release(clock.waiter, ++clock.received[p], false);
-  return true;
-}
-
-// All ranks' greatest value, through rank 0.
-bool Throttle::State::greatest(RankClock& clock, Ticks& value) noexcept {
-  const Rank n = static_cast<Rank>(clocks.size());
-  if (clock.waiter.rank != 0) return tell(clock, 0, value) && hear(clock, 0, value);
-  for (Rank r = 1; r < n; ++r) {
-    Ticks other = 0;
-    if (!hear(clock, r, other)) return false;
-    value = std::max(value, other);
-  }
-  for (Rank r = 1; r < n; ++r) {
-    if (!tell(clock, r, value)) return false;
-  }
-  return true;
-}
-
-// When this transfer ends, agreed by all who touch it.
-bool Throttle::State::meet(RankClock& clock, const Timed& timed, Ticks& end) noexcept {
-  Ticks ready = clock.model->ready(timed.transfer, clock.waiter.rank);
-  const Rank coordinator = timed.touched.front();
-  if (coordinator != clock.waiter.rank) {
-    return tell(clock, coordinator, ready) && hear(clock, coordinator, end);
-  }
-  const std::span<const Rank> others = std::span(timed.touched).subspan(1);
-  for (const Rank other : others) {
-    Ticks theirs = 0;
-    if (!hear(clock, other, theirs)) return false;
-    ready = std::max(ready, theirs);
-  }
-  end = ready + timed.cost;
-  for (const Rank other : others) {
-    if (!tell(clock, other, end)) return false;
-  }
-  return true;
-}
-
-bool Throttle::State::agree_on_round(RankClock& clock, int k) noexcept {
-  Ticks before = clock.model->end();
-  if (options.sync == Sync::rounds && !greatest(clock, before)) return false;
-  clock.model->begin_round(before);
-  for (const Timed* timed : clock.rounds[static_cast<std::size_t>(k)]) {
-    Ticks end = 0;
-    if (!meet(clock, *timed, end)) return false;
-    clock.model->ended(timed->transfer, clock.waiter.rank, end);
-  }
-  clock.model->end_round();
-  clock.round_end.push_back(clock.model->round_end());
-  return true;
 }
 
 // --- Wall ---
@@ -355,54 +210,37 @@ Result<std::unique_ptr<Throttle>> Throttle::create(const Schedule& schedule, con
   const auto wired = wired_for(given, schedule.ranks);
   if (!wired.ok()) return wired.status();
   const Fabric& fabric = *wired;
-  auto prices = RoundPrices::make(fabric, pricing, schedule.ranks);
-  if (!prices.ok()) return prices.status();
-  const bool wall = options.mode == ClockMode::wall;
+  auto timed = TimedSchedule::make(schedule, goal, fabric, pricing);
+  if (!timed.ok()) return timed.status();
   auto state = std::make_unique<State>(schedule.ranks, options);
-  state->ticks_per_second = pricing.ticks_per_second();
-  const auto rounds = static_cast<std::size_t>(schedule.rounds);
+  state->schedule = std::move(*timed);
+  const bool wall = options.mode == ClockMode::wall;
+  if (!wall) state->virtual_clock.emplace(schedule.ranks, options.sync);
   for (Rank r : ranks(schedule.ranks)) {
     State::RankClock& clock = state->clock_of(r);
     clock.shared = state.get();
     clock.waiter = {.crossbar = &state->crossbar, .rank = r};
-    if (!wall) clock.model.emplace(schedule, goal, fabric.ports, options.sync, r);
-    clock.rounds.resize(wall ? 0 : rounds);
-    clock.late_before.assign(wall ? rounds : 0, 0);
-    clock.woke_ns.assign(wall ? rounds : 0, 0);
-    clock.behind_ns.reserve(wall ? rounds : 0);
+    if (!wall) {
+      state->virtual_clock->of(r).begin(*state->schedule, clock.waiter);
+      continue;
+    }
+    const auto rounds = static_cast<std::size_t>(schedule.rounds);
+    clock.late_before.assign(rounds, 0);
+    clock.woke_ns.assign(rounds, 0);
+    clock.behind_ns.reserve(rounds);
   }
-  Status status;
-  for (int k = 0; k < schedule.rounds && status.ok(); ++k) {
-    std::vector<Timed>& of_round = state->transfers.emplace_back();
-    prices->begin_round(schedule, k);
-    for_each_transfer(schedule, k, [&](const Transfer& t) {
-      if (!status.ok() || t.from.empty() || t.to.empty()) return;
-      status = check_ability(t, fabric);
-      if (!status.ok()) return;
-      auto timed = state->timed(pricing, *prices, t);
-      if (!timed) {
-        status = beyond_128_bits();
-        return;
-      }
-      of_round.push_back(std::move(*timed));
-    });
-  }
-  if (!status.ok()) return status;
   if (wall) {
     PortModel<Ticks> model(schedule, goal, fabric.ports, options.sync);
-    for (const auto& of_round : state->transfers) state->plan_round(model, of_round);
-  } else {
-    state->connect();
-    for (std::size_t k = 0; k < rounds; ++k) {
-      for (const Timed& timed : state->transfers[k]) {
-        for (const Rank r : timed.touched) state->clock_of(r).rounds[k].push_back(&timed);
-      }
-    }
+    for (int k = 0; k < schedule.rounds; ++k)
+      state->plan_round(model, state->schedule->of_round(k));
   }
   return std::unique_ptr<Throttle>(new Throttle(std::move(state)));
 }
 
-RoundObserver& Throttle::observer(Rank r) { return state_->clock_of(r); }
+RoundObserver& Throttle::observer(Rank r) {
+  if (state_->virtual_clock) return state_->virtual_clock->of(r);
+  return state_->clock_of(r);
+}
 
 void Throttle::finished(Rank r) {
   State::RankClock& clock = state_->clock_of(r);
@@ -412,11 +250,11 @@ void Throttle::finished(Rank r) {
 
 std::vector<Ticks> Throttle::round_end() const {
   std::vector<Ticks> ends = state_->ends;
-  for (const State::RankClock& clock : state_->clocks) {
-    ends.resize(std::max(ends.size(), clock.round_end.size()), 0);
-    for (std::size_t k = 0; k < clock.round_end.size(); ++k) {
-      ends[k] = std::max(ends[k], clock.round_end[k]);
-    }
+  if (!state_->virtual_clock) return ends;
+  for (Rank r : ranks(static_cast<int>(state_->clocks.size()))) {
+    const std::vector<Ticks>& of_rank = state_->virtual_clock->of(r).round_end();
+    ends.resize(std::max(ends.size(), of_rank.size()), 0);
+    for (std::size_t k = 0; k < of_rank.size(); ++k) ends[k] = std::max(ends[k], of_rank[k]);
   }
   return ends;
 }
@@ -462,7 +300,7 @@ Lateness Throttle::lateness() const {
 }
 
 double Throttle::ns_of(Ticks ticks) const { return state_->ns_of(ticks); }
-Ticks Throttle::least_cost() const { return state_->least_cost; }
+Ticks Throttle::least_cost() const { return state_->schedule->least_cost(); }
 
 Status Throttle::health() const {
   return state_->crossbar.aborted() ? state_->crossbar.reason() : Status();

@@ -1,17 +1,10 @@
 // Alpha, beta and ports made real: the clocks under which threads execute a schedule.
 //
-//   virtual   nobody waits for real time. Each message carries the time at which it would end, and
-//             the ranks work these out among themselves: deterministic, whatever the machine does,
-//             and equal to simulate() to the last tick.
+//   virtual   nobody waits for real time: the ranks work times out among themselves
+//             (virtual_clock.h). Each message carries the time at which it would end.
 //   wall      the same times as deadlines on the real clock: a rank does not touch what a round
 //             brings it before the moment at which the last message of it would have arrived.
 //             `dilate` stretches all times so that a few cores can honour them.
-//
-// Virtual. Ranks handle the clock's events (one per transfer that touches them) in the order in
-// which the schedule states them. All who touch a transfer tell its coordinator, the first
-// receiver, when they are ready; it takes the latest, adds the cost, and tells them the end. That
-// order is one for all ranks, so the meetings cannot deadlock. Data take their own way: see
-// RoundObserver in interpret.h.
 //
 // Wall. The deadlines are known beforehand, so no rank has to meet another to learn them; what
 // moving the data costs vanishes in the sleep until the next one. Deadlines are absolute: a timer

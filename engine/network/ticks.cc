@@ -58,9 +58,26 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
     const std::uint64_t weight = ideal ? share : bytes / per_m + (i < bytes % per_m ? 1 : 0);
     out.upto_.push_back(out.upto_.back() + static_cast<std::int64_t>(weight));
   }
+  Status status = out.settle(fabric);
+  if (!status.ok()) return status;
+  return out;
+}
+
+Result<Pricing> Pricing::of_blocks(const Fabric& fabric, std::span<const std::uint64_t> bytes) {
+  Pricing out;
+  out.upto_.push_back(0);
+  for (const std::uint64_t block : bytes) {
+    out.upto_.push_back(out.upto_.back() + static_cast<std::int64_t>(block));
+  }
+  Status status = out.settle(fabric);
+  if (!status.ok()) return status;
+  return out;
+}
+
+Status Pricing::settle(const Fabric& fabric) {
   try {
-    const Rational near = fabric.link.beta / Rational(out.weight_per_byte_);
-    const Rational far = fabric.between.beta / Rational(out.weight_per_byte_);
+    const Rational near = fabric.link.beta / Rational(weight_per_byte_);
+    const Rational far = fabric.between.beta / Rational(weight_per_byte_);
     const bool shared = fabric.wiring.shares_links();
     const Rational own_hop = shared ? Rational(0) : fabric.alpha_hop;
     const Rational near_alpha = fabric.link.alpha + own_hop;
@@ -75,20 +92,21 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
     const auto ticks = [unit](Rational seconds) {
       return product(unit / seconds.bottom(), seconds.top());
     };
-    out.per_second_ = unit;
-    out.rates_ = {ticks(near_alpha),          ticks(near),
-                  ticks(far_alpha),           ticks(far),
-                  ticks(fabric.alpha_switch), ticks(fabric.alpha_hop)};
-    const Ticks most_alpha = std::max(
-        {out.rates_.near_alpha, out.rates_.far_alpha, product(out.rates_.switch_alpha, 2)});
-    const Ticks most_beta = std::max(out.rates_.near_beta, out.rates_.far_beta);
-    out.most_ = most_alpha + product(most_beta, out.upto_.back());
-    product(out.most_, 1);
+    per_second_ = unit;
+    rates_ = {ticks(near_alpha),          ticks(near),
+              ticks(far_alpha),           ticks(far),
+              ticks(fabric.alpha_switch), ticks(fabric.alpha_hop)};
+    const Ticks most_alpha =
+        std::max({rates_.near_alpha, rates_.far_alpha, product(rates_.switch_alpha, 2)});
+    const Ticks most_beta = std::max(rates_.near_beta, rates_.far_beta);
+    most_ = most_alpha + product(most_beta, upto_.back());
+    product(most_, 1);
   } catch (const std::overflow_error&) {
     return invalid_argument("alpha and beta have no common unit within 128 bits for " +
-                            std::to_string(bytes) + " bytes; fewer digits are needed");
+                            std::to_string(upto_.back() / weight_per_byte_) +
+                            " bytes; fewer digits are needed");
   }
-  return out;
+  return {};
 }
 
 std::int64_t Pricing::weight_of_strided(const Run& run) const {

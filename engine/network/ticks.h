@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
@@ -28,6 +29,9 @@ class Pricing {
   // bytes, and times whose common unit or whose greatest message leave 128 bits.
   static Result<Pricing> make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
                               bool ideal);
+
+  // Of blocks of so many bytes each, in order.
+  static Result<Pricing> of_blocks(const Fabric& fabric, std::span<const std::uint64_t> bytes);
 
   // The weight of a set of blocks; bytes times weight_per_byte().
   std::int64_t weight(const IndexList& blocks) const {
@@ -73,6 +77,8 @@ class Pricing {
 
  private:
   std::int64_t weight_of_strided(const Run& run) const;
+  // The unit and the rates, once the weights are there.
+  Status settle(const Fabric& fabric);
 
   std::vector<std::int64_t> upto_;  // weight of the blocks before each block
   std::int64_t weight_per_byte_ = 1;

@@ -11,8 +11,8 @@
 #include "engine/papers/execute.h"
 #include "engine/papers/statements.h"
 #include "engine/read/profile.h"
-#include "engine/read/simulate.h"
-#include "engine/read/wire.h"
+#include "engine/network/simulate.h"
+#include "engine/network/wire.h"
 
 namespace rankine::claims {
 namespace {

@@ -25,7 +25,7 @@
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 

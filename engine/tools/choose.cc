@@ -11,7 +11,7 @@
 #include "engine/api/choose.h"
 #include "engine/api/environment.h"
 #include "engine/api/tuning.h"
-#include "engine/read/predict.h"
+#include "engine/network/predict.h"
 #include "engine/tools/cost_text.h"
 #include "engine/tools/menu.h"
 #include "engine/tools/network.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/network/fabric.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 #include "engine/tools/arguments.h"
 
 namespace rankine::tools {

@@ -4,7 +4,7 @@
 
 #include "engine/base/units.h"
 #include "engine/read/segments.h"
-#include "engine/read/wire.h"
+#include "engine/network/wire.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/text.h"
 

@@ -9,7 +9,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/read/flow.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 #include "engine/tools/algorithm_arguments.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/network.h"

@@ -7,7 +7,7 @@
 #include "algorithms/torus.h"
 #include "engine/base/units.h"
 #include "engine/network/network_file.h"
-#include "engine/read/wire.h"
+#include "engine/network/wire.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/text.h"
 

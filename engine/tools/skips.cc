@@ -15,7 +15,7 @@
 #include "engine/api/communicator.h"
 #include "engine/base/units.h"
 #include "engine/read/flow.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 #include "engine/read/skip_search.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/question.h"

@@ -7,6 +7,7 @@
 
 #include "engine/api/check.h"
 #include "engine/base/statistics.h"
+#include "engine/tools/machine_team.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/test_data.h"
@@ -22,7 +23,7 @@ Stage::Stage(std::unique_ptr<Team> team, const Call& call)
       seats_(static_cast<std::size_t>(team_->ranks())) {}
 
 Result<std::unique_ptr<Stage>> Stage::create(const TeamOptions& options, const Call& call) {
-  auto team = Team::create(options);
+  auto team = machine_team(options);
   if (!team.ok()) return team.status();
   std::unique_ptr<Stage> stage(new Stage(std::move(*team), call));
   Status status = stage->allocate();

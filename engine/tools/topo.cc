@@ -12,6 +12,7 @@
 #include "engine/api/tuning.h"
 #include "engine/base/replace_file.h"
 #include "engine/tools/machine.h"
+#include "engine/tools/machine_team.h"
 #include "engine/tools/text.h"
 #include "engine/tools/topo_view.h"
 #include "numa/pages.h"
@@ -69,7 +70,7 @@ Result<TopoView::Real> try_out(const TopoOptions& options, int ranks, const Plac
     real.table = tuning_file().path;
     real.table_made = table->made();
   }
-  auto team = Team::create(
+  auto team = machine_team(
       {.ranks = ranks, .placement = options.placement, .lock_memory = options.lock_memory});
   if (!team.ok()) return team.status();
   Communicator& communicator = (*team)->communicator();

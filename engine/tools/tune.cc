@@ -12,6 +12,7 @@
 #include "engine/api/tuning.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/machine.h"
+#include "engine/tools/machine_team.h"
 #include "engine/tools/text.h"
 #include "engine/tools/tune_report.h"
 
@@ -134,7 +135,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   const auto begin = Clock::now();
   if (!a.check) {
     progress.show("measuring hops and additions");
-    auto team = Team::create({.ranks = 2, .tuned = false});
+    auto team = machine_team({.ranks = 2, .tuned = false});
     if (!team.ok()) return team.status();
     constexpr double kShare = 0.05, kMost = 3;  // of the budget, and seconds
     auto measured = measure_costs(

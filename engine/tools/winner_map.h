@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/read/predict.h"
+#include "engine/network/predict.h"
 
 namespace rankine::tools {
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "engine/api/check.h"
+#include "engine/tools/machine_team.h"
 #include "engine/tools/test_data.h"
 #include "engine/tools/trial.h"
 #include "numa/arena.h"
@@ -70,7 +71,7 @@ std::size_t Workbench::memory_needed(const Options& options) {
 }
 
 Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
-  auto team = Team::create(options.team);
+  auto team = machine_team(options.team);
   if (!team.ok()) return team.status();
   const Topology topology = Topology::detect();
   auto state = std::make_unique<State>();

@@ -63,8 +63,8 @@ TEST(Environment, AnUnknownVariableOfOursIsAnError) {
   EXPECT_EQ(communicator.status().code(), Code::invalid_argument);
   EXPECT_EQ(communicator.status().text(),
             "environment variable RANKINE_ALGOS is unknown; known are RANKINE_ALGO, "
-            "RANKINE_FLIGHT_RECORD, RANKINE_FLIGHT_TIMES, RANKINE_ISA, RANKINE_TRANSPORT, "
-            "RANKINE_TUNING, RANKINE_WAIT");
+            "RANKINE_FLIGHT_RECORD, RANKINE_FLIGHT_TIMES, RANKINE_ISA, RANKINE_NETWORK, "
+            "RANKINE_TRANSPORT, RANKINE_TUNING, RANKINE_WAIT");
 }
 
 TEST(Environment, VariablesOfTheBuildAndOfTestsAreNoErrors) {

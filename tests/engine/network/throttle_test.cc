@@ -13,7 +13,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/lower.h"
 #include "engine/network/clocked_run.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 namespace {

@@ -8,7 +8,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/network/clocked_run.h"
 #include "engine/network/fabric.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/torus.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 #include "tests/engine/read/listed.h"
 
 namespace rankine {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 namespace {

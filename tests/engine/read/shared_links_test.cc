@@ -9,7 +9,7 @@
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus.h"
 #include "engine/read/segments.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "algorithms/circulant.h"
 #include "algorithms/schedule/collective.h"
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 
 namespace rankine {
 namespace {

@@ -20,6 +20,7 @@
 #include "engine/tools/metrics.h"
 #include "engine/tools/perf_report.h"
 #include "tests/engine/tools/captured_tool.h"
+#include "tests/numa/scoped_env.h"
 
 namespace rankine::tools {
 namespace {
@@ -35,6 +36,18 @@ std::vector<std::string> perf_command(const std::string& collective,
   std::vector<std::string> arguments = {"perf", collective, "-n", "2", "-m", "3", "-w", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+// What is measured is this machine, whatever the environment puts programs on.
+TEST(Perf, IsNotPutOnANetwork) {
+  const ScopedEnv variable("RANKINE_NETWORK", "scale_out");
+  for (const auto& arguments :
+       {perf_command("all_reduce", {"-t", "2", "-b", "8", "-e", "8"}),
+        std::vector<std::string>{"run", "all_reduce", "--algo", "ring", "--ranks", "2"}}) {
+    const Captured run = run_captured(arguments);
+    EXPECT_EQ(run.exit, 2);
+    EXPECT_THAT(run.err, HasSubstr("environment variable RANKINE_NETWORK is 'scale_out'"));
+  }
 }
 
 std::vector<std::vector<std::string>> data_lines(const std::string& table) {

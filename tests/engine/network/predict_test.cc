@@ -1,5 +1,5 @@
 // Predictions on modelled networks: ordered, exact, and with a reason for each algorithm left out.
-#include "engine/read/predict.h"
+#include "engine/network/predict.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/read/wire.h"
+#include "engine/network/wire.h"
 
 namespace rankine {
 

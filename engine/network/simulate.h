@@ -26,10 +26,15 @@ struct SimulateOptions {
   Sync sync = Sync::dataflow;
   bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
+  std::vector<Ticks> starts{};   // by rank, when it comes to the schedule, not negative; empty: all
+                                 // at 0. Of what was simulated before: Simulation::rank_end. Not
+                                 // with ideal blocks, whose unit is another one for each size, nor
+                                 // with unlimited ports
 };
 
 struct Simulation {
   Ticks end = 0;
+  std::vector<Ticks> rank_end;        // when the last message of each rank ended, or it started
   std::vector<Ticks> round_end;       // when the last message of each round ended
   std::vector<RoundTraffic> traffic;  // per round, where messages share links; else empty
   Ticks ticks_per_second = 1;

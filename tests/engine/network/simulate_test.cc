@@ -1,5 +1,5 @@
 // The simulator against closed forms, exactly, and against cases small enough to work out by hand.
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 
 #include <gtest/gtest.h>
 

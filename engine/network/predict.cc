@@ -1,11 +1,11 @@
-#include "engine/read/predict.h"
+#include "engine/network/predict.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "engine/base/units.h"
-#include "engine/read/wire.h"
+#include "engine/network/wire.h"
 
 namespace rankine {
 namespace {
@@ -51,11 +51,14 @@ void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabri
 
 Result<std::vector<Candidate>> predict(Collective collective, const Params& given,
                                        std::uint64_t bytes, const Fabric& fabric,
-                                       const SimulateOptions& options) {
+                                       const SimulateOptions& options,
+                                       const std::function<Status()>& may_go_on) {
   Status status;
   std::vector<Candidate> candidates;
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != collective) continue;
+    if (may_go_on) status = may_go_on();
+    if (!status.ok()) return status;
     Params params = given;
     const auto wired = wire(fabric, algorithm, params);
     if (!wired.ok()) return wired.status();
@@ -65,6 +68,8 @@ Result<std::vector<Candidate>> predict(Collective collective, const Params& give
     status = simulate_into(best, bytes, *wired, options);
     if (!status.ok()) best.refusal = status.text();
     for (int p = 2; free && best.ok() && p <= kMostSegments && worth_trying(p, bytes); p *= 2) {
+      if (may_go_on) status = may_go_on();
+      if (!status.ok()) return status;
       Candidate trial = best;
       trial.params.segments = p;
       status = simulate_into(trial, bytes, *wired, options);

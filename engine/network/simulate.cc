@@ -1,4 +1,4 @@
-#include "engine/read/simulate.h"
+#include "engine/network/simulate.h"
 
 #include <algorithm>
 #include <bit>
@@ -65,7 +65,8 @@ class Simulator {
         near_beta_(static_cast<Tick>(pricing.rates().near_beta)),
         far_alpha_(static_cast<Tick>(pricing.rates().far_alpha)),
         far_beta_(static_cast<Tick>(pricing.rates().far_beta)),
-        model_(schedule, goal, options.unlimited_ports ? 0 : fabric.ports, options.sync),
+        starts_(options.starts.begin(), options.starts.end()),
+        model_(schedule, goal, options.unlimited_ports ? 0 : fabric.ports, options.sync, starts_),
         now_(ranks_of(schedule)),
         meetings_(schedule.ranks) {
     result_.sent.assign(ranks_of(schedule), 0);
@@ -74,6 +75,7 @@ class Simulator {
     result_.weight_per_byte = pricing.weight_per_byte();
     result_.ticks_per_second = pricing.ticks_per_second();
     result_.round_end.reserve(static_cast<std::size_t>(schedule.rounds));
+    for (std::size_t r = 0; r < starts_.size(); ++r) now_[r].end = starts_[r];
   }
 
   // False: times left the type. What the network cannot do is in status().
@@ -88,6 +90,7 @@ class Simulator {
       end_round(before);
     }
     result_.end = model_.end();
+    for (const Now& rank : now_) result_.rank_end.push_back(rank.end);
     result_.seconds = pricing_.seconds(result_.end);
     meetings_.summarise(result_);
     return true;
@@ -100,6 +103,7 @@ class Simulator {
   struct Now {
     int sends = 0, receives = 0;
     Rank last_target = -1;
+    Tick end = 0;  // of its last message so far
   };
 
   static std::size_t ranks_of(const Schedule& schedule) {
@@ -112,15 +116,22 @@ class Simulator {
     const std::int64_t weight = pricing_.weight(t.what.list);
     if (is_message(t)) {
       const Rank from = t.from.front(), to = t.to.front();
-      model_.take(t, from == to ? 0 : cost(from, to, weight));
-      if (from != to) count(t, weight, from, to);
+      const Tick end = model_.take(t, from == to ? 0 : cost(from, to, weight));
+      if (from != to) {
+        count(t, weight, from, to);
+        now(from).end = std::max(now(from).end, end);
+        now(to).end = std::max(now(to).end, end);
+      }
       return;
     }
     if (Status able = check_ability(t, fabric_); !able.ok()) {
       if (status_.ok()) status_ = std::move(able);
       return;
     }
-    model_.take(t, static_cast<Tick>(pricing_.through_switch(weight)));
+    const Tick end = model_.take(t, static_cast<Tick>(pricing_.through_switch(weight)));
+    for (const RankSet* set : {&t.from, &t.to}) {
+      set->for_each([&](Rank r) { now(r).end = std::max(now(r).end, end); });
+    }
     t.from.for_each([&](Rank r) { count_sent(r, weight); });
     t.to.for_each([&](Rank r) { count_received(t, r, weight); });
     t.from.for_each([&](Rank a) {
@@ -182,6 +193,7 @@ class Simulator {
   RoundPrices& prices_;
   const bool shared_;
   const Tick near_alpha_, near_beta_, far_alpha_, far_beta_;
+  const std::vector<Tick> starts_;
   PortModel<Tick> model_;
   std::vector<Now> now_;
   Meetings meetings_;
@@ -195,7 +207,11 @@ template <class Tick>
 std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Goal& goal,
                                               const Fabric& fabric, const Pricing& pricing,
                                               RoundPrices& prices, const SimulateOptions& options) {
-  if (pricing.most() > Simulator<Tick>::kLatest) return std::nullopt;
+  constexpr Tick kLatest = Simulator<Tick>::kLatest;
+  if (pricing.most() > kLatest) return std::nullopt;
+  for (const Ticks start : options.starts) {
+    if (start > kLatest) return std::nullopt;
+  }
   Simulator<Tick> simulator(schedule, goal, fabric, pricing, prices, options);
   if (!simulator.run()) return std::nullopt;
   if (!simulator.status().ok()) return Result<Simulation>(simulator.status());
@@ -208,6 +224,18 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
                             std::uint64_t bytes, const SimulateOptions& options) {
   const auto wired = wired_for(fabric, schedule.ranks);
   if (!wired.ok()) return wired.status();
+  if (!options.starts.empty()) {
+    if (options.starts.size() != static_cast<std::size_t>(schedule.ranks)) {
+      return invalid_argument("starts has " + std::to_string(options.starts.size()) +
+                              " entries; allowed are none or " + std::to_string(schedule.ranks));
+    }
+    if (options.ideal_blocks || options.unlimited_ports) {
+      return invalid_argument("starts is for whole bytes and a network's own ports");
+    }
+    for (const Ticks start : options.starts) {
+      if (start < 0) return invalid_argument("starts has a negative one; allowed are 0 and more");
+    }
+  }
   try {
     const auto pricing = Pricing::make(*wired, goal, bytes, options.ideal_blocks);
     if (!pricing.ok()) return pricing.status();
