@@ -11,8 +11,8 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/base/units.h"
 #include "engine/network/fabric.h"
-#include "engine/read/flow.h"
 #include "engine/network/simulate.h"
+#include "engine/read/flow.h"
 #include "engine/read/skip_search.h"
 
 namespace rankine {
@@ -68,9 +68,9 @@ int print_table() {
         const RatedSkips& best =
             found->best.front().time == found->halving.time ? found->halving : found->best.front();
         fmt::print("| {} | {} | {} | {} | {:.3f} | {} | {} | {} | {:.3f} | {:.3f} |\n",
-                   network.title, ranks, format_bytes(bytes),
-                   name(found->best_windows), found->best_windows.seconds / halving, name(best),
-                   best.skips.size(), format_duration(best.seconds), best.seconds / halving,
+                   network.title, ranks, format_bytes(bytes), name(found->best_windows),
+                   found->best_windows.seconds / halving, name(best), best.skips.size(),
+                   format_duration(best.seconds), best.seconds / halving,
                    flow(best.skips, ranks, fabric, bytes) /
                        flow(found->halving.skips, ranks, fabric, bytes));
         std::fflush(stdout);

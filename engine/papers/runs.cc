@@ -7,12 +7,12 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus.h"
+#include "engine/network/simulate.h"
 #include "engine/network/ticks.h"
+#include "engine/network/wire.h"
 #include "engine/papers/execute.h"
 #include "engine/papers/statements.h"
 #include "engine/read/profile.h"
-#include "engine/network/simulate.h"
-#include "engine/network/wire.h"
 
 namespace rankine::claims {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "engine/base/units.h"
-#include "engine/read/segments.h"
 #include "engine/network/wire.h"
+#include "engine/read/segments.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/text.h"
 

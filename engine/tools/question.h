@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/read/flow.h"
 #include "engine/network/simulate.h"
+#include "engine/read/flow.h"
 #include "engine/tools/algorithm_arguments.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/network.h"

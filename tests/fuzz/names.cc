@@ -7,10 +7,10 @@
 
 #include "algorithms/parameters.h"
 #include "engine/api/environment.h"
+#include "engine/network/simulate.h"
 #include "engine/network/throttle.h"
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
-#include "engine/network/simulate.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/text.h"

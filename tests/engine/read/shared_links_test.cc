@@ -8,8 +8,8 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus.h"
-#include "engine/read/segments.h"
 #include "engine/network/simulate.h"
+#include "engine/read/segments.h"
 
 namespace rankine {
 namespace {

@@ -18,7 +18,8 @@ constexpr int kSessions = affordable(2500);  // RANKINE_TEST_SESSIONS runs anoth
 TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
   const auto only = number_from_environment("RANKINE_TEST_SEED");
   const auto sessions =
-      only ? 1 : static_cast<int>(number_from_environment("RANKINE_TEST_SESSIONS").value_or(kSessions));
+      only ? 1
+           : static_cast<int>(number_from_environment("RANKINE_TEST_SESSIONS").value_or(kSessions));
   std::size_t schedules = 0, calls = 0;
   for (int i = 0; i < sessions; ++i) {
     const std::uint64_t seed = only.value_or(0xf0220000u + static_cast<std::uint64_t>(i));

@@ -18,7 +18,8 @@ constexpr int kSessions = affordable(20000);  // RANKINE_TEST_SESSIONS runs anot
 TEST(Replay, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
   const auto only = number_from_environment("RANKINE_TEST_SEED");
   const auto sessions =
-      only ? 1 : static_cast<int>(number_from_environment("RANKINE_TEST_SESSIONS").value_or(kSessions));
+      only ? 1
+           : static_cast<int>(number_from_environment("RANKINE_TEST_SESSIONS").value_or(kSessions));
   std::size_t schedules = 0;
   std::uint64_t steps = 0;
   for (int i = 0; i < sessions; ++i) {
