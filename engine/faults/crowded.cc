@@ -163,7 +163,7 @@ void play_quota(const FaultCase& test, Tally& tally) {
     return;
   }
   {
-    Scene scene(test, {.timeout = 3 * kLong}, tally);
+    Scene scene(test, {}, tally);
     if (scene.works() && scene.communicator().wait_policy().mode == WaitPolicy::Mode::spin) {
       scene.judge().blame("ranks spin under a quota of 0.2");
     }

@@ -16,8 +16,8 @@
 
 namespace rankine::faults {
 
-// For calls that must come to their end without a deadline.
-inline constexpr std::chrono::milliseconds kLong{10'000};
+// For calls that must come to their end without a deadline: as long as a communicator gives them.
+inline constexpr std::chrono::milliseconds kLong{30'000};
 // For calls that find out by their deadline.
 inline constexpr std::chrono::milliseconds kShort{40};
 // How late a call may be: after its deadline, or after what ended it.
@@ -28,8 +28,8 @@ struct Promise {
   // Whether errors must come within a second of mark_fault() (or of the call's begin, if that is
   // later), and not only of the deadline.
   bool at_once = false;
-  Codes documented{};                // beside success
-  bool same_text = true;             // all ranks are told the same reason
+  Codes documented{};     // beside success
+  bool same_text = true;  // all ranks are told the same reason
 };
 
 // How a call is made.
@@ -72,8 +72,8 @@ class Judge {
   std::atomic<std::int64_t> fault_ns_{0};
 };
 
-// What lateness is told by: now_ns, but where a test has a clock of its own, because the load of its
-// machine is not the engine's doing. Set before ranks are at work.
+// What lateness is told by: now_ns, but where a test has a clock of its own, because the load of
+// its machine is not the engine's doing. Set before ranks are at work.
 extern std::int64_t (*clock_of_promises)();
 
 // Counts calls that have come to their ends, for whoever watches this process; nullptr: nobody.

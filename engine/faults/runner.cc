@@ -212,7 +212,7 @@ std::string how_it_died(int status) {
 int default_jobs() {
   const CpuBudget budget = cpu_budget();
   const double quota = budget.quota ? budget.quota->cores : budget.cpus;
-  return std::max(1, static_cast<int>(2 * std::min<double>(budget.cpus, quota)));
+  return std::max(1, static_cast<int>(std::min<double>(budget.cpus, quota)));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace rankine::faults {
 
 struct RunnerOptions {
-  int jobs = 0;  // processes at once; 0: two per core that we may use, by affinity and quota
+  int jobs = 0;  // processes at once; 0: one per core that we may use, by affinity and quota
   // A case hangs when no call of its process has come to its end for so long. Many times what any
   // call is promised (lateness is judged call by call), so that a loaded machine is no hang.
   std::int64_t patience_ns = 60'000'000'000;

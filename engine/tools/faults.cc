@@ -150,7 +150,7 @@ Subcommand add_faults(Command tool) {
   add_argument(app, "--seed", a.seed, read_seed, "N",
                "of what cases leave open: victims, steps, sizes, types (1)");
   add_argument(app, "--jobs", a.jobs, Whole{1, 1024}, "N",
-               "processes at once (two per core that affinity and quota allow); most cases wait");
+               "processes at once (one per core that affinity and quota allow)");
   app.add_flag("--quick", a.quick, "one case in 40, the same ones for the same seed");
   app.add_flag("--list", a.list, "say what the faults are, and play none");
   app.add_flag("--json", a.json, "counts and remarks as JSON");

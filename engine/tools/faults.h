@@ -20,7 +20,7 @@ struct FaultsArguments {
   std::vector<int> ranks;  // empty: faults::kRanks
   int repeat = 1;
   std::optional<std::uint64_t> seed;
-  int jobs = 0;  // 0: two per core
+  int jobs = 0;  // 0: one per core
   bool quick = false;
   bool list = false;
   bool json = false;
