@@ -132,8 +132,7 @@ struct Communicator::Shared {
   // Of all plans that live, also of those that only ranks still hold. Relaxed: a bound, not a lock.
   std::atomic<std::size_t> plan_bytes{0};
   std::atomic<std::size_t> member_bytes{0};  // of the members' own tables
-  // Of a modelled network; or nullptr. Behind what every call touches: before it, it moved the
-  // crossbar's fields apart, which cost 2 ns a call.
+  // Of a modelled network; or nullptr. Behind what every call touches, which it would move apart.
   const std::unique_ptr<CallClock> clock;
 
   mutable std::mutex mutex;  // guards what follows

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, kViolationKinds> kNames = {
     "many_to_copy", "not_there", "double_count", "two_copies",  "mixed_acts",
     "redundant",    "dead",      "wrong_result", "other_order", "deadlock"};
 
-constexpr Rank kEveryone = -1;
+constexpr Rank kEveryone = Goal::kEveryone;
 
 // What became of the value that the last writes brought to a place.
 enum Use : std::uint16_t {
