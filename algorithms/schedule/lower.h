@@ -1,15 +1,10 @@
 // Rewrites what a network cannot do into plain messages.
 #pragma once
 
+#include "algorithms/schedule/abilities.h"
 #include "algorithms/schedule/schedule.h"
 
 namespace rankine {
-
-// What a network does with one transfer.
-struct Abilities {
-  bool multicast = false;  // one -> many
-  bool alu = false;        // many -> one, added up on the way
-};
 
 // The same schedule in one -> one messages wherever `abilities` ask for it; rounds stay, ports and
 // bytes grow. A one -> many transfer becomes a message to each receiver, in their order. A

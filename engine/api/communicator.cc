@@ -9,6 +9,7 @@
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
 #include "engine/compile/compile.h"
+#include "engine/network/wire.h"
 #include "numa/cpu_budget.h"
 #include "numa/pages.h"
 
@@ -26,16 +27,6 @@ std::size_t trim(Plan& plan) {
              rank.operands.capacity() * sizeof(Operand) + rank.traffic.capacity() * sizeof(Traffic);
   }
   return bytes;
-}
-
-// What the machine says of groups, where the call says nothing and the algorithm takes it.
-void fill_in_levels(const Algorithm& algorithm, const std::vector<int>& levels, Params& params) {
-  if (levels.empty()) return;
-  Params filled = params;
-  if (algorithm.takes("levels") && params.levels.empty()) filled.levels = levels;
-  if (algorithm.takes("group") && params.group == 0) filled.group = levels.back();
-  // Not every group suits: a default is what is left then, as without a machine.
-  if (!algorithm.refusal(filled)) params = std::move(filled);
 }
 
 // Those that are asked for, else the machine's, else the defaults.
@@ -184,9 +175,10 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
   params = params_of(options, ranks);
   params.root = key.root();
   params.peer = key.peer();
-  if (asked == nullptr && clock != nullptr) {
-    const auto cheapest =
-        clock->cheapest(call.collective, params, m, [&] { return may_go_on_planning(waiter); });
+  if (clock != nullptr) {
+    if (asked != nullptr && options.algorithm.empty()) params = asked->only_taken(params);
+    const auto cheapest = clock->cheapest(call.collective, asked, params, m,
+                                          [&] { return may_go_on_planning(waiter); });
     if (!cheapest.ok()) return cheapest.status();
     request.algorithm = cheapest->algorithm;
     params = cheapest->params;
@@ -202,7 +194,7 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
   }
   params.root = key.root();  // also of those that take none: it is 0 then
   params.peer = key.peer();
-  fill_in_levels(*request.algorithm, levels, params);
+  take_levels(*request.algorithm, levels, params);
   request.type = call.type;
   request.op = call.op;
   request.transport = forced.transport;
@@ -218,6 +210,7 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
   auto prepared = std::make_unique<Prepared>(key);
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
+  prepared->parameters = request.algorithm->text_of(params);
   if (clock != nullptr) {
     auto timed = time(request, *compiled, m, waiter);
     if (!timed.ok()) return timed.status();
@@ -287,6 +280,7 @@ Result<PreparedPtr> Communicator::Shared::prepare(const PlanKey& key, Waiter& wa
     if (goes_on(made.status().code())) refused.reset(new Refused{OwnedKey(key), made.status()});
     return made;
   }
+  if (clock != nullptr) clock->clock().provide(*(*made)->timed);
   Status status = provide_mailboxes((*made)->plan);
   if (status.ok()) status = provide_boards((*made)->plan);
   if (!status.ok()) return status;
@@ -313,7 +307,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   const auto& network = options.network != nullptr ? options.network : environment->network;
   std::unique_ptr<CallClock> clock;
   if (network != nullptr) {
-    auto made = CallClock::make(*network, options.ranks);
+    auto made = CallClock::make(*network, options.ranks, policy);
     if (!made.ok()) return made.status();
     clock = std::move(*made);
   }
@@ -426,7 +420,7 @@ SharedMemory Communicator::shared_memory() const {
           .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
                     shared_->mailboxes.capacity() * sizeof(Mailbox) +
                     shared_->boards.capacity() * sizeof(Board) + shared_->plans.table_bytes() +
-                    (shared_->clock != nullptr ? VirtualClock::bytes(shared_->ranks) : 0)};
+                    (shared_->clock != nullptr ? shared_->clock->clock().bytes() : 0)};
 }
 
 std::size_t Communicator::memory_bytes() const {
@@ -446,6 +440,15 @@ std::size_t Communicator::cached_plans() const {
 }
 
 const WaitPolicy& Communicator::wait_policy() const { return shared_->crossbar.policy(); }
+
+NetworkReport Communicator::network_report() const {
+  return shared_->clock != nullptr && !shared_->forked() ? shared_->clock->report()
+                                                         : NetworkReport();
+}
+
+void Communicator::restart_model_time() {
+  if (shared_->clock != nullptr && !shared_->forked()) shared_->clock->clock().restart();
+}
 
 void Communicator::leave(Rank rank) { shared_->crossbar.leave(rank); }
 void Communicator::come_back() {

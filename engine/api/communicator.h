@@ -66,6 +66,7 @@ namespace rankine {
 class Member;
 class RoundObserver;
 struct CallNetwork;
+struct NetworkReport;
 
 struct CommunicatorOptions {
   int ranks = 2;
@@ -173,6 +174,12 @@ class Communicator {
   std::size_t cached_plans() const;
   const WaitPolicy& wait_policy() const;
 
+  // On a modelled network, while no rank makes a call: what became of the calls so far (network.h;
+  // all zero at full speed); and the model's time begins again at 0, for all ranks and for all
+  // communicators that share their seats.
+  NetworkReport network_report() const;
+  void restart_model_time();
+
  private:
   friend class Member;
   friend class Team;
@@ -195,7 +202,7 @@ class Member {
 
   // Any collective, untyped.
   Status call(const Call& call);
-  // The same under a clock (throttle.h), which all ranks share for this one call. Slow.
+  // The same, and `observer` is told of every round (interpret.h). Slow.
   Status call(const Call& call, RoundObserver& observer);
 
   // On a modelled network (network.h): seconds of the model from the communicator's beginning until
@@ -204,7 +211,7 @@ class Member {
   double model_time() const;
   Status compute(double seconds);
 
-  // The algorithm and transport that such a call would get: "ring, direct transport, 3 segments".
+  // What such a call would get: "ring, mailbox transport", "double_tree, P = 8, direct transport".
   Result<std::string> plan_of(const Call& call);
 
   // out[i] = in of all ranks, reduced. Sizes must agree.

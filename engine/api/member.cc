@@ -21,7 +21,7 @@ struct Member::State {
 
   Communicator* communicator;
   Communicator::Shared* shared;
-  VirtualClock::OfRank* clock = nullptr;  // of a modelled network
+  NetworkClock::OfRank* clock = nullptr;  // of a modelled network
   RankState run;
   RankPlans plans;
   std::unique_ptr<Arena> scratch;
@@ -284,19 +284,19 @@ struct Both : RoundObserver {
 
 // On a modelled network: the clock takes the call's schedule up and observes it, and with it
 // `other`, where there is one.
-bool interpret_timed(const Prepared& prepared, RankState& state, VirtualClock::OfRank& clock,
+bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::OfRank& clock,
                      RoundObserver* other) noexcept {
   try {
-    clock.begin(*prepared.timed, state.waiter);
+    if (!clock.begin(*prepared.timed, state.waiter)) return false;
   } catch (const std::bad_alloc&) {
     state.waiter.crossbar->abort(make_error(Code::out_of_memory, [&] {
       return "the clock of rank " + std::to_string(state.waiter.rank);
     }));
     return false;
   }
-  if (other == nullptr) return interpret(prepared.plan, state, clock);
+  if (other == nullptr) return interpret(prepared.plan, state, clock) && clock.finish();
   Both both(clock, *other);
-  return interpret(prepared.plan, state, both);
+  return interpret(prepared.plan, state, both) && clock.finish();
 }
 
 }  // namespace
@@ -324,7 +324,7 @@ Status Member::call(const Call& call, RoundObserver& observer) {
 
 double Member::model_time() const {
   if (state_->clock == nullptr) return 0;
-  return nearest_double(state_->clock->now(), state_->shared->clock->ticks_per_second());
+  return state_->shared->clock->seconds(state_->clock->now());
 }
 
 Status Member::compute(double seconds) {
@@ -335,7 +335,7 @@ Status Member::compute(double seconds) {
   if (!(seconds >= 0 && seconds <= kMost)) {
     return invalid_argument("seconds is " + std::to_string(seconds) + "; allowed are 0 to 1e9");
   }
-  const auto per_second = static_cast<long double>(state_->shared->clock->ticks_per_second());
+  const auto per_second = static_cast<long double>(state_->clock->ticks_per_second());
   state_->clock->work(static_cast<Ticks>(static_cast<long double>(seconds) * per_second + 0.5L));
   return {};
 }
@@ -346,8 +346,9 @@ Result<std::string> Member::plan_of(const Call& call) {
   auto found = state_->plan(call, false);
   if (!found.ok()) return found.status();
   const Prepared& prepared = *found->prepared;
-  return std::string(prepared.algorithm) + ", " + std::string(name_of(prepared.plan.transport)) +
-         " transport";
+  return std::string(prepared.algorithm) +
+         (prepared.parameters.empty() ? "" : ", " + prepared.parameters) + ", " +
+         std::string(name_of(prepared.plan.transport)) + " transport";
 }
 
 Status Member::give_up(Status reason) { return state_->refused(std::move(reason)); }

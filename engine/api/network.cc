@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "engine/network/dilation.h"
 #include "engine/network/network_file.h"
 
 namespace rankine {
@@ -21,10 +22,20 @@ Status set(CallNetwork& network, std::string_view part) {
     return {};
   }
   if (name == "clock") {
-    if (value == "virtual") return {};
-    return invalid_argument("clock is '" + std::string(value) + "'; allowed is virtual");
+    const auto clock = parse_clock_mode(value);
+    if (!clock || *clock == ClockMode::none) {
+      return invalid_argument("clock is '" + std::string(value) + "'; allowed are virtual, wall");
+    }
+    network.clock = *clock;
+    return {};
   }
-  return invalid_argument("'" + std::string(part) + "' is unknown; allowed are sync=, clock=");
+  if (name == "dilate") {
+    const auto dilate = parse_dilation(name, value);
+    if (dilate.ok()) network.dilate = *dilate;
+    return dilate.status();
+  }
+  return invalid_argument("'" + std::string(part) +
+                          "' is unknown; allowed are sync=, clock=, dilate=");
 }
 
 }  // namespace

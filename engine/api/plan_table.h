@@ -30,6 +30,7 @@ struct Prepared {
   Plan plan;
   Fingerprint fingerprint;
   const char* algorithm = "";
+  std::string parameters;                      // of the algorithm, for people; may be empty
   std::vector<BufferRule> rules;               // per rank
   std::shared_ptr<const TimedSchedule> timed;  // on the communicator's network; or nullptr
   std::size_t bytes = 0;                       // of memory that this takes

@@ -6,13 +6,12 @@
 
 #include <cstdlib>
 #include <iterator>
+#include <memory>
 #include <string>
 
+#include "engine/api/network.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
-#include "engine/network/clocked_run.h"
-#include "engine/network/fabric.h"
-#include "engine/network/ticks.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/run/machine.h"
 
@@ -70,30 +69,28 @@ pid_t stop_this_process_soon(std::int64_t delay_ns, std::int64_t for_ns) {
   _exit(0);
 }
 
-Status run_under_clock(const Algorithm& line, const FaultCase& test, const CollectiveCase& call,
-                       const Link& link, ThrottleOptions options) {
-  Params params;
-  params.ranks = test.ranks;
-  params.root = call.root;
-  params.peer = call.peer;
-  const Schedule schedule = line.make(params);
-  const Goal goal = goal_of(line, params, schedule);
-  Fabric fabric;
+// The case's call, by any algorithm, on a network with such links: whether it could be made.
+bool play_on_network(const FaultCase& test, const CollectiveCase& call, const Link& link,
+                     ClockMode clock, Tally& tally) {
+  auto network = std::make_shared<CallNetwork>();
+  Fabric& fabric = network->fabric;
   fabric.link = fabric.between = link;
   fabric.ports = test.ranks;  // as many as any rank has partners
   fabric.multicast = fabric.alu = true;
-  if (Status status = check_fabric(fabric); !status.ok()) return status;
-  const auto pricing = Pricing::make(fabric, goal, 4096, false);
-  if (!pricing.ok()) return pricing.status();
-  return run_clocked(schedule, goal, fabric, *pricing, options).status;
+  network->clock = clock;
+  network->dilate = 1;
+  const Promise promise{.documented = {Code::invalid_argument}};
+  Scene scene(test, promise, tally, {.network = std::move(network)});
+  scene.run([&](Seat& seat) { seat.call(call); });
+  return scene.works();
 }
 
 }  // namespace
 
 void play_clocks(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
-  const CollectiveCase call = good_call(test, dice);
-  Judge judge(test, {.documented = {Code::invalid_argument}}, tally);
+  CollectiveCase call = good_call(test, dice);
+  Judge judge(test, {}, tally);
   std::vector<const Algorithm*> lines;
   for (const Algorithm& line : catalogue()) {
     if (line.collective == test.collective && !line.refusal({.ranks = test.ranks})) {
@@ -102,6 +99,7 @@ void play_clocks(const FaultCase& test, Tally& tally) {
   }
   const Algorithm& line =
       *lines[static_cast<std::size_t>(dice.below(static_cast<int>(lines.size())))];
+  call.options = {.algorithm = line.name};
   const Rational us(1, 1'000'000), per_gb(1, 1'000'000'000);
   const Link links[] = {
       {us, per_gb},
@@ -114,17 +112,13 @@ void play_clocks(const FaultCase& test, Tally& tally) {
   };
   constexpr std::size_t kUsual = 5;  // of these, the first must work and the others be refused
   for (std::size_t i = 0; i < std::size(links); ++i) {
-    const Status status =
-        run_under_clock(line, test, call, links[i], {.mode = ClockMode::virtual_time});
-    judge.answer(status);
-    if (status.ok() != (i < kUsual)) {
-      judge.blame(std::string(line.name) + ", clock " + std::to_string(i) + ": " + status.text());
+    if (play_on_network(test, call, links[i], ClockMode::virtual_time, tally) != (i < kUsual)) {
+      judge.blame(std::string(line.name) + ", clock " + std::to_string(i));
     }
   }
   // The wall clock: a jump makes deadlines pass all at once, which is no reason to be wrong.
   const pid_t child = stop_this_process_soon(dice.below(5) * 1'000'000LL, 20'000'000);
-  judge.answer(
-      run_under_clock(line, test, call, {Rational(1, 1'000), 0}, {.mode = ClockMode::wall}));
+  play_on_network(test, call, {Rational(1, 1'000), 0}, ClockMode::wall, tally);
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) judge.excuse("no child can be made");
   fresh_start(test, call, tally);

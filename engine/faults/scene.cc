@@ -112,6 +112,7 @@ Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
   options.timeout = promise.timeout;
   options.arenas = wishes.arenas;
   options.wait = wishes.wait;
+  options.network = wishes.network;
   const FirstCount first_count(wishes.first_count);
   auto made = Communicator::create(options);
   if (!made.ok()) {

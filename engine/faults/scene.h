@@ -92,6 +92,7 @@ struct SceneOptions {
   std::span<const ArenaOptions> arenas{};
   std::uint32_t first_count = 0;
   std::optional<WaitPolicy> wait{};
+  std::shared_ptr<const CallNetwork> network{};
 };
 
 class Scene {

@@ -20,9 +20,9 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/schedule/blocks.h"
-#include "algorithms/schedule/lower.h"
 #include "algorithms/rational.h"
+#include "algorithms/schedule/abilities.h"
+#include "algorithms/schedule/blocks.h"
 #include "engine/base/status.h"
 #include "engine/network/wiring.h"
 

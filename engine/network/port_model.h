@@ -15,23 +15,25 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/network/cells.h"
 #include "engine/network/ticks.h"
+#include "engine/network/timing.h"
 
 namespace rankine {
-
-enum class Sync : std::uint8_t { dataflow, rounds };
-std::string_view name_of(Sync sync);
-std::optional<Sync> parse_sync(std::string_view text);
 
 // From one to one: on a wire, unless it is local. Not so multicasts and sums in a switch.
 inline bool is_message(const Transfer& t) { return t.from.size() == 1 && t.to.size() == 1; }
 inline bool is_local(const Transfer& t) { return is_message(t) && t.from.front() == t.to.front(); }
+
+inline bool contains(const RankSet& set, Rank r) {
+  bool found = false;
+  set.for_each([&](Rank member) { found = found || member == r; });
+  return found;
+}
 
 // Tick: 64 bits where all times fit, which is twice as fast, or 128. For one thread.
 template <class Tick>
@@ -139,11 +141,6 @@ class PortModel {
   }
 
   bool by_rounds() const { return sync_ == Sync::rounds; }
-  static bool contains(const RankSet& set, Rank r) {
-    bool found = false;
-    set.for_each([&](Rank member) { found = found || member == r; });
-    return found;
-  }
   Tick checked(Tick end) {
     if (end <= kLatest) [[likely]]
       return end;

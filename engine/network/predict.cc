@@ -49,33 +49,41 @@ void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabri
 
 }  // namespace
 
+Result<Candidate> predict_one(const Algorithm& algorithm, Params params, std::uint64_t bytes,
+                              const Fabric& fabric, const SimulateOptions& options,
+                              const std::function<Status()>& may_go_on) {
+  const auto wired = wire(fabric, algorithm, params);
+  if (!wired.ok()) return wired.status();
+  const bool free = params.segments <= 0 && algorithm.takes("segments");
+  params.segments = std::max(1, params.segments);
+  Candidate best{&algorithm, std::move(params), 0, 0, {}};
+  for (int p = best.params.segments; p <= kMostSegments; p *= 2) {
+    if (Status status = may_go_on ? may_go_on() : Status(); !status.ok()) return status;
+    Candidate trial = best;
+    trial.params.segments = p;
+    Status status = simulate_into(trial, bytes, *wired, options);
+    const bool first = p == best.params.segments;
+    if (!status.ok()) trial.refusal = status.text();
+    if (first || (trial.ok() && trial.seconds < best.seconds)) best = trial;
+    if (!free || !trial.ok() || !worth_trying(2 * p, bytes)) break;
+  }
+  return best;
+}
+
 Result<std::vector<Candidate>> predict(Collective collective, const Params& given,
                                        std::uint64_t bytes, const Fabric& fabric,
                                        const SimulateOptions& options,
                                        const std::function<Status()>& may_go_on) {
-  Status status;
   std::vector<Candidate> candidates;
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != collective) continue;
-    if (may_go_on) status = may_go_on();
-    if (!status.ok()) return status;
     Params params = given;
     const auto wired = wire(fabric, algorithm, params);
     if (!wired.ok()) return wired.status();
-    const bool free = params.segments <= 0 && algorithm.takes("segments");
-    Candidate best{&algorithm, algorithm.only_taken(params), 0, 0, {}};
-    best.params.segments = std::max(1, best.params.segments);
-    status = simulate_into(best, bytes, *wired, options);
-    if (!status.ok()) best.refusal = status.text();
-    for (int p = 2; free && best.ok() && p <= kMostSegments && worth_trying(p, bytes); p *= 2) {
-      if (may_go_on) status = may_go_on();
-      if (!status.ok()) return status;
-      Candidate trial = best;
-      trial.params.segments = p;
-      status = simulate_into(trial, bytes, *wired, options);
-      if (status.ok() && trial.seconds < best.seconds) best = trial;
-    }
-    candidates.push_back(std::move(best));
+    auto one =
+        predict_one(algorithm, algorithm.only_taken(params), bytes, *wired, options, may_go_on);
+    if (!one.ok()) return one.status();
+    candidates.push_back(std::move(*one));
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) {

@@ -36,6 +36,11 @@ Result<std::vector<Candidate>> predict(Collective collective, const Params& para
                                        const SimulateOptions& options = {},
                                        const std::function<Status()>& may_go_on = {});
 
+// One algorithm likewise. What `params` has that it does not take is a refusal.
+Result<Candidate> predict_one(const Algorithm& algorithm, Params params, std::uint64_t bytes,
+                              const Fabric& fabric, const SimulateOptions& options = {},
+                              const std::function<Status()>& may_go_on = {});
+
 // "ring: 2.173e-05 s, 1.42 x the choice; 6 rounds", a line per candidate.
 std::string explain(const std::vector<Candidate>& candidates);
 

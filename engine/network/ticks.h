@@ -12,10 +12,9 @@
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
+#include "engine/network/timing.h"
 
 namespace rankine {
-
-using Ticks = Int128;
 
 // What a message costs, in ticks: alpha of its link, plus the weight of its blocks times the link's
 // beta per unit of weight.

@@ -1,19 +1,19 @@
-// A schedule on threads with real data under the virtual clock.
+// A line of the catalogue, called by the ranks of a communicator that is on a modelled network.
 #pragma once
 
-#include "algorithms/schedule/collective.h"
-#include "algorithms/schedule/schedule.h"
+#include <cstdint>
+
+#include "algorithms/catalogue.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
-#include "engine/network/port_model.h"
-#include "engine/network/ticks.h"
+#include "engine/network/timing.h"
 
 namespace rankine::claims {
 
-// When the last message ended. The clock's sizes are those of `pricing`; the data themselves are a
-// few elements per block, and every one of them is checked. Errors: what compiling and the clock
-// refuse; wrong data (remote_error).
-Result<Ticks> execute(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
-                      const Pricing& pricing, Sync sync);
+// When the last message ended, in the model's seconds, where blocks have exactly M / B of so many
+// bytes. The data themselves are a cache line per block, every byte of which stands for as many as
+// there would be; all of them are checked. Errors: the communicator's; wrong data (remote_error).
+Result<double> execute(const Algorithm& algorithm, const Params& params, const Fabric& fabric,
+                       std::uint64_t bytes, Sync sync);
 
 }  // namespace rankine::claims

@@ -26,7 +26,6 @@ struct Setup {
   Fabric fabric;
   std::uint64_t bytes = 0;
   int nodes = 0;
-  bool mirrored = false;
   SimulateOptions options{.sync = Sync::rounds, .ideal_blocks = true};
 };
 
@@ -107,8 +106,6 @@ Setup set_up(const RunText& run, const Letters& letters) {
       if (option == "switch_alpha") s.fabric.multicast = s.fabric.alu = true;
     } else if (option == "ports") {
       s.fabric.ports = number();
-    } else if (option == "mirrored") {
-      s.mirrored = number() != 0;
     } else if (option == "nodes") {
       s.nodes = s.fabric.group = number();
     } else {
@@ -136,17 +133,12 @@ Setup set_up(const RunText& run, const Letters& letters) {
 
 Value value_of(Ticks time, Ticks per_second) { return Rational(time, per_second); }
 
-Schedule schedule_of(const Setup& setup) {
-  Schedule schedule = setup.algorithm->make(setup.params);
-  return setup.mirrored ? halves(schedule, mirrored(schedule)) : schedule;
-}
-
 // One setup, simulated; what is asked for later is worked out later.
 class Played {
  public:
   explicit Played(Setup setup)
       : setup_(std::move(setup)),
-        schedule_(schedule_of(setup_)),
+        schedule_(setup_.algorithm->make(setup_.params)),
         goal_(goal_of(*setup_.algorithm, setup_.params, schedule_)) {}
 
   Value time() { return timed(setup_.fabric); }
@@ -196,12 +188,11 @@ class Played {
   // nullopt: too large to be executed.
   std::optional<std::string> execute_it() {
     if (simulated().messages > kMostMessagesExecuted) return std::nullopt;
-    const Pricing pricing = priced(setup_.fabric);
-    const auto end = execute(schedule_, goal_, setup_.fabric, pricing, setup_.options.sync);
-    if (!end.ok()) return end.status().text();
-    if (*end == simulated().end) return std::string();
-    return "executed in " + to_string(value_of(*end, pricing.ticks_per_second())) +
-           " s, simulated " + to_string(time()) + " s";
+    const auto seconds =
+        execute(*setup_.algorithm, setup_.params, setup_.fabric, setup_.bytes, setup_.options.sync);
+    if (!seconds.ok()) return seconds.status().text();
+    if (*seconds == simulated().seconds) return std::string();
+    return "executed in " + std::to_string(*seconds) + " s, simulated " + to_string(time()) + " s";
   }
 
  private:

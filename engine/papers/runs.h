@@ -6,7 +6,6 @@
 //             that the algorithm does not take is a mistake, but for the dims of a network
 //             bytes alpha beta ports
 //             nodes (ranks per node; links between nodes have far_alpha and far_beta)
-//             mirrored=1 (half of every block through the algorithm, half through its mirror image)
 //             switch_alpha (the network then multicasts and adds up) sync=dataflow (else rounds)
 //             dimensions=2, the dims of the most even torus of so many dimensions
 //             wiring=torus, or ring: messages share links, a port for each (fabric.h);
@@ -66,7 +65,7 @@ struct RunText {
 // `before` are options that stand before each run's own. Mistakes throw std::logic_error.
 std::vector<RunText> read_runs(std::string_view runs, std::string_view before);
 
-// Executed on threads under the virtual clock.
+// Called by ranks on threads that are on the network, under the virtual clock.
 struct Executed {
   int runs = 0;
   int first = 0;      // of these: not executed before

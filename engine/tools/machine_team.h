@@ -1,5 +1,5 @@
-// Ranks on this machine itself, for what measures it or brings its own clock: not on the network
-// that RANKINE_NETWORK may name.
+// Ranks on this machine itself, for what measures it, or on a network that the tool was asked for:
+// not on the one that RANKINE_NETWORK may name.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,8 @@
 namespace rankine::tools {
 
 inline Result<std::unique_ptr<Team>> machine_team(const TeamOptions& options) {
-  if (const char* network = std::getenv("RANKINE_NETWORK")) {
+  const char* network = std::getenv("RANKINE_NETWORK");
+  if (network != nullptr && options.network == nullptr) {
     return invalid_argument("environment variable RANKINE_NETWORK is '" + std::string(network) +
                             "', for calls of programs; this works on the machine itself: unset it");
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "algorithms/schedule/lower.h"
 #include "engine/base/units.h"
 #include "engine/network/wire.h"
 #include "engine/read/segments.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
@@ -9,8 +10,11 @@
 
 #include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
+#include "engine/api/network.h"
 #include "engine/base/deadline.h"
 #include "engine/base/units.h"
+#include "engine/network/dilation.h"
+#include "engine/network/timed_schedule.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/run_report.h"
 #include "engine/tools/stage.h"
@@ -20,14 +24,6 @@ namespace rankine::tools {
 namespace {
 
 constexpr int kRepeats = 10;
-
-Result<double> read_dilation(std::string_view argument, std::string_view text) {
-  if (text == "auto") return 0.0;
-  const auto value = parse_real(text);
-  if (value && *value > 0 && *value <= 1e12) return *value;
-  return invalid_argument(
-      fmt::format("{} is '{}'; allowed are positive numbers up to 1e12, and auto", argument, text));
-}
 
 Result<ClockMode> read_clock(std::string_view argument, std::string_view text) {
   if (const auto mode = parse_clock_mode(text)) return *mode;
@@ -49,77 +45,83 @@ Result<Call> call_of(const Question& question) {
   return call;
 }
 
+TeamOptions team_options(const RunArguments& a, int ranks) {
+  return {.ranks = ranks, .placement = a.placement, .timeout = a.timeout, .wait = a.wait};
+}
+
 // Fills in what the machine can do, and settles the dilation.
-Status calibrate(Stage& stage, const RunArguments& a, Throttle& probe, RunOutcome& outcome) {
-  auto demands = stage.demands(outcome.predicted.seconds, outcome.seconds_of(probe.least_cost()));
+Status calibrate(const RunArguments& a, const Call& call, const Pricing& pricing,
+                 RunOutcome& outcome) {
+  const auto timed = TimedSchedule::make(outcome.prepared.schedule, outcome.prepared.goal,
+                                         outcome.question.fabric, pricing);
+  if (!timed.ok()) return timed.status();
+  auto stage = Stage::create(team_options(a, outcome.prepared.params.ranks), call);
+  if (!stage.ok()) return stage.status();
+  auto demands =
+      (*stage)->demands(outcome.predicted.seconds, outcome.seconds_of((*timed)->least_cost()));
   if (!demands.ok()) return demands.status();
   outcome.demands = *demands;
   outcome.dilate = a.dilate > 0 ? a.dilate : fitting_dilation(*demands);
   const std::string refusal = dilation_refusal(*demands, outcome.dilate);
-  if (!refusal.empty()) return {Code::system, refusal};
+  if (!refusal.empty()) return {Code::system, "--" + refusal};
+  const double whole = outcome.asked(), allowed = std::chrono::duration<double>(a.timeout).count();
+  if (whole > allowed) {
+    return invalid_argument(fmt::format("--dilate is {:g}: the run takes {}; --timeout is {}",
+                                        outcome.dilate, format_seconds(whole),
+                                        format_seconds(allowed)));
+  }
   return {};
 }
 
+std::shared_ptr<const CallNetwork> network_of(const RunArguments& a, const RunOutcome& outcome) {
+  if (a.clock == ClockMode::none) return nullptr;
+  // A rank that is late by half of the cheapest message is back in time before the next one ends.
+  const double tolerance = outcome.demands.least * outcome.dilate / 2;
+  return std::make_shared<const CallNetwork>(
+      CallNetwork{.fabric = outcome.question.fabric,
+                  .sync = outcome.question.options.sync,
+                  .clock = a.clock,
+                  .dilate = outcome.dilate,
+                  .tolerance_ns = std::max<std::int64_t>(1, saturated_ns(tolerance * 1e9))});
+}
+
+// Whether the network's times are the simulator's, in every round. A wall clock's are, too.
+bool same_times(const NetworkReport& report, const RunOutcome& outcome) {
+  const std::vector<Ticks>& rounds = outcome.predicted.round_end;
+  bool same = report.seconds == outcome.predicted.seconds && report.rounds.size() == rounds.size();
+  for (std::size_t k = 0; same && k < rounds.size(); ++k) {
+    same = report.rounds[k] == outcome.seconds_of(rounds[k]);
+  }
+  return same;
+}
+
 // All runs; false data and wrong times are in the outcome, and only what stops a run is an error.
-Status perform(Stage& stage, const RunArguments& a, const Pricing& pricing, RunOutcome& outcome) {
-  ThrottleOptions options;
-  options.mode = a.clock;
-  options.sync = outcome.question.options.sync;
-  options.wait = stage.team().communicator().wait_policy();
-  options.timeout_ns = saturated_ns(a.timeout);
-  const auto new_clock = [&] {
-    return Throttle::create(outcome.prepared.schedule, outcome.prepared.goal,
-                            outcome.question.fabric, pricing, options);
-  };
-  if (a.clock == ClockMode::wall) {
-    auto probe = new_clock();
-    if (!probe.ok()) return probe.status();
-    Status status = calibrate(stage, a, **probe, outcome);
-    if (!status.ok()) return status;
-    options.dilate = outcome.dilate;
-    // A rank that is late by half of the cheapest message is back in time before the next one ends.
-    options.tolerance_ns =
-        static_cast<std::int64_t>(outcome.demands.least * outcome.dilate / 2 * 1e9);
-    const double whole = outcome.asked();
-    if (whole > std::chrono::duration<double>(a.timeout).count()) {
-      return invalid_argument(fmt::format(
-          "--dilate is {:g}: the run takes {}; --timeout is {}", outcome.dilate,
-          format_seconds(whole), format_seconds(std::chrono::duration<double>(a.timeout).count())));
-    }
-  } else if (a.clock == ClockMode::none) {
-    const auto first = stage.play(nullptr);  // compiles
+Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
+  TeamOptions options = team_options(a, outcome.prepared.params.ranks);
+  options.network = network_of(a, outcome);
+  auto made = Stage::create(options, call);
+  if (!made.ok()) return made.status();
+  Stage& stage = **made;
+  const Communicator& communicator = stage.team().communicator();
+  outcome.waiting = to_string(communicator.wait_policy());
+  if (a.clock == ClockMode::none) {
+    const auto first = stage.play();  // compiles
     if (!first.ok()) return first.status();
   }
   if (a.perturb) stage.perturb(*a.perturb);
   const int runs = a.repeat > 0 ? a.repeat : a.clock == ClockMode::virtual_time ? 1 : kRepeats;
   for (int i = 0; i < runs; ++i) {
-    std::unique_ptr<Throttle> clock;
-    if (a.clock != ClockMode::none) {
-      auto created = new_clock();
-      if (!created.ok()) return created.status();
-      clock = std::move(*created);
-    }
-    const auto played = stage.play(clock.get());
+    const auto played = stage.play();
     if (!played.ok()) return played.status();
     outcome.wrong += played->wrong;
-    if (clock == nullptr) {
-      outcome.seconds.push_back(played->seconds);
-      continue;
-    }
-    // A wall clock's plan must be the simulator's too.
-    outcome.equal = outcome.equal && clock->end() == outcome.predicted.end &&
-                    clock->round_end() == outcome.predicted.round_end;
-    if (a.clock == ClockMode::virtual_time) {
-      outcome.seconds.push_back(played->seconds);
-      continue;
-    }
-    outcome.seconds.push_back(static_cast<double>(clock->elapsed_ns()) * 1e-9);
-    outcome.lateness.push_back(clock->lateness());
-    std::vector<double> rounds;
-    for (const std::int64_t ns : clock->round_elapsed_ns()) {
-      rounds.push_back(static_cast<double>(ns) * 1e-9);
-    }
-    outcome.rounds.push_back(std::move(rounds));
+    if (a.clock != ClockMode::wall) outcome.seconds.push_back(played->seconds);
+    if (a.clock == ClockMode::none) continue;
+    const NetworkReport report = communicator.network_report();
+    outcome.equal = outcome.equal && same_times(report, outcome);
+    if (a.clock != ClockMode::wall) continue;
+    outcome.seconds.push_back(report.elapsed);
+    outcome.lateness.push_back(report.lateness);
+    outcome.rounds.push_back(report.rounds_elapsed);
   }
   outcome.delays = stage.delays();
   return {};
@@ -152,11 +154,8 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
 
   Status status = Stage::check_memory(*call, ranks);
   if (!status.ok()) return status;
-  auto stage = Stage::create(
-      {.ranks = ranks, .placement = a.placement, .timeout = a.timeout, .wait = a.wait}, *call);
-  if (!stage.ok()) return stage.status();
-  outcome.waiting = to_string((*stage)->team().communicator().wait_policy());
-  status = perform(**stage, a, *pricing, outcome);
+  if (a.clock == ClockMode::wall) status = calibrate(a, *call, *pricing, outcome);
+  if (status.ok()) status = perform(a, *call, outcome);
   if (!status.ok()) return status;
 
   if (a.json) {
@@ -182,7 +181,7 @@ Subcommand add_run(Command tool) {
       app, "--clock", a.clock, read_clock, "NAME",
       "virtual: messages carry their times; wall: ranks keep deadlines in real time; none: "
       "full speed (virtual)");
-  add_argument(app, "--dilate", a.dilate, read_dilation, "F",
+  add_argument(app, "--dilate", a.dilate, parse_dilation, "F",
                "wall: real seconds per modelled second; auto: what this machine can keep (auto)");
   add_argument(app, "--repeat", a.repeat, Whole{1, 1'000'000}, "R",
                "runs; 10, or one of a virtual clock");

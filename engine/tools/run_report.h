@@ -9,9 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/network/throttle.h"
+#include "engine/network/dilation.h"
+#include "engine/network/timing.h"
+#include "engine/network/wall.h"
 #include "engine/tools/console.h"
-#include "engine/tools/dilation.h"
 #include "engine/tools/question.h"
 
 namespace rankine::tools {

@@ -7,6 +7,7 @@
 
 #include "engine/api/check.h"
 #include "engine/base/statistics.h"
+#include "engine/network/wall.h"
 #include "engine/tools/machine_team.h"
 #include "engine/tools/meeting.h"
 #include "engine/tools/memory.h"
@@ -63,7 +64,8 @@ Status Stage::allocate() {
   return {};
 }
 
-Result<Stage::Played> Stage::play(Throttle* clock) {
+Result<Stage::Played> Stage::play() {
+  team_->communicator().restart_model_time();
   const TestData data(call_.collective, team_->ranks(), call_.type, call_.op, seed_++);
   constexpr int kLooks = 4;  // ranks may outnumber cores
   Meeting meeting(team_->ranks(), kLooks);
@@ -78,10 +80,7 @@ Result<Stage::Played> Stage::play(Throttle* clock) {
     call.out = mine.output;
     if (!meeting.arrive()) return;
     mine.begin_ns = now_ns();
-    RoundObserver* observer = clock != nullptr ? &clock->observer(me.rank()) : nullptr;
-    if (mine.perturbation != nullptr) observer = &mine.perturbation->before(observer);
-    mine.status = observer != nullptr ? me.call(call, *observer) : me.call(call);
-    if (clock != nullptr) clock->finished(me.rank());
+    mine.status = mine.perturbation != nullptr ? me.call(call, *mine.perturbation) : me.call(call);
     mine.end_ns = now_ns();
     mine.wrong =
         mine.output_bytes == 0 ? 0 : data.count_wrong(goal_, layout_, me.rank(), mine.output);
@@ -95,7 +94,6 @@ Result<Stage::Played> Stage::play(Throttle* clock) {
     played.wrong += seat.wrong;
   }
   if (!run.ok()) return run;
-  if (clock != nullptr && !clock->health().ok()) return clock->health();
   played.seconds = static_cast<double>(end - begin) * 1e-9;
   return played;
 }

@@ -1,5 +1,5 @@
-// One collective with real data on pinned threads, played as often as one likes, with or without a
-// clock.
+// One collective with real data on pinned threads, played as often as one likes, at full speed or
+// on a modelled network.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +8,36 @@
 
 #include "engine/api/call.h"
 #include "engine/api/team.h"
+#include "engine/network/dilation.h"
 #include "engine/network/perturb.h"
-#include "engine/network/throttle.h"
 #include "engine/run/layout.h"
-#include "engine/tools/dilation.h"
 #include "numa/arena.h"
 
 namespace rankine::tools {
 
 class Stage {
  public:
-  // The call says collective, count, type, op, root, peer and options; the buffers are ours.
+  // The call says collective, count, type, op, root, peer and options; the buffers are ours. The
+  // network, where there is one, is that of `options`, and never RANKINE_NETWORK's.
   // Errors: those of Team, and memory that cannot be had.
   static Result<std::unique_ptr<Stage>> create(const TeamOptions& options, const Call& call);
   // Whether the machine has memory for the buffers; out_of_memory says how much is needed.
   static Status check_memory(const Call& call, int ranks);
 
-  // One call on all ranks. Every element of every output is checked, and each call has other data.
+  // One call on all ranks, at the beginning of the model's time. Every element of every output is
+  // checked, and each call has other data.
   struct Played {
     double seconds = 0;  // until the last rank is done, from when the first one began
     std::int64_t wrong = 0;
   };
-  Result<Played> play(Throttle* clock = nullptr);  // nullptr: at full speed
+  Result<Played> play();
 
   // From now on ranks are delayed at random (perturb.h).
   void perturb(std::uint64_t seed);
   std::int64_t delays() const;  // how often, so far
 
-  // What a wall clock has to cope with here: all ranks' threads sleep at once, and the call is
-  // played a few times at full speed. Both arguments are the model's, in seconds.
+  // Of a stage at full speed: what a wall clock has to cope with here. All ranks' threads sleep at
+  // once, and the call is played a few times. Both arguments are the model's, in seconds.
   Result<WallDemands> demands(double total, double least);
 
   Team& team() { return *team_; }

@@ -6,126 +6,21 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/call_parameters.h"
 #include "engine/api/team.h"
 #include "engine/base/splitmix.h"
 #include "engine/network/predict.h"
+#include "engine/network/seats.h"
 #include "engine/network/simulate.h"
-#include "engine/network/ticks.h"
 #include "engine/run/interpret.h"
-#include "tests/engine/api/ranks.h"
+#include "tests/engine/api/network_twin.h"
 #include "tests/numa/scoped_env.h"
 
 namespace rankine {
 namespace {
-
-std::shared_ptr<const CallNetwork> network(std::string_view text) {
-  auto found = find_call_network(text);
-  EXPECT_TRUE(found.ok()) << found.status().text();
-  return found.ok() ? *found : nullptr;
-}
-
-// What ranks do between them, and what a simulator that is told the same says of it.
-class Twin {
- public:
-  Twin(int ranks, std::shared_ptr<const CallNetwork> on)
-      : network_(std::move(on)),
-        all_({.ranks = ranks, .network = network_}),
-        ends_(static_cast<std::size_t>(ranks), 0) {}
-
-  // One call of u32 that adds up, with data that are checked where everybody gets a whole vector,
-  // and times that must be the simulator's.
-  void call(const Algorithm& line, std::size_t count, bool in_place, Rank root = 0) {
-    const int n = static_cast<int>(ends_.size());
-    Call call{.collective = line.collective,
-              .count = count,
-              .type = DataType::u32,
-              .op = line.collective == Collective::barrier ? ReduceOp::bor : ReduceOp::sum,
-              .root = root,
-              .peer = (root + 1) % n,
-              .options = {.algorithm = line.name, .segments = line.takes("segments") ? 3 : 0}};
-    const auto natural = static_cast<std::size_t>(natural_blocks(line.collective, n));
-    std::vector<std::vector<std::uint32_t>> in, out;
-    for (Rank r = 0; r < n; ++r) {
-      in.emplace_back(count * natural);
-      std::iota(in.back().begin(), in.back().end(), static_cast<std::uint32_t>(r));
-      out.emplace_back(count * natural);
-    }
-    const auto results = all_.run([&](Member& me) {
-      const auto r = static_cast<std::size_t>(me.rank());
-      Call mine = call;
-      mine.in = in[r].data();
-      mine.out = in_place ? in[r].data() : out[r].data();
-      return me.call(mine);
-    });
-    for (const Status& status : results) ASSERT_TRUE(status.ok()) << status.text();
-    if (line.collective == Collective::all_reduce) {
-      const auto base = static_cast<std::uint32_t>(n * (n - 1) / 2);
-      for (Rank r = 0; r < n; ++r) {
-        const auto& result = (in_place ? in : out)[static_cast<std::size_t>(r)];
-        for (std::size_t i = 0; i < count; ++i) {
-          ASSERT_EQ(result[i], base + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(n))
-              << "rank " << r << ", element " << i;
-        }
-      }
-    }
-    simulate_too(line, call,
-                 count * natural * 4 /
-                     (line.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1));
-  }
-
-  void compute(Rank r, double seconds) {
-    all_.members()[static_cast<std::size_t>(r)]->compute(seconds).throw_if_error();
-    ends_[static_cast<std::size_t>(r)] +=
-        static_cast<Ticks>(seconds * static_cast<double>(ticks_per_second_) + 0.5);
-  }
-
-  // Nothing where the clocks are one.
-  void expect_same_times(const std::string& after) {
-    for (std::size_t r = 0; r < ends_.size(); ++r) {
-      EXPECT_EQ(all_.members()[r]->model_time(), nearest_double(ends_[r], ticks_per_second_))
-          << after << ": rank " << r;
-    }
-  }
-  Ticks end() const { return *std::max_element(ends_.begin(), ends_.end()); }
-
- private:
-  void simulate_too(const Algorithm& line, const Call& call, std::size_t bytes) {
-    Params params = params_of(call.options, static_cast<int>(ends_.size()));
-    params.root = call.root;
-    params.peer = call.peer;
-    params = line.only_taken(params);
-    const Schedule schedule = line.make(params);
-    SimulateOptions options{.sync = network_->sync};
-    options.starts = ends_;
-    const auto simulated =
-        simulate(schedule, goal_of(line, params, schedule), network_->fabric, bytes, options);
-    ASSERT_TRUE(simulated.ok()) << simulated.status().text();
-    ends_ = simulated->rank_end;
-    ticks_per_second_ = simulated->ticks_per_second;
-    expect_same_times(std::string(name_of(line.collective)) + " " + std::string(line.name) + ", " +
-                      std::to_string(ends_.size()) + " ranks on " + network_->fabric.name + ", " +
-                      std::string(name_of(network_->sync)));
-  }
-
-  const std::shared_ptr<const CallNetwork> network_;
-  Ranks all_;
-  std::vector<Ticks> ends_;
-  Ticks ticks_per_second_ = 1;
-};
-
-bool can_run(const Algorithm& line, int ranks, const Fabric& fabric) {
-  Params params;
-  params.ranks = ranks;
-  if (line.takes("segments")) params.segments = 3;
-  if (line.refusal(params)) return false;
-  return line.name != "switch" || (fabric.multicast && fabric.alu);
-}
 
 // The whole catalogue, one call after the other, so that each begins where the one before has left
 // its ranks: all at different times.
@@ -137,12 +32,13 @@ TEST(CallsOnANetwork, TakeTheTimeOfTheSimulatorBackToBack) {
       Twin twin(ranks, on);
       std::uint64_t number = 0;
       for (const Algorithm& line : catalogue()) {
-        if (!can_run(line, ranks, on->fabric)) continue;
         const std::uint64_t random = splitmix(++number * kSplitMixStep);
         const std::size_t count = line.collective == Collective::barrier ? 1 : 1 + random % 400;
         const Rank root = static_cast<Rank>(random / 400 % static_cast<std::uint64_t>(ranks));
         const bool in_place = line.collective == Collective::all_reduce && random >> 63 != 0;
-        twin.call(line, count, in_place, root);
+        const auto params = twin.params_for(line, root);
+        if (!params) continue;
+        twin.call(line, *params, count, in_place);
         if (testing::Test::HasFailure()) return;
       }
       EXPECT_EQ(twin.end() > 0, ranks > 1);
@@ -153,10 +49,11 @@ TEST(CallsOnANetwork, TakeTheTimeOfTheSimulatorBackToBack) {
 TEST(CallsOnANetwork, WaitForWorkOfARanksOwn) {
   Twin twin(4, network("scale_out"));
   const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
-  twin.call(ring, 1000, false);
+  const Params params = *twin.params_for(ring);
+  twin.call(ring, params, 1000, false);
   twin.compute(2, 0.25);
   twin.expect_same_times("work");
-  twin.call(ring, 1000, true);
+  twin.call(ring, params, 1000, true);
   EXPECT_GT(twin.end(), 0);
 }
 
@@ -319,8 +216,9 @@ TEST(CallNetwork, IsRefusedWhenACommunicatorIsMade) {
   CallNetwork torus = *network("torus");
   torus.fabric.wiring.dims = {4, 4};
   EXPECT_NE(text(torus, 9).find("4x4"), std::string::npos) << text(torus, 9);
-  EXPECT_EQ(text(*network("scale_out"), 257),
-            "ranks is 257; allowed on a modelled network are 1 to 256");
+  CallNetwork few_seats = *network("scale_out");
+  few_seats.seats = std::make_shared<NetworkSeats>(3);
+  EXPECT_EQ(text(few_seats, 4), "network: seats has 3 places; 4 are needed");
 }
 
 TEST(CallNetwork, IsReadFromATextOrTheEnvironment) {
@@ -328,9 +226,14 @@ TEST(CallNetwork, IsReadFromATextOrTheEnvironment) {
   EXPECT_EQ(network(R"({"name": "mine", "ports": 3, "alpha": "2us"})")->fabric.ports, 3);
   const auto error = [](std::string_view text) { return find_call_network(text).status().text(); };
   EXPECT_NE(error("scale_outt").find("scale_outt"), std::string::npos) << error("scale_outt");
-  EXPECT_EQ(error("scale_out,clock=wall"), "clock is 'wall'; allowed is virtual");
+  EXPECT_EQ(network("scale_out,clock=wall,dilate=2.5")->clock, ClockMode::wall);
+  EXPECT_EQ(network("scale_out,clock=wall,dilate=2.5")->dilate, 2.5);
+  EXPECT_EQ(network("scale_out,dilate=auto")->dilate, 0);
+  EXPECT_EQ(error("scale_out,clock=none"), "clock is 'none'; allowed are virtual, wall");
+  EXPECT_EQ(error("scale_out,dilate=-1"),
+            "dilate is '-1'; allowed are positive numbers up to 1e12, and auto");
   EXPECT_EQ(error("scale_out,sync=lockstep"), "sync is 'lockstep'; allowed are dataflow, rounds");
-  EXPECT_EQ(error("scale_out,prots=2"), "'prots=2' is unknown; allowed are sync=, clock=");
+  EXPECT_EQ(error("scale_out,prots=2"), "'prots=2' is unknown; allowed are sync=, clock=, dilate=");
   {
     const ScopedEnv variable("RANKINE_NETWORK", "scale_out");
     auto team = Team::create({.ranks = 2});

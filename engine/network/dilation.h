@@ -2,8 +2,13 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
-namespace rankine::tools {
+#include "engine/base/status.h"
+#include "engine/network/fabric.h"
+#include "engine/run/wait_policy.h"
+
+namespace rankine {
 
 // What decides whether a wall clock can be honoured. Seconds; model times are not dilated.
 struct WallDemands {
@@ -23,4 +28,13 @@ double fitting_dilation(const WallDemands& demands);
 // shorter than the machine's wake-ups, or data that take longer to move than the model allows.
 std::string dilation_refusal(const WallDemands& demands, double dilate);
 
-}  // namespace rankine::tools
+// "500", "1.5": a dilation; "auto": 0, what the machine needs.
+Result<double> parse_dilation(std::string_view argument, std::string_view text);
+
+// For calls that nobody knows yet, of so many ranks on `cpus` hardware threads, each waiting like
+// that: a message of no bytes takes several wake-ups of all ranks, one after the other where cores
+// are few, and a long one several times what moving its bytes takes them. Measured by the calling
+// thread, in a few milliseconds. `fabric` as wired_for() gives it.
+double machine_dilation(const Fabric& fabric, int ranks, int cpus, const WaitPolicy& policy);
+
+}  // namespace rankine

@@ -1,0 +1,92 @@
+#include "engine/api/call_clock.h"
+
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "engine/base/deadline.h"
+#include "engine/network/dilation.h"
+#include "numa/cpu_budget.h"
+
+namespace rankine {
+namespace {
+
+Status of_network(const Status& status) { return {status.code(), "network: " + status.text()}; }
+
+}  // namespace
+
+CallClock::CallClock(Fabric fabric, const NetworkClockOptions& options,
+                     std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places)
+    : fabric_(std::move(fabric)), clock_(options, std::move(seats), places) {}
+
+Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, int ranks,
+                                                   const WaitPolicy& policy) {
+  auto fabric = wired_for(network.fabric, ranks);
+  if (!fabric.ok()) return of_network(fabric.status());
+  // Of whole bytes the unit is the fabric's alone.
+  const auto pricing =
+      Pricing::make(*fabric, {.collective = Collective::broadcast, .ranks = ranks}, 0, false);
+  if (!pricing.ok()) return of_network(pricing.status());
+  std::vector<int> places(static_cast<std::size_t>(ranks));
+  std::iota(places.begin(), places.end(), 0);
+  if (network.seats != nullptr && network.seats->size() < ranks) {
+    return invalid_argument("network: seats has " + std::to_string(network.seats->size()) +
+                            " places; " + std::to_string(ranks) + " are needed");
+  }
+  NetworkClockOptions options{
+      .sync = network.sync, .mode = network.clock, .ticks_per_second = pricing->ticks_per_second()};
+  if (network.clock == ClockMode::wall) {
+    options.dilate = network.dilate > 0
+                         ? network.dilate
+                         : machine_dilation(*fabric, ranks, cpu_budget().cpus, policy);
+    // A rank that is late by half of a message is back in time before the next one ends.
+    const double alpha = fabric->link.alpha.to_double();
+    if (network.tolerance_ns != 0) {
+      options.tolerance_ns = network.tolerance_ns;
+    } else if (alpha > 0) {
+      options.tolerance_ns = saturated_ns(alpha * options.dilate / 2 * 1e9);
+    }
+  }
+  auto seats = network.seats != nullptr ? network.seats : std::make_shared<NetworkSeats>(ranks);
+  return std::unique_ptr<CallClock>(
+      new CallClock(std::move(*fabric), options, std::move(seats), places));
+}
+
+Result<Candidate> CallClock::cheapest(Collective collective, const Algorithm* asked,
+                                      const Params& params, std::uint64_t m,
+                                      const std::function<Status()>& may_go_on) const {
+  const SimulateOptions options{.sync = clock_.options().sync};
+  if (asked != nullptr) {
+    auto one = predict_one(*asked, params, m, fabric_, options, may_go_on);
+    if (one.ok() && !one->ok()) return invalid_argument(one->refusal);
+    return one;
+  }
+  const auto all = predict(collective, params, m, fabric_, options, may_go_on);
+  if (!all.ok()) return all.status();
+  for (const Candidate& one : *all) {
+    if (one.ok() && one.algorithm->other_bits.empty()) return one;
+  }
+  return invalid_argument("network: no algorithm of " + std::string(name_of(collective)) +
+                          " can run on " + fabric_.name);
+}
+
+NetworkReport CallClock::report() const {
+  NetworkReport out;
+  out.seconds = seconds(clock_.now());
+  for (const Ticks end : clock_.round_end()) out.rounds.push_back(seconds(end));
+  for (Rank r = 0; r < clock_.ranks(); ++r) {
+    out.most_sent.push_back(clock_.sending(r).most());
+    out.most_received.push_back(clock_.receiving(r).most());
+  }
+  if (clock_.options().mode != ClockMode::wall) return out;
+  constexpr double kNs = 1e-9;
+  out.dilate = clock_.options().dilate;
+  out.elapsed = static_cast<double>(clock_.elapsed_ns()) * kNs;
+  for (const std::int64_t ns : clock_.round_elapsed_ns()) {
+    out.rounds_elapsed.push_back(static_cast<double>(ns) * kNs);
+  }
+  out.lateness = clock_.lateness();
+  return out;
+}
+
+}  // namespace rankine

@@ -1,0 +1,330 @@
+#include "engine/network/network_clock.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <span>
+#include <string>
+
+#include "engine/base/deadline.h"
+
+namespace rankine {
+namespace {
+
+// From the moment at which all ranks are known to be there until time runs: they are woken
+// meanwhile.
+constexpr std::int64_t kLeadNs = 1'000'000, kLeadPerRankNs = 50'000;
+// Of a seat's deadlines, so many are remembered.
+constexpr std::size_t kRemembered = 1024;
+
+}  // namespace
+
+struct NetworkClock::Channel {
+  static constexpr std::uint32_t kStride = kCacheLine;
+  struct alignas(kCacheLine) Slot {
+    std::byte bytes[kStride];
+  };
+
+  Channel() {
+    for (Slot& slot : slots) new (slot.bytes) PostHeader;
+    outbox.mailbox = inbox.mailbox = {slots[0].bytes, kStride, &credit};
+  }
+
+  Slot slots[kSlots];
+  Counter credit;
+  // Each is its own rank's.
+  alignas(kCacheLine) Outbox outbox;
+  std::uint32_t sent = 0;
+  alignas(kCacheLine) Inbox inbox;
+  std::uint32_t received = 0;
+};
+
+NetworkClock::NetworkClock(const NetworkClockOptions& options, std::shared_ptr<NetworkSeats> seats,
+                           const std::vector<int>& places)
+    : options_(options),
+      seats_(std::move(seats)),
+      channels_(places.size() * places.size()),
+      ranks_(places.size()) {
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    ranks_[r].clock_ = this;
+    ranks_[r].seat_ = &seats_->at(places[r]);
+  }
+}
+
+NetworkClock::~NetworkClock() = default;
+
+void NetworkClock::connect(Rank a, Rank b) {
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    auto& made =
+        channels_[static_cast<std::size_t>(from) * ranks_.size() + static_cast<std::size_t>(to)];
+    if (made != nullptr) continue;
+    made = std::make_unique<Channel>();
+    ++connected_;
+  }
+}
+
+void NetworkClock::provide(const TimedSchedule& schedule) {
+  if (options_.sync == Sync::rounds || options_.mode == ClockMode::wall) {
+    for (Rank r = 1; r < static_cast<Rank>(ranks_.size()); ++r) connect(0, r);
+  }
+  for (int k = 0; k < schedule.schedule().rounds; ++k) {
+    for (const TimedTransfer& timed : schedule.of_round(k)) {
+      for (const Rank other : std::span(timed.touched).subspan(1)) {
+        connect(timed.touched.front(), other);
+      }
+    }
+  }
+}
+
+std::size_t NetworkClock::bytes() const {
+  return sizeof(NetworkClock) + channels_.capacity() * sizeof(channels_[0]) +
+         connected_ * sizeof(Channel) + ranks_.capacity() * sizeof(OfRank) +
+         static_cast<std::size_t>(seats_->size()) * sizeof(Seat);
+}
+
+double NetworkClock::ns_of(Ticks ticks) const {
+  return nearest_double(ticks, options_.ticks_per_second) * 1e9 * options_.dilate;
+}
+
+// --- One rank ---
+
+bool NetworkClock::OfRank::begin(const TimedSchedule& schedule, Waiter& waiter) {
+  waiter_ = &waiter;
+  schedule_ = &schedule;
+  model_.emplace(schedule.schedule(), schedule.goal(), schedule.ports(), clock_->options_.sync,
+                 waiter.rank, seat_->now);
+  round_end_.clear();
+  round_elapsed_ns_.clear();
+  if (!wall()) return true;
+  seat_->lateness.behind_ns.reserve(kRemembered);
+  slack_.begin();
+  if (!started_ && !start_together()) return false;
+  // It may have had other things to do since its last call.
+  const std::int64_t behind = now_ns() - due_ns(seat_->now);
+  if (behind > clock_->options_.tolerance_ns) seat_->lateness.late_ns += behind;
+  return true;
+}
+
+void NetworkClock::OfRank::work(Ticks ticks) {
+  seat_->now = std::min(seat_->now + ticks, PortModel<Ticks>::kLatest);
+}
+
+bool NetworkClock::OfRank::tell(Rank peer, const Word& word) noexcept {
+  Channel& channel = clock_->channel(waiter_->rank, peer);
+  return channel.outbox.send(*waiter_, peer, channel.sent++, &word, sizeof(word), 0);
+}
+
+bool NetworkClock::OfRank::hear(Rank peer, Word& word) noexcept {
+  Channel& channel = clock_->channel(peer, waiter_->rank);
+  PostHeader* slot = channel.inbox.wait(*waiter_, peer, channel.received, 0);
+  if (slot == nullptr) return false;
+  std::memcpy(&word, payload(*slot), sizeof(word));
+  channel.inbox.release(*waiter_, ++channel.received, false);
+  return true;
+}
+
+// What all ranks say, through rank 0, which calls `then` when it has heard them all.
+template <class Then>
+bool NetworkClock::OfRank::join_all(Word& word, const Then& then) noexcept {
+  const Rank n = static_cast<Rank>(clock_->ranks_.size());
+  if (waiter_->rank != 0) return tell(0, word) && hear(0, word);
+  for (Rank r = 1; r < n; ++r) {
+    Word other;
+    if (!hear(r, other)) return false;
+    word.join(other);
+  }
+  then();
+  for (Rank r = 1; r < n; ++r) {
+    if (!tell(r, word)) return false;
+  }
+  return true;
+}
+
+// When this transfer ends, agreed by all who touch it.
+bool NetworkClock::OfRank::meet(const TimedTransfer& timed, Ticks& end) noexcept {
+  Word word{model_->ready(timed.transfer, waiter_->rank), seat_->lateness.late_ns};
+  const Rank coordinator = timed.touched.front();
+  if (coordinator != waiter_->rank) {
+    if (!tell(coordinator, word) || !hear(coordinator, word)) return false;
+  } else {
+    const std::span<const Rank> others = std::span(timed.touched).subspan(1);
+    for (const Rank other : others) {
+      Word theirs;
+      if (!hear(other, theirs)) return false;
+      word.join(theirs);
+    }
+    word.time = std::min(word.time + timed.cost, PortModel<Ticks>::kLatest);
+    for (const Rank other : others) {
+      if (!tell(other, word)) return false;
+    }
+  }
+  end = word.time;
+  seat_->lateness.late_ns = word.late_ns;
+  return true;
+}
+
+bool NetworkClock::OfRank::agree_on_round(int k) {
+  const Rank self = waiter_->rank;
+  Word before{model_->end(), seat_->lateness.late_ns};
+  if (clock_->options_.sync == Sync::rounds) {
+    if (!join_all(before, [] {})) return false;
+    seat_->lateness.late_ns = before.late_ns;
+  }
+  model_->begin_round(before.time);
+  Ticks arrived = 0;
+  for (const TimedTransfer* timed : schedule_->of_rank(self, k)) {
+    const Transfer& transfer = timed->transfer;
+    Ticks end = 0;
+    if (!meet(*timed, end)) return false;
+    model_->ended(transfer, self, end);
+    if (is_local(transfer)) continue;
+    seat_->now = std::max(seat_->now, end);
+    if (contains(transfer.from, self)) seat_->sending.hold(end - timed->cost, end);
+    if (contains(transfer.to, self)) {
+      seat_->receiving.hold(end - timed->cost, end);
+      arrived = std::max(arrived, end);
+    }
+  }
+  model_->end_round();
+  round_end_.push_back(model_->round_end());
+  if (!wall()) return true;
+  round_elapsed_ns_.push_back(0);
+  if (arrived == 0) return true;
+  if (!keep_deadline(arrived)) return false;
+  round_elapsed_ns_.back() = now_ns() - clock_->seats_->origin_ns();
+  return true;
+}
+
+bool NetworkClock::OfRank::before_round(int k) noexcept {
+  try {
+    return agree_on_round(k);
+  } catch (const std::bad_alloc&) {
+    waiter_->crossbar->abort(make_error(
+        Code::out_of_memory, [&] { return "the clock of rank " + std::to_string(waiter_->rank); }));
+    return false;
+  }
+}
+
+bool NetworkClock::OfRank::finish() noexcept {
+  seat_->sending.settle();
+  seat_->receiving.settle();
+  if (!wall()) return true;
+  const bool kept = sleep_until(due_ns(seat_->now), *waiter_->crossbar);
+  seat_->lateness.finished_ns = now_ns();
+  slack_.end();
+  return kept;
+}
+
+// --- Wall ---
+
+// Moments of the real clock, with what the rank is late by.
+std::int64_t NetworkClock::OfRank::due_ns(Ticks time) const {
+  const std::int64_t after = saturated_ns(clock_->ns_of(time));
+  return deadline_after(deadline_after(clock_->seats_->origin_ns(), after),
+                        seat_->lateness.late_ns);
+}
+
+// The first time: all ranks are there before time runs.
+bool NetworkClock::OfRank::start_together() noexcept {
+  NetworkSeats& seats = *clock_->seats_;
+  const auto n = static_cast<std::int64_t>(clock_->ranks_.size());
+  Word word;
+  if (!join_all(word, [&] { seats.begin_at(now_ns() + kLeadNs + n * kLeadPerRankNs); })) {
+    return false;
+  }
+  started_ = true;
+  return sleep_until(seats.origin_ns(), *waiter_->crossbar);
+}
+
+bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
+  SeatLateness& lateness = seat_->lateness;
+  const std::int64_t due = due_ns(arrived);
+  const std::int64_t now = now_ns();
+  if (due > waiter_->deadline(now)) {
+    waiter_->crossbar->abort(make_error(Code::timeout, [&] {
+      return "on a wall clock dilated " + std::to_string(clock_->options_.dilate) +
+             " times the call of rank " + std::to_string(waiter_->rank) + " takes longer than " +
+             std::to_string(waiter_->patience_ns() / 1'000'000) + " ms, its time; allow it more";
+    }));
+    return false;
+  }
+  if (!sleep_until(due, *waiter_->crossbar)) return false;
+  const std::int64_t behind = now_ns() - due;
+  if (lateness.behind_ns.size() < kRemembered) {
+    lateness.behind_ns.push_back(behind);
+  } else {
+    lateness.behind_ns[static_cast<std::size_t>(lateness.deadlines) % kRemembered] = behind;
+  }
+  ++lateness.deadlines;
+  lateness.worst_ns = std::max(lateness.worst_ns, behind);
+  if (behind > clock_->options_.tolerance_ns) {
+    lateness.late_ns += behind;
+    ++lateness.missed;
+  }
+  return true;
+}
+
+// --- All ranks ---
+
+void NetworkClock::restart() {
+  seats_->restart();
+  for (OfRank& rank : ranks_) {
+    rank.started_ = false;
+    rank.round_end_.clear();
+    rank.round_elapsed_ns_.clear();
+  }
+}
+
+Ticks NetworkClock::now() const {
+  Ticks latest = 0;
+  for (const OfRank& rank : ranks_) latest = std::max(latest, rank.now());
+  return latest;
+}
+
+namespace {
+
+// Of each round the greatest, whoever has it.
+template <class T>
+void join_rounds(std::vector<T>& all, const std::vector<T>& of_rank) {
+  all.resize(std::max(all.size(), of_rank.size()), 0);
+  for (std::size_t k = 0; k < of_rank.size(); ++k) all[k] = std::max(all[k], of_rank[k]);
+}
+
+}  // namespace
+
+std::vector<Ticks> NetworkClock::round_end() const {
+  std::vector<Ticks> ends;
+  for (const OfRank& rank : ranks_) join_rounds(ends, rank.round_end_);
+  return ends;
+}
+
+std::vector<std::int64_t> NetworkClock::round_elapsed_ns() const {
+  std::vector<std::int64_t> elapsed;
+  for (const OfRank& rank : ranks_) join_rounds(elapsed, rank.round_elapsed_ns_);
+  return elapsed;
+}
+
+std::int64_t NetworkClock::elapsed_ns() const {
+  std::int64_t last = seats_->origin_ns();
+  for (const OfRank& rank : ranks_) last = std::max(last, rank.seat_->lateness.finished_ns);
+  return last - seats_->origin_ns();
+}
+
+Lateness NetworkClock::lateness() const {
+  Lateness all;
+  std::vector<std::int64_t> behind;
+  for (const OfRank& rank : ranks_) {
+    const SeatLateness& one = rank.seat_->lateness;
+    behind.insert(behind.end(), one.behind_ns.begin(), one.behind_ns.end());
+    all.deadlines += one.deadlines;
+    all.missed += one.missed;
+    all.worst_ns = std::max(all.worst_ns, one.worst_ns);
+    all.passed_on_ns = std::max(all.passed_on_ns, one.late_ns);
+  }
+  if (behind.empty()) return all;
+  std::sort(behind.begin(), behind.end());
+  all.median_ns = behind[behind.size() / 2];
+  return all;
+}
+
+}  // namespace rankine

@@ -1,0 +1,156 @@
+// Ranks that call on a modelled network, and a simulator that is told the same: after every call
+// each rank's time, and the time of every round, must be the simulator's, to the last digit, and
+// the data right.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/call_parameters.h"
+#include "engine/api/network.h"
+#include "engine/network/simulate.h"
+#include "engine/network/wire.h"
+#include "tests/engine/api/ranks.h"
+
+namespace rankine {
+
+inline std::shared_ptr<const CallNetwork> network(std::string_view text) {
+  auto found = find_call_network(text);
+  EXPECT_TRUE(found.ok()) << found.status().text();
+  return found.ok() ? *found : nullptr;
+}
+
+// Groups of three, unlike links, a switch that can do all: nothing in it is a multiple of anything.
+inline Fabric uneven_fabric(int ports) {
+  Fabric fabric;
+  fabric.ports = ports;
+  fabric.link = {Rational(7, 10'000'000), Rational(1, 70'000'000'000)};
+  fabric.group = 3;
+  fabric.between = {Rational(23, 10'000'000), Rational(1, 11'000'000'000)};
+  fabric.multicast = fabric.alu = true;
+  fabric.alpha_switch = Rational(13, 100'000'000);
+  return fabric;
+}
+
+class Twin {
+ public:
+  Twin(int ranks, std::shared_ptr<const CallNetwork> on)
+      : network_(std::move(on)),
+        all_({.ranks = ranks, .network = network_}),
+        ends_(static_cast<std::size_t>(ranks), 0) {}
+
+  int ranks() const { return static_cast<int>(ends_.size()); }
+
+  // What a line that is called here takes; nothing where it cannot be. Three segments.
+  std::optional<Params> params_for(const Algorithm& line, Rank root = 0) const {
+    Params params;
+    params.ranks = ranks();
+    params.root = root;
+    params.peer = (root + 1) % ranks();
+    params.segments = 3;
+    if (!wire(network_->fabric, line, params).ok()) return std::nullopt;
+    params = line.only_taken(params);
+    if (line.refusal(params)) return std::nullopt;
+    const bool able = network_->fabric.multicast && network_->fabric.alu;
+    if (line.name == "switch" && !able) return std::nullopt;
+    return params;
+  }
+
+  // One call of u32 that adds up.
+  void call(const Algorithm& line, const Params& params, std::size_t count, bool in_place) {
+    const int n = ranks();
+    Call call{.collective = line.collective,
+              .count = count,
+              .type = DataType::u32,
+              .op = line.collective == Collective::barrier ? ReduceOp::bor : ReduceOp::sum,
+              .root = params.root,
+              .peer = line.takes("peer") ? params.peer : (params.root + 1) % n,
+              .options = {.algorithm = line.name}};
+    set_parameters(params, call.options);
+    const auto natural = static_cast<std::size_t>(natural_blocks(line.collective, n));
+    std::vector<std::vector<std::uint32_t>> in, out;
+    for (Rank r = 0; r < n; ++r) {
+      in.emplace_back(count * natural);
+      std::iota(in.back().begin(), in.back().end(), static_cast<std::uint32_t>(r));
+      out.emplace_back(count * natural);
+    }
+    const auto results = all_.run([&](Member& me) {
+      const auto r = static_cast<std::size_t>(me.rank());
+      Call mine = call;
+      mine.in = in[r].data();
+      mine.out = in_place ? in[r].data() : out[r].data();
+      return me.call(mine);
+    });
+    for (const Status& status : results) ASSERT_TRUE(status.ok()) << status.text();
+    if (line.collective == Collective::all_reduce) {
+      const auto base = static_cast<std::uint32_t>(n * (n - 1) / 2);
+      for (Rank r = 0; r < n; ++r) {
+        const auto& result = (in_place ? in : out)[static_cast<std::size_t>(r)];
+        for (std::size_t i = 0; i < count; ++i) {
+          ASSERT_EQ(result[i], base + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(n))
+              << line.name << ", rank " << r << ", element " << i;
+        }
+      }
+    }
+    simulate_too(line, params,
+                 count * natural * 4 /
+                     (line.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1));
+  }
+
+  void compute(Rank r, double seconds) {
+    member(r).compute(seconds).throw_if_error();
+    ends_[static_cast<std::size_t>(r)] +=
+        static_cast<Ticks>(seconds * static_cast<double>(ticks_per_second_) + 0.5);
+  }
+
+  void expect_same_times(const std::string& after) {
+    for (std::size_t r = 0; r < ends_.size(); ++r) {
+      EXPECT_EQ(member(static_cast<Rank>(r)).model_time(), seconds(ends_[r]))
+          << after << ": rank " << r;
+    }
+  }
+
+  Member& member(Rank r) { return *all_.members()[static_cast<std::size_t>(r)]; }
+  NetworkReport report() { return all_.communicator().network_report(); }
+  // Of ranks that all have their times from elsewhere too.
+  std::vector<Ticks>& ends() { return ends_; }
+  Ticks end() const { return *std::max_element(ends_.begin(), ends_.end()); }
+
+ private:
+  double seconds(Ticks ticks) const { return nearest_double(ticks, ticks_per_second_); }
+
+  void simulate_too(const Algorithm& line, const Params& params, std::size_t bytes) {
+    const Schedule schedule = line.make(params);
+    SimulateOptions options{.sync = network_->sync};
+    options.starts = ends_;
+    const auto simulated =
+        simulate(schedule, goal_of(line, params, schedule), network_->fabric, bytes, options);
+    ASSERT_TRUE(simulated.ok()) << simulated.status().text();
+    ends_ = simulated->rank_end;
+    ticks_per_second_ = simulated->ticks_per_second;
+    const std::string what = std::string(name_of(line.collective)) + " " + std::string(line.name) +
+                             ", " + std::to_string(ranks()) + " ranks on " + network_->fabric.name +
+                             ", " + std::to_string(network_->fabric.ports) + " ports, " +
+                             std::string(name_of(network_->sync));
+    expect_same_times(what);
+    std::vector<double> rounds;
+    for (const Ticks end : simulated->round_end) rounds.push_back(seconds(end));
+    EXPECT_EQ(report().rounds, rounds) << what;
+  }
+
+  const std::shared_ptr<const CallNetwork> network_;
+  Ranks all_;
+  std::vector<Ticks> ends_;
+  Ticks ticks_per_second_ = 1;
+};
+
+}  // namespace rankine
