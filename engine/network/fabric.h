@@ -31,6 +31,8 @@ namespace rankine {
 struct Link {
   Rational alpha;  // seconds per message
   Rational beta;   // seconds per byte
+
+  bool operator==(const Link&) const = default;
 };
 
 struct Fabric {
@@ -50,6 +52,7 @@ struct Fabric {
 
   bool two_level() const { return group > 0; }
   Abilities abilities() const { return {multicast, alu}; }
+  bool operator==(const Fabric&) const = default;
   const Link& between_ranks(Rank a, Rank b) const {
     return group > 0 && a / group != b / group ? between : link;
   }

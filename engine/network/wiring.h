@@ -60,6 +60,7 @@ struct Wiring {
   bool has_leaves() const { return kind == WiringKind::two_level || kind == WiringKind::fat_tree; }
   // Ranks are wired to ranks, so that one may have a port for each of its links.
   bool is_grid() const { return shares_links() && !has_leaves(); }
+  bool operator==(const Wiring&) const = default;
 };
 
 // Of two_level and fat_tree wiring: a group below 1, or spines outside 1 .. kMostSpines, as text
