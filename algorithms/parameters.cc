@@ -44,7 +44,7 @@ const Parameter kParameters[] = {
      .most_among = pat_default_aggregation, .default_number = pat_default_aggregation,
      .tried = "0;1;2;4"},
     {.name = "dims", .kind = Kind::torus, .list = &Params::dims, .letter = "D", .argument = "AxB",
-     .help = "sizes of a torus, of the network and of algorithms on tori: 4x4, 3x3x3",
+     .help = "sizes of a torus or mesh, of the network and of algorithms on tori: 4x4, 3x3x3",
      .default_list = one_dimension, .list_refusal = dims_refusal},
     {.name = "skips", .kind = Kind::skips, .list = &Params::skips, .letter = "S",
      .argument = "LIST",

@@ -1,7 +1,5 @@
 #include "engine/network/fabric.h"
 
-#include <algorithm>
-
 #include "algorithms/torus.h"
 
 namespace rankine {
@@ -63,6 +61,20 @@ const std::vector<Regime>& all() {
         .wiring = {.kind = WiringKind::torus},
         .alpha_hop = ns(200)},
        "the same as a torus: --dims, or two dimensions as nearly equal as they can be"},
+      {"mesh",
+       {.name = "mesh",
+        .ports = 0,
+        .link = {ns(1500), gigabytes_per_second(100)},
+        .wiring = {.kind = WiringKind::mesh},
+        .alpha_hop = ns(200)},
+       "the same torus without the wires that close its rings"},
+      {"hypercube",
+       {.name = "hypercube",
+        .ports = 0,
+        .link = {ns(1500), gigabytes_per_second(100)},
+        .wiring = {.kind = WiringKind::hypercube},
+        .alpha_hop = ns(200)},
+       "the same links as a hypercube, for a power of two of ranks"},
       {"two_level",
        {.name = "two_level",
         .ports = 1,
@@ -80,6 +92,15 @@ const std::vector<Regime>& all() {
         .between = {ns(1500), gigabytes_per_second(50)},
         .wiring = {.kind = WiringKind::two_level}},
        "the same, where a node has one link of 50 GB/s up and one down that its GPUs share"},
+      {"fat_tree",
+       {.name = "fat_tree",
+        .ports = 1,
+        .link = {ns(1500), gigabytes_per_second(50)},
+        .group = 8,
+        .between = {ns(1500), gigabytes_per_second(50)},
+        .wiring = {.kind = WiringKind::fat_tree, .spines = 8}},
+       "scale_out's ports and links, 8 ranks to a leaf switch under 8 spines: as many links up as "
+       "down; hops are within its 1.5 us"},
       {"two_level_chapter",
        {.name = "two_level_chapter",
         .ports = 1,
@@ -127,22 +148,26 @@ namespace {
 Status check_wiring(const Fabric& fabric) {
   const Wiring& wiring = fabric.wiring;
   const std::string kind(name_of(wiring.kind));
-  if (!wiring.dims.empty() && wiring.kind != WiringKind::torus) {
+  if (!wiring.dims.empty() && !wiring.has_dims()) {
     return invalid_argument("dims is " + dims_text(wiring.dims) + " and wiring is " + kind +
-                            "; dims need torus wiring");
+                            "; dims need torus or mesh wiring");
+  }
+  if (wiring.spines != 0 && wiring.kind != WiringKind::fat_tree) {
+    return invalid_argument("spines is " + std::to_string(wiring.spines) + " and wiring is " +
+                            kind + "; spines need fat_tree wiring");
   }
   if (wiring.routing != Routing::minimal && !wiring.has_rings()) {
     return invalid_argument("routing is " + std::string(name_of(wiring.routing)) +
                             " and wiring is " + kind + "; allowed is minimal");
   }
-  if (fabric.group > 0 && wiring.has_rings()) {
+  if (fabric.group > 0 && wiring.is_grid()) {
     return invalid_argument("group is " + std::to_string(fabric.group) + " and wiring is " + kind +
-                            "; groups need full or two_level wiring");
+                            "; groups need full, two_level or fat_tree wiring");
   }
-  if (wiring.kind == WiringKind::two_level && fabric.group == 0) {
-    return invalid_argument("group is 0; two_level wiring needs 1 or more ranks per group");
+  if (wiring.has_leaves()) {
+    if (Status status = check_leaves(wiring, fabric.group); !status.ok()) return status;
   }
-  const int wired = wiring.kind == WiringKind::two_level ? fabric.group : 0;
+  const int wired = wiring.has_leaves() ? fabric.group : 0;
   if (wiring.group != 0 && wiring.group != wired) {
     return invalid_argument("the wiring's group is " + std::to_string(wiring.group) +
                             "; allowed are 0 and the fabric's, which is " + std::to_string(wired));
@@ -158,7 +183,7 @@ Status check_wiring(const Fabric& fabric) {
 }  // namespace
 
 Status check_fabric(const Fabric& fabric) {
-  const bool open = fabric.ports == 0 && fabric.wiring.has_rings();
+  const bool open = fabric.ports == 0 && fabric.wiring.is_grid();
   if (!open && (fabric.ports < 1 || fabric.ports > Fabric::kMostPorts)) {
     return invalid_argument("ports is " + std::to_string(fabric.ports) + "; allowed are 1 to " +
                             std::to_string(Fabric::kMostPorts));
@@ -183,21 +208,19 @@ Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>
   Fabric wired = fabric;
   Wiring& wiring = wired.wiring;
   if (!wiring.shares_links()) return wired;
-  if (wiring.kind == WiringKind::two_level) wiring.group = fabric.group;
-  if (wiring.kind == WiringKind::torus && wiring.dims.empty()) {
+  if (wiring.has_leaves()) wiring.group = fabric.group;
+  if (wiring.has_dims() && wiring.dims.empty()) {
     wiring.dims = dims.empty() ? balanced_dims(ranks, 2) : dims;
     if (wiring.dims.empty()) wiring.dims = {ranks};  // a prime
   }
   const auto routes = Routes::make(wiring, ranks);
   if (!routes.ok()) return routes.status();
-  if (wired.ports == 0) {
-    wired.ports = 2 * std::max(1, static_cast<int>(wiring.dims.size()));  // a ring has no dims
-  }
+  if (wired.ports == 0) wired.ports = routes->degree();
   return wired;
 }
 
 void open_ports(Fabric& fabric) {
-  if (fabric.wiring.has_rings()) fabric.ports = 0;
+  if (fabric.wiring.is_grid()) fabric.ports = 0;
 }
 
 }  // namespace rankine

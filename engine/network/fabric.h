@@ -4,8 +4,8 @@
 // occupies one of each for alpha + m * beta. Ranks of one group reach each other over `link`,
 // others over `between`; without groups all are one group.
 //
-// Where ranks are wired as a ring, a torus or in two levels, messages share links (wiring.h). Then
-// a message of m bytes takes
+// Where ranks are wired otherwise than each to each, messages share links (wiring.h). Then a
+// message of m bytes takes
 //
 //   alpha + hops * alpha_hop + beta * load
 //
@@ -31,11 +31,13 @@ namespace rankine {
 struct Link {
   Rational alpha;  // seconds per message
   Rational beta;   // seconds per byte
+
+  bool operator==(const Link&) const = default;
 };
 
 struct Fabric {
   std::string name = "custom";
-  int ports = 1;  // 0, of rings and tori: as many as a rank has links; wired_for() says how many
+  int ports = 1;  // 0, on a grid: as many as a rank has links; wired_for() says how many
   Link link{};
   int group = 0;            // ranks per group; 0: one group
   Link between{};           // among groups
@@ -50,6 +52,7 @@ struct Fabric {
 
   bool two_level() const { return group > 0; }
   Abilities abilities() const { return {multicast, alu}; }
+  bool operator==(const Fabric&) const = default;
   const Link& between_ranks(Rank a, Rank b) const {
     return group > 0 && a / group != b / group ? between : link;
   }
@@ -69,19 +72,20 @@ std::string regime_names();
 // What tools take where nobody names a network: one port, 1 us, 100 GB/s.
 const Regime& plain_regime();
 
-// Ports 1 .. kMostPorts (or open, of rings and tori), times not negative, no group below 0; and
-// what belongs to another wiring than the fabric's: dims, one-way routing, groups, a switch's
+// Ports 1 .. kMostPorts (or open, on a grid), times not negative, no group below 0; and what
+// belongs to another wiring than the fabric's: dims, one-way routing, groups, spines, a switch's
 // abilities. The error names the member.
 Status check_fabric(const Fabric& fabric);
 
-// The fabric for so many ranks, with nothing left open: a torus without dims gets `dims` or, where
-// these are empty too, the two factors of `ranks` nearest to each other (of a prime, it alone);
-// rings and tori whose ports are open get two per dimension; two_level wiring gets the fabric's
-// group. Everything that reads a fabric for a number of ranks does this first; doing it again
-// changes nothing. Errors: those of check_fabric() and Routes::make(), which say what is needed.
+// The fabric for so many ranks, with nothing left open: a torus or mesh without dims gets `dims`
+// or, where these are empty too, the two factors of `ranks` nearest to each other (of a prime, it
+// alone); a grid whose ports are open gets Routes::degree(); two_level and fat_tree wiring get the
+// fabric's group. Everything that reads a fabric for a number of ranks does this first; doing it
+// again changes nothing. Errors: those of check_fabric() and Routes::make(), which say what is
+// needed.
 Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>& dims = {});
 
-// Leaves the ports of a ring or torus open, for who has changed the wiring and not said how many.
+// Leaves the ports of a grid open, for who has changed the wiring and not said how many.
 void open_ports(Fabric& fabric);
 
 }  // namespace rankine

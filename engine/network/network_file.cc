@@ -6,16 +6,21 @@
 #include "engine/base/json_text.h"
 #include "engine/base/small_file.h"
 #include "engine/base/units.h"
+#include "engine/network/network_members.h"
 
 namespace rankine {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kMembers =
-    "name, preset, ports, alpha, bandwidth, beta, group, between, multicast, alu, alpha_switch, "
-    "wiring, dims, routing, hop";
-constexpr std::string_view kLinkMembers = "alpha, bandwidth, beta";
+using Kind = NetworkMember::Kind;
+
+const NetworkMember* find_member(std::string_view name) {
+  for (const NetworkMember& row : network_members()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
 
 Status bad(const std::string& member, const Json& value, std::string_view allowed) {
   return invalid_argument(member + " is " + value.dump() + "; allowed are " + std::string(allowed));
@@ -28,52 +33,21 @@ Result<Rational> read_number(const std::string& member, const Json& value) {
   return shortest_decimal(member, value.get<double>());
 }
 
-Result<Rational> read_not_negative(const std::string& member, const Json& value,
-                                   std::string_view allowed) {
-  if (!value.is_number()) return bad(member, value, allowed);
-  auto number = read_number(member, value);
-  if (number.ok() && *number < 0) return bad(member, value, allowed);
-  return number;
-}
-
-Result<Rational> read_time(const std::string& member, const Json& value) {
-  constexpr std::string_view kAllowed = "times such as \"1.5us\", or seconds, not negative";
-  if (value.is_string()) return parse_seconds(member, value.get<std::string>());
-  return read_not_negative(member, value, kAllowed);
-}
-
-// Seconds per byte, from bytes per second.
-Result<Rational> read_bandwidth(const std::string& member, const Json& value) {
-  constexpr std::string_view kAllowed =
-      "positive bandwidths such as \"100GB/s\", or bytes per second";
-  if (value.is_string()) return parse_bandwidth(member, value.get<std::string>());
-  if (!value.is_number()) return bad(member, value, kAllowed);
+// Seconds, or of a bandwidth and a beta, seconds per byte.
+Result<Rational> read_rational(const NetworkMember& row, const std::string& member,
+                               const Json& value) {
+  if (value.is_string() && row.kind == Kind::time) {
+    return parse_seconds(member, value.get<std::string>());
+  }
+  if (value.is_string() && row.kind == Kind::bandwidth) {
+    return parse_bandwidth(member, value.get<std::string>());
+  }
+  if (!value.is_number()) return bad(member, value, row.allowed());
   auto number = read_number(member, value);
   if (!number.ok()) return number;
-  if (!(Rational(0) < *number)) return bad(member, value, kAllowed);
-  return Rational(1) / *number;
-}
-
-Result<Rational> read_beta(const std::string& member, const Json& value) {
-  return read_not_negative(member, value, "seconds per byte, not negative (0: no limit)");
-}
-
-Status read_whole(const std::string& member, const Json& value, int lowest, int highest,
-                  int& into) {
-  const bool whole = value.is_number_integer();
-  const auto number = whole ? value.get<std::int64_t>() : 0;
-  if (!whole || number < lowest || number > highest) {
-    return bad(member, value,
-               "whole numbers from " + std::to_string(lowest) + " to " + std::to_string(highest));
-  }
-  into = static_cast<int>(number);
-  return {};
-}
-
-Status read_flag(const std::string& member, const Json& value, bool& into) {
-  if (!value.is_boolean()) return bad(member, value, "true and false");
-  into = value.get<bool>();
-  return {};
+  const bool inverse = row.kind == Kind::bandwidth;
+  if (*number < 0 || (inverse && *number == 0)) return bad(member, value, row.allowed());
+  return inverse ? Rational(1) / *number : *number;
 }
 
 template <class T>
@@ -84,43 +58,79 @@ Status take(Result<T> value, T& into) {
 
 // One of a few names.
 template <class T>
-Status read_name(const std::string& member, const Json& value, std::string_view allowed,
+Status read_name(const NetworkMember& row, const Json& value,
                  std::optional<T> (*parse)(std::string_view), T& into) {
   const auto found = value.is_string() ? parse(value.get<std::string>()) : std::nullopt;
-  if (!found) return bad(member, value, allowed);
+  if (!found) return bad(std::string(row.name), value, row.allowed());
   into = *found;
   return {};
 }
 
-Status read_dims(const std::string& member, const Json& value, std::vector<int>& into) {
-  if (!value.is_string()) return bad(member, value, "texts such as \"4x4\" and \"3x3x3\"");
-  return take(parse_dims(member, value.get<std::string>()), into);
+Status read_whole(const NetworkMember& row, const Json& value, Fabric& fabric) {
+  const bool whole = value.is_number_integer();
+  const auto number = whole ? value.get<std::int64_t>() : 0;
+  if (!whole || number < row.least || number > row.most) {
+    return bad(std::string(row.name), value, row.allowed());
+  }
+  row.whole(fabric) = static_cast<int>(number);
+  return {};
 }
 
-// A member of a link; `prefix` is "" or "between.". Nothing if it is none.
-std::optional<Status> read_link_member(const std::string& prefix, const std::string& name,
-                                       const Json& value, Link& link) {
-  const std::string member = prefix + name;
-  if (name == "alpha") return take(read_time(member, value), link.alpha);
-  if (name == "bandwidth") return take(read_bandwidth(member, value), link.beta);
-  if (name == "beta") return take(read_beta(member, value), link.beta);
-  return std::nullopt;
+Status one_of_bandwidth_and_beta(std::string_view owner, const Json& object) {
+  if (!object.contains("bandwidth") || !object.contains("beta")) return {};
+  return invalid_argument(std::string(owner) + " has bandwidth and beta; one of them is allowed");
 }
 
-Status read_link(const std::string& member, const Json& value, Link& link) {
-  if (!value.is_object()) {
-    return bad(member, value, "objects with the members " + std::string(kLinkMembers));
-  }
-  if (value.contains("bandwidth") && value.contains("beta")) {
-    return invalid_argument(member + " has bandwidth and beta; one of them is allowed");
-  }
+Status read_link(const NetworkMember& row, const Json& value, Link& link) {
+  const std::string owner(row.name);
+  if (!value.is_object()) return bad(owner, value, row.allowed());
+  if (Status status = one_of_bandwidth_and_beta(owner, value); !status.ok()) return status;
   for (const auto& [name, part] : value.items()) {
-    const auto status = read_link_member(member + ".", name, part, link);
-    if (!status) {
-      return invalid_argument(member + " has a member '" + name + "'; allowed are " +
-                              std::string(kLinkMembers));
+    const NetworkMember* found = find_member(name);
+    if (found == nullptr || found->of_link == nullptr) {
+      return invalid_argument(owner + " has a member '" + name + "'; allowed are " +
+                              link_member_names());
     }
-    if (!status->ok()) return *status;
+    const std::string member = owner + "." + name;
+    Status status = take(read_rational(*found, member, part), link.*found->of_link);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Status read_member(const NetworkMember& row, const Json& value, Fabric& fabric) {
+  const std::string name(row.name);
+  switch (row.kind) {
+    case Kind::text:
+      if (!value.is_string()) return bad(name, value, row.allowed());
+      fabric.name = value.get<std::string>();
+      return {};
+    case Kind::preset: {
+      const Regime* regime = value.is_string() ? find_regime(value.get<std::string>()) : nullptr;
+      if (regime == nullptr) return bad(name, value, row.allowed());
+      fabric = regime->fabric;
+      return {};
+    }
+    case Kind::whole:
+      return read_whole(row, value, fabric);
+    case Kind::flag:
+      if (!value.is_boolean()) return bad(name, value, row.allowed());
+      fabric.*row.flag = value.get<bool>();
+      return {};
+    case Kind::time:
+    case Kind::bandwidth:
+    case Kind::beta:
+      return take(read_rational(row, name, value),
+                  row.of_link != nullptr ? fabric.link.*row.of_link : fabric.*row.time);
+    case Kind::link:
+      return read_link(row, value, fabric.between);
+    case Kind::wiring:
+      return read_name(row, value, parse_wiring, fabric.wiring.kind);
+    case Kind::sizes:
+      if (!value.is_string()) return bad(name, value, row.allowed());
+      return take(parse_dims(name, value.get<std::string>()), fabric.wiring.dims);
+    case Kind::routing:
+      return read_name(row, value, parse_routing, fabric.wiring.routing);
   }
   return {};
 }
@@ -129,28 +139,9 @@ Status read_link(const std::string& member, const Json& value, Link& link) {
 
 std::optional<Status> read_network_member(const std::string& name, const Json& value,
                                           Fabric& fabric) {
-  if (name == "name") {
-    if (!value.is_string()) return bad(name, value, "texts");
-    fabric.name = value.get<std::string>();
-    return Status();
-  }
-  if (name == "ports") return read_whole(name, value, 1, Fabric::kMostPorts, fabric.ports);
-  if (name == "group") return read_whole(name, value, 0, 1 << 14, fabric.group);
-  if (name == "between") return read_link(name, value, fabric.between);
-  if (name == "multicast") return read_flag(name, value, fabric.multicast);
-  if (name == "alu") return read_flag(name, value, fabric.alu);
-  if (name == "alpha_switch") return take(read_time(name, value), fabric.alpha_switch);
-  if (name == "wiring") {
-    return read_name(name, value, "\"full\", \"ring\", \"torus\" and \"two_level\"", parse_wiring,
-                     fabric.wiring.kind);
-  }
-  if (name == "dims") return read_dims(name, value, fabric.wiring.dims);
-  if (name == "routing") {
-    return read_name(name, value, "\"minimal\" and \"one_way\"", parse_routing,
-                     fabric.wiring.routing);
-  }
-  if (name == "hop") return take(read_time(name, value), fabric.alpha_hop);
-  return read_link_member("", name, value, fabric.link);
+  const NetworkMember* row = find_member(name);
+  if (row == nullptr || row->kind == Kind::preset) return std::nullopt;
+  return read_member(*row, value, fabric);
 }
 
 Result<Fabric> parse_network(std::string_view json, std::string_view name) {
@@ -165,21 +156,17 @@ Result<Fabric> read_network(const Json& root, std::string_view name) {
   }
   Fabric fabric = plain_regime().fabric;
   if (root.contains("preset")) {
-    const Json& preset = root["preset"];
-    const Regime* regime = preset.is_string() ? find_regime(preset.get<std::string>()) : nullptr;
-    if (regime == nullptr) return bad("preset", preset, regime_names());
-    fabric = regime->fabric;
+    Status status = read_member(*find_member("preset"), root["preset"], fabric);
+    if (!status.ok()) return status;
   }
   fabric.name = name;
-  if (root.contains("bandwidth") && root.contains("beta")) {
-    return invalid_argument("the network has bandwidth and beta; one of them is allowed");
-  }
+  if (Status status = one_of_bandwidth_and_beta("the network", root); !status.ok()) return status;
   for (const auto& [member, value] : root.items()) {
     if (member == "preset") continue;
     const auto status = read_network_member(member, value, fabric);
     if (!status) {
       return invalid_argument("the network has a member '" + member + "'; allowed are " +
-                              std::string(kMembers));
+                              network_member_names());
     }
     if (!status->ok()) return *status;
   }
@@ -187,7 +174,7 @@ Result<Fabric> read_network(const Json& root, std::string_view name) {
   if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
     return invalid_argument("group is " + std::to_string(fabric.group) +
                             " and between is missing; allowed are objects with the members " +
-                            std::string(kLinkMembers));
+                            link_member_names());
   }
   Status status = check_fabric(fabric);
   if (!status.ok()) return status;

@@ -1,25 +1,16 @@
 // Networks of users' own, as small JSON files.
 //
 //   {
-//     "name": "two racks",             for reports; default: the file's name
-//     "preset": "scale_out",           start from a preset; default: plain
-//     "ports": 2,
-//     "alpha": "1.5us",                or seconds: 1.5e-6
-//     "bandwidth": "50GB/s",           or bytes per second: 5e10
-//                                      or "beta", seconds per byte: 2e-11
-//     "group": 8,                      ranks per group, with "between" for the links among groups
-//     "between": {"alpha": "5us", "bandwidth": "25GB/s"},
-//     "multicast": true,               what the switch can do
-//     "alu": true,
-//     "alpha_switch": "150ns",         what a hop through it takes
-//     "wiring": "torus",               full, or links that messages share: ring, torus, two_level
-//     "dims": "4x4",                   of a torus; default: those of the question
-//     "routing": "minimal",            or one_way, of rings and tori
-//     "hop": "200ns"                   per link that a message crosses
+//     "preset": "scale_out",
+//     "group": 8,
+//     "between": {"alpha": "5us", "bandwidth": "25GB/s"}
 //   }
 //
-// All members are optional; any other is an error. A ring or torus whose ports the file does not
-// give has one per link. Numbers are read by their shortest decimal text, exactly. Errors name the
+// network_members.h has the table of all members with what is allowed, which `rankine network
+// --help` prints; examples/ has files of several kinds.
+//
+// All members are optional; any other is an error. A grid whose ports the file does not give has
+// one per link of a rank. Numbers are read by their shortest decimal text, exactly. Errors name the
 // member, its value and what is allowed.
 #pragma once
 

@@ -2,15 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "algorithms/torus.h"
 
 namespace rankine {
 namespace {
 
-constexpr std::array kKinds = {WiringKind::full, WiringKind::ring, WiringKind::torus,
-                               WiringKind::two_level};
+constexpr std::array kKinds = {WiringKind::full,    WiringKind::ring,      WiringKind::torus,
+                               WiringKind::mesh,    WiringKind::hypercube, WiringKind::two_level,
+                               WiringKind::fat_tree};
 constexpr std::array kRoutings = {Routing::minimal, Routing::one_way};
+
+std::vector<std::string_view> names_of(const auto& values) {
+  std::vector<std::string_view> names;
+  for (const auto value : values) names.push_back(name_of(value));
+  return names;
+}
 
 }  // namespace
 
@@ -22,8 +30,14 @@ std::string_view name_of(WiringKind kind) {
       return "ring";
     case WiringKind::torus:
       return "torus";
+    case WiringKind::mesh:
+      return "mesh";
+    case WiringKind::hypercube:
+      return "hypercube";
     case WiringKind::two_level:
       return "two_level";
+    case WiringKind::fat_tree:
+      return "fat_tree";
   }
   return "full";
 }
@@ -33,6 +47,11 @@ std::optional<WiringKind> parse_wiring(std::string_view text) {
     if (name_of(kind) == text) return kind;
   }
   return std::nullopt;
+}
+
+const std::vector<std::string_view>& wiring_names() {
+  static const auto kNames = names_of(kKinds);
+  return kNames;
 }
 
 std::string_view name_of(Routing routing) {
@@ -46,11 +65,30 @@ std::optional<Routing> parse_routing(std::string_view text) {
   return std::nullopt;
 }
 
+const std::vector<std::string_view>& routing_names() {
+  static const auto kNames = names_of(kRoutings);
+  return kNames;
+}
+
 Result<std::vector<int>> parse_dims(std::string_view argument, std::string_view text) {
   if (auto dims = read_dims(text)) return std::move(*dims);
   return invalid_argument(std::string(argument) + " is '" + std::string(text) +
                           "'; allowed are up to " + std::to_string(kMostDims) +
                           " sizes of 1 and more, such as 4x4 and 3x3x3");
+}
+
+Status check_leaves(const Wiring& wiring, int group) {
+  const std::string needs = "; " + std::string(name_of(wiring.kind)) + " wiring needs 1 ";
+  if (group < 1) {
+    return invalid_argument("group is " + std::to_string(group) + needs +
+                            "or more ranks per group");
+  }
+  const bool has_spines = wiring.kind == WiringKind::fat_tree;
+  if (has_spines && (wiring.spines < 1 || wiring.spines > Wiring::kMostSpines)) {
+    return invalid_argument("spines is " + std::to_string(wiring.spines) + needs + "to " +
+                            std::to_string(Wiring::kMostSpines));
+  }
+  return {};
 }
 
 Result<Routes> Routes::make(const Wiring& wiring, int ranks) {
@@ -62,6 +100,7 @@ Result<Routes> Routes::make(const Wiring& wiring, int ranks) {
   routes.kind_ = wiring.kind;
   routes.routing_ = wiring.routing;
   routes.ranks_ = ranks;
+  routes.closed_ = wiring.has_rings();
   switch (wiring.kind) {
     case WiringKind::full:
       break;
@@ -69,27 +108,37 @@ Result<Routes> Routes::make(const Wiring& wiring, int ranks) {
       routes.dims_ = {ranks};
       break;
     case WiringKind::torus:
+    case WiringKind::mesh:
       if (wiring.dims.empty() || wiring.dims.size() > kMostDims) {
-        return invalid_argument("dims has " + std::to_string(wiring.dims.size()) +
-                                " sizes; a torus has 1 to " + std::to_string(kMostDims));
+        return invalid_argument("dims has " + std::to_string(wiring.dims.size()) + " sizes; a " +
+                                std::string(name_of(wiring.kind)) + " has 1 to " +
+                                std::to_string(kMostDims));
       }
       if (const auto why = dims_refusal(wiring.dims, ranks)) return invalid_argument(*why);
       routes.dims_ = wiring.dims;
       break;
-    case WiringKind::two_level:
-      if (wiring.group < 1) {
-        return invalid_argument("group is " + std::to_string(wiring.group) +
-                                "; two_level wiring needs 1 or more ranks per group");
+    case WiringKind::hypercube: {
+      const auto n = static_cast<unsigned>(ranks);
+      if (!std::has_single_bit(n)) {
+        return invalid_argument("ranks is " + std::to_string(ranks) +
+                                "; hypercube wiring needs a power of two");
       }
+      routes.dims_.assign(static_cast<std::size_t>(std::countr_zero(n)), 2);
+      break;
+    }
+    case WiringKind::two_level:
+    case WiringKind::fat_tree:
+      if (Status status = check_leaves(wiring, wiring.group); !status.ok()) return status;
       routes.group_ = wiring.group;
-      routes.links_ = 2 * ((ranks - 1) / wiring.group + 1);
+      if (wiring.kind == WiringKind::fat_tree) routes.spines_ = wiring.spines;
+      routes.links_ = 2 * ((ranks - 1) / wiring.group + 1) * routes.spines_;
       break;
   }
-  if (!routes.dims_.empty()) routes.number_rings();
+  if (!routes.dims_.empty()) routes.number_wires();
   return routes;
 }
 
-void Routes::number_rings() {
+void Routes::number_wires() {
   const std::size_t dimensions = dims_.size();
   links_ = 2 * ranks_ * static_cast<int>(dimensions);
   strides_.assign(dimensions, 1);
@@ -102,10 +151,17 @@ void Routes::number_rings() {
   }
 }
 
+int Routes::degree() const {
+  if (!Wiring{.kind = kind_}.is_grid()) return 0;
+  int links = 0;
+  for (const int size : dims_) links += closed_ ? 2 : std::min(2, size - 1);
+  return std::max(1, links);
+}
+
 int Routes::hops(Rank from, Rank to) const {
   if (from == to) return 0;
   if (kind_ == WiringKind::full) return 1;
-  if (kind_ == WiringKind::two_level) return from / group_ == to / group_ ? 1 : 2;
+  if (dims_.empty()) return from / group_ == to / group_ ? 1 : 2;
   int total = 0;
   for (std::size_t d = 0; d < dims_.size(); ++d) {
     const int here = coordinate(from, d), there = coordinate(to, d);

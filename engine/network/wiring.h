@@ -4,15 +4,22 @@
 //   ring       neighbours r and r + 1, one link per direction
 //   torus      a ring in every dimension; ranks are numbered as in torus.h of the algorithms: the
 //              last dimension varies fastest. 2D links out of a rank and 2D into it
-//   two_level  groups of neighbours, fully wired inside; every group shares one link up, and one
-//              down, for all that it exchanges with others
+//   mesh       a torus without the wires that close its rings
+//   hypercube  a mesh of log2 N dimensions of two ranks: neighbours differ in one bit
+//   fat_tree   leaves of `group` neighbours, fully wired inside; every leaf has one link up to, and
+//              one down from, each of `spines` switches, for all that it exchanges with others
+//   two_level  a fat tree of one spine: a group shares one link up, and one down
 //
-// Routes are minimal. On a torus they go dimension by dimension, the first one first; where both
-// ways round a ring are as long, half of the message takes each. `one_way` sends everything in the
-// positive direction, as a network does that knows no other. A ring of two has two wires between
-// the same ranks: both ways are as long.
+// Routes are minimal. On a grid, which rings, tori, meshes and hypercubes are, they go dimension by
+// dimension, the first one first; where both ways round a ring are as long, half of the message
+// takes each. `one_way` sends everything in the positive direction of its ring, as a network does
+// that knows no other. A ring of two has two wires between the same ranks: both ways are as long. A
+// message to another leaf goes over the spine whose number is its destination modulo the spines, so
+// that neighbours in one leaf are reached over different ones.
 //
-// Source: the model of Trivance, section 2.1, which leaves ties and the order of dimensions open.
+// Sources: the model of Trivance, section 2.1, which leaves ties and the order of dimensions open;
+// for the choice of spines Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift
+// Permutations on Real Life Fat Trees (2010).
 #pragma once
 
 #include <cstdint>
@@ -25,26 +32,40 @@
 
 namespace rankine {
 
-enum class WiringKind : std::uint8_t { full, ring, torus, two_level };
+enum class WiringKind : std::uint8_t { full, ring, torus, mesh, hypercube, two_level, fat_tree };
 std::string_view name_of(WiringKind kind);
 std::optional<WiringKind> parse_wiring(std::string_view text);
+const std::vector<std::string_view>& wiring_names();  // of all kinds
 
 enum class Routing : std::uint8_t { minimal, one_way };
 std::string_view name_of(Routing routing);
 std::optional<Routing> parse_routing(std::string_view text);
+const std::vector<std::string_view>& routing_names();
 
-// Sizes of a torus as people write them: "4x4", "3x3x3". Their product is not looked at.
+// Sizes of a torus or mesh as people write them: "4x4", "3x3x3". Their product is not looked at.
 Result<std::vector<int>> parse_dims(std::string_view argument, std::string_view text);
 
 struct Wiring {
   WiringKind kind = WiringKind::full;
-  std::vector<int> dims{};  // of a torus; their product is the number of ranks
-  int group = 0;            // of two_level: ranks per group
+  std::vector<int> dims{};  // of a torus or mesh; their product is the number of ranks
+  int group = 0;            // of two_level and fat_tree: ranks per group, which is a leaf
+  int spines = 0;           // of a fat_tree
   Routing routing = Routing::minimal;
+
+  static constexpr int kMostSpines = 512;  // a switch has no more ports
 
   bool shares_links() const { return kind != WiringKind::full; }
   bool has_rings() const { return kind == WiringKind::ring || kind == WiringKind::torus; }
+  bool has_dims() const { return kind == WiringKind::torus || kind == WiringKind::mesh; }
+  bool has_leaves() const { return kind == WiringKind::two_level || kind == WiringKind::fat_tree; }
+  // Ranks are wired to ranks, so that one may have a port for each of its links.
+  bool is_grid() const { return shares_links() && !has_leaves(); }
+  bool operator==(const Wiring&) const = default;
 };
+
+// Of two_level and fat_tree wiring: a group below 1, or spines outside 1 .. kMostSpines, as text
+// that says what is needed.
+Status check_leaves(const Wiring& wiring, int group);
 
 // The routes of a wiring among so many ranks. Immutable; may be used from many threads at once.
 class Routes {
@@ -52,13 +73,21 @@ class Routes {
   static constexpr int kMostRanks = 1 << 14;
 
   // Errors: ranks outside 1 .. kMostRanks, dims that do not multiply to them, none or more than
-  // kMostDims of them, a group below 1; the text says what is needed.
+  // kMostDims of them, a hypercube of ranks that are no power of two, a group below 1, spines
+  // outside 1 .. kMostSpines; the text says what is needed.
   static Result<Routes> make(const Wiring& wiring, int ranks);
 
   int ranks() const { return ranks_; }
-  int links() const { return links_; }  // numbered from 0; each is one direction of a wire
+  int links() const {
+    return links_;
+  }  // numbered from 0; each is one direction of a wire, or,
+     // at the edges of a mesh, of none
+  // Links out of the rank that has most of them, on a grid: 2 per dimension, or 1 where a dimension
+  // of a mesh has two ranks. At least 1. Elsewhere 0.
+  int degree() const;
   // Links that a message crosses, shared or its own: the latency it pays. 1 where a link of its own
-  // joins the two, 2 between groups (up and down), 0 from a rank to itself.
+  // joins the two, 2 between groups (up and down), 0 from a rank to itself; on a grid the wires of
+  // the shortest way.
   int hops(Rank from, Rank to) const;
   // Which way round its ring a link leads. Of a message that goes both ways, one half takes the
   // links that lead up and the other those that lead down, in all dimensions where it does so.
@@ -73,12 +102,18 @@ class Routes {
       case WiringKind::full:
         return;
       case WiringKind::two_level:
-        if (from / group_ == to / group_) return;
-        visit(2 * (from / group_), 2);
-        visit(2 * (to / group_) + 1, 2);
+      case WiringKind::fat_tree: {
+        const int leaf = from / group_, other = to / group_;
+        if (leaf == other) return;
+        const int spine = to % spines_;
+        visit(2 * (leaf * spines_ + spine), 2);
+        visit(2 * (other * spines_ + spine) + 1, 2);
         return;
+      }
       case WiringKind::ring:
       case WiringKind::torus:
+      case WiringKind::mesh:
+      case WiringKind::hypercube:
         break;
     }
     // Dimension by dimension: `at` moves from `from` towards `to`.
@@ -94,13 +129,14 @@ class Routes {
   }
 
  private:
-  void number_rings();
+  void number_wires();
 
-  // How far a message goes each way round one ring; both ways where they are as long.
+  // How far a message goes each way along one line; both ways where they are as long.
   struct Arc {
     int up = 0, down = 0, halves = 2;
   };
   Arc arc_of(int here, int there, int size) const {
+    if (!closed_) return here < there ? Arc{there - here, 0, 2} : Arc{0, here - there, 2};
     const int up = there - here + (there < here ? size : 0), down = size - up;
     if (routing_ == Routing::one_way || up < down) return {up, 0, 2};
     if (down < up) return {0, down, 2};
@@ -113,7 +149,7 @@ class Routes {
   int link_of(Rank r, std::size_t d, bool up) const {
     return 2 * (r * static_cast<int>(dims_.size()) + static_cast<int>(d)) + (up ? 0 : 1);
   }
-  // So many links one way round the ring of dimension d, from rank `at` with that coordinate.
+  // So many links one way along the line of dimension d, from rank `at` with that coordinate.
   template <class Visit>
   void along(Rank at, int coordinate, std::size_t d, bool up, int count, int halves,
              const Visit& visit) const {
@@ -129,7 +165,8 @@ class Routes {
 
   WiringKind kind_ = WiringKind::full;
   Routing routing_ = Routing::minimal;
-  int ranks_ = 1, links_ = 0, group_ = 1;
+  int ranks_ = 1, links_ = 0, group_ = 1, spines_ = 1;
+  bool closed_ = false;  // lines are rings
   std::vector<int> dims_, strides_;
   std::vector<int> coordinates_;  // of every rank, one per dimension
 };

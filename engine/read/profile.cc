@@ -3,6 +3,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "algorithms/catalogue.h"
@@ -101,10 +102,10 @@ double Profile::time(const Fabric& fabric, double bytes) const {
 }
 
 Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring& wiring) {
-  if (wiring.kind == WiringKind::two_level) {
-    return invalid_argument(
-        "wiring is two_level, where links between groups differ from those inside; allowed are "
-        "full, ring, torus");
+  if (wiring.has_leaves()) {
+    return invalid_argument("wiring is " + std::string(name_of(wiring.kind)) +
+                            ", where links between groups differ from those inside; allowed are "
+                            "full, ring, torus, mesh, hypercube");
   }
   const auto routes = Routes::make(wiring, schedule.ranks);
   if (!routes.ok()) return routes.status();

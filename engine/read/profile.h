@@ -48,9 +48,9 @@ struct Profile {
   double time(const Fabric& fabric, double bytes) const;
 };
 
-// `wiring` has all messages on one kind of link: not two_level. Rounds are worked on by all cores.
-// Errors: those of Routes::make(), two_level wiring, a multicast or ALU transfer. What a schedule
-// throws comes through.
+// `wiring` has all messages on one kind of link: no leaves. Rounds are worked on by all cores.
+// Errors: those of Routes::make(), two_level or fat_tree wiring, a multicast or ALU transfer. What
+// a schedule throws comes through.
 Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring& wiring);
 
 }  // namespace rankine

@@ -31,31 +31,38 @@ Result<Rational> parse_beta(std::string_view argument, std::string_view text) {
 
 Result<std::optional<WiringKind>> read_wiring(std::string_view argument, std::string_view text) {
   if (const auto kind = parse_wiring(text)) return kind;
-  constexpr std::string_view kNames[] = {"full", "ring", "torus", "two_level"};
-  return unknown_name(argument, text, kNames);
+  return unknown_name(argument, text, wiring_names());
 }
 
 Result<std::optional<Routing>> read_routing(std::string_view argument, std::string_view text) {
   if (const auto routing = parse_routing(text)) return routing;
-  constexpr std::string_view kNames[] = {"minimal", "one_way"};
-  return unknown_name(argument, text, kNames);
+  return unknown_name(argument, text, routing_names());
 }
 
 // What the options say of links that messages share.
 Status rewire(const NetworkArguments& arguments, Fabric& fabric) {
   if (arguments.hop) fabric.alpha_hop = *arguments.hop;
   if (arguments.routing) fabric.wiring.routing = *arguments.routing;
-  if (!arguments.wiring || *arguments.wiring == fabric.wiring.kind) return {};
-  fabric.wiring = {.kind = *arguments.wiring, .routing = fabric.wiring.routing};
-  if (!arguments.ports) open_ports(fabric);
-  if (fabric.ports == 0 && !fabric.wiring.has_rings()) {
+  if (arguments.wiring && *arguments.wiring != fabric.wiring.kind) {
+    fabric.wiring = {.kind = *arguments.wiring, .routing = fabric.wiring.routing};
+    if (!arguments.ports) open_ports(fabric);
+  }
+  if (arguments.spines) fabric.wiring.spines = *arguments.spines;
+  if (!arguments.wiring) return {};
+  const std::string_view kind = name_of(fabric.wiring.kind);
+  if (fabric.ports == 0 && !fabric.wiring.is_grid()) {
     return invalid_argument(fmt::format(
         "--wiring is {}; --ports is needed with it, since a rank of network '{}' has as "
         "many as links",
-        name_of(fabric.wiring.kind), fabric.name));
+        kind, fabric.name));
   }
-  if (fabric.wiring.kind == WiringKind::two_level && fabric.group == 0) {
-    return invalid_argument("--wiring is two_level; --node-ranks is needed with it");
+  if (fabric.wiring.has_leaves() && fabric.group == 0) {
+    return invalid_argument(
+        fmt::format("--wiring is {}; --node-ranks is needed with it, 1 or more", kind));
+  }
+  if (fabric.wiring.kind == WiringKind::fat_tree && fabric.wiring.spines == 0) {
+    return invalid_argument(fmt::format("--wiring is {}; --spines is needed with it, 1 to {}", kind,
+                                        Wiring::kMostSpines));
   }
   return {};
 }
@@ -98,7 +105,11 @@ void add_network_arguments(Command app, NetworkArguments& arguments) {
                optionally<Rational>(parse_bandwidth), "RATE", "among groups")
       .group(kGroup);
   add_argument(app, "--wiring", arguments.wiring, read_wiring, "KIND",
-               "full, or links that messages share: ring, torus (--dims), two_level (--node-ranks)")
+               "full, or links that messages share: ring, torus and mesh (--dims), hypercube, "
+               "two_level (--node-ranks), fat_tree (--node-ranks, --spines)")
+      .group(kGroup);
+  add_argument(app, "--spines", arguments.spines, optionally<int>(Whole{1, Wiring::kMostSpines}),
+               "N", "of a fat tree: switches above the groups, each with a link to every group")
       .group(kGroup);
   add_argument(app, "--routing", arguments.routing, read_routing, "NAME",
                "on rings and tori: minimal, both ways where they are as long; or one_way (minimal)")
@@ -138,7 +149,7 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
                        arguments.alpha_switch || arguments.group || arguments.between_alpha ||
                        arguments.between_beta || arguments.multicast || arguments.alu ||
-                       arguments.wiring || arguments.routing || arguments.hop;
+                       arguments.wiring || arguments.spines || arguments.routing || arguments.hop;
   if (changed) fabric.name += " (changed)";
   status = check_fabric(fabric);
   if (!status.ok()) return status;
@@ -155,10 +166,17 @@ std::string describe_wiring(const Fabric& fabric) {
       text = "ring";
       break;
     case WiringKind::torus:
-      text = "torus " + dims_text(wiring.dims);
+    case WiringKind::mesh:
+      text = fmt::format("{} {}", name_of(wiring.kind), dims_text(wiring.dims));
+      break;
+    case WiringKind::hypercube:
+      text = "hypercube";
       break;
     case WiringKind::two_level:
       text = "one link up and down per group";
+      break;
+    case WiringKind::fat_tree:
+      text = fmt::format("{} spines, a link up and down per group to each", wiring.spines);
       break;
   }
   if (wiring.routing == Routing::one_way) text += ", one way";

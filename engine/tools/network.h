@@ -15,7 +15,7 @@ struct NetworkArguments {
   std::string network;  // a preset's name or a file's; empty: plain_regime()
   std::optional<Rational> alpha, beta, alpha_switch, between_alpha, between_beta;
   std::optional<Rational> hop;
-  std::optional<int> ports, group;
+  std::optional<int> ports, group, spines;
   std::optional<WiringKind> wiring;
   std::optional<Routing> routing;
   bool multicast = false, alu = false;
@@ -26,11 +26,11 @@ struct NetworkArguments {
 
 // --network, --lower, and what overrides members of the network: --alpha, --bandwidth or --beta,
 // --ports, --multicast, --alu, --alpha-switch, --node-ranks, --between-alpha, --between-bandwidth,
-// --wiring, --routing and --hop.
+// --wiring, --spines, --routing and --hop.
 void add_network_arguments(Command app, NetworkArguments& arguments);
 
-// The network that they describe, for any number of ranks: wired_for() comes next. --wiring ring
-// and torus leave the ports open where --ports does not say. Errors name the option, its value and
+// The network that they describe, for any number of ranks: wired_for() comes next. --wiring leaves
+// the ports of a grid open where --ports does not say. Errors name the option, its value and
 // what is allowed.
 Result<Fabric> network_of(const NetworkArguments& arguments);
 

@@ -7,6 +7,7 @@
 #include "algorithms/torus.h"
 #include "engine/base/units.h"
 #include "engine/network/network_file.h"
+#include "engine/network/network_members.h"
 #include "engine/network/wire.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/text.h"
@@ -15,9 +16,13 @@ namespace rankine::tools {
 namespace {
 
 std::string all_members() {
-  return "collective, algorithm, ranks, bytes, alpha, beta, bandwidth, ports, multicast, alu, "
-         "alpha_switch, wiring, dims, routing, hop, network, " +
+  return "collective, algorithm, ranks, bytes, " + request_network_members() + ", network, " +
          parameter_names(true) + ", sync, fidelity, lower, ideal_blocks, params and id";
+}
+
+// Other members of networks stand in the member "network" only.
+bool is_in_request(std::string_view name) {
+  return name != "name" && name != "preset" && name != "group" && name != "between";
 }
 
 Status take_flag(std::string_view member, const Json& value, bool& into) {
@@ -77,7 +82,7 @@ Status take_member(const std::string& name, const Json& value, Question& questio
     question.fidelity = *fidelity;
     return {};
   }
-  if (name != "name" && name != "group" && name != "between") {
+  if (is_in_request(name)) {
     const auto status = read_network_member(name, nlohmann::json(value), question.fabric);
     if (status) return *status;
   }
@@ -112,6 +117,15 @@ Status take_algorithm(const Json& request, AlgorithmArguments& arguments, Questi
 }
 
 }  // namespace
+
+std::string request_network_members() {
+  std::string names;
+  for (const NetworkMember& row : network_members()) {
+    if (!is_in_request(row.name)) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+  }
+  return names;
+}
 
 Result<Question> read_question(const Json& request) {
   if (!request.is_object()) {
@@ -171,6 +185,7 @@ Json question_json(const Question& question, const Params& params) {
   if (fabric.wiring.shares_links()) {
     out["hop"] = fabric.alpha_hop.to_double();
     if (!fabric.wiring.dims.empty()) out["dims"] = dims_text(fabric.wiring.dims);
+    if (fabric.wiring.spines > 0) out["spines"] = fabric.wiring.spines;
     if (fabric.wiring.has_rings()) out["routing"] = name_of(fabric.wiring.routing);
   }
   Json rest = Json::object();

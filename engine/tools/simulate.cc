@@ -15,6 +15,7 @@
 #include "engine/tools/metrics.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/question.h"
+#include "engine/tools/question_json.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
@@ -175,11 +176,10 @@ Subcommand add_simulate(Command tool) {
       "--segments auto\n"
       "  rankine simulate broadcast --algo switch --ranks 8 --lower --json\n"
       "  rankine simulate --batch requests.jsonl\n"
-      "Requests have collective, algorithm, ranks and bytes, and may have alpha (seconds), beta\n"
-      "(seconds per byte) or bandwidth, ports, multicast, alu, alpha_switch, wiring, dims "
-      "(\"4x4\"),\n"
-      "routing, hop (seconds), network (a preset, a file or an object like one), sync, fidelity,\n"
-      "lower, ideal_blocks, id (anything), " +
+      "Requests have collective, algorithm, ranks and bytes, and may have\n" +
+      request_network_members() +
+      "\n(as in network files: 'rankine network --help'), network (a preset, a file or an object "
+      "like one),\nsync, fidelity, lower, ideal_blocks, id (anything), " +
       parameter_names(true) + " (a number or \"auto\") and params\n({" + parameter_names(false) +
       "}).\n"
       "Each gives one line, in order: its own members, then time (seconds),\n"

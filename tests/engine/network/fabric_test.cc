@@ -2,13 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <fstream>
 #include <set>
-#include <string>
+#include <string_view>
 #include <vector>
-
-#include "engine/network/network_file.h"
 
 namespace rankine {
 namespace {
@@ -24,7 +20,7 @@ TEST(Regimes, AreSoundNamedAndSourced) {
     EXPECT_TRUE(Rational(0) < regime.fabric.link.alpha) << regime.name;
     EXPECT_TRUE(Rational(0) < regime.fabric.link.beta) << regime.name;
     if (regime.fabric.two_level()) {
-      EXPECT_TRUE(regime.fabric.link.beta < regime.fabric.between.beta) << regime.name;
+      EXPECT_FALSE(regime.fabric.between.beta < regime.fabric.link.beta) << regime.name;
     }
     if (regime.fabric.alu || regime.fabric.multicast) {
       EXPECT_TRUE(Rational(0) < regime.fabric.alpha_switch) << regime.name;
@@ -103,6 +99,14 @@ TEST(WiredFor, FillsInWhatIsOpen) {
   const Fabric once = *wired_for(torus, 12);
   EXPECT_EQ(wired_for(once, 12)->wiring.dims, once.wiring.dims);
   EXPECT_EQ(wired_for(find_regime("two_level_shared")->fabric, 20)->wiring.group, 8);
+  const Fabric& mesh = find_regime("mesh")->fabric;
+  EXPECT_EQ(wired_for(mesh, 16)->wiring.dims, (Dims{4, 4}));
+  EXPECT_EQ(wired_for(mesh, 16)->ports, 4);
+  EXPECT_EQ(wired_for(mesh, 8, {2, 4})->ports, 3) << "one link in the dimension of two ranks";
+  EXPECT_EQ(wired_for(find_regime("hypercube")->fabric, 16)->ports, 4);
+  EXPECT_EQ(wired_for(find_regime("hypercube")->fabric, 1)->ports, 1);
+  EXPECT_EQ(wired_for(find_regime("fat_tree")->fabric, 20)->wiring.group, 8);
+  EXPECT_EQ(wired_for(find_regime("fat_tree")->fabric, 20)->ports, 1);
   // Full wiring needs nothing, and dims are none of its business.
   EXPECT_EQ(wired_for(plain_regime().fabric, 7, {2, 2})->ports, 1);
 }
@@ -115,6 +119,8 @@ TEST(WiredFor, SaysWhatIsNeeded) {
   said.wiring.dims = {2, 8};
   EXPECT_EQ(wired_for(said, 12).status().text(),
             "dims is 2x8; the sizes must multiply to the number of ranks, 12");
+  EXPECT_EQ(wired_for(find_regime("hypercube")->fabric, 12).status().text(),
+            "ranks is 12; hypercube wiring needs a power of two");
   said.link.alpha = Rational(-1);
   EXPECT_EQ(wired_for(said, 16).status().text(), "alpha is -1; it may not be negative");
 }
@@ -129,18 +135,27 @@ TEST(CheckFabric, RefusesWhatAnotherWiringHas) {
   EXPECT_EQ(text_of([](Fabric& f) {
               f.wiring.dims = {2, 2};
             }),
-            "dims is 2x2 and wiring is full; dims need torus wiring");
+            "dims is 2x2 and wiring is full; dims need torus or mesh wiring");
   EXPECT_EQ(text_of([](Fabric& f) { f.wiring = {.kind = ring, .dims = {4}}; }),
-            "dims is 4 and wiring is ring; dims need torus wiring");
+            "dims is 4 and wiring is ring; dims need torus or mesh wiring");
   EXPECT_EQ(text_of([](Fabric& f) { f.wiring.routing = Routing::one_way; }),
             "routing is one_way and wiring is full; allowed is minimal");
   EXPECT_EQ(text_of([](Fabric& f) {
               f.wiring.kind = torus;
               f.group = 4;
             }),
-            "group is 4 and wiring is torus; groups need full or two_level wiring");
+            "group is 4 and wiring is torus; groups need full, two_level or fat_tree wiring");
   EXPECT_EQ(text_of([](Fabric& f) { f.wiring.kind = two_level; }),
             "group is 0; two_level wiring needs 1 or more ranks per group");
+  EXPECT_EQ(text_of([](Fabric& f) {
+              f.wiring.kind = fat_tree;
+              f.group = 4;
+            }),
+            "spines is 0; fat_tree wiring needs 1 to 512");
+  EXPECT_EQ(text_of([](Fabric& f) { f.wiring = {.kind = mesh, .spines = 3}; }),
+            "spines is 3 and wiring is mesh; spines need fat_tree wiring");
+  EXPECT_EQ(text_of([](Fabric& f) { f.wiring = {.kind = mesh, .routing = Routing::one_way}; }),
+            "routing is one_way and wiring is mesh; allowed is minimal");
   EXPECT_EQ(text_of([](Fabric& f) {
               f.wiring = {.kind = two_level, .group = 3};
               f.group = 4;
@@ -167,128 +182,6 @@ TEST(Fabric, KnowsWhoIsNear) {
   EXPECT_EQ(&fabric.between_ranks(7, 8), &fabric.between);
   fabric.group = 0;
   EXPECT_EQ(&fabric.between_ranks(7, 8), &fabric.link);
-}
-
-TEST(NetworkFile, ReadsAllMembers) {
-  const auto fabric = parse_network(R"({
-    "name": "two racks", "ports": 2, "alpha": "1.5us", "bandwidth": "50GB/s",
-    "group": 8, "between": {"alpha": 5e-6, "beta": 4e-11},
-    "multicast": true, "alu": true, "alpha_switch": "150ns"})",
-                                    "x");
-  ASSERT_TRUE(fabric.ok()) << fabric.status().text();
-  EXPECT_EQ(fabric->name, "two racks");
-  EXPECT_EQ(fabric->ports, 2);
-  EXPECT_TRUE(fabric->link.alpha == Rational(3, 2'000'000));
-  EXPECT_TRUE(fabric->link.beta == Rational(1, 50'000'000'000));
-  EXPECT_EQ(fabric->group, 8);
-  EXPECT_TRUE(fabric->between.alpha == Rational(5, 1'000'000));
-  EXPECT_TRUE(fabric->between.beta == Rational(4, 100'000'000'000));
-  EXPECT_TRUE(fabric->multicast && fabric->alu);
-  EXPECT_TRUE(fabric->alpha_switch == Rational(150, 1'000'000'000));
-}
-
-TEST(NetworkFile, StartsFromAPreset) {
-  const auto fabric = parse_network(R"({"preset": "scale_out", "ports": 4})", "mine.json");
-  ASSERT_TRUE(fabric.ok()) << fabric.status().text();
-  EXPECT_EQ(fabric->name, "mine.json");
-  EXPECT_EQ(fabric->ports, 4);
-  EXPECT_TRUE(fabric->link.alpha == find_regime("scale_out")->fabric.link.alpha);
-  const auto numbers = parse_network(R"({"alpha": 1e-6, "bandwidth": 1e11})", "x");
-  ASSERT_TRUE(numbers.ok());
-  EXPECT_TRUE(numbers->link.alpha == plain_regime().fabric.link.alpha);
-  EXPECT_TRUE(numbers->link.beta == plain_regime().fabric.link.beta);
-}
-
-TEST(NetworkFile, ReadsWirings) {
-  const auto torus = parse_network(
-      R"({"wiring": "torus", "dims": "2x3", "routing": "one_way", "hop": "200ns"})", "x");
-  ASSERT_TRUE(torus.ok()) << torus.status().text();
-  EXPECT_EQ(torus->wiring.kind, WiringKind::torus);
-  EXPECT_EQ(torus->wiring.dims, (std::vector<int>{2, 3}));
-  EXPECT_EQ(torus->wiring.routing, Routing::one_way);
-  EXPECT_TRUE(torus->alpha_hop == Rational(2, 10'000'000));
-  EXPECT_EQ(torus->ports, 0) << "as many as links";
-  EXPECT_EQ(parse_network(R"({"wiring": "ring", "ports": 1})", "x")->ports, 1);
-  EXPECT_EQ(parse_network(R"({"preset": "ring"})", "x")->ports, 0);
-  EXPECT_EQ(parse_network(R"({"preset": "two_level", "wiring": "two_level"})", "x")->wiring.kind,
-            WiringKind::two_level);
-}
-
-TEST(NetworkFile, NamesMemberValueAndWhatIsAllowed) {
-  const struct {
-    const char* json;
-    const char* error;  // a part of it
-  } kCases[] = {
-      {R"({"ports": 0})", "ports is 0; allowed are whole numbers from 1"},
-      {R"({"ports": 1.5})", "ports is 1.5; allowed are whole numbers from 1"},
-      {R"({"ports": 18446744073709551615})", "ports is 18446744073709551615; allowed"},
-      {R"({"ports": "two"})", "ports is \"two\"; allowed are whole numbers"},
-      {R"({"alpha": "1 parsec"})", "alpha is '1 parsec'; allowed are times such as 1.5us"},
-      {R"({"alpha": -1e-6})", "alpha is -1e-06; allowed are times"},
-      {R"({"alpha": null})", "alpha is null; allowed are times"},
-      {R"({"bandwidth": 0})", "bandwidth is 0; allowed are positive bandwidths"},
-      {R"({"bandwidth": "-3GB/s"})", "bandwidth is '-3GB/s'; allowed are positive bandwidths"},
-      {R"({"bandwidth": "3GB"})", "bandwidth is '3GB'; allowed are positive bandwidths"},
-      {R"({"beta": -1})", "beta is -1; allowed are seconds per byte"},
-      {R"({"beta": "1"})", "beta is \"1\"; allowed are seconds per byte"},
-      {R"({"beta": 1e-11, "bandwidth": 1e11})", "bandwidth and beta; one of them is allowed"},
-      {R"({"between": {"latency": 1}})", "between has a member 'latency'; allowed are alpha"},
-      {R"({"between": {"alpha": "1x"}})", "between.alpha is '1x'; allowed are times"},
-      {R"({"between": 3})", "between is 3; allowed are objects"},
-      {R"({"group": 4})", "group is 4 and between is missing"},
-      {R"({"multicast": 1})", "multicast is 1; allowed are true and false"},
-      {R"({"latency": 1})", "the network has a member 'latency'; allowed are name, preset, ports"},
-      {R"({"wiring": "star"})",
-       "wiring is \"star\"; allowed are \"full\", \"ring\", \"torus\" and \"two_level\""},
-      {R"({"wiring": 1})", "wiring is 1; allowed are \"full\""},
-      {R"({"wiring": "torus", "dims": "4*4"})", "dims is '4*4'; allowed are up to 14 sizes"},
-      {R"({"wiring": "torus", "dims": [4, 4]})", "dims is [4,4]; allowed are texts such as"},
-      {R"({"wiring": "ring", "dims": "4"})", "dims is 4 and wiring is ring"},
-      {R"({"wiring": "ring", "routing": "x"})", "routing is \"x\"; allowed are \"minimal\" and"},
-      {R"({"wiring": "ring", "hop": -1})", "hop is -1; allowed are times"},
-      {R"({"wiring": "ring", "alu": true})", "needs full wiring"},
-      {R"({"preset": "scaleup"})", "preset is \"scaleup\"; allowed are plain, scale_up"},
-      {R"([1])", "the network is array; an object is needed"},
-      {R"({"ports": )", "the network is not JSON"},
-  };
-  for (const auto& one : kCases) {
-    const auto fabric = parse_network(one.json, "x");
-    ASSERT_FALSE(fabric.ok()) << one.json;
-    EXPECT_NE(fabric.status().text().find(one.error), std::string::npos)
-        << one.json << ": " << fabric.status().text();
-  }
-}
-
-TEST(NetworkFile, IsFoundByNameOrPath) {
-  const auto preset = find_network("--network", "nvl72");
-  ASSERT_TRUE(preset.ok());
-  EXPECT_EQ(preset->name, "nvl72");
-
-  const std::string path = ::testing::TempDir() + "/network.json";
-  std::ofstream(path) << R"({"ports": 3})";
-  const auto file = find_network("--network", path);
-  ASSERT_TRUE(file.ok()) << file.status().text();
-  EXPECT_EQ(file->ports, 3);
-  std::ofstream(path) << R"({"ports": -3})";
-  const auto bad = find_network("--network", path);
-  ASSERT_FALSE(bad.ok());
-  EXPECT_NE(bad.status().text().find("--network '" + path + "': ports is -3"), std::string::npos)
-      << bad.status().text();
-  std::remove(path.c_str());
-
-  const auto nothing = find_network("--network", "/no/such/file");
-  ASSERT_FALSE(nothing.ok());
-  EXPECT_NE(nothing.status().text().find("no preset and no file"), std::string::npos);
-  EXPECT_NE(nothing.status().text().find("scale_up"), std::string::npos);
-  EXPECT_FALSE(find_network("--network", "/").ok());
-}
-
-TEST(NetworkFile, IsReadInBounds) {
-  const auto deep = parse_network(std::string(200'000, '['), "x");
-  EXPECT_EQ(deep.status().text(), "the network nests 200000 levels deep; allowed are up to 64");
-  const auto deep_member = parse_network(
-      "{\"name\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}", "x");
-  EXPECT_EQ(deep_member.status().code(), Code::invalid_argument);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 #include <queue>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -252,8 +253,11 @@ TEST(Full, SharesNothing) {
   EXPECT_EQ(routes->hops(1, 3), 1);
   EXPECT_EQ(routes->hops(3, 3), 0);
   EXPECT_FALSE(Wiring{}.shares_links());
-  for (const WiringKind kind : {WiringKind::ring, WiringKind::torus, WiringKind::two_level}) {
-    EXPECT_TRUE(Wiring{.kind = kind}.shares_links());
+  for (const std::string_view name : wiring_names()) {
+    const Wiring wiring{.kind = *parse_wiring(name)};
+    EXPECT_EQ(wiring.shares_links(), name != "full");
+    EXPECT_EQ(wiring.has_leaves(), name == "two_level" || name == "fat_tree");
+    EXPECT_EQ(wiring.is_grid(), wiring.shares_links() && !wiring.has_leaves());
   }
 }
 
@@ -278,14 +282,13 @@ TEST(Routes, SayWhatIsNeeded) {
 }
 
 TEST(Wiring, NamesReadBack) {
-  for (const WiringKind kind :
-       {WiringKind::full, WiringKind::ring, WiringKind::torus, WiringKind::two_level}) {
-    EXPECT_EQ(parse_wiring(name_of(kind)), kind);
+  EXPECT_EQ(wiring_names().size(), 7U);
+  for (const std::string_view name : wiring_names()) EXPECT_EQ(name_of(*parse_wiring(name)), name);
+  EXPECT_EQ(routing_names().size(), 2U);
+  for (const std::string_view name : routing_names()) {
+    EXPECT_EQ(name_of(*parse_routing(name)), name);
   }
-  for (const Routing routing : {Routing::minimal, Routing::one_way}) {
-    EXPECT_EQ(parse_routing(name_of(routing)), routing);
-  }
-  EXPECT_FALSE(parse_wiring("hypercube"));
+  EXPECT_FALSE(parse_wiring("star"));
   EXPECT_FALSE(parse_routing("adaptive"));
 }
 

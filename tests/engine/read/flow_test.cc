@@ -6,7 +6,9 @@
 #include <rapidcheck.h>
 
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -23,6 +25,8 @@ Fabric seconds_fabric(const Wiring& wiring, Rational alpha = 1, Rational alpha_h
   fabric.ports = 64;
   fabric.link = {alpha, 1};
   fabric.wiring = wiring;
+  fabric.group = wiring.group;
+  if (wiring.group > 0) fabric.between = fabric.link;
   fabric.alpha_hop = alpha_hop;
   return fabric;
 }
@@ -201,6 +205,24 @@ TEST(TwoLevel, AGroupHasOneLinkUpAndOneDown) {
   EXPECT_DOUBLE_EQ(flown(apart, fabric).seconds, 2 + 3);
 }
 
+// Two leaves of two, two spines: an even destination is reached over the first one.
+TEST(FatTree, FlowsShareTheLinksToTheirSpine) {
+  const Fabric fabric = seconds_fabric({.kind = WiringKind::fat_tree, .group = 2, .spines = 2});
+  // 0 -> 2 and 1 -> 4 go up to the first spine; 1 -> 3 goes up to the other one, alone.
+  const Schedule meet = listed(6, 3, {{message(0, 2, 0), message(1, 4, 1), message(1, 3, 2)}});
+  EXPECT_DOUBLE_EQ(flown(meet, fabric).seconds, 1 + 2);
+  const Schedule apart = listed(6, 3, {{message(0, 2, 0), message(1, 3, 1), message(0, 1, 2)}});
+  EXPECT_DOUBLE_EQ(flown(apart, fabric).seconds, 1 + 1);
+}
+
+// On a mesh of 4, nothing goes round the back: 3 -> 0 crosses what 1 -> 0 does.
+TEST(Mesh, FlowsMeetThatPassEachOtherOnARing) {
+  const Schedule schedule = listed(4, 4, {{message(3, 0, 0, 2), message(1, 0, 2, 2)}});
+  EXPECT_DOUBLE_EQ(flown(schedule, seconds_fabric(kRing)).seconds, 1 + 2);
+  const Wiring mesh{.kind = WiringKind::mesh, .dims = {4}};
+  EXPECT_DOUBLE_EQ(flown(schedule, seconds_fabric(mesh)).seconds, 1 + 4);
+}
+
 // Messages of different rounds share links when they flow at the same time.
 TEST(Dataflow, RoundsMeetOnLinks) {
   const Schedule schedule =
@@ -247,25 +269,36 @@ TEST(Dataflow, WaitsForWhatItReads) {
 
 // --- Eq. (1)
 
-// A round of random messages of one size, on a random ring or torus.
+// A round of random messages of one size, on a random wiring.
 struct RandomRound {
   Schedule schedule;
   Wiring wiring;
 };
 
 RandomRound random_round() {
-  const auto dims = *rc::gen::element(std::vector<int>{7}, std::vector<int>{8},
-                                      std::vector<int>{3, 5}, std::vector<int>{4, 4},
-                                      std::vector<int>{2, 3, 4}, std::vector<int>{3, 3, 3});
-  int n = 1;
-  for (const int size : dims) n *= size;
+  using enum WiringKind;
+  static const std::pair<Wiring, int> kWirings[] = {
+      {{.kind = ring}, 7},
+      {{.kind = ring}, 8},
+      {{.kind = torus, .dims = {3, 5}}, 15},
+      {{.kind = torus, .dims = {4, 4}}, 16},
+      {{.kind = torus, .dims = {2, 3, 4}}, 24},
+      {{.kind = torus, .dims = {3, 3, 3}}, 27},
+      {{.kind = mesh, .dims = {3, 5}}, 15},
+      {{.kind = mesh, .dims = {2, 3, 4}}, 24},
+      {{.kind = hypercube}, 16},
+      {{.kind = two_level, .group = 4}, 10},
+      {{.kind = fat_tree, .group = 4, .spines = 2}, 16},
+      {{.kind = fat_tree, .group = 3, .spines = 3}, 11},
+  };
+  const auto& [wiring, n] = kWirings[*rc::gen::inRange<std::size_t>(0, std::size(kWirings))];
   const int size = *rc::gen::inRange(1, 5), count = *rc::gen::inRange(1, 60);
   TransferList rounds(1);
   for (int i = 0; i < count; ++i) {
     const Rank from = *rc::gen::inRange(0, n), by = *rc::gen::inRange(1, n);
     rounds[0].push_back(message(from, (from + by) % n, i * size, size));
   }
-  return {listed(n, size * count, std::move(rounds)), torus(dims)};
+  return {listed(n, size * count, std::move(rounds)), wiring};
 }
 
 // The rate of a message never falls below an equal share of its busiest link, so with messages of

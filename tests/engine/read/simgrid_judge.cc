@@ -63,14 +63,18 @@ class Judge {
     for (std::size_t d = 0; d < at.size(); ++d) rank = rank * network_.dims[d] + at[d];
     return rank;
   }
-  // Round the ring of dimension d, by the shorter way: positive numbers go up. `ties_up` says
-  // which way it is where both are as long.
+  // Along the line of dimension d, by the shorter way: positive numbers go up. `ties_up` says which
+  // way it is where both ways round a ring are as long.
   int way(int from, int to, std::size_t d, bool ties_up) const {
+    if (!network_.closed) return to - from;
     const int size = network_.dims[d], up = (to - from + size) % size;
     if (2 * up == size) return ties_up ? up : -up;
     return 2 * up < size ? up : up - size;
   }
+  bool is_tree() const { return network_.spines > 0; }
+  bool near(int from, int to) const { return from / network_.leaf == to / network_.leaf; }
   int hops(int from, int to) const {
+    if (is_tree()) return near(from, to) ? 1 : 2;
     const auto a = coordinates(from), b = coordinates(to);
     int total = 0;
     for (std::size_t d = 0; d < a.size(); ++d) total += std::abs(way(a[d], b[d], d, true));
@@ -86,19 +90,32 @@ class Judge {
     return wires_[(static_cast<std::size_t>(rank) * network_.dims.size() + d) * 2 + (up ? 1 : 0)];
   }
 
+  // Bytes are counted in halves.
+  s4u::Link* link(s4u::NetZone* zone, const std::string& name) const {
+    return zone->create_link(name, 2 * network_.bandwidth)
+        ->set_latency(0)
+        ->set_sharing_policy(s4u::Link::SharingPolicy::SHARED);
+  }
+
   void build() {
     s4u::NetZone* zone = s4u::create_full_zone("ranks");
     for (int r = 0; r < ranks_; ++r) {
       const std::string name = std::to_string(r);
       for (const char* way : {"_down", "_up"}) hosts_.push_back(zone->create_host(name + way, 1));
-      for (std::size_t d = 0; d < network_.dims.size(); ++d) {
+      for (std::size_t d = 0; !is_tree() && d < network_.dims.size(); ++d) {
         for (const char* way : {"_down_", "_up_"}) {
-          // Bytes are counted in halves.
-          wires_.push_back(zone->create_link(name + way + std::to_string(d), 2 * network_.bandwidth)
-                               ->set_latency(0)
-                               ->set_sharing_policy(s4u::Link::SharingPolicy::SHARED));
+          wires_.push_back(link(zone, name + way + std::to_string(d)));
         }
       }
+    }
+    const int leaves = is_tree() ? (ranks_ - 1) / network_.leaf + 1 : 0;
+    for (int i = 0; i < leaves * network_.spines; ++i) {
+      ups_.push_back(link(zone, "up" + std::to_string(i)));
+      downs_.push_back(link(zone, "down" + std::to_string(i)));
+    }
+    for (int i = 0; is_tree() && i < ranks_ * ranks_; ++i) {
+      own_.push_back(near(i / ranks_, i % ranks_) ? link(zone, "own" + std::to_string(i))
+                                                  : nullptr);
     }
     for (int from = 0; from < ranks_; ++from) {
       for (int to = 0; to < ranks_; ++to) {
@@ -114,6 +131,19 @@ class Judge {
 
   std::vector<s4u::LinkInRoute> route(int from, int to, bool ties_up) const {
     std::vector<s4u::LinkInRoute> links;
+    if (is_tree()) {
+      if (near(from, to)) {
+        links.emplace_back(own_[static_cast<std::size_t>(from * ranks_ + to)]);
+        return links;
+      }
+      const int spine = to % network_.spines;
+      const auto at_spine = [this, spine](int rank) {
+        return static_cast<std::size_t>(rank / network_.leaf * network_.spines + spine);
+      };
+      links.emplace_back(ups_[at_spine(from)]);
+      links.emplace_back(downs_[at_spine(to)]);
+      return links;
+    }
     auto at = coordinates(from);
     const auto end = coordinates(to);
     for (std::size_t d = 0; d < at.size(); ++d) {
@@ -149,7 +179,8 @@ class Judge {
   const JudgedNetwork& network_;
   int ranks_ = 1;
   std::vector<s4u::Host*> hosts_;
-  std::vector<s4u::Link*> wires_;
+  std::vector<s4u::Link*> wires_;              // of a grid
+  std::vector<s4u::Link*> ups_, downs_, own_;  // of a tree; own_ by pairs of ranks in one leaf
 };
 
 [[noreturn]] void judge_in_child(const JudgedNetwork& network,

@@ -1,5 +1,6 @@
-// SimGrid as an independent judge of flows: the same messages on a ring or torus that it simulates
-// itself. Routes and links are stated here once more, not taken from engine/network/wiring.h.
+// SimGrid as an independent judge of flows: the same messages on a grid or fat tree that it
+// simulates itself. Routes and links are stated here once more, not taken from
+// engine/network/wiring.h.
 #pragma once
 
 #include <optional>
@@ -8,11 +9,15 @@
 
 namespace rankine {
 
-// Ranks on a torus of these sizes, the last dimension varying fastest, and one wire per direction
+// Ranks on a grid of these sizes, the last dimension varying fastest, and one wire per direction
 // between neighbours. Routes are minimal, the first dimension first; where both ways round are as
-// long, half of the message takes each. A message waits alpha + hops * alpha_hop, then flows.
+// long, half of the message takes each. Or leaves of so many ranks below spines: a link of its own
+// to any rank of the leaf, else two hops over the spine that is the destination modulo the spines.
+// A message waits alpha + hops * alpha_hop, then flows.
 struct JudgedNetwork {
-  std::vector<int> dims{};
+  std::vector<int> dims{};  // of a tree: all ranks
+  bool closed = true;       // lines of the grid are rings
+  int leaf = 0, spines = 0;
   double alpha = 0, alpha_hop = 0;
   double bandwidth = 1;  // bytes per second and link
 };

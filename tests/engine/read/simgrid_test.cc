@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/network/wiring.h"
 #include "engine/read/flow.h"
 #include "tests/engine/read/listed.h"
 #include "tests/engine/read/simgrid_judge.h"
@@ -12,33 +13,50 @@
 namespace rankine {
 namespace {
 
-using Dims = std::vector<int>;
-
-const std::vector<Dims> kNetworks = {{8}, {9}, {4, 4}, {3, 5}, {3, 3, 3}};
+const Wiring kNetworks[] = {
+    {.kind = WiringKind::torus, .dims = {8}},
+    {.kind = WiringKind::torus, .dims = {9}},
+    {.kind = WiringKind::torus, .dims = {4, 4}},
+    {.kind = WiringKind::torus, .dims = {3, 5}},
+    {.kind = WiringKind::torus, .dims = {3, 3, 3}},
+    {.kind = WiringKind::mesh, .dims = {3, 5}},
+    {.kind = WiringKind::hypercube, .dims = {2, 2, 2, 2}},
+    {.kind = WiringKind::fat_tree, .dims = {16}, .group = 4, .spines = 3},
+};
 constexpr int kByte = 1'000'000;  // bytes per block, and per second
 
-int ranks_of(const Dims& dims) {
+int ranks_of(const Wiring& wiring) {
   int n = 1;
-  for (const int size : dims) n *= size;
+  for (const int size : wiring.dims) n *= size;
   return n;
 }
 
 // Seconds and bytes are about as many: both sides' precision is absolute.
-Fabric fabric_of(const Dims& dims) {
+Fabric fabric_of(const Wiring& wiring) {
   Fabric fabric;
   fabric.name = "judged";
   fabric.ports = Fabric::kMostPorts;
-  fabric.link = {3, Rational(1, kByte)};
+  fabric.link = fabric.between = {3, Rational(1, kByte)};
+  fabric.group = wiring.group;
   fabric.alpha_hop = Rational(1, 2);
-  fabric.wiring = {.kind = WiringKind::torus, .dims = dims};
-  if (dims.size() == 1) fabric.wiring = {.kind = WiringKind::ring};
+  fabric.wiring = wiring;
+  if (!wiring.has_dims()) fabric.wiring.dims.clear();
+  if (wiring.kind == WiringKind::torus && wiring.dims.size() == 1) {
+    fabric.wiring = {.kind = WiringKind::ring};
+  }
   return fabric;
 }
-JudgedNetwork network_of(const Dims& dims) {
-  return {.dims = dims, .alpha = 3, .alpha_hop = 0.5, .bandwidth = kByte};
+JudgedNetwork network_of(const Wiring& wiring) {
+  return {.dims = wiring.dims,
+          .closed = wiring.has_rings(),
+          .leaf = wiring.group,
+          .spines = wiring.spines,
+          .alpha = 3,
+          .alpha_hop = 0.5,
+          .bandwidth = kByte};
 }
 
-void expect_agreement(const Schedule& schedule, const Dims& dims, const std::string& what) {
+void expect_agreement(const Schedule& schedule, const Wiring& wiring, const std::string& what) {
   std::vector<std::vector<JudgedMessage>> rounds;
   for (const auto& round : list_of(schedule)) {
     auto& messages = rounds.emplace_back();
@@ -50,25 +68,25 @@ void expect_agreement(const Schedule& schedule, const Dims& dims, const std::str
   // A gathering of all blocks: M is all of them, each of kByte.
   const Goal goal{
       .collective = Collective::all_gather, .ranks = schedule.ranks, .blocks = schedule.blocks};
-  const auto flow = simulate_flow(schedule, goal, fabric_of(dims),
+  const auto flow = simulate_flow(schedule, goal, fabric_of(wiring),
                                   std::uint64_t{kByte} * static_cast<unsigned>(schedule.blocks),
                                   {.sync = Sync::rounds});
   ASSERT_TRUE(flow.ok()) << what << ": " << flow.status().text();
-  const double judged = simgrid_seconds(network_of(dims), rounds);
+  const double judged = simgrid_seconds(network_of(wiring), rounds);
   EXPECT_GT(judged, 0) << what;
   EXPECT_NEAR(flow->seconds, judged, 1e-6 * judged) << what;
 }
 
-class SimGrid : public testing::TestWithParam<Dims> {
+class SimGrid : public testing::TestWithParam<Wiring> {
  protected:
   void SetUp() override {
     if (const auto why = simgrid_is_missing()) GTEST_SKIP() << *why;
   }
 };
 
-std::string text_of(const Dims& dims) {
-  std::string out;
-  for (const int size : dims) out += (out.empty() ? "" : "x") + std::to_string(size);
+std::string text_of(const Wiring& wiring) {
+  std::string out(name_of(wiring.kind));
+  for (const int size : wiring.dims) out += "_" + std::to_string(size);
   return out;
 }
 
@@ -120,7 +138,7 @@ TEST_P(SimGrid, AgreesOnRandomRounds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, SimGrid, testing::ValuesIn(kNetworks),
-                         [](const auto& drawn) { return "of" + text_of(drawn.param); });
+                         [](const auto& drawn) { return text_of(drawn.param); });
 
 }  // namespace
 }  // namespace rankine

@@ -85,6 +85,32 @@ TEST(Wiring, OptionsOverride) {
   EXPECT_EQ(groups["hops_max"], 2);
 }
 
+TEST(Wiring, MeshesHypercubesAndFatTrees) {
+  const Json mesh = answer_of({"--algo", "bucket", "--ranks", "12", "--network", "mesh"});
+  EXPECT_EQ(mesh["dims"], "4x3");
+  EXPECT_EQ(mesh["params"]["dims"], "4x3") << "the algorithm takes the network's";
+  EXPECT_EQ(mesh["ports"], 4);
+  EXPECT_EQ(mesh["hops_max"], 3) << "where the torus closes its rings";
+  EXPECT_FALSE(mesh.contains("routing"));
+  const Json cube =
+      answer_of({"--algo", "recursive_doubling", "--ranks", "16", "--wiring", "hypercube"});
+  EXPECT_EQ(cube["ports"], 4);
+  EXPECT_EQ(cube["hops_max"], 1);
+  EXPECT_EQ(cube["congestion_max"], 1.0);
+  const std::vector<std::string> tree = {"--algo",    "recursive_doubling", "--ranks",  "16",
+                                         "--network", "two_level",          "--wiring", "fat_tree"};
+  for (const int spines : {1, 2, 4, 8}) {
+    auto with = tree;
+    with.insert(with.end(), {"--spines", std::to_string(spines)});
+    const Json answer = answer_of(with);
+    EXPECT_EQ(answer["spines"], spines);
+    EXPECT_EQ(answer["congestion_max"], 8.0 / spines) << "a leaf's 8 messages to the other leaf";
+  }
+  const Json preset = answer_of({"--algo", "ring", "--ranks", "16", "--network", "fat_tree"});
+  EXPECT_EQ(preset["spines"], 8);
+  EXPECT_EQ(preset["ports"], 1);
+}
+
 TEST(Wiring, AHopInFullWiringIsOne) {
   const Json hop = answer_of({"--algo", "ring", "--ranks", "8", "--hop", "500ns"});
   const Json alpha = answer_of({"--algo", "ring", "--ranks", "8", "--alpha", "1500ns"});
@@ -107,6 +133,15 @@ TEST(Wiring, ErrorsNameTheOption) {
   EXPECT_TRUE(has(error({"--routing", "one_way"}), "routing is one_way and wiring is full"));
   EXPECT_TRUE(has(error({"--wiring", "ring", "--multicast"}), "needs full wiring"));
   EXPECT_TRUE(has(error({"--hop", "-1ns"}), "--hop"));
+  EXPECT_TRUE(has(error({"--wiring", "hypercube", "--ranks", "12"}),
+                  "ranks is 12; hypercube wiring needs a power of two"));
+  EXPECT_TRUE(has(error({"--wiring", "fat_tree", "--spines", "2"}), "--node-ranks is needed"));
+  EXPECT_TRUE(has(error({"--network", "two_level", "--wiring", "fat_tree"}),
+                  "--spines is needed with it, 1 to 512"));
+  EXPECT_TRUE(has(error({"--network", "fat_tree", "--spines", "0"}), "--spines is '0'; allowed"));
+  EXPECT_TRUE(has(error({"--spines", "2"}), "spines is 2 and wiring is full"));
+  EXPECT_TRUE(has(error({"--wiring", "mesh", "--routing", "one_way"}),
+                  "routing is one_way and wiring is mesh"));
 }
 
 TEST(Wiring, IsSaid) {
@@ -114,6 +149,12 @@ TEST(Wiring, IsSaid) {
                                        "--network", "torus", "--dims", "2x3", "--rounds"});
   EXPECT_TRUE(has(torus.out, "torus 2x3, 200 ns per hop")) << torus.out;
   EXPECT_TRUE(has(torus.out, "congestion  hops")) << torus.out;
+  const Captured tree = run_captured(
+      {"simulate", "all_reduce", "--algo", "ring", "--ranks", "16", "--network", "fat_tree"});
+  EXPECT_TRUE(has(tree.out, "8 spines, a link up and down per group to each")) << tree.out;
+  const Captured mesh = run_captured({"simulate", "all_reduce", "--algo", "ring", "--ranks", "8",
+                                      "--network", "mesh", "--dims", "2x4"});
+  EXPECT_TRUE(has(mesh.out, "3 ports") && has(mesh.out, "mesh 2x4, 200 ns per hop")) << mesh.out;
   const Captured full = run_captured({"simulate", "all_reduce", "--algo", "ring", "--rounds"});
   EXPECT_FALSE(has(full.out, "congestion")) << full.out;
   const Captured chosen =
@@ -160,14 +201,22 @@ TEST(Wiring, ReachesEverySubcommand) {
       R"("dims":"3x3"})",
       1);
   EXPECT_TRUE(has(other.line, "must multiply to the number of ranks, 6")) << other.line;
+  const BatchAnswer tree =
+      answer_request(R"({"collective":"all_reduce","algorithm":"ring","ranks":16,"bytes":600,)"
+                     R"("network":"fat_tree","spines":2})",
+                     1);
+  ASSERT_TRUE(tree.ok) << tree.line;
+  EXPECT_EQ(Json::parse(tree.line)["spines"], 2);
 }
 
 // Real threads, real data, the same ticks.
 TEST(Wiring, RunsUnderItsClock) {
-  const Captured run = run_captured({"run", "all_reduce", "--algo", "bucket", "--ranks", "4",
-                                     "--bytes", "4K", "--network", "torus", "--json"});
-  ASSERT_EQ(run.exit, 0) << run.err << run.out;
-  EXPECT_EQ(Json::parse(run.out)["equal"], true);
+  for (const char* network : {"torus", "mesh", "hypercube", "fat_tree"}) {
+    const Captured run = run_captured({"run", "all_reduce", "--algo", "bucket", "--ranks", "4",
+                                       "--bytes", "4K", "--network", network, "--json"});
+    ASSERT_EQ(run.exit, 0) << run.err << run.out;
+    EXPECT_EQ(Json::parse(run.out)["equal"], true) << network;
+  }
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ const std::map<std::string, std::vector<std::string>>& questions() {
       {"topo", {"--synthetic", "pu:4"}},
       {"choose", {"all_reduce", "--ranks", "4", "--bytes", "1K", "--network", "scale_out"}},
       {"map", {"all_reduce", "--ranks", "2,4", "-e", "128"}},
+      {"network", {"torus"}},
       {"simulate", {"all_reduce", "--algo", "ring", "--ranks", "4", "--bytes", "1K"}},
       {"cost", {"all_reduce", "--algo", "ring", "--ranks", "4"}},
       {"run", {"all_reduce", "--algo", "ring", "--ranks", "2", "--bytes", "8"}},

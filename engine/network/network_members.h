@@ -1,0 +1,54 @@
+// What networks have in files and requests. One row of network_members() says all there is to say
+// of a member: what is read, refused and written (network_file.h), the schema (network_schema.h)
+// and the help of command lines come from it. A new member is its row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/network/fabric.h"
+
+namespace rankine {
+
+struct NetworkMember {
+  enum class Kind : std::uint8_t {
+    text,
+    preset,     // a preset's name
+    whole,      // a whole number from `least` to `most`
+    flag,       // true or false
+    time,       // seconds, or a text with a unit
+    bandwidth,  // bytes per second, or a text with a unit; more than 0
+    beta,       // seconds per byte
+    link,       // an object of the members that links have
+    wiring,     // a name of wiring_names()
+    sizes,      // of a torus or mesh
+    routing,    // a name of routing_names()
+  };
+
+  std::string_view name;
+  Kind kind = Kind::text;
+  std::string_view help;
+  std::string_view example;  // of an allowed value, as JSON
+  int least = 0, most = 0;
+  // Where the value goes, of kinds that several members have. What links have is the network's own
+  // link's, or that of a member of kind link.
+  int& (*whole)(Fabric&) = nullptr;
+  bool Fabric::*flag = nullptr;
+  Rational Fabric::*time = nullptr;
+  Rational Link::*of_link = nullptr;
+
+  // "whole numbers from 1 to 16384", with the unit of bare numbers, as refusals say it.
+  std::string allowed() const;
+};
+
+// In the order in which they are written; the same rows at every call.
+std::span<const NetworkMember> network_members();
+
+// "name, preset, ports", of all, or of those that links have.
+std::string network_member_names();
+std::string link_member_names();
+
+}  // namespace rankine

@@ -1,0 +1,86 @@
+#include "engine/network/network_schema.h"
+
+#include <nlohmann/json.hpp>
+
+#include "algorithms/torus.h"
+#include "engine/network/network_members.h"
+
+namespace rankine {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = NetworkMember::Kind;
+
+// As parse_seconds() and parse_bandwidth() read them.
+constexpr const char* kTimePattern =
+    R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([mM][iI][nN]|[mMuUnNpP]?[sS])? *$)";
+constexpr const char* kBandwidthPattern =
+    R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([kKMGT]i?)?[bB]/s *$)";
+
+std::string sizes_pattern() { return "^[0-9]+(x[0-9]+){0," + std::to_string(kMostDims - 1) + "}$"; }
+
+Json object_of(bool of_link);
+
+// What a member may be.
+Json values_of(const NetworkMember& row) {
+  const Json not_negative = {{"type", "number"}, {"minimum", 0}};
+  const auto text = [](const std::string& pattern) {
+    return Json{{"type", "string"}, {"pattern", pattern}};
+  };
+  switch (row.kind) {
+    case Kind::text:
+      return {{"type", "string"}};
+    case Kind::preset: {
+      Json names = Json::array();
+      for (const Regime& regime : regimes()) names.push_back(regime.name);
+      return {{"enum", names}};
+    }
+    case Kind::whole:
+      return {{"type", "integer"}, {"minimum", row.least}, {"maximum", row.most}};
+    case Kind::flag:
+      return {{"type", "boolean"}};
+    case Kind::time:
+      return {{"anyOf", Json::array({not_negative, text(kTimePattern)})}};
+    case Kind::bandwidth:
+      return {{"anyOf", Json::array({{{"type", "number"}, {"exclusiveMinimum", 0}},
+                                     text(kBandwidthPattern)})}};
+    case Kind::beta:
+      return not_negative;
+    case Kind::link:
+      return object_of(true);
+    case Kind::wiring:
+      return {{"enum", wiring_names()}};
+    case Kind::sizes:
+      return text(sizes_pattern());
+    case Kind::routing:
+      return {{"enum", routing_names()}};
+  }
+  return {};
+}
+
+Json object_of(bool of_link) {
+  Json properties = Json::object();
+  for (const NetworkMember& row : network_members()) {
+    if (of_link && row.of_link == nullptr) continue;
+    Json property = {{"description", std::string(row.help) + "; allowed are " + row.allowed()},
+                     {"examples", Json::array({Json::parse(row.example)})}};
+    property.update(values_of(row));
+    properties[std::string(row.name)] = std::move(property);
+  }
+  return {{"type", "object"},
+          {"properties", std::move(properties)},
+          {"additionalProperties", false},
+          {"not", {{"required", {"bandwidth", "beta"}}}}};
+}
+
+}  // namespace
+
+std::string network_schema() {
+  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"title", "A network of Rankine"},
+                 {"description", "What 'rankine network FILE' checks, and --network takes."}};
+  schema.update(object_of(false));
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace rankine

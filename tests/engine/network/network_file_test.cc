@@ -1,0 +1,294 @@
+// Networks in files: what is read, what is refused and in which words, and that what is written is
+// read again.
+#include "engine/network/network_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/network/network_members.h"
+#include "engine/network/write_network.h"
+
+namespace rankine {
+namespace {
+
+TEST(NetworkFile, ReadsAllMembers) {
+  const auto fabric = parse_network(R"({
+    "name": "two racks", "ports": 2, "alpha": "1.5us", "bandwidth": "50GB/s",
+    "group": 8, "between": {"alpha": 5e-6, "beta": 4e-11},
+    "multicast": true, "alu": true, "alpha_switch": "150ns"})",
+                                    "x");
+  ASSERT_TRUE(fabric.ok()) << fabric.status().text();
+  EXPECT_EQ(fabric->name, "two racks");
+  EXPECT_EQ(fabric->ports, 2);
+  EXPECT_TRUE(fabric->link.alpha == Rational(3, 2'000'000));
+  EXPECT_TRUE(fabric->link.beta == Rational(1, 50'000'000'000));
+  EXPECT_EQ(fabric->group, 8);
+  EXPECT_TRUE(fabric->between.alpha == Rational(5, 1'000'000));
+  EXPECT_TRUE(fabric->between.beta == Rational(4, 100'000'000'000));
+  EXPECT_TRUE(fabric->multicast && fabric->alu);
+  EXPECT_TRUE(fabric->alpha_switch == Rational(150, 1'000'000'000));
+}
+
+TEST(NetworkFile, StartsFromAPreset) {
+  const auto fabric = parse_network(R"({"preset": "scale_out", "ports": 4})", "mine.json");
+  ASSERT_TRUE(fabric.ok()) << fabric.status().text();
+  EXPECT_EQ(fabric->name, "mine.json");
+  EXPECT_EQ(fabric->ports, 4);
+  EXPECT_TRUE(fabric->link.alpha == find_regime("scale_out")->fabric.link.alpha);
+  const auto numbers = parse_network(R"({"alpha": 1e-6, "bandwidth": 1e11})", "x");
+  ASSERT_TRUE(numbers.ok());
+  EXPECT_TRUE(numbers->link.alpha == plain_regime().fabric.link.alpha);
+  EXPECT_TRUE(numbers->link.beta == plain_regime().fabric.link.beta);
+}
+
+TEST(NetworkFile, ReadsWirings) {
+  const auto torus = parse_network(
+      R"({"wiring": "torus", "dims": "2x3", "routing": "one_way", "hop": "200ns"})", "x");
+  ASSERT_TRUE(torus.ok()) << torus.status().text();
+  EXPECT_EQ(torus->wiring.kind, WiringKind::torus);
+  EXPECT_EQ(torus->wiring.dims, (std::vector<int>{2, 3}));
+  EXPECT_EQ(torus->wiring.routing, Routing::one_way);
+  EXPECT_TRUE(torus->alpha_hop == Rational(2, 10'000'000));
+  EXPECT_EQ(torus->ports, 0) << "as many as links";
+  EXPECT_EQ(parse_network(R"({"wiring": "ring", "ports": 1})", "x")->ports, 1);
+  EXPECT_EQ(parse_network(R"({"preset": "ring"})", "x")->ports, 0);
+  EXPECT_EQ(parse_network(R"({"wiring": "hypercube"})", "x")->ports, 0);
+  const auto tree =
+      parse_network(R"({"preset": "two_level", "wiring": "fat_tree", "spines": 4})", "x");
+  ASSERT_TRUE(tree.ok()) << tree.status().text();
+  EXPECT_EQ(tree->wiring.spines, 4);
+  EXPECT_EQ(tree->ports, 1);
+  EXPECT_EQ(parse_network(R"({"preset": "two_level", "wiring": "two_level"})", "x")->wiring.kind,
+            WiringKind::two_level);
+}
+
+TEST(NetworkFile, NamesMemberValueAndWhatIsAllowed) {
+  const struct {
+    const char* json;
+    const char* error;  // a part of it
+  } kCases[] = {
+      {R"({"ports": 0})", "ports is 0; allowed are whole numbers from 1"},
+      {R"({"ports": 1.5})", "ports is 1.5; allowed are whole numbers from 1"},
+      {R"({"ports": 18446744073709551615})", "ports is 18446744073709551615; allowed"},
+      {R"({"ports": "two"})", "ports is \"two\"; allowed are whole numbers"},
+      {R"({"alpha": "1 parsec"})", "alpha is '1 parsec'; allowed are times such as 1.5us"},
+      {R"({"alpha": -1e-6})", "alpha is -1e-06; allowed are times"},
+      {R"({"alpha": null})", "alpha is null; allowed are times"},
+      {R"({"bandwidth": 0})", "bandwidth is 0; allowed are positive bandwidths"},
+      {R"({"bandwidth": "-3GB/s"})", "bandwidth is '-3GB/s'; allowed are positive bandwidths"},
+      {R"({"bandwidth": "3GB"})", "bandwidth is '3GB'; allowed are positive bandwidths"},
+      {R"({"beta": -1})", "beta is -1; allowed are seconds per byte"},
+      {R"({"beta": "1"})", "beta is \"1\"; allowed are seconds per byte"},
+      {R"({"beta": 1e-11, "bandwidth": 1e11})", "bandwidth and beta; one of them is allowed"},
+      {R"({"between": {"latency": 1}})", "between has a member 'latency'; allowed are alpha"},
+      {R"({"between": {"alpha": "1x"}})", "between.alpha is '1x'; allowed are times"},
+      {R"({"between": 3})", "between is 3; allowed are objects"},
+      {R"({"group": 4})", "group is 4 and between is missing"},
+      {R"({"multicast": 1})", "multicast is 1; allowed are true and false"},
+      {R"({"latency": 1})", "the network has a member 'latency'; allowed are name, preset, ports"},
+      {R"({"wiring": "star"})",
+       "wiring is \"star\"; allowed are \"full\", \"ring\", \"torus\", \"mesh\", \"hypercube\", "
+       "\"two_level\" and \"fat_tree\""},
+      {R"({"wiring": 1})", "wiring is 1; allowed are \"full\""},
+      {R"({"wiring": "torus", "dims": "4*4"})", "dims is '4*4'; allowed are up to 14 sizes"},
+      {R"({"wiring": "torus", "dims": [4, 4]})", "dims is [4,4]; allowed are texts such as"},
+      {R"({"wiring": "ring", "dims": "4"})", "dims is 4 and wiring is ring"},
+      {R"({"wiring": "ring", "routing": "x"})", "routing is \"x\"; allowed are \"minimal\" and"},
+      {R"({"wiring": "ring", "hop": -1})", "hop is -1; allowed are times"},
+      {R"({"wiring": "ring", "alu": true})", "needs full wiring"},
+      {R"({"wiring": "fat_tree", "spines": 2})", "group is 0; fat_tree wiring needs 1 or more"},
+      {R"({"preset": "two_level", "wiring": "fat_tree"})", "spines is 0; fat_tree wiring needs"},
+      {R"({"preset": "fat_tree", "spines": 0})", "spines is 0; allowed are whole numbers from 1"},
+      {R"({"spines": 2})", "spines is 2 and wiring is full; spines need fat_tree wiring"},
+      {R"({"wiring": "mesh", "routing": "one_way"})", "routing is one_way and wiring is mesh"},
+      {R"({"preset": "scaleup"})", "preset is \"scaleup\"; allowed are plain, scale_up"},
+      {R"([1])", "the network is array; an object is needed"},
+      {R"({"ports": )", "the network is not JSON"},
+  };
+  for (const auto& one : kCases) {
+    const auto fabric = parse_network(one.json, "x");
+    ASSERT_FALSE(fabric.ok()) << one.json;
+    EXPECT_NE(fabric.status().text().find(one.error), std::string::npos)
+        << one.json << ": " << fabric.status().text();
+  }
+}
+
+TEST(NetworkFile, IsFoundByNameOrPath) {
+  const auto preset = find_network("--network", "nvl72");
+  ASSERT_TRUE(preset.ok());
+  EXPECT_EQ(preset->name, "nvl72");
+
+  const std::string path = ::testing::TempDir() + "/network.json";
+  std::ofstream(path) << R"({"ports": 3})";
+  const auto file = find_network("--network", path);
+  ASSERT_TRUE(file.ok()) << file.status().text();
+  EXPECT_EQ(file->ports, 3);
+  std::ofstream(path) << R"({"ports": -3})";
+  const auto bad = find_network("--network", path);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_NE(bad.status().text().find("--network '" + path + "': ports is -3"), std::string::npos)
+      << bad.status().text();
+  std::remove(path.c_str());
+
+  const auto nothing = find_network("--network", "/no/such/file");
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_NE(nothing.status().text().find("no preset and no file"), std::string::npos);
+  EXPECT_NE(nothing.status().text().find("scale_up"), std::string::npos);
+  EXPECT_FALSE(find_network("--network", "/").ok());
+}
+
+TEST(NetworkFile, IsReadInBounds) {
+  const auto deep = parse_network(std::string(200'000, '['), "x");
+  EXPECT_EQ(deep.status().text(), "the network nests 200000 levels deep; allowed are up to 64");
+  const auto deep_member = parse_network(
+      "{\"name\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}", "x");
+  EXPECT_EQ(deep_member.status().code(), Code::invalid_argument);
+}
+
+// --- The table of members
+
+using Json = nlohmann::json;
+using Kind = NetworkMember::Kind;
+
+// A network in which the member has something to say.
+Json network_with(const NetworkMember& row) {
+  Json network = Json::object();
+  if (row.name == "group") network["preset"] = "two_level";
+  if (row.name == "dims" || row.name == "routing") network["wiring"] = "torus";
+  if (row.name == "spines") network["preset"] = "fat_tree";
+  network[std::string(row.name)] = Json::parse(row.example);
+  return network;
+}
+
+TEST(NetworkMembers, ExamplesAreReadAndMakeADifference) {
+  for (const NetworkMember& row : network_members()) {
+    const Json with = network_with(row);
+    Json without = with;
+    without.erase(std::string(row.name));
+    const auto changed = read_network(with, "x"), before = read_network(without, "x");
+    ASSERT_TRUE(changed.ok()) << with << ": " << changed.status().text();
+    ASSERT_TRUE(before.ok()) << without << ": " << before.status().text();
+    EXPECT_NE(*changed, *before) << with;
+  }
+}
+
+// Values that no member of the kind may have.
+std::vector<Json> refused_values(const NetworkMember& row) {
+  switch (row.kind) {
+    case Kind::text:
+      return {1, nullptr, Json::array()};
+    case Kind::preset:
+      return {"ethernet", 1};
+    case Kind::whole:
+      return {row.least - 1, row.most + 1, 1.5, "1", nullptr, true};
+    case Kind::flag:
+      return {0, "true", nullptr};
+    case Kind::time:
+      return {-1e-9, nullptr, true};
+    case Kind::bandwidth:
+      return {0, -1, nullptr};
+    case Kind::beta:
+      return {-1e-12, "1e-11", nullptr};
+    case Kind::link:
+      return {1, "1us", Json::array()};
+    case Kind::wiring:
+    case Kind::routing:
+      return {"star", 1, nullptr};
+    case Kind::sizes:
+      return {4, Json::array({4, 4})};
+  }
+  return {};
+}
+
+TEST(NetworkMembers, RefusalsNameMemberValueAndWhatIsAllowed) {
+  for (const NetworkMember& row : network_members()) {
+    const std::string name(row.name);
+    const auto values = refused_values(row);
+    EXPECT_FALSE(values.empty()) << name;
+    for (const Json& value : values) {
+      const auto fabric = read_network({{name, value}}, "x");
+      EXPECT_EQ(fabric.status().text(),
+                name + " is " + value.dump() + "; allowed are " + row.allowed());
+      if (row.of_link == nullptr) continue;
+      const auto between = read_network({{"between", {{name, value}}}}, "x");
+      EXPECT_EQ(between.status().text(),
+                "between." + name + " is " + value.dump() + "; allowed are " + row.allowed());
+    }
+  }
+}
+
+// --- Writing
+
+TEST(WriteNetwork, IsReadAgain) {
+  std::vector<Fabric> fabrics;
+  for (const Regime& regime : regimes()) fabrics.push_back(regime.fabric);
+  for (const NetworkMember& row : network_members()) {
+    fabrics.push_back(*read_network(network_with(row), "x"));
+  }
+  for (const char* text :
+       {R"({"alpha": 0, "beta": 0})", R"({"alpha": 123456.789, "beta": 3e-11})",
+        R"({"alpha": "0.0001ps", "bandwidth": "3.5Gib/s"})", R"({"bandwidth": 0.125})",
+        R"({"preset": "torus", "ports": 1, "dims": "3x3", "routing": "one_way"})",
+        R"({"group": 2, "between": {"alpha": "1us", "beta": 7e-12}})"}) {
+    const auto fabric = parse_network(text, "x");
+    ASSERT_TRUE(fabric.ok()) << text << fabric.status().text();
+    fabrics.push_back(*fabric);
+  }
+  for (const Fabric& fabric : fabrics) {
+    const auto text = write_network(fabric);
+    ASSERT_TRUE(text.ok()) << fabric.name << ": " << text.status().text();
+    const auto again = parse_network(*text, "other");
+    ASSERT_TRUE(again.ok()) << *text << again.status().text();
+    EXPECT_EQ(*again, fabric) << *text;
+  }
+}
+
+TEST(WriteNetwork, SaysWhatPeopleWouldWrite) {
+  EXPECT_EQ(*write_network(find_regime("two_level_shared")->fabric), R"({
+  "name": "two_level_shared",
+  "ports": 1,
+  "alpha": "500ns",
+  "bandwidth": "450GB/s",
+  "group": 8,
+  "between": {
+    "alpha": "1.5us",
+    "bandwidth": "50GB/s"
+  },
+  "wiring": "two_level"
+}
+)");
+}
+
+TEST(WriteNetwork, RefusesWhatNoFileCanSay) {
+  Fabric fabric = plain_regime().fabric;
+  fabric.link.alpha = Rational(1, 3);
+  EXPECT_EQ(write_network(fabric).status().text().find("alpha is 1/3; "), 0U);
+  fabric = find_regime("two_level")->fabric;
+  fabric.between.beta = Rational(3, 7);
+  EXPECT_EQ(write_network(fabric).status().text().find("between.beta is 3/7; "), 0U);
+}
+
+// --- The files of examples/, which lies below the directory in which Bazel starts a test.
+
+TEST(Examples, AreReadForSomeNumberOfRanks) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("engine/network/examples")) {
+    const auto fabric = find_network("network", entry.path().string());
+    ASSERT_TRUE(fabric.ok()) << fabric.status().text();
+    EXPECT_NE(fabric->name, entry.path().string()) << "an example has a name";
+    const auto wired = wired_for(*fabric, 64);
+    EXPECT_TRUE(wired.ok()) << entry.path() << ": " << wired.status().text();
+    ++files;
+  }
+  EXPECT_GE(files, 5U);
+}
+
+}  // namespace
+}  // namespace rankine
