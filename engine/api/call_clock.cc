@@ -27,11 +27,15 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
   const auto pricing =
       Pricing::make(*fabric, {.collective = Collective::broadcast, .ranks = ranks}, 0, false);
   if (!pricing.ok()) return of_network(pricing.status());
-  std::vector<int> places(static_cast<std::size_t>(ranks));
-  std::iota(places.begin(), places.end(), 0);
-  if (network.seats != nullptr && network.seats->size() < ranks) {
+  std::vector<int> places = fabric->places;
+  if (places.empty()) {
+    places.resize(static_cast<std::size_t>(ranks));
+    std::iota(places.begin(), places.end(), 0);
+  }
+  const int size = fabric->places_among(ranks);
+  if (network.seats != nullptr && network.seats->size() != size) {
     return invalid_argument("network: seats has " + std::to_string(network.seats->size()) +
-                            " places; " + std::to_string(ranks) + " are needed");
+                            " places; the network has " + std::to_string(size));
   }
   NetworkClockOptions options{
       .sync = network.sync, .mode = network.clock, .ticks_per_second = pricing->ticks_per_second()};
@@ -40,14 +44,14 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
                          ? network.dilate
                          : machine_dilation(*fabric, ranks, cpu_budget().cpus, policy);
     // A rank that is late by half of a message is back in time before the next one ends.
-    const double alpha = fabric->link.alpha.to_double();
+    const double alpha = fabric->least_latency().to_double();
     if (network.tolerance_ns != 0) {
       options.tolerance_ns = network.tolerance_ns;
     } else if (alpha > 0) {
       options.tolerance_ns = saturated_ns(alpha * options.dilate / 2 * 1e9);
     }
   }
-  auto seats = network.seats != nullptr ? network.seats : std::make_shared<NetworkSeats>(ranks);
+  auto seats = network.seats != nullptr ? network.seats : std::make_shared<NetworkSeats>(size);
   return std::unique_ptr<CallClock>(
       new CallClock(std::move(*fabric), options, std::move(seats), places));
 }

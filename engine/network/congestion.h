@@ -53,15 +53,22 @@ class Congestion {
     traffic_.hops = std::max(traffic_.hops, routes_.hops(from, to));
   }
 
-  // The load of the busiest link of a message that was added; its own where it shares none.
-  Int128 busiest(Rank from, Rank to, std::int64_t weight) const {
-    Int128 most = 0;
+  // visit(int link, Int128 load) for every shared link of a message that was added; where it shares
+  // none, once with its own, which is -1.
+  template <class Visit>
+  void for_each_load(Rank from, Rank to, std::int64_t weight, const Visit& visit) const {
     bool shares = false;
     routes_.for_each_link(from, to, [&](int link, int) {
       shares = true;
-      most = std::max(most, loads_[static_cast<std::size_t>(link)]);
+      visit(link, loads_[static_cast<std::size_t>(link)]);
     });
-    return shares ? most : Int128{weight} * 2;
+    if (!shares) visit(-1, Int128{weight} * 2);
+  }
+  // The load of the busiest of them.
+  Int128 busiest(Rank from, Rank to, std::int64_t weight) const {
+    Int128 most = 0;
+    for_each_load(from, to, weight, [&](int, Int128 load) { most = std::max(most, load); });
+    return most;
   }
 
   // Of all that was added.

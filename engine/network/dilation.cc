@@ -79,8 +79,7 @@ double machine_dilation(const Fabric& fabric, int ranks, int cpus, const WaitPol
     late.push_back(static_cast<double>(ns) * 1e-9);
   }
   const double wake_up = quantile(std::move(late), kNineOfTen) + (turns - 1) * kTurn;
-  double alpha = fabric.link.alpha.to_double();
-  if (fabric.two_level()) alpha = std::min(alpha, fabric.between.alpha.to_double());
+  const double alpha = fabric.least_latency().to_double();
 
   // A message is copied into place, read again and written, in the worst of cases.
   constexpr double kPasses = 3, kTimesData = 4;
@@ -93,7 +92,8 @@ double machine_dilation(const Fabric& fabric, int ranks, int cpus, const WaitPol
     copies.push_back(static_cast<double>(now_ns() - begin) * 1e-9);
   }
   const double moved = kPasses * turns * median(std::move(copies));
-  const double modelled = static_cast<double>(kBytes) * fabric.link.beta.to_double() / fabric.ports;
+  const double modelled =
+      static_cast<double>(kBytes) * fabric.link.per_byte().to_double() / fabric.ports;
 
   double needed = 1;
   if (alpha > 0) needed = std::max(needed, kWakeUpsPerMessage * wake_up / alpha);

@@ -182,6 +182,119 @@ Status check_wiring(const Fabric& fabric) {
 
 }  // namespace
 
+Link Fabric::link_of_kind(int kind) const {
+  Link out = kind % 2 == 0 ? link : between;
+  if (kind < 2) return out;
+  const OddLink& one = odd[static_cast<std::size_t>(kind / 2 - 1)];
+  if (one.alpha) out.alpha = *one.alpha;
+  if (one.beta) out.beta = *one.beta;
+  return out;
+}
+
+Rational Fabric::least_latency() const {
+  Rational least = link.latency();
+  for (int kind = 1; kind < link_kinds(); ++kind) {
+    const bool exists = kind % 2 == 0 || two_level();
+    if (exists) least = std::min(least, link_of_kind(kind).latency());
+  }
+  return least;
+}
+
+int Fabric::odd_between(int from, int to) const {
+  for (std::size_t i = 0; i < odd.size(); ++i) {
+    const bool wire = wiring.shares_links() && !odd[i].is_place();
+    if (!wire && odd[i].joins(from, to)) return static_cast<int>(i) + 1;
+  }
+  return 0;
+}
+
+namespace {
+
+Status check_link(const std::string& owner, const Link& link) {
+  Status status = not_negative(owner + "alpha", link.alpha);
+  if (status.ok()) status = not_negative(owner + "beta", link.beta);
+  if (!status.ok()) return status;
+  if (link.eta_alpha < 1) {
+    return invalid_argument(owner + "eta_alpha is " + link.eta_alpha.to_string() +
+                            "; allowed are 1 and more");
+  }
+  if (!(Rational(0) < link.eta_beta) || Rational(1) < link.eta_beta) {
+    return invalid_argument(owner + "eta_beta is " + link.eta_beta.to_string() +
+                            "; allowed are numbers above 0 and up to 1");
+  }
+  return {};
+}
+
+std::string name_of(const OddLink& odd) {
+  return odd.is_place()
+             ? "odd place " + std::to_string(odd.at)
+             : "odd link from " + std::to_string(odd.from) + " to " + std::to_string(odd.to);
+}
+
+// What the wiring has to say of it is for wired_for().
+Status check_odd(const OddLink& odd) {
+  if (odd.is_place() ? odd.from >= 0 || odd.to >= 0
+                     : odd.from < 0 || odd.to < 0 || odd.from == odd.to) {
+    return invalid_argument("odd has a link at " + std::to_string(odd.at) + ", from " +
+                            std::to_string(odd.from) + " to " + std::to_string(odd.to) +
+                            "; allowed are a place, or two that differ");
+  }
+  if (!odd.alpha && !odd.beta) {
+    return invalid_argument(name_of(odd) + " has neither alpha nor beta; it needs one of them");
+  }
+  Status status = odd.alpha ? not_negative(name_of(odd) + ": alpha", *odd.alpha) : Status();
+  if (status.ok() && odd.beta) status = not_negative(name_of(odd) + ": beta", *odd.beta);
+  return status;
+}
+
+// Where ranks sit, and where odd links are.
+Status check_places(const Fabric& fabric, int ranks) {
+  const int size = fabric.places_among(ranks);
+  if (fabric.places.empty() && size < ranks) {
+    return invalid_argument("size is " + std::to_string(size) + "; " + std::to_string(ranks) +
+                            " ranks need as many places");
+  }
+  if (!fabric.places.empty() && fabric.places.size() != static_cast<std::size_t>(ranks)) {
+    return invalid_argument("places has " + std::to_string(fabric.places.size()) +
+                            " entries; allowed are none and " + std::to_string(ranks) +
+                            ", one per rank");
+  }
+  std::vector<bool> taken(static_cast<std::size_t>(size), false);
+  for (const int place : fabric.places) {
+    if (place < 0 || place >= size || taken[static_cast<std::size_t>(place)]) {
+      return invalid_argument("places has " + std::to_string(place) + "; allowed are 0 to " +
+                              std::to_string(size - 1) + ", each once");
+    }
+    taken[static_cast<std::size_t>(place)] = true;
+  }
+  for (const OddLink& odd : fabric.odd) {
+    if (std::max({odd.at, odd.from, odd.to}) >= size) {
+      return invalid_argument("the network has an " + name_of(odd) + "; its places are 0 to " +
+                              std::to_string(size - 1));
+    }
+  }
+  return {};
+}
+
+// Odd links that are wires.
+Status check_wires(const Fabric& fabric, const Routes& routes) {
+  for (const OddLink& odd : fabric.odd) {
+    if (odd.is_place()) continue;
+    if (!fabric.wiring.is_grid() || routes.hops(odd.from, odd.to) != 1) {
+      return invalid_argument("the network has an " + name_of(odd) + " and wiring is " +
+                              std::string(name_of(fabric.wiring.kind)) +
+                              "; allowed are neighbours on a grid");
+    }
+    if (odd.alpha) {
+      return invalid_argument("the network has an " + name_of(odd) +
+                              " with alpha; a wire that messages share has a beta only");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_fabric(const Fabric& fabric) {
   const bool open = fabric.ports == 0 && fabric.wiring.is_grid();
   if (!open && (fabric.ports < 1 || fabric.ports > Fabric::kMostPorts)) {
@@ -192,10 +305,16 @@ Status check_fabric(const Fabric& fabric) {
     return invalid_argument("group is " + std::to_string(fabric.group) +
                             "; allowed are 0 (none) and more");
   }
-  Status status = not_negative("alpha", fabric.link.alpha);
-  if (status.ok()) status = not_negative("beta", fabric.link.beta);
-  if (status.ok()) status = not_negative("between.alpha", fabric.between.alpha);
-  if (status.ok()) status = not_negative("between.beta", fabric.between.beta);
+  if (fabric.size < 0) {
+    return invalid_argument("size is " + std::to_string(fabric.size) +
+                            "; allowed are 0 (as many places as ranks) and more");
+  }
+  Status status = check_link("", fabric.link);
+  if (status.ok()) status = check_link("between.", fabric.between);
+  if (status.ok()) status = not_negative("gamma", fabric.gamma);
+  for (const OddLink& odd : fabric.odd) {
+    if (status.ok()) status = check_odd(odd);
+  }
   if (status.ok()) status = not_negative("alpha_switch", fabric.alpha_switch);
   if (status.ok()) status = not_negative("hop", fabric.alpha_hop);
   if (status.ok()) status = check_wiring(fabric);
@@ -205,16 +324,19 @@ Status check_fabric(const Fabric& fabric) {
 Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>& dims) {
   Status status = check_fabric(fabric);
   if (!status.ok()) return status;
+  if (status = check_places(fabric, ranks); !status.ok()) return status;
   Fabric wired = fabric;
+  const int places = fabric.places_among(ranks);
   Wiring& wiring = wired.wiring;
   if (!wiring.shares_links()) return wired;
   if (wiring.has_leaves()) wiring.group = fabric.group;
   if (wiring.has_dims() && wiring.dims.empty()) {
-    wiring.dims = dims.empty() ? balanced_dims(ranks, 2) : dims;
-    if (wiring.dims.empty()) wiring.dims = {ranks};  // a prime
+    wiring.dims = dims.empty() ? balanced_dims(places, 2) : dims;
+    if (wiring.dims.empty()) wiring.dims = {places};  // a prime
   }
-  const auto routes = Routes::make(wiring, ranks);
+  const auto routes = Routes::make(wiring, places);
   if (!routes.ok()) return routes.status();
+  if (status = check_wires(fabric, *routes); !status.ok()) return status;
   if (wired.ports == 0) wired.ports = routes->degree();
   return wired;
 }

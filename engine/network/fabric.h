@@ -15,6 +15,7 @@
 // the schedule's round, whoever starts when: every clock can know them, and they are exact.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,27 @@ namespace rankine {
 struct Link {
   Rational alpha;  // seconds per message
   Rational beta;   // seconds per byte
+  // What others on it make of that (Lu, Collective Algorithms): a message takes eta_alpha >= 1
+  // times alpha, and its bytes get the part eta_beta <= 1 of the bandwidth.
+  Rational eta_alpha{1}, eta_beta{1};
 
+  Rational latency() const { return alpha * eta_alpha; }
+  Rational per_byte() const { return beta / eta_beta; }
   bool operator==(const Link&) const = default;
+};
+
+// What is not like the rest of the network: all that is sent and received at one place, or what
+// goes from one place to another. Where messages share links, the latter is the wire that joins
+// two neighbours of a grid, and has a beta only.
+struct OddLink {
+  int at = -1;             // a place; or
+  int from = -1, to = -1;  // two
+  // In place of those of the link that would be there; none: as there.
+  std::optional<Rational> alpha{}, beta{};
+
+  bool is_place() const { return at >= 0; }
+  bool joins(int a, int b) const { return is_place() ? a == at || b == at : a == from && b == to; }
+  bool operator==(const OddLink&) const = default;
 };
 
 struct Fabric {
@@ -47,15 +67,35 @@ struct Fabric {
   Wiring wiring{};
   Rational alpha_hop{};  // seconds per link that a message crosses, the processing at its end
                          // included; in full wiring that is one link
+  Rational gamma{};  // seconds per byte that a rank adds to what it has; its port waits for that
+  std::vector<OddLink> odd{};  // of several that speak of a message the first
+  // Where the ranks sit: rank r at places[r] of `size` places, which wiring and groups are about;
+  // empty: at place r, and size 0: there are as many places as ranks.
+  int size = 0;
+  std::vector<int> places{};
 
   static constexpr int kMostPorts = 1 << 14;  // more than that no rank of any schedule can use
 
   bool two_level() const { return group > 0; }
   Abilities abilities() const { return {multicast, alu}; }
   bool operator==(const Fabric&) const = default;
-  const Link& between_ranks(Rank a, Rank b) const {
-    return group > 0 && a / group != b / group ? between : link;
+
+  int place_of(Rank r) const { return places.empty() ? r : places[static_cast<std::size_t>(r)]; }
+  int places_among(int ranks) const { return size > 0 ? size : ranks; }
+
+  // Links of a kind cost the same: those inside a group, those between groups, and of each odd one
+  // what it makes of either.
+  int link_kinds() const { return 2 * (1 + static_cast<int>(odd.size())); }
+  Link link_of_kind(int kind) const;
+  Rational least_latency() const;  // of any message
+  int kind_between(Rank a, Rank b) const {
+    const int from = place_of(a), to = place_of(b);
+    const int far = group > 0 && from / group != to / group ? 1 : 0;
+    return odd.empty() ? far : 2 * odd_between(from, to) + far;
   }
+  // 0: none; else one more than the index of the odd link that a message between two places has
+  // for itself. Odd wires are RoundPrices'.
+  int odd_between(int from, int to) const;
 };
 
 // A preset with its source. Bandwidths are per direction, as the port model has it.

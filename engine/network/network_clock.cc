@@ -177,8 +177,9 @@ bool NetworkClock::OfRank::agree_on_round(int k) {
     Ticks end = 0;
     if (!meet(*timed, end)) return false;
     model_->ended(transfer, self, end);
-    if (is_local(transfer)) continue;
+    if (is_local(transfer) && timed->cost == 0) continue;
     seat_->now = std::max(seat_->now, end);
+    if (is_local(transfer)) continue;
     if (contains(transfer.from, self)) seat_->sending.hold(end - timed->cost, end);
     if (contains(transfer.to, self)) {
       seat_->receiving.hold(end - timed->cost, end);

@@ -1,5 +1,6 @@
 #include "engine/network/network_file.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -46,7 +47,10 @@ Result<Rational> read_rational(const NetworkMember& row, const std::string& memb
   auto number = read_number(member, value);
   if (!number.ok()) return number;
   const bool inverse = row.kind == Kind::bandwidth;
-  if (*number < 0 || (inverse && *number == 0)) return bad(member, value, row.allowed());
+  const bool allowed = row.kind == Kind::factor  ? !(*number < 1)
+                       : row.kind == Kind::share ? Rational(0) < *number && !(Rational(1) < *number)
+                                                 : !(*number < 0) && !(inverse && *number == 0);
+  if (!allowed) return bad(member, value, row.allowed());
   return inverse ? Rational(1) / *number : *number;
 }
 
@@ -98,6 +102,61 @@ Status read_link(const NetworkMember& row, const Json& value, Link& link) {
   return {};
 }
 
+std::optional<int> read_place(const Json& value) {
+  const bool whole = value.is_number_integer();
+  const auto place = whole ? value.get<std::int64_t>() : -1;
+  if (place < 0 || place >= Routes::kMostRanks) return std::nullopt;
+  return static_cast<int>(place);
+}
+
+Status read_places(const NetworkMember& row, const Json& value, std::vector<int>& places) {
+  places.clear();
+  for (const Json& one : value.is_array() ? value : Json::array({nullptr})) {
+    const auto place = read_place(one);
+    if (!place) return bad(std::string(row.name), value, row.allowed());
+    places.push_back(*place);
+  }
+  return {};
+}
+
+Status read_odd_link(const NetworkMember& row, const Json& value, OddLink& odd) {
+  const std::string owner(row.name);
+  if (!value.is_object()) return bad(owner, value, row.allowed());
+  if (Status status = one_of_bandwidth_and_beta("an odd link", value); !status.ok()) return status;
+  for (const auto& [name, part] : value.items()) {
+    const auto where = std::find_if(odd_members().begin(), odd_members().end(),
+                                    [&](const OddMember& one) { return one.name == name; });
+    if (where != odd_members().end()) {
+      const auto place = read_place(part);
+      if (!place) {
+        return bad(owner + "." + name, part,
+                   "places from 0 to " + std::to_string(Routes::kMostRanks - 1));
+      }
+      odd.*where->place = *place;
+      continue;
+    }
+    const NetworkMember* found = find_member(name);
+    if (found == nullptr || !is_of_odd_links(*found)) {
+      return invalid_argument(owner + " has a member '" + name + "'; allowed are " +
+                              odd_member_names());
+    }
+    auto number = read_rational(*found, owner + "." + name, part);
+    if (!number.ok()) return number.status();
+    (found->of_link == &Link::alpha ? odd.alpha : odd.beta) = *number;
+  }
+  return {};
+}
+
+Status read_odd_links(const NetworkMember& row, const Json& value, std::vector<OddLink>& odd) {
+  if (!value.is_array()) return bad(std::string(row.name), value, row.allowed());
+  odd.clear();
+  for (const Json& one : value) {
+    Status status = read_odd_link(row, one, odd.emplace_back());
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
 Status read_member(const NetworkMember& row, const Json& value, Fabric& fabric) {
   const std::string name(row.name);
   switch (row.kind) {
@@ -120,6 +179,8 @@ Status read_member(const NetworkMember& row, const Json& value, Fabric& fabric) 
     case Kind::time:
     case Kind::bandwidth:
     case Kind::beta:
+    case Kind::factor:
+    case Kind::share:
       return take(read_rational(row, name, value),
                   row.of_link != nullptr ? fabric.link.*row.of_link : fabric.*row.time);
     case Kind::link:
@@ -131,6 +192,10 @@ Status read_member(const NetworkMember& row, const Json& value, Fabric& fabric) 
       return take(parse_dims(name, value.get<std::string>()), fabric.wiring.dims);
     case Kind::routing:
       return read_name(row, value, parse_routing, fabric.wiring.routing);
+    case Kind::places:
+      return read_places(row, value, fabric.places);
+    case Kind::odd:
+      return read_odd_links(row, value, fabric.odd);
   }
   return {};
 }

@@ -21,6 +21,14 @@ const NetworkMember kMembers[] = {
      .example = "\"50GB/s\"", .of_link = &Link::beta},
     {.name = "beta", .kind = Kind::beta, .help = "in place of a bandwidth", .example = "2e-11",
      .of_link = &Link::beta},
+    {.name = "eta_alpha", .kind = Kind::factor,
+     .help = "what contention makes of alpha: so many times as long; default: 1",
+     .example = "1.25", .of_link = &Link::eta_alpha},
+    {.name = "eta_beta", .kind = Kind::share,
+     .help = "what contention leaves of the bandwidth; default: 1", .example = "0.8",
+     .of_link = &Link::eta_beta},
+    {.name = "gamma", .kind = Kind::time, .help = "per byte that a rank adds to what it has",
+     .example = "\"5ps\"", .time = &Fabric::gamma},
     {.name = "group", .kind = Kind::whole,
      .help = "ranks per group (node, leaf), with `between` for the links among groups; 0: one group",
      .example = "8", .most = Routes::kMostRanks,
@@ -50,8 +58,24 @@ const NetworkMember kMembers[] = {
     {.name = "hop", .kind = Kind::time,
      .help = "per link that a message crosses, with the processing at its end",
      .example = "\"200ns\"", .time = &Fabric::alpha_hop},
+    {.name = "size", .kind = Kind::whole,
+     .help = "places that the wiring and the groups are about; 0: as many as ranks",
+     .example = "16", .most = Routes::kMostRanks,
+     .whole = [](Fabric& f) -> int& { return f.size; }},
+    {.name = "places", .kind = Kind::places,
+     .help = "where each rank sits; default: rank r at place r", .example = "[0, 4, 8, 12]"},
+    {.name = "odd", .kind = Kind::odd,
+     .help = "what is not like the rest: everything at one place, or one link between two (on a "
+             "grid one wire, which has no alpha)",
+     .example = R"([{"at": 5, "bandwidth": "10GB/s"}, {"from": 0, "to": 1, "alpha": "9us"}])"},
 };
 // clang-format on
+
+const OddMember kOddMembers[] = {
+    {"at", &OddLink::at, "a place: all that is sent and received there"},
+    {"from", &OddLink::from, "a place that sends, with `to`"},
+    {"to", &OddLink::to, "the place that it sends to"},
+};
 
 // "\"full\", \"ring\" and \"torus\""
 std::string quoted(const std::vector<std::string_view>& names) {
@@ -91,6 +115,14 @@ std::string NetworkMember::allowed() const {
       return "positive bandwidths such as \"100GB/s\", or bytes per second";
     case Kind::beta:
       return "seconds per byte, not negative (0: no limit)";
+    case Kind::factor:
+      return "numbers of 1 and more";
+    case Kind::share:
+      return "numbers above 0 and up to 1";
+    case Kind::places:
+      return "lists of places such as [0, 4, 8], each once";
+    case Kind::odd:
+      return "lists of objects with the members " + odd_member_names();
     case Kind::link:
       return "objects with the members " + link_member_names();
     case Kind::wiring:
@@ -107,6 +139,18 @@ std::span<const NetworkMember> network_members() { return kMembers; }
 
 std::string network_member_names() {
   return names_where([](const NetworkMember&) { return true; });
+}
+
+std::span<const OddMember> odd_members() { return kOddMembers; }
+
+bool is_of_odd_links(const NetworkMember& row) {
+  return row.of_link == &Link::alpha || row.of_link == &Link::beta;
+}
+
+std::string odd_member_names() {
+  std::string names;
+  for (const OddMember& one : kOddMembers) names += std::string(one.name) + ", ";
+  return names + names_where(is_of_odd_links);
 }
 
 std::string link_member_names() {

@@ -22,10 +22,14 @@ struct NetworkMember {
     time,       // seconds, or a text with a unit
     bandwidth,  // bytes per second, or a text with a unit; more than 0
     beta,       // seconds per byte
+    factor,     // a number of 1 or more
+    share,      // a number above 0 and up to 1
     link,       // an object of the members that links have
     wiring,     // a name of wiring_names()
     sizes,      // of a torus or mesh
     routing,    // a name of routing_names()
+    places,     // a list of places, one per rank
+    odd,        // a list of odd links
   };
 
   std::string_view name;
@@ -50,5 +54,15 @@ std::span<const NetworkMember> network_members();
 // "name, preset, ports", of all, or of those that links have.
 std::string network_member_names();
 std::string link_member_names();
+
+// What an odd link has: where it is, and members of links. Where it is, with help.
+struct OddMember {
+  std::string_view name;
+  int OddLink::*place;
+  std::string_view help;
+};
+std::span<const OddMember> odd_members();
+bool is_of_odd_links(const NetworkMember& row);
+std::string odd_member_names();
 
 }  // namespace rankine

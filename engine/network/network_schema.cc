@@ -19,7 +19,10 @@ constexpr const char* kBandwidthPattern =
 
 std::string sizes_pattern() { return "^[0-9]+(x[0-9]+){0," + std::to_string(kMostDims - 1) + "}$"; }
 
-Json object_of(bool of_link);
+const Json kPlace = {{"type", "integer"}, {"minimum", 0}, {"maximum", Routes::kMostRanks - 1}};
+
+Json object_of(bool (*has)(const NetworkMember&));
+Json odd_link();
 
 // What a member may be.
 Json values_of(const NetworkMember& row) {
@@ -46,8 +49,16 @@ Json values_of(const NetworkMember& row) {
                                      text(kBandwidthPattern)})}};
     case Kind::beta:
       return not_negative;
+    case Kind::factor:
+      return {{"type", "number"}, {"minimum", 1}};
+    case Kind::share:
+      return {{"type", "number"}, {"exclusiveMinimum", 0}, {"maximum", 1}};
+    case Kind::places:
+      return {{"type", "array"}, {"items", kPlace}, {"uniqueItems", true}};
+    case Kind::odd:
+      return {{"type", "array"}, {"items", odd_link()}};
     case Kind::link:
-      return object_of(true);
+      return object_of([](const NetworkMember& each) { return each.of_link != nullptr; });
     case Kind::wiring:
       return {{"enum", wiring_names()}};
     case Kind::sizes:
@@ -58,10 +69,10 @@ Json values_of(const NetworkMember& row) {
   return {};
 }
 
-Json object_of(bool of_link) {
+Json object_of(bool (*has)(const NetworkMember&)) {
   Json properties = Json::object();
   for (const NetworkMember& row : network_members()) {
-    if (of_link && row.of_link == nullptr) continue;
+    if (!has(row)) continue;
     Json property = {{"description", std::string(row.help) + "; allowed are " + row.allowed()},
                      {"examples", Json::array({Json::parse(row.example)})}};
     property.update(values_of(row));
@@ -73,13 +84,23 @@ Json object_of(bool of_link) {
           {"not", {{"required", {"bandwidth", "beta"}}}}};
 }
 
+Json odd_link() {
+  Json out = object_of(is_of_odd_links);
+  for (const OddMember& one : odd_members()) {
+    out["properties"][std::string(one.name)] = {{"description", one.help}};
+    out["properties"][std::string(one.name)].update(kPlace);
+  }
+  out["oneOf"] = Json::array({{{"required", {"at"}}}, {{"required", {"from", "to"}}}});
+  return out;
+}
+
 }  // namespace
 
 std::string network_schema() {
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                  {"title", "A network of Rankine"},
                  {"description", "What 'rankine network FILE' checks, and --network takes."}};
-  schema.update(object_of(false));
+  schema.update(object_of([](const NetworkMember&) { return true; }));
   return schema.dump(2) + "\n";
 }
 

@@ -7,8 +7,9 @@
 //             the ports take messages in the order stated. What the papers' formulas mean.
 //
 // A message holds one port at either end from its start to its end; so does a multicast or ALU
-// transfer at all who touch it, at once. A transfer of a rank to itself is local: it takes neither
-// ports nor time. What a transfer costs is the caller's to say (round_prices.h).
+// transfer at all who touch it, at once. A transfer of a rank to itself is local: it takes no
+// ports, and no time but what adding up takes. What a transfer costs is the caller's to say
+// (round_prices.h).
 #pragma once
 
 #include <algorithm>
@@ -168,7 +169,7 @@ class PortModel {
       Tick& out = send_[earliest(send_, from)];
       Tick& in = receive_[earliest(receive_, to)];
       end = out = in = checked(std::max({end, out, in}) + cost);
-    } else if (from != to) {
+    } else {
       end = checked(end + cost);
     }
     arrive(t, to, end);

@@ -36,8 +36,8 @@ Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fa
 // Those that differ from the cheapest by no more than a byte a round.
 void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabric) {
   if (candidates.empty() || !candidates.front().ok()) return;
-  const double byte = std::max(fabric.link.beta.to_double(),
-                               fabric.two_level() ? fabric.between.beta.to_double() : 0);
+  const double byte = std::max(fabric.link.per_byte().to_double(),
+                               fabric.two_level() ? fabric.between.per_byte().to_double() : 0);
   const Candidate best = candidates.front();
   const auto rest =
       std::stable_partition(candidates.begin(), candidates.end(), [&](const Candidate& c) {

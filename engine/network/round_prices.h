@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
@@ -28,18 +29,22 @@ class RoundPrices {
   // it, of a message that belongs to the round. Nothing where that is more than Pricing::kMost.
   Ticks latency(Rank from, Rank to) const;
   std::optional<Ticks> message(Rank from, Rank to, std::int64_t weight) const;
+  // What any transfer of it costs, of so much weight: a local one what it adds up.
+  std::optional<Ticks> price(const Transfer& t, std::int64_t weight) const;
 
   bool shares_links() const { return fabric_->wiring.shares_links(); }
   // Of the round begun; empty where messages share no links.
   const RoundTraffic& traffic() const { return congestion_.traffic(); }
 
  private:
-  RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes routes)
-      : fabric_(&fabric), pricing_(&pricing), congestion_(std::move(routes)) {}
+  RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes routes);
 
   const Fabric* fabric_;
   const Pricing* pricing_;
   Congestion congestion_;
+  // Of shared links that are odd: seconds per byte by link, in ticks as Pricing has them; 0: as
+  // others. Empty where there is none.
+  std::vector<Ticks> odd_beta_;
 };
 
 // What is wrong where message() gives nothing.

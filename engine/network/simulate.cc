@@ -61,10 +61,7 @@ class Simulator {
         pricing_(pricing),
         prices_(prices),
         shared_(prices.shares_links()),
-        near_alpha_(static_cast<Tick>(pricing.rates().near_alpha)),
-        near_beta_(static_cast<Tick>(pricing.rates().near_beta)),
-        far_alpha_(static_cast<Tick>(pricing.rates().far_alpha)),
-        far_beta_(static_cast<Tick>(pricing.rates().far_beta)),
+        gamma_(static_cast<Tick>(pricing.rates().gamma)),
         starts_(options.starts.begin(), options.starts.end()),
         model_(schedule, goal, options.unlimited_ports ? 0 : fabric.ports, options.sync, starts_),
         now_(ranks_of(schedule)),
@@ -76,6 +73,9 @@ class Simulator {
     result_.ticks_per_second = pricing.ticks_per_second();
     result_.round_end.reserve(static_cast<std::size_t>(schedule.rounds));
     for (std::size_t r = 0; r < starts_.size(); ++r) now_[r].end = starts_[r];
+    for (const Pricing::LinkRates& one : pricing.rates().links) {
+      links_.push_back({static_cast<Tick>(one.alpha), static_cast<Tick>(one.beta)});
+    }
   }
 
   // False: times left the type. What the network cannot do is in status().
@@ -116,9 +116,10 @@ class Simulator {
     const std::int64_t weight = pricing_.weight(t.what.list);
     if (is_message(t)) {
       const Rank from = t.from.front(), to = t.to.front();
-      const Tick end = model_.take(t, from == to ? 0 : cost(from, to, weight));
-      if (from != to) {
-        count(t, weight, from, to);
+      const Tick price = cost(t, from, to, weight);
+      const Tick end = model_.take(t, price);
+      if (from != to) count(t, weight, from, to);
+      if (from != to || price > 0) {
         now(from).end = std::max(now(from).end, end);
         now(to).end = std::max(now(to).end, end);
       }
@@ -128,7 +129,7 @@ class Simulator {
       if (status_.ok()) status_ = std::move(able);
       return;
     }
-    const Tick end = model_.take(t, static_cast<Tick>(pricing_.through_switch(weight)));
+    const Tick end = model_.take(t, any_cost(t, weight));
     for (const RankSet* set : {&t.from, &t.to}) {
       set->for_each([&](Rank r) { now(r).end = std::max(now(r).end, end); });
     }
@@ -142,15 +143,19 @@ class Simulator {
     ++result_.messages;
   }
 
-  Tick cost(Rank from, Rank to, std::int64_t weight) {
-    if (shared_) return shared_cost(from, to, weight);
-    if (fabric_.two_level() && &fabric_.between_ranks(from, to) == &fabric_.between) {
-      return far_alpha_ + far_beta_ * static_cast<Tick>(weight);
+  // RoundPrices' price; of links that messages do not share, faster.
+  Tick cost(const Transfer& t, Rank from, Rank to, std::int64_t weight) {
+    if (shared_) return any_cost(t, weight);
+    Tick price = 0;
+    if (from != to) {
+      const Link& link = links_[static_cast<std::size_t>(fabric_.kind_between(from, to))];
+      price = link.alpha + link.beta * static_cast<Tick>(weight);
     }
-    return near_alpha_ + near_beta_ * static_cast<Tick>(weight);
+    if (gamma_ != 0 && t.act == Act::reduce) price += gamma_ * static_cast<Tick>(weight);
+    return price;
   }
-  Tick shared_cost(Rank from, Rank to, std::int64_t weight) {
-    const auto price = prices_.message(from, to, weight);
+  Tick any_cost(const Transfer& t, std::int64_t weight) {
+    const auto price = prices_.price(t, weight);
     if (price && *price <= kLatest) return static_cast<Tick>(*price);
     overflow_ = true;
     return 0;
@@ -192,7 +197,11 @@ class Simulator {
   const Pricing& pricing_;
   RoundPrices& prices_;
   const bool shared_;
-  const Tick near_alpha_, near_beta_, far_alpha_, far_beta_;
+  struct Link {
+    Tick alpha, beta;
+  };
+  std::vector<Link> links_;  // by Fabric's kinds
+  const Tick gamma_;
   const std::vector<Tick> starts_;
   PortModel<Tick> model_;
   std::vector<Now> now_;

@@ -76,30 +76,40 @@ Result<Pricing> Pricing::of_blocks(const Fabric& fabric, std::span<const std::ui
 
 Status Pricing::settle(const Fabric& fabric) {
   try {
-    const Rational near = fabric.link.beta / Rational(weight_per_byte_);
-    const Rational far = fabric.between.beta / Rational(weight_per_byte_);
+    const Rational weight(1, weight_per_byte_);
     const bool shared = fabric.wiring.shares_links();
     const Rational own_hop = shared ? Rational(0) : fabric.alpha_hop;
-    const Rational near_alpha = fabric.link.alpha + own_hop;
-    const Rational far_alpha = fabric.between.alpha + own_hop;
+    std::vector<Link> links;  // with what a unit of weight takes
+    for (int kind = 0; kind < fabric.link_kinds(); ++kind) {
+      const Link link = fabric.link_of_kind(kind);
+      links.push_back({link.latency() + own_hop, link.per_byte() * weight});
+    }
+    const Rational gamma = fabric.gamma * weight;
     // One tick divides every alpha, and the beta of one unit of weight, or of half a unit.
     const Rational least(1, shared ? 2 : 1);
     Ticks unit = 1;
-    for (const Rational time : {near_alpha, far_alpha, fabric.alpha_switch, fabric.alpha_hop,
-                                near * least, far * least}) {
+    const auto divide = [&unit](Rational time) {
       unit = least_common_multiple(unit, time.bottom());
+    };
+    for (const Link& link : links) {
+      divide(link.alpha);
+      divide(link.beta * least);
     }
+    divide(fabric.alpha_switch);
+    divide(fabric.alpha_hop);
+    divide(gamma);
     const auto ticks = [unit](Rational seconds) {
       return product(unit / seconds.bottom(), seconds.top());
     };
     per_second_ = unit;
-    rates_ = {ticks(near_alpha),          ticks(near),
-              ticks(far_alpha),           ticks(far),
-              ticks(fabric.alpha_switch), ticks(fabric.alpha_hop)};
-    const Ticks most_alpha =
-        std::max({rates_.near_alpha, rates_.far_alpha, product(rates_.switch_alpha, 2)});
-    const Ticks most_beta = std::max(rates_.near_beta, rates_.far_beta);
-    most_ = most_alpha + product(most_beta, upto_.back());
+    rates_ = {{}, ticks(fabric.alpha_switch), ticks(fabric.alpha_hop), ticks(gamma)};
+    Ticks most_alpha = product(rates_.switch_alpha, 2), most_beta = 0;
+    for (const Link& link : links) {
+      rates_.links.push_back({ticks(link.alpha), ticks(link.beta)});
+      most_alpha = std::max(most_alpha, rates_.links.back().alpha);
+      most_beta = std::max(most_beta, rates_.links.back().beta);
+    }
+    most_ = most_alpha + product(product(most_beta, 1) + rates_.gamma, upto_.back());
     product(most_, 1);
   } catch (const std::overflow_error&) {
     return invalid_argument("alpha and beta have no common unit within 128 bits for " +

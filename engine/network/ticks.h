@@ -48,8 +48,12 @@ class Pricing {
   // In ticks; the betas per unit of weight. Where messages share links, betas are even, so that
   // half a message has a price. Where they do not, every one crosses one link, whose hop the alphas
   // have.
+  struct LinkRates {
+    Ticks alpha = 0, beta = 0;
+  };
   struct Rates {
-    Ticks near_alpha = 0, near_beta = 0, far_alpha = 0, far_beta = 0, switch_alpha = 0, hop = 0;
+    std::vector<LinkRates> links;  // by Fabric's kinds of links
+    Ticks switch_alpha = 0, hop = 0, gamma = 0;
   };
   const Rates& rates() const { return rates_; }
   // No transfer of this goal's blocks costs more where messages share no links.
@@ -57,16 +61,20 @@ class Pricing {
 
   // Of links that messages do not share; RoundPrices has the others.
   Ticks message(const Fabric& fabric, Rank from, Rank to, std::int64_t weight) const {
-    const bool far = &fabric.between_ranks(from, to) == &fabric.between;
-    return far ? rates_.far_alpha + rates_.far_beta * weight
-               : rates_.near_alpha + rates_.near_beta * weight;
+    const LinkRates& rates = link(fabric, from, to);
+    return rates.alpha + rates.beta * weight;
   }
-  Ticks beta(const Fabric& fabric, Rank from, Rank to) const {
-    return &fabric.between_ranks(from, to) == &fabric.between ? rates_.far_beta : rates_.near_beta;
+  const LinkRates& link(const Fabric& fabric, Rank from, Rank to) const {
+    return rates_.links[static_cast<std::size_t>(fabric.kind_between(from, to))];
   }
   // A multicast or ALU transfer: two hops and one passage of the data.
   Ticks through_switch(std::int64_t weight) const {
-    return rates_.switch_alpha * 2 + rates_.near_beta * weight;
+    return rates_.switch_alpha * 2 + rates_.links.front().beta * weight;
+  }
+  // What it takes a receiver to add what a transfer brings, or a rank to add blocks of its own. A
+  // switch adds up on the way.
+  Ticks adding(const Transfer& t, std::int64_t weight) const {
+    return t.act == Act::reduce && t.from.size() == 1 ? rates_.gamma * weight : 0;
   }
 
   // Rounded once, to the nearest double.

@@ -15,14 +15,9 @@ namespace {
 std::optional<TimedTransfer> timed(const Pricing& pricing, const RoundPrices& prices,
                                    const Transfer& t) {
   TimedTransfer timed{.transfer = t, .touched = t.to.to_vector()};
-  if (!is_local(t)) {
-    const std::int64_t weight = pricing.weight(t.what.list);
-    const std::optional<Ticks> price = is_message(t)
-                                           ? prices.message(t.from.front(), t.to.front(), weight)
-                                           : pricing.through_switch(weight);
-    if (!price) return std::nullopt;
-    timed.cost = *price;
-  }
+  const auto price = prices.price(t, pricing.weight(t.what.list));
+  if (!price) return std::nullopt;
+  timed.cost = *price;
   t.from.for_each([&](Rank r) {
     if (std::find(timed.touched.begin(), timed.touched.end(), r) == timed.touched.end()) {
       timed.touched.push_back(r);

@@ -113,9 +113,15 @@ class Writer {
         return wiring.dims.empty() ? Json() : Json(dims_text(wiring.dims));
       case Kind::routing:
         return wiring.routing == Routing::minimal ? Json() : Json(name_of(wiring.routing));
+      case Kind::places:
+        return fabric_.places.empty() ? Json() : Json(fabric_.places);
+      case Kind::odd:
+        return fabric_.odd.empty() ? Json() : odd_links();
       case Kind::preset:
       case Kind::bandwidth:
       case Kind::beta:
+      case Kind::factor:
+      case Kind::share:
         break;  // nothing is left of a preset; the others are links'
     }
     return {};
@@ -131,17 +137,41 @@ class Writer {
     return out;
   }
 
+  Json odd_links() {
+    Json out = Json::array();
+    for (const OddLink& odd : fabric_.odd) {
+      Json& one = out.emplace_back(Json::object());
+      for (const OddMember& where : odd_members()) {
+        if (odd.*where.place >= 0) one[std::string(where.name)] = odd.*where.place;
+      }
+      const Link link{odd.alpha.value_or(0), odd.beta.value_or(0)};
+      for (const NetworkMember& row : network_members()) {
+        if (!is_of_odd_links(row)) continue;
+        if (!(row.of_link == &Link::alpha ? odd.alpha : odd.beta)) continue;
+        Json value = part_of(link, row, "odd.");
+        if (!value.is_null()) one[std::string(row.name)] = std::move(value);
+      }
+    }
+    return out;
+  }
+
   // A bandwidth where that is exact, else beta.
   Json part_of(const Link& link, const NetworkMember& row, const std::string& owner) {
     const Rational value = link.*row.of_link;
     if (row.kind == Kind::time) return time(value, row, owner);
+    const bool factor = row.kind == Kind::factor || row.kind == Kind::share;
+    if (factor) return value == 1 ? Json() : number(value, row, owner);
     const std::string bandwidth = bandwidth_text(link.beta);
     if (row.kind == Kind::bandwidth) return bandwidth.empty() ? Json() : Json(bandwidth);
     if (!bandwidth.empty()) return {};
-    const double number = value.to_double();
-    const auto read = shortest_decimal("", number);
+    return number(value, row, owner);
+  }
+
+  Json number(Rational value, const NetworkMember& row, const std::string& owner) {
+    const double nearest = value.to_double();
+    const auto read = shortest_decimal("", nearest);
     if (!read.ok() || *read != value) return refuse(value, row, owner);
-    return number;
+    return nearest;
   }
 
   Json time(Rational value, const NetworkMember& row, const std::string& owner) {

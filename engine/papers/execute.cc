@@ -80,8 +80,9 @@ Call call_of(const Algorithm& algorithm, const Params& params, int blocks_per_na
 // So that every byte of a call of `real` bytes costs what its share of `modelled` ones would.
 Fabric stretched(Fabric fabric, std::uint64_t modelled, std::uint64_t real) {
   const Rational times(static_cast<Int128>(modelled), static_cast<Int128>(real));
-  fabric.link.beta = fabric.link.beta * times;
-  fabric.between.beta = fabric.between.beta * times;
+  for (Rational* per_byte : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
+    *per_byte = *per_byte * times;
+  }
   return fabric;
 }
 

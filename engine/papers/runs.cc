@@ -46,6 +46,7 @@ Rational* exact_option(Fabric& fabric, std::string_view option) {
   if (option == "alpha") return &fabric.link.alpha;
   if (option == "beta") return &fabric.link.beta;
   if (option == "hop") return &fabric.alpha_hop;
+  if (option == "gamma") return &fabric.gamma;
   if (option == "far_alpha") return &fabric.between.alpha;
   if (option == "far_beta") return &fabric.between.beta;
   return option == "switch_alpha" ? &fabric.alpha_switch : nullptr;
@@ -150,7 +151,7 @@ class Played {
              : Rational(0);
     fabric.link = fabric.between = {alpha, per_byte};
     fabric.alpha_switch = alpha;
-    fabric.alpha_hop = 0;
+    fabric.alpha_hop = fabric.gamma = 0;
     return timed(fabric);
   }
 

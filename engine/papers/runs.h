@@ -4,7 +4,7 @@
 //   run       [name:] collective algorithm [; option=expression ...]
 //   options   the parameters of algorithms (algorithms/parameters.h): segments=4, skips=4,2,1; one
 //             that the algorithm does not take is a mistake, but for the dims of a network
-//             bytes alpha beta ports
+//             bytes alpha beta gamma ports
 //             nodes (ranks per node; links between nodes have far_alpha and far_beta)
 //             switch_alpha (the network then multicasts and adds up) sync=dataflow (else rounds)
 //             dimensions=2, the dims of the most even torus of so many dimensions

@@ -115,8 +115,8 @@ class FlowSimulator {
   };
 
   Rates rates_of(const Link& link) const {
-    return {link.alpha.to_double(),
-            link.beta.to_double() / static_cast<double>(pricing_.weight_per_byte())};
+    return {link.latency().to_double(),
+            link.per_byte().to_double() / static_cast<double>(pricing_.weight_per_byte())};
   }
 
   // --- The schedule
@@ -154,8 +154,7 @@ class FlowSimulator {
     made.round = k;
     made.from = t.from.front();
     made.to = t.to.front();
-    const Rates& rates =
-        !wide && &fabric_.between_ranks(made.from, made.to) == &fabric_.between ? far_ : near_;
+    const Rates& rates = !wide && fabric_.kind_between(made.from, made.to) == 1 ? far_ : near_;
     made.work = rates.beta * static_cast<double>(pricing_.weight(t.what.list));
     if (wide) made.parties = std::make_unique<Parties>(Parties{t.from, t.to});
     t.from.for_each([&](Rank r) {
@@ -309,7 +308,7 @@ class FlowSimulator {
     } else if (n.parties != nullptr) {
       at(now_ + 2 * alpha_switch_ + n.work, Happens::message_ends, id);
     } else {
-      const bool far = &fabric_.between_ranks(n.from, n.to) == &fabric_.between;
+      const bool far = fabric_.kind_between(n.from, n.to) == 1;
       const double flowing =
           now_ + (far ? far_ : near_).alpha + routes_.hops(n.from, n.to) * alpha_hop_;
       bool shares = false;
@@ -475,7 +474,14 @@ Result<FlowTimes> simulate_flow(const Schedule& schedule, const Goal& goal, cons
   try {
     const auto pricing = Pricing::make(*wired, goal, bytes, options.ideal_blocks);
     if (!pricing.ok()) return pricing.status();
-    const auto routes = Routes::make(wired->wiring, schedule.ranks);
+    if (!wired->odd.empty() || !wired->places.empty() || !(wired->gamma == 0)) {
+      return invalid_argument("the network has " +
+                              std::string(!wired->odd.empty()      ? "odd links"
+                                          : !wired->places.empty() ? "places"
+                                                                   : "gamma") +
+                              ", which the flow fidelity does not know; allowed is eq1");
+    }
+    const auto routes = Routes::make(wired->wiring, wired->places_among(schedule.ranks));
     if (!routes.ok()) return routes.status();
     return FlowSimulator(schedule, goal, *wired, *pricing, *routes, options).run();
   } catch (const std::bad_alloc&) {

@@ -97,8 +97,8 @@ double Profile::time(double alpha, double alpha_hop, double beta, double bytes) 
 }
 
 double Profile::time(const Fabric& fabric, double bytes) const {
-  return time(fabric.link.alpha.to_double(), fabric.alpha_hop.to_double(),
-              fabric.link.beta.to_double(), bytes);
+  return time(fabric.link.latency().to_double(), fabric.alpha_hop.to_double(),
+              fabric.link.per_byte().to_double(), bytes);
 }
 
 Result<Profile> profile(const Schedule& schedule, const Goal& goal, const Wiring& wiring) {

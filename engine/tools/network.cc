@@ -117,6 +117,15 @@ void add_network_arguments(Command app, NetworkArguments& arguments) {
   add_argument(app, "--hop", arguments.hop, optionally<Rational>(parse_seconds), "TIME",
                "per link that a message crosses, with the processing at its end: 200ns")
       .group(kGroup);
+  add_argument(app, "--gamma", arguments.gamma, optionally<Rational>(parse_seconds), "TIME",
+               "per byte that a rank adds to what it has: 5ps")
+      .group(kGroup);
+  add_argument(app, "--eta-alpha", arguments.eta_alpha, optionally<Rational>(parse_decimal),
+               "FACTOR", "what contention makes of alpha: 1 or more (1)")
+      .group(kGroup);
+  add_argument(app, "--eta-beta", arguments.eta_beta, optionally<Rational>(parse_decimal), "PART",
+               "what contention leaves of the bandwidth: up to 1 (1)")
+      .group(kGroup);
   app.add_flag("--lower", arguments.lower,
                "turn multicasts and reductions in the switch into messages where it cannot do them")
       .group(kGroup);
@@ -132,6 +141,11 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   if (arguments.alpha) fabric.link.alpha = *arguments.alpha;
   if (arguments.beta) fabric.link.beta = *arguments.beta;
   if (arguments.ports) fabric.ports = *arguments.ports;
+  if (arguments.gamma) fabric.gamma = *arguments.gamma;
+  for (Link* link : {&fabric.link, &fabric.between}) {
+    if (arguments.eta_alpha) link->eta_alpha = *arguments.eta_alpha;
+    if (arguments.eta_beta) link->eta_beta = *arguments.eta_beta;
+  }
   if (arguments.alpha_switch) fabric.alpha_switch = *arguments.alpha_switch;
   if (arguments.group) fabric.group = *arguments.group;
   if (arguments.between_alpha) fabric.between.alpha = *arguments.between_alpha;
@@ -149,7 +163,8 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
                        arguments.alpha_switch || arguments.group || arguments.between_alpha ||
                        arguments.between_beta || arguments.multicast || arguments.alu ||
-                       arguments.wiring || arguments.spines || arguments.routing || arguments.hop;
+                       arguments.wiring || arguments.spines || arguments.routing || arguments.hop ||
+                       arguments.gamma || arguments.eta_alpha || arguments.eta_beta;
   if (changed) fabric.name += " (changed)";
   status = check_fabric(fabric);
   if (!status.ok()) return status;

@@ -74,12 +74,12 @@ Result<Question> question_of(const QuestionArguments& a) {
 std::string describe(const Question& question) {
   const Fabric& fabric = question.fabric;
   std::string network = fmt::format("{} port{}, {}, {}", fabric.ports, fabric.ports == 1 ? "" : "s",
-                                    format_duration(fabric.link.alpha.to_double()),
-                                    format_bandwidth(fabric.link.beta));
+                                    format_duration(fabric.link.latency().to_double()),
+                                    format_bandwidth(fabric.link.per_byte()));
   if (fabric.two_level()) {
     network += fmt::format("; {}, {} between groups of {}",
-                           format_duration(fabric.between.alpha.to_double()),
-                           format_bandwidth(fabric.between.beta), fabric.group);
+                           format_duration(fabric.between.latency().to_double()),
+                           format_bandwidth(fabric.between.per_byte()), fabric.group);
   }
   if (const std::string wiring = describe_wiring(fabric); !wiring.empty()) {
     network += "; " + wiring;
@@ -90,6 +90,15 @@ std::string describe(const Question& question) {
                            : fabric.multicast             ? "multicast"
                                                           : "reduction",
                            format_duration(fabric.alpha_switch.to_double()));
+  }
+  if (!(fabric.gamma == 0)) {
+    network += fmt::format("; {} per byte added", format_duration(fabric.gamma.to_double()));
+  }
+  if (!fabric.places.empty()) {
+    network += fmt::format("; ranks at {} of {} places", fabric.places.size(), fabric.size);
+  }
+  if (!fabric.odd.empty()) {
+    network += fmt::format("; {} odd link{}", fabric.odd.size(), fabric.odd.size() == 1 ? "" : "s");
   }
   return fmt::format("{} of {} among {} ranks on {} ({}), {}",
                      name_of(question.algorithm->collective),

@@ -182,6 +182,9 @@ Json question_json(const Question& question, const Params& params) {
               {"fidelity", name_of(question.fidelity)},
               {"ideal_blocks", question.options.ideal_blocks}};
   if (question.lower) out["lower"] = true;
+  if (!(fabric.link.eta_alpha == 1)) out["eta_alpha"] = fabric.link.eta_alpha.to_double();
+  if (!(fabric.link.eta_beta == 1)) out["eta_beta"] = fabric.link.eta_beta.to_double();
+  if (!(fabric.gamma == 0)) out["gamma"] = fabric.gamma.to_double();
   if (fabric.wiring.shares_links()) {
     out["hop"] = fabric.alpha_hop.to_double();
     if (!fabric.wiring.dims.empty()) out["dims"] = dims_text(fabric.wiring.dims);

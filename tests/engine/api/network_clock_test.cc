@@ -6,10 +6,12 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/network/seats.h"
 #include "engine/network/wall.h"
 #include "tests/engine/api/network_twin.h"
 
@@ -116,6 +118,62 @@ TEST(Ports, AreAllUsedAndNeverExceeded) {
       EXPECT_EQ(twin.report().most_received, all) << name_of(mode);
     }
   }
+}
+
+// What a network has beside alpha and beta is in its clock as well.
+TEST(NetworkClock, EqualsTheSimulatorOnUnlikeLinks) {
+  for (const WiringKind kind : {WiringKind::full, WiringKind::ring}) {
+    for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
+      Fabric fabric = uneven_fabric(2);
+      fabric.multicast = fabric.alu = false;
+      fabric.gamma = Rational(1, 13'000'000'000);
+      fabric.link.eta_alpha = fabric.between.eta_alpha = Rational(9, 7);
+      fabric.link.eta_beta = Rational(4, 5);
+      fabric.size = 9;
+      fabric.places = {3, 4, 8, 0, 1, 7};
+      fabric.odd = {{.at = 8, .beta = Rational(1, 3'000'000'000)},
+                    {.from = 3, .to = 4, .beta = Rational(1, 2'000'000'000)}};
+      fabric.wiring.kind = kind;
+      if (kind == WiringKind::ring) fabric.group = 0;
+      Twin twin(6, on(fabric, sync));
+      ASSERT_GT(call_all(twin), catalogue().size() / 2) << name_of(kind);
+    }
+  }
+}
+
+// Two communicators, two of whose ranks sit at the same places: who makes a call on one begins
+// where its call on the other has ended.
+TEST(Seats, GiveCommunicatorsOneTimeAndOneSetOfPorts) {
+  CallNetwork network{.fabric = uneven_fabric(2)};
+  network.fabric.size = 6;
+  network.seats = std::make_shared<NetworkSeats>(6);
+  std::vector<Ticks> ends(6, 0);
+  const auto at = [&](const std::vector<int>& places) {
+    network.fabric.places = places;
+    return std::make_unique<Twin>(4, std::make_shared<const CallNetwork>(network));
+  };
+  const std::vector<int> low = {0, 1, 2, 3}, high = {5, 3, 4, 2};
+  const auto below = at(low), above = at(high);
+  int calls = 0;
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective != Collective::all_reduce && line.collective != Collective::all_to_all) {
+      continue;
+    }
+    const bool first = ++calls % 3 != 0;
+    Twin& twin = first ? *below : *above;
+    const std::vector<int>& places = first ? low : high;
+    const auto params = twin.params_for(line);
+    if (!params) continue;
+    for (std::size_t r = 0; r < places.size(); ++r) {
+      twin.ends()[r] = ends[static_cast<std::size_t>(places[r])];
+    }
+    twin.call(line, *params, 100, false);
+    ASSERT_FALSE(HasFailure()) << line.name;
+    for (std::size_t r = 0; r < places.size(); ++r) {
+      ends[static_cast<std::size_t>(places[r])] = twin.ends()[r];
+    }
+  }
+  EXPECT_GT(calls, 20);
 }
 
 // A wall clock's plan is the simulator's result too; nobody gets anything before its time, and the

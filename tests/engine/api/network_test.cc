@@ -218,7 +218,7 @@ TEST(CallNetwork, IsRefusedWhenACommunicatorIsMade) {
   EXPECT_NE(text(torus, 9).find("4x4"), std::string::npos) << text(torus, 9);
   CallNetwork few_seats = *network("scale_out");
   few_seats.seats = std::make_shared<NetworkSeats>(3);
-  EXPECT_EQ(text(few_seats, 4), "network: seats has 3 places; 4 are needed");
+  EXPECT_EQ(text(few_seats, 4), "network: seats has 3 places; the network has 4");
 }
 
 TEST(CallNetwork, IsReadFromATextOrTheEnvironment) {
