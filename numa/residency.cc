@@ -18,6 +18,12 @@ std::size_t Residency::resident_bytes() const {
   return sum;
 }
 
+std::size_t Residency::bytes_elsewhere(int node) const {
+  std::size_t sum = 0;
+  for (const auto& [number, bytes] : bytes_on_node) sum += number == node ? 0 : bytes;
+  return sum;
+}
+
 void Residency::add(const Residency& other) {
   for (const auto& [node, bytes] : other.bytes_on_node) bytes_on_node[node] += bytes;
   untouched_bytes += other.untouched_bytes;
@@ -51,6 +57,12 @@ Residency residency_of(const MemoryRange& range) {
     }
   }
   return result;
+}
+
+Residency residency_of(const std::vector<MemoryRange>& ranges) {
+  Residency sum;
+  for (const MemoryRange& range : ranges) sum.add(residency_of(range));
+  return sum;
 }
 
 std::string to_string(const Residency& residency) {
