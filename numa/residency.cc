@@ -48,7 +48,9 @@ Residency residency_of(const MemoryRange& range) {
       return {{}, 0, errno};
     }
     for (std::size_t i = 0; i < count; ++i) {
-      // Negative: no page yet (ENOENT), or the page of zeroes that all share (EFAULT).
+      // Negative: no page yet (ENOENT), or the page of zeroes that all share (EFAULT). ENOENT is
+      // also said of pages that automatic NUMA balancing hides for a while to see who comes, which
+      // it does only where nobody has asked for a node.
       if (status[i] >= 0) {
         result.bytes_on_node[status[i]] += page;
       } else {

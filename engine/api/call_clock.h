@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/api/network.h"
+#include "engine/api/call_network.h"
 #include "engine/network/predict.h"
 #include "engine/network/ticks.h"
 #include "engine/network/timed_schedule.h"

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "engine/api/call_network.h"
 #include "engine/network/network_file.h"
 
 namespace rankine {

@@ -17,18 +17,10 @@
 #include <string_view>
 
 #include "engine/base/status.h"
-#include "engine/network/fabric.h"
-#include "engine/network/port_model.h"
 
 namespace rankine {
 
-struct CallNetwork {
-  Fabric fabric;
-  Sync sync = Sync::dataflow;
-
-  // Every pair of ranks has a mailbox for times.
-  static constexpr int kMostRanks = 256;
-};
+struct CallNetwork;  // call_network.h
 
 // "scale_out": a preset's name, or the path of a network file; with ",sync=rounds" where rounds
 // wait for one another, and ",clock=virtual", which is the only clock of calls. Or the content of a

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/api/call_network.h"
 #include "engine/api/call_parameters.h"
 #include "engine/api/team.h"
 #include "engine/base/splitmix.h"

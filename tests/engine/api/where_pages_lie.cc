@@ -1,5 +1,5 @@
 // Where pages lie on a machine of several memory nodes. Makes teams over its nodes, has every rank
-// allocate payloads, lets a thread on the first node touch them first, calls collectives, and then
+// allocate payloads, lets a thread on the first CPU touch them first, calls collectives, and then
 // asks the kernel on which nodes the pages of each rank's lines, mailboxes, scratch and payloads
 // are. A table on standard output; exit 0 only when all lie where they were asked for and the sums
 // are right. third_party/numa_machine runs it on machines that it makes up.
@@ -9,9 +9,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <exception>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -139,7 +141,7 @@ void check_team(const Topology& topology, int ranks, const PlacementPolicy& poli
   (*team)->run([&](Member& me) { allocate(me, of(me.rank())); }).throw_if_error();
   // First touched where most of them are not to lie.
   std::thread([&] {
-    expect(pin_calling_thread(topology.nodes().front().cpus.front()).enforced(), "not pinned");
+    expect(pin_calling_thread(topology.cpus().front().os_index).enforced(), "not pinned");
     for (Rank r = 0; r < ranks; ++r) fill(of(r), r);
   }).join();
   (*team)->run([&](Member& me) { call(me, of(me.rank())); }).throw_if_error();
