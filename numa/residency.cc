@@ -18,6 +18,12 @@ std::size_t Residency::resident_bytes() const {
   return sum;
 }
 
+std::size_t Residency::bytes_elsewhere(int node) const {
+  std::size_t sum = 0;
+  for (const auto& [number, bytes] : bytes_on_node) sum += number == node ? 0 : bytes;
+  return sum;
+}
+
 void Residency::add(const Residency& other) {
   for (const auto& [node, bytes] : other.bytes_on_node) bytes_on_node[node] += bytes;
   untouched_bytes += other.untouched_bytes;
@@ -42,7 +48,9 @@ Residency residency_of(const MemoryRange& range) {
       return {{}, 0, errno};
     }
     for (std::size_t i = 0; i < count; ++i) {
-      // Negative: no page yet (ENOENT), or the page of zeroes that all share (EFAULT).
+      // Negative: no page yet (ENOENT), or the page of zeroes that all share (EFAULT). ENOENT is
+      // also said of pages that automatic NUMA balancing hides for a while to see who comes, which
+      // it does only where nobody has asked for a node.
       if (status[i] >= 0) {
         result.bytes_on_node[status[i]] += page;
       } else {
@@ -51,6 +59,12 @@ Residency residency_of(const MemoryRange& range) {
     }
   }
   return result;
+}
+
+Residency residency_of(const std::vector<MemoryRange>& ranges) {
+  Residency sum;
+  for (const MemoryRange& range : ranges) sum.add(residency_of(range));
+  return sum;
 }
 
 std::string to_string(const Residency& residency) {

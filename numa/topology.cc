@@ -14,6 +14,7 @@
 
 #include "numa/affinity.h"
 #include "numa/cpu_list.h"
+#include "numa/memory_nodes.h"
 #include "numa/pages.h"
 #include "numa/system_calls.h"
 #include "numa/warnings.h"
@@ -29,26 +30,6 @@ using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocDestroy>;
 HwlocTopology new_hwloc_topology() {
   hwloc_topology_t raw = nullptr;
   return HwlocTopology(hwloc_topology_init(&raw) == 0 ? raw : nullptr);
-}
-
-// The index of the node that serves a CPU. Of those that span it the first with memory: memory-only
-// nodes (HBM, CXL) come after the plain ones. A CPU whose own node is empty has to go to a node
-// further up the tree, since the kernel binds nothing to a node without memory (EINVAL). Where no
-// size is known, the first that spans it. node_count: there is none.
-int home_node(hwloc_topology_t hwloc, hwloc_obj_t cpu, int node_count) {
-  const auto node_at = [&](int i) {
-    return hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(i));
-  };
-  int first = node_count;
-  for (hwloc_obj_t around = cpu; around != nullptr; around = around->parent) {
-    for (int i = 0; i < node_count; ++i) {
-      const hwloc_obj_t node = node_at(i);
-      if (!hwloc_bitmap_isset(around->nodeset, node->os_index)) continue;
-      if (first == node_count && hwloc_bitmap_isset(node->cpuset, cpu->os_index)) first = i;
-      if (node->attr->numanode.local_memory > 0) return i;
-    }
-  }
-  return first;
 }
 
 // 0, 1, 2, ... in the order in which keys are first seen.
@@ -90,13 +71,8 @@ class TopologyReader {
   static std::optional<Topology> read(hwloc_topology_t hwloc, const std::vector<int>& wanted,
                                       std::string source) {
     Topology result;
-    const int node_count = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_NUMANODE);
-    for (int i = 0; i < node_count; ++i) {
-      const hwloc_obj_t node =
-          hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(i));
-      result.nodes_.push_back(
-          {static_cast<int>(node->os_index), node->attr->numanode.local_memory, {}});
-    }
+    result.nodes_ = read_memory_nodes(hwloc);
+    const int node_count = static_cast<int>(result.nodes_.size());
 
     DenseIndex<hwloc_obj_t> cores, packages, l3_groups;
     std::map<int, int> cpus_of_core;
@@ -108,10 +84,9 @@ class TopologyReader {
       const int number = static_cast<int>(object->os_index);
       if (!wanted.empty() && !std::binary_search(wanted.begin(), wanted.end(), number)) continue;
 
-      const int node_index = home_node(hwloc, object, node_count);
+      const int node_index = home_node(hwloc, object, result.nodes_);
       if (node_index == node_count) return std::nullopt;
-      const hwloc_obj_t node =
-          hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(node_index));
+      const hwloc_obj_t node = memory_node_at(hwloc, node_index);
 
       const auto ancestor_or = [&](hwloc_obj_type_t type, hwloc_obj_t otherwise) {
         const hwloc_obj_t found = hwloc_get_ancestor_obj_by_type(hwloc, type, object);
@@ -269,7 +244,7 @@ Topology Topology::flat(const std::vector<int>& os_cpus, bool is_this_system, st
     cpu.core = result.cores_++;
     result.cpus_.push_back(cpu);
   }
-  result.nodes_ = {{0, 0, cpus}};
+  result.nodes_ = {{0, 0, cpus, {}}};
   result.packages_ = 1;
   result.l3_groups_ = 1;
   result.caches_ = {cache_bytes_of_libc(_SC_LEVEL1_DCACHE_SIZE),

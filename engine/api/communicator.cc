@@ -408,6 +408,7 @@ RankMemory Communicator::memory_of(Rank rank) const {
   for (const Enforcement& one : {shared_->lines.locking(), arena.locking(), scratch.locking}) {
     out.locking.add(one);
   }
+  if (const auto payloads = shared_->payloads[i].lock()) payloads->add_to(out);
   return out;
 }
 
@@ -428,7 +429,7 @@ std::size_t Communicator::memory_bytes() const {
   std::size_t bytes = all.plans + all.flight_record + all.tables;
   for (Rank r = 0; r < shared_->ranks; ++r) {
     const RankMemory mine = memory_of(r);
-    bytes += mine.lines.bytes + mine.mailboxes.bytes + mine.scratch.bytes;
+    bytes += mine.lines.bytes + mine.mailboxes.bytes + mine.scratch.bytes + mine.payloads.bytes;
   }
   return bytes;
 }

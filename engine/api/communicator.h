@@ -55,6 +55,7 @@
 #include <vector>
 
 #include "engine/api/call.h"
+#include "engine/api/payload.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/run/process_owned.h"
@@ -111,6 +112,7 @@ struct RankMemory {
   MemoryPart mailboxes;  // slots of messages to it, credit for its own, its board; in whole pages
   int senders = 0;       // ranks from which it has a mailbox
   MemoryPart scratch;
+  MemoryPart payloads;  // that its user has allocated (payload.h); in whole pages
   Enforcement binding, huge_pages, locking;
 };
 
@@ -167,7 +169,7 @@ class Communicator {
   // Bytes of everything below (counted, not estimated from N); nothing in a forked child. Bounded:
   // mailboxes are made for a pair of ranks when a plan first needs them, scratch is what the
   // largest call needed and at most twice that, and plans are let go above a limit
-  // (communicator_state.h).
+  // (communicator_state.h). Payloads are as many as users allocate.
   std::size_t memory_bytes() const;
   RankMemory memory_of(Rank rank) const;  // nothing, of a rank that there is not
   SharedMemory shared_memory() const;
@@ -199,6 +201,12 @@ class Member {
 
   Rank rank() const;
   int ranks() const;
+
+  // Zeroes for n elements, near this rank: see payload.h for where, how long and for whom. No
+  // collective, and what it refuses leaves the communicator as it is. Errors: invalid_argument for
+  // an n whose bytes no pointers can tell apart, out_of_memory, forked.
+  template <PayloadElement T>
+  Result<Payload<T>> allocate(std::size_t n);
 
   // Any collective, untyped.
   Status call(const Call& call);
@@ -274,9 +282,17 @@ class Member {
   Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;
   // Whether buffers of so many elements are what a call with counts needs of this rank.
   Status check_sizes(const Call& call, std::size_t in, std::size_t out) const;
+  Result<PayloadMemory> allocate_elements(std::size_t n, std::size_t element_bytes);
 
   ProcessOwned<State> state_;
 };
+
+template <PayloadElement T>
+Result<Payload<T>> Member::allocate(std::size_t n) {
+  auto memory = allocate_elements(n, sizeof(T));
+  if (!memory.ok()) return memory.status();
+  return Payload<T>(std::move(*memory), n);
+}
 
 template <class T>
 Status Member::all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op,

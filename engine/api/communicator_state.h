@@ -17,6 +17,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/first_count.h"
 #include "engine/api/flight_record.h"
+#include "engine/api/payloads.h"
 #include "engine/api/placed_lines.h"
 #include "engine/api/plan_table.h"
 #include "engine/api/tuning.h"
@@ -149,6 +150,9 @@ struct Communicator::Shared {
   };
   std::unique_ptr<const Refused> refused;
   std::vector<ScratchNote> scratch = std::vector<ScratchNote>(joined.size());
+  // Of those who have joined; theirs, since it goes when they go.
+  std::vector<std::weak_ptr<Payloads>> payloads =
+      std::vector<std::weak_ptr<Payloads>>(joined.size());
 };
 
 }  // namespace rankine

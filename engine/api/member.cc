@@ -46,6 +46,7 @@ struct Member::State {
   Status adopt(const Prepared& prepared);
   std::size_t table_bytes() const;
   std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
+  std::shared_ptr<Payloads> payloads = std::make_shared<Payloads>();
   // Tables grow with the plans: what the communicator counts follows.
   void count_tables() noexcept {
     const std::size_t now = table_bytes();
@@ -71,6 +72,7 @@ Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owne
     s.run.outbox[q].base = s.run.outbox[q].credit_seen = s.shared->first_count;
     s.run.inbox[q].base = s.shared->first_count;
   }
+  s.shared->payloads[static_cast<std::size_t>(rank)] = s.payloads;
   s.count_tables();
 }
 
@@ -88,7 +90,7 @@ Member::~Member() {
 std::size_t Member::State::table_bytes() const {
   return sizeof(State) + run.outbox.capacity() * sizeof(Outbox) +
          run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
-         run.boards.capacity() * sizeof(Board) + plans.table_bytes();
+         run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads);
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -110,6 +112,20 @@ Status Member::check_sizes(const Call& call, std::size_t in, std::size_t out) co
   if (rule.input_bytes > in) return size_mismatch("in", in, rule.input_bytes);
   if (rule.output_bytes > out) return size_mismatch("out", out, rule.output_bytes);
   return {};
+}
+
+Result<PayloadMemory> Member::allocate_elements(std::size_t n, std::size_t element_bytes) {
+  if (state_->shared->forked()) return forked_status();
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the arena looks into files
+  const Rank self = rank();
+  try {
+    return state_->payloads->allocate(state_->shared->arena_options[static_cast<std::size_t>(self)],
+                                      self, n, element_bytes);
+  } catch (const std::bad_alloc&) {
+    return make_error(Code::out_of_memory, [&] {
+      return "n is " + std::to_string(n) + "; there is no memory to keep account of it";
+    });
+  }
 }
 
 Status Member::barrier(const CallOptions& options) {

@@ -22,8 +22,8 @@
 
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
+#include "engine/network/lateness.h"
 #include "engine/network/timing.h"
-#include "engine/network/wall.h"
 
 namespace rankine {
 

@@ -24,7 +24,7 @@ struct TeamOptions {
   std::optional<WaitPolicy> wait{};
   bool tuned = true;             // as CommunicatorOptions::tuned
   std::optional<Costs> costs{};  // as CommunicatorOptions::costs
-  bool lock_memory = false;      // keep the engine's own memory from being swapped out
+  bool lock_memory = false;      // keep the engine's memory, payloads too, from being swapped out
   std::shared_ptr<const CallNetwork> network{};  // as CommunicatorOptions::network
 };
 

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/network/lateness.h"
 #include "engine/network/port_model.h"
 #include "engine/network/seats.h"
 #include "engine/network/ticks.h"

@@ -39,12 +39,6 @@ Status use(Team& team) {
   return status;
 }
 
-Residency residency_of(const MemoryPart& part) {
-  Residency sum;
-  for (const MemoryRange& range : part.ranges) sum.add(rankine::residency_of(range));
-  return sum;
-}
-
 // A page for every node in use, touched, so that one can see where they went.
 StagingView try_staging(Team& team, const Placement& placement) {
   StagingView view;
@@ -56,7 +50,7 @@ StagingView try_staging(Team& team, const Placement& placement) {
   const std::size_t bytes = std::max<std::size_t>(1, view.nodes.count()) * page_bytes();
   if (void* const memory = team.staging().allocate(bytes, page_bytes())) {
     std::memset(memory, 1, bytes);
-    view.where = rankine::residency_of(MemoryRange{memory, bytes});
+    view.where = residency_of(MemoryRange{memory, bytes});
   }
   view.binding = team.staging().binding();
   return view;
@@ -83,9 +77,9 @@ Result<TopoView::Real> try_out(const TopoOptions& options, int ranks, const Plac
   for (Rank r = 0; r < ranks; ++r) {
     RankMemory memory = communicator.memory_of(r);
     RankMemoryView view{{},
-                        residency_of(memory.lines),
-                        residency_of(memory.mailboxes),
-                        residency_of(memory.scratch)};
+                        residency_of(memory.lines.ranges),
+                        residency_of(memory.mailboxes.ranges),
+                        residency_of(memory.scratch.ranges)};
     view.memory = std::move(memory);
     real.memory.push_back(std::move(view));
   }

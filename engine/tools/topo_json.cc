@@ -41,8 +41,10 @@ nlohmann::ordered_json to_json(const TopoView& view) {
       {"page_bytes", topology.page_bytes()}, {"huge_page_bytes", topology.huge_page_bytes()}};
   Json& nodes = json["nodes"] = Json::array();
   for (const NumaNode& node : topology.nodes()) {
-    nodes.push_back(
-        {{"node", node.os_index}, {"memory_bytes", node.memory_bytes}, {"cpus", node.cpus}});
+    nodes.push_back({{"node", node.os_index},
+                     {"memory_bytes", node.memory_bytes},
+                     {"cpus", node.cpus},
+                     {"distances", node.distances}});
   }
   Json& cpus = json["cpus"] = Json::array();
   for (const Cpu& cpu : topology.cpus()) {

@@ -31,10 +31,7 @@ std::size_t TopoView::misplaced_bytes(int rank) const {
   const auto r = static_cast<std::size_t>(rank);
   const int home = placement.ranks[r].node;
   if (!real || home == kNotPlaced || !topology.knows_nodes()) return 0;
-  const Residency all = real->memory[r].all();
-  std::size_t elsewhere = 0;
-  for (const auto& [node, bytes] : all.bytes_on_node) elsewhere += node == home ? 0 : bytes;
-  return elsewhere;
+  return real->memory[r].all().bytes_elsewhere(home);
 }
 
 std::vector<std::string> nodes_without_cpus(const Topology& topology) {

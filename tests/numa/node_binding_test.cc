@@ -206,18 +206,23 @@ TEST(ResidencyOf, CountsPagesByNode) {
   calls.move_pages = telling_move_pages;
   ScopedSystemCalls scope(calls);
   alignas(8 * kPage) static char memory[8 * kPage];
-  const Residency all = residency_of({memory, 5 * kPage});
+  const Residency all = residency_of(MemoryRange{memory, 5 * kPage});
   EXPECT_EQ(all.bytes_on_node, (std::map<int, std::size_t>{{0, 2 * kPage}, {3, kPage}}));
   EXPECT_EQ(all.untouched_bytes, 2 * kPage);
   EXPECT_EQ(all.resident_bytes(), 3 * kPage);
   EXPECT_EQ(to_string(all), "node 0: 8 KiB, node 3: 4 KiB, 8 KiB untouched");
-  const Residency part = residency_of({memory + kPage + 100, kPage});
+  const Residency part = residency_of(MemoryRange{memory + kPage + 100, kPage});
   EXPECT_EQ(part.bytes_on_node, (std::map<int, std::size_t>{{0, kPage}, {3, kPage}}))
       << "both pages that it touches";
   Residency sum = part;
   sum.add(all);
   EXPECT_EQ(sum.resident_bytes(), 5 * kPage);
-  EXPECT_EQ(to_string(residency_of({memory, 0})), "nothing");
+  EXPECT_EQ(sum.bytes_elsewhere(0), 2 * kPage);
+  EXPECT_EQ(sum.bytes_elsewhere(3), 3 * kPage);
+  EXPECT_EQ(sum.bytes_elsewhere(7), 5 * kPage);
+  const std::vector<MemoryRange> both = {{memory + kPage + 100, kPage}, {memory, 5 * kPage}};
+  EXPECT_EQ(to_string(residency_of(both)), to_string(sum));
+  EXPECT_EQ(to_string(residency_of(MemoryRange{memory, 0})), "nothing");
 }
 
 TEST(ResidencyOf, AKernelThatDoesNotTell) {
@@ -228,7 +233,7 @@ TEST(ResidencyOf, AKernelThatDoesNotTell) {
   };
   ScopedSystemCalls scope(calls);
   char byte = 0;
-  const Residency where = residency_of({&byte, 1});
+  const Residency where = residency_of(MemoryRange{&byte, 1});
   EXPECT_EQ(where.error, EPERM);
   EXPECT_EQ(to_string(where), "unknown: move_pages: Operation not permitted");
 }
@@ -247,7 +252,7 @@ TEST(ResidencyOf, ThisMachinesPages) {
   EXPECT_EQ(before.resident_bytes(), 0U);
   EXPECT_EQ(before.untouched_bytes, kPages * page_bytes());
   for (std::size_t page = 0; page < kPages; page += 2) memory[page * page_bytes()] = 1;
-  const Residency after = residency_of({memory, options.chunk_bytes});
+  const Residency after = residency_of(MemoryRange{memory, options.chunk_bytes});
   EXPECT_GE(after.resident_bytes(), kPages / 2 * page_bytes());
   EXPECT_EQ(after.resident_bytes() + after.untouched_bytes, kPages * page_bytes());
 }

@@ -43,6 +43,42 @@ TEST(OddMachine, APackageWithoutMemoryGoesToAnother) {
   for (const Cpu& cpu : topology.cpus()) EXPECT_EQ(cpu.numa_node, 1);
 }
 
+// Two sockets of two nodes, in a square whose sides are not equally long.
+const std::vector<int> kSquare = {10, 12, 32, 22,  //
+                                  12, 10, 22, 32,  //
+                                  32, 22, 10, 12,  //
+                                  22, 32, 12, 10};
+
+TEST(OddMachine, DistancesAreThoseOfTheNodes) {
+  const Topology topology = make({.text = "pack:2 numa:2 core:2 pu:1", .distances = kSquare});
+  std::vector<int> all;
+  for (const NumaNode& node : topology.nodes()) {
+    all.insert(all.end(), node.distances.begin(), node.distances.end());
+  }
+  EXPECT_EQ(all, kSquare);
+  for (const Cpu& cpu : topology.cpus()) EXPECT_EQ(cpu.numa_node, cpu.os_index / 2) << "its own";
+  const Topology silent = make({.text = "pack:2 numa:2 core:2 pu:1"});
+  for (const NumaNode& node : silent.nodes()) EXPECT_TRUE(node.distances.empty());
+}
+
+TEST(OddMachine, DistancesSayWhichNodeIsNearby) {
+  const auto homes = [](const std::vector<int>& without_memory, const std::vector<int>& distances) {
+    const Topology topology = make({.text = "pack:2 numa:2 core:2 pu:1",
+                                    .without_memory = without_memory,
+                                    .distances = distances});
+    std::vector<int> nodes;
+    for (int node = 0; node < 4; ++node) nodes.push_back(topology.find_cpu(2 * node)->numa_node);
+    return nodes;
+  };
+  EXPECT_EQ(homes({1}, kSquare), (std::vector<int>{0, 0, 2, 3}));
+  EXPECT_EQ(homes({0, 1}, kSquare), (std::vector<int>{3, 2, 2, 3})) << "along the shorter side";
+  EXPECT_EQ(homes({0, 1}, {}), (std::vector<int>{2, 2, 2, 3})) << "not known: the first";
+  EXPECT_EQ(homes({0, 1}, std::vector<int>(16, 10)), (std::vector<int>{2, 2, 2, 3})) << "all alike";
+  // Nearer than what is on the same socket.
+  EXPECT_EQ(homes({3}, {10, 20, 20, 20, 20, 10, 20, 20, 20, 20, 10, 20, 11, 20, 20, 10}),
+            (std::vector<int>{0, 1, 2, 0}));
+}
+
 TEST(OddMachine, WhereNoSizeIsKnownEveryCpuHasItsOwnNode) {
   const Topology topology = make({.text = "numa:2 core:2 pu:1", .without_memory = {0, 1}});
   EXPECT_EQ(topology.find_cpu(0)->numa_node, 0);

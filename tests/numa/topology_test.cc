@@ -1,9 +1,12 @@
 #include "numa/topology.h"
 
 #include <gtest/gtest.h>
+#include <numa.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <thread>
 #include <utility>
@@ -171,6 +174,24 @@ TEST_F(DetectTest, ThisMachine) {
   EXPECT_TRUE(topology.is_this_system());
   EXPECT_EQ(sorted(topology.os_cpus()), allowed_cpus());
   EXPECT_TRUE(captured_.lines.empty());
+}
+
+// Two readers of the same files, and neither is ours.
+TEST_F(DetectTest, AgreesWithLibnuma) {
+  if (numa_available() < 0) GTEST_SKIP() << "libnuma knows no nodes here";
+  const Topology topology = Topology::detect();
+  for (const NumaNode& node : topology.nodes()) {
+    const long long bytes = numa_node_size64(node.os_index, nullptr);
+    EXPECT_TRUE(bytes <= 0 || node.memory_bytes == static_cast<std::uint64_t>(bytes)) << bytes;
+    for (std::size_t to = 0; to < node.distances.size(); ++to) {
+      EXPECT_EQ(node.distances[to], numa_distance(node.os_index, topology.nodes()[to].os_index));
+    }
+  }
+  for (const Cpu& cpu : topology.cpus()) {
+    const int own = numa_node_of_cpu(cpu.os_index);
+    const bool has_memory = own >= 0 && numa_node_size64(own, nullptr) > 0;
+    EXPECT_TRUE(!has_memory || cpu.numa_node == own) << cpu.os_index;
+  }
 }
 
 TEST_F(DetectTest, OnlyTheCpusThatTheThreadMayUse) {

@@ -1,77 +1,26 @@
 // What a communicator takes: near whom it lies, and how much it is.
 #include <gtest/gtest.h>
-#include <numaif.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/api/team.h"
 #include "numa/system_calls.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/captured_warnings.h"
+#include "tests/numa/noted_bindings.h"
 
 namespace rankine {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// --- Where. The kernel is asked to bind ranges to nodes that this machine need not have; a fake
-// notes what it was asked.
-
-struct Bound {
-  const std::byte* end = nullptr;
-  int mode = -1;
-  std::vector<int> nodes;
-};
-struct Seen {
-  std::mutex mutex;
-  std::map<const std::byte*, Bound> bound;  // by first byte; a later request replaces its part
-
-  void forget() {
-    const std::lock_guard lock(mutex);
-    bound.clear();
-  }
-} seen;
-
-long noting_mbind(void* address, unsigned long bytes, int mode, const unsigned long* mask,
-                  unsigned long, unsigned) {
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % 4096, 0U);
-  const auto* const base = static_cast<const std::byte*>(address);
-  Bound bound{base + bytes, mode, {}};
-  for (int node = 0; node < 64; ++node) {
-    if ((mask[0] >> node & 1U) != 0) bound.nodes.push_back(node);
-  }
-  const std::lock_guard lock(seen.mutex);
-  seen.bound[base] = std::move(bound);
-  return 0;
-}
-
-// The node that a byte was bound to; -1: to none.
-int node_of(const void* address) {
-  const auto* const at = static_cast<const std::byte*>(address);
-  const std::lock_guard lock(seen.mutex);
-  auto found = seen.bound.upper_bound(at);
-  if (found == seen.bound.begin()) return -1;
-  --found;
-  if (at >= found->second.end || found->second.nodes.size() != 1) return -1;
-  return found->second.nodes.front();
-}
-
-void expect_on(int node, const MemoryPart& part, const char* what) {
-  for (const MemoryRange& range : part.ranges) {
-    const auto* const base = static_cast<const std::byte*>(range.base);
-    EXPECT_EQ(node_of(base), node) << what;
-    EXPECT_EQ(node_of(base + range.bytes - 1), node) << what;
-  }
-}
+// --- Where, on machines of several nodes.
 
 // Two sockets with four nodes of eight cores of two threads: ranks of neighbouring nodes, spread.
 std::vector<ArenaOptions> arenas_of(const PlacementPolicy& policy, int ranks) {
@@ -85,11 +34,8 @@ std::vector<ArenaOptions> arenas_of(const PlacementPolicy& policy, int ranks) {
 
 class MemoryOnEightNodes : public testing::TestWithParam<PlacementPolicy> {
  protected:
-  MemoryOnEightNodes() {
-    seen.forget();
-    calls_.mbind = noting_mbind;
-  }
-  SystemCalls calls_ = real_system_calls();
+  MemoryOnEightNodes() { noted_bindings::forget(); }
+  SystemCalls calls_ = noted_bindings::calls();
 };
 
 TEST_P(MemoryOnEightNodes, EveryRangeLiesWithItsRank) {
@@ -97,9 +43,12 @@ TEST_P(MemoryOnEightNodes, EveryRangeLiesWithItsRank) {
   const std::vector<ArenaOptions> arenas = arenas_of(GetParam(), kRanks);
   ScopedSystemCalls scope(calls_);
   Ranks ranks({.ranks = kRanks, .arenas = arenas});
-  for (const Status& status : ranks.run([](Member& me) -> Status {
+  for (const Status& status : ranks.run([&](Member& me) -> Status {
          std::vector<std::uint32_t> in(16 * kRanks), out(16 * kRanks);
          const std::span<const std::uint32_t> data(in);
+         const auto payload = me.allocate<std::byte>(5000).value();
+         noted_bindings::expect_on(arenas[static_cast<std::size_t>(me.rank())].node,
+                                   {payload.span().data(), payload.span().size()}, "payload");
          // Small: mailboxes of all pairs. Swing takes scratch.
          Status first = me.all_to_all(data, std::span(out), {.transport = Transport::mailbox});
          if (!first.ok()) return first;
@@ -116,9 +65,9 @@ TEST_P(MemoryOnEightNodes, EveryRangeLiesWithItsRank) {
     EXPECT_TRUE(memory.binding.enforced());
     EXPECT_EQ(memory.senders, kRanks - 1);
     EXPECT_FALSE(memory.mailboxes.ranges.empty());
-    expect_on(node, memory.lines, "lines");
-    expect_on(node, memory.mailboxes, "mailboxes");
-    expect_on(node, memory.scratch, "scratch");
+    noted_bindings::expect_on(node, memory.lines.ranges, "lines");
+    noted_bindings::expect_on(node, memory.mailboxes.ranges, "mailboxes");
+    noted_bindings::expect_on(node, memory.scratch.ranges, "scratch");
     scratch += memory.scratch.bytes;
   }
   EXPECT_GT(scratch, 0U) << "else the test saw none";
@@ -132,9 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, MemoryOnEightNodes,
                                                           112, 2, 18, 34, 50, 66}}));
 
 TEST(MemoryOnNodes, LinesShareNoPageAcrossNodesAndFewWithinOne) {
-  SystemCalls calls = real_system_calls();
-  calls.mbind = noting_mbind;
-  ScopedSystemCalls scope(calls);
+  ScopedSystemCalls scope(noted_bindings::calls());
   const auto pages_of = [](const Communicator& communicator, int ranks) {
     std::map<std::uintptr_t, std::vector<Rank>> pages;
     for (Rank r = 0; r < ranks; ++r) {
@@ -150,11 +97,11 @@ TEST(MemoryOnNodes, LinesShareNoPageAcrossNodesAndFewWithinOne) {
     const Ranks ranks({.ranks = 64, .arenas = arenas});
     EXPECT_EQ(pages_of(const_cast<Ranks&>(ranks).communicator(), 64).size(), 64U);
   }
-  seen.forget();
+  noted_bindings::forget();
   const std::vector<ArenaOptions> one(8, ArenaOptions{.node = 3});
   Ranks together({.ranks = 8, .arenas = one});
   EXPECT_EQ(pages_of(together.communicator(), 8).size(), 1U);
-  EXPECT_EQ(node_of(together.communicator().memory_of(7).lines.ranges.front().base), 3);
+  noted_bindings::expect_on(3, together.communicator().memory_of(7).lines.ranges, "lines");
 }
 
 TEST(MemoryOnNodes, RefusedBindingIsReportedFromTheStart) {

@@ -19,6 +19,7 @@
 #include "numa/system_calls.h"
 #include "tests/engine/tools/well_formed.h"
 #include "tests/numa/captured_warnings.h"
+#include "tests/numa/pretended_machine.h"
 #include "tests/numa/scoped_env.h"
 
 namespace rankine::tools {
@@ -121,6 +122,13 @@ TEST_F(TopoHere, PagesThatLieElsewhereShow) {
     EXPECT_GT(memory.at("misplaced_bytes"), 0);
     EXPECT_EQ(memory.at("mailboxes").at("on_nodes")[0].at("node"), 7);
   }
+}
+
+TEST_F(TopoHere, DistancesOfNodesAreReported) {
+  const PretendedMachine machine({.text = "numa:2 core:2 pu:1", .distances = {10, 21, 22, 10}});
+  const json report = json::parse(tell({.ranks = 2, .json = true}).out);
+  EXPECT_EQ(report.at("nodes")[0].at("distances"), json({10, 21}));
+  EXPECT_EQ(report.at("nodes")[1].at("distances"), json({22, 10}));
 }
 
 TEST_F(TopoHere, AKernelThatDoesNotTellIsNotBelievedEither) {
