@@ -1,0 +1,59 @@
+// The guide's programs, as a user would run them: at full speed, and unchanged on networks, where
+// what they print is what the simulator says.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/network.h"
+#include "engine/network/simulate.h"
+#include "engine/network/wire.h"
+#include "tests/numa/scoped_env.h"
+
+namespace rankine {
+namespace {
+
+// What the program prints, run in this process' environment.
+std::string output_of(const std::string& program) {
+  std::FILE* pipe = popen(program.c_str(), "r");
+  if (pipe == nullptr) return "cannot be started";
+  std::string out;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) out += static_cast<char>(c);
+  return pclose(pipe) == 0 ? out : "failed: " + out;
+}
+
+std::string own_threads_on(const char* network) {
+  const ScopedEnv variable("RANKINE_NETWORK", network);
+  return output_of("engine/api/examples/own_threads");
+}
+
+std::string expected(double model_time) {
+  char text[64];
+  std::snprintf(text, sizeof text, "every element: 16\nmodel time: %.17g s\n", model_time);
+  return text;
+}
+
+TEST(OwnThreads, AddUpAtFullSpeed) {
+  EXPECT_EQ(output_of("engine/api/examples/own_threads"), expected(0));
+}
+
+TEST(OwnThreads, PrintTheSimulatorsTimesOnNetworks) {
+  const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
+  for (const char* name : {"scale_up", "scale_out", R"({"preset": "torus", "dims": "4x4"})"}) {
+    Params params;
+    params.ranks = 16;
+    const auto found = find_call_network(name);
+    ASSERT_TRUE(found.ok()) << found.status().text();
+    const auto wired = wire((*found)->fabric, ring, params);
+    ASSERT_TRUE(wired.ok()) << wired.status().text();
+    const Schedule schedule = ring.make(params);
+    const auto simulated = simulate(schedule, goal_of(ring, params, schedule), *wired, 4 << 16);
+    ASSERT_TRUE(simulated.ok()) << simulated.status().text();
+    EXPECT_GT(simulated->seconds, 0);
+    EXPECT_EQ(own_threads_on(name), expected(simulated->seconds)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace rankine
