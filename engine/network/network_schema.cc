@@ -62,8 +62,10 @@ Json object_of(bool of_link) {
   Json properties = Json::object();
   for (const NetworkMember& row : network_members()) {
     if (of_link && row.of_link == nullptr) continue;
-    Json property = {{"description", std::string(row.help) + "; allowed are " + row.allowed()},
-                     {"examples", Json::array({Json::parse(row.example)})}};
+    const std::string unit(row.unit());
+    Json property = {
+        {"description", std::string(row.help) + (unit.empty() ? "" : "; numbers are " + unit)},
+        {"examples", Json::array({Json::parse(row.example)})}};
     property.update(values_of(row));
     properties[std::string(row.name)] = std::move(property);
   }
