@@ -99,7 +99,21 @@ std::string names_where(const auto& holds) {
 
 }  // namespace
 
+std::string_view NetworkMember::unit() const {
+  switch (kind) {
+    case Kind::time:
+      return "seconds";
+    case Kind::bandwidth:
+      return "bytes per second";
+    case Kind::beta:
+      return "seconds per byte";
+    default:
+      return {};
+  }
+}
+
 std::string NetworkMember::allowed() const {
+  const std::string numbers(unit());
   switch (kind) {
     case Kind::text:
       return "texts";
@@ -110,11 +124,11 @@ std::string NetworkMember::allowed() const {
     case Kind::flag:
       return "true and false";
     case Kind::time:
-      return "times such as \"1.5us\", or seconds, not negative";
+      return "times such as \"1.5us\", or " + numbers + ", not negative";
     case Kind::bandwidth:
-      return "positive bandwidths such as \"100GB/s\", or bytes per second";
+      return "positive bandwidths such as \"100GB/s\", or " + numbers;
     case Kind::beta:
-      return "seconds per byte, not negative (0: no limit)";
+      return numbers + ", not negative (0: no limit)";
     case Kind::factor:
       return "numbers of 1 and more";
     case Kind::share:

@@ -19,9 +19,9 @@ struct NetworkMember {
     preset,     // a preset's name
     whole,      // a whole number from `least` to `most`
     flag,       // true or false
-    time,       // seconds, or a text with a unit
-    bandwidth,  // bytes per second, or a text with a unit; more than 0
-    beta,       // seconds per byte
+    time,       // a number, or a text with a unit; not negative
+    bandwidth,  // a number, or a text with a unit; more than 0
+    beta,       // a number, not negative
     factor,     // a number of 1 or more
     share,      // a number above 0 and up to 1
     link,       // an object of the members that links have
@@ -44,7 +44,9 @@ struct NetworkMember {
   Rational Fabric::*time = nullptr;
   Rational Link::*of_link = nullptr;
 
-  // "whole numbers from 1 to 16384", with the unit of bare numbers, as refusals say it.
+  // What a bare number counts, "seconds"; of kinds that are no measure, nothing.
+  std::string_view unit() const;
+  // "whole numbers from 1 to 16384", as refusals say it.
   std::string allowed() const;
 };
 

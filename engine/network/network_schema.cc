@@ -73,8 +73,10 @@ Json object_of(bool (*has)(const NetworkMember&)) {
   Json properties = Json::object();
   for (const NetworkMember& row : network_members()) {
     if (!has(row)) continue;
-    Json property = {{"description", std::string(row.help) + "; allowed are " + row.allowed()},
-                     {"examples", Json::array({Json::parse(row.example)})}};
+    const std::string unit(row.unit());
+    Json property = {
+        {"description", std::string(row.help) + (unit.empty() ? "" : "; numbers are " + unit)},
+        {"examples", Json::array({Json::parse(row.example)})}};
     property.update(values_of(row));
     properties[std::string(row.name)] = std::move(property);
   }

@@ -160,7 +160,8 @@ using Kind = NetworkMember::Kind;
 // A network in which the member has something to say.
 Json network_with(const NetworkMember& row) {
   Json network = Json::object();
-  if (row.name == "group") network["preset"] = "two_level";
+  if (row.name == "group") network["between"] = {{"alpha", "5us"}};
+  if (row.name == "between") network["preset"] = "two_level";
   if (row.name == "dims" || row.name == "routing") network["wiring"] = "torus";
   if (row.name == "spines") network["preset"] = "fat_tree";
   network[std::string(row.name)] = Json::parse(row.example);
