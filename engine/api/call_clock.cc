@@ -1,10 +1,13 @@
 #include "engine/api/call_clock.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "engine/base/deadline.h"
+#include "engine/base/units.h"
 #include "engine/network/dilation.h"
 #include "numa/cpu_budget.h"
 
@@ -15,9 +18,9 @@ Status of_network(const Status& status) { return {status.code(), "network: " + s
 
 }  // namespace
 
-CallClock::CallClock(Fabric fabric, const NetworkClockOptions& options,
+CallClock::CallClock(Fabric fabric, bool lower, const NetworkClockOptions& options,
                      std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places)
-    : fabric_(std::move(fabric)), clock_(options, std::move(seats), places) {}
+    : fabric_(std::move(fabric)), lower_(lower), clock_(options, std::move(seats), places) {}
 
 Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, int ranks,
                                                    const WaitPolicy& policy) {
@@ -53,13 +56,13 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
   }
   auto seats = network.seats != nullptr ? network.seats : std::make_shared<NetworkSeats>(size);
   return std::unique_ptr<CallClock>(
-      new CallClock(std::move(*fabric), options, std::move(seats), places));
+      new CallClock(std::move(*fabric), network.lower, options, std::move(seats), places));
 }
 
 Result<Candidate> CallClock::cheapest(Collective collective, const Algorithm* asked,
                                       const Params& params, std::uint64_t m,
                                       const std::function<Status()>& may_go_on) const {
-  const SimulateOptions options{.sync = clock_.options().sync};
+  const SimulateOptions options{.sync = clock_.options().sync, .lower = lower_};
   if (asked != nullptr) {
     auto one = predict_one(*asked, params, m, fabric_, options, may_go_on);
     if (one.ok() && !one->ok()) return invalid_argument(one->refusal);
@@ -72,6 +75,20 @@ Result<Candidate> CallClock::cheapest(Collective collective, const Algorithm* as
   }
   return invalid_argument("network: no algorithm of " + std::string(name_of(collective)) +
                           " can run on " + fabric_.name);
+}
+
+std::string CallClock::how_well_kept() const {
+  if (clock_.options().mode != ClockMode::wall) return {};
+  const NetworkReport kept = report();
+  const Lateness& late = kept.lateness;
+  return fmt::format(
+      "{} on a wall clock, dilated {:g} times: {} of the model took {}; {} of {} deadlines missed "
+      "by "
+      "more than {}, the worst by {}",
+      fabric_.name, kept.dilate, format_duration(kept.seconds), format_seconds(kept.elapsed),
+      late.missed, late.deadlines,
+      format_seconds(static_cast<double>(clock_.options().tolerance_ns) * 1e-9),
+      format_seconds(static_cast<double>(late.worst_ns) * 1e-9));
 }
 
 NetworkReport CallClock::report() const {

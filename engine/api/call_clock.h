@@ -5,8 +5,11 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "algorithms/schedule/lower.h"
 #include "engine/api/network.h"
 #include "engine/network/network_clock.h"
 #include "engine/network/predict.h"
@@ -36,17 +39,25 @@ class CallClock {
                              std::uint64_t m, const std::function<Status()>& may_go_on) const;
 
   const Fabric& fabric() const { return fabric_; }
+  // What an algorithm's schedule is here.
+  Schedule schedule(const Algorithm& algorithm, const Params& params) const {
+    Schedule made = algorithm.make(params);
+    return lower_ ? lower(std::move(made), fabric_.abilities()) : made;
+  }
   NetworkClock& clock() { return clock_; }
   double seconds(Ticks ticks) const {
     return nearest_double(ticks, clock_.options().ticks_per_second);
   }
   NetworkReport report() const;
+  // Of a wall clock, as a sentence; else nothing.
+  std::string how_well_kept() const;
 
  private:
-  CallClock(Fabric fabric, const NetworkClockOptions& options, std::shared_ptr<NetworkSeats> seats,
-            const std::vector<int>& places);
+  CallClock(Fabric fabric, bool lower, const NetworkClockOptions& options,
+            std::shared_ptr<NetworkSeats> seats, const std::vector<int>& places);
 
   const Fabric fabric_;
+  const bool lower_;
   NetworkClock clock_;
 };
 

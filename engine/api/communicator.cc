@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <mutex>
 #include <new>
 
@@ -144,7 +145,7 @@ Result<std::shared_ptr<const TimedSchedule>> Communicator::Shared::time(
   for (const BlockHome& block : compiled.layout.blocks) blocks.push_back(block.bytes);
   const auto pricing = equal ? clock->price(compiled.goal, m) : clock->price(blocks);
   if (!pricing.ok()) return pricing.status();
-  return TimedSchedule::make(request.algorithm->make(request.params), compiled.goal,
+  return TimedSchedule::make(clock->schedule(*request.algorithm, request.params), compiled.goal,
                              clock->fabric(), *pricing, [&] { return may_go_on_planning(waiter); });
 }
 
@@ -293,7 +294,13 @@ Communicator::Communicator(ProcessOwned<Shared> shared) : shared_(std::move(shar
 Communicator::~Communicator() {
   // The process may end next. No promise is kept waiting any more, but a disk may stand still.
   constexpr std::chrono::seconds kPatience{2};
-  if (!shared_->forked()) shared_->record_file.wait(kPatience);
+  if (shared_->forked()) return;
+  shared_->record_file.wait(kPatience);
+  // A program that does not know of its network cannot tell how well its clock was kept.
+  if (!shared_->network_is_environments || shared_->clock == nullptr) return;
+  if (const std::string kept = shared_->clock->how_well_kept(); !kept.empty()) {
+    std::fprintf(stderr, "rankine: %s\n", kept.c_str());
+  }
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {

@@ -73,6 +73,7 @@ struct Communicator::Shared {
         crossbar(options.ranks, policy, saturated_ns(options.timeout), std::nullopt,
                  lines.memory()),
         clock(std::move(clock_)),
+        network_is_environments(options.network == nullptr),
         joined(static_cast<std::size_t>(options.ranks), false),
         mailboxes(static_cast<std::size_t>(options.ranks) *
                   static_cast<std::size_t>(options.ranks)),
@@ -135,6 +136,7 @@ struct Communicator::Shared {
   std::atomic<std::size_t> member_bytes{0};  // of the members' own tables
   // Of a modelled network; or nullptr. Behind what every call touches, which it would move apart.
   const std::unique_ptr<CallClock> clock;
+  const bool network_is_environments;
 
   mutable std::mutex mutex;  // guards what follows
   std::vector<bool> joined;

@@ -29,13 +29,20 @@ Status set(CallNetwork& network, std::string_view part) {
     network.clock = *clock;
     return {};
   }
+  if (name == "lower") {
+    if (value != "yes" && value != "no") {
+      return invalid_argument("lower is '" + std::string(value) + "'; allowed are yes, no");
+    }
+    network.lower = value == "yes";
+    return {};
+  }
   if (name == "dilate") {
     const auto dilate = parse_dilation(name, value);
     if (dilate.ok()) network.dilate = *dilate;
     return dilate.status();
   }
   return invalid_argument("'" + std::string(part) +
-                          "' is unknown; allowed are sync=, clock=, dilate=");
+                          "' is unknown; allowed are sync=, lower=, clock=, dilate=");
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ class NetworkSeats;
 struct CallNetwork {
   Fabric fabric;
   Sync sync = Sync::dataflow;
+  // What the network cannot do with one transfer is many messages; else such an algorithm is
+  // refused.
+  bool lower = false;
   ClockMode clock = ClockMode::virtual_time;  // or wall
   // Wall: real seconds per modelled second; 0: chosen when the communicator is made.
   double dilate = 0;
@@ -43,9 +46,10 @@ struct CallNetwork {
 };
 
 // "scale_out": a preset's name, or the path of a network file; with ",sync=rounds" where rounds
-// wait for one another, ",clock=wall" for a wall clock, and ",dilate=500" or ",dilate=auto" for
-// that. Or the content of a network file: text that begins with a brace. Errors name the part that
-// is wrong and what is allowed.
+// wait for one another, ",lower=yes", ",clock=wall" for a wall clock, and ",dilate=500" or
+// ",dilate=auto" for that; a communicator that has its wall clock from RANKINE_NETWORK says at its
+// end, on stderr, how well it was kept. Or the content of a network file: text that begins with a
+// brace. Errors name the part that is wrong and what is allowed.
 Result<std::shared_ptr<const CallNetwork>> find_call_network(std::string_view text);
 
 // What became of the calls of one communicator on its network.

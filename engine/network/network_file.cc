@@ -113,7 +113,8 @@ Status read_places(const NetworkMember& row, const Json& value, std::vector<int>
   places.clear();
   for (const Json& one : value.is_array() ? value : Json::array({nullptr})) {
     const auto place = read_place(one);
-    if (!place) return bad(std::string(row.name), value, row.allowed());
+    const bool again = place && std::find(places.begin(), places.end(), *place) != places.end();
+    if (!place || again) return bad(std::string(row.name), value, row.allowed());
     places.push_back(*place);
   }
   return {};

@@ -92,7 +92,13 @@ Json odd_link() {
     out["properties"][std::string(one.name)] = {{"description", one.help}};
     out["properties"][std::string(one.name)].update(kPlace);
   }
-  out["oneOf"] = Json::array({{{"required", {"at"}}}, {{"required", {"from", "to"}}}});
+  const auto with = [](std::initializer_list<const char*> names) {
+    return Json{{"required", Json(names)}};
+  };
+  const Json either = {{"anyOf", Json::array({with({"from"}), with({"to"})})}};
+  out["oneOf"] = Json::array({Json{{"required", {"at"}}, {"not", either}},
+                              Json{{"required", {"from", "to"}}, {"not", with({"at"})}}});
+  out["anyOf"] = Json::array({with({"alpha"}), with({"bandwidth"}), with({"beta"})});
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "algorithms/schedule/lower.h"
 #include "engine/network/ability.h"
 #include "engine/network/round_prices.h"
 
@@ -231,6 +232,11 @@ std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Go
 
 Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options) {
+  if (options.lower) {
+    SimulateOptions lowered = options;
+    lowered.lower = false;
+    return simulate(lower(schedule, fabric.abilities()), goal, fabric, bytes, lowered);
+  }
   const auto wired = wired_for(fabric, schedule.ranks);
   if (!wired.ok()) return wired.status();
   if (!options.starts.empty()) {

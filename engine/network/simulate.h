@@ -26,10 +26,11 @@ struct SimulateOptions {
   Sync sync = Sync::dataflow;
   bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
-  std::vector<Ticks> starts{};   // by rank, when it comes to the schedule, not negative; empty: all
-                                 // at 0. Of what was simulated before: Simulation::rank_end. Not
-                                 // with ideal blocks, whose unit is another one for each size, nor
-                                 // with unlimited ports
+  bool lower = false;  // what the fabric cannot do with one transfer is many messages (lower.h)
+  std::vector<Ticks> starts{};  // by rank, when it comes to the schedule, not negative; empty: all
+                                // at 0. Of what was simulated before: Simulation::rank_end. Not
+                                // with ideal blocks, whose unit is another one for each size, nor
+                                // with unlimited ports
 };
 
 struct Simulation {

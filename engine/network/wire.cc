@@ -21,7 +21,7 @@ void take_levels(const Algorithm& algorithm, const std::vector<int>& levels, Par
   Params filled = params;
   if (algorithm.takes("levels") && params.levels.empty()) filled.levels = levels;
   if (algorithm.takes("group") && params.group == 0) filled.group = levels.back();
-  if (!algorithm.refusal(filled)) params = std::move(filled);
+  if (!algorithm.refusal(algorithm.only_taken(filled))) params = std::move(filled);
 }
 
 }  // namespace rankine

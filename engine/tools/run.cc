@@ -80,6 +80,7 @@ std::shared_ptr<const CallNetwork> network_of(const RunArguments& a, const RunOu
   return std::make_shared<const CallNetwork>(
       CallNetwork{.fabric = outcome.question.fabric,
                   .sync = outcome.question.options.sync,
+                  .lower = outcome.question.lower,
                   .clock = a.clock,
                   .dilate = outcome.dilate,
                   .tolerance_ns = std::max<std::int64_t>(1, saturated_ns(tolerance * 1e9))});

@@ -189,6 +189,14 @@ TEST(CallsOnANetwork, RefuseWhatTheNetworkCannotDoAndGoOn) {
     EXPECT_NE(status.text().find("ALU"), std::string::npos) << status.text();
   }
   EXPECT_EQ(all.members()[0]->model_time(), 0);
+  Ranks lowered({.ranks = 4, .network = network("scale_out,lower=yes")});
+  for (const Status& status : lowered.run([&](Member& me) {
+         std::vector<float> data(10, 1.0F);
+         return me.all_reduce(std::span(data), ReduceOp::sum, {.algorithm = "switch"});
+       })) {
+    EXPECT_TRUE(status.ok()) << status.text();
+  }
+  EXPECT_GT(lowered.members()[0]->model_time(), 0);
   for (const Status& status : reduce("ring")) EXPECT_TRUE(status.ok()) << status.text();
 }
 
@@ -229,11 +237,14 @@ TEST(CallNetwork, IsReadFromATextOrTheEnvironment) {
   EXPECT_EQ(network("scale_out,clock=wall,dilate=2.5")->clock, ClockMode::wall);
   EXPECT_EQ(network("scale_out,clock=wall,dilate=2.5")->dilate, 2.5);
   EXPECT_EQ(network("scale_out,dilate=auto")->dilate, 0);
+  EXPECT_TRUE(network("scale_out,lower=yes")->lower);
+  EXPECT_EQ(error("scale_out,lower=1"), "lower is '1'; allowed are yes, no");
   EXPECT_EQ(error("scale_out,clock=none"), "clock is 'none'; allowed are virtual, wall");
   EXPECT_EQ(error("scale_out,dilate=-1"),
             "dilate is '-1'; allowed are positive numbers up to 1e12, and auto");
   EXPECT_EQ(error("scale_out,sync=lockstep"), "sync is 'lockstep'; allowed are dataflow, rounds");
-  EXPECT_EQ(error("scale_out,prots=2"), "'prots=2' is unknown; allowed are sync=, clock=, dilate=");
+  EXPECT_EQ(error("scale_out,prots=2"),
+            "'prots=2' is unknown; allowed are sync=, lower=, clock=, dilate=");
   {
     const ScopedEnv variable("RANKINE_NETWORK", "scale_out");
     auto team = Team::create({.ranks = 2});

@@ -178,10 +178,10 @@ TEST(CheckFabric, RefusesWhatAnotherWiringHas) {
 
 TEST(Fabric, KnowsWhoIsNear) {
   Fabric fabric = find_regime("two_level")->fabric;
-  EXPECT_EQ(&fabric.between_ranks(0, 7), &fabric.link);
-  EXPECT_EQ(&fabric.between_ranks(7, 8), &fabric.between);
+  EXPECT_EQ(fabric.link_of_kind(fabric.kind_between(0, 7)), fabric.link);
+  EXPECT_EQ(fabric.link_of_kind(fabric.kind_between(7, 8)), fabric.between);
   fabric.group = 0;
-  EXPECT_EQ(&fabric.between_ranks(7, 8), &fabric.link);
+  EXPECT_EQ(fabric.link_of_kind(fabric.kind_between(7, 8)), fabric.link);
 }
 
 }  // namespace

@@ -197,6 +197,14 @@ std::vector<Json> refused_values(const NetworkMember& row) {
       return {0, -1, nullptr};
     case Kind::beta:
       return {-1e-12, "1e-11", nullptr};
+    case Kind::factor:
+      return {0.99, 0, "2", nullptr};
+    case Kind::share:
+      return {0, -0.5, 1.01, "0.5", nullptr};
+    case Kind::places:
+      return {0, "0,4", Json::array({-1}), Json::array({1, 2, 1}), Json::array({1.5}), nullptr};
+    case Kind::odd:
+      return {5, Json::object(), nullptr};
     case Kind::link:
       return {1, "1us", Json::array()};
     case Kind::wiring:
@@ -223,6 +231,33 @@ TEST(NetworkMembers, RefusalsNameMemberValueAndWhatIsAllowed) {
                 "between." + name + " is " + value.dump() + "; allowed are " + row.allowed());
     }
   }
+}
+
+TEST(OddLinks, AreReadWithWhereTheyAre) {
+  const auto fabric = parse_network(
+      R"({"odd": [{"at": 5, "bandwidth": "10GB/s"}, {"from": 0, "to": 3, "alpha": "9us"}]})", "x");
+  ASSERT_TRUE(fabric.ok()) << fabric.status().text();
+  EXPECT_EQ(fabric->odd,
+            (std::vector<OddLink>{{.at = 5, .beta = Rational(1, 10'000'000'000)},
+                                  {.from = 0, .to = 3, .alpha = Rational(9, 1'000'000)}}));
+}
+
+TEST(OddLinks, AreRefusedWithWhatIsAllowed) {
+  const auto refusal = [](const char* odd) {
+    return read_network({{"odd", Json::array({Json::parse(odd)})}}, "x").status().text();
+  };
+  EXPECT_EQ(refusal("5"),
+            "odd is 5; allowed are lists of objects with the members at, from, to, alpha, "
+            "bandwidth, beta");
+  EXPECT_EQ(refusal(R"({"at": -1, "alpha": 1})"),
+            "odd.at is -1; allowed are places from 0 to 16383");
+  EXPECT_EQ(refusal(R"({"at": 1, "ports": 1})"),
+            "odd has a member 'ports'; allowed are at, from, to, alpha, bandwidth, beta");
+  EXPECT_EQ(refusal(R"({"at": 1, "alpha": "soon"})").find("odd.alpha is 'soon'"), 0U);
+  EXPECT_EQ(refusal(R"({"at": 1, "beta": 0, "bandwidth": 1})"),
+            "an odd link has bandwidth and beta; one of them is allowed");
+  EXPECT_EQ(refusal(R"({"at": 1})"),
+            "odd place 1 has neither alpha nor beta; it needs one of them");
 }
 
 // --- Writing

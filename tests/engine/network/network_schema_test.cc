@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ Json schema() { return Json::parse(network_schema()); }
 
 bool is_of_type(const Json& value, const std::string& type) {
   if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
   if (type == "string") return value.is_string();
   if (type == "number") return value.is_number();
   if (type == "integer") return value.is_number_integer();
@@ -45,6 +47,18 @@ bool satisfies_keyword(const Json& value, const std::string& keyword, const Json
   if (keyword == "pattern") {
     return !value.is_string() ||
            std::regex_search(value.get<std::string>(), std::regex(says.get<std::string>()));
+  }
+  if (keyword == "items") {
+    bool all = true;
+    for (const Json& one : value.is_array() ? value : Json::array()) all &= satisfies(one, says);
+    return all;
+  }
+  if (keyword == "uniqueItems") {
+    return !value.is_array() || std::set<Json>(value.begin(), value.end()).size() == value.size();
+  }
+  if (keyword == "oneOf") {
+    return std::count_if(says.begin(), says.end(),
+                         [&](const Json& one) { return satisfies(value, one); }) == 1;
   }
   if (keyword == "anyOf") {
     bool any = false;
@@ -122,6 +136,16 @@ TEST(NetworkSchema, AgreesWithTheReader) {
       {"alpha_switch", {"150ns", -1}},
       {"hop", {"200ns", "far"}},
       {"latency", {1}},
+      {"eta_alpha", {1, 1.5, 0.5, "2"}},
+      {"eta_beta", {1, 0.5, 0, 1.5, -1}},
+      {"gamma", {0, "5ps", -1}},
+      {"size", {0, 16, -1}},
+      {"places", {Json::array(), {0, 4}, {4, 4}, {-1}, 3}},
+      {"odd",
+       {Json::array(), Json::parse(R"([{"at": 5, "alpha": 1}])"),
+        Json::parse(R"([{"from": 0, "to": 1, "beta": 1}])"), Json::parse(R"([{"alpha": 1}])"),
+        Json::parse(R"([{"at": 5}])"), Json::parse(R"([{"at": 5, "to": 1, "alpha": 1}])"),
+        Json::parse(R"([{"from": 5, "alpha": 1}])"), 1}},
   };
   const Json all = schema();
   for (const auto& [name, values] : kValues) {

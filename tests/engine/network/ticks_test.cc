@@ -80,7 +80,7 @@ TEST(Pricing, KnowsHalvesAndHops) {
     EXPECT_TRUE(pricing->exact_seconds(pricing->message(fabric, 0, 1, 0)) ==
                 (ring ? Rational(1, 2) : Rational(7, 10)));
     if (ring) {
-      EXPECT_EQ(pricing->beta(fabric, 0, 1) % 2, 0);
+      EXPECT_EQ(pricing->link(fabric, 0, 1).beta % 2, 0);
     }
   }
 }

@@ -86,7 +86,7 @@ TEST(Run, RefusesWhatTheMachineCannotHonour) {
                                      "--bytes", "64", "--clock", "wall", "--dilate", "0.000001"});
   EXPECT_EQ(run.exit, 3) << run.out;
   EXPECT_NE(run.err.find("--dilate is 1e-06"), std::string::npos) << run.err;
-  EXPECT_NE(run.err.find("this machine can do --dilate"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("this machine can do"), std::string::npos) << run.err;
 }
 
 TEST(Run, NamesWhatIsWrong) {
