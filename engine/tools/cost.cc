@@ -192,8 +192,10 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
                      "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
                      "The critical path has as many ports as it likes.\n{}",
                      format_bytes(question.bytes),
-                     hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "")
-              << line.name << " " << port_budget(ports_needed(cost), question.fabric.ports) << "\n";
+                     hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "");
+  if (const int needed = ports_needed(cost); needed > 1) {
+    console.out << line.name << " " << port_budget(needed, question.fabric.ports) << "\n";
+  }
 }
 
 Result<Exit> run_cost(const CostArguments& a, Console& console) {

@@ -29,11 +29,11 @@ struct SimulateArguments {
   std::string batch;  // a file, or "-"
 };
 
-// Of several algorithms only those that want more than there is.
+// Nothing of who needs one port; of several algorithms only those that want more than there is.
 void print_port_budgets(const std::vector<Answer>& answers, Console& console) {
   for (const Answer& a : answers) {
     const int needed = a.result.ports_needed(), ports = a.question.fabric.ports;
-    if (answers.size() > 1 && !rounds_serialise(needed, ports)) continue;
+    if (needed <= 1 || (answers.size() > 1 && !rounds_serialise(needed, ports))) continue;
     console.out << fmt::format("{} {}\n", a.question.algorithm->name, port_budget(needed, ports));
   }
 }
