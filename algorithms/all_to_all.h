@@ -15,8 +15,8 @@ inline Block pair_of(int p, Rank source, Rank destination) {
 
 inline Schedule direct_all_to_all(int p) {
   return {p, p * p, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (Rank r : ranks(p)) {
-              for (int w = 1; w < p; ++w) send(r, r + w, block(pair_of(p, r, r + w)), copy);
+            for (int w = 1; w < p; ++w) {
+              for (Rank r : ranks(p)) send(r, r + w, block(pair_of(p, r, r + w)), copy);
             }
           }};
 }
@@ -37,8 +37,8 @@ inline Schedule pairwise_all_to_all(int p) {
 inline Schedule ring_all_to_all(int p) {
   const int u = p % 2 == 0 ? 2 : 1, h = (p - 1) / 2;
   return {p, u * p * p, p / 2, [p, u, h](int k, Send send) {
-            for (Rank r : ranks(p)) {
-              for (int side : {1, -1}) {
+            for (int side : {1, -1}) {
+              for (Rank r : ranks(p)) {
                 BlockSet moving;
                 for (int w = k + 1; w <= p / 2; ++w) {
                   const Block b = u * pair_of(p, r - side * k, r - side * k + side * w);
@@ -57,10 +57,9 @@ inline Schedule ring_relay_all_to_all(int p) {
   return {p, p * p, right * (right + 1) / 2, [p, left](int k, Send send) {
             int w = 1;  // round k is the hop number k of the blocks with w hops
             for (; k >= w; ++w) k -= w;
-            for (Rank r : ranks(p)) {
-              send(r, r + 1, block(pair_of(p, r - k, r - k + w)), copy);
-              if (w <= left) send(r, r - 1, block(pair_of(p, r + k, r + k - w)), copy);
-            }
+            for (Rank r : ranks(p)) send(r, r + 1, block(pair_of(p, r - k, r - k + w)), copy);
+            if (w > left) return;
+            for (Rank r : ranks(p)) send(r, r - 1, block(pair_of(p, r + k, r + k - w)), copy);
           }};
 }
 

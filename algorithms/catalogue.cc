@@ -18,6 +18,7 @@
 #include "algorithms/k_ary_tree.h"
 #include "algorithms/levels.h"
 #include "algorithms/pat.h"
+#include "algorithms/pipelined_doubling.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
 #include "algorithms/scatter_all_gather.h"
@@ -79,6 +80,10 @@ constexpr std::string_view kHoldersAndShare =
     "(N-1+groups-1+max(groups*(G-1),(1+(groups-1)*ceil(G/last))*(last-1)))/N";
 constexpr std::string_view kHolderPorts = "max(groups-1,G-1)";
 constexpr std::string_view kMemberPorts = "max((groups-1)*ceil(G/last),G-1)";
+
+// Doubling with segments in flight: the rounds of one segment, and a message in each of them.
+constexpr std::string_view kDoublingPorts = "min(P,flog2(N)+1-pow2(N))";
+constexpr std::string_view kDoublingRounds = "if(N-1,flog2(N)+2*(1-pow2(N))+P-1,0)";
 
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
@@ -444,6 +449,19 @@ const Algorithm kCatalogue[] = {
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "circulant reduce-scatter, then all-gather: the fewest rounds and blocks for any N",
      .citation = kTraff},
+    {.collective = all_reduce, .name = "recursive_doubling_pipelined",
+     .make = [](const Params& a) { return pipelined_doubling_all_reduce(a.ranks, a.segments); },
+     .parameters = "segments",
+     .rounds = kDoublingRounds, .sent = "flog2(N)+1-pow2(N)", .received = "flog2(N)+1-pow2(N)",
+     .send_ports = kDoublingPorts, .receive_ports = kDoublingPorts,
+     .summary = "recursive doubling of segments in flight, each with another partner", .citation = kLu},
+    {.collective = all_reduce, .name = "halving_doubling_pipelined",
+     .make = [](const Params& a) { return pipelined_halving_doubling_all_reduce(a.ranks, a.segments); },
+     .parameters = "segments",
+     .rounds = "if(N-1,2*flog2(N)+2*(1-pow2(N))+P-1,0)",
+     .sent = "2*(Q-1)/Q+1-pow2(N)", .received = "2*(Q-1)/Q+1-pow2(N)",
+     .send_ports = "min(P,2*flog2(N)+1-pow2(N))", .receive_ports = "min(P,2*flog2(N)+1-pow2(N))",
+     .summary = "halving and doubling of segments in flight, each with another partner", .citation = kLu},
     {.collective = all_reduce, .name = "hamiltonian",
      .make = [](const Params& a) { return hamiltonian_all_reduce(resolved(a).dims); },
      .parameters = "dims",
@@ -564,6 +582,13 @@ const Algorithm kCatalogue[] = {
      .rounds = "S", .sent = kShare, .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the circulant reduce-scatter reversed in time", .citation = kTraff},
+    {.collective = all_gather, .name = "recursive_doubling_pipelined",
+     .make = [](const Params& a) { return pipelined_doubling_all_gather(a.ranks, a.segments); },
+     .parameters = "segments",
+     .rounds = kDoublingRounds,
+     .sent = "if(pow2(N),N-1,N+Q-3+2*pow(2,flog2(N-Q))+(N-Q)*(flog2(N)-1-flog2(N-Q)))/N", .received = kShare,
+     .send_ports = kDoublingPorts, .receive_ports = kDoublingPorts,
+     .summary = "recursive doubling of segments in flight, each with another partner", .citation = kLu},
     {.collective = all_gather, .name = "hamiltonian",
      .make = [](const Params& a) { return hamiltonian_all_gather(resolved(a).dims); },
      .parameters = "dims",
@@ -656,6 +681,13 @@ const Algorithm kCatalogue[] = {
      .rounds = "S", .sent = kShare, .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "in round k partial sums of all blocks to the rank skips[k] further on", .citation = kTraff},
+    {.collective = reduce_scatter, .name = "recursive_halving_pipelined",
+     .make = [](const Params& a) { return pipelined_halving_reduce_scatter(a.ranks, a.segments); },
+     .parameters = "segments",
+     .rounds = kDoublingRounds, .sent = kShare,
+     .received = "if(pow2(N),N-1,N+Q-3+2*pow(2,flog2(N-Q))+(N-Q)*(flog2(N)-1-flog2(N-Q)))/N",
+     .send_ports = kDoublingPorts, .receive_ports = kDoublingPorts,
+     .summary = "recursive halving of segments in flight, each with another partner", .citation = kLu},
     {.collective = reduce_scatter, .name = "hamiltonian",
      .make = [](const Params& a) { return hamiltonian_reduce_scatter(resolved(a).dims); },
      .parameters = "dims",

@@ -9,16 +9,16 @@ namespace rankine {
 
 inline Schedule direct_all_gather(int p) {
   return {p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (Rank r : ranks(p)) {
-              for (int i = 1; i < p; ++i) send(r, r + i, block(r), copy);
+            for (int i = 1; i < p; ++i) {
+              for (Rank r : ranks(p)) send(r, r + i, block(r), copy);
             }
           }};
 }
 
 inline Schedule direct_reduce_scatter(int p) {
   return {p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (Rank r : ranks(p)) {
-              for (int i = 1; i < p; ++i) send(r + i, r, block(r), reduce);
+            for (int i = 1; i < p; ++i) {
+              for (Rank r : ranks(p)) send(r + i, r, block(r), reduce);
             }
           }};
 }
@@ -26,8 +26,8 @@ inline Schedule direct_reduce_scatter(int p) {
 // One-shot: everyone reads all vectors and adds them up by itself.
 inline Schedule direct_all_reduce_one_shot(int p) {
   return {p, 1, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (Rank r : ranks(p)) {
-              for (int i = 1; i < p; ++i) send(r + i, r, block(0), reduce);
+            for (int i = 1; i < p; ++i) {
+              for (Rank r : ranks(p)) send(r + i, r, block(0), reduce);
             }
           }};
 }
@@ -44,8 +44,10 @@ inline Schedule direct_broadcast_two_shot(int p, Rank root) {
                            for (Rank r = 1; r < p; ++r) send(0, r, block(r), copy);
                          }};
   const Schedule all_gather{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-                              for (Rank to = 1; to < p; ++to) {
-                                for (int i = 1; i < p; ++i) send(to + i, to, block(to + i), copy);
+                              for (int i = 1; i < p; ++i) {
+                                for (Rank to = 1; to < p; ++to) {
+                                  send(to + i, to, block(to + i), copy);
+                                }
                               }
                             }};
   return turned(root, then(named("scatter", scatter), named("all-gather", all_gather)));

@@ -6,6 +6,7 @@
 //   p ranks    s segments of each half
 #pragma once
 
+#include "algorithms/schedule/edge_colours.h"
 #include "algorithms/tree.h"
 
 namespace rankine {
@@ -16,21 +17,22 @@ inline Schedule both_hops(const TreePair& trees) {
 
 // All children at once, one segment after the other in every round.
 inline Schedule double_tree_broadcast(int p, Rank root, int s) {
-  return rooted_at(root, pipelined(both_hops(topped_trees(p)), s));
+  return rooted_at(root, coloured(pipelined(both_hops(topped_trees(p)), s)));
 }
 
 inline Schedule double_tree_reduce(int p, Rank root, int s) {
-  return rooted_at(root, pipelined(dual(both_hops(topped_trees(p))), s));
+  return rooted_at(root, coloured(pipelined(dual(both_hops(topped_trees(p))), s)));
 }
 
 inline Schedule double_tree_all_reduce(int p, int s) {
-  return pipelined(up_and_down(both_hops(complementary_trees(p))), s);
+  return coloured(pipelined(up_and_down(both_hops(complementary_trees(p))), s));
 }
 
 // As NCCL's runTreeUpDown: all segments up, then all down (its runTreeSplit overlaps the two).
 inline Schedule nccl_double_tree_all_reduce(int p, int s) {
   const Schedule hops = both_hops(nccl_trees(p));
-  return then(named("reduce", pipelined(dual(hops), s)), named("broadcast", pipelined(hops, s)));
+  return coloured(
+      then(named("reduce", pipelined(dual(hops), s)), named("broadcast", pipelined(hops, s))));
 }
 
 // One message in and one out per rank and round: the first tree's edges of even colour and the

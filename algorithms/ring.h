@@ -28,6 +28,8 @@ inline Schedule ring_shortest_all_gather(int p) {
   return {p, s * p, p / 2, [p, s, h](int k, Send send) {
             for (Rank r : ranks(p)) {
               send(r, r + 1, k < h ? blocks(s * (r - k), s) : block(s * (r - k)), copy);
+            }
+            for (Rank r : ranks(p)) {
               send(r, r - 1, k < h ? blocks(s * (r + k), s) : block(s * (r + k) + 1), copy);
             }
           }};

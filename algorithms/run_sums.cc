@@ -102,10 +102,8 @@ Schedule run_sums_all_reduce(int n, const RunPlan& plan) {
   const int rounds = static_cast<int>(plan.size());
   if (whole_sums_only(plan)) {
     return {n, 1, rounds, [n, plan](int k, Send send) {
-              for (Rank r : ranks(n)) {
-                for (const RunMessage& message : plan[static_cast<std::size_t>(k)]) {
-                  send(r, r + message.distance, block(0), reduce);
-                }
+              for (const RunMessage& message : plan[static_cast<std::size_t>(k)]) {
+                for (Rank r : ranks(n)) send(r, r + message.distance, block(0), reduce);
               }
             }};
   }
@@ -117,12 +115,14 @@ Schedule run_sums_all_reduce(int n, const RunPlan& plan) {
   const auto round = [n, turns](int k, Send send) {
     const PlannedTurn& turn = turns[static_cast<std::size_t>(k / kRoundsPerTurn)];
     const int part = k % kRoundsPerTurn;
-    for (Rank r : ranks(n)) {
-      for (const Local& local : part == 0 ? turn.first : part == 1 ? turn.second : turn.last) {
+    for (const Local& local : part == 0 ? turn.first : part == 1 ? turn.second : turn.last) {
+      for (Rank r : ranks(n)) {
         send(r, r, block(0, local.what), block(0, local.where), local.act);
       }
-      if (part + 1 < kRoundsPerTurn) continue;
-      for (const Wire& wire : turn.wires) {
+    }
+    if (part + 1 < kRoundsPerTurn) return;
+    for (const Wire& wire : turn.wires) {
+      for (Rank r : ranks(n)) {
         send(r, r + wire.distance, block(0, wire.what), block(0, wire.where), reduce);
       }
     }

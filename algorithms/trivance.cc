@@ -131,6 +131,8 @@ Schedule trivance_line(int n) {
             for (Rank r : ranks(n)) {
               const int farthest_up = r - 3 * d * (up - 1 + more_up);  // whose block it is
               if (going_up > 0) send(r, r + d, blocks(farthest_up, going_up, 3 * d), copy);
+            }
+            for (Rank r : ranks(n)) {
               if (going_down > 0) send(r, r - d, blocks(r - 3 * d * up, going_down, 3 * d), copy);
             }
           }};

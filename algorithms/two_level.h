@@ -23,8 +23,8 @@ inline Rank holder_of(Block b, int j, int p, int g) {
 inline Schedule two_level_all_gather(int p, int g) {
   const int m = (p + g - 1) / g;
   const Schedule between{p, p, m > 1 ? 1 : 0, [p, g, m](int, Send send) {
-                           for (Block b : ranks(p)) {
-                             for (int i = 1; i < m; ++i) {
+                           for (int i = 1; i < m; ++i) {
+                             for (Block b : ranks(p)) {
                                send(b, holder_of(b, (b / g + i) % m, p, g), block(b), copy);
                              }
                            }
@@ -36,10 +36,11 @@ inline Schedule two_level_all_gather(int p, int g) {
     }
   }
   const Schedule inside{p, p, g > 1 ? 1 : 0, [p, g, held](int, Send send) {
-                          for (Rank r : ranks(p)) {
-                            const Rank first = r / g * g;
-                            const int n = std::min(g, p - first);
-                            for (int i = 1; i < n; ++i) {
+                          for (int i = 1; i < g; ++i) {
+                            for (Rank r : ranks(p)) {
+                              const Rank first = r / g * g;
+                              const int n = std::min(g, p - first);
+                              if (i >= n) continue;
                               send(r, first + (r - first + i) % n,
                                    held[static_cast<std::size_t>(r)], copy);
                             }
@@ -61,8 +62,8 @@ inline Schedule two_level_broadcast(int p, int g, Rank root) {
                              send(root, root + i, block((root + i) % p % g), copy);
                          }};
   const Schedule inside{p, g, g > 1 ? 1 : 0, [p, g, root](int, Send send) {
-                          for (Rank r : ranks(p)) {
-                            for (int i = 1; i < g; ++i) {
+                          for (int i = 1; i < g; ++i) {
+                            for (Rank r : ranks(p)) {
                               const Rank to = r / g * g + (r + i) % g;
                               if (to != root) send(r, to, block(r % g), copy);
                             }

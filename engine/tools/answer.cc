@@ -10,6 +10,7 @@
 
 #include "engine/base/json_text.h"
 #include "engine/tools/line_reader.h"
+#include "engine/tools/port_budget.h"
 #include "engine/tools/question_json.h"
 
 namespace rankine::tools {
@@ -92,6 +93,7 @@ void add_result(const Answer& a, Json& line) {
   line["targets_max"] = r.targets_max;
   line["sources_max"] = r.sources_max;
   line["ports_needed"] = r.ports_needed();
+  line["serialises"] = rounds_serialise(r.ports_needed(), a.question.fabric.ports);
   if (r.traffic.empty()) return;
   line["link_max"] = load_json(busiest_round(r).load, r.weight_per_byte);
   line["congestion_max"] = congestion_max(r);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -10,6 +11,7 @@
 
 #include "engine/read/count.h"
 #include "engine/tools/parameters_json.h"
+#include "engine/tools/port_budget.h"
 #include "engine/tools/question.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
@@ -97,6 +99,10 @@ double in_bytes(const Cost& cost, std::int64_t blocks, std::uint64_t bytes) {
   return nearest_double(Int128{blocks} * static_cast<Int128>(bytes), cost.blocks_per_m);
 }
 
+int ports_needed(const Cost& cost) {
+  return std::max(cost.counts.busiest.send_ports, cost.counts.busiest.receive_ports);
+}
+
 Json exactly(const Rational& value) {
   return {{"value", value.to_double()}, {"exact", value.to_string()}};
 }
@@ -127,6 +133,8 @@ Json to_json(const Question& question, const Cost& cost) {
               {"segments", params.segments},
               {"root", params.root},
               {"ports", question.fabric.ports},
+              {"ports_needed", ports_needed(cost)},
+              {"serialises", rounds_serialise(ports_needed(cost), question.fabric.ports)},
               {"rounds", cost.counts.rounds},
               {"blocks_per_m", cost.blocks_per_m},
               {"critical_path", to_json(cost.critical_path)},
@@ -185,6 +193,9 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
                      "The critical path has as many ports as it likes.\n{}",
                      format_bytes(question.bytes),
                      hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "");
+  if (const int needed = ports_needed(cost); needed > 1) {
+    console.out << line.name << " " << port_budget(needed, question.fabric.ports) << "\n";
+  }
 }
 
 Result<Exit> run_cost(const CostArguments& a, Console& console) {

@@ -4,14 +4,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
 #include <string_view>
 
+#include "engine/network/fabric.h"
+#include "engine/read/count.h"
 #include "engine/read/draw.h"
 #include "engine/tools/parameters_json.h"
+#include "engine/tools/port_budget.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -113,6 +117,8 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
                                               schedule.rounds - 1));
   }
 
+  const RankCounts busiest = count(schedule).busiest;
+  const int needed = std::max(busiest.send_ports, busiest.receive_ports);
   if (options.json) {
     Json json = {
         {"collective", name_of(line.collective)},
@@ -127,7 +133,12 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
         {"segments", 0},
         {"group", 0},
         {"aggregation", 0},
+        {"ports_needed", needed},
     };
+    if (options.ports) {
+      json["ports"] = *options.ports;
+      json["serialises"] = rounds_serialise(needed, *options.ports);
+    }
     write_parameters(line, params, json, json);
     auto& views = json["views"] = Json::array();
     for (const RoundView& view : view_rounds(schedule, goal)) {
@@ -146,6 +157,11 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   console.out << fmt::format("{} ({}): {}\n", line.name, line.citation, line.summary);
   console.out << (options.round ? draw_round(schedule, goal, *options.round, drawing)
                                 : draw(schedule, goal, drawing));
+  if (options.ports) {
+    console.out << line.name << " " << port_budget(needed, *options.ports) << "\n";
+  } else if (needed > 1) {
+    console.out << line.name << " " << port_need(needed) << "\n";
+  }
   return Exit::ok;
 }
 
@@ -155,6 +171,8 @@ Subcommand add_show(Command tool) {
   const Command app = tool.add_subcommand("show", "draw an algorithm round by round");
   add_algorithm_arguments(app, o.algorithm, {.ranks = "ranks (4)"}).required();
   add_argument(app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
+  add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
+               "of a network: whether they are enough for every round");
   app.add_flag("--transfers", o.transfers_only, "without what the ranks hold");
   add_argument(app, "--colour,--color", o.colour, read_when, "WHEN",
                "auto, always or never (auto)");
@@ -168,6 +186,7 @@ Subcommand add_show(Command tool) {
       "  rankine show all_gather --algo ring --ranks 4\n"
       "  rankine show broadcast --algo chain --ranks 5 --segments 3 --root 2\n"
       "  rankine show all_reduce --algo recursive_doubling --ranks 8 --round 1\n"
+      "  rankine show all_reduce --algo recursive_doubling_pipelined --segments 4 --ports 1\n"
       "  rankine show all_reduce --algo ring --json");
   return {app, [owned](Console& console) { return show(*owned, console); }};
 }

@@ -13,6 +13,7 @@ namespace rankine::tools {
 struct ShowOptions {
   AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 64};  // rows get wide
   std::optional<int> round;                                               // only this one
+  std::optional<int> ports;  // of a network, to compare with; nothing: none is given
   bool transfers_only = false;
   std::string colour = "auto", lines = "auto";
   int width = 0;  // 0: of the terminal

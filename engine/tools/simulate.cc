@@ -14,6 +14,7 @@
 #include "engine/tools/answer.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/parameters_json.h"
+#include "engine/tools/port_budget.h"
 #include "engine/tools/question.h"
 #include "engine/tools/question_json.h"
 #include "engine/tools/table.h"
@@ -28,6 +29,15 @@ struct SimulateArguments {
   bool ideal_blocks = false, rounds = false, json = false;
   std::string batch;  // a file, or "-"
 };
+
+// Nothing of who needs one port; of several algorithms only those that want more than there is.
+void print_port_budgets(const std::vector<Answer>& answers, Console& console) {
+  for (const Answer& a : answers) {
+    const int needed = a.result.ports_needed(), ports = a.question.fabric.ports;
+    if (needed <= 1 || (answers.size() > 1 && !rounds_serialise(needed, ports))) continue;
+    console.out << fmt::format("{} {}\n", a.question.algorithm->name, port_budget(needed, ports));
+  }
+}
 
 void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
   console.out << describe(answers.front().question) << "\n";
@@ -70,6 +80,7 @@ void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
                            "in bytes and in messages of the\nround's largest size, and the links "
                            "of the longest route; of the worst round each.\n"
                          : "");
+  print_port_budgets(answers, console);
   if (!rounds) return;
   for (const Answer& a : answers) {
     std::vector<std::vector<std::string>> ends = {{"round", "ends at"}};
@@ -184,7 +195,9 @@ Subcommand add_simulate(Command tool) {
       "}).\n"
       "Each gives one line, in order: its own members, then time (seconds),\n"
       "rounds, messages, sent_max, received_max, reduced_max (bytes of the busiest rank), sent\n"
-      "(bytes per rank), partners_max, targets_max, sources_max and ports_needed; where messages\n"
+      "(bytes per rank), partners_max, targets_max, sources_max, ports_needed and serialises "
+      "(they\n"
+      "are more than the network's); where messages\n"
       "share links also link_max (bytes that the busiest one carries in a round), congestion_max\n"
       "(the same in messages of the round's largest size) and hops_max; or its members, line and\n"
       "error. Numbers are read by their shortest decimal text, exactly.\n"

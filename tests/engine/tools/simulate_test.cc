@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -497,6 +498,54 @@ TEST(Cost, GivesTheCoefficientsOfClosedForms) {
   EXPECT_EQ(text.exit, 0) << text.err;
   EXPECT_NE(text.out.find("rank 7"), std::string::npos) << text.out;
   EXPECT_EQ(run_captured({"cost", "all_reduce", "--algo", "ring,central"}).exit, 2);
+}
+
+// Recursive doubling among eight ranks, four segments: three partners at once. Ports are told apart
+// by show, simulate and cost alike.
+TEST(PortBudget, CaseAAndCaseBAreToldApart) {
+  const std::vector<std::string> asked = {"all_reduce", "--algo", "recursive_doubling_pipelined",
+                                          "--ranks",    "8",      "--segments",
+                                          "4",          "--ports"};
+  for (const char* subcommand : {"simulate", "cost", "show"}) {
+    SCOPED_TRACE(subcommand);
+    const auto with_ports = [&](const char* ports, bool json) {
+      std::vector<std::string> arguments = {subcommand};
+      arguments.insert(arguments.end(), asked.begin(), asked.end());
+      arguments.emplace_back(ports);
+      if (json) arguments.emplace_back("--json");
+      const Captured captured = run_captured(arguments);
+      EXPECT_EQ(captured.exit, 0) << captured.err;
+      return captured.out;
+    };
+    EXPECT_NE(with_ports("1", false)
+                  .find("recursive_doubling_pipelined needs 3 ports per rank, the network has 1: "
+                        "rounds serialise (case B of the survey's C.4)\n"),
+              std::string::npos);
+    EXPECT_NE(with_ports("2", false).find("(case B"), std::string::npos);
+    EXPECT_NE(with_ports("3", false)
+                  .find("needs 3 ports per rank, the network has 3: rounds run as drawn (case A of "
+                        "the survey's C.4)\n"),
+              std::string::npos);
+    for (const auto& [ports, serialises] : {std::pair{"2", true}, std::pair{"3", false}}) {
+      const Json line = Json::parse(with_ports(ports, true));
+      EXPECT_EQ(line["ports_needed"], 3);
+      EXPECT_EQ(line["serialises"], serialises) << ports;
+    }
+  }
+}
+
+TEST(PortBudget, IsNotSpokenOfWhereOnePortWillDo) {
+  for (const char* subcommand : {"simulate", "cost", "show"}) {
+    const Captured ring = run_captured({subcommand, "all_reduce", "--algo", "ring"});
+    EXPECT_EQ(ring.out.find("per rank"), std::string::npos) << ring.out;
+  }
+  // Of several only who wants more than there is; a drawing knows no network.
+  const Captured some = run_captured(
+      {"simulate", "all_gather", "--algo", "direct,ring_mirrored", "--ranks", "4", "--ports", "2"});
+  EXPECT_NE(some.out.find("direct needs 3 ports per rank, the network has 2"), std::string::npos);
+  EXPECT_EQ(some.out.find("ring_mirrored needs"), std::string::npos) << some.out;
+  const Captured drawn = run_captured({"show", "all_gather", "--algo", "direct"});
+  EXPECT_NE(drawn.out.find("direct needs 3 ports per rank\n"), std::string::npos) << drawn.out;
 }
 
 }  // namespace

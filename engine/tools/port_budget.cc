@@ -1,0 +1,17 @@
+#include "engine/tools/port_budget.h"
+
+#include <fmt/format.h>
+
+namespace rankine::tools {
+
+std::string port_need(int needed) {
+  return fmt::format("needs {} port{} per rank", needed, needed == 1 ? "" : "s");
+}
+
+std::string port_budget(int needed, int ports) {
+  return fmt::format(
+      "{}, the network has {}: {} of the survey's C.4)", port_need(needed), ports,
+      rounds_serialise(needed, ports) ? "rounds serialise (case B" : "rounds run as drawn (case A");
+}
+
+}  // namespace rankine::tools

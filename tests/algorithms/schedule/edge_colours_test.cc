@@ -1,0 +1,81 @@
+#include "algorithms/schedule/edge_colours.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace rankine {
+namespace {
+
+int busiest(int p, const std::vector<Edge>& edges) {
+  std::vector<int> sends(static_cast<std::size_t>(p), 0), receives = sends;
+  for (const Edge& edge : edges) {
+    ++sends[static_cast<std::size_t>(edge.from)];
+    ++receives[static_cast<std::size_t>(edge.to)];
+  }
+  return std::max(*std::max_element(sends.begin(), sends.end()),
+                  *std::max_element(receives.begin(), receives.end()));
+}
+
+void expect_colours(int p, const std::vector<Edge>& edges) {
+  const std::vector<int> colours = edge_colours(p, edges);
+  ASSERT_EQ(colours.size(), edges.size());
+  std::set<std::pair<Rank, int>> senders, receivers;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    EXPECT_GE(colours[i], 0);
+    EXPECT_LT(colours[i], busiest(p, edges));
+    EXPECT_TRUE(senders.insert({edges[i].from, colours[i]}).second);
+    EXPECT_TRUE(receivers.insert({edges[i].to, colours[i]}).second);
+  }
+}
+
+TEST(EdgeColours, AreAsManyAsTheBusiestRankHasMessages) {
+  expect_colours(3, {{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}});
+  expect_colours(2, {{0, 1}, {0, 1}, {0, 1}});  // several between the same two
+  // First come, first served would want three: 0-0 and 1-1 take one colour, 0-1 another, and 1-0
+  // has neither free at both ends.
+  expect_colours(3, {{0, 0}, {1, 1}, {0, 1}, {1, 2}, {2, 0}, {2, 2}});
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 500; ++trial) {
+    const auto p = 2 + random() % 9;
+    std::vector<Edge> edges(1 + random() % 40);
+    for (Edge& edge : edges) {
+      edge = {static_cast<Rank>(random() % p), static_cast<Rank>(random() % p)};
+    }
+    expect_colours(static_cast<int>(p), edges);
+  }
+}
+
+// The order is of the transfers of each round; nothing is lost, and the longest come first.
+TEST(EdgeColours, ScheduleKeepsItsTransfers) {
+  const Schedule stated{3, 4, 1, [](int, Send send) {
+                          send(0, 1, block(0), copy);
+                          send(0, 2, blocks(0, 2), copy);
+                          send(1, 2, block(1), copy);
+                          send(1, 0, block(1), copy);
+                        }};
+  std::vector<std::pair<Rank, Rank>> order;
+  for_each_transfer(coloured(stated), 0,
+                    [&](const Transfer& t) { order.emplace_back(t.from.front(), t.to.front()); });
+  EXPECT_EQ(order, (std::vector<std::pair<Rank, Rank>>{{0, 2}, {0, 1}, {1, 2}, {1, 0}}));
+}
+
+// A switch's transfer has no two ends: its round stays as it is.
+TEST(EdgeColours, SwitchesAreLeftAlone) {
+  const Schedule stated{3, 3, 1, [](int, Send send) {
+                          send(0, 1, block(0), copy);
+                          send(1, ranks_from(2, 2), blocks(0, 3), copy);
+                        }};
+  int seen = 0;
+  for_each_transfer(coloured(stated), 0,
+                    [&](const Transfer& t) { EXPECT_EQ(t.from.front(), seen++); });
+  EXPECT_EQ(seen, 2);
+}
+
+}  // namespace
+}  // namespace rankine
