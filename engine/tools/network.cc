@@ -145,6 +145,28 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   return fabric;
 }
 
+std::string describe(const Fabric& fabric) {
+  std::string network = fmt::format("{} port{}, {}, {}", fabric.ports, fabric.ports == 1 ? "" : "s",
+                                    format_duration(fabric.link.alpha.to_double()),
+                                    format_bandwidth(fabric.link.beta));
+  if (fabric.two_level()) {
+    network += fmt::format("; {}, {} between groups of {}",
+                           format_duration(fabric.between.alpha.to_double()),
+                           format_bandwidth(fabric.between.beta), fabric.group);
+  }
+  if (const std::string wiring = describe_wiring(fabric); !wiring.empty()) {
+    network += "; " + wiring;
+  }
+  if (fabric.multicast || fabric.alu) {
+    network += fmt::format("; {} in the switch, {} per hop",
+                           fabric.multicast && fabric.alu ? "multicast and reduction"
+                           : fabric.multicast             ? "multicast"
+                                                          : "reduction",
+                           format_duration(fabric.alpha_switch.to_double()));
+  }
+  return fmt::format("{} ({})", fabric.name, network);
+}
+
 std::string describe_wiring(const Fabric& fabric) {
   const Wiring& wiring = fabric.wiring;
   std::string text;

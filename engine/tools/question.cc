@@ -71,29 +71,9 @@ Result<Question> question_of(const QuestionArguments& a) {
 }
 
 std::string describe(const Question& question) {
-  const Fabric& fabric = question.fabric;
-  std::string network = fmt::format("{} port{}, {}, {}", fabric.ports, fabric.ports == 1 ? "" : "s",
-                                    format_duration(fabric.link.alpha.to_double()),
-                                    format_bandwidth(fabric.link.beta));
-  if (fabric.two_level()) {
-    network += fmt::format("; {}, {} between groups of {}",
-                           format_duration(fabric.between.alpha.to_double()),
-                           format_bandwidth(fabric.between.beta), fabric.group);
-  }
-  if (const std::string wiring = describe_wiring(fabric); !wiring.empty()) {
-    network += "; " + wiring;
-  }
-  if (fabric.multicast || fabric.alu) {
-    network += fmt::format("; {} in the switch, {} per hop",
-                           fabric.multicast && fabric.alu ? "multicast and reduction"
-                           : fabric.multicast             ? "multicast"
-                                                          : "reduction",
-                           format_duration(fabric.alpha_switch.to_double()));
-  }
-  return fmt::format("{} of {} among {} ranks on {} ({}), {}",
-                     name_of(question.algorithm->collective),
+  return fmt::format("{} of {} among {} ranks on {}, {}", name_of(question.algorithm->collective),
                      format_bytes(static_cast<double>(question.bytes)), question.params.ranks,
-                     fabric.name, network, name_of(question.options.sync));
+                     describe(question.fabric), name_of(question.options.sync));
 }
 
 double bytes_of(std::int64_t weight, std::int64_t weight_per_byte) {
