@@ -31,6 +31,11 @@ std::string ran_text(const Series& series, int segments) {
          (series.transport == "direct" ? "" : "@" + series.transport);
 }
 
+// "scale_out,sync=rounds" has a comma.
+std::string csv_text(const std::string& text) {
+  return text.find(',') == std::string::npos ? text : "\"" + text + "\"";
+}
+
 // Out of place, and in place where that is something else.
 std::string ran_text(const PerfRow& row) {
   const Series& first = row.measured.first();
@@ -192,7 +197,7 @@ void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
                row.probe ? fmt::format("{:.1f},{:.1f},{}", row.probe->before_ns,
                                        row.probe->after_ns, row.probe->repeats)
                          : ",,",
-               row.network, share ? fmt::format("{:.4f}", *share) : "",
+               csv_text(row.network), share ? fmt::format("{:.4f}", *share) : "",
                series.model_seconds ? fmt::format("{:.4f}", s.median * kMicro) : "");
   };
   line("out_of_place", row.measured.out_of_place);

@@ -87,16 +87,16 @@ std::string dashes(std::size_t curve) {
                      kDashes[(curve / kColours.size() - 1) % kDashes.size()]);
 }
 
-// Rings, and lines from them down to the axis; the words stand below, where the lowest curves leave
-// room.
-std::string drawing(const PlotMark& mark, double x, double y) {
-  constexpr double kRing = 8;
+// A ring, and a line from it down to the axis; the word stands below, where the lowest curves leave
+// room, and words of neighbours at other heights.
+std::string drawing(const PlotMark& mark, std::size_t number, double x, double y) {
+  constexpr double kRing = 8, kLine = 14;
+  const double below = 2 * kRing + 6 + (number % 2 == 0 ? 0 : kLine);
   return fmt::format(
       "<circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"{2}\" fill=\"none\" stroke=\"black\"/>\n"
       "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{3:.1f}\" y2=\"{4}\" stroke=\"#555\" "
       "stroke-dasharray=\"2 3\"/>\n<text x=\"{5:.1f}\" y=\"{6:.1f}\">{7}</text>\n",
-      x, y, kRing, y + kRing, kTop + kPlotHeight, x + kRing - 2, y + 2 * kRing + 6,
-      xml_text(mark.text));
+      x, y, kRing, y + kRing, kTop + kPlotHeight, x + kRing - 2, y + below, xml_text(mark.text));
 }
 
 // Everything but the paper. id: another one for every plot of a picture.
@@ -157,7 +157,9 @@ std::string drawing(const Plot& plot, int id) {
       svg += marker(i, x_of(p.bytes), y_of(p.y), p.hollow);
     }
   }
-  for (const PlotMark& mark : plot.marks) svg += drawing(mark, x_of(mark.bytes), y_of(mark.y));
+  for (std::size_t i = 0; i < plot.marks.size(); ++i) {
+    svg += drawing(plot.marks[i], i, x_of(plot.marks[i].bytes), y_of(plot.marks[i].y));
+  }
   svg += "</g>\n";
   if (!plot.legend) return svg;
 

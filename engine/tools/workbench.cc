@@ -114,6 +114,7 @@ Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& opti
   const bool on_network = state_->options.network != nullptr;
   Trial trial(call, options, team(), on_network, state_->buffers, state_->region);
   for (const bool in_place : {false, true}) {
+    if (options.in_place.value_or(in_place) != in_place) continue;
     if (on_network) {
       auto anew = machine_team(state_->options);
       if (!anew.ok()) return anew.status();

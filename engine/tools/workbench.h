@@ -46,6 +46,7 @@ struct MeasureOptions {
   double seconds = 0.15;  // for batches = 0
   bool fresh = false;
   bool off_cache = false;
+  std::optional<bool> in_place{};          // one place only; none: both
   std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random (perturb.h)
 
   static constexpr int kFewestBatches = 5;
