@@ -97,8 +97,8 @@ Status check_files(const PerfOptions& options, const PerfCases& cases) {
 Result<Exit> perf(const PerfOptions& asked, Console& console) {
   const Machine machine = read_machine();
   PerfOptions options = asked;
-  options.measure.seconds = options.seconds.value_or(
-      options.networks.empty() ? PerfOptions::kSeconds : PerfOptions::kSecondsOnNetwork);
+  if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
+  options.measure.seconds = options.seconds.value_or(options.measure.seconds);
   const auto all = all_cases_of(options, machine.budget.cores);
   if (!all.ok()) return all.status();
   Status files = check_files(options, all->front());

@@ -36,7 +36,7 @@ struct PerfOptions {
   std::vector<NamedNetwork> networks{};  // calls are put on each in turn; empty: at full speed
   std::optional<double> peak{};          // bytes per second, in place of the network's
   MeasureOptions measure;
-  std::optional<double> seconds{};  // of measure; else kSeconds, on a network kSecondsOnNetwork
+  std::optional<double> seconds{};  // of measure; none: its own, on a network kSecondsOnNetwork
   double min_busbw = 0;             // GB/s that the average must reach
   bool stats = false, csv = false;
   bool probe = false;     // bracket every row with the latency probe, repeat unsteady ones
@@ -46,7 +46,7 @@ struct PerfOptions {
   Collective collective() const { return *algorithm.collective; }
 
   // Model time is exact at once: what is measured there is only how long it takes to work it out.
-  static constexpr double kSeconds = 0.15, kSecondsOnNetwork = 0.01;
+  static constexpr double kSecondsOnNetwork = 0.01;
   static constexpr std::size_t kMinBytes = 8, kMaxBytes = std::size_t{64} << 20;
 };
 
