@@ -157,10 +157,13 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
   arguments.begin.ranks = network != nullptr ? kRanksOnNetwork : std::max(2, cores);
   const std::string root_text = arguments.take("root").value_or("0");
   PerfCases cases;
+  std::optional<Fabric> wired;  // the same for all
   AdjustParams adjust;
   if (network != nullptr) {
     adjust = [&](const Algorithm& line, Params& params) -> Status {
-      return wire(network->network->fabric, line, params).status();
+      const auto found = wire(network->network->fabric, line, params);
+      if (found.ok()) wired = *found;
+      return found.status();
     };
   }
   auto algorithms = algorithms_to_run(arguments, cases.notes, adjust);
@@ -169,8 +172,11 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
   const Params params = cases.algorithms.front().params;
   const int ranks = cases.ranks = params.ranks;
   if (network != nullptr) {
-    const auto wired = wired_for(network->network->fabric, ranks, params.dims);
-    if (!wired.ok()) return wired.status();
+    if (!wired) {
+      const auto found = wired_for(network->network->fabric, ranks);
+      if (!found.ok()) return found.status();
+      wired = *found;
+    }
     Status status = put_on(*network, *wired, arguments.all(), cases);
     if (!status.ok()) return status;
     if (cases.algorithms.empty()) return invalid_argument(cases.notes.back());

@@ -181,11 +181,11 @@ Subcommand add_simulate(Command tool) {
       parameter_names(true) + " (a number or \"auto\") and params\n({" + parameter_names(false) +
       "}).\n"
       "Each gives one line, in order: its own members, then time (seconds), busbw (bytes per\n"
-      "second), eta (of the peak, where there is one), rounds, messages, sent_max, received_max, "
-      "reduced_max (bytes of the busiest rank), sent\n"
-      "(bytes per rank), partners_max, targets_max, sources_max and ports_needed; where messages\n"
-      "share links also link_max (bytes that the busiest one carries in a round), congestion_max\n"
-      "(the same in messages of the round's largest size) and hops_max; or its members, line and\n"
+      "second), eta (of the peak, where there is one), rounds, messages, sent_max,\n"
+      "received_max, reduced_max (bytes of the busiest rank), sent (bytes per rank),\n"
+      "partners_max, targets_max, sources_max and ports_needed; where messages share links\n"
+      "also link_max (bytes that the busiest one carries in a round), congestion_max (the\n"
+      "same in messages of the round's largest size) and hops_max; or its members, line and\n"
       "error. Numbers are read by their shortest decimal text, exactly.\n" +
       kBusbwConvention + kPeakConvention + "Networks:\n" + describe_presets());
   return {app, [owned](Console& console) { return run_simulate(*owned, console); }};
