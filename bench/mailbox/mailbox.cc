@@ -5,16 +5,13 @@
 //
 // All take turns, round by round; each round begins with the bare line's latency (the probe of
 // latency_probe.h), and a queue's latency is compared with that of its own round. Runs in which
-// that probe moved are repeated. Exit status: 0, 2 usage, 3 no second CPU or no file.
-#include <readerwriterqueue/readerwriterqueue.h>
-
+// that probe moved are repeated. bench/RESULTS.md has its figures; :benchmark plays the same games
+// as Google Benchmarks, for who compares runs. Exit status: 0, 2 usage, 3 no second CPU or no file.
 #include <algorithm>
 #include <array>
-#include <boost/lockfree/spsc_queue.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -22,100 +19,16 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "bench/mailbox/channels.h"
 #include "bench/rivals/crew.h"
 #include "bench/rivals/machine_json.h"
 #include "engine/base/replace_file.h"
 #include "engine/base/statistics.h"
-#include "engine/run/crossbar.h"
-#include "engine/run/mailbox.h"
-#include "engine/run/wait.h"
 #include "engine/tools/latency_probe.h"
 #include "nlohmann/json.hpp"
 
 namespace rankine {
 namespace {
-
-// A one-way channel of 8-byte messages; each of the two sides is used by one thread.
-class Channel {
- public:
-  virtual ~Channel() = default;
-  virtual void send(std::uint64_t message) = 0;
-  virtual std::uint64_t receive() = 0;
-};
-
-// A queue that loses or repeats a message must not be timed.
-void check(std::uint64_t got, std::uint64_t expected) {
-  if (got == expected) return;
-  std::fprintf(stderr, "mailbox: message %llu in place of %llu\n",
-               static_cast<unsigned long long>(got), static_cast<unsigned long long>(expected));
-  std::abort();
-}
-
-class OurMailbox final : public Channel {
- public:
-  OurMailbox() : crossbar_(2, WaitPolicy{}, 30'000'000'000) {
-    for (std::uint32_t i = 0; i < kSlots; ++i) new (slots_[i].bytes) PostHeader;
-    out_.mailbox = in_.mailbox = {slots_[0].bytes, sizeof(Slot), &credit_};
-    sender_ = {.crossbar = &crossbar_, .rank = 0};
-    receiver_ = {.crossbar = &crossbar_, .rank = 1};
-  }
-  void send(std::uint64_t message) override {
-    out_.send(sender_, 1, sent_++, &message, sizeof(message), 0);
-  }
-  std::uint64_t receive() override {
-    PostHeader* slot = in_.wait(receiver_, 0, received_, 0);
-    std::uint64_t message;
-    std::memcpy(&message, payload(*slot), sizeof(message));
-    in_.release(receiver_, ++received_, false);
-    return message;
-  }
-
- private:
-  struct alignas(kCacheLine) Slot {
-    std::byte bytes[kCacheLine];
-  };
-  std::array<Slot, kSlots> slots_;
-  Counter credit_;
-  Crossbar crossbar_;
-  alignas(kCacheLine) Outbox out_;
-  Waiter sender_;
-  std::uint32_t sent_ = 0;
-  alignas(kCacheLine) Inbox in_;
-  Waiter receiver_;
-  std::uint32_t received_ = 0;
-};
-
-class BoostQueue final : public Channel {
- public:
-  void send(std::uint64_t message) override {
-    while (!queue_.push(message)) pause_cpu();
-  }
-  std::uint64_t receive() override {
-    std::uint64_t message;
-    while (!queue_.pop(message)) pause_cpu();
-    return message;
-  }
-
- private:
-  boost::lockfree::spsc_queue<std::uint64_t, boost::lockfree::capacity<kSlots>> queue_;
-};
-
-class MoodycamelQueue final : public Channel {
- public:
-  void send(std::uint64_t message) override {
-    while (!queue_.try_enqueue(message)) pause_cpu();
-  }
-  std::uint64_t receive() override {
-    std::uint64_t message;
-    while (!queue_.try_dequeue(message)) pause_cpu();
-    return message;
-  }
-
- private:
-  moodycamel::ReaderWriterQueue<std::uint64_t> queue_{kSlots};
-};
-
-// --- measuring ---
 
 // Half a round trip, in ns: the least of a few short series, as the bare line is measured.
 double latency_ns(rivals::Crew& crew, Channel& there, Channel& back) {
@@ -124,16 +37,8 @@ double latency_ns(rivals::Crew& crew, Channel& there, Channel& back) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   crew.run([&](int rank) {
     for (int series = 0; series < kSeries; ++series) {
-      const std::int64_t begin = now_ns();
-      for (std::uint64_t i = 1; i <= kTrips; ++i) {
-        if (rank == 0) {
-          there.send(i);
-          check(back.receive(), i);
-        } else {
-          back.send(there.receive());
-        }
-      }
-      if (rank == 0) least = std::min(least, now_ns() - begin);
+      const std::int64_t ns = play_ping_pong(rank, there, back, kTrips);
+      if (rank == 0) least = std::min(least, ns);
     }
   });
   return static_cast<double>(least) / (2.0 * kTrips);
@@ -147,32 +52,14 @@ double throughput(rivals::Crew& crew, Channel& channel, Channel& done) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   crew.run([&](int rank) {
     for (int series = 0; series < kSeries; ++series) {
-      const std::int64_t begin = now_ns();
-      if (rank == 0) {
-        for (std::uint64_t i = 1; i <= kMessages; ++i) channel.send(i);
-        check(done.receive(), kMessages);
-        least = std::min(least, now_ns() - begin);
-      } else {
-        for (std::uint64_t i = 1; i <= kMessages; ++i) check(channel.receive(), i);
-        done.send(kMessages);
-      }
+      const std::int64_t ns = play_stream(rank, channel, done, kMessages);
+      if (rank == 0) least = std::min(least, ns);
     }
   });
   return 1000.0 * static_cast<double>(kMessages) / static_cast<double>(least);
 }
 
-struct Kind {
-  const char* name;
-  std::unique_ptr<Channel> (*make)();
-};
-template <class T>
-std::unique_ptr<Channel> make() {
-  return std::make_unique<T>();
-}
-constexpr Kind kKinds[] = {{"mailbox", make<OurMailbox>},
-                           {"boost_spsc_queue", make<BoostQueue>},
-                           {"moodycamel_rwq", make<MoodycamelQueue>}};
-constexpr std::size_t kCount = std::size(kKinds);
+constexpr std::size_t kCount = std::size(kChannelKinds);
 
 // One value per round.
 struct Figures {
@@ -188,7 +75,8 @@ struct Run {
 Run measure(rivals::Crew& crew, int rounds) {
   Run run;
   std::array<std::array<std::unique_ptr<Channel>, 2>, kCount> channels;
-  for (std::size_t k = 0; k < kCount; ++k) channels[k] = {kKinds[k].make(), kKinds[k].make()};
+  for (std::size_t k = 0; k < kCount; ++k)
+    channels[k] = {kChannelKinds[k].make(), kChannelKinds[k].make()};
   for (int round = 0; round < rounds; ++round) {
     run.bare_ns.push_back(crew.ping_pong_ns());
     for (std::size_t k = 0; k < kCount; ++k) {
@@ -211,7 +99,7 @@ nlohmann::json to_json(const Run& run, const nlohmann::json& machine) {
                          {"steady", tools::drift(run.bare_ns) <= tools::kSteady}};
   for (std::size_t k = 0; k < kCount; ++k) {
     const Figures& figures = run.figures[k];
-    json["channels"].push_back({{"name", kKinds[k].name},
+    json["channels"].push_back({{"name", kChannelKinds[k].name},
                                 {"latency_ns", median(figures.latency_ns)},
                                 {"latency_ratio", median(figures.ratio)},
                                 {"latency_spread", relative_spread(figures.latency_ns)},

@@ -10,6 +10,7 @@
 
 #include "engine/base/json_text.h"
 #include "engine/tools/line_reader.h"
+#include "engine/tools/metrics.h"
 #include "engine/tools/port_budget.h"
 #include "engine/tools/question_json.h"
 
@@ -39,6 +40,14 @@ BatchAnswer refused(const Json& request, std::size_t number, std::string_view er
 }
 
 }  // namespace
+
+double Answer::algbw() const {
+  return seconds() > 0 ? static_cast<double>(question.bytes) / seconds() : 0;
+}
+double Answer::busbw() const {
+  return algbw() * bus_factor(question.algorithm->collective, params.ranks);
+}
+std::optional<double> Answer::eta() const { return eta_of(busbw(), peak_of(question.fabric)); }
 
 const RoundTraffic& busiest_round(const Simulation& r) {
   return *std::max_element(
@@ -82,6 +91,8 @@ Result<Answer> answer(Question question) {
 void add_result(const Answer& a, Json& line) {
   const Simulation& r = a.result;
   line["time"] = a.seconds();
+  line["busbw"] = a.busbw();
+  if (const auto eta = a.eta()) line["eta"] = *eta;
   line["rounds"] = r.rounds;
   line["messages"] = r.messages;
   line["sent_max"] = bytes_json(greatest(r.sent), r.weight_per_byte);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/read/count.h"
+#include "engine/tools/metrics.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/port_budget.h"
 #include "engine/tools/question.h"
@@ -31,6 +32,8 @@ struct Coefficients {
   Rational alpha;
   std::optional<Rational> hop;
   Rational beta;
+  // What busbw comes to, over the network's peak, where M is so large that only beta counts.
+  std::optional<double> eta{};
 };
 
 // One unit of time per message and hop through the switch, or per link crossed, or for M bytes; on
@@ -87,6 +90,10 @@ Result<Cost> cost_of(const Question& question) {
     const auto found = coefficients(cost.prepared, question.fabric, options);
     if (!found.ok()) return found.status();
     into = *found;
+    if (!options.unlimited_ports && !(into.beta == 0)) {
+      into.eta = bus_factor(question.algorithm->collective, cost.prepared.params.ranks) /
+                 (into.beta.to_double() * question.fabric.ports);
+    }
   }
   return cost;
 }
@@ -109,6 +116,7 @@ Json exactly(const Rational& value) {
 Json to_json(const Coefficients& c) {
   Json out = {{"n_alpha", exactly(c.alpha)}, {"n_beta", exactly(c.beta)}};
   if (c.hop) out["n_hop"] = exactly(*c.hop);
+  if (c.eta) out["eta"] = *c.eta;
   return out;
 }
 
@@ -157,18 +165,18 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
                              line.name, params.ranks, with.empty() ? "" : ", ", with,
                              cost.counts.rounds);
 
-  std::vector<std::vector<std::string>> terms = {{"", "n_alpha", "n_beta", ""}};
+  std::vector<std::vector<std::string>> terms = {{"", "n_alpha", "n_beta", "", "eta"}};
   const bool hops = cost.dataflow.hop.has_value();
   if (hops) terms.front().push_back("n_hop");
   const auto add = [&terms](std::string name, const Coefficients& c) {
     terms.push_back({std::move(name), c.alpha.to_string(), c.beta.to_string(),
-                     fmt::format("= {:.4g}", c.beta.to_double())});
+                     fmt::format("= {:.4g}", c.beta.to_double()), eta_text(c.eta)});
     if (c.hop) terms.back().push_back(c.hop->to_string());
   };
   add(fmt::format("dataflow, k = {}", question.fabric.ports), cost.dataflow);
   add(fmt::format("rounds, k = {}", question.fabric.ports), cost.rounds);
   add("critical path", cost.critical_path);
-  console.out << columns(terms, "lrrlr") << "\n";
+  console.out << columns(terms, "lrrlrr") << "\n";
 
   std::vector<std::vector<std::string>> rows = {{"", "sent", "received", "reduced", "sent of M",
                                                  "partners", "sends at once", "receives at once"}};
@@ -190,7 +198,8 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
               << fmt::format(
                      "\nM = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
                      "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
-                     "The critical path has as many ports as it likes.\n{}",
+                     "The critical path has as many ports as it likes. eta: busbw over the "
+                     "peak, for large M.\n{}",
                      format_bytes(question.bytes),
                      hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "");
   if (const int needed = ports_needed(cost); needed > 1) {
@@ -227,7 +236,8 @@ Subcommand add_cost(Command tool) {
       "Examples:\n"
       "  rankine cost all_reduce --algo ring --ranks 8\n"
       "  rankine cost broadcast --algo binomial_far --ranks 16 --segments 8 --ports 2\n"
-      "  rankine cost all_reduce --algo switch --ranks 8 --network switch --json");
+      "  rankine cost all_reduce --algo switch --ranks 8 --network switch --json\n" +
+      std::string(kBusbwConvention) + kPeakConvention);
   return {app, [owned](Console& console) { return run_cost(*owned, console); }};
 }
 

@@ -1,5 +1,6 @@
-// Ranks on this machine itself, for what measures it, or on a network that the tool was asked for:
-// not on the one that RANKINE_NETWORK may name.
+// Ranks for what measures this machine or brings its own clock: not on the network that
+// RANKINE_NETWORK may name for programs, so that nobody takes model time for time. On one that
+// `options` names, where whoever measures says so.
 #pragma once
 
 #include <cstdlib>
@@ -11,10 +12,11 @@
 namespace rankine::tools {
 
 inline Result<std::unique_ptr<Team>> machine_team(const TeamOptions& options) {
-  const char* network = std::getenv("RANKINE_NETWORK");
+  const char* const network = std::getenv("RANKINE_NETWORK");
   if (network != nullptr && options.network == nullptr) {
     return invalid_argument("environment variable RANKINE_NETWORK is '" + std::string(network) +
-                            "', for calls of programs; this works on the machine itself: unset it");
+                            "', for calls of programs; this works on the machine itself: unset it "
+                            "(perf has --network in its place)");
   }
   return Team::create(options);
 }

@@ -1,10 +1,15 @@
-// Sizes and bandwidths by nccl-tests' conventions.
+// Sizes and bandwidths by nccl-tests' conventions, and what busbw is held against.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "algorithms/schedule/collective.h"
+#include "engine/network/fabric.h"
 
 namespace rankine::tools {
 
@@ -23,7 +28,9 @@ inline std::size_t count_for(Collective collective, int ranks, std::size_t bytes
   return std::max<std::size_t>(1, count);
 }
 
-// busbw = algbw times this: what the busiest link would have to carry at least.
+// busbw = algbw times this: what the busiest link would have to carry at least. Lu (Collective
+// Algorithms, appendix D) has (N-1)/N for broadcast and calls that nccl-tests' convention;
+// nccl-tests has 1, and so do we.
 inline double bus_factor(Collective collective, int ranks) {
   const double n = ranks;
   switch (collective) {
@@ -43,6 +50,31 @@ inline double bus_factor(Collective collective, int ranks) {
       return 0;
   }
   return 1;
+}
+
+// For helps and notes.
+inline constexpr const char* kBusbwConvention =
+    "busbw is algbw times nccl-tests' factor: 2(N-1)/N for all_reduce, (N-1)/N for all_gather,\n"
+    "reduce_scatter, all_to_all, gather and scatter, 1 for broadcast, reduce and send_recv (Lu,\n"
+    "Collective Algorithms, appendix D: (N-1)/N for broadcast, too).\n";
+inline constexpr const char* kPeakConvention =
+    "eta: busbw over the peak, Lu's eta_beta; the peak is what all ports of a rank carry in one\n"
+    "direction, ports times bandwidth, over the links within groups where there are such.\n";
+
+// The peak of a fabric that wired_for() gave, in bytes per second; none where a link has no limit.
+inline std::optional<double> peak_of(const Fabric& fabric) {
+  const Rational beta = fabric.group == 1 ? fabric.between.beta : fabric.link.beta;
+  if (beta == 0) return std::nullopt;
+  return (Rational(fabric.ports) / beta).to_double();
+}
+
+// busbw, in bytes per second like the peak, over it; none where there is no peak.
+inline std::optional<double> eta_of(double busbw, const std::optional<double>& peak) {
+  if (!peak) return std::nullopt;
+  return busbw / *peak;
+}
+inline std::string eta_text(const std::optional<double>& eta) {
+  return eta ? fmt::format("{:.1f}%", *eta * 100) : "-";
 }
 
 }  // namespace rankine::tools

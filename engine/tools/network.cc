@@ -171,6 +171,37 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   return fabric;
 }
 
+std::string describe(const Fabric& fabric) {
+  std::string network = fmt::format("{} port{}, {}, {}", fabric.ports, fabric.ports == 1 ? "" : "s",
+                                    format_duration(fabric.link.latency().to_double()),
+                                    format_bandwidth(fabric.link.per_byte()));
+  if (fabric.two_level()) {
+    network += fmt::format("; {}, {} between groups of {}",
+                           format_duration(fabric.between.latency().to_double()),
+                           format_bandwidth(fabric.between.per_byte()), fabric.group);
+  }
+  if (const std::string wiring = describe_wiring(fabric); !wiring.empty()) {
+    network += "; " + wiring;
+  }
+  if (fabric.multicast || fabric.alu) {
+    network += fmt::format("; {} in the switch, {} per hop",
+                           fabric.multicast && fabric.alu ? "multicast and reduction"
+                           : fabric.multicast             ? "multicast"
+                                                          : "reduction",
+                           format_duration(fabric.alpha_switch.to_double()));
+  }
+  if (!(fabric.gamma == 0)) {
+    network += fmt::format("; {} per byte added", format_duration(fabric.gamma.to_double()));
+  }
+  if (!fabric.places.empty()) {
+    network += fmt::format("; {} ranks at {} places", fabric.places.size(), fabric.size);
+  }
+  if (!fabric.odd.empty()) {
+    network += fmt::format("; {} odd link{}", fabric.odd.size(), fabric.odd.size() == 1 ? "" : "s");
+  }
+  return fmt::format("{} ({})", fabric.name, network);
+}
+
 std::string describe_wiring(const Fabric& fabric) {
   const Wiring& wiring = fabric.wiring;
   std::string text;

@@ -7,12 +7,12 @@
 #include <memory>
 #include <ostream>
 
-#include "algorithms/catalogue.h"
-#include "engine/api/choose.h"
 #include "engine/base/replace_file.h"
+#include "engine/base/units.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/metrics.h"
+#include "engine/tools/perf_curves.h"
 #include "engine/tools/perf_report.h"
 #include "engine/tools/text.h"
 
@@ -59,10 +59,10 @@ Result<std::size_t> read_step(std::string_view argument, std::string_view text) 
   return step;
 }
 
-Result<double> read_seconds(std::string_view argument, std::string_view text) {
+Result<std::optional<double>> read_time(std::string_view argument, std::string_view text) {
   const auto duration = parse_duration(argument, text);
   if (!duration.ok()) return duration.status();
-  return std::chrono::duration<double>(*duration).count();
+  return std::optional(std::chrono::duration<double>(*duration).count());
 }
 
 Result<double> read_bandwidth(std::string_view argument, std::string_view text) {
@@ -71,30 +71,25 @@ Result<double> read_bandwidth(std::string_view argument, std::string_view text) 
       fmt::format("{} is '{}'; allowed are numbers from 0, in GB/s", argument, text));
 }
 
-int segments_of(const PerfCase& one, const Measured& measured, int ranks) {
-  const Algorithm* line = find_algorithm(one.call.collective, measured.first().algorithm);
-  if (line == nullptr || !line->takes("segments")) return 0;
-  if (one.call.options.segments > 0) return one.call.options.segments;
-  return choose_segments(*line, ranks, one.bytes);
+Result<std::optional<double>> read_peak(std::string_view argument, std::string_view text) {
+  const auto beta = parse_bandwidth(argument, text);
+  if (!beta.ok()) return beta.status();
+  return std::optional(1 / beta->to_double());
 }
 
-Result<PerfRow> measure_row(Workbench& workbench, const PerfCase& one, int ranks,
-                            const PerfOptions& options) {
-  const Call& call = one.call;
-  std::optional<LatencyBracket> probe;
-  auto measured = options.probe ? workbench.measure_steady(call, options.measure, probe.emplace())
-                                : workbench.measure(call, options.measure);
-  if (!measured.ok()) return measured.status();
-  const int segments = segments_of(one, *measured, ranks);
-  return PerfRow{.bytes = one.bytes,
-                 .count = call.count,
-                 .type = call.type,
-                 .op = std::string(reduces(call.collective) ? name_of(call.op) : "none"),
-                 .root = has_root(call.collective) ? call.root : -1,
-                 .segments = segments,
-                 .bus_factor = bus_factor(call.collective, ranks),
-                 .measured = std::move(*measured),
-                 .probe = probe};
+// What can be known to fail before minutes of measuring.
+Status check_files(const PerfOptions& options, const PerfCases& cases) {
+  if (!options.json_file.empty() && options.json_file != "-") {
+    Status status = of_option("--json", check_replaceable(options.json_file));
+    if (!status.ok()) return status;
+  }
+  if (options.plot_file.empty()) return {};
+  std::string needed =
+      options.networks.empty() ? "--network is needed with it" : why_no_curves(cases);
+  if (!needed.empty()) {
+    return invalid_argument(fmt::format("--plot is '{}'; {}", options.plot_file, needed));
+  }
+  return of_option("--plot", check_replaceable(options.plot_file));
 }
 
 }  // namespace
@@ -102,49 +97,46 @@ Result<PerfRow> measure_row(Workbench& workbench, const PerfCase& one, int ranks
 Result<Exit> perf(const PerfOptions& asked, Console& console) {
   const Machine machine = read_machine();
   PerfOptions options = asked;
-  const auto cases = cases_of(options, machine.budget.cores);
-  if (!cases.ok()) return cases.status();
-  const auto bench = bench_for(options, *cases);
-  if (!bench.ok()) return bench.status();
-
-  // A file that cannot be written is known before minutes of measuring.
+  if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
+  options.measure.seconds = options.seconds.value_or(options.measure.seconds);
+  const auto all = all_cases_of(options, machine.budget.cores);
+  if (!all.ok()) return all.status();
+  Status files = check_files(options, all->front());
+  if (!files.ok()) return files;
   const bool json_to_out = options.json_file == "-";
   const bool json_to_file = !options.json_file.empty() && !json_to_out;
-  if (json_to_file) {
-    Status status = of_option("--json", check_replaceable(options.json_file));
-    if (!status.ok()) return status;
-  }
   const InterruptGuard guard;
 
-  auto workbench = Workbench::create(*bench);
-  if (!workbench.ok()) return workbench.status();
-  Team& team = (*workbench)->team();
+  std::size_t rows = 0;
+  for (const PerfCases& cases : *all) rows += cases.rows.size();
   PerfRun run{.options = options,
               .machine = machine,
-              .ranks = cases->ranks,
-              .places = team.report(),
-              .placement = describe_placement(team.report()),
-              .waiting = to_string(team.communicator().wait_policy()),
+              .ranks = all->front().ranks,
               .started = utc_now(),
               .arguments = console.arguments};
 
   PerfTable table(console.out, options);
   PerfCsv csv(console.out);
   const bool show_table = !options.csv && !json_to_out;
-  if (show_table) {
-    table.begin(run);
-    for (const std::string& note : cases->notes) table.note(note);
-  }
-  if (options.csv) csv.begin();
-
   Status failure;
-  {
+  for (const PerfCases& cases : *all) {
+    if (!failure.ok() || interruption() != 0) break;
+    auto workbench = Workbench::create(cases.bench);
+    if (!workbench.ok()) return workbench.status();
+    if (&cases == all->data()) {
+      run.describe((*workbench)->team());
+      if (show_table) table.begin(run);
+      if (options.csv) csv.begin();
+    }
+    if (show_table && cases.on != nullptr) table.network(cases);
+    if (show_table) {
+      for (const std::string& note : cases.notes) table.note(note);
+    }
     Progress progress(console);
-    for (const PerfCase& one : cases->rows) {
+    for (const PerfCase& one : cases.rows) {
       if (interruption() != 0) break;
-      progress.show(fmt::format("{} of {}: {}", run.rows.size() + 1, cases->rows.size(),
-                                format_size(one.bytes)));
-      auto row = measure_row(**workbench, one, cases->ranks, options);
+      progress.show(fmt::format("{} of {}: {}", run.rows.size() + 1, rows, format_size(one.bytes)));
+      auto row = measure_row(**workbench, one, cases, options);
       progress.clear();
       if (!row.ok()) {
         const bool stopped = row.status().code() == Code::aborted && interruption() != 0;
@@ -158,12 +150,15 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     }
   }
   // One that comes after the last row has nothing left to interrupt.
-  const bool interrupted = failure.ok() && run.rows.size() < cases->rows.size();
+  const bool interrupted = failure.ok() && run.rows.size() < rows;
   if (interrupted) {
-    run.error = fmt::format("interrupted after {} of {} rows", run.rows.size(), cases->rows.size());
+    run.error = fmt::format("interrupted after {} of {} rows", run.rows.size(), rows);
   } else {
     run.error = failure.text();
   }
+  const bool curves =
+      !options.networks.empty() && run.error.empty() && why_no_curves(all->front()).empty();
+  if (curves) run.curves = curves_of(*all, run.rows);
   if (show_table && interrupted) table.note(run.error);
   if (show_table && failure.ok()) table.end(run);
   // A file that is there is not given up for one without a row.
@@ -176,6 +171,13 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
       Status status = of_option("--json", replace_file(options.json_file, text));
       if (!status.ok()) return status;
     }
+  }
+  if (!options.plot_file.empty() && curves) {
+    const std::string what =
+        fmt::format("{} among {} ranks", name_of(options.collective()), run.ranks);
+    Status status =
+        of_option("--plot", replace_file(options.plot_file, crossovers_svg(what, run.curves)));
+    if (!status.ok()) return status;
   }
   if (!failure.ok()) return failure;
   if (interrupted) {
@@ -217,7 +219,8 @@ Subcommand add_perf(Command tool) {
 
   add_algorithm_arguments(app, o.algorithm,
                           {.algorithms = "names of the catalogue, or all (the engine's choice)",
-                           .ranks = "ranks, a thread each (usable cores, at least 2)",
+                           .ranks = "ranks, a thread each (usable cores, at least 2; on a "
+                                    "network 8)",
                            .root = "root of rooted collectives, or all (0)"})
       .required();
   add_argument(app, "-o,--op", o.ops,
@@ -235,6 +238,9 @@ Subcommand add_perf(Command tool) {
   add_argument(app, "--wait", o.wait, read_wait, "NAME", "auto, spin, yield or park (auto)");
   add_argument(app, "-T,--timeout", o.timeout, parse_duration, "TIME",
                "of one call: 30 (seconds), 500ms; then exit code 124 (30)");
+  add_argument(app, "--network", o.networks, read_call_networks, "LIST",
+               "put calls on modelled networks, one after the other: presets or files, each with "
+               "',sync=rounds' where rounds wait; times are the model's, and 'wall' what it took");
   heading("What runs");
 
   add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
@@ -244,7 +250,8 @@ Subcommand add_perf(Command tool) {
   add_argument(app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N", "warm-up calls (5)");
   add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
                "checked calls per row, each with other data; 0 for none (1)");
-  add_argument(app, "--time", m.seconds, read_seconds, "TIME", "for each measurement (150ms)");
+  add_argument(app, "--time", o.seconds, read_time, "TIME",
+               "for each measurement (150ms; on a network 10ms)");
   app.add_flag("--fresh", m.fresh,
                "rewrite the input before each call, untimed; time the call and one read of the "
                "result");
@@ -253,6 +260,8 @@ Subcommand add_perf(Command tool) {
                "bracket rows with the latency of a cache line; repeat those whose cores moved");
   add_argument(app, "--min-busbw", o.min_busbw, read_bandwidth, "GB/S",
                "exit with 1 where the average stays below so many GB/s");
+  add_argument(app, "--peak", o.peak, read_peak, "RATE",
+               "what busbw is held against: 100GB/s (on a network its own)");
   heading("Measuring");
 
   app.add_flag("-I,--stats,--per_iter_timing", o.stats,
@@ -260,6 +269,8 @@ Subcommand add_perf(Command tool) {
   app.add_flag("--csv", o.csv, "one line per measurement in place of the table");
   add_text(app, "-J,--json,--output_file", o.json_file, "FILE",
            "also write JSON with nccl-tests' keys; '-' for standard output, without the table");
+  add_text(app, "--plot", o.plot_file, "FILE",
+           "on networks: time over size as SVG, a panel per network, crossovers marked");
   heading("Output");
   app.footer(
       "Examples:\n"
@@ -268,6 +279,10 @@ Subcommand add_perf(Command tool) {
       "  rankine perf all_gather --ranks 64 --algo all -e 64K\n"
       "  rankine perf reduce -r all -o all -d all -b 4K -e 4K --time 10ms\n"
       "  rankine perf all_reduce --stats --fresh --probe --json result.json\n"
+      "  rankine perf all_reduce --algo all -e 16M --network scale_up,scale_out --plot "
+      "regimes.svg\n"
+      "Networks: the presets of 'rankine simulate --help'; RANKINE_NETWORK is for programs.\n" +
+      std::string(kBusbwConvention) + kPeakConvention +
       "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout.\n"
       "130 interrupted: what was measured is told, and JSON says that it is not complete.");
   return {app, [options](Console& console) { return perf(*options, console); }};

@@ -7,6 +7,9 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
+#include "engine/network/simulate.h"
+#include "engine/network/wire.h"
+#include "engine/read/segments.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/text.h"
@@ -32,12 +35,73 @@ Result<std::vector<Rank>> roots_of(Collective collective, const std::string& tex
 
 // What runs: algorithms, or the engine's choice, which has no name and no parameters.
 Result<std::vector<AskedAlgorithm>> algorithms_to_run(const AlgorithmArguments& a,
-                                                      std::vector<std::string>& notes) {
-  if (!a.algorithms.empty()) return asked_algorithms(a, notes);
+                                                      std::vector<std::string>& notes,
+                                                      const AdjustParams& adjust) {
+  if (!a.algorithms.empty()) return asked_algorithms(a, notes, adjust);
   const auto params = read_params(a);
   if (!params.ok()) return params.status();
   if (Status status = check_taken(a, {}); !status.ok()) return status;
   return std::vector<AskedAlgorithm>{{nullptr, *params}};
+}
+
+// Whether a network can carry what an algorithm sends.
+Status check_carried(const AskedAlgorithm& asked, const Fabric& fabric) {
+  Params params = asked.params;
+  params.segments = std::max(1, params.segments);
+  const Schedule schedule = asked.algorithm->make(params);
+  const Goal goal = goal_of(*asked.algorithm, params, schedule);
+  const auto empty = simulate(schedule, goal, fabric, 0);
+  if (empty.ok()) return {};
+  return {empty.status().code(), fmt::format("{} '{}': {}", name_of(asked.algorithm->collective),
+                                             asked.algorithm->name, empty.status().text())};
+}
+
+// Fills in what the cases have of their network, and leaves out what it cannot carry.
+Status put_on(const NamedNetwork& named, const Fabric& wired, bool all, PerfCases& cases) {
+  CallNetwork network = *named.network;
+  network.fabric = wired;
+  cases.network = named.name;
+  cases.peak = peak_of(wired);
+  cases.on = std::make_shared<const CallNetwork>(std::move(network));
+  Status refused;
+  std::erase_if(cases.algorithms, [&](const AskedAlgorithm& one) {
+    if (one.algorithm == nullptr || !refused.ok()) return false;
+    Status status = check_carried(one, wired);
+    if (status.ok()) return false;
+    if (all) {
+      cases.notes.push_back("left out: " + status.text());
+    } else {
+      refused = std::move(status);
+    }
+    return true;
+  });
+  return refused;
+}
+
+// The workbench for all cases. Errors: memory that is not there.
+Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases& cases) {
+  Workbench::Options bench;
+  bench.team = {.ranks = cases.ranks,
+                .placement = options.placement,
+                .timeout = options.timeout,
+                .wait = options.wait,
+                .network = cases.on};
+  bench.off_cache = options.measure.off_cache;
+  std::size_t largest = 0;
+  for (const PerfCase& one : cases.rows) {
+    const BufferBytes bytes = buffer_bytes(one.call, cases.ranks);
+    bench.buffers.input = std::max(bench.buffers.input, bytes.input);
+    bench.buffers.output = std::max(bench.buffers.output, bytes.output);
+    largest = std::max(largest, one.bytes);
+  }
+  constexpr std::size_t kSpare = std::size_t{64} << 20;  // plans, threads
+  Status status =
+      check_memory(Workbench::memory_needed(bench), "buffers and scratch",
+                   fmt::format("--maxbytes is {}: for a size of {}, {} ranks",
+                               format_size(*options.max_bytes), format_size(largest), cases.ranks),
+                   kSpare);
+  if (!status.ok()) return status;
+  return bench;
 }
 
 }  // namespace
@@ -86,17 +150,38 @@ Result<std::vector<std::size_t>> sizes_of(const PerfOptions& options) {
   return sizes;
 }
 
-Result<PerfCases> cases_of(PerfOptions& options, int cores) {
+Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* network) {
   const Collective collective = options.collective();
   AlgorithmArguments arguments = options.algorithm;
-  arguments.begin.ranks = std::max(2, cores);
+  constexpr int kRanksOnNetwork = 8;
+  arguments.begin.ranks = network != nullptr ? kRanksOnNetwork : std::max(2, cores);
   const std::string root_text = arguments.take("root").value_or("0");
   PerfCases cases;
-  auto algorithms = algorithms_to_run(arguments, cases.notes);
+  std::optional<Fabric> wired;  // the same for all
+  AdjustParams adjust;
+  if (network != nullptr) {
+    adjust = [&](const Algorithm& line, Params& params) -> Status {
+      const auto found = wire(network->network->fabric, line, params);
+      if (found.ok()) wired = *found;
+      return found.status();
+    };
+  }
+  auto algorithms = algorithms_to_run(arguments, cases.notes, adjust);
   if (!algorithms.ok()) return algorithms.status();
   cases.algorithms = std::move(*algorithms);
-  const Params& params = cases.algorithms.front().params;
+  const Params params = cases.algorithms.front().params;
   const int ranks = cases.ranks = params.ranks;
+  if (network != nullptr) {
+    if (!wired) {
+      const auto found = wired_for(network->network->fabric, ranks);
+      if (!found.ok()) return found.status();
+      wired = *found;
+    }
+    Status status = put_on(*network, *wired, arguments.all(), cases);
+    if (!status.ok()) return status;
+    if (cases.algorithms.empty()) return invalid_argument(cases.notes.back());
+  }
+  if (options.peak) cases.peak = options.peak;
   const auto roots = roots_of(collective, root_text, ranks);
   if (!roots.ok()) return roots.status();
   set_ends(options, ranks, cores);
@@ -132,6 +217,13 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores) {
             one.call.options = {.transport = options.transport};
             if (each.algorithm != nullptr) one.call.options.algorithm = each.algorithm->name;
             set_parameters(each.params, one.call.options);
+            if (cases.on != nullptr && each.algorithm != nullptr &&
+                each.algorithm->takes("segments") && each.params.segments == 0) {
+              const auto best =
+                  best_segments(*each.algorithm, each.params, cases.on->fabric, one.bytes);
+              if (!best.ok()) return best.status();
+              one.call.options.segments = *best;
+            }
             cases.rows.push_back(one);
           }
         }
@@ -143,31 +235,23 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores) {
         "--op and --datatype leave nothing: bit operations are allowed on "
         "integers only");
   }
+  auto bench = bench_for(options, cases);
+  if (!bench.ok()) return bench.status();
+  cases.bench = std::move(*bench);
   return cases;
 }
 
-Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases& cases) {
-  Workbench::Options bench;
-  bench.team = {.ranks = cases.ranks,
-                .placement = options.placement,
-                .timeout = options.timeout,
-                .wait = options.wait};
-  bench.off_cache = options.measure.off_cache;
-  std::size_t largest = 0;
-  for (const PerfCase& one : cases.rows) {
-    const BufferBytes bytes = buffer_bytes(one.call, cases.ranks);
-    bench.buffers.input = std::max(bench.buffers.input, bytes.input);
-    bench.buffers.output = std::max(bench.buffers.output, bytes.output);
-    largest = std::max(largest, one.bytes);
+Result<std::vector<PerfCases>> all_cases_of(PerfOptions& options, int cores) {
+  std::vector<const NamedNetwork*> networks;
+  for (const NamedNetwork& one : options.networks) networks.push_back(&one);
+  if (networks.empty()) networks.push_back(nullptr);
+  std::vector<PerfCases> all;
+  for (const NamedNetwork* network : networks) {
+    auto cases = cases_of(options, cores, network);
+    if (!cases.ok()) return cases.status();
+    all.push_back(std::move(*cases));
   }
-  constexpr std::size_t kSpare = std::size_t{64} << 20;  // plans, threads
-  Status status =
-      check_memory(Workbench::memory_needed(bench), "buffers and scratch",
-                   fmt::format("--maxbytes is {}: for a size of {}, {} ranks",
-                               format_size(*options.max_bytes), format_size(largest), cases.ranks),
-                   kSpare);
-  if (!status.ok()) return status;
-  return bench;
+  return all;
 }
 
 }  // namespace rankine::tools

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,13 +13,14 @@
 #include "engine/run/plan.h"
 #include "engine/tools/algorithm_arguments.h"
 #include "engine/tools/arguments.h"
+#include "engine/tools/call_networks.h"
 #include "engine/tools/workbench.h"
 
 namespace rankine::tools {
 
 struct PerfOptions {
-  // Without ranks: usable cores, at least 2. Without --algo the engine chooses. Segments are chosen
-  // by size where nobody says how many.
+  // Without ranks: usable cores, at least 2; on a network 8. Without --algo the engine chooses.
+  // Segments are chosen by size where nobody says how many.
   AlgorithmArguments algorithm{.begin = {.ranks = 0, .segments = 0},
                                .most_ranks = Communicator::kMaxRanks};
   std::optional<std::size_t> min_bytes, max_bytes;  // else set_ends()
@@ -31,14 +33,20 @@ struct PerfOptions {
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};
+  std::vector<NamedNetwork> networks{};  // calls are put on each in turn; empty: at full speed
+  std::optional<double> peak{};          // bytes per second, in place of the network's
   MeasureOptions measure;
-  double min_busbw = 0;  // GB/s that the average must reach
+  std::optional<double> seconds{};  // of measure; none: its own, on a network kSecondsOnNetwork
+  double min_busbw = 0;             // GB/s that the average must reach
   bool stats = false, csv = false;
   bool probe = false;     // bracket every row with the latency probe, repeat unsteady ones
   std::string json_file;  // "-": standard output, in place of the table
+  std::string plot_file;
 
   Collective collective() const { return *algorithm.collective; }
 
+  // Model time is exact at once: what is measured there is only how long it takes to work it out.
+  static constexpr double kSecondsOnNetwork = 0.01;
   static constexpr std::size_t kMinBytes = 8, kMaxBytes = std::size_t{64} << 20;
 };
 
@@ -56,18 +64,23 @@ struct PerfCase {
   std::size_t bytes = 0;
 };
 
-// What the options come to.
+// What the options come to, at full speed or on one network.
 struct PerfCases {
+  std::string network{};  // its name; empty: at full speed
+  // With everything filled in that depends on the ranks.
+  std::shared_ptr<const CallNetwork> on{};
+  std::optional<double> peak{};  // bytes per second
   int ranks = 0;
   std::vector<AskedAlgorithm> algorithms{};  // without a name: the engine's choice
   std::vector<PerfCase> rows{};              // in their order; refer to the lists in `algorithms`
   std::vector<std::string> notes{};          // what was left out where all were asked for
+  Workbench::Options bench{};                // for all of them
 };
-// Sets the options' ends. Errors: whatever no call can be made of, and parameters that nobody
-// takes.
-Result<PerfCases> cases_of(PerfOptions& options, int cores);
-
-// The workbench for all of them. Errors: memory that is not there, before anything is allocated.
-Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases& cases);
+// On a network, or at full speed. Sets the options' ends. Errors: whatever no call can be made of,
+// parameters that nobody takes, and what the network cannot carry (left out where all were asked
+// for); memory that is not there, before anything is allocated.
+Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* network = nullptr);
+// The same on each of the options' networks, or once at full speed.
+Result<std::vector<PerfCases>> all_cases_of(PerfOptions& options, int cores);
 
 }  // namespace rankine::tools

@@ -11,17 +11,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kMicro = 1e6;
+constexpr double kMicro = 1e6, kGiga = 1e9;
 
 Json series_json(const PerfRow& row, const Series& series) {
   Json json = {
-      {"time", series.seconds.median * kMicro}, {"alg_bw", algbw(row, series)},
-      {"bus_bw", busbw(row, series)},           {"nwrong", nullptr},
-      {"min", series.seconds.min * kMicro},     {"median", series.seconds.median * kMicro},
-      {"p99", series.seconds.p99 * kMicro},     {"max", series.seconds.max * kMicro},
-      {"batches", series.samples.size()},       {"calls_per_batch", series.calls},
+      {"time", seconds_of(series) * kMicro}, {"alg_bw", algbw(row, series)},
+      {"bus_bw", busbw(row, series)},        {"nwrong", nullptr},
+      {"min", series.seconds.min * kMicro},  {"median", series.seconds.median * kMicro},
+      {"p99", series.seconds.p99 * kMicro},  {"max", series.seconds.max * kMicro},
+      {"batches", series.samples.size()},    {"calls_per_batch", series.calls},
   };
   if (series.wrong >= 0) json["nwrong"] = series.wrong;
+  if (const auto share = eta(row, series)) json["eta"] = *share;
+  if (series.model_seconds) json["wall"] = series.seconds.median * kMicro;
   return json;
 }
 
@@ -84,6 +86,7 @@ Json perf_json(const PerfRun& run) {
   const TuningTable* table = machine_tuning();
   config["tuning"] = table != nullptr ? Json(table->made()) : Json();
   config["mode"] = mode_of(m);
+  for (const NamedNetwork& one : options.networks) config["networks"].push_back(one.name);
   if (m.perturb) config["perturb"] = *m.perturb;
   config["machine"] = run.machine.topology.summary();
   config["cores"] = run.machine.budget.why;
@@ -121,6 +124,8 @@ Json perf_json(const PerfRun& run) {
     one["in_place_algorithm"] = measured.in_place.algorithm;
     one["in_place_transport"] = measured.in_place.transport;
     one["segments"] = row.segments;
+    if (!row.network.empty()) one["network"] = row.network;
+    if (row.peak) one["peak_bw"] = *row.peak / kGiga;
     one["out_of_place"] = series_json(row, measured.out_of_place);
     one["in_place"] = series_json(row, measured.in_place);
     one["out_of_place_per_iter"] = per_iter_json(measured.out_of_place, options.stats);
@@ -135,6 +140,15 @@ Json perf_json(const PerfRun& run) {
   json["out_of_bounds"] = {{"count", run.totals.wrong}, {"okay", run.totals.wrong == 0}};
   json["average_bus_bandwidth"] = {{"bandwidth", run.totals.average_busbw()},
                                    {"okay", run.above_floor()}};
+  for (const NetworkCurves& network : run.curves) {
+    if (!run.contested()) break;
+    for (const Crossover& one : crossovers(network)) {
+      json["crossovers"].push_back({{"network", network.network},
+                                    {"size", one.bytes},
+                                    {"algorithm", network.curves[one.winner].name},
+                                    {"time", one.us}});
+    }
+  }
   json["complete"] = run.error.empty();
   json["errors"] = Json::array();
   if (!run.error.empty()) json["errors"].push_back(run.error);

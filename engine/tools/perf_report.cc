@@ -7,6 +7,8 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/api/tuning.h"
+#include "engine/tools/metrics.h"
+#include "engine/tools/network.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -27,6 +29,11 @@ std::string wrong_text(std::int64_t wrong) { return wrong < 0 ? "N/A" : std::to_
 std::string ran_text(const Series& series, int segments) {
   return series.algorithm + (segments > 0 ? fmt::format("/{}", segments) : "") +
          (series.transport == "direct" ? "" : "@" + series.transport);
+}
+
+// "scale_out,sync=rounds" has a comma.
+std::string csv_text(const std::string& text) {
+  return text.find(',') == std::string::npos ? text : "\"" + text + "\"";
 }
 
 // Out of place, and in place where that is something else.
@@ -50,13 +57,10 @@ std::string_view mode_of(const MeasureOptions& measure) {
   return measure.off_cache ? "off-cache" : "warm";
 }
 
-double algbw(const PerfRow& row, const Series& series) {
-  const double seconds = series.seconds.median;
-  return seconds > 0 ? static_cast<double>(row.bytes) / seconds / 1e9 : 0;
-}
-
-double busbw(const PerfRow& row, const Series& series) {
-  return algbw(row, series) * row.bus_factor;
+void PerfRun::describe(Team& team) {
+  places = team.report();
+  placement = describe_placement(places);
+  waiting = to_string(team.communicator().wait_policy());
 }
 
 void PerfTotals::add(const PerfRow& row) {
@@ -88,9 +92,15 @@ void PerfTable::begin(const PerfRun& run) {
   fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; slowest rank, median\n",
              mode_of(m), m.warmups, batches, calls);
   const TuningTable* table = machine_tuning();
-  if (table != nullptr && run.options.algorithm.algorithms.empty()) {
+  if (table != nullptr && !on_network_ && run.options.algorithm.algorithms.empty()) {
     fmt::print(out_, "# choice    : the tuning table of {}; RANKINE_TUNING=off for the default\n",
                table->made());
+  }
+  if (on_network_) {
+    fmt::print(out_,
+               "# time      : of the model, of one call; wall: what a call took here{}; eta: busbw "
+               "over the peak\n",
+               stats_ ? ", with its statistics" : "");
   }
   if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
   if (probe_) {
@@ -101,12 +111,11 @@ void PerfTable::begin(const PerfRun& run) {
         kSteady, kRepeats);
   }
   fmt::print(out_, "#\n");
-  const int extra = stats_ ? 32 : 0;
-  fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", 29 + extra, "in-place",
-             29 + extra);
-  const auto columns = [&](std::string_view a, std::string_view b, std::string_view c,
-                           std::string_view d) {
+  const auto group = [&](std::string_view a, std::string_view b, std::string_view c,
+                         std::string_view d, std::string_view e) {
     std::string text = fmt::format("  {:>7} {:>7} {:>7} {:>6}", a, b, c, d);
+    if (eta_) text += fmt::format(" {:>6}", e);
+    if (on_network_) text += fmt::format(" {:>7}", a == "time" ? "wall" : a);
     if (stats_) {
       for (const std::string_view name : {"min", "median", "p99", "max"}) {
         text += fmt::format(" {:>7}", a == "time" ? name : a);
@@ -114,13 +123,21 @@ void PerfTable::begin(const PerfRun& run) {
     }
     return text;
   };
-  const std::string names = columns("time", "algbw", "busbw", "#wrong");
-  const std::string units = columns("(us)", "(GB/s)", "(GB/s)", "");
+  const std::string names = group("time", "algbw", "busbw", "#wrong", "eta");
+  const std::string units = group("(us)", "(GB/s)", "(GB/s)", "", "");
+  const std::size_t width = names.size() - 2;
+  fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", width, "in-place", width);
   fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}  {}\n", "size", "count", "type",
              "redop", "root", names, names, probe_ ? "  before   after  again" : "", "algo");
   fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "(B)", "(elements)", "", "", "",
              units, units, probe_ ? "    (ns)    (ns)" : "");
   out_ << std::flush;
+}
+
+void PerfTable::network(const PerfCases& cases) {
+  const CallNetwork& on = *cases.on;
+  fmt::print(out_, "# network   : {}, {}{}\n", describe(on.fabric), name_of(on.sync),
+             cases.peak ? fmt::format("; peak {:g} GB/s", *cases.peak / 1e9) : "");
 }
 
 void PerfTable::note(std::string_view text) { fmt::print(out_, "# {}\n", text); }
@@ -130,8 +147,10 @@ void PerfTable::row(const PerfRow& row) {
              row.op, row.root);
   for (const Series* series : {&row.measured.out_of_place, &row.measured.in_place}) {
     const Statistics& s = series->seconds;
-    fmt::print(out_, "  {:>7} {:>7.2f} {:>7.2f} {:>6}", time_text(s.median), algbw(row, *series),
-               busbw(row, *series), wrong_text(series->wrong));
+    fmt::print(out_, "  {:>7} {:>7.2f} {:>7.2f} {:>6}", time_text(seconds_of(*series)),
+               algbw(row, *series), busbw(row, *series), wrong_text(series->wrong));
+    if (eta_) fmt::print(out_, " {:>6}", eta_text(eta(row, *series)));
+    if (on_network_) fmt::print(out_, " {:>7}", time_text(s.median));
     if (!stats_) continue;
     for (const double seconds : {s.min, s.median, s.p99, s.max}) {
       fmt::print(out_, " {:>7}", time_text(seconds));
@@ -150,6 +169,7 @@ void PerfTable::end(const PerfRun& run) {
              run.totals.wrong == 0 ? "OK" : "FAILED");
   fmt::print(out_, "# Avg bus bandwidth    : {:g} {}\n#\n", run.totals.average_busbw(),
              run.above_floor() ? "OK" : "FAILED");
+  if (run.contested()) fmt::print(out_, "{}#\n", crossovers_text(run.curves));
   out_ << std::flush;
 }
 
@@ -157,7 +177,7 @@ void PerfCsv::begin() {
   fmt::print(out_,
              "collective,ranks,size,count,type,redop,root,place,algorithm,transport,segments,mode,"
              "batches,calls_per_batch,time_us,algbw_gbs,busbw_gbs,wrong,min_us,median_us,p99_us,"
-             "max_us,ping_pong_before_ns,ping_pong_after_ns,repeats\n");
+             "max_us,ping_pong_before_ns,ping_pong_after_ns,repeats,network,eta,wall_us\n");
   out_ << std::flush;
 }
 
@@ -168,14 +188,17 @@ void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
                name_of(run.options.collective()), run.ranks, row.bytes, row.count,
                name_of(row.type), row.op, row.root, place, series.algorithm, series.transport,
                row.segments, mode_of(run.options.measure), series.samples.size(), series.calls,
-               s.median * kMicro, algbw(row, series), busbw(row, series),
+               seconds_of(series) * kMicro, algbw(row, series), busbw(row, series),
                series.wrong < 0 ? "" : std::to_string(series.wrong));
     fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f},", s.min * kMicro, s.median * kMicro,
                s.p99 * kMicro, s.max * kMicro);
-    fmt::print(out_, "{}\n",
+    const std::optional<double> share = eta(row, series);
+    fmt::print(out_, "{},{},{},{}\n",
                row.probe ? fmt::format("{:.1f},{:.1f},{}", row.probe->before_ns,
                                        row.probe->after_ns, row.probe->repeats)
-                         : ",,");
+                         : ",,",
+               csv_text(row.network), share ? fmt::format("{:.4f}", *share) : "",
+               series.model_seconds ? fmt::format("{:.4f}", s.median * kMicro) : "");
   };
   line("out_of_place", row.measured.out_of_place);
   line("in_place", row.measured.in_place);

@@ -11,23 +11,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/tools/crossovers.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/perf_cases.h"
-#include "engine/tools/workbench.h"
+#include "engine/tools/perf_row.h"
 
 namespace rankine::tools {
-
-struct PerfRow {
-  std::size_t bytes = 0;  // as nccl-tests counts them, see metrics.h
-  std::size_t count = 0;
-  DataType type = DataType::f32;
-  std::string op;    // "none" where nothing is reduced
-  int root = -1;     // -1: the collective has none
-  int segments = 0;  // of pipelined algorithms; else 0
-  double bus_factor = 0;
-  Measured measured;
-  std::optional<LatencyBracket> probe{};  // where it was asked for
-};
 
 // What all rows come to.
 struct PerfTotals {
@@ -48,27 +37,33 @@ struct PerfRun {
   std::vector<std::string> arguments{};
   std::vector<PerfRow> rows{};
   PerfTotals totals{};
-  std::string error{};  // why it ended before its last row; empty: it did not
+  std::vector<NetworkCurves> curves{};  // on networks, where rows are curves (perf_curves.h)
+  std::string error{};                  // why it ended before its last row; empty: it did not
 
+  void describe(Team& team);  // where its ranks are, and how they wait
+  bool contested() const { return !curves.empty() && curves.front().curves.size() > 1; }
   bool above_floor() const { return totals.average_busbw() >= options.min_busbw; }
 };
 
 std::string_view mode_of(const MeasureOptions& measure);  // "fresh+off-cache"
-double algbw(const PerfRow& row, const Series& series);   // GB/s, 10^9 bytes
-double busbw(const PerfRow& row, const Series& series);
 
 class PerfTable {
  public:
   PerfTable(std::ostream& out, const PerfOptions& options)
-      : out_(out), stats_(options.stats), probe_(options.probe) {}
+      : out_(out),
+        stats_(options.stats),
+        probe_(options.probe),
+        on_network_(!options.networks.empty()),
+        eta_(on_network_ || options.peak) {}
   void begin(const PerfRun& run);
-  void note(std::string_view text);  // a line that is no data
+  void network(const PerfCases& cases);  // before its rows
+  void note(std::string_view text);      // a line that is no data
   void row(const PerfRow& row);
   void end(const PerfRun& run);
 
  private:
   std::ostream& out_;
-  bool stats_, probe_;
+  bool stats_, probe_, on_network_, eta_;
 };
 
 // One line per measurement, so two per row.

@@ -72,38 +72,9 @@ Result<Question> question_of(const QuestionArguments& a) {
 }
 
 std::string describe(const Question& question) {
-  const Fabric& fabric = question.fabric;
-  std::string network = fmt::format("{} port{}, {}, {}", fabric.ports, fabric.ports == 1 ? "" : "s",
-                                    format_duration(fabric.link.latency().to_double()),
-                                    format_bandwidth(fabric.link.per_byte()));
-  if (fabric.two_level()) {
-    network += fmt::format("; {}, {} between groups of {}",
-                           format_duration(fabric.between.latency().to_double()),
-                           format_bandwidth(fabric.between.per_byte()), fabric.group);
-  }
-  if (const std::string wiring = describe_wiring(fabric); !wiring.empty()) {
-    network += "; " + wiring;
-  }
-  if (fabric.multicast || fabric.alu) {
-    network += fmt::format("; {} in the switch, {} per hop",
-                           fabric.multicast && fabric.alu ? "multicast and reduction"
-                           : fabric.multicast             ? "multicast"
-                                                          : "reduction",
-                           format_duration(fabric.alpha_switch.to_double()));
-  }
-  if (!(fabric.gamma == 0)) {
-    network += fmt::format("; {} per byte added", format_duration(fabric.gamma.to_double()));
-  }
-  if (!fabric.places.empty()) {
-    network += fmt::format("; ranks at {} of {} places", fabric.places.size(), fabric.size);
-  }
-  if (!fabric.odd.empty()) {
-    network += fmt::format("; {} odd link{}", fabric.odd.size(), fabric.odd.size() == 1 ? "" : "s");
-  }
-  return fmt::format("{} of {} among {} ranks on {} ({}), {}",
-                     name_of(question.algorithm->collective),
+  return fmt::format("{} of {} among {} ranks on {}, {}", name_of(question.algorithm->collective),
                      format_bytes(static_cast<double>(question.bytes)), question.params.ranks,
-                     fabric.name, network, name_of(question.options.sync));
+                     describe(question.fabric), name_of(question.options.sync));
 }
 
 double bytes_of(std::int64_t weight, std::int64_t weight_per_byte) {

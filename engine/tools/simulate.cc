@@ -45,26 +45,23 @@ void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
     console.out << "fidelity flow: messages share links max-min fairly in continuous time\n";
   }
   console.out << "\n";
-  std::vector<std::vector<std::string>> rows = {{"algorithm", "P", "time", "algbw", "busbw",
+  std::vector<std::vector<std::string>> rows = {{"algorithm", "P", "time", "algbw", "busbw", "eta",
                                                  "rounds", "messages", "sent", "received",
                                                  "reduced", "partners", "ports"}};
   const bool shared = answers.front().question.fabric.wiring.shares_links();
   if (shared) rows.front().insert(rows.front().end(), {"link", "congestion", "hops"});
   for (const Answer& a : answers) {
     const Simulation& r = a.result;
-    const double seconds = a.seconds();
-    const double algbw = seconds > 0 ? static_cast<double>(a.question.bytes) / seconds * 1e-9 : 0;
     const auto size = [&r](const std::vector<std::int64_t>& weights) {
       return format_bytes(bytes_of(greatest(weights), r.weight_per_byte));
     };
     rows.push_back(
         {std::string(a.question.algorithm->name),
          a.question.algorithm->takes("segments") ? std::to_string(a.params.segments) : "-",
-         format_duration(seconds), fmt::format("{:.2f}", algbw),
-         fmt::format("{:.2f}",
-                     algbw * bus_factor(a.question.algorithm->collective, a.params.ranks)),
-         std::to_string(r.rounds), std::to_string(r.messages), size(r.sent), size(r.received),
-         size(r.reduced), std::to_string(r.partners_max), std::to_string(r.ports_needed())});
+         format_duration(a.seconds()), fmt::format("{:.2f}", a.algbw() * 1e-9),
+         fmt::format("{:.2f}", a.busbw() * 1e-9), eta_text(a.eta()), std::to_string(r.rounds),
+         std::to_string(r.messages), size(r.sent), size(r.received), size(r.reduced),
+         std::to_string(r.partners_max), std::to_string(r.ports_needed())});
     if (shared) {
       const bool none = r.traffic.empty();
       rows.back().push_back(
@@ -73,8 +70,9 @@ void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
       rows.back().push_back(std::to_string(hops_max(r)));
     }
   }
-  console.out << columns(rows, "lrrrrrrrrrrrrrr")
-              << "\nalgbw and busbw in GB/s; sent, received, reduced, partners and ports of the "
+  console.out << columns(rows, "lrrrrrrrrrrrrrrr")
+              << "\nalgbw and busbw in GB/s; eta: busbw over the peak; sent, received, reduced, "
+                 "partners and ports of the "
                  "busiest rank.\n"
               << (shared ? "link, congestion and hops: what the busiest link carries in a round, "
                            "in bytes and in messages of the\nround's largest size, and the links "
@@ -193,16 +191,15 @@ Subcommand add_simulate(Command tool) {
       "like one),\nsync, fidelity, lower, ideal_blocks, id (anything), " +
       parameter_names(true) + " (a number or \"auto\") and params\n({" + parameter_names(false) +
       "}).\n"
-      "Each gives one line, in order: its own members, then time (seconds),\n"
-      "rounds, messages, sent_max, received_max, reduced_max (bytes of the busiest rank), sent\n"
-      "(bytes per rank), partners_max, targets_max, sources_max, ports_needed and serialises "
-      "(they\n"
-      "are more than the network's); where messages\n"
-      "share links also link_max (bytes that the busiest one carries in a round), congestion_max\n"
-      "(the same in messages of the round's largest size) and hops_max; or its members, line and\n"
-      "error. Numbers are read by their shortest decimal text, exactly.\n"
-      "Networks:\n" +
-      describe_presets());
+      "Each gives one line, in order: its own members, then time (seconds), busbw (bytes per\n"
+      "second), eta (of the peak, where there is one), rounds, messages, sent_max,\n"
+      "received_max, reduced_max (bytes of the busiest rank), sent (bytes per rank),\n"
+      "partners_max, targets_max, sources_max, ports_needed and serialises (they are more\n"
+      "than the network's); where messages share links also link_max (bytes that the\n"
+      "busiest one carries in a round), congestion_max (the same in messages of the round's\n"
+      "largest size) and hops_max; or its members, line and error. Numbers are read by\n"
+      "their shortest decimal text, exactly.\n" +
+      kBusbwConvention + kPeakConvention + "Networks:\n" + describe_presets());
   return {app, [owned](Console& console) { return run_simulate(*owned, console); }};
 }
 

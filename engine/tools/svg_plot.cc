@@ -81,7 +81,22 @@ constexpr int kHeight = kTop + kPlotHeight + kBottom;
 int width_of(const Plot& plot) { return kLeft + kPlotWidth + (plot.legend ? kLegend : 24); }
 
 std::string dashes(std::size_t curve) {
-  return curve < kColours.size() ? "" : " stroke-dasharray=\"6 4\"";
+  constexpr std::array<std::string_view, 3> kDashes = {"6 4", "2 3", "9 3 2 3"};
+  if (curve < kColours.size()) return "";
+  return fmt::format(" stroke-dasharray=\"{}\"",
+                     kDashes[(curve / kColours.size() - 1) % kDashes.size()]);
+}
+
+// A ring, and a line from it down to the axis; the word stands below, where the lowest curves leave
+// room, and words of neighbours at other heights.
+std::string drawing(const PlotMark& mark, std::size_t number, double x, double y) {
+  constexpr double kRing = 8, kLine = 14;
+  const double below = 2 * kRing + 6 + (number % 2 == 0 ? 0 : kLine);
+  return fmt::format(
+      "<circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"{2}\" fill=\"none\" stroke=\"black\"/>\n"
+      "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{3:.1f}\" y2=\"{4}\" stroke=\"#555\" "
+      "stroke-dasharray=\"2 3\"/>\n<text x=\"{5:.1f}\" y=\"{6:.1f}\">{7}</text>\n",
+      x, y, kRing, y + kRing, kTop + kPlotHeight, x + kRing - 2, y + below, xml_text(mark.text));
 }
 
 // Everything but the paper. id: another one for every plot of a picture.
@@ -142,18 +157,25 @@ std::string drawing(const Plot& plot, int id) {
       svg += marker(i, x_of(p.bytes), y_of(p.y), p.hollow);
     }
   }
+  for (std::size_t i = 0; i < plot.marks.size(); ++i) {
+    svg += drawing(plot.marks[i], i, x_of(plot.marks[i].bytes), y_of(plot.marks[i].y));
+  }
   svg += "</g>\n";
   if (!plot.legend) return svg;
 
   const int x = kLeft + kPlotWidth + 20;
   int y = kTop + 12;
-  for (std::size_t i = 0; i < plot.curves.size(); ++i, y += kRow) {
+  // Many names stand closer.
+  const int row = std::min(kRow, (kHeight - y) / (static_cast<int>(plot.curves.size()) + 1));
+  for (std::size_t i = 0; i < plot.curves.size(); ++i) {
+    if (plot.curves[i].points.empty()) continue;
     svg += fmt::format(
         "<line x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", x,
         x + 24, y, y, kColours[i % kColours.size()], dashes(i));
     svg += marker(i, x + 12, y, false);
     svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", x + 32, y + 4,
                        xml_text(plot.curves[i].name));
+    y += row;
   }
   if (plot.dotted) {
     svg += fmt::format(

@@ -18,6 +18,12 @@ struct PlotCurve {
   std::vector<PlotPoint> points{};  // rising bytes
 };
 
+// A place that a plot points out, with a word on it.
+struct PlotMark {
+  double bytes = 0, y = 0;
+  std::string text{};
+};
+
 struct Plot {
   std::string title, y_label{};
   // Ends of the axes; curves are cut off at them. bytes_low and bytes_high are positive and differ,
@@ -30,9 +36,12 @@ struct Plot {
   std::vector<PlotCurve> curves{};
   std::optional<double> dotted{};  // a vertical line at so many bytes
   std::string dotted_name{};       // of it, in the legend
+  std::vector<PlotMark> marks{};   // a ring around each, and a line down to the axis
 };
 
-// Colours and markers tell curves apart, both; after eight they come again, with dashed lines.
+// Colours and markers tell curves apart, both; after eight they come again, with dashed lines, and
+// after eight more with dotted ones and so on. A curve without a point has no legend, but its
+// colour.
 std::string to_svg(const Plot& plot);
 
 // Rows of plots, one below the other.

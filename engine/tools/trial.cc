@@ -20,12 +20,13 @@ Status stopped() { return {Code::aborted, "another rank stopped"}; }
 
 }  // namespace
 
-Trial::Trial(const Call& call, const MeasureOptions& options, Team& team,
+Trial::Trial(const Call& call, const MeasureOptions& options, Team& team, bool on_network,
              const std::vector<BufferPair>& buffers, BufferBytes region)
     : call_(call),
       options_(options),
       buffers_(buffers),
       ranks_(team.ranks()),
+      on_network_(on_network),
       goal_(natural_goal(call, ranks_)),
       layout_(natural_layout(call, ranks_)),
       meeting_(ranks_, team.communicator().wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
@@ -51,12 +52,10 @@ Trial::Trial(const Call& call, const MeasureOptions& options, Team& team,
   }
 }
 
-void Trial::play(Member& me) {
+void Trial::play(Member& me, bool in_place) {
   Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
-  for (const bool in_place : {false, true}) {
-    slot.status = play_one(me, slot, in_place);
-    if (!slot.status.ok()) return meeting_.stop();
-  }
+  slot.status = play_one(me, slot, in_place);
+  if (!slot.status.ok()) meeting_.stop();
 }
 
 Status Trial::status() const {
@@ -137,8 +136,13 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
   for (int i = 0; i < options_.warmups; ++i) {
     Status status = make_call(me, ends(r, turn++, in_place));
     if (!status.ok()) return status;
+    if (i == 0) slot.model_seconds = me.model_time();
   }
   const bool together = meeting_.arrive([&] {
+    if (on_network_) {
+      double& seconds = series.model_seconds.emplace(0);
+      for (const Slot& one : slots_) seconds = std::max(seconds, one.model_seconds);
+    }
     calls_ = options_.fresh ? 1 : std::max(1, options_.calls);
     done_ = calibrated_ = false;
     calibrations_ = 0;

@@ -28,14 +28,15 @@ struct BufferPair {
   std::byte* output = nullptr;
 };
 
-// `buffers` are of `region` bytes each, one pair per rank, and outlive it.
+// `buffers` are of `region` bytes each, one pair per rank, and outlive it. `on_network`: of a team
+// that is on a modelled one, and a new one for each play().
 class Trial {
  public:
-  Trial(const Call& call, const MeasureOptions& options, Team& team,
+  Trial(const Call& call, const MeasureOptions& options, Team& team, bool on_network,
         const std::vector<BufferPair>& buffers, BufferBytes region);
 
-  // On every rank's thread.
-  void play(Member& me);
+  // On every rank's thread: out of place first, then in place.
+  void play(Member& me, bool in_place);
 
   // After play(): why it was stopped.
   Status status() const;
@@ -45,6 +46,7 @@ class Trial {
   // A rank's own, on lines of its own.
   struct alignas(64) Slot {
     double seconds = 0;
+    double model_seconds = 0;
     std::int64_t wrong = 0;
     std::uint64_t sink = 0;  // keeps reads of results
     Status status;
@@ -61,6 +63,7 @@ class Trial {
   const MeasureOptions options_;
   const std::vector<BufferPair>& buffers_;
   const int ranks_;
+  const bool on_network_;
   const Goal goal_;
   const Layout layout_;
   std::vector<BufferRule> rules_;

@@ -50,6 +50,7 @@ BufferBytes buffer_bytes(const Call& call, int ranks) {
 }
 
 struct Workbench::State {
+  TeamOptions options;
   std::unique_ptr<Team> team;
   std::vector<Arena> arenas;
   std::vector<BufferPair> buffers;
@@ -75,6 +76,7 @@ Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
   if (!team.ok()) return team.status();
   const Topology topology = Topology::detect();
   auto state = std::make_unique<State>();
+  state->options = options.team;
   state->team = std::move(*team);
   state->region = region_bytes(options, topology);
   for (const RankReport& report : state->team->report()) {
@@ -109,11 +111,20 @@ Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
 Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& options) {
   Status valid = check_call(call, team().ranks());
   if (!valid.ok()) return valid;
-  Trial trial(call, options, team(), state_->buffers, state_->region);
-  Status run = team().run([&trial](Member& me) { trial.play(me); });
-  Status own = trial.status();
-  if (!own.ok()) return own;
-  if (!run.ok()) return run;
+  const bool on_network = state_->options.network != nullptr;
+  Trial trial(call, options, team(), on_network, state_->buffers, state_->region);
+  for (const bool in_place : {false, true}) {
+    if (options.in_place.value_or(in_place) != in_place) continue;
+    if (on_network) {
+      auto anew = machine_team(state_->options);
+      if (!anew.ok()) return anew.status();
+      state_->team = std::move(*anew);
+    }
+    Status run = team().run([&](Member& me) { trial.play(me, in_place); });
+    Status own = trial.status();
+    if (!own.ok()) return own;
+    if (!run.ok()) return run;
+  }
   return trial.result();
 }
 

@@ -10,6 +10,10 @@
 //
 // fresh: every batch is one call; before it each rank rewrites its input, untimed, and the time
 // covers the call and one read of the result, as a program that computes and uses the data has it.
+// On a modelled network (TeamOptions::network) the first call, which all ranks begin at the
+// network's time 0, also says how long it took there; each measurement gets a team, and so a clock,
+// of its own. Times of batches are real ones as ever, of calls that keep the network's clock.
+//
 // off_cache: calls rotate over more memory than all last-level caches hold, in an order that
 // prefetchers do not guess.
 #pragma once
@@ -42,6 +46,7 @@ struct MeasureOptions {
   double seconds = 0.15;  // for batches = 0
   bool fresh = false;
   bool off_cache = false;
+  std::optional<bool> in_place{};          // one place only; none: both
   std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random (perturb.h)
 
   static constexpr int kFewestBatches = 5;
@@ -49,11 +54,12 @@ struct MeasureOptions {
 };
 
 struct Series {
-  std::vector<double> samples;       // seconds per call, one per batch, in the order measured
-  Statistics seconds;                // of the samples
-  int calls = 0;                     // per batch
-  std::int64_t wrong = -1;           // elements, over all ranks and checks; -1: unchecked
-  std::string algorithm, transport;  // what ran; empty: nothing did
+  std::vector<double> samples;            // seconds per call, one per batch, in the order measured
+  Statistics seconds;                     // of the samples
+  std::optional<double> model_seconds{};  // of a call, on a modelled network
+  int calls = 0;                          // per batch
+  std::int64_t wrong = -1;                // elements, over all ranks and checks; -1: unchecked
+  std::string algorithm, transport;       // what ran; empty: nothing did
 };
 
 struct Measured {
@@ -95,7 +101,7 @@ class Workbench {
   static Result<std::unique_ptr<Workbench>> create(const Options& options);
   ~Workbench();
 
-  Team& team();
+  Team& team();  // on a modelled network a new one after each measurement
 
   // The call says collective, count, type, op, root, peer and options; the buffers are ours.
   // Errors: the call's own, and `aborted` where a signal interrupted it between two batches

@@ -88,11 +88,34 @@ TEST(SvgPlot, SeveralPlotsInOnePicture) {
   EXPECT_EQ(count_of(svg, "translate("), 3u);
 }
 
+TEST(SvgPlot, PointsPlacesOut) {
+  Plot plot = small_plot();
+  plot.marks = {{512, 0, "a < b"}, {1024, 50, "c"}};
+  const std::string svg = to_svg(plot);
+  EXPECT_EQ(why_not_well_formed(svg), "");
+  EXPECT_EQ(count_of(svg, "fill=\"none\" stroke=\"black\""), 2u);
+  // Where the point of that size stands, and its name.
+  EXPECT_NE(svg.find("<circle cx=\"374.0\" cy=\"270.7\" r=\"8\""), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">a &lt; b<"), std::string::npos);
+}
+
+TEST(SvgPlot, CurvesWithoutPointsKeepTheirColourAndHaveNoLegend) {
+  Plot plot = small_plot();
+  plot.curves = {{"gone", {}}, {"there", {{32, 0}, {64, 1}}}};
+  const std::string svg = to_svg(plot);
+  EXPECT_EQ(svg.find(">gone<"), std::string::npos);
+  EXPECT_NE(svg.find(">there<"), std::string::npos);
+  EXPECT_EQ(count_of(svg, "#d55e00"), 8u);  // the second's: two lines, three markers of two paints
+}
+
 TEST(SvgPlot, AfterEightCurvesLinesAreDashed) {
   Plot plot = small_plot();
   plot.dotted.reset();
   plot.curves.assign(9, {"one", {{32, 0}, {64, 1}}});
   EXPECT_EQ(count_of(to_svg(plot), "stroke-dasharray"), 2u);  // of the ninth, and in the legend
+  plot.curves.assign(17, {"one", {{32, 0}, {64, 1}}});
+  EXPECT_EQ(count_of(to_svg(plot), "stroke-dasharray=\"6 4\""), 16u);
+  EXPECT_EQ(count_of(to_svg(plot), "stroke-dasharray=\"2 3\""), 2u);
 }
 
 }  // namespace

@@ -1,0 +1,94 @@
+#include "engine/tools/crossovers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/base/units.h"
+#include "engine/tools/table.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr double kAsCheap = 1.001;
+constexpr double kMicro = 1e6;
+
+// The first curve as cheap as any at a size; the size of none where no curve has points.
+std::size_t cheapest(const std::vector<PlotCurve>& curves, std::size_t size) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const PlotCurve& curve : curves) {
+    if (size < curve.points.size()) least = std::min(least, curve.points[size].y);
+  }
+  const auto first = std::find_if(curves.begin(), curves.end(), [&](const PlotCurve& curve) {
+    return size < curve.points.size() && curve.points[size].y <= least * kAsCheap;
+  });
+  return static_cast<std::size_t>(first - curves.begin());
+}
+
+}  // namespace
+
+std::vector<Crossover> crossovers(const NetworkCurves& network) {
+  const std::vector<PlotCurve>& curves = network.curves;
+  std::vector<Crossover> found;
+  for (std::size_t i = 0;; ++i) {
+    const std::size_t now = cheapest(curves, i);
+    if (now == curves.size()) return found;
+    const std::vector<PlotPoint>& next = curves[now].points;
+    if (i == 0) {
+      found.push_back({next[0].bytes, now, next[0].y});
+      continue;
+    }
+    const std::vector<PlotPoint>& before = curves[found.back().winner].points;
+    if (before[i].y <= next[i].y * kAsCheap) continue;
+    const double behind = std::max(0.0, next[i - 1].y - before[i - 1].y);
+    const double ahead = before[i].y - next[i].y;
+    const double part = behind / (behind + ahead);
+    const auto between = [part](double low, double high) { return low + part * (high - low); };
+    found.push_back(
+        {between(next[i - 1].bytes, next[i].bytes), now, between(next[i - 1].y, next[i].y)});
+  }
+}
+
+std::string crossovers_text(const std::vector<NetworkCurves>& networks) {
+  std::vector<std::vector<std::string>> rows = {{"network", "from", "cheapest", "time there"}};
+  for (const NetworkCurves& network : networks) {
+    for (const Crossover& one : crossovers(network)) {
+      rows.push_back({network.network, format_bytes(one.bytes), network.curves[one.winner].name,
+                      format_duration(one.us / kMicro)});
+    }
+  }
+  return "# crossovers: the cheapest algorithm, from which size on\n" + columns(rows, "lrlr", "# ");
+}
+
+std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurves>& networks) {
+  std::vector<Plot> panels;
+  for (const NetworkCurves& network : networks) {
+    Plot plot{.title = fmt::format("{} on {}", what, network.network),
+              .y_label = "time of the model, us",
+              .log_y = true,
+              .baseline = {},
+              .curves = network.curves};
+    plot.bytes_low = plot.y_low = std::numeric_limits<double>::infinity();
+    plot.bytes_high = plot.y_high = 0;
+    for (const PlotCurve& curve : plot.curves) {
+      for (const PlotPoint& point : curve.points) {
+        plot.bytes_low = std::min(plot.bytes_low, point.bytes);
+        plot.bytes_high = std::max(plot.bytes_high, point.bytes);
+        plot.y_low = std::min(plot.y_low, point.y);
+        plot.y_high = std::max(plot.y_high, point.y);
+      }
+    }
+    constexpr double kRoom = 1.3;  // above and below
+    plot.y_low /= kRoom;
+    plot.y_high *= kRoom;
+    const std::vector<Crossover> found = crossovers(network);
+    for (std::size_t i = 1; i < found.size(); ++i) {
+      plot.marks.push_back({found[i].bytes, found[i].us, format_bytes(found[i].bytes)});
+    }
+    panels.push_back(std::move(plot));
+  }
+  return grid_to_svg({panels});
+}
+
+}  // namespace rankine::tools
