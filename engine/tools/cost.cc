@@ -25,20 +25,21 @@ struct CostArguments {
   bool per_rank = false, json = false;
 };
 
-// A schedule's time as a multiple of alpha, of a hop (where messages share links) and of M beta,
-// each where the others are 0. They are exact, and need not be reached by the same chain of
+// A schedule's time as a multiple of alpha, of a hop (where messages share links), of M beta and of
+// M gamma (where the network has one), each where the others are 0. They are exact, and need not be reached by the same chain of
 // messages.
 struct Coefficients {
   Rational alpha;
   std::optional<Rational> hop;
   Rational beta;
+  std::optional<Rational> gamma{};
   // What busbw comes to, over the network's peak, where M is so large that only beta counts.
   std::optional<double> eta{};
 };
 
-// One unit of time per message and hop through the switch, or per link crossed, or for M bytes; on
-// all links alike. M is one byte per block, so ideal blocks are whole.
-enum class Of { alpha, hop, beta };
+// One unit of time per message and hop through the switch, or per link crossed, or for M bytes sent
+// or added up; on all links alike. M is one byte per block, so ideal blocks are whole.
+enum class Of { alpha, hop, beta, gamma };
 Result<Rational> coefficient(const Prepared& prepared, Fabric fabric, SimulateOptions options,
                              Of of) {
   const std::int64_t m = blocks_per_m(prepared.goal);
@@ -46,6 +47,8 @@ Result<Rational> coefficient(const Prepared& prepared, Fabric fabric, SimulateOp
       fabric.between = {of == Of::alpha ? 1 : 0, of == Of::beta ? Rational(1, m) : Rational(0)};
   fabric.alpha_switch = of == Of::alpha ? 1 : 0;
   fabric.alpha_hop = of == Of::hop ? 1 : 0;
+  fabric.gamma = of == Of::gamma ? Rational(1, m) : Rational(0);
+  fabric.odd.clear();
   const auto result =
       simulate(prepared.schedule, prepared.goal, fabric, static_cast<std::uint64_t>(m), options);
   if (!result.ok()) return result.status();
@@ -59,6 +62,11 @@ Result<Coefficients> coefficients(const Prepared& prepared, const Fabric& fabric
   const auto beta = coefficient(prepared, fabric, options, Of::beta);
   if (!beta.ok()) return beta.status();
   Coefficients out{*alpha, {}, *beta};
+  if (!(fabric.gamma == 0)) {
+    const auto gamma = coefficient(prepared, fabric, options, Of::gamma);
+    if (!gamma.ok()) return gamma.status();
+    out.gamma = *gamma;
+  }
   if (!fabric.wiring.shares_links()) return out;
   const auto hop = coefficient(prepared, fabric, options, Of::hop);
   if (!hop.ok()) return hop.status();
@@ -116,6 +124,7 @@ Json exactly(const Rational& value) {
 Json to_json(const Coefficients& c) {
   Json out = {{"n_alpha", exactly(c.alpha)}, {"n_beta", exactly(c.beta)}};
   if (c.hop) out["n_hop"] = exactly(*c.hop);
+  if (c.gamma) out["n_gamma"] = exactly(*c.gamma);
   if (c.eta) out["eta"] = *c.eta;
   return out;
 }
@@ -167,16 +176,19 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
 
   std::vector<std::vector<std::string>> terms = {{"", "n_alpha", "n_beta", "", "eta"}};
   const bool hops = cost.dataflow.hop.has_value();
+  const bool adds = cost.dataflow.gamma.has_value();
   if (hops) terms.front().push_back("n_hop");
+  if (adds) terms.front().push_back("n_gamma");
   const auto add = [&terms](std::string name, const Coefficients& c) {
     terms.push_back({std::move(name), c.alpha.to_string(), c.beta.to_string(),
                      fmt::format("= {:.4g}", c.beta.to_double()), eta_text(c.eta)});
     if (c.hop) terms.back().push_back(c.hop->to_string());
+    if (c.gamma) terms.back().push_back(c.gamma->to_string());
   };
   add(fmt::format("dataflow, k = {}", question.fabric.ports), cost.dataflow);
   add(fmt::format("rounds, k = {}", question.fabric.ports), cost.rounds);
   add("critical path", cost.critical_path);
-  console.out << columns(terms, "lrrlrr") << "\n";
+  console.out << columns(terms, "lrrlrrr") << "\n";
 
   std::vector<std::vector<std::string>> rows = {{"", "sent", "received", "reduced", "sent of M",
                                                  "partners", "sends at once", "receives at once"}};
@@ -199,9 +211,10 @@ void print(const Question& question, const Cost& cost, bool per_rank, Console& c
                      "\nM = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
                      "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
                      "The critical path has as many ports as it likes. eta: busbw over the "
-                     "peak, for large M.\n{}",
+                     "peak, for large M.\n{}{}",
                      format_bytes(question.bytes),
-                     hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "");
+                     hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "",
+                     adds ? "n_gamma: where M gamma is 1.\n" : "");
   if (const int needed = ports_needed(cost); needed > 1) {
     console.out << line.name << " " << port_budget(needed, question.fabric.ports) << "\n";
   }

@@ -38,6 +38,32 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// Adding up and contention, from the command line: Traff's (p-1)/p m (beta + gamma), and n_gamma.
+TEST(Unlike, GammaAndContentionAreFlags) {
+  const std::vector<std::string> ring = {"--algo", "ring", "--ranks", "4", "--sync", "rounds",
+                                         "--alpha", "1us", "--bandwidth", "1GB/s"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), ring.begin(), ring.end());
+    return answer_of(more);
+  };
+  constexpr double kM = 900 * 1024;
+  EXPECT_DOUBLE_EQ(with({})["time"], 6e-6 + 1.5 * kM * 1e-9);
+  const Json adding = with({"--gamma", "1ns"});
+  EXPECT_DOUBLE_EQ(adding["time"], 6e-6 + 2.25 * kM * 1e-9);
+  EXPECT_EQ(adding["gamma"], 1e-9);
+  EXPECT_DOUBLE_EQ(with({"--eta-alpha", "2", "--eta-beta", "0.5"})["time"],
+                   12e-6 + 3 * kM * 1e-9);
+  EXPECT_TRUE(has(error_of({"simulate", "all_reduce", "--algo", "ring", "--eta-beta", "2"}),
+                  "eta_beta is 2; allowed are numbers above 0 and up to 1"));
+
+  const Captured cost = run_captured(
+      {"cost", "all_reduce", "--algo", "ring", "--ranks", "4", "--gamma", "1ns", "--json"});
+  ASSERT_EQ(cost.exit, 0) << cost.err;
+  EXPECT_EQ(Json::parse(cost.out)["dataflow"]["n_gamma"]["exact"], "3/4");
+  EXPECT_EQ(Json::parse(cost.out)["dataflow"]["n_beta"]["exact"], "3/2");
+  EXPECT_EQ(Json::parse(cost.out)["dataflow"]["n_alpha"]["exact"], "6");
+}
+
 TEST(Wiring, PresetsAreFilledIn) {
   const Json square = answer_of({"--algo", "bucket", "--ranks", "12", "--network", "torus"});
   EXPECT_EQ(square["wiring"], "torus");
