@@ -1,5 +1,7 @@
 // Direct: one round, everyone to everyone. In shared memory it needs no network at all; elsewhere
-// it pays with N - 1 concurrent messages per rank.
+// it pays with N - 1 concurrent messages per rank. Rounds are stated by distance, i = 1, 2 ...: of
+// one distance nobody sends or receives two, so ports do not wait for one another (the order counts
+// where there are fewer of them; schedule/edge_colours.h).
 //   p ranks and blocks    r rank
 #pragma once
 

@@ -21,7 +21,8 @@ inline Schedule ring_mirrored_all_gather(int p) {
 }
 
 // Both directions, every block the shorter way: half of the rounds. Of the block from straight
-// across (even p), either direction brings one half.
+// across (even p), either direction brings one half. All to the right, then all to the left, so
+// that ports do not wait for one another where there is one only.
 //   s parts of a block    h rounds in which whole blocks arrive from both sides
 inline Schedule ring_shortest_all_gather(int p) {
   const int s = p % 2 == 0 ? 2 : 1, h = (p - 1) / 2;

@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -66,16 +66,13 @@ void expect_simulated(const std::string& collective, const json& row, const std:
 }
 
 TEST(PerfOnNetworks, TimesAreTheSimulators) {
-  for (const auto& [collective, algorithms] :
-       {std::pair("all_reduce", "ring,recursive_doubling,double_tree,bucket"),
-        std::pair("broadcast", "chain,binomial_near"), std::pair("all_to_all", "pairwise")}) {
-    const json report = report_of(collective, {"--algo", algorithms, "-b", "1K", "-e", "100K", "-f",
-                                               "100", "--network", "scale_out,torus,sync=rounds"});
+  for (const auto& [collective, algorithms, rows] :
+       {std::tuple("all_reduce", "ring,double_tree,bucket", 6U),
+        std::tuple("broadcast", "chain", 2U), std::tuple("all_to_all", "pairwise", 2U)}) {
+    const json report = report_of(collective, {"--algo", algorithms, "-b", "100K", "-e", "100K",
+                                               "--network", "scale_out,torus,sync=rounds"});
     ASSERT_TRUE(report.is_object());
-    EXPECT_EQ(report.at("results").size(),
-              4U * static_cast<std::size_t>(
-                       1 + std::count(algorithms, algorithms + std::string_view(algorithms).size(),
-                                      ',')));
+    EXPECT_EQ(report.at("results").size(), rows) << collective;
     for (const json& row : report.at("results")) {
       if (row.at("network") == "scale_out") {
         expect_simulated(collective, row, "scale_out", "dataflow");
