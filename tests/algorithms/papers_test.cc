@@ -181,8 +181,8 @@ TEST(Lu, DoubleBinaryTree) {
   const Schedule s = double_tree_all_reduce(4, 1);
   ASSERT_EQ(s.rounds, 4);
   EXPECT_EQ(messages(s, 0), (Texts{"3>1:0+", "1>2:1+"}));
-  EXPECT_EQ(messages(s, 1), (Texts{"1>0:0+", "2>0:0+", "0>3:1+", "2>3:1+"}));
-  EXPECT_EQ(messages(s, 2), (Texts{"0>1:0", "0>2:0", "3>0:1", "3>2:1"}));
+  EXPECT_EQ(messages(s, 1), (Texts{"1>0:0+", "2>3:1+", "2>0:0+", "0>3:1+"}));
+  EXPECT_EQ(messages(s, 2), (Texts{"0>2:0", "3>0:1", "0>1:0", "3>2:1"}));
   EXPECT_EQ(messages(s, 3), (Texts{"1>3:0", "2>1:1"}));
   const std::int64_t u = kStale;
   expect_after(1, s, mask, {{1, 1}, {0b1010, u}, {4, 0b0110}, {u, 8}});
@@ -202,9 +202,9 @@ TEST(Lu, SwitchAllReduce) {
 TEST(Lu, RingAllToAll) {
   const Schedule s = ring_relay_all_to_all(4);
   ASSERT_EQ(s.rounds, 3);
-  // v01 0>1, v03 0>3; v12, v10; v23, v21; v30, v32
+  // v01 0>1, v12, v23, v30 to the right; v03 0>3, v10, v21, v32 to the left
   EXPECT_EQ(messages(s, 0),
-            (Texts{"0>1:1", "0>3:3", "1>2:6", "1>0:4", "2>3:11", "2>1:9", "3>0:12", "3>2:14"}));
+            (Texts{"0>1:1", "1>2:6", "2>3:11", "3>0:12", "0>3:3", "1>0:4", "2>1:9", "3>2:14"}));
   // v02, v13, v20, v31 set out to the right,
   EXPECT_EQ(messages(s, 1), (Texts{"0>1:2", "1>2:7", "2>3:8", "3>0:13"}));
   // and are forwarded: v31 at 0, v02 at 1, v13 at 2, v20 at 3.
@@ -429,10 +429,10 @@ TEST(Chapter, ExerciseSixBidirectionalRing) {
             (Texts{"0>1:0", "1>2:2", "2>3:4", "3>0:6", "0>3:1", "3>2:7", "2>1:5", "1>0:3"}));
   // N = 4: one block from either side, then half of the one straight across from either side.
   const Schedule s = ring_shortest_all_gather(4);
-  EXPECT_EQ(messages(s, 0), (Texts{"0>1:0.1", "0>3:0.1", "1>2:2.3", "1>0:2.3", "2>3:4.5", "2>1:4.5",
-                                   "3>0:6.7", "3>2:6.7"}));
+  EXPECT_EQ(messages(s, 0), (Texts{"0>1:0.1", "1>2:2.3", "2>3:4.5", "3>0:6.7", "0>3:0.1", "1>0:2.3",
+                                   "2>1:4.5", "3>2:6.7"}));
   EXPECT_EQ(messages(s, 1),
-            (Texts{"0>1:6", "0>3:3", "1>2:0", "1>0:5", "2>3:2", "2>1:7", "3>0:4", "3>2:1"}));
+            (Texts{"0>1:6", "1>2:0", "2>3:2", "3>0:4", "0>3:3", "1>0:5", "2>1:7", "3>2:1"}));
 }
 
 // The lesson: what goes between nodes is 2 S (nodes - 1) / nodes per node.
