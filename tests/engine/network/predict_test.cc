@@ -109,10 +109,10 @@ TEST(Predict, ExplainHasALinePerCandidate) {
 }
 
 // Among 4 ranks on the plain network linear sends 3 messages and binomial_near 2, one after the
-// other: of 100,000 bytes, each is half alpha (1 us) and half bytes (100 GB/s).
+// other: of 300,000 bytes, each is a quarter alpha (1 us) and the rest bytes (100 GB/s).
 TEST(Predict, WeighMultipliesAndPutsInOrder) {
   const Fabric& fabric = plain_regime().fabric;
-  auto all = candidates(Collective::broadcast, 4, 100'000, fabric);
+  auto all = candidates(Collective::broadcast, 4, 300'000, fabric);
   const auto measured = [](const Algorithm& line) -> std::optional<CReal> {
     if (line.name == "linear") return CReal{.latency = 0.5, .bandwidth = 0.7};
     if (line.name == "binomial_near") return CReal{.latency = 1, .bandwidth = 1.5};
@@ -121,12 +121,12 @@ TEST(Predict, WeighMultipliesAndPutsInOrder) {
   };
   ASSERT_TRUE(weigh(all, measured, fabric).ok());
   EXPECT_EQ(all[0].algorithm->name, "linear");
-  EXPECT_DOUBLE_EQ(*all[0].c_real, 0.6);
-  EXPECT_DOUBLE_EQ(all[0].seconds, 6e-6);
-  EXPECT_DOUBLE_EQ(all[0].expected(), 3.6e-6);
+  EXPECT_DOUBLE_EQ(*all[0].c_real, 0.65);
+  EXPECT_DOUBLE_EQ(all[0].seconds, 12e-6);
+  EXPECT_DOUBLE_EQ(all[0].expected(), 7.8e-6);
   EXPECT_EQ(all[1].algorithm->name, "binomial_near");
-  EXPECT_DOUBLE_EQ(*all[1].c_real, 1.25);
-  EXPECT_DOUBLE_EQ(all[1].expected(), 5e-6);
+  EXPECT_DOUBLE_EQ(*all[1].c_real, 1.375);
+  EXPECT_DOUBLE_EQ(all[1].expected(), 11e-6);
   // Then what nobody measured, the cheapest first, and what cannot run.
   for (std::size_t i = 2; i < all.size(); ++i) EXPECT_FALSE(all[i].c_real) << i;
   EXPECT_TRUE(all[2].ok());
@@ -135,11 +135,11 @@ TEST(Predict, WeighMultipliesAndPutsInOrder) {
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "  algorithm                 formula   c_real    product");
   EXPECT_NE(
-      text.find("* linear                       6 us      0.6     3.6 us    1.00 x  3 rounds"),
+      text.find("* linear                      12 us     0.65     7.8 us    1.00 x  3 rounds"),
       std::string::npos)
       << text;
   EXPECT_NE(
-      text.find("  binomial_near                4 us     1.25       5 us    1.39 x  2 rounds"),
+      text.find("  binomial_near                8 us     1.38      11 us    1.41 x  2 rounds"),
       std::string::npos)
       << text;
   EXPECT_NE(text.find("no c_real was measured"), std::string::npos);
