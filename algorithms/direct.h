@@ -1,7 +1,6 @@
 // Direct: one round, everyone to everyone. In shared memory it needs no network at all; elsewhere
 // it pays with N - 1 concurrent messages per rank. Rounds are stated by distance, i = 1, 2 ...: of
-// one distance nobody sends or receives two, so ports do not wait for one another (the order counts
-// where there are fewer of them; schedule/edge_colours.h).
+// one distance nobody sends or receives two (schedule/edge_colours.h).
 //   p ranks and blocks    r rank
 #pragma once
 
@@ -46,11 +45,8 @@ inline Schedule direct_broadcast_two_shot(int p, Rank root) {
                            for (Rank r = 1; r < p; ++r) send(0, r, block(r), copy);
                          }};
   const Schedule all_gather{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-                              for (int i = 1; i < p; ++i) {
-                                for (Rank to = 1; to < p; ++to) {
-                                  send(to + i, to, block(to + i), copy);
-                                }
-                              }
+                              for (int i = 1; i < p; ++i)
+                                for (Rank r = 1; r < p; ++r) send(r + i, r, block(r + i), copy);
                             }};
   return turned(root, then(named("scatter", scatter), named("all-gather", all_gather)));
 }
@@ -60,8 +56,8 @@ inline Schedule direct_reduce_two_shot(int p, Rank root) {
   const Schedule gather{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
                           for (Rank r = 1; r < p; ++r) send(r, 0, block(r), copy);
                         }};
-  return turned(root,
-                then(named("reduce-scatter", direct_reduce_scatter(p)), named("gather", gather)));
+  const Schedule add = direct_reduce_scatter(p);
+  return turned(root, then(named("reduce-scatter", add), named("gather", gather)));
 }
 
 // The all-reduces with the peers' vectors, or parts of one block, stored beside one's own first.

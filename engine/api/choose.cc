@@ -1,6 +1,8 @@
 #include "engine/api/choose.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 namespace rankine {
 namespace {
@@ -117,6 +119,25 @@ const Algorithm& line_of(Collective collective, int ranks, std::string_view name
   return *first;
 }
 
+// Everything that has a c_real among about so many ranks, weighed. Nothing where the model has no
+// answer: the costs have one.
+std::vector<Candidate> weighed(Collective collective, int ranks, std::size_t bytes,
+                               const TuningTable& table, const Costs& costs) {
+  const std::span<const MeasuredCReal> measured = table.c_real_near(collective, ranks);
+  const auto machine = machine_fabric(table.model());
+  if (measured.empty() || !machine.ok()) return {};
+  const int among = measured.front().ranks;
+  if (std::max(ranks, among) > kRanksReach * std::min(ranks, among)) return {};
+  std::vector<Candidate> out;
+  for (const MeasuredCReal& one : measured) {
+    const auto candidate = predict_on_threads(*one.algorithm, ranks, bytes, *machine, costs);
+    if (candidate.ok() && candidate->ok()) out.push_back(*candidate);
+  }
+  const auto of = [&](const Algorithm& line) { return c_real_of(measured, line); };
+  if (!weigh(out, of, *machine).ok()) return {};
+  return out;
+}
+
 }  // namespace
 
 std::size_t board_bytes(int ranks, const Costs& costs) {
@@ -140,12 +161,31 @@ Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffe
   Decision decision(costs, choice.by);
   choice.algorithm =
       &line_of(collective, ranks, name_for(collective, ranks, bytes, buffers, decision));
+  if (table == nullptr || !covered) return choice;
+  choice.by_model = weighed(collective, ranks, bytes, *table, costs);
+  for (const Candidate& standard : choice.by_model) {
+    if (standard.algorithm != choice.algorithm) continue;
+    const Candidate& best = choice.by_model.front();
+    choice.by_c_real = standard.expected() > kMargin * best.expected();
+    if (choice.by_c_real) choice.algorithm = best.algorithm;
+    break;
+  }
   return choice;
 }
 
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    Buffers buffers, const Costs& costs) {
   return *choose(collective, ranks, bytes, buffers, nullptr, costs).algorithm;
+}
+
+Result<Candidate> predict_on_threads(const Algorithm& algorithm, int ranks, std::size_t bytes,
+                                     const Fabric& machine, const Costs& costs) {
+  Params params;
+  params.ranks = ranks;
+  params.peer = ranks > 1 ? 1 : 0;
+  params = algorithm.only_taken(params);
+  params.segments = choose_segments(algorithm, ranks, bytes, costs);
+  return predict_one(algorithm, std::move(params), bytes, machine);
 }
 
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes, const Costs& costs) {

@@ -7,7 +7,10 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/tuning.h"
 #include "engine/base/costs.h"
+#include "engine/base/status.h"
 #include "engine/compile/program.h"
+#include "engine/network/fabric.h"
+#include "engine/network/predict.h"
 
 namespace rankine {
 
@@ -15,19 +18,35 @@ struct Choice {
   const Algorithm* algorithm = nullptr;
   const TuningRow* row = nullptr;          // of the table that says so; nullptr: the costs decided
   std::vector<std::size_t Costs::*> by{};  // these, in the order in which they were asked
+  // Where the table has no row, but c_real among about so many ranks: what has one of them, the
+  // least expected time first. Else empty.
+  std::vector<Candidate> by_model{};
+  bool by_c_real = false;  // they decided, against the costs
 };
 
+// c_real are measured among some numbers of ranks; they are asked up to kRanksReach times as many,
+// and down to as small a part. Within one regime they lie about kMargin apart from size to size, so
+// what the costs say stays unless it has a c_real too and its expected time is more than kMargin
+// times the least one.
+inline constexpr double kRanksReach = 2, kMargin = 1.3;
+
 // What the table says, where there is one and it covers the question; else what the costs of shared
-// memory say. `bytes` is M (the vector; one rank's send buffer for all_to_all).
+// memory say, or what c_real times the model does. `bytes` is M (the vector; one rank's send buffer
+// for all_to_all).
 Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
               const TuningTable* table, const Costs& costs);
-// The latter alone.
+// What the costs say alone.
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    Buffers buffers = Buffers::apart, const Costs& costs = {});
 
 // Segments of a pipelined algorithm when the caller gives none.
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes,
                     const Costs& costs = {});
+
+// What the model says of such a call on this machine (machine_fabric()), in as many segments. An
+// algorithm that cannot run has a refusal. Errors: those of predict_one().
+Result<Candidate> predict_on_threads(const Algorithm& algorithm, int ranks, std::size_t bytes,
+                                     const Fabric& machine, const Costs& costs = {});
 
 // Of data that half a board holds, among so many ranks. Above it direct calls are as fast: between
 // two ranks they read what does not change where it is; many ranks read much of each other.

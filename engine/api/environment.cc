@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <string>
+#include <vector>
+
+#include "engine/api/typed_names.h"
 
 extern char** environ;  // POSIX asks programs to declare it themselves
 
@@ -17,41 +19,6 @@ constexpr std::string_view kVariables[] = {
     "RANKINE_NETWORK", "RANKINE_TRANSPORT",     "RANKINE_TUNING",       "RANKINE_WAIT"};
 // Of the build and of the tests, which read them themselves.
 constexpr std::string_view kOthers[] = {"RANKINE_WITH_", "RANKINE_TEST_"};
-
-// Names that people know algorithms by, from NCCL.
-struct Alias {
-  std::string_view typed, name;
-};
-constexpr Alias kAliases[] = {{"tree", "double_tree"}, {"nvls", "switch"}};
-
-// As people type it: whatever the case, and with or without what separates words.
-std::string plain(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c != '_' && c != '-' && c != ' ') {
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  return out;
-}
-
-std::optional<Collective> find_collective(std::string_view typed) {
-  for (const Collective collective : all_collectives()) {
-    if (plain(name_of(collective)) == plain(typed)) return collective;
-  }
-  return std::nullopt;
-}
-
-const Algorithm* find_typed(Collective collective, std::string_view typed) {
-  std::string wanted = plain(typed);
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective == collective && plain(line.name) == wanted) return &line;
-  }
-  for (const Alias& alias : kAliases) {
-    if (wanted == alias.typed) return find_algorithm(collective, alias.name);
-  }
-  return nullptr;
-}
 
 // A misspelt variable would be ignored, and nobody would know.
 Status check_names() {
@@ -96,24 +63,21 @@ Result<std::array<const Algorithm*, kCollectives>> parse_forced_algorithms(std::
     if (part.empty()) continue;
     const std::size_t colon = part.find(':');
     if (colon == std::string_view::npos) {
-      bool found = false;
-      for (const Collective collective : all_collectives()) {
-        const Algorithm* algorithm = find_typed(collective, part);
-        if (algorithm == nullptr) continue;
-        everywhere[static_cast<std::size_t>(collective)] = algorithm;
-        found = true;
+      const std::vector<const Algorithm*> found = find_typed_algorithms(part);
+      for (const Algorithm* line : found) {
+        everywhere[static_cast<std::size_t>(line->collective)] = line;
       }
-      if (found) continue;
+      if (!found.empty()) continue;
       return invalid_argument("no collective has an algorithm '" + std::string(part) +
                               "'; allowed are parts such as all_reduce:ring, or ring for all that "
                               "have it");
     }
-    const auto collective = find_collective(part.substr(0, colon));
+    const auto collective = find_typed_collective(part.substr(0, colon));
     if (!collective) {
       return invalid_argument("collective is '" + std::string(part.substr(0, colon)) +
                               "'; allowed are " + collective_names());
     }
-    const Algorithm* algorithm = find_typed(*collective, part.substr(colon + 1));
+    const Algorithm* algorithm = find_typed_algorithm(*collective, part.substr(colon + 1));
     if (algorithm == nullptr) {
       return invalid_argument("algorithm is '" + std::string(part.substr(colon + 1)) + "'; " +
                               std::string(name_of(*collective)) + " has " +

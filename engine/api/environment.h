@@ -16,9 +16,8 @@
 //   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which
 //                                                  is a cache: what does not suit is not used
 //
-// Names of collectives and algorithms may be written as people type them: Ring, AllReduce,
-// all-reduce; and tree and nvls, as NCCL has it, for double_tree and switch. Any other variable
-// that begins with RANKINE_ is an error, but for RANKINE_WITH_... (the build's) and
+// Names of collectives and algorithms may be written as people type them (typed_names.h). Any other
+// variable that begins with RANKINE_ is an error, but for RANKINE_WITH_... (the build's) and
 // RANKINE_TEST_... (the tests').
 #pragma once
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "engine/base/json_text.h"
@@ -17,80 +16,21 @@
 namespace rankine {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr int kFormat = 1;
-
 auto key_of(const TuningRow& row) { return std::tuple(row.collective, row.ranks, row.bytes); }
+// Algorithms lie in one array.
+auto key_of(const MeasuredCReal& m) { return std::tuple(m.collective, m.ranks, m.algorithm); }
 
-Json to_json(const Hardware& h) {
-  return {{"cpu", h.cpu},
-          {"cores", h.cores},
-          {"packages", h.packages},
-          {"numa_nodes", h.numa_nodes},
-          {"l3_groups", h.l3_groups},
-          {"l1d", h.l1d},
-          {"l2", h.l2},
-          {"l3", h.l3},
-          {"isa", h.isa},
-          {"version", h.version}};
-}
-
-Hardware hardware_of(const Json& json) {
-  return {.cpu = json.at("cpu"),
-          .cores = json.at("cores"),
-          .packages = json.at("packages"),
-          .numa_nodes = json.at("numa_nodes"),
-          .l3_groups = json.at("l3_groups"),
-          .l1d = json.at("l1d"),
-          .l2 = json.at("l2"),
-          .l3 = json.at("l3"),
-          .isa = json.at("isa"),
-          .version = json.at("version")};
-}
-
-Result<TuningRow> row_of(const Json& json) {
-  TuningRow row;
-  const std::string collective = json.at("collective"), algorithm = json.at("algorithm");
-  const auto parsed = parse_collective(collective);
-  if (!parsed) return invalid_argument("collective is '" + collective + "'");
-  row.collective = *parsed;
-  row.ranks = json.at("ranks");
-  row.bytes = json.at("bytes");
-  row.regret = json.at("regret");
-  row.algorithm = find_algorithm(*parsed, algorithm);
-  if (row.algorithm == nullptr) {
-    return invalid_argument("algorithm is '" + algorithm + "'; " + collective + " has " +
-                            algorithm_names(*parsed));
+// Sorted; of what has the same key the last.
+template <class T>
+std::vector<T> last_of_each(std::vector<T> all) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const T& a, const T& b) { return key_of(a) < key_of(b); });
+  std::vector<T> out;
+  for (T& one : all) {
+    if (!out.empty() && key_of(out.back()) == key_of(one)) out.pop_back();
+    out.push_back(std::move(one));
   }
-  if (!row.algorithm->other_bits.empty()) {
-    return invalid_argument("algorithm is '" + algorithm +
-                            "', which is never chosen: " + std::string(row.algorithm->other_bits));
-  }
-  Params params;
-  params.ranks = row.ranks;
-  if (const auto refusal = row.algorithm->refusal(params)) return invalid_argument(*refusal);
-  return row;
-}
-
-Result<Costs> costs_of(const Json& json) {
-  Costs costs;
-  for (const auto& [name, value] : json.items()) {
-    const CostField* field = find_cost(name);
-    if (field == nullptr) {
-      std::string names;
-      for (const CostField& each : cost_fields()) names += " " + std::string(each.name);
-      return invalid_argument("costs has '" + name + "'; allowed are" + names);
-    }
-    const bool fits = value.is_number_unsigned() && value.get<std::size_t>() >= field->least &&
-                      value.get<std::size_t>() <= field->most;
-    if (!fits) {
-      return invalid_argument("costs." + name + " is " + value.dump() + "; allowed are " +
-                              allowed(*field));
-    }
-    costs.*field->value = value;
-  }
-  return costs;
+  return out;
 }
 
 // Where it cannot be made, the file in it cannot either, and that is told.
@@ -106,16 +46,23 @@ Status of_table(const Status& status) {
 
 }  // namespace
 
-TuningTable::TuningTable(Hardware hardware, std::string made, CostModel model,
-                         std::vector<TuningRow> rows, const Costs& costs)
-    : hardware_(std::move(hardware)), made_(std::move(made)), model_(model), costs_(costs) {
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const TuningRow& a, const TuningRow& b) { return key_of(a) < key_of(b); });
-  for (TuningRow& row : rows) {
-    if (!rows_.empty() && key_of(rows_.back()) == key_of(row)) rows_.pop_back();
-    rows_.push_back(row);
-  }
+std::optional<CReal> c_real_of(std::span<const MeasuredCReal> measured,
+                               const Algorithm& algorithm) {
+  const auto found = std::find_if(measured.begin(), measured.end(), [&](const MeasuredCReal& one) {
+    return one.algorithm == &algorithm;
+  });
+  return found != measured.end() ? std::optional(found->c_real) : std::nullopt;
 }
+
+TuningTable::TuningTable(Hardware hardware, std::string made, CostModel model,
+                         std::vector<TuningRow> rows, const Costs& costs,
+                         std::vector<MeasuredCReal> c_real)
+    : hardware_(std::move(hardware)),
+      made_(std::move(made)),
+      model_(model),
+      rows_(last_of_each(std::move(rows))),
+      costs_(costs),
+      c_real_(last_of_each(std::move(c_real))) {}
 
 const TuningRow* TuningTable::find(Collective collective, int ranks, std::size_t bytes) const {
   const auto before = [](const TuningRow& row,
@@ -144,58 +91,21 @@ const TuningRow* TuningTable::find(Collective collective, int ranks, std::size_t
   return nearest;
 }
 
-std::string to_json(const TuningTable& table) {
-  const CostModel& model = table.model();
-  Json json = {{"rankine_tuning", kFormat},
-               {"hardware", to_json(table.hardware())},
-               {"made", table.made()},
-               {"model", {{"alpha", model.alpha}, {"beta", model.beta}, {"gamma", model.gamma}}}};
-  Json& costs = json["costs"] = Json::object();
-  for (const CostField& field : cost_fields()) {
-    const std::size_t value = table.costs().*field.value;
-    if (value != Costs().*field.value) costs[std::string(field.name)] = value;
+std::span<const MeasuredCReal> TuningTable::c_real_near(Collective collective, int ranks) const {
+  const auto distance = [ranks](const MeasuredCReal& one) {
+    return std::abs(std::log(static_cast<double>(one.ranks) / ranks));
+  };
+  const MeasuredCReal* nearest = nullptr;
+  for (const MeasuredCReal& one : c_real_) {
+    if (one.collective != collective) continue;
+    if (nearest == nullptr || distance(one) < distance(*nearest)) nearest = &one;
   }
-  Json& rows = json["rows"] = Json::array();
-  for (const TuningRow& row : table.rows()) {
-    rows.push_back({{"collective", name_of(row.collective)},
-                    {"ranks", row.ranks},
-                    {"bytes", row.bytes},
-                    {"algorithm", row.algorithm->name},
-                    {"regret", row.regret}});
-  }
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Result<TuningTable> parse_tuning(std::string_view text) {
-  const auto read = read_json<Json>("the text", text);
-  if (!read.ok()) return read.status();
-  const Json& json = *read;
-  try {
-    const int format = json.at("rankine_tuning");
-    if (format != kFormat) {
-      return invalid_argument("rankine_tuning is " + std::to_string(format) + "; allowed is " +
-                              std::to_string(kFormat));
-    }
-    const Json& model = json.at("model");
-    std::vector<TuningRow> rows;
-    for (const Json& each : json.at("rows")) {
-      auto row = row_of(each);
-      if (!row.ok()) {
-        return invalid_argument("row " + std::to_string(rows.size() + 1) + ": " +
-                                row.status().text());
-      }
-      rows.push_back(*row);
-    }
-    // A table without them is one of before there were any.
-    const auto costs = costs_of(json.value("costs", Json::object()));
-    if (!costs.ok()) return costs.status();
-    return TuningTable(
-        hardware_of(json.at("hardware")), json.at("made"),
-        {.alpha = model.at("alpha"), .beta = model.at("beta"), .gamma = model.at("gamma")},
-        std::move(rows), *costs);
-  } catch (const Json::exception& error) {
-    return invalid_argument(error.what());
-  }
+  if (nearest == nullptr) return {};
+  const auto other = [&](const MeasuredCReal& one) {
+    return one.collective != collective || one.ranks != nearest->ranks;
+  };
+  const MeasuredCReal* const end = c_real_.data() + c_real_.size();
+  return {nearest, std::find_if(nearest, end, other)};
 }
 
 TuningFile tuning_file() {

@@ -1,5 +1,6 @@
 // The tuning table of a machine: which algorithm calls get that name none, as `rankine tune`
-// measured it, and the costs that decide their form (engine/base/costs.h), as its owner wrote them.
+// measured it, how much longer each takes than the model says (engine/network/c_real.h), and the
+// costs that decide their form (engine/base/costs.h), as its owner wrote them.
 // It is a file of JSON, read once per process when the first communicator is made, and used where
 // it was made on hardware like this; else the default (choose.h) stands.
 //
@@ -9,23 +10,19 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/hardware.h"
+#include "engine/api/machine_model.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
+#include "engine/network/c_real.h"
 
 namespace rankine {
-
-// What one hop and one addition cost here: T = hops alpha + moved beta + added gamma.
-struct CostModel {
-  double alpha = 0;  // seconds
-  double beta = 0;   // seconds per byte that goes from core to core
-  double gamma = 0;  // seconds per byte that is added
-};
 
 struct TuningRow {
   Collective collective = Collective::all_reduce;
@@ -37,23 +34,43 @@ struct TuningRow {
   bool operator==(const TuningRow&) const = default;
 };
 
+// How much longer an algorithm takes here than the model says. It differs with the number of ranks:
+// where they share cores, a round is a change of threads.
+struct MeasuredCReal {
+  Collective collective = Collective::all_reduce;
+  int ranks = 0;
+  const Algorithm* algorithm = nullptr;
+  CReal c_real{};
+
+  bool operator==(const MeasuredCReal&) const = default;
+};
+
+// Of that algorithm, where it is among them.
+std::optional<CReal> c_real_of(std::span<const MeasuredCReal> measured, const Algorithm& algorithm);
+
 class TuningTable {
  public:
   TuningTable() = default;
-  // Rows in any order; of rows for the same collective, ranks and bytes the last one counts.
+  // Rows in any order; of rows for the same collective, ranks and bytes the last one counts, and of
+  // c_real for the same collective, ranks and algorithm.
   TuningTable(Hardware hardware, std::string made, CostModel model, std::vector<TuningRow> rows,
-              const Costs& costs = {});
+              const Costs& costs = {}, std::vector<MeasuredCReal> c_real = {});
 
   const Hardware& hardware() const { return hardware_; }
   const std::string& made() const { return made_; }  // "2026-11-21T22:00:00Z"
   const CostModel& model() const { return model_; }
   const std::vector<TuningRow>& rows() const { return rows_; }  // sorted
   const Costs& costs() const { return costs_; }                 // defaults where none was measured
+  const std::vector<MeasuredCReal>& c_real() const { return c_real_; }  // sorted
 
   // The row of the nearest size measured (by ratio) for so many ranks; nullptr where these ranks
   // were not measured, or no size within a factor of kReach.
   const TuningRow* find(Collective collective, int ranks, std::size_t bytes) const;
   static constexpr double kReach = 16;
+
+  // The collective's c_real among the nearest number of ranks (by ratio, of equals the smaller)
+  // that has any; empty: none was measured. All of one number, so that they can be compared.
+  std::span<const MeasuredCReal> c_real_near(Collective collective, int ranks) const;
 
  private:
   Hardware hardware_;
@@ -61,11 +78,13 @@ class TuningTable {
   CostModel model_;
   std::vector<TuningRow> rows_;
   Costs costs_;
+  std::vector<MeasuredCReal> c_real_;
 };
 
 std::string to_json(const TuningTable& table);
-// Errors say what is wrong where; an algorithm that the catalogue lacks is wrong too, and so is a
-// cost that there is not.
+// Errors say what is wrong where; an algorithm that the catalogue lacks is wrong too, and so are a
+// cost that there is not, and c_real beyond its bounds or beside a model that machine_fabric()
+// refuses.
 Result<TuningTable> parse_tuning(std::string_view json);
 
 // Where the table is or would be. `named`: by RANKINE_TUNING. Empty: nowhere (off, or no home).

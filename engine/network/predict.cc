@@ -94,20 +94,63 @@ Result<std::vector<Candidate>> predict(Collective collective, const Params& give
   return candidates;
 }
 
+Result<double> latency_share(const Candidate& candidate, const Fabric& fabric,
+                             const SimulateOptions& options) {
+  if (!(candidate.seconds > 0)) return 1.0;
+  Candidate empty = candidate;
+  const auto wired = wire(fabric, *empty.algorithm, empty.params);
+  if (!wired.ok()) return wired.status();
+  if (Status status = simulate_into(empty, 0, *wired, options); !status.ok()) return status;
+  return std::min(1.0, empty.seconds / candidate.seconds);
+}
+
+Status weigh(std::vector<Candidate>& candidates,
+             const std::function<std::optional<CReal>(const Algorithm&)>& measured,
+             const Fabric& fabric, const SimulateOptions& options) {
+  for (Candidate& c : candidates) {
+    const auto factors = c.ok() ? measured(*c.algorithm) : std::nullopt;
+    c.c_real.reset();
+    if (!factors) continue;
+    const auto share = latency_share(c, fabric, options);
+    if (!share.ok()) return share.status();
+    c.c_real = factors->at(*share);
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     if (a.ok() != b.ok()) return a.ok();
+                     if (a.c_real.has_value() != b.c_real.has_value()) return a.c_real.has_value();
+                     return a.c_real && a.expected() < b.expected();
+                   });
+  return {};
+}
+
 std::string explain(const std::vector<Candidate>& candidates) {
+  const bool weighed = std::any_of(candidates.begin(), candidates.end(),
+                                   [](const Candidate& c) { return c.c_real.has_value(); });
   std::string text;
+  if (weighed) {
+    text =
+        fmt::format("  {:<22} {:>10} {:>8} {:>10}\n", "algorithm", "formula", "c_real", "product");
+  }
   for (const Candidate& c : candidates) {
     if (!c.ok()) {
       text += fmt::format("  {:<22} cannot run: {}\n", c.algorithm->name, c.refusal);
       continue;
     }
-    const double ratio =
-        candidates.front().seconds > 0 ? c.seconds / candidates.front().seconds : 1;
+    if (weighed && !c.c_real) {
+      text += fmt::format("  {:<22} {:>10}  no c_real was measured\n", c.algorithm->name,
+                          format_duration(c.seconds));
+      continue;
+    }
+    const double best = candidates.front().expected();
+    const double ratio = best > 0 ? c.expected() / best : 1;
+    const std::string product =
+        weighed ? fmt::format(" {:>8.3g} {:>10}", *c.c_real, format_duration(c.expected())) : "";
     const std::string segments =
         c.algorithm->takes("segments") ? fmt::format(", {} segments", c.params.segments) : "";
-    text += fmt::format("{} {:<22} {:>10}  {:6.2f} x  {} rounds{}\n",
+    text += fmt::format("{} {:<22} {:>10}{}  {:6.2f} x  {} rounds{}\n",
                         &c == candidates.data() ? "*" : " ", c.algorithm->name,
-                        format_duration(c.seconds), ratio, c.rounds, segments);
+                        format_duration(c.seconds), product, ratio, c.rounds, segments);
   }
   return text;
 }

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/base/status.h"
+#include "engine/network/c_real.h"
 #include "engine/network/fabric.h"
 #include "engine/network/simulate.h"
 
@@ -20,7 +22,11 @@ struct Candidate {
   double seconds = 0;  // predicted; where it was refused, nothing
   int rounds = 0;
   std::string refusal;  // why it cannot run here: N, or an ability that the network lacks
+  // What weigh() gave it, for times like this one; none: nobody measured it, or nobody asked.
+  std::optional<double> c_real{};
+
   bool ok() const { return refusal.empty(); }
+  double expected() const { return seconds * c_real.value_or(1); }
 };
 
 // Every algorithm of the collective, the cheapest first, refused ones last (in catalogue order).
@@ -41,7 +47,21 @@ Result<Candidate> predict_one(const Algorithm& algorithm, Params params, std::ui
                               const Fabric& fabric, const SimulateOptions& options = {},
                               const std::function<Status()>& may_go_on = {});
 
-// "ring: 2.173e-05 s, 1.42 x the choice; 6 rounds", a line per candidate.
+// How much of the candidate's time is alphas: what its schedule takes of 0 bytes over that, at most
+// 1. Requires a candidate of this fabric that is ok(). Errors: those of wire() and Pricing.
+Result<double> latency_share(const Candidate& candidate, const Fabric& fabric,
+                             const SimulateOptions& options = {});
+
+// Multiplies what the model says by what was measured: gives candidates their c_real and puts them
+// in order again, the least expected() first, behind them those without a c_real, refused ones
+// last; equal ones stay in order. `measured`: of an algorithm, or nullopt. Errors: those of
+// latency_share().
+Status weigh(std::vector<Candidate>& candidates,
+             const std::function<std::optional<CReal>(const Algorithm&)>& measured,
+             const Fabric& fabric, const SimulateOptions& options = {});
+
+// "ring: 2.173e-05 s, 1.42 x the choice; 6 rounds", a line per candidate; after weigh() also their
+// c_real and the products, under a line that names the columns.
 std::string explain(const std::vector<Candidate>& candidates);
 
 }  // namespace rankine

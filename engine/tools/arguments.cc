@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/api/typed_names.h"
 #include "engine/network/wiring.h"
 #include "engine/tools/text.h"
 
@@ -68,23 +69,12 @@ Result<int> Whole::operator()(std::string_view argument, std::string_view text) 
   return parse_whole(argument, text, lowest, highest);
 }
 
-bool same_name(std::string_view a, std::string_view b) {
-  const auto plain = [](std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-      if (c == '_' || c == '-') continue;
-      out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-    return out;
-  };
-  return plain(a) == plain(b);
-}
-
 Result<Collective> read_collective(std::string_view argument, std::string_view text) {
   std::vector<std::string_view> names;
+  const std::optional<Collective> meant = find_typed_collective(text);
   for (const Collective collective : all_collectives()) {
     if (algorithm_names(collective).empty()) continue;
-    if (same_name(text, name_of(collective))) return collective;
+    if (meant == collective) return collective;
     names.push_back(name_of(collective));
   }
   return unknown_name(argument, text, names);
@@ -93,39 +83,39 @@ Result<Collective> read_collective(std::string_view argument, std::string_view t
 Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
                                                       std::string_view text,
                                                       std::optional<Collective> collective) {
+  std::vector<const Algorithm*> offered;
   std::vector<std::string_view> names;
   for (const Algorithm& line : catalogue()) {
     if (collective && line.collective != *collective) continue;
+    offered.push_back(&line);
     if (std::find(names.begin(), names.end(), line.name) == names.end()) {
       names.push_back(line.name);
     }
   }
-  std::vector<std::string_view> wanted;
+  std::vector<const Algorithm*> wanted;
   for (const std::string_view part : split_list(text)) {
-    if (part == "all") {
-      wanted = names;
-      break;
-    }
-    const auto found = std::find_if(names.begin(), names.end(),
-                                    [&](std::string_view name) { return same_name(name, part); });
-    if (found == names.end()) {
+    if (part == "all") return offered;
+    std::vector<const Algorithm*> meant = find_typed_algorithms(part);
+    std::erase_if(meant, [&](const Algorithm* line) {
+      return collective && line->collective != *collective;
+    });
+    if (meant.empty()) {
       names.push_back("all");
       const std::string what = collective ? fmt::format("{} for {}", argument, name_of(*collective))
                                           : std::string(argument);
       return unknown_name(what, part, names);
     }
-    wanted.push_back(*found);
+    wanted.insert(wanted.end(), meant.begin(), meant.end());
   }
   if (wanted.empty()) {
     return invalid_argument(
         fmt::format("{} is '{}'; allowed are {}, all", argument, text, join(names)));
   }
-  std::vector<const Algorithm*> lines;
-  for (const Algorithm& line : catalogue()) {
-    if (collective && line.collective != *collective) continue;
-    if (std::find(wanted.begin(), wanted.end(), line.name) != wanted.end()) lines.push_back(&line);
-  }
-  return lines;
+  // In the catalogue's order, each once.
+  std::erase_if(offered, [&](const Algorithm* line) {
+    return std::find(wanted.begin(), wanted.end(), line) == wanted.end();
+  });
+  return offered;
 }
 
 Option add_dims(Command command, std::vector<int>& target) {

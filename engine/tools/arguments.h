@@ -101,8 +101,7 @@ struct Whole {
   Result<int> operator()(std::string_view argument, std::string_view text) const;
 };
 
-// Names that may be written in any case, with "-" or nothing for "_": "AllReduce".
-bool same_name(std::string_view a, std::string_view b);
+// Names of collectives and algorithms are as people type them (engine/api/typed_names.h).
 
 // A collective for which the catalogue has an algorithm.
 Result<Collective> read_collective(std::string_view argument, std::string_view text);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <span>
 
 #include "engine/api/choose.h"
 #include "engine/api/environment.h"
@@ -28,7 +29,7 @@ struct ChooseArguments {
   NetworkArguments network;
   const Menu* menu = find_menu("all");
   Sync sync = Sync::dataflow;
-  bool explain = false, json = false;
+  bool c_real = false, explain = false, json = false;
 };
 
 nlohmann::ordered_json to_json(const Candidate& candidate) {
@@ -40,7 +41,17 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
   row["time"] = candidate.seconds;
   row["rounds"] = candidate.rounds;
   if (candidate.algorithm->takes("segments")) row["segments"] = candidate.params.segments;
+  if (candidate.c_real) {
+    row["c_real"] = *candidate.c_real;
+    row["expected"] = candidate.expected();
+  }
   return row;
+}
+
+// Where c_real come from: "c_real measured among 4 ranks, table of 2026-11-22T16:04:04Z".
+std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable& table) {
+  return fmt::format("c_real measured among {} ranks, table of {}", measured.front().ranks,
+                     table.made());
 }
 
 // The costs that decided, in the order of all.
@@ -65,6 +76,34 @@ std::string explain(const Choice& choice, const Costs& costs) {
   return text;
 }
 
+// What the model says of the contenders, and why that decided or did not.
+std::string explain_c_real(const ChooseArguments& a, const Choice& choice,
+                           const TuningTable& table) {
+  const std::string from = source_of(table.c_real_near(a.collective, a.ranks), table);
+  return fmt::format("  {}; the default stays unless it is {} times the best of\n{}", from, kMargin,
+                     explain(choice.by_model));
+}
+
+// The network's candidates by what they would take if they were as far from the model as on this
+// machine. Returns where the factors come from.
+Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabric,
+                                   std::vector<Candidate>& candidates) {
+  const TuningTable* table = machine_tuning();
+  if (table == nullptr) {
+    return Status(Code::system,
+                  "--c-real needs a tuning table of this machine; 'rankine tune' makes one");
+  }
+  const std::span<const MeasuredCReal> measured = table->c_real_near(a.collective, a.ranks);
+  const auto of = [&](const Algorithm& line) { return c_real_of(measured, line); };
+  if (Status status = weigh(candidates, of, fabric, {.sync = a.sync}); !status.ok()) return status;
+  if (candidates.front().c_real) return source_of(measured, *table);
+  return Status(
+      Code::system,
+      fmt::format("--c-real: the table '{}' has no c_real of an algorithm of {} that can "
+                  "run here; 'rankine tune --collectives {} --ranks {}' measures them",
+                  tuning_file().path, name_of(a.collective), name_of(a.collective), a.ranks));
+}
+
 // What calls on this machine's threads get that name no algorithm, and why.
 Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
   const auto environment = read_environment();
@@ -77,8 +116,10 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
   std::string source = "environment", why = "RANKINE_ALGO says so";
   if (choice == nullptr) {
     choice = chosen.algorithm;
-    source = row != nullptr ? "table" : "default";
-    if (row != nullptr) {
+    source = row != nullptr ? "table" : chosen.by_c_real ? "c_real" : "default";
+    if (chosen.by_c_real) {
+      why = source_of(table->c_real_near(a.collective, a.ranks), *table);
+    } else if (row != nullptr) {
       why = fmt::format("table of {}, measured at {}, regret {:.2f}", table->made(),
                         format_bytes(row->bytes), row->regret);
     } else {
@@ -91,6 +132,9 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
                                   {"bytes", a.bytes},
                                   {"source", source},
                                   {"choice", {{"algorithm", choice->name}}}};
+    if (source != "environment") {
+      for (const Candidate& c : chosen.by_model) out["candidates"].push_back(to_json(c));
+    }
     if (source == "default") {
       for (const CostField& field : deciding(chosen)) {
         out["costs"][std::string(field.name)] = machine_costs().*field.value;
@@ -110,6 +154,9 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
                              why);
   if (a.explain) {
     if (source == "default") console.out << explain(chosen, machine_costs());
+    if (source != "environment" && !chosen.by_model.empty()) {
+      console.out << explain_c_real(a, chosen, *table);
+    }
     console.out
         << "'rankine tune' measures the others; with --network it is a model that is asked\n";
   }
@@ -118,6 +165,11 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
 
 Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
   if (a.network == NetworkArguments{} && a.dims.empty()) {
+    if (a.c_real) {
+      return invalid_argument(
+          "--c-real is for modelled networks: calls on threads of this machine go by what "
+          "'rankine tune' measured as it is");
+    }
     if (a.menu->lines.empty()) return run_on_threads(a, console);
     return invalid_argument(
         fmt::format("--menu is '{}', which is for modelled networks: on threads of this machine "
@@ -142,13 +194,19 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
   auto candidates = predict(a.collective, params, a.bytes, *fabric, {.sync = a.sync});
   if (!candidates.ok()) return candidates.status();
   std::erase_if(*candidates, [&](const Candidate& c) { return !a.menu->has(*c.algorithm); });
+  std::string source = "network model";
+  if (a.c_real && candidates->front().ok()) {
+    const auto from = weigh_by_table(a, *fabric, *candidates);
+    if (!from.ok()) return from.status();
+    source += ", " + *from;
+  }
   const Candidate& best = candidates->front();
   if (!best.ok()) return invalid_argument("no algorithm can run: " + best.refusal);
   if (a.json) {
     nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
                                   {"ranks", a.ranks},
                                   {"bytes", a.bytes},
-                                  {"source", "network model"},
+                                  {"source", source},
                                   {"network", fabric->name},
                                   {"menu", a.menu->name},
                                   {"sync", name_of(a.sync)},
@@ -158,10 +216,10 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
     return Exit::ok;
   }
   const std::string wiring = describe_wiring(*fabric);
-  console.out << fmt::format("{} of {} among {} ranks on {}{}: {}, {} (network model)\n",
+  console.out << fmt::format("{} of {} among {} ranks on {}{}: {}, {} ({})\n",
                              name_of(a.collective), format_bytes(a.bytes), a.ranks, fabric->name,
                              wiring.empty() ? "" : fmt::format(" ({})", wiring),
-                             best.algorithm->name, format_seconds(best.seconds));
+                             best.algorithm->name, format_seconds(best.expected()), source);
   if (a.explain) console.out << explain(*candidates);
   return Exit::ok;
 }
@@ -183,12 +241,16 @@ Subcommand add_choose(Command tool) {
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
   add_dims(app, a.dims);
   add_network_arguments(app, a.network);
+  app.add_flag("--c-real", a.c_real,
+               "multiply the model's times by how much longer algorithms take on this machine");
   app.add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
   app.add_flag("--json", a.json, "the choice and all candidates as JSON");
   app.footer(
       "Without a network: what calls on threads of this machine get, and whether that is the "
       "default\n"
-      "or of the table that 'rankine tune' made. With one: what the model says.\n"
+      "or of the table that 'rankine tune' made. With one: what the model says; --c-real "
+      "multiplies\n"
+      "that by c_real of the table, time over model, as it is among the nearest number of ranks.\n"
       "Examples:\n"
       "  rankine choose all_reduce --ranks 2 --bytes 64K\n"
       "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --explain\n"

@@ -8,8 +8,10 @@
 #include <ostream>
 #include <span>
 
-#include "engine/api/choose.h"
+#include "engine/api/machine_model.h"
 #include "engine/api/tuning.h"
+#include "engine/network/fabric.h"
+#include "engine/tools/c_real_trials.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/machine.h"
 #include "engine/tools/machine_team.h"
@@ -41,9 +43,25 @@ TunePlan plan_of(const TuneArguments& a, const Machine& machine) {
   return plan;
 }
 
-// The new rows, and those of an older table of this machine for what was not measured now.
+// What is new, and of `old` what is of other collectives and ranks: those were not measured now.
+template <class T>
+std::vector<T> with_old(std::vector<T> fresh, const std::vector<T>& old) {
+  const std::size_t measured = fresh.size();
+  for (const T& one : old) {
+    const bool replaced = std::any_of(
+        fresh.begin(), fresh.begin() + static_cast<std::ptrdiff_t>(measured), [&](const T& each) {
+          return each.collective == one.collective && each.ranks == one.ranks;
+        });
+    if (!replaced) fresh.push_back(one);
+  }
+  return fresh;
+}
+
+// The new rows and c_real, and those of an older table of this machine for what was not measured
+// now. (Old c_real are of an old model; candidates of one question are of one table all the same.)
 TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model, const Costs& costs,
-                     const std::optional<TuningTable>& before, const Hardware& here) {
+                     std::vector<MeasuredCReal> c_real, const std::optional<TuningTable>& before,
+                     const Hardware& here) {
   std::vector<TuningRow> rows;
   for (const Verdict& v : verdicts) {
     if (v.table == nullptr) continue;
@@ -53,15 +71,13 @@ TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model, 
                     .algorithm = v.table,
                     .regret = v.chosen_with});
   }
-  const std::size_t fresh = rows.size();
-  for (const TuningRow& old : before ? before->rows() : std::vector<TuningRow>()) {
-    const bool replaced = std::any_of(
-        rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(fresh), [&](const TuningRow& row) {
-          return row.collective == old.collective && row.ranks == old.ranks;
-        });
-    if (!replaced) rows.push_back(old);
+  if (before) {
+    rows = with_old(std::move(rows), before->rows());
+    c_real = with_old(std::move(c_real), before->c_real());
   }
-  return {here, utc_now(), model, std::move(rows), costs};
+  // Without a model there is nothing to multiply.
+  if (!machine_fabric(model).ok()) c_real.clear();
+  return {here, utc_now(), model, std::move(rows), costs, std::move(c_real)};
 }
 
 Result<std::vector<Collective>> read_collectives(std::string_view argument, std::string_view text) {
@@ -148,17 +164,34 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
     Status status = search_all_costs(a, plan, begin, progress, found);
     if (!status.ok()) return status;
   }
+  // A fit to noise may be no model, and then there is nothing to compare times with.
+  std::optional<Fabric> fabric;
+  if (found.fit) {
+    auto fitted = machine_fabric(found.fit->model);
+    if (fitted.ok()) {
+      fabric = std::move(*fitted);
+    } else {
+      found.no_c_real = fitted.status().text();
+    }
+  }
   // Those of the numbers of ranks that were measured to the end; only they go to the table, which
   // may have better ones of the others.
   std::size_t whole = 0;
   for (std::size_t i = 0; i < plan.ranks.size() && interruption() == 0; ++i) {
     const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
     const double left = std::chrono::duration<double>(a.budget).count() - spent;
-    Status status =
-        reach_verdicts(plan, plan.ranks[i], a.check ? &*before : nullptr,
-                       left / static_cast<double>(plan.ranks.size() - i), progress, found.verdicts);
+    std::optional<CRealTrials> trials;
+    if (fabric) trials.emplace(*fabric, plan.costs);
+    Status status = reach_verdicts(plan, plan.ranks[i], a.check ? &*before : nullptr,
+                                   left / static_cast<double>(plan.ranks.size() - i), progress,
+                                   found.verdicts, trials ? &*trials : nullptr);
     if (!status.ok()) return status;
-    if (interruption() == 0) whole = found.verdicts.size();
+    if (interruption() != 0) break;
+    whole = found.verdicts.size();
+    if (!trials) continue;
+    const auto measured = trials->measured();
+    if (!measured.ok()) return measured.status();
+    found.c_real.insert(found.c_real.end(), measured->begin(), measured->end());
   }
   const bool interrupted = interruption() != 0;
   progress.clear();
@@ -171,8 +204,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   found.complete = !interrupted;
   if (found.written) {
     const std::span<const Verdict> measured(found.verdicts.data(), whole);
-    Status status =
-        save_tuning(table_of(measured, found.fit->model, plan.costs, before, here), file.path);
+    Status status = save_tuning(
+        table_of(measured, found.fit->model, plan.costs, found.c_real, before, here), file.path);
     if (!status.ok()) return status;
   }
   const std::string about =

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "engine/api/tuning_json.h"
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
 #include "engine/tools/cost_text.h"
@@ -150,6 +151,17 @@ void print_costs(const std::vector<CostFinding>& costs, Console& console) {
   console.out << "\n";
 }
 
+void print_c_real(const TuneFindings& findings, Console& console) {
+  if (!findings.no_c_real.empty()) {
+    console.out << fmt::format("c_real: the fit is no model to compare with: {}\n",
+                               findings.no_c_real);
+  }
+  if (findings.c_real.empty()) return;
+  console.out << "c_real: times over the model's, where alphas are most of these and where bytes "
+                 "are; medians\n\n"
+              << table_of(findings.c_real) << "\n";
+}
+
 }  // namespace
 
 void print(const TuneFindings& findings, bool sizes, Console& console) {
@@ -196,6 +208,7 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
   if (!standard.where.empty()) {
     console.out << fmt::format("worst: default at {}; table at {}\n", standard.where, table.where);
   }
+  print_c_real(findings, console);
   if (const Statistics spread = spread_of(verdicts); spread.samples > 0) {
     console.out << fmt::format(
         "noise: the slowest round of the default takes {:.2f} times the fastest (median; at worst "
@@ -205,7 +218,7 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
 }
 
 nlohmann::ordered_json to_json(const TuneFindings& findings, const Machine& machine) {
-  const auto& [points, fit, costs, verdicts, file, written, complete] = findings;
+  const auto& [points, fit, costs, verdicts, c_real, no_c_real, file, written, complete] = findings;
   Json json = {{"version", kVersion}, {"machine", machine.topology.summary()},
                {"cpu", machine.cpu},  {"cores", machine.budget.why},
                {"table", file},       {"written", written},
@@ -239,6 +252,9 @@ nlohmann::ordered_json to_json(const TuneFindings& findings, const Machine& mach
     }
     json["model"] = std::move(model);
   }
+  if (!no_c_real.empty()) json["no_c_real"] = no_c_real;
+  Json& factors = json["c_real"] = Json::array();
+  for (const MeasuredCReal& one : c_real) factors.push_back(rankine::to_json(one));
   const auto summary = [](const Group& group, std::vector<double> Verdict::*of) {
     const Regrets regrets = regrets_of(group, of);
     return Json{{"samples", regrets.summary.samples},

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/api/tuning.h"
 #include "engine/tools/console.h"
 #include "engine/tools/cost_fit.h"
 #include "engine/tools/cost_search.h"
@@ -20,7 +21,9 @@ struct TuneFindings {
   std::optional<CostFit> fit{};  // of the points; absent where a table was checked
   std::vector<CostFinding> costs{};
   std::vector<Verdict> verdicts{};
-  std::string file{};  // the table's
+  std::vector<MeasuredCReal> c_real{};  // of the fit's model
+  std::string no_c_real{};              // why there cannot be any
+  std::string file{};                   // the table's
   bool written = false, complete = false;
 };
 

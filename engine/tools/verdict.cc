@@ -66,7 +66,7 @@ void judge(Verdict& verdict) {
 }  // namespace
 
 Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table, double seconds,
-                      Progress& progress, std::vector<Verdict>& verdicts) {
+                      Progress& progress, std::vector<Verdict>& verdicts, CRealTrials* trials) {
   std::vector<Contest> contests = contests_for(plan, ranks);
   if (contests.empty()) return {};
   auto workbench = workbench_for(contests, ranks, plan.costs);
@@ -91,13 +91,21 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
     return row != nullptr ? row->algorithm : nullptr;
   };
 
+  const auto add_trials = [trials](const std::vector<Contest>& timed) {
+    for (const Contest& contest : timed) {
+      if (trials != nullptr) trials->add(contest);
+    }
+  };
+
   Status status = race(**workbench, contests, 1, true, after(kForLooking), show("looking"));
   if (!status.ok()) return status;
+  add_trials(contests);
   std::erase_if(contests, [](const Contest& contest) { return contest.rounds() == 0; });
   for (Contest& contest : contests) keep_the_best(contest, kGoOn, kNear, asked(contest));
   if (table == nullptr) {
     status = race(**workbench, contests, plan.rounds, false, after(kForChoosing), show("choosing"));
     if (!status.ok()) return status;
+    add_trials(contests);
   }
   const std::size_t first = verdicts.size();
   for (Contest& contest : contests) {
@@ -120,6 +128,7 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
   }
   status = race(**workbench, again, plan.rounds, false, after(1), show("judging"));
   if (!status.ok()) return status;
+  add_trials(again);
   for (std::size_t i = first; i < verdicts.size(); ++i) {
     verdicts[i].contest = std::move(again[i - first]);
     judge(verdicts[i]);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/api/tuning.h"
+#include "engine/tools/c_real_trials.h"
 #include "engine/tools/console.h"
 #include "engine/tools/contest.h"
 
@@ -34,8 +35,9 @@ struct TunePlan {
 };
 
 // Measures among so many ranks for `seconds` and appends what comes of it. With a table its choices
-// are judged; without one they are made. Errors: those of the calls, and memory that is not there.
+// are judged; without one they are made. All rounds go to `trials`, or nowhere where that is
+// nullptr. Errors: those of the calls, and memory that is not there.
 Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table, double seconds,
-                      Progress& progress, std::vector<Verdict>& verdicts);
+                      Progress& progress, std::vector<Verdict>& verdicts, CRealTrials* trials);
 
 }  // namespace rankine::tools

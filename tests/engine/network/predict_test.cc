@@ -108,5 +108,53 @@ TEST(Predict, ExplainHasALinePerCandidate) {
   EXPECT_EQ(text.front(), '*');
 }
 
+// Among 4 ranks on the plain network linear sends 3 messages and binomial_near 2, one after the
+// other: of 300,000 bytes, each is a quarter alpha (1 us) and the rest bytes (100 GB/s).
+TEST(Predict, WeighMultipliesAndPutsInOrder) {
+  const Fabric& fabric = plain_regime().fabric;
+  auto all = candidates(Collective::broadcast, 4, 300'000, fabric);
+  const auto measured = [](const Algorithm& line) -> std::optional<CReal> {
+    if (line.name == "linear") return CReal{.latency = 0.5, .bandwidth = 0.7};
+    if (line.name == "binomial_near") return CReal{.latency = 1, .bandwidth = 1.5};
+    if (line.name == "switch") return CReal{.latency = 0.01, .bandwidth = 0.01};
+    return std::nullopt;
+  };
+  ASSERT_TRUE(weigh(all, measured, fabric).ok());
+  EXPECT_EQ(all[0].algorithm->name, "linear");
+  EXPECT_DOUBLE_EQ(*all[0].c_real, 0.65);
+  EXPECT_DOUBLE_EQ(all[0].seconds, 12e-6);
+  EXPECT_DOUBLE_EQ(all[0].expected(), 7.8e-6);
+  EXPECT_EQ(all[1].algorithm->name, "binomial_near");
+  EXPECT_DOUBLE_EQ(*all[1].c_real, 1.375);
+  EXPECT_DOUBLE_EQ(all[1].expected(), 11e-6);
+  // Then what nobody measured, the cheapest first, and what cannot run.
+  for (std::size_t i = 2; i < all.size(); ++i) EXPECT_FALSE(all[i].c_real) << i;
+  EXPECT_TRUE(all[2].ok());
+  EXPECT_EQ(all.back().algorithm->name, "switch");
+  const std::string text = explain(all);
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "  algorithm                 formula   c_real    product");
+  EXPECT_NE(
+      text.find("* linear                      12 us     0.65     7.8 us    1.00 x  3 rounds"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("  binomial_near                8 us     1.38      11 us    1.41 x  2 rounds"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("no c_real was measured"), std::string::npos);
+}
+
+TEST(Predict, TheShareOfAlphasIsThatOfTheMessagesWithoutBytes) {
+  const Fabric& fabric = plain_regime().fabric;
+  const auto share = [&](std::uint64_t bytes) {
+    const auto all = candidates(Collective::broadcast, 4, bytes, fabric);
+    return *latency_share(find(all, "linear"), fabric);
+  };
+  EXPECT_DOUBLE_EQ(share(0), 1);
+  EXPECT_DOUBLE_EQ(share(100'000), 0.5);
+  EXPECT_DOUBLE_EQ(share(300'000), 0.25);
+}
+
 }  // namespace
 }  // namespace rankine

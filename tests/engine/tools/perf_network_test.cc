@@ -180,7 +180,6 @@ TEST(PerfOnNetworks, SaysWhatIsWrong) {
               HasSubstr("two of them, are needed"));
   EXPECT_THAT(error({"--plot", "x.svg", "-e", "64", "-d", "f32,f64", "--network", "plain"}),
               HasSubstr("one --datatype"));
-  EXPECT_THAT(error({"--network", "scale_out", "-t", "300", "-e", "8"}), HasSubstr("1 to 256"));
   EXPECT_THAT(error({"--peak", "fast"}), HasSubstr("--peak is 'fast'"));
 }
 

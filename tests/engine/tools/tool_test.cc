@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/catalogue.h"
+#include "engine/tools/arguments.h"
 #include "tests/engine/tools/captured_tool.h"
 
 namespace rankine::tools {
@@ -27,6 +28,31 @@ struct Misuse {
   std::vector<std::string> arguments;
   std::vector<std::string> says;  // argument, value, what is allowed
 };
+
+TEST(Names, AreReadAsPeopleTypeThem) {
+  const auto shown = [](const char* collective, const char* algorithm) {
+    const Captured run = run_captured({"show", collective, "--algo", algorithm, "--ranks", "4"});
+    EXPECT_EQ(run.exit, 0) << run.err;
+    return run.out;
+  };
+  const std::string tree = shown("all_reduce", "double_tree");
+  EXPECT_THAT(tree, StartsWith("double_tree"));
+  for (const char* typed : {"Tree", "tree", "DoubleTree", "double-tree"}) {
+    EXPECT_EQ(shown("AllReduce", typed), tree) << typed;
+  }
+  // Several in the catalogue's order and each once; without a collective those of all that have it.
+  const auto some = read_algorithms("--algo", "tree,Ring,double_tree", Collective::all_reduce);
+  ASSERT_TRUE(some.ok()) << some.status().text();
+  EXPECT_THAT(*some, testing::ElementsAre(find_algorithm(Collective::all_reduce, "ring"),
+                                          find_algorithm(Collective::all_reduce, "double_tree")));
+  const auto everywhere = read_algorithms("--algo", "NVLS", std::nullopt);
+  ASSERT_TRUE(everywhere.ok()) << everywhere.status().text();
+  EXPECT_GT(everywhere->size(), 2u);
+  for (const Algorithm* line : *everywhere) EXPECT_EQ(line->name, "switch");
+  // What an alias stands for need not be there.
+  EXPECT_THAT(read_algorithms("--algo", "tree", Collective::all_gather).status().text(),
+              StartsWith("--algo for all_gather is 'tree'; allowed are "));
+}
 
 TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
   const std::vector<Misuse> cases = {

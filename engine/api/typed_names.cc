@@ -1,0 +1,55 @@
+#include "engine/api/typed_names.h"
+
+#include <algorithm>
+#include <string>
+
+namespace rankine {
+namespace {
+
+// Names that people know algorithms by, from NCCL.
+struct Alias {
+  std::string_view typed, name;
+};
+constexpr Alias kAliases[] = {{"tree", "double_tree"}, {"nvls", "switch"}};
+
+// Whatever the case, and with or without what separates words.
+std::string plain(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '_' || c == '-' || c == ' ') continue;
+    out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<Collective> find_typed_collective(std::string_view typed) {
+  const std::string wanted = plain(typed);
+  for (const Collective collective : all_collectives()) {
+    if (plain(name_of(collective)) == wanted) return collective;
+  }
+  return std::nullopt;
+}
+
+const Algorithm* find_typed_algorithm(Collective collective, std::string_view typed) {
+  const std::string wanted = plain(typed);
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective == collective && plain(line.name) == wanted) return &line;
+  }
+  for (const Alias& alias : kAliases) {
+    if (wanted == alias.typed) return find_algorithm(collective, alias.name);
+  }
+  return nullptr;
+}
+
+std::vector<const Algorithm*> find_typed_algorithms(std::string_view typed) {
+  std::vector<const Algorithm*> lines;
+  for (const Collective collective : all_collectives()) {
+    if (const Algorithm* line = find_typed_algorithm(collective, typed)) lines.push_back(line);
+  }
+  std::sort(lines.begin(), lines.end());  // they lie in one array
+  return lines;
+}
+
+}  // namespace rankine
