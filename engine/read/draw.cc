@@ -597,12 +597,13 @@ class Page {
                space + kBetweenPanels) {
       ++panels_;
     }
-    // A round that is wider than the page comes in several stripes, one below the other.
+    // A round that is wider than the page comes in several stripes, one below the other. A panel
+    // begins with a blank; the gap behind its last column is not printed.
     stripes_.clear();
     for (std::size_t begin = 0; begin < columns_.size(); begin = stripes_.back().end) {
       Stripe stripe{begin, begin + 1};
       while (stripe.end < columns_.size() &&
-             label_width_ + panel_width({begin, stripe.end + 1}) <= space) {
+             label_width_ + 1 + panel_width({begin, stripe.end + 1}) - gap_ <= space) {
         ++stripe.end;
       }
       stripes_.push_back(stripe);

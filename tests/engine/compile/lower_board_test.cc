@@ -82,7 +82,7 @@ TEST(LowerBoard, OnlyWhatOthersWantIsPosted) {
 
 TEST(LowerBoard, EachRoundWithMessagesHasAPost) {
   EXPECT_EQ(text_of(request_for(Collective::all_reduce, "direct_two_shot", 3, {48}), 0),
-            "post 64+128 wait all fold post 64+64 wait 1 fold wait 2 fold end");
+            "post 64+128 wait all fold post 64+64 wait 2 fold wait 1 fold end");
 }
 
 // What makes two halves enough: who reads nothing of a rank waits for it too.
