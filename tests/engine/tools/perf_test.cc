@@ -43,7 +43,8 @@ TEST(Perf, IsNotPutOnANetwork) {
   const ScopedEnv variable("RANKINE_NETWORK", "scale_out");
   for (const auto& arguments :
        {perf_command("all_reduce", {"-t", "2", "-b", "8", "-e", "8"}),
-        std::vector<std::string>{"run", "all_reduce", "--algo", "ring", "--ranks", "2"}}) {
+        std::vector<std::string>{"run", "all_reduce", "--algo", "ring", "--ranks", "2", "--clock",
+                                 "none"}}) {
     const Captured run = run_captured(arguments);
     EXPECT_EQ(run.exit, 2);
     EXPECT_THAT(run.err, HasSubstr("environment variable RANKINE_NETWORK is 'scale_out'"));
