@@ -196,9 +196,10 @@ bool NetworkClock::OfRank::agree_on_round(int k) {
   return true;
 }
 
-bool NetworkClock::OfRank::before_round(int k) noexcept {
+template <class Act>
+bool NetworkClock::OfRank::with_memory(const Act& act) noexcept {
   try {
-    return agree_on_round(k);
+    return act();
   } catch (const std::bad_alloc&) {
     waiter_->crossbar->abort(make_error(
         Code::out_of_memory, [&] { return "the clock of rank " + std::to_string(waiter_->rank); }));
@@ -206,9 +207,17 @@ bool NetworkClock::OfRank::before_round(int k) noexcept {
   }
 }
 
+bool NetworkClock::OfRank::before_round(int k) noexcept {
+  return with_memory([&] { return agree_on_round(k); });
+}
+
 bool NetworkClock::OfRank::finish() noexcept {
-  seat_->sending.settle();
-  seat_->receiving.settle();
+  const bool settled = with_memory([&] {
+    seat_->sending.settle();
+    seat_->receiving.settle();
+    return true;
+  });
+  if (!settled) return false;
   if (!wall()) return true;
   const bool kept = sleep_until(due_ns(seat_->now), *waiter_->crossbar);
   seat_->lateness.finished_ns = now_ns();

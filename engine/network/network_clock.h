@@ -100,6 +100,8 @@ class NetworkClock {
     std::int64_t due_ns(Ticks time) const;
     bool start_together() noexcept;
     bool agree_on_round(int k);
+    template <class Act>
+    bool with_memory(const Act& act) noexcept;
     bool meet(const TimedTransfer& timed, Ticks& end) noexcept;
     template <class Then>
     bool join_all(Word& word, const Then& then) noexcept;
