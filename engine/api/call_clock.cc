@@ -82,9 +82,8 @@ std::string CallClock::how_well_kept() const {
   const NetworkReport kept = report();
   const Lateness& late = kept.lateness;
   return fmt::format(
-      "{} on a wall clock, dilated {:g} times: {} of the model took {}; {} of {} deadlines missed "
-      "by "
-      "more than {}, the worst by {}",
+      "{} on a wall clock, dilated {:g} times: {} of the model took {}; "
+      "{} of {} deadlines missed by more than {}, the worst by {}",
       fabric_.name, kept.dilate, format_duration(kept.seconds), format_seconds(kept.elapsed),
       late.missed, late.deadlines,
       format_seconds(static_cast<double>(clock_.options().tolerance_ns) * 1e-9),

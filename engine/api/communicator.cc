@@ -298,8 +298,11 @@ Communicator::~Communicator() {
   shared_->record_file.wait(kPatience);
   // A program that does not know of its network cannot tell how well its clock was kept.
   if (!shared_->network_is_environments || shared_->clock == nullptr) return;
-  if (const std::string kept = shared_->clock->how_well_kept(); !kept.empty()) {
-    std::fprintf(stderr, "rankine: %s\n", kept.c_str());
+  try {
+    if (const std::string kept = shared_->clock->how_well_kept(); !kept.empty()) {
+      std::fprintf(stderr, "rankine: %s\n", kept.c_str());
+    }
+  } catch (const std::bad_alloc&) {  // it is a remark, and nobody is here to be told
   }
 }
 

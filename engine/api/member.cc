@@ -302,17 +302,14 @@ struct Both : RoundObserver {
 // `other`, where there is one.
 bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::OfRank& clock,
                      RoundObserver* other) noexcept {
-  try {
-    if (!clock.begin(*prepared.timed, state.waiter)) return false;
-  } catch (const std::bad_alloc&) {
-    state.waiter.crossbar->abort(make_error(Code::out_of_memory, [&] {
-      return "the clock of rank " + std::to_string(state.waiter.rank);
-    }));
-    return false;
+  bool done = clock.begin(*prepared.timed, state.waiter);
+  if (done && other == nullptr) {
+    done = interpret(prepared.plan, state, clock);
+  } else if (done) {
+    Both both(clock, *other);
+    done = interpret(prepared.plan, state, both);
   }
-  if (other == nullptr) return interpret(prepared.plan, state, clock) && clock.finish();
-  Both both(clock, *other);
-  return interpret(prepared.plan, state, both) && clock.finish();
+  return clock.finish(done);
 }
 
 }  // namespace

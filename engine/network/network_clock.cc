@@ -88,17 +88,34 @@ double NetworkClock::ns_of(Ticks ticks) const {
 
 // --- One rank ---
 
-bool NetworkClock::OfRank::begin(const TimedSchedule& schedule, Waiter& waiter) {
+template <class Act>
+bool NetworkClock::OfRank::with_memory(const Act& act) noexcept {
+  try {
+    return act();
+  } catch (const std::bad_alloc&) {
+    waiter_->crossbar->abort(make_error(
+        Code::out_of_memory, [&] { return "the clock of rank " + std::to_string(waiter_->rank); }));
+    return false;
+  }
+}
+
+bool NetworkClock::OfRank::begin(const TimedSchedule& schedule, Waiter& waiter) noexcept {
   waiter_ = &waiter;
   schedule_ = &schedule;
-  model_.emplace(schedule.schedule(), schedule.goal(), schedule.ports(), clock_->options_.sync,
-                 waiter.rank, seat_->now);
+  return with_memory([&] { return take_up(); });
+}
+
+bool NetworkClock::OfRank::take_up() {
+  model_.emplace(schedule_->schedule(), schedule_->goal(), schedule_->ports(),
+                 clock_->options_.sync, waiter_->rank, seat_->now);
   round_end_.clear();
   round_elapsed_ns_.clear();
   if (!wall()) return true;
   seat_->lateness.behind_ns.reserve(kRemembered);
   slack_.begin();
-  if (!started_ && !start_together()) return false;
+  // The first time, and when the seats' time has begun again.
+  const bool started = origin_ns_ != 0 && origin_ns_ == clock_->seats_->origin_ns();
+  if (!started && !start_together()) return false;
   // It may have had other things to do since its last call.
   const std::int64_t behind = now_ns() - due_ns(seat_->now);
   if (behind > clock_->options_.tolerance_ns) seat_->lateness.late_ns += behind;
@@ -196,33 +213,21 @@ bool NetworkClock::OfRank::agree_on_round(int k) {
   return true;
 }
 
-template <class Act>
-bool NetworkClock::OfRank::with_memory(const Act& act) noexcept {
-  try {
-    return act();
-  } catch (const std::bad_alloc&) {
-    waiter_->crossbar->abort(make_error(
-        Code::out_of_memory, [&] { return "the clock of rank " + std::to_string(waiter_->rank); }));
-    return false;
-  }
-}
-
 bool NetworkClock::OfRank::before_round(int k) noexcept {
   return with_memory([&] { return agree_on_round(k); });
 }
 
-bool NetworkClock::OfRank::finish() noexcept {
-  const bool settled = with_memory([&] {
-    seat_->sending.settle();
-    seat_->receiving.settle();
-    return true;
-  });
-  if (!settled) return false;
-  if (!wall()) return true;
-  const bool kept = sleep_until(due_ns(seat_->now), *waiter_->crossbar);
+bool NetworkClock::OfRank::finish(bool done) noexcept {
+  done = done && with_memory([&] {
+           seat_->sending.settle();
+           seat_->receiving.settle();
+           return true;
+         });
+  if (!wall()) return done;
+  done = done && sleep_until(due_ns(seat_->now), *waiter_->crossbar);
   seat_->lateness.finished_ns = now_ns();
   slack_.end();
-  return kept;
+  return done;
 }
 
 // --- Wall ---
@@ -234,7 +239,7 @@ std::int64_t NetworkClock::OfRank::due_ns(Ticks time) const {
                         seat_->lateness.late_ns);
 }
 
-// The first time: all ranks are there before time runs.
+// All ranks are there before time runs.
 bool NetworkClock::OfRank::start_together() noexcept {
   NetworkSeats& seats = *clock_->seats_;
   const auto n = static_cast<std::int64_t>(clock_->ranks_.size());
@@ -242,8 +247,8 @@ bool NetworkClock::OfRank::start_together() noexcept {
   if (!join_all(word, [&] { seats.begin_at(now_ns() + kLeadNs + n * kLeadPerRankNs); })) {
     return false;
   }
-  started_ = true;
-  return sleep_until(seats.origin_ns(), *waiter_->crossbar);
+  origin_ns_ = seats.origin_ns();
+  return sleep_until(origin_ns_, *waiter_->crossbar);
 }
 
 bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
@@ -279,7 +284,6 @@ bool NetworkClock::OfRank::keep_deadline(Ticks arrived) noexcept {
 void NetworkClock::restart() {
   seats_->restart();
   for (OfRank& rank : ranks_) {
-    rank.started_ = false;
     rank.round_end_.clear();
     rank.round_elapsed_ns_.clear();
   }

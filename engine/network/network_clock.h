@@ -67,12 +67,13 @@ class NetworkClock {
   class OfRank : public RoundObserver {
    public:
     // What is observed next, all ranks alike; both must outlive the call. Waits are the waiter's.
-    // May throw std::bad_alloc. False: the waiter's crossbar is aborted.
-    bool begin(const TimedSchedule& schedule, Waiter& waiter);
     // False, and the waiter's crossbar is aborted, also where there is no memory.
+    bool begin(const TimedSchedule& schedule, Waiter& waiter) noexcept;
+    // Likewise.
     bool before_round(int k) noexcept override;
-    // After the last round. Likewise.
-    bool finish() noexcept;
+    // After the last round, or where the call ended before: whether it is done, which the former
+    // says so far. Likewise.
+    bool finish(bool done) noexcept;
 
     Ticks now() const { return seat_->now; }
     Ticks ticks_per_second() const { return clock_->options_.ticks_per_second; }
@@ -99,6 +100,7 @@ class NetworkClock {
     bool wall() const { return clock_->options_.mode == ClockMode::wall; }
     std::int64_t due_ns(Ticks time) const;
     bool start_together() noexcept;
+    bool take_up();
     bool agree_on_round(int k);
     template <class Act>
     bool with_memory(const Act& act) noexcept;
@@ -113,7 +115,7 @@ class NetworkClock {
     Seat* seat_ = nullptr;
     Waiter* waiter_ = nullptr;
     const TimedSchedule* schedule_ = nullptr;
-    bool started_ = false;                   // wall: time runs
+    std::int64_t origin_ns_ = 0;             // wall: when the time that this rank knows began
     std::optional<PortModel<Ticks>> model_;  // of this rank
     std::vector<Ticks> round_end_;
     std::vector<std::int64_t> round_elapsed_ns_;

@@ -18,11 +18,6 @@ namespace rankine {
 class Perturbation : public RoundObserver {
  public:
   Perturbation(std::uint64_t seed, Rank rank);
-  // Who is told of each round afterwards: a clock, or nobody.
-  Perturbation& before(RoundObserver* next) {
-    next_ = next;
-    return *this;
-  }
   bool before_round(int k) noexcept override;
 
   std::int64_t delays() const { return delays_; }
@@ -33,7 +28,6 @@ class Perturbation : public RoundObserver {
 
   std::mt19937_64 random_;
   bool slow_ = false;
-  RoundObserver* next_ = nullptr;
   std::int64_t delays_ = 0;
 };
 

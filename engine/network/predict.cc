@@ -47,13 +47,11 @@ void put_equals_in_order(std::vector<Candidate>& candidates, const Fabric& fabri
             [](const Candidate& a, const Candidate& b) { return a.algorithm < b.algorithm; });
 }
 
-}  // namespace
-
-Result<Candidate> predict_one(const Algorithm& algorithm, Params params, std::uint64_t bytes,
-                              const Fabric& fabric, const SimulateOptions& options,
-                              const std::function<Status()>& may_go_on) {
-  const auto wired = wire(fabric, algorithm, params);
-  if (!wired.ok()) return wired.status();
+// With the best number of segments, where `params` leave it open; `wired` and they as wire() left
+// them.
+Result<Candidate> with_best_segments(const Algorithm& algorithm, Params params, std::uint64_t bytes,
+                                     const Fabric& wired, const SimulateOptions& options,
+                                     const std::function<Status()>& may_go_on) {
   const bool free = params.segments <= 0 && algorithm.takes("segments");
   params.segments = std::max(1, params.segments);
   Candidate best{&algorithm, std::move(params), 0, 0, {}};
@@ -61,13 +59,23 @@ Result<Candidate> predict_one(const Algorithm& algorithm, Params params, std::ui
     if (Status status = may_go_on ? may_go_on() : Status(); !status.ok()) return status;
     Candidate trial = best;
     trial.params.segments = p;
-    Status status = simulate_into(trial, bytes, *wired, options);
+    Status status = simulate_into(trial, bytes, wired, options);
     const bool first = p == best.params.segments;
     if (!status.ok()) trial.refusal = status.text();
     if (first || (trial.ok() && trial.seconds < best.seconds)) best = trial;
     if (!free || !trial.ok() || !worth_trying(2 * p, bytes)) break;
   }
   return best;
+}
+
+}  // namespace
+
+Result<Candidate> predict_one(const Algorithm& algorithm, Params params, std::uint64_t bytes,
+                              const Fabric& fabric, const SimulateOptions& options,
+                              const std::function<Status()>& may_go_on) {
+  const auto wired = wire(fabric, algorithm, params);
+  if (!wired.ok()) return wired.status();
+  return with_best_segments(algorithm, std::move(params), bytes, *wired, options, may_go_on);
 }
 
 Result<std::vector<Candidate>> predict(Collective collective, const Params& given,
@@ -80,8 +88,8 @@ Result<std::vector<Candidate>> predict(Collective collective, const Params& give
     Params params = given;
     const auto wired = wire(fabric, algorithm, params);
     if (!wired.ok()) return wired.status();
-    auto one =
-        predict_one(algorithm, algorithm.only_taken(params), bytes, *wired, options, may_go_on);
+    auto one = with_best_segments(algorithm, algorithm.only_taken(params), bytes, *wired, options,
+                                  may_go_on);
     if (!one.ok()) return one.status();
     candidates.push_back(std::move(*one));
   }

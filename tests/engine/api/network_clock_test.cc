@@ -261,6 +261,26 @@ TEST(WallClock, CountsWorkBetweenCallsAsLate) {
   EXPECT_GE(report.elapsed, work.count());
 }
 
+// Whoever lets the seats' time begin again does so for all who share them.
+TEST(WallClock, BeginsAgainForAllWhoShareSeats) {
+  const auto seats = std::make_shared<NetworkSeats>(2);
+  const auto network = std::make_shared<const CallNetwork>(CallNetwork{
+      .fabric = uneven_fabric(1), .clock = ClockMode::wall, .dilate = 10, .seats = seats});
+  Ranks some({.ranks = 2, .network = network}), others({.ranks = 2, .network = network});
+  const auto call = [](Ranks& all) {
+    for (const Status& status : all.run([](Member& me) { return me.barrier(); })) {
+      EXPECT_TRUE(status.ok()) << status.text();
+    }
+  };
+  call(some);
+  call(others);
+  some.communicator().restart_model_time();
+  EXPECT_EQ(seats->origin_ns(), 0);
+  call(others);
+  EXPECT_NE(seats->origin_ns(), 0) << "time has begun";
+  call(some);
+}
+
 // What cannot be done within the call's time is said at once, and not waited for.
 TEST(WallClock, RefusesACallThatTakesLongerThanItMay) {
   using std::chrono_literals::operator""ms;
