@@ -1,5 +1,5 @@
 // Finding out that two ranks share buffers (rank_buffers.h), before their data are used. What is
-// seen when stands in communicator.h; this is where it is seen:
+// seen when stands in member.h; this is where it is seen:
 //
 //   direct           every rank compares the addresses in the entries of those whose memory it uses
 //   mailbox, board   the mark in the first message from a rank, or in each post: equal addresses
