@@ -176,13 +176,31 @@ void Agenda::finish(MemberState& member) noexcept {
   while (member.started.front != nullptr) wait(*member.started.front, kForEverNs);
 }
 
+bool Agenda::begin_group() {
+  if (group_) return false;
+  group_.emplace();
+  return true;
+}
+
+bool Agenda::take(Request& request) {
+  if (!group_) return false;
+  group_->push_back(std::move(request));
+  return true;
+}
+
+std::vector<Request> Agenda::end_group() {
+  std::vector<Request> all = std::move(*group_);
+  group_.reset();
+  return all;
+}
+
 void Agenda::leave() noexcept {
-  for (MemberState* member : members_) member->shared->crossbar.leave(member->run.waiter.rank);
+  for (MemberState* member : members_) member->shared->leave(member->run.waiter.rank);
 }
 
 void Agenda::come_back() noexcept {
   for (MemberState* member : members_) {
-    member->shared->crossbar.come_back(member->run.waiter.rank);
+    member->shared->come_back(member->run.waiter.rank);
   }
 }
 

@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/api/member.h"
 #include "engine/api/plan_table.h"
+#include "engine/api/request.h"
 #include "engine/run/interpret.h"
 
 namespace rankine {
@@ -45,8 +47,8 @@ struct StartedCalls {
 
 class Agenda {
  public:
-  // Whether nothing is started.
-  bool idle() const noexcept { return busy_.empty(); }
+  // Whether nothing is started, and calls are waited for at once.
+  bool idle() const noexcept { return busy_.empty() && !group_; }
 
   // A member takes part from now on, and no longer. add() may throw std::bad_alloc.
   void add(MemberState& member);
@@ -60,6 +62,13 @@ class Agenda {
   bool wait(const StartedCall& call, std::int64_t until_ns) noexcept;
   // Until nothing of that communicator is under way.
   void finish(MemberState& member) noexcept;
+  // Between these two, calls are waited for at the end only (Member::group()). begin: false where
+  // that is so already. take: where it is so, keeps the request; else false. end: those kept.
+  bool begin_group();
+  bool take(Request& request);
+  std::vector<Request> end_group();
+  bool in_group() const noexcept { return group_.has_value(); }
+
   // The ranks of this thread take part no more, in any of their communicators: those who wait for
   // them are told. Until they come back, which only one that makes no call can do.
   void leave() noexcept;
@@ -75,6 +84,7 @@ class Agenda {
 
   std::vector<MemberState*> members_;
   std::vector<MemberState*> busy_;  // of them; has room for all
+  std::optional<std::vector<Request>> group_;
 };
 
 }  // namespace rankine

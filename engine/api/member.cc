@@ -8,6 +8,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
 #include "engine/api/member_state.h"
+#include "engine/api/rank_threads.h"
 #include "engine/run/interpret.h"
 #include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
@@ -46,6 +47,8 @@ Member::~Member() {
   // left alone, too.
   MemberState& s = *state_;
   if (s.shared->forked()) return;
+  s.sending.clear();
+  s.receiving.clear();
   if (s.started.front != nullptr) {
     s.shared->end_with(make_error(Code::aborted, [&] {
       return "the member of rank " + std::to_string(rank()) +
@@ -54,8 +57,9 @@ Member::~Member() {
     s.agenda->finish(s);
   }
   s.agenda->remove(s);
+  if (s.thread != 0) RankThreads::remove(s.thread);
   s.gone = true;  // requests may outlive us
-  s.shared->crossbar.leave(s.run.waiter.rank);
+  s.shared->leave(s.run.waiter.rank);
   s.shared->member_bytes.fetch_sub(s.counted_bytes, std::memory_order_relaxed);
   const std::lock_guard lock(s.shared->mutex);
   s.shared->scratch[static_cast<std::size_t>(s.run.waiter.rank)] = {};
@@ -188,11 +192,17 @@ Status MemberState::ended() {
   return shared->crossbar.reason();
 }
 
+void MemberState::count_thread() {
+  RankThreads::add(thread_id());
+  thread = thread_id();
+}
+
 Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
   try {
+    if (thread == 0) count_thread();
     return find(call, calls);
   } catch (const std::bad_alloc&) {
     return refused(make_error(Code::out_of_memory, [&] {

@@ -169,9 +169,6 @@ Status Member::progress() {
   return {};
 }
 
-Status Member::call_among_others(const Call& call) {
-  auto request = start(call);
-  return request.ok() ? request->wait() : request.status();
-}
+Status Member::call_among_others(const Call& call) { return settle(start(call)); }
 
 }  // namespace rankine

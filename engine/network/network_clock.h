@@ -127,6 +127,7 @@ class NetworkClock {
   int ranks() const { return static_cast<int>(ranks_.size()); }
   const NetworkClockOptions& options() const { return options_; }
   const NetworkSeats& seats() const { return *seats_; }
+  const std::shared_ptr<NetworkSeats>& shared_seats() const { return seats_; }
   std::size_t bytes() const;  // of memory, about; one caller at a time, with provide()
 
   // The following where no rank makes a call.
