@@ -11,9 +11,11 @@
 #include <optional>
 #include <vector>
 
+#include "engine/api/call_thread.h"
 #include "engine/api/member.h"
 #include "engine/api/plan_table.h"
 #include "engine/api/request.h"
+#include "engine/network/ticks.h"
 #include "engine/run/interpret.h"
 
 namespace rankine {
@@ -35,6 +37,10 @@ struct StartedCall {
   bool first = false;                         // call of its kind
   Phase phase = Phase::resting;
   Cursor cursor;
+  // On a modelled network: when it was started and ended there; and how it goes on.
+  Ticks model_start = 0, model_end = 0;
+  std::unique_ptr<CallThread> thread;
+  bool done = false;
   Status status;
   StartedCall* next = nullptr;  // of the same communicator
 };
@@ -81,6 +87,8 @@ class Agenda {
   bool begin(MemberState& member, StartedCall& call) noexcept;
   void end(MemberState& member, StartedCall& call, Status status) noexcept;
   void run_alone(MemberState& member) noexcept;
+  // The call goes on, and has ended if that is so.
+  Walked go_on(MemberState& member, StartedCall& call) noexcept;
 
   std::vector<MemberState*> members_;
   std::vector<MemberState*> busy_;  // of them; has room for all

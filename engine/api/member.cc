@@ -260,24 +260,31 @@ struct Both : RoundObserver {
 // On a modelled network: the clock takes the call's schedule up and observes it, and with it
 // `other`, where there is one.
 bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::OfRank& clock,
-                     RoundObserver* other) noexcept {
-  bool done = clock.begin(*prepared.timed, state.waiter);
+                     std::optional<Ticks> start, RoundObserver* other) noexcept {
+  bool done = clock.begin(*prepared.timed, state.waiter, start);
   if (done && other == nullptr) {
     done = interpret(prepared.plan, state, clock);
   } else if (done) {
     Both both(clock, *other);
     done = interpret(prepared.plan, state, both);
   }
-  return clock.finish(done);
+  done = clock.finish(done);
+  if (!start) clock.go_to(clock.ended());
+  return done;
 }
 
 }  // namespace
 
 bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
                     RoundObserver* observer) noexcept {
-  if (clock != nullptr) return interpret_timed(prepared, state, *clock, observer);
+  if (clock != nullptr) return interpret_timed(prepared, state, *clock, std::nullopt, observer);
   if (observer != nullptr) return interpret(prepared.plan, state, *observer);
   return interpret(prepared.plan, state);
+}
+
+bool interpret_at(Ticks start, const Prepared& prepared, RankState& state,
+                  NetworkClock::OfRank& clock) noexcept {
+  return interpret_timed(prepared, state, clock, start, nullptr);
 }
 
 Status Member::call(const Call& call) {
@@ -286,7 +293,7 @@ Status Member::call(const Call& call) {
   if (state_->clock != nullptr) [[unlikely]] {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // clocks are observers
     return run(call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
-      return interpret_timed(prepared, state, *clock, nullptr);
+      return interpret_timed(prepared, state, *clock, std::nullopt, nullptr);
     });
   }
   return run(call, [](const Prepared& prepared, RankState& state) {

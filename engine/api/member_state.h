@@ -130,5 +130,8 @@ struct MemberState {
 // The call as its plan has it, on a modelled network where the communicator is on one.
 bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
                     RoundObserver* observer) noexcept;
+// On one, from that time of the model on; the rank itself stays where it is.
+bool interpret_at(Ticks start, const Prepared& prepared, RankState& state,
+                  NetworkClock::OfRank& clock) noexcept;
 
 }  // namespace rankine

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/network.h"
 #include "engine/api/request.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
@@ -247,6 +248,34 @@ TEST(PointToPoint, AGroupThatThrowsLetsGo) {
                std::runtime_error);
   EXPECT_NE(all.communicator().health().text().find("let go of its request"), std::string::npos)
       << all.communicator().health().text();
+}
+
+// On a network a message takes what the model says, whatever else is under way, and as long every
+// time.
+TEST(PointToPoint, TakesItsTimeOnANetwork) {
+  constexpr std::size_t kCount = 1'000'000;
+  for (const std::size_t count : {std::size_t{1}, kCount}) {
+    Ranks all({.ranks = 4, .timeout = kLong, .network = find_call_network("scale_out").value()});
+    std::vector<double> ends(4);
+    expect_ok(all.run([&](Member& me) -> Status {
+      const Rank right = (me.rank() + 1) % 4, left = (me.rank() + 3) % 4;
+      const auto mine = message(me.rank(), right, 0, count);
+      std::vector<std::int32_t> theirs(count);
+      for (int i = 1; i <= 3; ++i) {
+        if (Status s =
+                me.exchange(std::span<const std::int32_t>(mine), right, std::span(theirs), left);
+            !s.ok()) {
+          return s;
+        }
+        if (i == 1) ends[static_cast<std::size_t>(me.rank())] = me.model_time();
+        EXPECT_DOUBLE_EQ(me.model_time(), i * ends[static_cast<std::size_t>(me.rank())]);
+      }
+      EXPECT_EQ(theirs, message(left, me.rank(), 0, count));
+      return {};
+    }));
+    EXPECT_GT(ends[0], 0);
+    for (const double end : ends) EXPECT_DOUBLE_EQ(end, ends[0]);
+  }
 }
 
 }  // namespace
