@@ -95,6 +95,10 @@ class Member {
   Status send(std::span<const T> data, Rank to, const CallOptions& options = {});
   template <class T>
   Status recv(std::span<T> data, Rank from, const CallOptions& options = {});
+  template <class T>
+  Result<Request> start_send(std::span<const T> data, Rank to, const CallOptions& options = {});
+  template <class T>
+  Result<Request> start_recv(std::span<T> data, Rank from, const CallOptions& options = {});
   // Both at once: two ranks that send to each other first wait for nobody.
   Status exchange(const void* sent, std::size_t sent_count, Rank to, void* received,
                   std::size_t received_count, Rank from, DataType type,
@@ -339,6 +343,16 @@ Status Member::send(std::span<const T> data, Rank to, const CallOptions& options
 template <class T>
 Status Member::recv(std::span<T> data, Rank from, const CallOptions& options) {
   return recv(data.data(), data.size(), data_type_of<T>, from, options);
+}
+
+template <class T>
+Result<Request> Member::start_send(std::span<const T> data, Rank to, const CallOptions& options) {
+  return start_send(data.data(), data.size(), data_type_of<T>, to, options);
+}
+
+template <class T>
+Result<Request> Member::start_recv(std::span<T> data, Rank from, const CallOptions& options) {
+  return start_recv(data.data(), data.size(), data_type_of<T>, from, options);
 }
 
 template <class T>

@@ -1,0 +1,236 @@
+// What starting calls, groups and messages cost, beside calls that wait.
+//
+//   third_party/bazel run -c opt //bench/call:requests
+//
+//   prepared/<ranks>/<bytes>   ranks on cores of their own, batch by batch in turns: `call` waits,
+//     `prepared` is started again and waited for at once, `started` is made and thrown away every
+//     time, `message` goes to the neighbour and comes back (half of that). Medians over the
+//     batches, in nanoseconds; `prepared_to_call` is their ratio, by batches.
+//   overlap/<bytes>   an all-reduce between two ranks beside a computation that takes as long: each
+//     alone, one after the other, and together, the computation stopping now and then to let the
+//     call go on. `gained` is the part of the shorter one that vanishes; microseconds.
+//   split/<ranks>/<groups>   a split of a communicator into so many groups, all ranks on a Team:
+//   the
+//     first one, and later ones of the same kind; microseconds from the first rank's beginning to
+//     the last one's end.
+//   first_call/<ranks>   create, join, plan and run an all-reduce of 8 B by threads that wait for
+//   it:
+//     microseconds.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/api/request.h"
+#include "engine/api/split.h"
+#include "engine/api/team.h"
+#include "engine/base/statistics.h"
+#include "engine/run/machine.h"
+
+namespace rankine {
+namespace {
+
+constexpr int kBatches = 300;
+
+double microseconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }
+
+Call sum_of(std::vector<float>& data) {
+  return {.in = data.data(), .out = data.data(), .count = data.size(), .op = ReduceOp::max};
+}
+
+void prepared(benchmark::State& state) {
+  const auto ranks = static_cast<int>(state.range(0));
+  const auto count = static_cast<std::size_t>(state.range(1)) / sizeof(float);
+  const int calls = count > 10'000 ? 5 : 200;
+  const auto team = Team::create({.ranks = ranks, .tuned = false}).value();
+  std::vector<double> waits, again, anew, message, ratio;
+  for (auto _ : state) {
+    team->run([&](Member& me) {
+          std::vector<float> data(count, 1), other(count);
+          Request request = me.prepare(sum_of(data)).value();
+          const Rank right = (me.rank() + 1) % ranks, left = (me.rank() + ranks - 1) % ranks;
+          const auto batch = [&](const auto& body) {
+            me.barrier().throw_if_error();
+            const std::int64_t begin = now_ns();
+            for (int i = 0; i < calls; ++i) body();
+            return static_cast<double>(now_ns() - begin) / calls;
+          };
+          for (int i = 0; i < kBatches; ++i) {
+            const double a = batch([&] { me.call(sum_of(data)).throw_if_error(); });
+            const double b = batch([&] {
+              request.start().throw_if_error();
+              request.wait().throw_if_error();
+            });
+            const double c = batch([&] {
+              Request one = me.start(sum_of(data)).value();
+              one.wait().throw_if_error();
+            });
+            const double d = ranks < 2 ? 0 : batch([&] {
+              me.exchange(std::span<const float>(data), right, std::span(other), left)
+                  .throw_if_error();
+            });
+            if (me.rank() != 0 || i < kBatches / 10) continue;
+            waits.push_back(a), again.push_back(b), anew.push_back(c), message.push_back(d);
+            ratio.push_back(b / a);
+          }
+        })
+        .throw_if_error();
+    state.SetIterationTime(median(again) * 1e-9);
+  }
+  state.counters["call"] = median(waits);
+  state.counters["prepared"] = median(again);
+  state.counters["started"] = median(anew);
+  state.counters["exchange"] = median(message);
+  state.counters["prepared_to_call"] = median(ratio);
+}
+BENCHMARK(prepared)
+    ->Args({1, 8})
+    ->Args({2, 8})
+    ->Args({2, 8'192})
+    ->Args({2, 1 << 20})
+    ->Args({4, 8})
+    ->Iterations(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kNanosecond);
+
+// So many steps of work that nothing can be left out of.
+float work(std::int64_t steps, const std::function<void()>& now_and_then) {
+  float x = 1;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    x = x * 0.999F + 0.001F;
+    if (i % 4096 == 0) now_and_then();
+  }
+  return x;
+}
+
+void overlap(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0)) / sizeof(float);
+  const auto team = Team::create({.ranks = 2, .tuned = false}).value();
+  std::vector<double> call, alone, one_by_one, together;
+  for (auto _ : state) {
+    team->run([&](Member& me) {
+          std::vector<float> data(count, 1);
+          const auto nothing = [] {};
+          const auto time = [&](const auto& body) {
+            me.barrier().throw_if_error();
+            const std::int64_t begin = now_ns();
+            body();
+            me.barrier().throw_if_error();
+            return microseconds(now_ns() - begin);
+          };
+          const auto reduce = [&] { me.call(sum_of(data)).throw_if_error(); };
+          for (int i = 0; i < 5; ++i) reduce();
+          std::vector<double> calls, works;
+          constexpr std::int64_t kSome = 100'000;
+          for (int i = 0; i < 9; ++i) {
+            calls.push_back(time(reduce));
+            works.push_back(time([&] { benchmark::DoNotOptimize(work(kSome, nothing)); }));
+          }
+          double steps = kSome * median(calls) / median(works);
+          me.broadcast(std::span(&steps, 1), 0).throw_if_error();
+          const auto as_long = static_cast<std::int64_t>(steps);
+          for (int i = 0; i < 60; ++i) {
+            const double a = time(reduce);
+            const double b = time([&] { benchmark::DoNotOptimize(work(as_long, nothing)); });
+            const double c = time([&] {
+              reduce();
+              benchmark::DoNotOptimize(work(as_long, nothing));
+            });
+            const double d = time([&] {
+              Request request = me.start(sum_of(data)).value();
+              benchmark::DoNotOptimize(work(as_long, [&] { me.progress().throw_if_error(); }));
+              request.wait().throw_if_error();
+            });
+            if (me.rank() != 0) continue;
+            call.push_back(a), alone.push_back(b), one_by_one.push_back(c), together.push_back(d);
+          }
+        })
+        .throw_if_error();
+    state.SetIterationTime(median(together) * 1e-6);
+  }
+  state.counters["call"] = median(call);
+  state.counters["work"] = median(alone);
+  state.counters["sum"] = median(one_by_one);
+  state.counters["together"] = median(together);
+  state.counters["gained"] =
+      (median(one_by_one) - median(together)) / std::min(median(call), median(alone));
+}
+BENCHMARK(overlap)->Arg(64 << 10)->Arg(1 << 20)->Arg(4 << 20)->Iterations(1)->UseManualTime()->Unit(
+    benchmark::kMicrosecond);
+
+void split(benchmark::State& state) {
+  const auto ranks = static_cast<int>(state.range(0)), groups = static_cast<int>(state.range(1));
+  const auto team = Team::create({.ranks = ranks, .tuned = false}).value();
+  std::vector<double> first, later;
+  for (auto _ : state) {
+    for (int turn = 0; turn < 21; ++turn) {
+      std::atomic<std::int64_t> begin{INT64_MAX}, end{0};
+      team->run([&](Member& me) {
+            me.barrier().throw_if_error();
+            std::int64_t mine = now_ns(), before = begin.load();
+            while (mine < before && !begin.compare_exchange_weak(before, mine)) {
+            }
+            const auto group = me.split(me.rank() % groups, me.rank()).value();
+            mine = now_ns(), before = end.load();
+            while (mine > before && !end.compare_exchange_weak(before, mine)) {
+            }
+            me.barrier().throw_if_error();  // groups go when all have theirs
+          })
+          .throw_if_error();
+      (turn == 0 ? first : later).push_back(microseconds(end - begin));
+    }
+    state.SetIterationTime(median(later) * 1e-6);
+  }
+  state.counters["first"] = first.front();
+  state.counters["later"] = median(later);
+}
+BENCHMARK(split)->Args({2, 1})->Args({8, 2})->Args({64, 8})->Iterations(1)->UseManualTime()->Unit(
+    benchmark::kMicrosecond);
+
+void first_call(benchmark::State& state) {
+  const auto ranks = static_cast<int>(state.range(0));
+  std::vector<double> times;
+  for (auto _ : state) {
+    for (int turn = 0; turn < 30; ++turn) {
+      std::shared_ptr<Communicator> communicator;
+      std::atomic<bool> there{false};
+      std::atomic<int> ready{0}, over{0};
+      std::vector<std::thread> threads;
+      for (Rank r = 0; r < ranks; ++r) {
+        threads.emplace_back([&, r] {
+          ++ready;
+          while (!there.load(std::memory_order_acquire)) std::this_thread::yield();
+          float data[2] = {1, 2};
+          const auto me = communicator->join(r).value();
+          me->all_reduce(std::span<float>(data)).throw_if_error();
+          ++over;
+        });
+      }
+      while (ready.load() != ranks) std::this_thread::yield();
+      const std::int64_t begin = now_ns();
+      communicator = Communicator::create({.ranks = ranks, .tuned = false}).value();
+      there.store(true, std::memory_order_release);
+      while (over.load() != ranks) std::this_thread::yield();
+      times.push_back(microseconds(now_ns() - begin));
+      for (std::thread& thread : threads) thread.join();
+    }
+    state.SetIterationTime(median(times) * 1e-6);
+  }
+  state.counters["median"] = median(times);
+}
+BENCHMARK(first_call)
+    ->Arg(2)
+    ->Arg(8)
+    ->Iterations(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace rankine
+
+BENCHMARK_MAIN();
