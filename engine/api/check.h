@@ -30,6 +30,11 @@ inline bool timeout_fits(const CallOptions& options) noexcept {
 }
 Status misfit(const CallOptions& options) noexcept;
 
+// Requires check_call().ok().
+inline std::size_t element_bytes(const Call& call) {
+  return call.user_op != nullptr ? call.user_op->element_bytes : size_of(call.type);
+}
+
 // Elements of each natural block. Requires check_call().ok().
 std::vector<std::size_t> natural_counts(const Call& call, int ranks);
 

@@ -7,7 +7,9 @@
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
 #include "engine/base/deadline.h"
+#include "engine/base/huge_pages.h"
 #include "engine/run/interpret.h"
+#include "engine/run/kernels/reduce.h"
 #include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
 
@@ -40,6 +42,10 @@ struct Member::State {
     run.waiter.deadline_ns = 0;
     run.waiter.timeout_ns = saturated_ns(call.options.timeout);
   }
+  // A sum in which this rank brings its input times its factor (call.factor), as the same without:
+  // the products are made, and lie in its output or in `products`.
+  Result<Call> multiplied(const Call& call);
+  HugeVector<std::byte> products;
   // What the machine refuses ends the communicator; arguments that are wrong do not.
   Status refused(Status status);
   Status ended();
@@ -90,7 +96,8 @@ Member::~Member() {
 std::size_t Member::State::table_bytes() const {
   return sizeof(State) + run.outbox.capacity() * sizeof(Outbox) +
          run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
-         run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads);
+         run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads) +
+         products.capacity();
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -232,10 +239,48 @@ Result<Member::State::Found> Member::State::plan(const Call& call, bool calls) {
   }
 }
 
+Result<Call> Member::State::multiplied(const Call& call) {
+  if (!timeout_fits(call.options)) return misfit(call.options);
+  Status status = check_call(call, shared->ranks);
+  if (!status.ok()) return status;
+  Call plain = call;
+  plain.factor = nullptr;
+  const bool all_reduces = call.collective == Collective::all_reduce;
+  if (all_reduces) plain.in = call.out;
+  wait_as(call);
+  const auto found = plan(plain, false);
+  if (!found.ok()) return found.status();
+  const auto self = static_cast<std::size_t>(run.waiter.rank);
+  const BufferRule& rule = found->prepared->rules[self];
+  if (!buffers_fit(rule, call.in, call.out)) return misfit(rule, call.in, call.out);
+  void* to = call.out;
+  const bool at_root = call.collective == Collective::reduce && call.root == run.waiter.rank;
+  if (!all_reduces && !at_root) {
+    try {
+      if (products.size() < rule.input_bytes) products.resize(rule.input_bytes);
+      count_tables();
+    } catch (const std::bad_alloc&) {
+      return refused(make_error(Code::out_of_memory, [&] {
+        return "rank " + std::to_string(self) + " has no memory for " +
+               std::to_string(rule.input_bytes) + " bytes of products";
+      }));
+    }
+    to = products.data();
+  }
+  plain.in = to;
+  find_scale(call.type, best_isa())(to, call.in, rule.input_bytes / size_of(call.type),
+                                    call.factor);
+  return plain;
+}
+
 template <class Run>
 Status Member::run(const Call& call, Run interpreted) {
   State& s = *state_;
   Crossbar& crossbar = s.shared->crossbar;
+  if (call.factor != nullptr) [[unlikely]] {
+    const auto multiplied = s.multiplied(call);
+    return multiplied.ok() ? run(*multiplied, interpreted) : multiplied.status();
+  }
   const auto self = static_cast<std::size_t>(s.run.waiter.rank);
   if (!timeout_fits(call.options)) [[unlikely]]
     return misfit(call.options);
@@ -253,9 +298,13 @@ Status Member::run(const Call& call, Run interpreted) {
 
   RankState& run = s.run;
   ++run.waiter.call;
+  std::uint64_t tag = call.options.tag;
+  if (call.user_op != nullptr) [[unlikely]] {
+    tag ^= identity_of(*call.user_op);
+    run.user_op = call.user_op;
+  }
   run.waiter.fingerprint =
-      with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)),
-               call.options.tag)
+      with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)), tag)
           .bits;
   run.waiter.marks = marks_of(buffers_of(rule, call.in, call.out));
   crossbar.record(run.waiter.rank)

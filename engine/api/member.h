@@ -32,9 +32,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "engine/api/call.h"
 #include "engine/api/payload.h"
+#include "engine/api/reduction.h"
+#include "engine/api/spellings.h"
 #include "engine/base/status.h"
 #include "engine/run/process_owned.h"
 
@@ -43,7 +46,7 @@ namespace rankine {
 class Communicator;
 class RoundObserver;
 
-class Member {
+class Member : public Spellings<Member> {
  public:
   ~Member();  // the rank leaves: others that still need it get Code::rank_lost
   Member(const Member&) = delete;
@@ -72,26 +75,37 @@ class Member {
   // What such a call would get: "ring, mailbox transport", "double_tree, P = 8, direct transport".
   Result<std::string> plan_of(const Call& call);
 
+  // Typed calls also take vectors, arrays and whatever else spellings.h knows, and reduce by what
+  // reduction.h offers.
+  using Spellings::all_reduce, Spellings::all_gather, Spellings::reduce_scatter,
+      Spellings::broadcast, Spellings::reduce, Spellings::all_to_all, Spellings::gather,
+      Spellings::scatter, Spellings::send_recv;
+  // Not deduced from, so that whatever a Reduction is made of may be given.
+  template <class T>
+  using By = std::type_identity_t<Reduction<T>>;
+
   // out[i] = in of all ranks, reduced. Sizes must agree.
   template <class T>
-  Status all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op = ReduceOp::sum,
+  Status all_reduce(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
                     const CallOptions& options = {});
   template <class T>
-  Status all_reduce(std::span<T> in_place, ReduceOp op = ReduceOp::sum,
-                    const CallOptions& options = {});
+  requires(!std::is_const_v<T>) Status
+      all_reduce(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
+                 const CallOptions& options = {});
   // out = the ranks' inputs one after the other: ranks() * in.size() elements.
   template <class T>
   Status all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options = {});
   // out = this rank's block of the reduced inputs: in has ranks() * out.size() elements.
   template <class T>
-  Status reduce_scatter(std::span<const T> in, std::span<T> out, ReduceOp op = ReduceOp::sum,
+  Status reduce_scatter(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
                         const CallOptions& options = {});
   // Everyone's data = the root's.
   template <class T>
-  Status broadcast(std::span<T> data, Rank root, const CallOptions& options = {});
+  requires(!std::is_const_v<T>) Status
+      broadcast(std::span<T> data, Rank root, const CallOptions& options = {});
   // out at the root = in of all ranks, reduced; elsewhere out is not used and may be empty.
   template <class T>
-  Status reduce(std::span<const T> in, std::span<T> out, Rank root, ReduceOp op = ReduceOp::sum,
+  Status reduce(std::span<const T> in, std::span<T> out, Rank root, const By<T>& op = ReduceOp::sum,
                 const CallOptions& options = {});
   // Block d of in goes to rank d, which puts it at the place of the sender: in and out have ranks()
   // blocks of the same size.
@@ -107,7 +121,8 @@ class Member {
                  const CallOptions& options = {});
   // The receiver's data = the sender's. All ranks call it; the others' data are not touched.
   template <class T>
-  Status send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options = {});
+  requires(!std::is_const_v<T>) Status
+      send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options = {});
   // Returns when all ranks have called it.
   Status barrier(const CallOptions& options = {});
 
@@ -117,7 +132,7 @@ class Member {
   template <class T>
   Status with_counts(Collective collective, std::span<const T> in, std::span<T> out,
                      std::span<const std::size_t> counts, Rank root = 0,
-                     ReduceOp op = ReduceOp::sum, const CallOptions& options = {});
+                     const By<T>& op = ReduceOp::sum, const CallOptions& options = {});
 
  private:
   friend class Communicator;
@@ -129,6 +144,11 @@ class Member {
   Status give_up(Status reason);
   template <class Run>
   Status run(const Call& call, Run run);
+  template <class T>
+  Status reducing(Call request, const Reduction<T>& op) {
+    op.describe(request);
+    return call(request);
+  }
   Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;
   // Whether buffers of so many elements are what a call with counts needs of this rank.
   Status check_sizes(const Call& call, std::size_t in, std::size_t out) const;
@@ -145,20 +165,20 @@ Result<Payload<T>> Member::allocate(std::size_t n) {
 }
 
 template <class T>
-Status Member::all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op,
+Status Member::all_reduce(std::span<const T> in, std::span<T> out, const By<T>& op,
                           const CallOptions& options) {
   if (in.size() != out.size()) return size_mismatch("out", out.size(), in.size());
-  return call({.collective = Collective::all_reduce,
-               .in = in.data(),
-               .out = out.data(),
-               .count = in.size(),
-               .type = data_type_of<T>,
-               .op = op,
-               .options = options});
+  return reducing({.collective = Collective::all_reduce,
+                   .in = in.data(),
+                   .out = out.data(),
+                   .count = in.size(),
+                   .options = options},
+                  op);
 }
 
 template <class T>
-Status Member::all_reduce(std::span<T> in_place, ReduceOp op, const CallOptions& options) {
+requires(!std::is_const_v<T>) Status Member::all_reduce(std::span<T> in_place, const By<T>& op,
+                                                        const CallOptions& options) {
   return all_reduce(std::span<const T>(in_place), in_place, op, options);
 }
 
@@ -175,21 +195,21 @@ Status Member::all_gather(std::span<const T> in, std::span<T> out, const CallOpt
 }
 
 template <class T>
-Status Member::reduce_scatter(std::span<const T> in, std::span<T> out, ReduceOp op,
+Status Member::reduce_scatter(std::span<const T> in, std::span<T> out, const By<T>& op,
                               const CallOptions& options) {
   const std::size_t all = out.size() * static_cast<std::size_t>(ranks());
   if (in.size() != all) return size_mismatch("in", in.size(), all);
-  return call({.collective = Collective::reduce_scatter,
-               .in = in.data(),
-               .out = out.data(),
-               .count = out.size(),
-               .type = data_type_of<T>,
-               .op = op,
-               .options = options});
+  return reducing({.collective = Collective::reduce_scatter,
+                   .in = in.data(),
+                   .out = out.data(),
+                   .count = out.size(),
+                   .options = options},
+                  op);
 }
 
 template <class T>
-Status Member::broadcast(std::span<T> data, Rank root, const CallOptions& options) {
+requires(!std::is_const_v<T>) Status Member::broadcast(std::span<T> data, Rank root,
+                                                       const CallOptions& options) {
   return call({.collective = Collective::broadcast,
                .in = data.data(),
                .out = data.data(),
@@ -200,17 +220,16 @@ Status Member::broadcast(std::span<T> data, Rank root, const CallOptions& option
 }
 
 template <class T>
-Status Member::reduce(std::span<const T> in, std::span<T> out, Rank root, ReduceOp op,
+Status Member::reduce(std::span<const T> in, std::span<T> out, Rank root, const By<T>& op,
                       const CallOptions& options) {
   if (rank() == root && out.size() != in.size()) return size_mismatch("out", out.size(), in.size());
-  return call({.collective = Collective::reduce,
-               .in = in.data(),
-               .out = out.data(),
-               .count = in.size(),
-               .type = data_type_of<T>,
-               .op = op,
-               .root = root,
-               .options = options});
+  return reducing({.collective = Collective::reduce,
+                   .in = in.data(),
+                   .out = out.data(),
+                   .count = in.size(),
+                   .root = root,
+                   .options = options},
+                  op);
 }
 
 template <class T>
@@ -255,7 +274,8 @@ Status Member::scatter(std::span<const T> in, std::span<T> out, Rank root,
 }
 
 template <class T>
-Status Member::send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options) {
+requires(!std::is_const_v<T>) Status Member::send_recv(std::span<T> data, Rank from, Rank to,
+                                                       const CallOptions& options) {
   return call({.collective = Collective::send_recv,
                .in = data.data(),
                .out = data.data(),
@@ -268,16 +288,15 @@ Status Member::send_recv(std::span<T> data, Rank from, Rank to, const CallOption
 
 template <class T>
 Status Member::with_counts(Collective collective, std::span<const T> in, std::span<T> out,
-                           std::span<const std::size_t> counts, Rank root, ReduceOp op,
+                           std::span<const std::size_t> counts, Rank root, const By<T>& op,
                            const CallOptions& options) {
-  const Call request{.collective = collective,
-                     .in = in.data(),
-                     .out = out.data(),
-                     .type = data_type_of<T>,
-                     .op = op,
-                     .root = root,
-                     .counts = counts,
-                     .options = options};
+  Call request{.collective = collective,
+               .in = in.data(),
+               .out = out.data(),
+               .root = root,
+               .counts = counts,
+               .options = options};
+  op.describe(request);
   Status status = check_sizes(request, in.size(), out.size());
   return status.ok() ? call(request) : status;
 }
