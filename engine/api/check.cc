@@ -64,32 +64,6 @@ Status check_options(const CallOptions& options) {
        timeout_fits(options) ? Status() : misfit(options)});
 }
 
-Status check_user_op(const Call& call) {
-  const UserOp& op = *call.user_op;
-  if (!reduces(call.collective)) {
-    return invalid_argument("user_op is given; " + std::string(name_of(call.collective)) +
-                            " reduces nothing");
-  }
-  if (op.apply == nullptr) return invalid_argument("user_op.apply is null");
-  Status status =
-      check_range("user_op.element_bytes",
-                  static_cast<std::int64_t>(std::min(op.element_bytes, kMostElementBytes + 1)), 1,
-                  kMostElementBytes);
-  if (!status.ok()) return status;
-  if (call.op == ReduceOp::user && call.type == DataType::raw) return {};
-  return invalid_argument("user_op is given, type is " + std::string(name_of(call.type)) +
-                          ", operation is " + std::string(name_of(call.op)) +
-                          "; they must be raw and user");
-}
-
-Status check_factor(const Call& call) {
-  if (call.factor == nullptr) return {};
-  if (reduces(call.collective) && call.op == ReduceOp::sum && call.type != DataType::b8) return {};
-  return invalid_argument("factor is given to " + std::string(name_of(call.collective)) + " " +
-                          std::string(name_of(call.op)) + " of " + std::string(name_of(call.type)) +
-                          "; it is for sums, of all types but b8");
-}
-
 // Of communicators and teams alike.
 Status check_common(int ranks, std::chrono::milliseconds timeout,
                     const std::optional<WaitPolicy>& wait) {
@@ -141,6 +115,32 @@ Status misfit(const CallOptions& options) noexcept {
   });
 }
 
+Status check_user_op(const Call& call) {
+  const UserOp& op = *call.user_op;
+  if (!reduces(call.collective)) {
+    return invalid_argument("user_op is given; " + std::string(name_of(call.collective)) +
+                            " reduces nothing");
+  }
+  if (op.apply == nullptr) return invalid_argument("user_op.apply is null");
+  Status status =
+      check_range("user_op.element_bytes",
+                  static_cast<std::int64_t>(std::min(op.element_bytes, kMostElementBytes + 1)), 1,
+                  kMostElementBytes);
+  if (!status.ok()) return status;
+  if (call.op == ReduceOp::user && call.type == DataType::raw) return {};
+  return invalid_argument("user_op is given, type is " + std::string(name_of(call.type)) +
+                          ", operation is " + std::string(name_of(call.op)) +
+                          "; they must be raw and user");
+}
+
+Status check_factor(const Call& call) {
+  if (call.factor == nullptr) return {};
+  if (reduces(call.collective) && call.op == ReduceOp::sum && call.type != DataType::b8) return {};
+  return invalid_argument("factor is given to " + std::string(name_of(call.collective)) + " " +
+                          std::string(name_of(call.op)) + " of " + std::string(name_of(call.type)) +
+                          "; it is for sums, of all types but b8");
+}
+
 Status check_call(const Call& call, int ranks) {
   Status status = check_enum("collective", call.collective, kCollectives);
   if (!status.ok()) return status;
@@ -149,7 +149,7 @@ Status check_call(const Call& call, int ranks) {
                  : first_of({check_enum("type", call.type, kDataTypes),
                              check_enum("operation", call.op, kReduceOps)});
   if (!status.ok()) return status;
-  status = first_of({check_factor(call), check_options(call.options)});
+  status = check_options(call.options);
   if (!status.ok()) return status;
   if (reduces(call.collective) && !users && !supports(call.type, call.op)) {
     return invalid_argument("operation is " + std::string(name_of(call.op)) + " on type " +

@@ -24,6 +24,10 @@ Status check_team(const TeamOptions& options);
 // Everything that does not depend on the addresses: root, type and operation, overflow, counts,
 // options.
 Status check_call(const Call& call, int ranks);
+// What no plan depends on, and so is wrong in calls that were made before, too: user_op, which must
+// not be null here, and factor.
+Status check_user_op(const Call& call);
+Status check_factor(const Call& call);
 // The one option that no plan depends on, so that it is wrong in calls that were made before, too.
 inline bool timeout_fits(const CallOptions& options) noexcept {
   return options.timeout.count() >= 0;

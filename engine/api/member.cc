@@ -241,8 +241,7 @@ Result<Member::State::Found> Member::State::plan(const Call& call, bool calls) {
 
 Result<Call> Member::State::multiplied(const Call& call) {
   if (!timeout_fits(call.options)) return misfit(call.options);
-  Status status = check_call(call, shared->ranks);
-  if (!status.ok()) return status;
+  if (Status status = check_factor(call); !status.ok()) return status;
   Call plain = call;
   plain.factor = nullptr;
   const bool all_reduces = call.collective == Collective::all_reduce;
@@ -277,6 +276,9 @@ template <class Run>
 Status Member::run(const Call& call, Run interpreted) {
   State& s = *state_;
   Crossbar& crossbar = s.shared->crossbar;
+  if (call.user_op != nullptr) [[unlikely]] {
+    if (Status status = check_user_op(call); !status.ok()) return status;
+  }
   if (call.factor != nullptr) [[unlikely]] {
     const auto multiplied = s.multiplied(call);
     return multiplied.ok() ? run(*multiplied, interpreted) : multiplied.status();
@@ -403,6 +405,9 @@ Status Member::compute(double seconds) {
 }
 
 Result<std::string> Member::plan_of(const Call& call) {
+  if (call.user_op != nullptr) {
+    if (Status status = check_user_op(call); !status.ok()) return status;
+  }
   if (!timeout_fits(call.options)) return misfit(call.options);
   state_->wait_as(call);
   auto found = state_->plan(call, false);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/cache_line.h"
 #include "engine/compile/copy_first.h"
 #include "engine/compile/lower.h"
 #include "engine/compile/own_first.h"
@@ -99,7 +100,10 @@ struct Job {
 Program direct_all_reduce(Job& job, Program program, bool streams) {
   const Buffers buffers = job.request.buffers;
   const Costs& costs = job.request.costs;
-  Program own = own_first(std::move(program), buffers, costs.own_first, &job.meter);
+  // Parts of an operation end where lines do: not where these hold no whole number of elements.
+  const bool may_split = kCacheLine % job.layout.element_bytes == 0;
+  Program own = may_split ? own_first(std::move(program), buffers, costs.own_first, &job.meter)
+                          : std::move(program);
   if (!job.request.pushes) return own;
   push(own, buffers, PushMutant::none, &job.meter);
   // In place the storing rank has just read what it overwrites.

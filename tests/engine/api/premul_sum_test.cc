@@ -110,8 +110,9 @@ TEST(PreMulSum, RoundsTheProduct) {
 TEST(PreMulSum, RefusesWhatIsNoSumAndLeavesBuffersAlone) {
   Ranks all({.ranks = 2});
   const float two = 2;
-  const auto says = [&](Call call, std::string_view what) {
+  const auto says = [&](const Call& given, std::string_view what) {
     const auto results = all.run([&](Member& me) {
+      Call call = given;
       std::vector<float> x(4, 3.0F), y(4, 5.0F);
       call.in = x.data();
       if (call.count == 3) call.in = nullptr;

@@ -238,10 +238,14 @@ TEST(UserOp, RefusesWhatMakesNoSense) {
   const auto nothing = [](const void*, void*, std::size_t, void*) {};
   const auto says = [&](Call call, UserOp op, bool has_op, std::string_view what) {
     call.user_op = has_op ? &op : nullptr;
-    int word = 0;
-    call.in = call.out = &word;
     call.count = 1;
-    for (const Status& one : ranks.run([&](Member& me) { return me.call(call); })) {
+    const auto results = ranks.run([&](Member& me) {
+      int word = 0;
+      Call mine = call;
+      mine.in = mine.out = &word;
+      return me.call(mine);
+    });
+    for (const Status& one : results) {
       EXPECT_EQ(one.code(), Code::invalid_argument);
       EXPECT_NE(one.text().find(what), std::string::npos) << one.text();
     }
@@ -258,9 +262,18 @@ TEST(UserOp, RefusesWhatMakesNoSense) {
        "user_op.element_bytes is 4097");
   says({.collective = Collective::broadcast, .type = DataType::raw, .op = ReduceOp::user}, op, true,
        "broadcast reduces nothing");
-  for (const Status& one : ranks.run([](Member& me) { return me.barrier(); })) {
-    EXPECT_TRUE(one.ok()) << one.text();
-  }
+  // Also where a call of the same kind has been made, and no refusal is remembered.
+  const auto good = [&](Member& me) {
+    int word = 0;
+    Call mine = call;
+    mine.in = mine.out = &word;
+    mine.count = 1;
+    mine.user_op = &op;
+    return me.call(mine);
+  };
+  for (const Status& one : ranks.run(good)) EXPECT_TRUE(one.ok()) << one.text();
+  says(call, {nullptr, nullptr, 4, true}, true, "user_op.apply is null");
+  for (const Status& one : ranks.run(good)) EXPECT_TRUE(one.ok()) << one.text();
 }
 
 // Elements of one byte, of the largest size, and more of them than a piece holds.
