@@ -1,6 +1,7 @@
 #include "engine/tools/test_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -105,12 +106,16 @@ T make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
                  static_cast<std::uint64_t>(c));
   };
   if constexpr (Complex<T>) {
-    // The parts apart; of a product, whose parts meet, the imaginary ones are 0.
+    // The parts apart; of a product, whose parts meet, the imaginary ones are 0, which stays one of
+    // that sign if no factor is negative.
     using Part = typename T::value_type;
     std::vector<Part> parts(static_cast<std::size_t>(ranks));
     const Part real = make_column<Part>(c, ranks, op, seed, parts.data());
-    for (Rank r = 0; r < ranks; ++r) column[r] = T(parts[static_cast<std::size_t>(r)]);
-    if (op == ReduceOp::prod) return T(real);
+    for (Rank r = 0; r < ranks; ++r) {
+      const Part part = parts[static_cast<std::size_t>(r)];
+      column[r] = T(op == ReduceOp::prod ? std::abs(part) : part);
+    }
+    if (op == ReduceOp::prod) return T(std::abs(real));
     const Part imaginary = make_column<Part>(c, ranks, op, seed + 1, parts.data());
     for (Rank r = 0; r < ranks; ++r) column[r].imag(parts[static_cast<std::size_t>(r)]);
     return T(real, imaginary);

@@ -139,19 +139,26 @@ RANKINE_INLINE Bytes generic_narrow_bfloat(Floats floats) {
   return as<Bytes>((round_bfloat(floats.a) >> 16) | (round_bfloat(floats.b) & 0xffff0000U));
 }
 
-// An 8-bit float with this many fraction bits in the low byte of each lane -> float, as
-// decode_half() does it. Where there are infinities (e5m2) the largest exponent is theirs and the
-// NaNs'; else (e4m3) only all ones are no number.
+// An 8-bit float with this many fraction bits in the low byte of each lane -> float. A subnormal is
+// what lies above the least normal number where its fraction is that one's: the difference is
+// exact, and no operand is a subnormal float, which some processors take a hundred cycles for.
+// Where there are infinities (e5m2) the largest exponent is theirs and the NaNs'; else (e4m3) only
+// all ones are no number.
 template <int kFraction>
 RANKINE_INLINE Vec<float> decode_float8(Vec<std::uint32_t> code) {
   using Words = Vec<std::uint32_t>;
-  constexpr float kRebias = kFraction == 2 ? 0x1p112F : 0x1p120F;
+  constexpr std::uint32_t kBias = kFraction == 2 ? 15 : 7;
+  constexpr std::uint32_t kLeast = (128U - kBias) << 23;  // normal
   const Words magnitude = code & 0x7fU;
-  const Words rebiased = as<Words>(as<Vec<float>>(magnitude << (23 - kFraction)) * kRebias);
-  const Words special = magnitude >= (kFraction == 2 ? 0x7cU : 0x7fU)
-                            ? rebiased | (kFraction == 2 ? 0x7f800000U : 0x7fc00000U)
-                            : rebiased;
-  return as<Vec<float>>(special | ((code & 0x80U) << 24));
+  const Words shifted = magnitude << (23 - kFraction);
+  const Words normal = shifted + (kLeast - (1U << 23));
+  const Words subnormal =
+      as<Words>(as<Vec<float>>(shifted + kLeast) - __builtin_bit_cast(float, kLeast));
+  Words bits = magnitude < (1U << kFraction) ? subnormal : normal;
+  bits = magnitude >= (kFraction == 2 ? 0x7cU : 0x7fU)
+             ? bits | (kFraction == 2 ? 0x7f800000U : 0x7fc00000U)
+             : bits;
+  return as<Vec<float>>(bits | ((code & 0x80U) << 24));
 }
 
 // float -> 8-bit float in the low byte of each lane, saturating. As encode_half() does it, and what

@@ -34,8 +34,12 @@ TEST(RankOrder, OfTheLinesThatDefaultsAreMadeOf) {
     EXPECT_TRUE(ordered(Collective::all_reduce, "direct_one_shot", n)) << n;
     EXPECT_TRUE(ordered(Collective::all_reduce, "direct_two_shot", n)) << n;
     EXPECT_TRUE(ordered(Collective::reduce_scatter, "direct", n)) << n;
+    // A linear root hears from one rank after the other, its neighbour first.
+    EXPECT_TRUE(ordered(Collective::reduce, "linear", n)) << n;
+    if (n > 2) {
+      EXPECT_FALSE(ordered(Collective::reduce, "linear", n, n / 2)) << n;
+    }
     for (const Rank root : {0, n / 2, n - 1}) {
-      EXPECT_TRUE(ordered(Collective::reduce, "linear", n, root)) << n;
       EXPECT_TRUE(ordered(Collective::reduce, "direct_two_shot", n, root)) << n;
     }
   }
@@ -50,9 +54,8 @@ TEST(RankOrder, IsNotThatOfARing) {
 // 0 with 2, then 1: one sum with a gap is enough.
 TEST(RankOrder, SeesAGap) {
   const auto gather_at_0 = [](Rank first, Rank second) {
-    return Schedule{3, 1, 2, [=](int k, Send send) {
-                      send(k == 0 ? first : second, 0, block(0), reduce);
-                    }};
+    return Schedule{3, 1, 2,
+                    [=](int k, Send send) { send(k == 0 ? first : second, 0, block(0), reduce); }};
   };
   const Goal goal{Collective::reduce, 3, 1, 0};
   EXPECT_TRUE(ordered(gather_at_0(1, 2), goal));
