@@ -80,7 +80,9 @@ void Agenda::start(StartedCall& call) noexcept {
 
 bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
   if (call.prepared == nullptr) {
-    auto found = member.plan(call.unplanned->view().call(), true);
+    Call planned = call.unplanned->view().call();
+    planned.user_op = call.call.user_op;
+    auto found = member.plan(planned, true);
     if (!found.ok()) {
       end(member, call, found.status());
       return false;
@@ -89,17 +91,27 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
     call.first = found->first;
     call.call.counts = {};  // they were the caller's, or `unplanned`'s
     call.unplanned.reset();
-    if (!member.fits(*call.prepared, call.call.in, call.call.out)) {
+    if (call.call.factor == nullptr && !member.fits(*call.prepared, call.call.in, call.call.out)) {
       end(member, call, member.misfit_of(*call.prepared, call.call.in, call.call.out));
       return false;
     }
   }
   member.wait_as(call.call.options);
   call.cursor = {};
-  if (!member.begin(*call.prepared, {.in = call.call.in,
+  const void* in = call.call.in;
+  if (call.call.factor != nullptr) {
+    const auto products = member.multiply(call.call, *call.prepared);
+    if (!products.ok()) {
+      end(member, call, products.status());
+      return false;
+    }
+    in = *products;
+  }
+  if (!member.begin(*call.prepared, {.in = in,
                                      .out = call.call.out,
                                      .count = call.call.count,
-                                     .tag = call.call.options.tag})) {
+                                     .tag = call.call.options.tag,
+                                     .user_op = call.call.user_op})) {
     end(member, call, member.ended());
     return false;
   }

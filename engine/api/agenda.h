@@ -31,7 +31,11 @@ struct StartedCall {
   explicit StartedCall(std::shared_ptr<MemberState> member_) : member(std::move(member_)) {}
 
   const std::shared_ptr<MemberState> member;
-  Call call;  // its lists and names are the plan's, or those of `unplanned`
+  // Its lists and names are the plan's, or those of `unplanned`; what it reduces by is here.
+  Call call;
+  UserOp user_op;
+  alignas(16) std::byte factor[16] = {};
+  std::uint32_t barrier_in = 0, barrier_out = 0;
   PreparedPtr prepared;
   std::unique_ptr<const OwnedKey> unplanned;  // while there is no plan
   bool first = false;                         // call of its kind

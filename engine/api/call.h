@@ -11,6 +11,7 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/transport.h"
+#include "engine/run/user_op.h"
 
 namespace rankine {
 
@@ -52,6 +53,13 @@ struct Call {
   Rank root = 0;
   Rank peer = 0;
   std::span<const std::size_t> counts{};
+  // For op = user and type = raw, which go together: the operation, and with it the elements' size.
+  const UserOp* user_op = nullptr;
+  // Where not null, and for op = sum: each rank's own factor, by which it multiplies what it brings
+  // before anything is added; an f32 for floats of 16 and 8 bits (the product is rounded to the
+  // type), else an element of the type. Ranks may bring different ones, and all bring one. Stays
+  // the caller's until the call returns.
+  const void* factor = nullptr;
   CallOptions options{};
 };
 

@@ -1,5 +1,6 @@
 #include "engine/api/check.h"
 
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <string>
@@ -114,16 +115,45 @@ Status misfit(const CallOptions& options) noexcept {
   });
 }
 
-Status check_call(const Call& call, int ranks) {
+Status check_user_op(const Call& call) {
+  const UserOp& op = *call.user_op;
+  if (!reduces(call.collective)) {
+    return invalid_argument("user_op is given; " + std::string(name_of(call.collective)) +
+                            " reduces nothing");
+  }
+  if (op.apply == nullptr) return invalid_argument("user_op.apply is null");
   Status status =
-      first_of({check_enum("collective", call.collective, kCollectives),
-                check_enum("type", call.type, kDataTypes),
-                check_enum("operation", call.op, kReduceOps), check_options(call.options)});
+      check_range("user_op.element_bytes",
+                  static_cast<std::int64_t>(std::min(op.element_bytes, kMostElementBytes + 1)), 1,
+                  kMostElementBytes);
   if (!status.ok()) return status;
-  if (reduces(call.collective) && !supports(call.type, call.op)) {
+  if (call.op == ReduceOp::user && call.type == DataType::raw) return {};
+  return invalid_argument("user_op is given, type is " + std::string(name_of(call.type)) +
+                          ", operation is " + std::string(name_of(call.op)) +
+                          "; they must be raw and user");
+}
+
+Status check_factor(const Call& call) {
+  if (call.factor == nullptr) return {};
+  if (reduces(call.collective) && call.op == ReduceOp::sum && call.type != DataType::b8) return {};
+  return invalid_argument("factor is given to " + std::string(name_of(call.collective)) + " " +
+                          std::string(name_of(call.op)) + " of " + std::string(name_of(call.type)) +
+                          "; it is for sums, of all types but b8");
+}
+
+Status check_call(const Call& call, int ranks) {
+  Status status = check_enum("collective", call.collective, kCollectives);
+  if (!status.ok()) return status;
+  const bool users = call.user_op != nullptr;
+  status = users ? check_user_op(call)
+                 : first_of({check_enum("type", call.type, kDataTypes),
+                             check_enum("operation", call.op, kReduceOps)});
+  if (!status.ok()) return status;
+  status = check_options(call.options);
+  if (!status.ok()) return status;
+  if (reduces(call.collective) && !users && !supports(call.type, call.op)) {
     return invalid_argument("operation is " + std::string(name_of(call.op)) + " on type " +
-                            std::string(name_of(call.type)) +
-                            "; bit operations are allowed on integers only");
+                            std::string(name_of(call.type)) + "; " + supported_ops(call.type));
   }
   if (has_root(call.collective)) {
     status = check_range("root", call.root, 0, ranks - 1);
@@ -141,7 +171,7 @@ Status check_call(const Call& call, int ranks) {
   }
   // All sizes together must stay below what a pointer difference can say.
   const std::size_t limit =
-      static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / size_of(call.type);
+      static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / element_bytes(call);
   if (call.counts.empty()) {
     if (call.count > limit / blocks) {
       return invalid_argument("count is " + std::to_string(call.count) + "; at most " +

@@ -24,11 +24,20 @@ Status check_team(const TeamOptions& options);
 // Everything that does not depend on the addresses: root, type and operation, overflow, counts,
 // options.
 Status check_call(const Call& call, int ranks);
+// What no plan depends on, and so is wrong in calls that were made before, too: user_op, which must
+// not be null here, and factor.
+Status check_user_op(const Call& call);
+Status check_factor(const Call& call);
 // The one option that no plan depends on, so that it is wrong in calls that were made before, too.
 inline bool timeout_fits(const CallOptions& options) noexcept {
   return options.timeout.count() >= 0;
 }
 Status misfit(const CallOptions& options) noexcept;
+
+// Requires check_call().ok().
+inline std::size_t element_bytes(const Call& call) {
+  return call.user_op != nullptr ? call.user_op->element_bytes : size_of(call.type);
+}
 
 // Elements of each natural block. Requires check_call().ok().
 std::vector<std::size_t> natural_counts(const Call& call, int ranks);

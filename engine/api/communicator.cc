@@ -160,6 +160,32 @@ Result<std::shared_ptr<const TimedSchedule>> CommunicatorShared::time(const Comp
                              clock->fabric(), *pricing, [&] { return may_go_on_planning(waiter); });
 }
 
+namespace {
+
+// By the first algorithm of the catalogue that can: the chosen one brings contributions together in
+// another order.
+Result<Compiled> compile_in_rank_order(CompileRequest& request, const std::vector<int>& levels) {
+  const Collective collective = request.algorithm->collective;
+  const Params asked = request.params;
+  for (const Algorithm& line : catalogue()) {
+    if (line.collective != collective || !line.other_bits.empty()) continue;
+    request.algorithm = &line;
+    request.params = line.only_taken(asked);
+    request.params.segments = 1;
+    request.params.root = asked.root;
+    take_levels(line, levels, request.params);
+    if (line.refusal(line.only_taken(request.params))) continue;
+    auto compiled = compile(request);
+    if (compiled.ok() || compiled.status().code() != Code::invalid_argument) return compiled;
+  }
+  return invalid_argument("operation is not commutative; no algorithm of " +
+                          std::string(name_of(collective)) + " among " +
+                          std::to_string(request.params.ranks) +
+                          " ranks brings their contributions together in their order");
+}
+
+}  // namespace
+
 Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
   const Call& call = key.call();
   const CallOptions& options = call.options;
@@ -172,7 +198,7 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   // M of all_to_all is one rank's send buffer.
   const std::size_t senders =
       call.collective == Collective::all_to_all ? static_cast<std::size_t>(ranks) : 1;
-  const std::size_t m = elements / senders * size_of(call.type);
+  const std::size_t m = elements / senders * element_bytes(call);
   const Algorithm* asked = forced.algorithm[static_cast<std::size_t>(call.collective)];
   if (!options.algorithm.empty()) {
     asked = find_algorithm(call.collective, options.algorithm);
@@ -209,6 +235,8 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   take_levels(*request.algorithm, levels, params);
   request.type = call.type;
   request.op = call.op;
+  request.element_bytes = element_bytes(call);
+  request.commutative = call.user_op == nullptr || call.user_op->commutative;
   request.transport = forced.transport;
   if (options.transport) request.transport = *options.transport;
   request.slot_payload = payload_of(mail.stride);
@@ -218,6 +246,9 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   request.limits = {.bytes = most_plan_bytes,
                     .interrupted = [&] { return may_go_on_planning(waiter); }};
   auto compiled = compile(request);
+  if (!request.commutative && asked == nullptr && !compiled.ok()) {
+    compiled = compile_in_rank_order(request, levels);
+  }
   if (!compiled.ok()) return compiled.status();
   auto prepared = std::make_unique<Prepared>(key);
   prepared->plan = std::move(compiled->plan);

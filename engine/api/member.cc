@@ -10,6 +10,7 @@
 #include "engine/api/member_state.h"
 #include "engine/api/rank_threads.h"
 #include "engine/run/interpret.h"
+#include "engine/run/kernels/reduce.h"
 #include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
 
@@ -69,28 +70,29 @@ Member::~Member() {
 std::size_t MemberState::table_bytes() const {
   return sizeof(MemberState) + run.outbox.capacity() * sizeof(Outbox) +
          run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
-         run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads);
+         run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads) +
+         products.capacity();
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
 int Member::ranks() const { return state_->shared->ranks; }
 Communicator& Member::communicator() const { return state_->handle; }
 
-Status Member::size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const {
+Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed, int ranks) {
   return invalid_argument(std::string(what) + " has " + std::to_string(got) +
-                          " elements; the other argument and " + std::to_string(ranks()) +
+                          " elements; the other argument and " + std::to_string(ranks) +
                           " ranks ask for " + std::to_string(allowed));
 }
 
-Status Member::check_sizes(const Call& call, std::size_t in, std::size_t out) const {
-  Status status = check_call(call, ranks());
+Status check_sizes(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out) {
+  Status status = check_call(call, ranks);
   if (!status.ok()) return status;
-  const Goal goal{call.collective, ranks(), natural_blocks(call.collective, ranks()), call.root,
+  const Goal goal{call.collective, ranks, natural_blocks(call.collective, ranks), call.root,
                   call.peer};
-  const Layout layout = make_layout(goal, natural_counts(call, ranks()), 1, Borders::plain);
-  const BufferRule rule = buffer_rule(layout, goal, rank());
-  if (rule.input_bytes > in) return size_mismatch("in", in, rule.input_bytes);
-  if (rule.output_bytes > out) return size_mismatch("out", out, rule.output_bytes);
+  const Layout layout = make_layout(goal, natural_counts(call, ranks), 1, Borders::plain);
+  const BufferRule rule = buffer_rule(layout, goal, rank);
+  if (rule.input_bytes > in) return size_mismatch("in", in, rule.input_bytes, ranks);
+  if (rule.output_bytes > out) return size_mismatch("out", out, rule.output_bytes, ranks);
   return {};
 }
 
@@ -224,9 +226,58 @@ Status MemberState::broken() noexcept {
   return ended();
 }
 
+Call without_factor(const Call& call) {
+  Call plain = call;
+  plain.factor = nullptr;
+  if (call.collective == Collective::all_reduce) plain.in = call.out;
+  return plain;
+}
+
+Result<const void*> MemberState::multiply(const Call& call, const Prepared& prepared) {
+  if (!fits(prepared, call.in, call.out)) return misfit_of(prepared, call.in, call.out);
+  const auto self = static_cast<std::size_t>(run.waiter.rank);
+  const std::size_t bytes = prepared.rules[self].input_bytes;
+  void* to = call.out;
+  const bool at_root = call.collective == Collective::reduce && call.root == run.waiter.rank;
+  if (call.collective != Collective::all_reduce && !at_root) {
+    try {
+      if (products.size() < bytes) products.resize(bytes);
+      count_tables();
+    } catch (const std::bad_alloc&) {
+      return refused(make_error(Code::out_of_memory, [&] {
+        return "rank " + std::to_string(self) + " has no memory for " + std::to_string(bytes) +
+               " bytes of products";
+      }));
+    }
+    to = products.data();
+  }
+  find_scale(call.type, best_isa())(to, call.in, bytes / size_of(call.type), call.factor);
+  return static_cast<const void*>(to);
+}
+
+Result<Call> MemberState::multiplied(const Call& call) {
+  if (!timeout_fits(call.options)) return misfit(call.options);
+  if (Status status = check_factor(call); !status.ok()) return status;
+  Call plain = without_factor(call);
+  wait_as(call.options);
+  const auto found = plan(plain, false);
+  if (!found.ok()) return found.status();
+  const auto products_in = multiply(call, *found->prepared);
+  if (!products_in.ok()) return products_in.status();
+  plain.in = *products_in;
+  return plain;
+}
+
 template <class Run>
 Status Member::run(const Call& call, Run interpreted) {
   MemberState& s = *state_;
+  if (call.user_op != nullptr) [[unlikely]] {
+    if (Status status = check_user_op(call); !status.ok()) return status;
+  }
+  if (call.factor != nullptr) [[unlikely]] {
+    const auto multiplied = s.multiplied(call);
+    return multiplied.ok() ? run(*multiplied, interpreted) : multiplied.status();
+  }
   if (!timeout_fits(call.options)) [[unlikely]]
     return misfit(call.options);
   s.wait_as(call.options);
@@ -239,7 +290,8 @@ Status Member::run(const Call& call, Run interpreted) {
   const Prepared& prepared = *known.prepared;
   if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
     return s.misfit_of(prepared, call.in, call.out);
-  if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag})) [[unlikely]] {
+  if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag, call.user_op}))
+      [[unlikely]] {
     return s.ended();  // it may be the first call that fails: where the end came between calls
   }
   const bool apart = !known.first || all_keep_apart(prepared.plan, s.run.waiter);
@@ -328,6 +380,9 @@ Status Member::compute(double seconds) {
 }
 
 Result<std::string> Member::plan_of(const Call& call) {
+  if (call.user_op != nullptr) {
+    if (Status status = check_user_op(call); !status.ok()) return status;
+  }
   if (!timeout_fits(call.options)) return misfit(call.options);
   if (!state_->shared->forked()) state_->agenda->finish(*state_);  // it makes room for its plan
   state_->wait_as(call.options);

@@ -33,23 +33,24 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "engine/api/call.h"
 #include "engine/api/payload.h"
 #include "engine/api/request.h"
+#include "engine/api/typed_calls.h"
 #include "engine/base/status.h"
 
 namespace rankine {
 
 class Agenda;
+class Async;
 class Communicator;
 class RoundObserver;
 struct CommunicatorShared;
 struct MemberState;
 struct SplitOptions;
 
-class Member {
+class Member : public TypedCalls<Member, Status> {
  public:
   ~Member();  // the rank leaves: others that still need it get Code::rank_lost
   Member(const Member&) = delete;
@@ -66,7 +67,7 @@ class Member {
   template <PayloadElement T>
   Result<Payload<T>> allocate(std::size_t n);
 
-  // Any collective, untyped.
+  // The typed calls are those of typed_calls.h. Any collective, untyped:
   Status call(const Call& call);
   // The same, and `observer` is told of every round (interpret.h). Slow.
   Status call(const Call& call, RoundObserver& observer);
@@ -76,36 +77,28 @@ class Member {
   // then.
   Result<Request> start(const Call& call);
   Result<Request> prepare(const Call& call);
+  Result<Request> start(const Message& message, const CallOptions& options = {});
+  Result<Request> prepare(const Message& message, const CallOptions& options = {});
+  // The same of typed calls: me.async().all_reduce(x), me.prepared().send(x, to).
+  Async async();
+  Async prepared();
   // Moves on whatever this thread has started, without waiting. Errors: forked.
   Status progress();
 
-  // A message to one rank, from one rank: the call of these two alone. The messages that a rank
-  // sends another one are received in the order in which they are sent; count and type must agree.
-  // Short ones are on their way when send() returns, long ones have arrived. An error ends this
-  // communicator too. Errors: a rank that there is not, and those of call().
-  Status send(const void* data, std::size_t count, DataType type, Rank to,
-              const CallOptions& options = {});
-  Status recv(void* data, std::size_t count, DataType type, Rank from,
-              const CallOptions& options = {});
-  Result<Request> start_send(const void* data, std::size_t count, DataType type, Rank to,
-                             const CallOptions& options = {});
-  Result<Request> start_recv(void* data, std::size_t count, DataType type, Rank from,
-                             const CallOptions& options = {});
-  template <class T>
-  Status send(std::span<const T> data, Rank to, const CallOptions& options = {});
-  template <class T>
-  Status recv(std::span<T> data, Rank from, const CallOptions& options = {});
-  template <class T>
-  Result<Request> start_send(std::span<const T> data, Rank to, const CallOptions& options = {});
-  template <class T>
-  Result<Request> start_recv(std::span<T> data, Rank from, const CallOptions& options = {});
+  // send() and recv() (typed_calls.h) are messages to one rank and from one rank: the calls of
+  // these two alone. The messages that a rank sends another one are received in the order in which
+  // they are sent; count and type must agree. Short ones are on their way when send() returns, long
+  // ones have arrived. An error ends this communicator too. Errors: a rank that there is not, and
+  // those of call(). The same untyped:
+  Status submit(const Message& message, const CallOptions& options = {});
   // Both at once: two ranks that send to each other first wait for nobody.
-  Status exchange(const void* sent, std::size_t sent_count, Rank to, void* received,
-                  std::size_t received_count, Rank from, DataType type,
-                  const CallOptions& options = {});
+  Status exchange(const Message& sent, const Message& received, const CallOptions& options = {});
   template <class T>
   Status exchange(std::span<const T> sent, Rank to, std::span<T> received, Rank from,
-                  const CallOptions& options = {});
+                  const CallOptions& options = {}) {
+    return exchange({const_cast<T*>(sent.data()), sent.size(), data_type_of<T>, to},
+                    {received.data(), received.size(), data_type_of<T>, from, false}, options);
+  }
   // Messages and collectives that `calls` makes on members of this thread are started as they come
   // and all waited for at the end, so no order of theirs can deadlock; what they return until then
   // says only whether they could be started. Groups inside are part of the outer one. Returns the
@@ -127,56 +120,13 @@ class Member {
   // What such a call would get: "ring, mailbox transport", "double_tree, P = 8, direct transport".
   Result<std::string> plan_of(const Call& call);
 
-  // out[i] = in of all ranks, reduced. Sizes must agree.
-  template <class T>
-  Status all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op = ReduceOp::sum,
-                    const CallOptions& options = {});
-  template <class T>
-  Status all_reduce(std::span<T> in_place, ReduceOp op = ReduceOp::sum,
-                    const CallOptions& options = {});
-  // out = the ranks' inputs one after the other: ranks() * in.size() elements.
-  template <class T>
-  Status all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options = {});
-  // out = this rank's block of the reduced inputs: in has ranks() * out.size() elements.
-  template <class T>
-  Status reduce_scatter(std::span<const T> in, std::span<T> out, ReduceOp op = ReduceOp::sum,
-                        const CallOptions& options = {});
-  // Everyone's data = the root's.
-  template <class T>
-  Status broadcast(std::span<T> data, Rank root, const CallOptions& options = {});
-  // out at the root = in of all ranks, reduced; elsewhere out is not used and may be empty.
-  template <class T>
-  Status reduce(std::span<const T> in, std::span<T> out, Rank root, ReduceOp op = ReduceOp::sum,
-                const CallOptions& options = {});
-  // Block d of in goes to rank d, which puts it at the place of the sender: in and out have ranks()
-  // blocks of the same size.
-  template <class T>
-  Status all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options = {});
-  // out at the root = the ranks' inputs one after the other; elsewhere out may be empty.
-  template <class T>
-  Status gather(std::span<const T> in, std::span<T> out, Rank root,
-                const CallOptions& options = {});
-  // out = this rank's block of the root's in; elsewhere in may be empty.
-  template <class T>
-  Status scatter(std::span<const T> in, std::span<T> out, Rank root,
-                 const CallOptions& options = {});
-  // The receiver's data = the sender's. All ranks call it; the others' data are not touched.
-  template <class T>
-  Status send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options = {});
   // Returns when all ranks have called it.
   Status barrier(const CallOptions& options = {});
-
-  // With one count per rank, zeros included (all_gather, reduce_scatter, gather, scatter), or one
-  // per pair, [from * ranks() + to] (all_to_all). Counts must be the same on all ranks; buffers
-  // hold what the rank gives and gets, without gaps.
-  template <class T>
-  Status with_counts(Collective collective, std::span<const T> in, std::span<T> out,
-                     std::span<const std::size_t> counts, Rank root = 0,
-                     ReduceOp op = ReduceOp::sum, const CallOptions& options = {});
 
  private:
   friend class Communicator;
   friend class Buckets;
+  friend class TypedCalls<Member, Status>;
   friend class Request;
   friend class Team;
   Member(std::shared_ptr<CommunicatorShared> shared, Rank rank, std::shared_ptr<Agenda> agenda);
@@ -186,21 +136,13 @@ class Member {
   template <class Run>
   Status run(const Call& call, Run run);
   Status call_among_others(const Call& call);
+  static Result<Request> started(Result<Request> request);
   Status settle(Result<Request> request);
-  struct Message {
-    void* data;
-    std::size_t count;
-    DataType type;
-    Rank peer;
-    const CallOptions& options;
-  };
-  Result<Request> start_message(const Message& message, bool sends);
-  Result<Member*> end_of_pair(Rank peer, bool sends);
+  Status submit(const Call& request) { return call(request); }
+  Result<Request> bind(const Message& message, const CallOptions& options, bool calls);
+  Result<Member*> end_of_pair(const Message& message);
   // `calls`: it will be started at once.
   Result<Request> bind(const Call& call, bool calls);
-  Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;
-  // Whether buffers of so many elements are what a call with counts needs of this rank.
-  Status check_sizes(const Call& call, std::size_t in, std::size_t out) const;
   Result<PayloadMemory> allocate_elements(std::size_t n, std::size_t element_bytes);
 
   std::shared_ptr<MemberState> state_;
@@ -213,169 +155,36 @@ Result<Payload<T>> Member::allocate(std::size_t n) {
   return Payload<T>(std::move(*memory), n);
 }
 
-template <class T>
-Status Member::all_reduce(std::span<const T> in, std::span<T> out, ReduceOp op,
-                          const CallOptions& options) {
-  if (in.size() != out.size()) return size_mismatch("out", out.size(), in.size());
-  return call({.collective = Collective::all_reduce,
-               .in = in.data(),
-               .out = out.data(),
-               .count = in.size(),
-               .type = data_type_of<T>,
-               .op = op,
-               .options = options});
-}
+// A member's calls, started or prepared and not waited for.
+class Async : public TypedCalls<Async, Result<Request>> {
+ public:
+  Rank rank() const { return member_.rank(); }
+  int ranks() const { return member_.ranks(); }
+  // barrier() of a member likewise.
+  Result<Request> barrier(const CallOptions& options = {}) {
+    return submit(Call{.collective = Collective::barrier,
+                       .count = 1,
+                       .type = DataType::u32,
+                       .op = ReduceOp::bor,
+                       .options = options});
+  }
 
-template <class T>
-Status Member::all_reduce(std::span<T> in_place, ReduceOp op, const CallOptions& options) {
-  return all_reduce(std::span<const T>(in_place), in_place, op, options);
-}
+ private:
+  friend class Member;
+  friend class TypedCalls<Async, Result<Request>>;
+  Async(Member& member, bool starts) : member_(member), starts_(starts) {}
+  Result<Request> submit(const Call& call) {
+    return starts_ ? member_.start(call) : member_.prepare(call);
+  }
+  Result<Request> submit(const Message& message, const CallOptions& options) {
+    return starts_ ? member_.start(message, options) : member_.prepare(message, options);
+  }
 
-template <class T>
-Status Member::all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options) {
-  const std::size_t all = in.size() * static_cast<std::size_t>(ranks());
-  if (out.size() != all) return size_mismatch("out", out.size(), all);
-  return call({.collective = Collective::all_gather,
-               .in = in.data(),
-               .out = out.data(),
-               .count = in.size(),
-               .type = data_type_of<T>,
-               .options = options});
-}
+  Member& member_;
+  bool starts_;
+};
 
-template <class T>
-Status Member::reduce_scatter(std::span<const T> in, std::span<T> out, ReduceOp op,
-                              const CallOptions& options) {
-  const std::size_t all = out.size() * static_cast<std::size_t>(ranks());
-  if (in.size() != all) return size_mismatch("in", in.size(), all);
-  return call({.collective = Collective::reduce_scatter,
-               .in = in.data(),
-               .out = out.data(),
-               .count = out.size(),
-               .type = data_type_of<T>,
-               .op = op,
-               .options = options});
-}
-
-template <class T>
-Status Member::broadcast(std::span<T> data, Rank root, const CallOptions& options) {
-  return call({.collective = Collective::broadcast,
-               .in = data.data(),
-               .out = data.data(),
-               .count = data.size(),
-               .type = data_type_of<T>,
-               .root = root,
-               .options = options});
-}
-
-template <class T>
-Status Member::reduce(std::span<const T> in, std::span<T> out, Rank root, ReduceOp op,
-                      const CallOptions& options) {
-  if (rank() == root && out.size() != in.size()) return size_mismatch("out", out.size(), in.size());
-  return call({.collective = Collective::reduce,
-               .in = in.data(),
-               .out = out.data(),
-               .count = in.size(),
-               .type = data_type_of<T>,
-               .op = op,
-               .root = root,
-               .options = options});
-}
-
-template <class T>
-Status Member::all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options) {
-  const auto n = static_cast<std::size_t>(ranks());
-  if (in.size() % n != 0) return size_mismatch("in", in.size(), in.size() / n * n);
-  if (out.size() != in.size()) return size_mismatch("out", out.size(), in.size());
-  return call({.collective = Collective::all_to_all,
-               .in = in.data(),
-               .out = out.data(),
-               .count = in.size() / n,
-               .type = data_type_of<T>,
-               .options = options});
-}
-
-template <class T>
-Status Member::gather(std::span<const T> in, std::span<T> out, Rank root,
-                      const CallOptions& options) {
-  const std::size_t all = in.size() * static_cast<std::size_t>(ranks());
-  if (rank() == root && out.size() != all) return size_mismatch("out", out.size(), all);
-  return call({.collective = Collective::gather,
-               .in = in.data(),
-               .out = out.data(),
-               .count = in.size(),
-               .type = data_type_of<T>,
-               .root = root,
-               .options = options});
-}
-
-template <class T>
-Status Member::scatter(std::span<const T> in, std::span<T> out, Rank root,
-                       const CallOptions& options) {
-  const std::size_t all = out.size() * static_cast<std::size_t>(ranks());
-  if (rank() == root && in.size() != all) return size_mismatch("in", in.size(), all);
-  return call({.collective = Collective::scatter,
-               .in = in.data(),
-               .out = out.data(),
-               .count = out.size(),
-               .type = data_type_of<T>,
-               .root = root,
-               .options = options});
-}
-
-template <class T>
-Status Member::send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options) {
-  return call({.collective = Collective::send_recv,
-               .in = data.data(),
-               .out = data.data(),
-               .count = data.size(),
-               .type = data_type_of<T>,
-               .root = from,
-               .peer = to,
-               .options = options});
-}
-
-template <class T>
-Status Member::send(std::span<const T> data, Rank to, const CallOptions& options) {
-  return send(data.data(), data.size(), data_type_of<T>, to, options);
-}
-
-template <class T>
-Status Member::recv(std::span<T> data, Rank from, const CallOptions& options) {
-  return recv(data.data(), data.size(), data_type_of<T>, from, options);
-}
-
-template <class T>
-Result<Request> Member::start_send(std::span<const T> data, Rank to, const CallOptions& options) {
-  return start_send(data.data(), data.size(), data_type_of<T>, to, options);
-}
-
-template <class T>
-Result<Request> Member::start_recv(std::span<T> data, Rank from, const CallOptions& options) {
-  return start_recv(data.data(), data.size(), data_type_of<T>, from, options);
-}
-
-template <class T>
-Status Member::exchange(std::span<const T> sent, Rank to, std::span<T> received, Rank from,
-                        const CallOptions& options) {
-  return exchange(sent.data(), sent.size(), to, received.data(), received.size(), from,
-                  data_type_of<T>, options);
-}
-
-template <class T>
-Status Member::with_counts(Collective collective, std::span<const T> in, std::span<T> out,
-                           std::span<const std::size_t> counts, Rank root, ReduceOp op,
-                           const CallOptions& options) {
-  const Call request{.collective = collective,
-                     .in = in.data(),
-                     .out = out.data(),
-                     .type = data_type_of<T>,
-                     .op = op,
-                     .root = root,
-                     .counts = counts,
-                     .options = options};
-  Status status = check_sizes(request, in.size(), out.size());
-  return status.ok() ? call(request) : status;
-}
+inline Async Member::async() { return {*this, true}; }
+inline Async Member::prepared() { return {*this, false}; }
 
 }  // namespace rankine

@@ -14,6 +14,7 @@
 #include "engine/api/member.h"
 #include "engine/api/request.h"
 #include "engine/base/deadline.h"
+#include "engine/base/huge_pages.h"
 #include "engine/run/interpret.h"
 #include "engine/run/sharing.h"
 
@@ -30,6 +31,7 @@ struct MemberState {
     void* out = nullptr;
     std::size_t count = 0;
     std::uint64_t tag = 0;
+    const UserOp* user_op = nullptr;
   };
 
   std::shared_ptr<CommunicatorShared> owned;  // by all its members
@@ -76,9 +78,13 @@ struct MemberState {
     Crossbar& crossbar = shared->crossbar;
     const auto self = static_cast<std::size_t>(run.waiter.rank);
     ++run.waiter.call;
+    std::uint64_t tag = given.tag;
+    if (given.user_op != nullptr) [[unlikely]] {
+      tag ^= identity_of(*given.user_op);
+      run.user_op = given.user_op;
+    }
     run.waiter.fingerprint =
-        with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)),
-                 given.tag)
+        with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)), tag)
             .bits;
     run.waiter.marks = marks_of(buffers_of(prepared.rules[self], given.in, given.out));
     crossbar.record(run.waiter.rank)
@@ -111,6 +117,13 @@ struct MemberState {
     return misfit(prepared.rules[static_cast<std::size_t>(run.waiter.rank)], in, out);
   }
 
+  // A sum in which this rank brings its input times its factor (Call::factor), as the same without
+  // (without_factor()): the products are made, and lie in its output or in `products`. Where they
+  // lie, of a call whose factor has been checked; and the call as it is then.
+  Result<const void*> multiply(const Call& call, const Prepared& prepared);
+  Result<Call> multiplied(const Call& call);
+  HugeVector<std::byte> products;
+
   // What the machine refuses ends the communicator; arguments that are wrong do not.
   Status refused(Status status);
   Status ended();
@@ -126,6 +139,9 @@ struct MemberState {
     counted_bytes = now;
   }
 };
+
+// What is planned for a call with a factor.
+Call without_factor(const Call& call);
 
 // The call as its plan has it, on a modelled network where the communicator is on one.
 bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,

@@ -39,6 +39,10 @@ class PlanKey {
         static_cast<std::uint64_t>(call.op) << 16 | transport << 24 |
         std::uint64_t{in_place} << kInPlace | std::uint64_t{!options.algorithm.empty()} << kNamed |
         std::uint64_t{listed != 0} << kLists;
+    if (call.user_op != nullptr) [[unlikely]] {
+      numbers_[3] |= std::uint64_t{call.user_op->commutative} << kCommutative |
+                     static_cast<std::uint64_t>(call.user_op->element_bytes) << kElement;
+    }
   }
 
   const Call& call() const noexcept { return *call_; }
@@ -62,7 +66,7 @@ class PlanKey {
   }
 
  private:
-  static constexpr int kInPlace = 40, kNamed = 41, kLists = 42;
+  static constexpr int kInPlace = 40, kNamed = 41, kLists = 42, kCommutative = 43, kElement = 44;
 
   bool has(int flag) const noexcept { return (numbers_[3] >> flag & 1) != 0; }
   static std::uint64_t pair(int a, int b) noexcept {
@@ -116,6 +120,7 @@ class OwnedKey {
     call_.options.algorithm = algorithm_;
     set_parameters(lists_, call_.options);
     view_ = PlanKey(call_);
+    call_.user_op = nullptr;  // it need not live so long, and the view knows its size
   }
   OwnedKey(const OwnedKey&) = delete;
   OwnedKey& operator=(const OwnedKey&) = delete;

@@ -30,72 +30,68 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
 }
 
 // Our end of the way to that rank, or from it.
-Result<Member*> Member::end_of_pair(Rank peer, bool sends) {
+Result<Member*> Member::end_of_pair(const Message& message) {
   MemberState& s = *state_;
+  const Rank peer = message.peer;
   if (s.shared->forked()) return forked_status();
   if (peer < 0 || peer >= ranks()) {
-    return invalid_argument(std::string(sends ? "to" : "from") + " is " + std::to_string(peer) +
-                            "; allowed are 0 to " + std::to_string(ranks() - 1));
+    return invalid_argument(std::string(message.sends ? "to" : "from") + " is " +
+                            std::to_string(peer) + "; allowed are 0 to " +
+                            std::to_string(ranks() - 1));
   }
-  auto& ends = sends ? s.sending : s.receiving;
+  auto& ends = message.sends ? s.sending : s.receiving;
   ends.resize(static_cast<std::size_t>(ranks()));
   auto& end = ends[static_cast<std::size_t>(peer)];
   if (end == nullptr) {
     s.wait_as({});
-    auto pair = s.shared->pair(s.owned, sends ? rank() : peer, sends ? peer : rank(), s.run.waiter);
+    auto pair = s.shared->pair(s.owned, message.sends ? rank() : peer,
+                               message.sends ? peer : rank(), s.run.waiter);
     if (!pair.ok()) return s.refused(pair.status());
-    end.reset(new Member(std::move(*pair), sends ? 0 : 1, s.agenda));
+    end.reset(new Member(std::move(*pair), message.sends ? 0 : 1, s.agenda));
   }
   return end.get();
 }
 
-Result<Request> Member::start_message(const Message& message, bool sends) try {
-  auto end = end_of_pair(message.peer, sends);
+Result<Request> Member::bind(const Message& message, const CallOptions& options, bool calls) try {
+  auto end = end_of_pair(message);
   if (!end.ok()) return end.status();
-  return (*end)->start({.collective = Collective::send_recv,
-                        .in = sends ? message.data : nullptr,
-                        .out = sends ? nullptr : message.data,
-                        .count = message.count,
-                        .type = message.type,
-                        .root = 0,
-                        .peer = 1,
-                        .options = message.options});
+  return (*end)->bind({.collective = Collective::send_recv,
+                       .in = message.sends ? message.data : nullptr,
+                       .out = message.sends ? nullptr : message.data,
+                       .count = message.count,
+                       .type = message.type,
+                       .root = 0,
+                       .peer = 1,
+                       .options = options},
+                      calls);
 } catch (const std::bad_alloc&) {
   return give_up(make_error(Code::out_of_memory,
                             [&] { return "messages of rank " + std::to_string(rank()); }));
 }
 
-Result<Request> Member::start_send(const void* data, std::size_t count, DataType type, Rank to,
-                                   const CallOptions& options) {
-  return start_message({const_cast<void*>(data), count, type, to, options}, true);
-}
-Result<Request> Member::start_recv(void* data, std::size_t count, DataType type, Rank from,
-                                   const CallOptions& options) {
-  return start_message({data, count, type, from, options}, false);
+Result<Request> Member::prepare(const Message& message, const CallOptions& options) {
+  return bind(message, options, false);
 }
 
-Status Member::send(const void* data, std::size_t count, DataType type, Rank to,
-                    const CallOptions& options) {
-  return settle(start_send(data, count, type, to, options));
-}
-Status Member::recv(void* data, std::size_t count, DataType type, Rank from,
-                    const CallOptions& options) {
-  return settle(start_recv(data, count, type, from, options));
+Result<Request> Member::start(const Message& message, const CallOptions& options) {
+  return started(bind(message, options, true));
 }
 
-Status Member::exchange(const void* sent, std::size_t sent_count, Rank to, void* received,
-                        std::size_t received_count, Rank from, DataType type,
-                        const CallOptions& options) {
+Status Member::submit(const Message& message, const CallOptions& options) {
+  return settle(start(message, options));
+}
+
+Status Member::exchange(const Message& sent, const Message& received, const CallOptions& options) {
   // Both are known to be possible before either is under way.
-  for (const auto& [peer, sends] : {std::pair(to, true), std::pair(from, false)}) {
-    if (const auto end = end_of_pair(peer, sends); !end.ok()) return end.status();
+  for (const Message& message : {sent, received}) {
+    if (const auto end = end_of_pair(message); !end.ok()) return end.status();
   }
-  Status received_status;
+  Status first;
   Status status = group([&] {
-    received_status = recv(received, received_count, type, from, options);
-    if (received_status.ok()) received_status = send(sent, sent_count, type, to, options);
+    first = submit(received, options);
+    if (first.ok()) first = submit(sent, options);
   });
-  return received_status.ok() ? status : received_status;
+  return first.ok() ? status : first;
 }
 
 // --- Several at once ---

@@ -1,5 +1,7 @@
 #include "engine/api/request.h"
 
+#include <algorithm>
+#include <cstring>
 #include <new>
 #include <string>
 #include <utility>
@@ -129,25 +131,41 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   if (!timeout_fits(call.options)) return misfit(call.options);
   auto bound = std::make_unique<StartedCall>(state_);
   bound->call = call;
-  if (const Prepared* known = s.known(call)) {
+  Call& own = bound->call;
+  if (call.user_op != nullptr) {
+    if (Status status = check_user_op(call); !status.ok()) return status;
+    own.user_op = &(bound->user_op = *call.user_op);
+  }
+  if (call.factor != nullptr) {
+    if (Status status = check_factor(call); !status.ok()) return status;
+    const std::size_t bytes = std::max(sizeof(float), size_of(call.type));
+    std::memcpy(bound->factor, call.factor, bytes);
+    own.factor = bound->factor;
+  }
+  if (call.collective == Collective::barrier && call.in == nullptr) {
+    own.in = &bound->barrier_in;
+    own.out = &bound->barrier_out;
+  }
+  const Call planned = own.factor != nullptr ? without_factor(own) : own;
+  if (const Prepared* known = s.known(planned)) {
     bound->prepared = known->shared_from_this();
   } else if (s.started.front == nullptr) {
     s.wait_as(call.options);
-    auto found = s.plan(call, calls);
+    auto found = s.plan(planned, calls);
     if (!found.ok()) return found.status();
     bound->prepared = found->prepared->shared_from_this();
     bound->first = found->first;
   } else {
     // Making room for a plan would disturb what is under way: that is done when its turn has come.
-    if (Status status = check_call(call, ranks()); !status.ok()) return status;
-    bound->unplanned = std::make_unique<OwnedKey>(PlanKey(call));
+    if (Status status = check_call(planned, ranks()); !status.ok()) return status;
+    bound->unplanned = std::make_unique<OwnedKey>(PlanKey(planned));
   }
-  if (bound->prepared != nullptr && !s.fits(*bound->prepared, call.in, call.out)) {
-    return s.misfit_of(*bound->prepared, call.in, call.out);
+  if (bound->prepared != nullptr && !s.fits(*bound->prepared, own.in, own.out)) {
+    return s.misfit_of(*bound->prepared, own.in, own.out);
   }
   // Names and lists are the caller's, and the plan's; nobody looks at these.
-  bound->call.counts = {};
-  bound->call.options = {.timeout = call.options.timeout, .tag = call.options.tag};
+  own.counts = {};
+  own.options = {.timeout = call.options.timeout, .tag = call.options.tag};
   return Request(std::move(bound));
 } catch (const std::bad_alloc&) {
   return give_up(make_error(Code::out_of_memory, [&] {
@@ -157,12 +175,13 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
 
 Result<Request> Member::prepare(const Call& call) { return bind(call, false); }
 
-Result<Request> Member::start(const Call& call) {
-  auto request = bind(call, true);
+Result<Request> Member::started(Result<Request> request) {
   if (!request.ok()) return request;
   if (Status status = request->start(); !status.ok()) return status;
   return request;
 }
+
+Result<Request> Member::start(const Call& call) { return started(bind(call, true)); }
 
 Status Member::progress() {
   if (state_->shared->forked()) return forked_status();

@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/cache_line.h"
 #include "engine/compile/copy_first.h"
 #include "engine/compile/lower.h"
 #include "engine/compile/own_first.h"
 #include "engine/compile/push.h"
+#include "engine/compile/rank_order.h"
 #include "engine/compile/share_copies.h"
 
 namespace rankine {
@@ -98,7 +100,10 @@ struct Job {
 Program direct_all_reduce(Job& job, Program program, bool streams) {
   const Buffers buffers = job.request.buffers;
   const Costs& costs = job.request.costs;
-  Program own = own_first(std::move(program), buffers, costs.own_first, &job.meter);
+  // Parts of an operation end where lines do: not where these hold no whole number of elements.
+  const bool may_split = kCacheLine % job.layout.element_bytes == 0;
+  Program own = may_split ? own_first(std::move(program), buffers, costs.own_first, &job.meter)
+                          : std::move(program);
   if (!job.request.pushes) return own;
   push(own, buffers, PushMutant::none, &job.meter);
   // In place the storing rank has just read what it overwrites.
@@ -266,28 +271,47 @@ Status too_large(const Job& job) {
   return invalid_argument(std::move(text));
 }
 
+Status out_of_order(const Job& job) {
+  const Algorithm* algorithm = job.request.algorithm;
+  return invalid_argument(
+      "algorithm is " + (algorithm != nullptr ? std::string(algorithm->name) : "unnamed") +
+      ", which does not bring together the contributions of " + std::to_string(job.goal.ranks) +
+      " ranks in their order; an operation that is not commutative needs one that does");
+}
+
+void apply_instead_of_folding(Plan& plan) {
+  for (RankPlan& rank : plan.rank) {
+    for (Op& op : rank.ops) {
+      if (op.code == OpCode::fold && op.operands > 1) op.code = OpCode::apply;
+    }
+  }
+}
+
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
                              const Goal& goal, PlanMeter& meter) {
   Compiled out{{}, goal, {}};
-  if (reduces(goal.collective) || goal.collective == Collective::barrier) {
+  const bool users = request.op == ReduceOp::user && reduces(goal.collective);
+  if (!users && (reduces(goal.collective) || goal.collective == Collective::barrier)) {
     out.plan.fold = find_reduce(request.type, request.op);
     if (out.plan.fold == nullptr) {
       return invalid_argument("operation is " + std::string(name_of(request.op)) + ", type is " +
-                              std::string(name_of(request.type)) +
-                              "; bit operations are for integers");
+                              std::string(name_of(request.type)) + "; " +
+                              supported_ops(request.type));
     }
   }
-  out.layout =
-      make_layout(goal, request.counts, size_of(request.type), borders_for(goal.collective));
+  const std::size_t element =
+      request.type == DataType::raw ? request.element_bytes : size_of(request.type);
+  out.layout = make_layout(goal, request.counts, element, borders_for(goal.collective));
   const ReduceKernel fold = out.plan.fold;
   Job job{request, schedule, goal, out.layout, meter, nullptr};
   try {
     auto versions = Versions::of(schedule, goal, out.layout, &meter);
     if (!versions.ok()) return versions.status();
-    if ((*versions)->adds_up() && fold == nullptr) {
+    if ((*versions)->adds_up() && fold == nullptr && !users) {
       return invalid_argument("schedule: adds blocks up, which " +
                               std::string(name_of(goal.collective)) + " does not");
     }
+    if (!request.commutative && !in_rank_order(**versions)) return out_of_order(job);
     job.versions = std::move(*versions);
     auto plan = plan_of(job);
     if (!plan.ok()) return plan.status();
@@ -300,7 +324,8 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
   if (fold != nullptr) {
     out.plan.spread = find_spread(request.type, request.op, best_isa());
   }
-  out.plan.element_bytes = size_of(request.type);
+  out.plan.element_bytes = element;
+  if (users) apply_instead_of_folding(out.plan);
   out.plan.divisor = request.op == ReduceOp::avg ? goal.ranks : 0;
   if (request.algorithm != nullptr) out.plan.algorithm = request.algorithm->name;
   return out;

@@ -19,7 +19,9 @@ struct CompileRequest {
   Params params;
   std::vector<std::size_t> counts;  // elements of each natural block (see collective.h)
   DataType type = DataType::f32;
-  ReduceOp op = ReduceOp::sum;
+  ReduceOp op = ReduceOp::sum;    // user: the call brings the operation
+  std::size_t element_bytes = 0;  // of raw elements; else the type says so
+  bool commutative = true;        // else schedules that are not in_rank_order() are refused
   Buffers buffers = Buffers::apart;
   // None: boards where everybody hears from everybody and they hold it; else the mailboxes where
   // every message fits into a slot, of an all-reduce the whole vector; else direct.

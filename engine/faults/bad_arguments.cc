@@ -44,7 +44,7 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
   if (call.collective == Collective::send_recv) {
     all.push_back([ranks = call.ranks](Call& c) { c.peer = ranks; });
   }
-  if (reduces(call.collective) && is_float(call.type)) {
+  if (reduces(call.collective) && !supports(call.type, ReduceOp::bxor)) {
     all.push_back([](Call& c) { c.op = ReduceOp::bxor; });
   }
   return all;

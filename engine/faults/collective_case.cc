@@ -31,8 +31,17 @@ std::uint64_t value(const CollectiveCase& test, Rank r, Block b, std::size_t i) 
       break;
     case DataType::f32:
     case DataType::f64:
+    case DataType::c64:
+    case DataType::c128:
       if (is_sum) return bits & 0xffff;
       break;
+    case DataType::f8e4m3:
+    case DataType::f8e5m2:  // whole numbers up to 8 are exact: few ranks bring something
+      if (is_sum) return bits % 64 == 0 ? 1 : 0;
+      if (test.op == ReduceOp::prod) return bits % 8 == 0 ? 2 : 1;
+      return bits & 7;
+    case DataType::b8:
+      return bits & 1;
     default:
       return bits;
   }
@@ -44,19 +53,34 @@ template <class T>
 T element(std::uint64_t bits) {
   if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(bits);
-  } else if constexpr (sizeof(T) == 2) {
+  } else if constexpr (SmallFloat<T>) {
     return T(static_cast<float>(bits));
+  } else if constexpr (std::same_as<T, Bool>) {
+    return Bool((bits & 1) != 0);
+  } else if constexpr (Complex<T>) {
+    return T(static_cast<typename T::value_type>(bits));
   } else {
     return static_cast<T>(bits);
   }
 }
 
-// Floats beside the integers of integer_reductions.h; the 16-bit types in float.
+// Floats beside the integers of integer_reductions.h; the small types in float.
 using rankine::average;
 using rankine::combined;
 
+// Of numbers without an imaginary part.
+template <Complex T>
+T combined(ReduceOp op, T a, T b) {
+  return op == ReduceOp::prod ? T(a.real() * b.real()) : a + b;
+}
+template <Complex T>
+T average(T total, int ranks) {
+  return total / static_cast<typename T::value_type>(ranks);
+}
+Bool average(Bool, int) { return Bool(false); }  // there is none: supports()
+
 template <class T>
-requires(!std::integral<T>) T combined(ReduceOp op, T a, T b) {
+requires(std::floating_point<T> || SmallFloat<T>) T combined(ReduceOp op, T a, T b) {
   const auto x =
       static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(a));
   const auto y =
@@ -65,7 +89,7 @@ requires(!std::integral<T>) T combined(ReduceOp op, T a, T b) {
   if (op == ReduceOp::prod) result = x * y;
   if (op == ReduceOp::min) result = std::min(x, y);
   if (op == ReduceOp::max) result = std::max(x, y);
-  if constexpr (sizeof(T) == 2) {
+  if constexpr (SmallFloat<T>) {
     return T(static_cast<float>(result));
   } else {
     return static_cast<T>(result);
@@ -73,7 +97,7 @@ requires(!std::integral<T>) T combined(ReduceOp op, T a, T b) {
 }
 
 template <class T>
-requires(!std::integral<T>) T average(T total, int ranks) {
+requires(std::floating_point<T> || SmallFloat<T>) T average(T total, int ranks) {
   if constexpr (sizeof(T) == 8) {
     return total / ranks;
   } else {

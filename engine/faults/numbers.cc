@@ -43,8 +43,7 @@ void play_instruction_set(const FaultCase& test, Tally& tally) {
         for (int op = 0; op < kReduceOps; ++op) {
           one.type = static_cast<DataType>(type);
           one.op = static_cast<ReduceOp>(op);
-          const bool exact =
-              !is_float(one.type) || one.op == ReduceOp::min || one.op == ReduceOp::max;
+          const bool exact = !rounds(one.type, one.op);
           if (supports(one.type, one.op) && exact && !seat.call(one)) return;
         }
       }

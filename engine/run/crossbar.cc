@@ -102,7 +102,8 @@ void Crossbar::wait_until_quiet(Rank r) {
   const std::int64_t until = now_ns() + kQuietNs;
   std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
   for (Rank q = 0; q < ranks_; ++q) {
-    if (q == r) continue;
+    // Not for ranks that we play ourselves: they go on when we do.
+    if (q == r || record(q).thread.load(std::memory_order_relaxed) == thread_id()) continue;
     // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
     while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until &&
            !thread_has_ended(record(q).thread.load(std::memory_order_relaxed))) {

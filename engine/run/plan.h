@@ -33,6 +33,7 @@ enum class OpCode : std::uint8_t {
                   // it is; unless more follows, the half is then the others' to read
   wait_post,      // until `peer` has made the post that this rank has made last
   wait_posts,     // the same of all other ranks
+  apply,          // fold, by the user's operation (user_op.h)
 };
 
 enum OpFlag : std::uint8_t {

@@ -144,23 +144,31 @@ void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, vo
   }
 }
 
-// What an op does with its memory.
-void move_data(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
+// The addresses of what an op reads, and behind them of what it writes, in state.operands.
+[[gnu::always_inline]] inline void find_operands(const Op& op, const Operand* operands,
+                                                 RankState& state) noexcept {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
-  std::byte* destination = state.memory_of(self, op.memory) + op.offset;
-  const bool streams = (op.flags & kStreams) != 0;
   void** sources = state.operands.data();
   for (std::size_t i = 0; i < op.operands; ++i) {
     sources[i] = const_cast<std::byte*>(address(operands[i], state, op.bytes));
     will_read(sources[i], op.bytes);
   }
   void** destinations = sources + op.operands;
-  destinations[0] = destination;
+  destinations[0] = state.memory_of(self, op.memory) + op.offset;
   for (std::size_t i = 0; i < op.copies; ++i) {
     const Operand& to = operands[op.operands + i];
     destinations[i + 1] = state.memory_of(to.rank, to.memory) + to.offset;
     will_write(destinations[i + 1], op.bytes);
   }
+}
+
+// What an op does with its memory.
+void move_data(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
+  const bool streams = (op.flags & kStreams) != 0;
+  find_operands(op, operands, state);
+  void** sources = state.operands.data();
+  void** destinations = sources + op.operands;
+  void* destination = destinations[0];
   if (op.operands == 1) {
     if (sources[0] != destination) {
       will_write(destination, op.bytes);
@@ -185,13 +193,32 @@ void move_data(const Op& op, const Operand* operands, const Plan& plan, RankStat
   }
 }
 
+void publish_progress(const Op& op, RankState& state) noexcept {
+  if (op.value == 0) return;
+  publish(*state.waiter.crossbar, state.waiter.rank,
+          state.waiter.crossbar->progress(state.waiter.rank).value, state.progress_base + op.value);
+}
+
 void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
   if (op.operands > 0) move_data(op, operands, plan, state);
-  if (op.value != 0) {
-    publish(*state.waiter.crossbar, state.waiter.rank,
-            state.waiter.crossbar->progress(state.waiter.rank).value,
-            state.progress_base + op.value);
+  publish_progress(op, state);
+}
+
+// Nothing is published of an operation that threw.
+bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
+  find_operands(op, operands, state);
+  void** sources = state.operands.data();
+  will_write(sources[op.operands], op.bytes);
+  std::string why;
+  if (!combine(*state.user_op, sources + op.operands, 1 + std::size_t{op.copies}, sources,
+               op.operands, op.bytes, why)) {
+    state.waiter.crossbar->abort(make_error(Code::remote_error, [&] {
+      return "the operation of rank " + std::to_string(state.waiter.rank) + " threw: " + why;
+    }));
+    return false;
   }
+  publish_progress(op, state);
+  return true;
 }
 
 bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
@@ -308,6 +335,10 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         break;
       case OpCode::fold:
         fold(*op, operand, plan, state);
+        operand += op->operands + op->copies;
+        break;
+      case OpCode::apply:
+        going = apply(*op, operand, state);
         operand += op->operands + op->copies;
         break;
       case OpCode::send:

@@ -228,7 +228,7 @@ Subcommand add_perf(Command tool) {
                "sum prod min max avg band bor bxor, or all");
   add_argument(app, "-d,--datatype", o.types,
                names<DataType, kDataTypes>(o.skip_unsupported, parse_data_type), "LIST",
-               "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64, or all");
+               "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 b8 c64 c128, or all");
   add_argument(app, "--transport", o.transport, read_transport, "NAME",
                "auto, direct, mailbox or board (auto)");
   add_argument(app, "--perturb", o.measure.perturb, read_seed, "SEED",

@@ -204,9 +204,8 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
           if (last == one.call.count) continue;  // rounding made it the same row
           last = one.call.count;
           if (reducing && !supports(type, op)) {
-            return invalid_argument(fmt::format(
-                "--op is '{}' with --datatype '{}'; bit operations are allowed on integers only",
-                name_of(op), name_of(type)));
+            return invalid_argument(fmt::format("--op is '{}' with --datatype '{}'; {}",
+                                                name_of(op), name_of(type), supported_ops(type)));
           }
           if (Status status = check_call(one.call, ranks); !status.ok()) {
             return invalid_argument(
@@ -232,8 +231,7 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
   }
   if (cases.rows.empty()) {
     return invalid_argument(
-        "--op and --datatype leave nothing: bit operations are allowed on "
-        "integers only");
+        "--op and --datatype leave nothing: none of these types takes any of these operations");
   }
   auto bench = bench_for(options, cases);
   if (!bench.ok()) return bench.status();

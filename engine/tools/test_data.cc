@@ -1,6 +1,7 @@
 #include "engine/tools/test_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -24,10 +25,14 @@ template <>
 constexpr std::uint64_t kExact<Half> = std::uint64_t{1} << 11;
 template <>
 constexpr std::uint64_t kExact<BFloat16> = std::uint64_t{1} << 8;
+template <>
+constexpr std::uint64_t kExact<Float8E4M3> = std::uint64_t{1} << 4;
+template <>
+constexpr std::uint64_t kExact<Float8E5M2> = std::uint64_t{1} << 3;
 
 template <class T>
 T element(double value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+  if constexpr (SmallFloat<T>) {
     return T(static_cast<float>(value));
   } else {
     return static_cast<T>(value);
@@ -41,8 +46,9 @@ double float_value(std::uint64_t random, Rank r, int c, int ranks, ReduceOp op) 
   const std::uint64_t turn = static_cast<std::uint64_t>(r) + static_cast<std::uint64_t>(c);
   switch (op) {
     case ReduceOp::prod: {
-      // 14 twos or halves in one column at most: f16 reaches from 2^-14 to 2^15.
-      constexpr std::uint64_t kFactors = 14;
+      // So many twos or halves in one column at most: f16 reaches from 2^-14 to 2^15, f8e4m3 from
+      // 2^-6 to 2^8.
+      constexpr std::uint64_t kFactors = sizeof(T) == 1 ? 6 : 14;
       const bool is_unit = turn % ((n + kFactors - 1) / kFactors) != 0;
       const double size = is_unit ? 1 : (random & 2) != 0 ? 2 : 0.5;
       return (random & 1) != 0 ? -size : size;
@@ -99,7 +105,30 @@ T make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
     return mixed(mixed(seed * 0x10001 + static_cast<std::uint64_t>(r)) +
                  static_cast<std::uint64_t>(c));
   };
-  if constexpr (std::is_integral_v<T>) {
+  if constexpr (Complex<T>) {
+    // The parts apart; of a product, whose parts meet, the imaginary ones are 0, which stays one of
+    // that sign if no factor is negative.
+    using Part = typename T::value_type;
+    std::vector<Part> parts(static_cast<std::size_t>(ranks));
+    const Part real = make_column<Part>(c, ranks, op, seed, parts.data());
+    for (Rank r = 0; r < ranks; ++r) {
+      const Part part = parts[static_cast<std::size_t>(r)];
+      column[r] = T(op == ReduceOp::prod ? std::abs(part) : part);
+    }
+    if (op == ReduceOp::prod) return T(std::abs(real));
+    const Part imaginary = make_column<Part>(c, ranks, op, seed + 1, parts.data());
+    for (Rank r = 0; r < ranks; ++r) column[r].imag(parts[static_cast<std::size_t>(r)]);
+    return T(real, imaginary);
+  } else if constexpr (std::is_same_v<T, Bool>) {
+    // Few differ from what the others cannot change.
+    const bool rare = op != ReduceOp::prod && op != ReduceOp::min && op != ReduceOp::band;
+    for (Rank r = 0; r < ranks; ++r) {
+      column[r] = Bool((random(r) % static_cast<std::uint64_t>(2 * ranks) == 0) == rare);
+    }
+    Bool total = column[0];
+    for (Rank r = 1; r < ranks; ++r) total = combined(op, total, column[r]);
+    return total;
+  } else if constexpr (std::is_integral_v<T>) {
     for (Rank r = 0; r < ranks; ++r) column[r] = integer_value<T>(random(r), ranks, op);
     T total = column[0];
     for (Rank r = 1; r < ranks; ++r) total = combined(op, total, column[r]);
@@ -112,7 +141,7 @@ T make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
       total = r == 0 ? value : folded(total, value, op);
     }
     if (op != ReduceOp::avg) return element<T>(total);
-    // The engine divides in the type in which it accumulates: float for the 16-bit types.
+    // The engine divides in the type in which it accumulates: float for the small types.
     if constexpr (std::is_same_v<T, double>) {
       return total / ranks;
     } else {

@@ -49,7 +49,7 @@ void print_all() {
     for (int o = 0; o < kReduceOps; ++o) {
       const auto type = static_cast<DataType>(t);
       const auto op = static_cast<ReduceOp>(o);
-      const bool exact = !is_float(type) || op == ReduceOp::min || op == ReduceOp::max;
+      const bool exact = !rounds(type, op);
       if (!exact || !supports(type, op)) continue;
       std::cout << name_of(type) << " " << name_of(op) << " " << std::hex
                 << checksum(*team, type, op) << std::dec << "\n";

@@ -18,8 +18,8 @@ void ring_all_reduce(rankine::Member& me, std::vector<Chunk>& chunks) {
     return chunks[static_cast<std::size_t>((i + 2 * world_size) % world_size)];
   };
   const auto exchange = [&](const Chunk& sent, Chunk& received) {
-    auto send_op = me.start_send(std::span<const float>(sent), send_to);
-    auto recv_op = me.start_recv(std::span<float>(received), recv_from);
+    auto send_op = me.async().send(sent, send_to);
+    auto recv_op = me.async().recv(received, recv_from);
     send_op.value().wait().throw_if_error();
     recv_op.value().wait().throw_if_error();
   };

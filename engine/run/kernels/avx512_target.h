@@ -44,6 +44,43 @@ struct Avx512 {
         _mm512_maskz_cvtps_ph(0xffff, as<__m512>(x), _MM_FROUND_TO_NEAREST_INT));
   }
 
+  // Both 8-bit formats become binary16 by moving bits, but for the NaN of e4m3, and binary16
+  // becomes float by one instruction. .a and .b get the even elements, .c and .d the odd ones.
+  template <int kFraction>
+  RANKINE_INLINE static FourFloats widen_f8(Bytes x) {
+    using Halves = Vec<std::uint16_t>;
+    const auto halves = [](Halves codes) {
+      if constexpr (kFraction == 2) return codes;
+      const Halves magnitude = codes & std::uint16_t{0x7f00};
+      const Halves moved = (codes & std::uint16_t{0x8000}) | (magnitude >> 1);
+      return magnitude == std::uint16_t{0x7f00} ? splat(std::uint16_t{0x7e00}) : moved;
+    };
+    const auto floats = [](Vec<std::uint64_t, 32> part) {
+      const auto wide = as<Vec<float>>(_mm512_maskz_cvtph_ps(0xffff, as<__m256i>(part)));
+      return kFraction == 3 ? wide * 0x1p8F : wide;
+    };
+    const auto low = [&](Vec<std::uint64_t> all) {
+      return floats(__builtin_shufflevector(all, all, 0, 1, 2, 3));
+    };
+    const auto high = [&](Vec<std::uint64_t> all) {
+      return floats(__builtin_shufflevector(all, all, 4, 5, 6, 7));
+    };
+    const auto even = as<Vec<std::uint64_t>>(halves(as<Halves>(x) << 8));
+    const auto odd = as<Vec<std::uint64_t>>(halves(as<Halves>(x) & std::uint16_t{0xff00}));
+    return {low(even), high(even), low(odd), high(odd)};
+  }
+  template <int kFraction>
+  RANKINE_INLINE static Bytes narrow_f8(FourFloats x) {
+    const auto bytes = [](Vec<float> floats) {
+      return _mm512_maskz_cvtepi32_epi16(0xffff, as<__m512i>(encode_float8<kFraction>(floats)));
+    };
+    const auto both = [&](Vec<float> low, Vec<float> high) {
+      return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(bytes(low)), bytes(high), 1);
+    };
+    return as<Bytes>(as<Vec<std::uint16_t>>(both(x.a, x.b)) |
+                     (as<Vec<std::uint16_t>>(both(x.c, x.d)) << 8));
+  }
+
   // Beyond kBytes the register holds anything.
   template <std::size_t kBytes, class Register>
   RANKINE_INLINE static Register load_exact(const char* from) {

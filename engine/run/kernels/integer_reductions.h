@@ -1,5 +1,5 @@
-// Reductions of integers one element at a time, as reduce.h words them and with none of its code:
-// for whoever judges what the kernels give.
+// Reductions of integers and truth values one element at a time, as reduce.h words them and with
+// none of its code: for whoever judges what the kernels give.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +30,17 @@ constexpr T combined(ReduceOp op, T a, T b) {
       return static_cast<T>(x ^ y);
     case ReduceOp::sum:
     case ReduceOp::avg:
+    case ReduceOp::user:  // is none of the engine's
       break;
   }
   return static_cast<T>(x + y);
+}
+
+// Truth values: sum is "or", prod is "and".
+constexpr Bool combined(ReduceOp op, Bool a, Bool b) {
+  if (op == ReduceOp::sum) op = ReduceOp::bor;
+  if (op == ReduceOp::prod) op = ReduceOp::band;
+  return Bool(combined(op, a.byte, b.byte) != 0);
 }
 
 // Of a (wrapped) total of so many, truncated toward zero.

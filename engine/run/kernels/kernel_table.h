@@ -12,6 +12,7 @@ using CopyKernel = void (*)(void* dst, const void* src, std::size_t bytes) noexc
 struct KernelTable {
   ReduceKernel reduce[kDataTypes][kReduceOps];  // [type][op], nullptr iff !supports(type, op)
   SpreadKernel spread[kDataTypes][kReduceOps];
+  ScaleKernel scale[kDataTypes];  // nullptr: b8
   CopyKernel copy;
   CopyKernel copy_streaming;
 };

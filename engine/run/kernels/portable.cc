@@ -27,6 +27,14 @@ struct Target {
   RANKINE_INLINE static Bytes narrow_half(Floats x) { return generic_narrow_half(x); }
   RANKINE_INLINE static Floats widen_bfloat(Bytes x) { return generic_widen_bfloat(x); }
   RANKINE_INLINE static Bytes narrow_bfloat(Floats x) { return generic_narrow_bfloat(x); }
+  template <int kFraction>
+  RANKINE_INLINE static FourFloats widen_f8(Bytes x) {
+    return widen_float8<kFraction>(x);
+  }
+  template <int kFraction>
+  RANKINE_INLINE static Bytes narrow_f8(FourFloats x) {
+    return narrow_float8<kFraction>(x);
+  }
 
   template <std::size_t kBytes, class Register>
   RANKINE_INLINE static Register load_exact(const char* from) {

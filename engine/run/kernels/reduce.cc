@@ -99,6 +99,8 @@ SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa) {
   return table(isa).spread[index(type)][index(op)];
 }
 
+ScaleKernel find_scale(DataType type, Isa isa) { return table(isa).scale[index(type)]; }
+
 // Reading lines that another core has written, string instructions are up to a quarter slower than
 // our loop on blocks that the first-level cache holds, and faster on larger ones. (glibc's memcpy
 // uses them from 2 KiB to the size of the second-level cache.)

@@ -42,10 +42,10 @@ Isa best_isa();
 // prefetch.
 //
 // The result is the same to the last bit with every instruction set:
-// - Integers wrap (two's complement). f32 and f64 round after every operation. f16 and bf16 are
-//   widened to f32, folded there over all sources and rounded once, to nearest even. Subnormals are
-//   never flushed (in the default floating-point environment, which the kernels neither read nor
-//   set).
+// - Integers wrap (two's complement). f32 and f64, and the parts of c64 and c128, round after every
+//   operation. Floats of 16 and 8 bits are widened to f32, folded there over all sources and
+//   rounded once, to nearest even; those of 8 bits saturate (types.h). Subnormals are never flushed
+//   (in the default floating-point environment, which the kernels neither read nor set).
 // - min and max: if any source is NaN, the result is the quiet NaN with a clear sign and an empty
 //   payload. -0 is less than +0.
 // - sum, prod and avg of floats: a NaN source gives a quiet NaN of unspecified sign and payload.
@@ -69,6 +69,15 @@ using SpreadKernel = void (*)(void* const* dsts, int n_dsts, const void* const* 
 
 // As find_reduce().
 SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa);
+
+// dst[i] = src[i] * factor for i < count: floats of 16 and 8 bits in f32, rounded once; integers
+// wrap. `factor` points to an f32 for floats of 16 and 8 bits, else to an element. dst is src or
+// overlaps it nowhere. The same bits with every instruction set.
+using ScaleKernel = void (*)(void* dst, const void* src, std::size_t count,
+                             const void* factor) noexcept;
+
+// nullptr: b8, which has no products but "and". As find_reduce().
+ScaleKernel find_scale(DataType type, Isa isa);
 
 // dst == src is fine; any other overlap is not. bytes may be 0.
 void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& costs = {}) noexcept;

@@ -3,6 +3,9 @@
 // Sources say where they come from; sweep() walks over memory once.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "engine/run/kernels/kernel_table.h"
 #include "engine/run/kernels/string_copy.h"
 #include "engine/run/kernels/vector.h"
@@ -16,6 +19,17 @@ struct HalfCode {
 };
 struct BFloatCode {
   std::uint16_t bits;
+};
+template <int kFraction>
+struct Float8Code {
+  std::uint8_t bits;
+};
+struct BoolCode {
+  std::uint8_t byte;
+};
+template <class T>
+struct ComplexCode {
+  T real, imaginary;
 };
 
 template <DataType kType>
@@ -40,6 +54,16 @@ template <>
 struct ElementOf<DataType::i64> : std::type_identity<std::int64_t> {};
 template <>
 struct ElementOf<DataType::u64> : std::type_identity<std::uint64_t> {};
+template <>
+struct ElementOf<DataType::f8e4m3> : std::type_identity<Float8Code<3>> {};
+template <>
+struct ElementOf<DataType::f8e5m2> : std::type_identity<Float8Code<2>> {};
+template <>
+struct ElementOf<DataType::b8> : std::type_identity<BoolCode> {};
+template <>
+struct ElementOf<DataType::c64> : std::type_identity<ComplexCode<float>> {};
+template <>
+struct ElementOf<DataType::c128> : std::type_identity<ComplexCode<double>> {};
 
 // --- Operators on registers.
 
@@ -74,6 +98,11 @@ RANKINE_INLINE Vec<T> combine(Vec<T> x, Vec<T> y) {
 template <ReduceOp kOp>
 RANKINE_INLINE Floats combine_floats(Floats x, Floats y) {
   return {combine<kOp, float>(x.a, y.a), combine<kOp, float>(x.b, y.b)};
+}
+template <ReduceOp kOp>
+RANKINE_INLINE FourFloats combine_floats(FourFloats x, FourFloats y) {
+  return {combine<kOp, float>(x.a, y.a), combine<kOp, float>(x.b, y.b),
+          combine<kOp, float>(x.c, y.c), combine<kOp, float>(x.d, y.d)};
 }
 template <ReduceOp kOp>
 RANKINE_INLINE Vec<float> combine_floats(Vec<float> x, Vec<float> y) {
@@ -121,49 +150,124 @@ struct BFloatFold {
   RANKINE_INLINE static Register last(Total total) { return Target::narrow_bfloat(total); }
 };
 
-// Minimum and maximum of 16-bit floats need no float: flipping the magnitude of negative numbers
-// makes codes compare as signed integers, -0 below +0, with the NaNs of both signs at the two ends.
-// Those are neighbours modulo 2^16, so adding kTurn brings all NaNs to the end that wins.
-template <class Code, ReduceOp kOp>
-struct OrderedFold {
-  using Element = Code;
+template <int kFraction, ReduceOp kOp>
+struct Float8Fold {
+  using Element = Float8Code<kFraction>;
   using Register = Bytes;
-  using Total = Vec<std::int16_t>;
-  using Codes = Vec<std::uint16_t>;
-  static constexpr std::uint16_t kInfinity = std::is_same_v<Code, HalfCode> ? 0x7c00U : 0x7f80U;
-  static constexpr std::uint16_t kQuietNan = std::is_same_v<Code, HalfCode> ? 0x7e00U : 0x7fc0U;
-  static constexpr std::uint16_t kNans = 0x7fffU - kInfinity;  // of each sign
-  static constexpr std::uint16_t kTurn = kOp == ReduceOp::min ? kNans : 0x10000U - kNans;
-
-  RANKINE_INLINE static Codes flip(Codes x) {
-    const Codes sign = as<Codes>(as<Total>(x) >> 15);
-    return x ^ (sign & std::uint16_t{0x7fffU});
-  }
-  RANKINE_INLINE static Total first(Register x) { return as<Total>(flip(as<Codes>(x)) + kTurn); }
+  using Total = FourFloats;
+  RANKINE_INLINE static Total first(Register x) { return Target::template widen_f8<kFraction>(x); }
   RANKINE_INLINE static Total step(Total total, Register x) {
-    return combine<kOp, std::int16_t>(total, first(x));
+    return combine_floats<kOp>(total, first(x));
   }
   RANKINE_INLINE static Register last(Total total) {
-    const Codes code = flip(as<Codes>(total) - kTurn);
-    const Codes magnitude = code & std::uint16_t{0x7fffU};
-    return as<Register>(magnitude > kInfinity ? splat(kQuietNan) : code);
+    return Target::template narrow_f8<kFraction>(total);
   }
 };
 
+// Both parts side by side.
+template <class T, ReduceOp kOp>
+struct ComplexFold : Fold<T, ReduceOp::sum> {
+  using Element = ComplexCode<T>;
+  RANKINE_INLINE static Vec<T> step(Vec<T> total, Bytes x) {
+    if constexpr (kOp == ReduceOp::prod) {
+      return complex_product<T>(total, as<Vec<T>>(x));
+    } else {
+      return total + as<Vec<T>>(x);
+    }
+  }
+};
+
+// Minimum and maximum of small floats need no float: flipping the magnitude of negative numbers
+// makes codes compare as signed integers, -0 below +0, with the NaNs of both signs at the two ends.
+// Those are neighbours modulo 2^bits, so adding kTurn brings all NaNs to the end that wins.
+template <class Code>
+struct Ordered;
+template <>
+struct Ordered<HalfCode> {
+  using Word = std::uint16_t;
+  using Signed = std::int16_t;
+  static constexpr Word kLastNumber = 0x7c00U, kQuietNan = 0x7e00U;
+};
+template <>
+struct Ordered<BFloatCode> {
+  using Word = std::uint16_t;
+  using Signed = std::int16_t;
+  static constexpr Word kLastNumber = 0x7f80U, kQuietNan = 0x7fc0U;
+};
+template <int kFraction>
+struct Ordered<Float8Code<kFraction>> {
+  using Word = std::uint8_t;
+  using Signed = std::int8_t;
+  static constexpr Word kLastNumber = kFraction == 2 ? 0x7cU : 0x7eU;
+  static constexpr Word kQuietNan = kFraction == 2 ? 0x7eU : 0x7fU;
+};
+
+template <class Code, ReduceOp kOp>
+struct OrderedFold {
+  using Of = Ordered<Code>;
+  using Word = typename Of::Word;
+  using Signed = typename Of::Signed;
+  using Element = Code;
+  using Register = Bytes;
+  using Total = Vec<Signed>;
+  using Codes = Vec<Word>;
+  static constexpr Word kMagnitude = static_cast<Word>(static_cast<Word>(~Word{0}) >> 1);
+  static constexpr Word kNans = kMagnitude - Of::kLastNumber;  // of each sign
+  static constexpr Word kTurn = kOp == ReduceOp::min ? kNans : static_cast<Word>(-kNans);
+
+  RANKINE_INLINE static Codes flip(Codes x) {
+    const Codes sign = as<Codes>(as<Total>(x) < 0);
+    return x ^ (sign & kMagnitude);
+  }
+  RANKINE_INLINE static Total first(Register x) { return as<Total>(flip(as<Codes>(x)) + kTurn); }
+  RANKINE_INLINE static Total step(Total total, Register x) {
+    return combine<kOp, Signed>(total, first(x));
+  }
+  RANKINE_INLINE static Register last(Total total) {
+    const Codes code = flip(as<Codes>(total) - kTurn);
+    const Codes magnitude = code & kMagnitude;
+    return as<Register>(magnitude > Of::kLastNumber ? splat(Of::kQuietNan) : code);
+  }
+};
+
+// Bytes that are 0 or 1: what each operation is on bits.
+constexpr ReduceOp bit_op(ReduceOp op) {
+  if (op == ReduceOp::prod || op == ReduceOp::min) return ReduceOp::band;
+  if (op == ReduceOp::sum || op == ReduceOp::max) return ReduceOp::bor;
+  return op;
+}
+template <ReduceOp kOp>
+struct BoolFold : Fold<std::uint8_t, bit_op(kOp)> {
+  using Element = BoolCode;
+};
+
 template <class T>
-inline constexpr bool kIsCode = std::is_same_v<T, HalfCode> || std::is_same_v<T, BFloatCode>;
+inline constexpr bool kIsCode = requires {
+  Ordered<T>::kQuietNan;
+};
 template <ReduceOp kOp>
 inline constexpr bool kIsOrder = kOp == ReduceOp::min || kOp == ReduceOp::max;
+
+template <ReduceOp kOp, int kFraction>
+Float8Fold<kFraction, kOp> float8_fold(Float8Code<kFraction>);
+template <ReduceOp kOp, class T>
+ComplexFold<T, kOp> complex_fold(ComplexCode<T>);
 
 template <class T, ReduceOp kOp>
 struct FoldFor {
   static auto choose() {
-    if constexpr (kIsCode<T> && kIsOrder<kOp>) {
+    if constexpr (std::is_same_v<T, BoolCode>) {
+      return BoolFold<kOp>{};
+    } else if constexpr (requires { complex_fold<kOp>(T{}); }) {
+      return decltype(complex_fold<kOp>(T{})){};
+    } else if constexpr (kIsCode<T> && kIsOrder<kOp>) {
       return OrderedFold<T, kOp>{};
     } else if constexpr (std::is_same_v<T, HalfCode>) {
       return HalfFold<kOp>{};
     } else if constexpr (std::is_same_v<T, BFloatCode>) {
       return BFloatFold<kOp>{};
+    } else if constexpr (kIsCode<T>) {
+      return decltype(float8_fold<kOp>(T{})){};
     } else if constexpr (std::is_integral_v<T> && !kIsOrder<kOp>) {
       return Fold<std::make_unsigned_t<T>, kOp>{};
     } else {
@@ -190,17 +294,22 @@ struct DivideFloat {
   RANKINE_INLINE Floats operator()(Floats total) const {
     return {total.a / divisor, total.b / divisor};
   }
+  RANKINE_INLINE FourFloats operator()(FourFloats total) const {
+    return {total.a / divisor, total.b / divisor, total.c / divisor, total.d / divisor};
+  }
 };
 
-// By a power of two: the reciprocal is exact, so the product rounds the same number as the
+// For avg by a power of two: the reciprocal is exact, so the product rounds the same number as the
 // quotient.
 template <class T>
 struct ScaleFloat {
   T factor;
-  RANKINE_INLINE explicit ScaleFloat(int by) : factor(T{1} / static_cast<T>(by)) {}
   RANKINE_INLINE Vec<T> operator()(Vec<T> total) const { return total * factor; }
   RANKINE_INLINE Floats operator()(Floats total) const {
     return {total.a * factor, total.b * factor};
+  }
+  RANKINE_INLINE FourFloats operator()(FourFloats total) const {
+    return {total.a * factor, total.b * factor, total.c * factor, total.d * factor};
   }
 };
 
@@ -565,6 +674,12 @@ void spread(void* const* dsts, int n_dsts, const void* const* srcs, int n_srcs, 
                 Spread(dsts, n_dsts, streaming && can_stream<F>(dsts, n_dsts, bytes)));
 }
 
+// What floats of type T are added up in.
+template <class T>
+using AccumulatorOf =
+    std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, ComplexCode<double>>, double,
+                       float>;
+
 template <class T>
 [[gnu::noinline]] void divided_sum(const void* const* srcs, int n_srcs, std::size_t bytes,
                                    int divisor, Spread to) noexcept {
@@ -572,9 +687,10 @@ template <class T>
   if constexpr (std::is_integral_v<T>) {
     sweep_any<F>(srcs, n_srcs, bytes, DivideInteger<T>(divisor), to);
   } else {
-    using Float = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    using Float = AccumulatorOf<T>;
     if ((divisor & (divisor - 1)) == 0) {
-      sweep_any<F>(srcs, n_srcs, bytes, ScaleFloat<Float>(divisor), to);
+      sweep_any<F>(srcs, n_srcs, bytes, ScaleFloat<Float>{Float{1} / static_cast<Float>(divisor)},
+                   to);
     } else {
       sweep_any<F>(srcs, n_srcs, bytes, DivideFloat<Float>(divisor), to);
     }
@@ -621,6 +737,54 @@ constexpr Kernel kernel() {
   }
 }
 
+// What each rank's own factor does to its input.
+template <class T>
+struct Multiply {
+  Vec<T> factor;
+  RANKINE_INLINE Vec<T> operator()(Vec<T> total) const { return total * factor; }
+};
+template <class T>
+struct MultiplyComplex {
+  Vec<T> factor;
+  RANKINE_INLINE Vec<T> operator()(Vec<T> total) const { return complex_product<T>(factor, total); }
+};
+
+template <class T>
+void scale(void* dst, const void* src, std::size_t count, const void* by) noexcept {
+  using F = typename FoldFor<T, ReduceOp::sum>::type;
+  const auto sweep_with = [&](auto finish) {
+    sweep<F>(static_cast<char*>(dst), FewSources<1>(&src), count * sizeof(T), finish, Temporal{});
+  };
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    sweep_with(Multiply<U>{splat(load<U>(static_cast<const char*>(by)))});
+  } else if constexpr (std::is_same_v<T, ComplexCode<float>> ||
+                       std::is_same_v<T, ComplexCode<double>>) {
+    using Part = AccumulatorOf<T>;
+    const auto factor = load<T>(static_cast<const char*>(by));
+    Vec<Part> all{};
+    for (std::size_t i = 0; i < kWidth / sizeof(Part); i += 2) {
+      all[i] = factor.real;
+      all[i + 1] = factor.imaginary;
+    }
+    sweep_with(MultiplyComplex<Part>{all});
+  } else {
+    using Float = AccumulatorOf<T>;
+    const auto factor = load<Float>(static_cast<const char*>(by));
+    // round_bfloat() counts on a NaN's payload.
+    sweep_with(ScaleFloat<Float>{factor == factor ? factor : kNan<Float>});
+  }
+}
+
+template <DataType kType>
+constexpr ScaleKernel scale_kernel() {
+  if constexpr (kType == DataType::b8) {
+    return nullptr;
+  } else {
+    return scale<typename ElementOf<kType>::type>;
+  }
+}
+
 template <DataType kType, class Kernel>
 constexpr void fill_row(Kernel (&row)[kReduceOps]) {
   row[0] = kernel<kType, ReduceOp::sum, Kernel>();
@@ -645,12 +809,23 @@ constexpr void fill(Kernel (&rows)[kDataTypes][kReduceOps]) {
   fill_row<DataType::u32>(rows[7]);
   fill_row<DataType::i64>(rows[8]);
   fill_row<DataType::u64>(rows[9]);
+  fill_row<DataType::f8e4m3>(rows[10]);
+  fill_row<DataType::f8e5m2>(rows[11]);
+  fill_row<DataType::b8>(rows[12]);
+  fill_row<DataType::c64>(rows[13]);
+  fill_row<DataType::c128>(rows[14]);
+}
+
+template <int... kTypes>
+constexpr void fill_scales(ScaleKernel (&row)[kDataTypes], std::integer_sequence<int, kTypes...>) {
+  ((row[kTypes] = scale_kernel<static_cast<DataType>(kTypes)>()), ...);
 }
 
 consteval KernelTable make_table() {
   KernelTable table{};
   fill(table.reduce);
   fill(table.spread);
+  fill_scales(table.scale, std::make_integer_sequence<int, kDataTypes>());
   table.copy = copy;
   table.copy_streaming = copy_streaming;
   return table;

@@ -1,41 +1,85 @@
 // Element types and reduction operators: the two enums that plans, the C ABI and the tools share,
-// and the storage types of the two 16-bit floats that C++20 lacks.
+// and the storage types of the small floats that C++20 lacks and of a bool that is one byte.
 #pragma once
 
 #include <bit>
+#include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
 namespace rankine {
 
-enum class DataType : std::uint8_t { f32, f64, f16, bf16, i8, u8, i32, u32, i64, u64 };
-enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg, band, bor, bxor };
+// f8e4m3 and f8e5m2: OCP's 8-bit floats. b8: a byte that is 0 or 1, as bool is. c64 and c128: pairs
+// of f32 and of f64. raw: elements of any size, which only their user's operation knows.
+enum class DataType : std::uint8_t {
+  f32,
+  f64,
+  f16,
+  bf16,
+  i8,
+  u8,
+  i32,
+  u32,
+  i64,
+  u64,
+  f8e4m3,
+  f8e5m2,
+  b8,
+  c64,
+  c128,
+  raw
+};
+// user: an operation of the user's, on raw elements.
+enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg, band, bor, bxor, user };
 
-// Values run from 0 to these, so arrays can be indexed by either enum.
-inline constexpr int kDataTypes = 10;
+// The engine's own run from 0 to these, so arrays can be indexed by either enum; behind them are
+// raw and user.
+inline constexpr int kDataTypes = 15;
 inline constexpr int kReduceOps = 8;
 
-// Bytes per element.
+// Bytes per element; of raw, whose elements have the size that a call says, 1.
 std::size_t size_of(DataType type);
 
-// "f32", "bf16", ...: exactly the enumerators. Round-trips through parse_*.
+// "f32", "bf16", ...: exactly the enumerators. Round-trips through parse_*, which knows neither raw
+// nor user.
 std::string_view name_of(DataType type);
 std::string_view name_of(ReduceOp op);
 
-// The spellings of the field: ours (f32), NumPy's and PyTorch's (float32, int8), C's (float,
-// double, half), nccl-tests' (bfloat16, uint64). Case does not matter. nullopt: no such type or
-// operator.
+// The spellings of the field: ours (f32), NumPy's and PyTorch's (float32, int8, complex64,
+// float8_e4m3fn), C's (float, double, half), nccl-tests' (bfloat16, uint64, f8e4m3). Case does not
+// matter. nullopt: no such type or operator.
 std::optional<DataType> parse_data_type(std::string_view text);
 std::optional<ReduceOp> parse_reduce_op(std::string_view text);
 
-constexpr bool is_float(DataType type) { return type <= DataType::bf16; }
+// Of one part: not complex ones.
+constexpr bool is_float(DataType type) {
+  return type <= DataType::bf16 || type == DataType::f8e4m3 || type == DataType::f8e5m2;
+}
+constexpr bool is_complex(DataType type) { return type == DataType::c64 || type == DataType::c128; }
 
-// Everything except bit operations on floats.
+// What of the engine's own operations a type takes: integers take all, floats no operations on
+// bits, complex numbers neither these nor min and max, for they have no order, and b8 all but avg,
+// of which a bool can hold nothing between 0 and 1. On b8 sum is "or" and prod is "and", as in
+// NumPy and PyTorch: the result is a bool again.
 constexpr bool supports(DataType type, ReduceOp op) {
-  return op < ReduceOp::band || !is_float(type);
+  if (type == DataType::b8) return op != ReduceOp::avg && op <= ReduceOp::bxor;
+  if (is_complex(type)) {
+    return op == ReduceOp::sum || op == ReduceOp::prod || op == ReduceOp::avg;
+  }
+  return type < DataType::raw && (is_float(type) ? op < ReduceOp::band : op <= ReduceOp::bxor);
+}
+// "f32 takes sum, prod, min, max and avg", for refusals.
+std::string supported_ops(DataType type);
+
+// Whether the engine's order of additions can be told from the results: sums and products of
+// floats, complex ones included, are rounded.
+constexpr bool rounds(DataType type, ReduceOp op) {
+  return (is_float(type) || is_complex(type)) && op != ReduceOp::min && op != ReduceOp::max;
 }
 
 // 16-bit floats: storage only, arithmetic happens in float. From float: round to nearest, ties to
@@ -111,7 +155,107 @@ struct BFloat16 {  // the upper half of a float: 1 sign, 8 exponent, 7 fraction 
   }
 };
 
+// OCP 8-bit floats (OFP8, revision 1.0, 2023): storage only. From float: round to nearest, ties to
+// even, in one rounding; what is larger than the largest number, infinity included, becomes the
+// largest number ("saturating"); a NaN stays a NaN. To float: exact.
+template <int kFraction>  // bits
+struct Float8 {
+  static constexpr bool kHasInfinity = kFraction == 2;
+  static constexpr std::uint32_t kBias = kHasInfinity ? 15 : 7;
+  static constexpr std::uint32_t kLargest = kHasInfinity ? 0x7bU : 0x7eU;  // 57344, 448
+  static constexpr std::uint32_t kQuietNan = kHasInfinity ? 0x7eU : 0x7fU;
+
+  std::uint8_t bits;
+
+  Float8() = default;
+  constexpr explicit Float8(float value) : bits(encode(std::bit_cast<std::uint32_t>(value))) {}
+  constexpr explicit operator float() const {
+    const std::uint32_t sign = (bits & 0x80U) << 24;
+    const std::uint32_t magnitude = bits & 0x7fU;
+    if (magnitude > (kHasInfinity ? 0x7cU : 0x7eU)) {
+      return std::bit_cast<float>(sign | 0x7fc00000U);
+    }
+    if (kHasInfinity && magnitude == 0x7cU) return std::bit_cast<float>(sign | 0x7f800000U);
+    const std::uint32_t exponent = magnitude >> kFraction;
+    std::uint32_t fraction = magnitude & ((1U << kFraction) - 1U);
+    std::uint32_t wide = 0;
+    if (exponent != 0U) {
+      wide = ((exponent + 127U - kBias) << 23) | (fraction << (23 - kFraction));
+    } else if (fraction != 0U) {
+      const auto shift = static_cast<std::uint32_t>(std::countl_zero(fraction)) - 31U + kFraction;
+      fraction = (fraction << shift) & ((1U << kFraction) - 1U);
+      wide = ((128U - kBias - shift) << 23) | (fraction << (23 - kFraction));
+    }
+    return std::bit_cast<float>(sign | wide);
+  }
+  static constexpr Float8 from_bits(std::uint8_t code) {
+    Float8 value(0.0F);
+    value.bits = code;
+    return value;
+  }
+
+ private:
+  static constexpr std::uint8_t encode(std::uint32_t value) {
+    constexpr int kDrop = 23 - kFraction;
+    constexpr std::uint32_t kLeastNormal = (128U - kBias) << 23;
+    const std::uint32_t sign = (value >> 24) & 0x80U;
+    const std::uint32_t magnitude = value & 0x7fffffffU;
+    if (magnitude > 0x7f800000U) return static_cast<std::uint8_t>(sign | kQuietNan);
+    std::uint32_t code = 0;
+    if (magnitude >= kLeastNormal) {
+      const std::uint32_t rebiased = magnitude - ((127U - kBias) << 23);
+      code = (rebiased + (1U << (kDrop - 1)) - 1U + ((magnitude >> kDrop) & 1U)) >> kDrop;
+    } else if (magnitude >= kLeastNormal - ((kFraction + 1U) << 23)) {  // half the least one and up
+      const std::uint32_t significand = (magnitude & 0x7fffffU) | 0x800000U;
+      const std::uint32_t shift = (151U - kBias - kFraction) - (magnitude >> 23);
+      const std::uint32_t odd = (significand >> shift) & 1U;
+      code = (significand + (1U << (shift - 1)) - 1U + odd) >> shift;
+    }
+    return static_cast<std::uint8_t>(sign | (code < kLargest ? code : kLargest));
+  }
+};
+using Float8E4M3 = Float8<3>;  // "fn": no infinities
+using Float8E5M2 = Float8<2>;
+
+// A byte that is 0 or 1. bool itself is b8, too; this is for containers, which make something else
+// of bool.
+struct Bool {
+  std::uint8_t byte;
+
+  Bool() = default;
+  constexpr explicit Bool(bool value) : byte(value ? 1 : 0) {}
+  constexpr explicit operator bool() const { return byte != 0; }
+};
+
+template <class T>
+concept SmallFloat = std::same_as<T, Half> || std::same_as<T, BFloat16> ||
+    std::same_as<T, Float8E4M3> || std::same_as<T, Float8E5M2>;
+template <class T>
+concept Complex = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+
 namespace internal {
+
+#if defined(__FLT16_MANT_DIG__)
+template <class T>
+inline constexpr bool kIsNativeHalf = std::is_same_v<T, _Float16>;  // std::float16_t, too
+#else
+template <class T>
+inline constexpr bool kIsNativeHalf = false;
+#endif
+#if defined(__STDCPP_BFLOAT16_T__)
+template <class T>
+inline constexpr bool kIsNativeBFloat = std::is_same_v<T, decltype(0.0bf16)>;  // std::bfloat16_t
+#else
+template <class T>
+inline constexpr bool kIsNativeBFloat = false;
+#endif
+
+// Whether T is the element type of some DataType.
+template <class T>
+inline constexpr bool kHasDataType = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                                     SmallFloat<T> || Complex<T> || std::is_same_v<T, Bool> ||
+                                     kIsNativeHalf<T> || kIsNativeBFloat<T> ||
+                                     (std::is_integral_v<T> && sizeof(T) != 2 && sizeof(T) <= 8);
 
 template <class T>
 consteval DataType data_type_for() {
@@ -119,13 +263,22 @@ consteval DataType data_type_for() {
     return DataType::f32;
   } else if constexpr (std::is_same_v<T, double>) {
     return DataType::f64;
-  } else if constexpr (std::is_same_v<T, Half>) {
+  } else if constexpr (std::is_same_v<T, Half> || kIsNativeHalf<T>) {
     return DataType::f16;
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
+  } else if constexpr (std::is_same_v<T, BFloat16> || kIsNativeBFloat<T>) {
     return DataType::bf16;
+  } else if constexpr (std::is_same_v<T, Float8E4M3>) {
+    return DataType::f8e4m3;
+  } else if constexpr (std::is_same_v<T, Float8E5M2>) {
+    return DataType::f8e5m2;
+  } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, Bool>) {
+    return DataType::b8;
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return DataType::c64;
+  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+    return DataType::c128;
   } else {
-    static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) != 2,
-                  "no DataType for this element type");
+    static_assert(kHasDataType<T>, "no DataType for this element type");
     constexpr DataType kBySize =
         sizeof(T) == 1 ? DataType::i8 : (sizeof(T) == 4 ? DataType::i32 : DataType::i64);
     return std::is_signed_v<T> ? kBySize : static_cast<DataType>(static_cast<int>(kBySize) + 1);
@@ -134,7 +287,10 @@ consteval DataType data_type_for() {
 
 }  // namespace internal
 
-// float -> f32, Half -> f16, std::int8_t -> i8, ... Other types do not compile.
+// float -> f32, Half -> f16, std::int8_t -> i8, ... Other types do not compile, and are no
+// TypedElement.
+template <class T>
+concept TypedElement = internal::kHasDataType<std::remove_cv_t<T>>;
 template <class T>
 inline constexpr DataType data_type_of = internal::data_type_for<std::remove_cv_t<T>>();
 
@@ -160,7 +316,18 @@ constexpr decltype(auto) with_element(DataType type, Visit&& visit) {
       return visit.template operator()<std::int64_t>();
     case DataType::u64:
       return visit.template operator()<std::uint64_t>();
+    case DataType::f8e4m3:
+      return visit.template operator()<Float8E4M3>();
+    case DataType::f8e5m2:
+      return visit.template operator()<Float8E5M2>();
+    case DataType::b8:
+      return visit.template operator()<Bool>();
+    case DataType::c64:
+      return visit.template operator()<std::complex<float>>();
+    case DataType::c128:
+      return visit.template operator()<std::complex<double>>();
     case DataType::f32:
+    case DataType::raw:  // nobody asks
       break;
   }
   return visit.template operator()<float>();

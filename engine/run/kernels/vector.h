@@ -33,6 +33,11 @@ struct Floats {
   Vec<float> b;
 };
 
+// Four, of a register of 8-bit floats, likewise.
+struct FourFloats {
+  Vec<float> a, b, c, d;
+};
+
 template <class To, class From>
 RANKINE_INLINE To as(From from) {
   static_assert(sizeof(To) == sizeof(From));
@@ -132,6 +137,98 @@ RANKINE_INLINE Vec<std::uint32_t> round_bfloat(Vec<float> value) {
 
 RANKINE_INLINE Bytes generic_narrow_bfloat(Floats floats) {
   return as<Bytes>((round_bfloat(floats.a) >> 16) | (round_bfloat(floats.b) & 0xffff0000U));
+}
+
+// An 8-bit float with this many fraction bits in the low byte of each lane -> float. A subnormal is
+// what lies above the least normal number where its fraction is that one's: the difference is
+// exact, and no operand is a subnormal float, which some processors take a hundred cycles for.
+// Where there are infinities (e5m2) the largest exponent is theirs and the NaNs'; else (e4m3) only
+// all ones are no number.
+template <int kFraction>
+RANKINE_INLINE Vec<float> decode_float8(Vec<std::uint32_t> code) {
+  using Words = Vec<std::uint32_t>;
+  constexpr std::uint32_t kBias = kFraction == 2 ? 15 : 7;
+  constexpr std::uint32_t kLeast = (128U - kBias) << 23;  // normal
+  const Words magnitude = code & 0x7fU;
+  const Words shifted = magnitude << (23 - kFraction);
+  const Words normal = shifted + (kLeast - (1U << 23));
+  const Words subnormal =
+      as<Words>(as<Vec<float>>(shifted + kLeast) - __builtin_bit_cast(float, kLeast));
+  Words bits = magnitude < (1U << kFraction) ? subnormal : normal;
+  bits = magnitude >= (kFraction == 2 ? 0x7cU : 0x7fU)
+             ? bits | (kFraction == 2 ? 0x7f800000U : 0x7fc00000U)
+             : bits;
+  return as<Vec<float>>(bits | ((code & 0x80U) << 24));
+}
+
+// float -> 8-bit float in the low byte of each lane, saturating. As encode_half() does it, and what
+// is too large, infinity with it, becomes the largest number.
+template <int kFraction>
+RANKINE_INLINE Vec<std::uint32_t> encode_float8(Vec<float> value) {
+  using Words = Vec<std::uint32_t>;
+  constexpr int kDrop = 23 - kFraction;
+  constexpr std::uint32_t kBias = kFraction == 2 ? 15 : 7;
+  constexpr std::uint32_t kLargest = kFraction == 2 ? 0x7bU : 0x7eU;
+  constexpr std::uint32_t kNan = kFraction == 2 ? 0x7eU : 0x7fU;
+  // A float whose last place is the least subnormal: adding it rounds to that place.
+  constexpr std::uint32_t kPlace = (151U - kBias - kFraction) << 23;
+  constexpr std::uint32_t kRound = (1U << (kDrop - 1)) - 1U - ((127U - kBias) << 23);
+  const Words bits = as<Words>(value);
+  const Words magnitude = bits & 0x7fffffffU;
+  const Words normal = (magnitude + kRound + ((magnitude >> kDrop) & 1U)) >> kDrop;
+  const Words subnormal =
+      as<Words>(as<Vec<float>>(magnitude) + __builtin_bit_cast(float, kPlace)) - kPlace;
+  Words code = magnitude < ((128U - kBias) << 23) ? subnormal : normal;
+  code = code > kLargest ? Words{} + kLargest : code;
+  code = magnitude > 0x7f800000U ? Words{} + kNan : code;
+  return code | ((bits >> 24) & 0x80U);
+}
+
+template <int kFraction>
+RANKINE_INLINE FourFloats widen_float8(Bytes codes) {
+  const Vec<std::uint32_t> fours = as<Vec<std::uint32_t>>(codes);
+  return {decode_float8<kFraction>(fours), decode_float8<kFraction>(fours >> 8),
+          decode_float8<kFraction>(fours >> 16), decode_float8<kFraction>(fours >> 24)};
+}
+
+template <int kFraction>
+RANKINE_INLINE Bytes narrow_float8(FourFloats floats) {
+  return as<Bytes>(encode_float8<kFraction>(floats.a) | (encode_float8<kFraction>(floats.b) << 8) |
+                   (encode_float8<kFraction>(floats.c) << 16) |
+                   (encode_float8<kFraction>(floats.d) << 24));
+}
+
+// Lanes of pairs: every first one twice, every second one twice, each pair the other way round.
+template <std::size_t... kLanes>
+struct Pairs {
+  template <class V>
+  RANKINE_INLINE static V firsts(V x) {
+    return __builtin_shufflevector(x, x, (kLanes & ~std::size_t{1})...);
+  }
+  template <class V>
+  RANKINE_INLINE static V seconds(V x) {
+    return __builtin_shufflevector(x, x, (kLanes | 1)...);
+  }
+  template <class V>
+  RANKINE_INLINE static V swapped(V x) {
+    return __builtin_shufflevector(x, x, (kLanes ^ 1)...);
+  }
+};
+template <std::size_t kCount, std::size_t... kLanes>
+struct PairsOf : PairsOf<kCount - 1, kCount - 1, kLanes...> {};
+template <std::size_t... kLanes>
+struct PairsOf<0, kLanes...> : Pairs<kLanes...> {};
+
+// Products of complex numbers, (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each part rounded three
+// times, and without C99's second thoughts on infinities.
+template <class T>
+RANKINE_INLINE Vec<T> complex_product(Vec<T> x, Vec<T> y) {
+  using Lanes = PairsOf<kWidth / sizeof(T)>;
+  using Word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  Vec<Word> minus{};
+  for (std::size_t i = 0; i < kWidth / sizeof(T); i += 2) minus[i] = Word{1} << (8 * sizeof(T) - 1);
+  const Vec<T> cross = Lanes::seconds(x) * Lanes::swapped(y);  // bd, bc
+  return Lanes::firsts(x) * y + as<Vec<T>>(as<Vec<Word>>(cross) ^ minus);
 }
 
 // --- 16 bytes or fewer, from and to general registers. A round trip through the stack would stall:

@@ -398,8 +398,8 @@ TEST(ErrorsAsExceptions, MayHaveNoText) {
 
 TEST(NamesOfEnums, AreUnknownWhereThereAreNone) {
   EXPECT_EQ(name_of(static_cast<Transport>(3)), "unknown");
-  EXPECT_EQ(name_of(static_cast<DataType>(kDataTypes)), "unknown");
-  EXPECT_EQ(name_of(static_cast<ReduceOp>(kReduceOps)), "unknown");
+  EXPECT_EQ(name_of(static_cast<DataType>(kDataTypes + 1)), "unknown");
+  EXPECT_EQ(name_of(static_cast<ReduceOp>(kReduceOps + 1)), "unknown");
   EXPECT_EQ(name_of(static_cast<Collective>(kCollectives)), "unknown");
 }
 

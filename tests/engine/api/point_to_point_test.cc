@@ -66,8 +66,8 @@ TEST(PointToPoint, RunsRoundARing) {
         for (int i = 0; i < 10; ++i) {
           const auto mine = message(me.rank(), right, i, count);
           std::vector<std::int32_t> theirs(count);
-          auto sent = me.start_send(mine.data(), count, DataType::i32, right);
-          auto received = me.start_recv(theirs.data(), count, DataType::i32, left);
+          auto sent = me.async().send(mine, right);
+          auto received = me.async().recv(theirs, left);
           if (!sent.ok()) return sent.status();
           if (!received.ok()) return received.status();
           if (Status s = sent->wait(); !s.ok()) return s;
@@ -135,8 +135,9 @@ TEST(PointToPoint, GoesOnWhileARankWaitsForSomethingElse) {
     for (int i = 0; i < 5; ++i) {
       if (me.rank() == 0) {
         const auto data = message(0, 1, i, kCount);
-        auto sent = me.start_send(data.data(), kCount, DataType::i32, 1);
+        auto sent = me.prepared().send(data, 1);
         if (!sent.ok()) return sent.status();
+        if (Status s = sent->start(); !s.ok()) return s;
         if (Status s = me.barrier(); !s.ok()) return s;
         if (Status s = sent->wait(); !s.ok()) return s;
       } else {
@@ -154,8 +155,8 @@ TEST(PointToPoint, OneThreadPlaysBothEnds) {
   Ranks all({.ranks = 2, .timeout = kLong});
   const auto data = message(0, 1, 0, 1000);
   std::vector<std::int32_t> got(1000);
-  auto sent = all.members()[0]->start_send(data.data(), 1000, DataType::i32, 1);
-  auto received = all.members()[1]->start_recv(got.data(), 1000, DataType::i32, 0);
+  auto sent = all.members()[0]->async().send(data, 1);
+  auto received = all.members()[1]->async().recv(got, 0);
   while (!sent->test().value() || !received->test().value()) {
   }
   EXPECT_EQ(got, data);
@@ -171,7 +172,7 @@ TEST(PointToPoint, RefusesWhatCannotBe) {
   };
   EXPECT_EQ(text(me.send(std::span<const std::int32_t>(data), 2)), "to is 2; allowed are 0 to 1");
   EXPECT_EQ(text(me.recv(std::span<std::int32_t>(data), -1)), "from is -1; allowed are 0 to 1");
-  EXPECT_NE(text(me.send(nullptr, 4, DataType::i32, 1)).find("null"), std::string::npos);
+  EXPECT_NE(text(me.submit(Message{nullptr, 4, DataType::i32, 1})).find("null"), std::string::npos);
   EXPECT_EQ(
       text(me.exchange(std::span<const std::int32_t>(data), 1, std::span<std::int32_t>(data), 9)),
       "from is 9; allowed are 0 to 1");
@@ -210,7 +211,7 @@ TEST(PointToPoint, NobodyWaitsForARankThatHasLeft) {
     Ranks all({.ranks = 2, .timeout = kLong});
     std::int32_t one = 1, got = 0;
     if (met) {
-      auto sent = all.members()[0]->start_send(&one, 1, DataType::i32, 1);
+      auto sent = all.members()[0]->async().send(std::span(&one, 1), 1);
       EXPECT_TRUE(all.members()[1]->recv(std::span(&got, 1), 0).ok());
       EXPECT_TRUE(sent->wait().ok());
     }

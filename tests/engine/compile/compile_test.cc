@@ -144,7 +144,7 @@ TEST(Compile, SaysWhatItCannotDo) {
   const auto bits = compile(request);
   ASSERT_FALSE(bits.ok());
   EXPECT_EQ(bits.status().text(),
-            "operation is bxor, type is f32; bit operations are for integers");
+            "operation is bxor, type is f32; f32 takes sum, prod, min, max and avg");
   EXPECT_FALSE(compile(request_for("ring", 0, 10)).ok());
 }
 

@@ -211,6 +211,13 @@ void fill_with_values(Random& random, DataType type, std::vector<std::byte>& byt
       T value;
       if constexpr (std::is_integral_v<T>) {
         value = static_cast<T>(random.next());
+      } else if constexpr (std::is_same_v<T, Bool>) {
+        value = Bool((random.next() & 1) != 0);
+      } else if constexpr (Complex<T>) {
+        const auto part = [&] {
+          return static_cast<typename T::value_type>(random.below(1 << 12)) / 2048;
+        };
+        value = T(part(), part());
       } else {
         value = static_cast<T>(static_cast<float>(random.below(1 << 12)) / 2048.0F);
       }

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/run/kernels/integer_reductions.h"
+
 namespace rankine {
 namespace {
 
@@ -38,6 +40,25 @@ template <>
 struct TotalOf<double> {
   using type = double;
 };
+
+template <class T>
+requires std::is_same_v<T, Bool> T fold(const std::vector<T>& values, ReduceOp op, int) {
+  Bool total = values[0];
+  for (std::size_t i = 1; i < values.size(); ++i) total = combined(op, total, values[i]);
+  return total;
+}
+
+template <Complex T>
+T fold(const std::vector<T>& values, ReduceOp op, int divisor) {
+  T total = values[0];
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    const T x = total, y = values[i];
+    total = op == ReduceOp::prod ? T(x.real() * y.real() - x.imag() * y.imag(),
+                                     x.real() * y.imag() + x.imag() * y.real())
+                                 : x + y;
+  }
+  return divisor == 0 ? total : total / static_cast<typename T::value_type>(divisor);
+}
 
 template <class T>
 T fold(const std::vector<T>& values, ReduceOp op, int divisor) {

@@ -188,6 +188,7 @@ struct Replay::Machine {
         break;
       }
       case OpCode::fold:
+      case OpCode::apply:
         fold(r, op, call);
         break;
       case OpCode::post:

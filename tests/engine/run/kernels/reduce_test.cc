@@ -36,14 +36,14 @@ int below(Random& random, int bound) {
 template <class T>
 T from_bits(std::uint64_t bits) {
   T value;
-  std::memcpy(&value, &bits, sizeof(T));
+  std::memcpy(static_cast<void*>(&value), &bits, std::min(sizeof(T), sizeof(bits)));
   return value;
 }
 
 template <class T>
 std::uint64_t to_bits(T value) {
   std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(T));
+  std::memcpy(&bits, &value, std::min(sizeof(T), sizeof(bits)));
   return bits;
 }
 
@@ -52,7 +52,18 @@ std::uint64_t to_bits(T value) {
 template <class T>
 std::vector<T> specials() {
   std::vector<std::uint64_t> bits;
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (Complex<T>) {
+    std::vector<T> values;
+    const auto parts = specials<typename T::value_type>();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      values.emplace_back(parts[i], parts[i * 7 % parts.size()]);
+    }
+    return values;
+  } else if constexpr (std::is_same_v<T, Bool>) {
+    return {Bool(false), Bool(true)};
+  } else if constexpr (std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>) {
+    for (std::uint64_t code = 0; code < 0x80; ++code) bits.push_back(code);
+  } else if constexpr (std::is_same_v<T, float>) {
     bits = {0, 1, 0x7fffff, 0x800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc01234};
   } else if constexpr (std::is_same_v<T, double>) {
     bits = {0,
@@ -80,7 +91,7 @@ std::vector<T> specials() {
   std::vector<T> values;
   for (const std::uint64_t b : bits) {
     values.push_back(from_bits<T>(b));
-    if (reference::kIsFloat<T>) {
+    if constexpr (reference::kIsFloat<T>) {
       values.push_back(from_bits<T>(b | std::uint64_t{1} << (8 * sizeof(T) - 1)));
     }
   }
@@ -90,14 +101,22 @@ std::vector<T> specials() {
 // Mostly ordinary numbers, so that sums are not all NaN; any bits; special values.
 template <class T>
 T any_value(Random& random, const std::vector<T>& special) {
-  const int dice = below(random, 16);
-  if (dice == 0) return special[random() % special.size()];
-  if (dice < 4 || !reference::kIsFloat<T>) return from_bits<T>(random());
-  const float value = std::uniform_real_distribution<float>(-4.0F, 4.0F)(random);
-  if constexpr (reference::kIsSmallFloat<T>) {
-    return reference::narrow<T>(value);
+  if constexpr (std::is_same_v<T, Bool>) {
+    return special[random() % 2];
+  } else if constexpr (Complex<T>) {
+    using Part = typename T::value_type;
+    static const std::vector<Part> parts = specials<Part>();
+    return T(any_value<Part>(random, parts), any_value<Part>(random, parts));
   } else {
-    return static_cast<T>(value);
+    const int dice = below(random, 16);
+    if (dice == 0) return special[random() % special.size()];
+    if (dice < 4 || !reference::kIsFloat<T>) return from_bits<T>(random());
+    const float value = std::uniform_real_distribution<float>(-4.0F, 4.0F)(random);
+    if constexpr (reference::kIsSmallFloat<T>) {
+      return reference::narrow<T>(value);
+    } else {
+      return static_cast<T>(value);
+    }
   }
 }
 
@@ -118,6 +137,9 @@ std::vector<T> some_values(Random& random, std::size_t count) {
 // NaN's sign and payload are free, except in min and max.
 template <class T>
 bool same(ReduceOp op, T x, T y) {
+  if constexpr (Complex<T>) {
+    return same(op, x.real(), y.real()) && same(op, x.imag(), y.imag());
+  }
   if (op != ReduceOp::min && op != ReduceOp::max && reference::is_nan(x)) {
     return reference::is_nan(y);
   }
@@ -520,6 +542,49 @@ TEST(FindReduceTest, NullExactlyWhereUnsupported) {
       const auto op = static_cast<ReduceOp>(o);
       EXPECT_EQ(find_reduce(type, op), find_reduce(type, op, best_isa()));
     }
+  }
+}
+
+// x * factor as reduce.h words it; the factor comes first where order matters.
+template <class T, class Factor>
+T product(T x, Factor factor) {
+  if constexpr (Complex<T>) {
+    const T both[] = {factor, x};
+    return reference::reduce(ReduceOp::prod, both, 2, 0);
+  } else {
+    return reference::narrow<T>(
+        static_cast<reference::Accumulator<T>>(reference::widen(x) * reference::widen(factor)));
+  }
+}
+
+TEST(ScaleTest, MultipliesAnyLengthInAndOutOfPlaceWithEveryInstructionSet) {
+  EXPECT_EQ(find_scale(DataType::b8, Isa::portable), nullptr);
+  for (int t = 0; t < kDataTypes; ++t) {
+    with_element(static_cast<DataType>(t), [&]<class T>() {
+      if constexpr (!std::is_same_v<T, Bool>) {
+        using Factor = std::conditional_t<SmallFloat<T>, float, T>;
+        Random random(t);
+        const std::vector<Factor> special = specials<Factor>();
+        for (int i = 0; i <= static_cast<int>(hardware_isa()); ++i) {
+          const auto scale = find_scale(static_cast<DataType>(t), static_cast<Isa>(i));
+          for (std::size_t count = 0; count < 300; count += 1 + count / 20) {
+            const Factor factor = any_value<Factor>(random, special);
+            const std::vector<T> in = some_values<T>(random, count);
+            std::vector<T> out(count), in_place = in;
+            scale(out.data(), in.data(), count, &factor);
+            scale(in_place.data(), in_place.data(), count, &factor);
+            for (std::size_t e = 0; e < count; ++e) {
+              const T expected = product(in[e], factor);
+              ASSERT_TRUE(same(ReduceOp::prod, expected, out[e]))
+                  << name_of(data_type_of<T>) << " element " << e << " of " << count << ", isa "
+                  << i << std::hex << ": " << to_bits(in[e]) << " times " << to_bits(factor)
+                  << " is " << to_bits(out[e]) << ", should be " << to_bits(expected);
+              ASSERT_TRUE(same(ReduceOp::prod, expected, in_place[e]));
+            }
+          }
+        }
+      }
+    });
   }
 }
 

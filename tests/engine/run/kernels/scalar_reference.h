@@ -3,6 +3,7 @@
 // 64 bits.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -18,7 +19,7 @@ namespace rankine::reference {
 
 // An IEEE-like format of 16 bits with this many fraction bits.
 template <int kFraction>
-struct SmallFloat {
+struct SixteenBits {
   static constexpr int kExponent = 15 - kFraction;
   static constexpr int kBias = (1 << (kExponent - 1)) - 1;
   static constexpr int kSpecial = (1 << kExponent) - 1;
@@ -69,15 +70,64 @@ struct SmallFloat {
   }
 };
 
+// An 8-bit float of OCP, by the definition of its fields. Saturating.
+template <int kFraction>
+struct TinyFloat {
+  static constexpr bool kInfinity = kFraction == 2;
+  static constexpr int kBias = kInfinity ? 15 : 7;
+  static constexpr std::uint8_t kQuietNan = kInfinity ? 0x7e : 0x7f;
+  static double decode(std::uint8_t code) {
+    const double sign = (code & 0x80) != 0 ? -1.0 : 1.0;
+    const int magnitude = code & 0x7f;
+    if (magnitude == 0x7f || (kInfinity && magnitude > 0x7c)) {
+      return std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
+    }
+    if (kInfinity && magnitude == 0x7c) return sign * std::numeric_limits<double>::infinity();
+    const int exponent = magnitude >> kFraction, fraction = magnitude & ((1 << kFraction) - 1);
+    const int significand = exponent == 0 ? fraction : fraction + (1 << kFraction);
+    return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - kBias - kFraction);
+  }
+  static float decoded(std::uint8_t code) {
+    static const std::vector<double> all = values(0x100);
+    return static_cast<float>(all[code]);
+  }
+  // The nearest of all numbers, the even one of two; the largest where none is beyond.
+  static std::uint8_t encode(double value) {
+    if (std::isnan(value)) return kQuietNan;
+    static const std::vector<double> numbers = values(kInfinity ? 0x7c : 0x7f);
+    const double magnitude = std::fabs(value);
+    const auto above = std::lower_bound(numbers.begin(), numbers.end(), magnitude);
+    auto code = static_cast<int>(above - numbers.begin());
+    if (above == numbers.end()) {
+      --code;
+    } else if (code > 0) {
+      const double up = *above - magnitude, down = magnitude - above[-1];
+      if (down < up || (down == up && code % 2 != 0)) --code;
+    }
+    return static_cast<std::uint8_t>(code | (std::signbit(value) ? 0x80 : 0));
+  }
+
+ private:
+  static std::vector<double> values(int count) {
+    std::vector<double> all;
+    for (int code = 0; code < count; ++code) all.push_back(decode(static_cast<std::uint8_t>(code)));
+    return all;
+  }
+};
+
 template <class T>
 struct Format;
 template <>
-struct Format<Half> : SmallFloat<10> {};
+struct Format<Float8E4M3> : TinyFloat<3> {};
 template <>
-struct Format<BFloat16> : SmallFloat<7> {};
+struct Format<Float8E5M2> : TinyFloat<2> {};
+template <>
+struct Format<Half> : SixteenBits<10> {};
+template <>
+struct Format<BFloat16> : SixteenBits<7> {};
 
 template <class T>
-inline constexpr bool kIsSmallFloat = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+inline constexpr bool kIsSmallFloat = SmallFloat<T>;
 template <class T>
 inline constexpr bool kIsFloat = kIsSmallFloat<T> || std::is_floating_point_v<T>;
 
@@ -106,7 +156,9 @@ T narrow(Accumulator<T> value) {
 
 template <class T>
 bool is_nan(T value) {
-  if constexpr (kIsFloat<T>) {
+  if constexpr (Complex<T>) {
+    return std::isnan(value.real()) || std::isnan(value.imag());
+  } else if constexpr (kIsFloat<T>) {
     return std::isnan(widen(value));
   } else {
     return false;
@@ -144,6 +196,35 @@ T extreme(ReduceOp op, const T* values, int count) {
     if (op == ReduceOp::min ? less(values[i], best) : less(best, values[i])) best = values[i];
   }
   return best;
+}
+
+// Complex numbers by parts, without contraction and without special cases of infinities.
+template <Complex T>
+T reduce(ReduceOp op, const T* values, int count, int divisor) {
+  T total = values[0];
+  for (int i = 1; i < count; ++i) {
+    const T x = total, y = values[i];
+    if (op == ReduceOp::prod) {
+      const volatile auto ac = x.real() * y.real(), bd = x.imag() * y.imag();
+      const volatile auto ad = x.real() * y.imag(), bc = x.imag() * y.real();
+      total = T(ac - bd, ad + bc);
+    } else {
+      total = T(x.real() + y.real(), x.imag() + y.imag());
+    }
+  }
+  if (op != ReduceOp::avg || divisor == 0) return total;
+  const auto by = static_cast<typename T::value_type>(divisor);
+  return T(total.real() / by, total.imag() / by);
+}
+
+// Truth values.
+template <class T>
+requires std::is_same_v<T, Bool> T reduce(ReduceOp op, const T* values, int count, int) {
+  int trues = 0;
+  for (int i = 0; i < count; ++i) trues += values[i].byte;
+  if (op == ReduceOp::bxor) return Bool(trues % 2 != 0);
+  const bool all = op == ReduceOp::prod || op == ReduceOp::min || op == ReduceOp::band;
+  return Bool(all ? trues == count : trues > 0);
 }
 
 // One element: values[0] op values[1] op ...

@@ -1,0 +1,217 @@
+// The collective calls and messages on elements of a type, written once for all who make calls: a
+// Member, which waits (Answer: Status), and Async, which starts or prepares them (Result<Request>).
+//
+// Beside spans they take vectors, arrays and whatever else spellings.h knows, and reduce by what
+// reduction.h offers. Sizes of buffers must agree with each other and the number of ranks; else
+// invalid_argument says which does not.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "engine/api/call.h"
+#include "engine/api/reduction.h"
+#include "engine/api/spellings.h"
+#include "engine/base/status.h"
+
+namespace rankine {
+
+// What the sizes of two arguments have to do with each other.
+Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed, int ranks);
+// Whether buffers of so many elements are what a call with counts needs of that rank.
+Status check_sizes(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out);
+
+// A message to another rank, or from one.
+struct Message {
+  void* data = nullptr;
+  std::size_t count = 0;
+  DataType type = DataType::f32;
+  Rank peer = 0;
+  bool sends = true;
+};
+
+// A Caller has rank(), ranks(), submit(const Call&) and submit(const Message&, const CallOptions&).
+template <class Caller, class Answer>
+class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
+ public:
+  using Base = Spellings<TypedCalls<Caller, Answer>>;
+  using Base::all_reduce, Base::all_gather, Base::reduce_scatter, Base::broadcast, Base::reduce,
+      Base::all_to_all, Base::gather, Base::scatter, Base::send_recv, Base::send, Base::recv;
+  // Not deduced from, so that whatever a Reduction is made of may be given.
+  template <class T>
+  using By = std::type_identity_t<Reduction<T>>;
+
+  // out[i] = in of all ranks, reduced. Sizes must agree.
+  template <class T>
+  Answer all_reduce(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
+                    const CallOptions& options = {}) {
+    if (in.size() != out.size()) return mismatch("out", out.size(), in.size());
+    return reducing({.collective = Collective::all_reduce,
+                     .in = in.data(),
+                     .out = out.data(),
+                     .count = in.size(),
+                     .options = options},
+                    op);
+  }
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      all_reduce(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
+                 const CallOptions& options = {}) {
+    return all_reduce(std::span<const T>(in_place), in_place, op, options);
+  }
+  // out = the ranks' inputs one after the other: ranks() * in.size() elements.
+  template <class T>
+  Answer all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options = {}) {
+    const std::size_t all = in.size() * n();
+    if (out.size() != all) return mismatch("out", out.size(), all);
+    return caller().submit(Call{.collective = Collective::all_gather,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = in.size(),
+                                .type = data_type_of<T>,
+                                .options = options});
+  }
+  // out = this rank's block of the reduced inputs: in has ranks() * out.size() elements.
+  template <class T>
+  Answer reduce_scatter(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
+                        const CallOptions& options = {}) {
+    const std::size_t all = out.size() * n();
+    if (in.size() != all) return mismatch("in", in.size(), all);
+    return reducing({.collective = Collective::reduce_scatter,
+                     .in = in.data(),
+                     .out = out.data(),
+                     .count = out.size(),
+                     .options = options},
+                    op);
+  }
+  // Everyone's data = the root's.
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      broadcast(std::span<T> data, Rank root, const CallOptions& options = {}) {
+    return caller().submit(Call{.collective = Collective::broadcast,
+                                .in = data.data(),
+                                .out = data.data(),
+                                .count = data.size(),
+                                .type = data_type_of<T>,
+                                .root = root,
+                                .options = options});
+  }
+  // out at the root = in of all ranks, reduced; elsewhere out is not used and may be empty.
+  template <class T>
+  Answer reduce(std::span<const T> in, std::span<T> out, Rank root, const By<T>& op = ReduceOp::sum,
+                const CallOptions& options = {}) {
+    if (caller().rank() == root && out.size() != in.size()) {
+      return mismatch("out", out.size(), in.size());
+    }
+    return reducing({.collective = Collective::reduce,
+                     .in = in.data(),
+                     .out = out.data(),
+                     .count = in.size(),
+                     .root = root,
+                     .options = options},
+                    op);
+  }
+  // Block d of in goes to rank d, which puts it at the place of the sender: in and out have ranks()
+  // blocks of the same size.
+  template <class T>
+  Answer all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options = {}) {
+    if (in.size() % n() != 0) return mismatch("in", in.size(), in.size() / n() * n());
+    if (out.size() != in.size()) return mismatch("out", out.size(), in.size());
+    return caller().submit(Call{.collective = Collective::all_to_all,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = in.size() / n(),
+                                .type = data_type_of<T>,
+                                .options = options});
+  }
+  // out at the root = the ranks' inputs one after the other; elsewhere out may be empty.
+  template <class T>
+  Answer gather(std::span<const T> in, std::span<T> out, Rank root,
+                const CallOptions& options = {}) {
+    const std::size_t all = in.size() * n();
+    if (caller().rank() == root && out.size() != all) return mismatch("out", out.size(), all);
+    return caller().submit(Call{.collective = Collective::gather,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = in.size(),
+                                .type = data_type_of<T>,
+                                .root = root,
+                                .options = options});
+  }
+  // out = this rank's block of the root's in; elsewhere in may be empty.
+  template <class T>
+  Answer scatter(std::span<const T> in, std::span<T> out, Rank root,
+                 const CallOptions& options = {}) {
+    const std::size_t all = out.size() * n();
+    if (caller().rank() == root && in.size() != all) return mismatch("in", in.size(), all);
+    return caller().submit(Call{.collective = Collective::scatter,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = out.size(),
+                                .type = data_type_of<T>,
+                                .root = root,
+                                .options = options});
+  }
+  // The receiver's data = the sender's. All ranks call it; the others' data are not touched.
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options = {}) {
+    return caller().submit(Call{.collective = Collective::send_recv,
+                                .in = data.data(),
+                                .out = data.data(),
+                                .count = data.size(),
+                                .type = data_type_of<T>,
+                                .root = from,
+                                .peer = to,
+                                .options = options});
+  }
+
+  // With one count per rank, zeros included (all_gather, reduce_scatter, gather, scatter), or one
+  // per pair, [from * ranks() + to] (all_to_all). Counts must be the same on all ranks; buffers
+  // hold what the rank gives and gets, without gaps.
+  template <class T>
+  Answer with_counts(Collective collective, std::span<const T> in, std::span<T> out,
+                     std::span<const std::size_t> counts, Rank root = 0,
+                     const By<T>& op = ReduceOp::sum, const CallOptions& options = {}) {
+    Call request{.collective = collective,
+                 .in = in.data(),
+                 .out = out.data(),
+                 .root = root,
+                 .counts = counts,
+                 .options = options};
+    op.describe(request);
+    Status status = check_sizes(request, caller().rank(), caller().ranks(), in.size(), out.size());
+    if (!status.ok()) return status;
+    return caller().submit(request);
+  }
+
+  // A message to one rank, from one rank: the call of these two alone (Member).
+  template <class T>
+  Answer send(std::span<const T> data, Rank to, const CallOptions& options = {}) {
+    return caller().submit(Message{const_cast<T*>(data.data()), data.size(), data_type_of<T>, to},
+                           options);
+  }
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      recv(std::span<T> data, Rank from, const CallOptions& options = {}) {
+    return caller().submit(Message{data.data(), data.size(), data_type_of<T>, from, false},
+                           options);
+  }
+
+ private:
+  Caller& caller() { return static_cast<Caller&>(*this); }
+  std::size_t n() { return static_cast<std::size_t>(caller().ranks()); }
+  Answer mismatch(std::string_view what, std::size_t got, std::size_t allowed) {
+    return size_mismatch(what, got, allowed, caller().ranks());
+  }
+  template <class T>
+  Answer reducing(Call request, const Reduction<T>& op) {
+    op.describe(request);
+    return caller().submit(request);
+  }
+};
+
+}  // namespace rankine
