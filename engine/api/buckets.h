@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/run/process_owned.h"
 
 namespace rankine {
 

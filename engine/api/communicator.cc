@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 
+#include "engine/api/agenda.h"
 #include "engine/api/call_parameters.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
@@ -78,7 +79,7 @@ std::string to_string(const WaitPolicy& policy) {
   return probes;
 }
 
-Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
+Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
   for (Rank from = 0; from < plan.ranks; ++from) {
     for (const Traffic& traffic : plan.rank[static_cast<std::size_t>(from)].traffic) {
       if (traffic.sent == 0) continue;
@@ -106,7 +107,7 @@ Status Communicator::Shared::provide_mailboxes(const Plan& plan) {
   return {};
 }
 
-Status Communicator::Shared::provide_boards(const Plan& plan) {
+Status CommunicatorShared::provide_boards(const Plan& plan) {
   if (plan.transport != Transport::board) return {};
   const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
   for (std::size_t r = 0; r < boards.size(); ++r) {
@@ -125,7 +126,7 @@ Status Communicator::Shared::provide_boards(const Plan& plan) {
   return {};
 }
 
-Status Communicator::Shared::may_go_on_planning(Waiter& waiter) const {
+Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
   if (crossbar.aborted()) return crossbar.reason();
   const std::int64_t now = now_ns();
   if (now < waiter.deadline(now)) return {};
@@ -136,8 +137,10 @@ Status Communicator::Shared::may_go_on_planning(Waiter& waiter) const {
 }
 
 // The call's schedule on our network: of M bytes, or where users give counts, of theirs.
-Result<std::shared_ptr<const TimedSchedule>> Communicator::Shared::time(
-    const CompileRequest& request, const Compiled& compiled, std::size_t m, Waiter& waiter) const {
+Result<std::shared_ptr<const TimedSchedule>> CommunicatorShared::time(const CompileRequest& request,
+                                                                      const Compiled& compiled,
+                                                                      std::size_t m,
+                                                                      Waiter& waiter) const {
   const bool equal =
       std::all_of(request.counts.begin(), request.counts.end(),
                   [&](std::size_t count) { return count == request.counts.front(); });
@@ -149,7 +152,7 @@ Result<std::shared_ptr<const TimedSchedule>> Communicator::Shared::time(
                              clock->fabric(), *pricing, [&] { return may_go_on_planning(waiter); });
 }
 
-Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waiter) {
+Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
   const Call& call = key.call();
   const CallOptions& options = call.options;
   Status status = check_call(call, ranks);
@@ -249,7 +252,7 @@ Result<PreparedPtr> Communicator::Shared::make(const PlanKey& key, Waiter& waite
   });
 }
 
-Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter) {
+Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter) {
   lock = std::unique_lock(mutex, std::try_to_lock);
   std::int64_t nap_ns = 10'000;
   while (!lock.owns_lock()) {
@@ -268,7 +271,7 @@ Status Communicator::Shared::lock_for_call(std::unique_lock<std::mutex>& lock, W
   return {};
 }
 
-Result<PreparedPtr> Communicator::Shared::prepare(const PlanKey& key, Waiter& waiter) {
+Result<PreparedPtr> CommunicatorShared::prepare(const PlanKey& key, Waiter& waiter) {
   const std::uint64_t hash = key.hash();
   if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
   // One rank compiles, the others that want the same wait for it here.
@@ -289,17 +292,14 @@ Result<PreparedPtr> Communicator::Shared::prepare(const PlanKey& key, Waiter& wa
   return made;
 }
 
-Communicator::Communicator(ProcessOwned<Shared> shared) : shared_(std::move(shared)) {}
-
-Communicator::~Communicator() {
+CommunicatorShared::~CommunicatorShared() {
   // The process may end next. No promise is kept waiting any more, but a disk may stand still.
   constexpr std::chrono::seconds kPatience{2};
-  if (shared_->forked()) return;
-  shared_->record_file.wait(kPatience);
+  record_file.wait(kPatience);
   // A program that does not know of its network cannot tell how well its clock was kept.
-  if (!shared_->network_is_environments || shared_->clock == nullptr) return;
+  if (!network_is_environments || clock == nullptr) return;
   try {
-    if (const std::string kept = shared_->clock->how_well_kept(); !kept.empty()) {
+    if (const std::string kept = clock->how_well_kept(); !kept.empty()) {
       std::fprintf(stderr, "rankine: %s\n", kept.c_str());
     }
   } catch (const std::bad_alloc&) {  // it is a remark, and nobody is here to be told
@@ -321,13 +321,17 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     if (!made.ok()) return made.status();
     clock = std::move(*made);
   }
-  return std::unique_ptr<Communicator>(new Communicator(
-      make_process_owned<Shared>(options, costs, policy, *environment, std::move(clock))));
+  return std::unique_ptr<Communicator>(new Communicator(make_shared_at_home<CommunicatorShared>(
+      options, costs, policy, *environment, std::move(clock))));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
     return "a communicator of " + std::to_string(options.ranks) + " ranks";
   });
 }
+
+Communicator::Communicator(std::shared_ptr<CommunicatorShared> shared)
+    : shared_(std::move(shared)) {}
+Communicator::~Communicator() = default;
 
 int Communicator::ranks() const { return shared_->ranks; }
 
@@ -342,7 +346,7 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
     return invalid_argument("rank is " + std::to_string(rank) +
                             ", which has joined before; a rank joins once");
   }
-  std::unique_ptr<Member> member(new Member(*this, rank));
+  std::unique_ptr<Member> member(new Member(shared_, rank, std::make_shared<Agenda>()));
   shared_->joined[static_cast<std::size_t>(rank)] = true;
   return member;
 } catch (const std::bad_alloc&) {
@@ -350,24 +354,25 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
                     [&] { return "the member of rank " + std::to_string(rank); });
 }
 
-void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }
-void Communicator::abort(Status reason) {
+void CommunicatorShared::end_with(Status reason) {
   // After an abort nothing goes on, so no call may say that it does.
   const bool is_end = !goes_on(reason.code()) && static_cast<int>(reason.code()) < kCodes;
   if (!is_end) reason = Status(Code::aborted, reason.text());
-  if (!shared_->forked()) shared_->crossbar.abort(std::move(reason));
+  if (!forked()) crossbar.abort(std::move(reason));
 }
 
+void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }
+void Communicator::abort(Status reason) { shared_->end_with(std::move(reason)); }
 void Communicator::abort() noexcept { shared_->crossbar.abort_now(); }
 
-Status Communicator::Shared::health() const {
+Status CommunicatorShared::health() const {
   if (forked()) return forked_status();
   return crossbar.aborted() ? crossbar.reason() : Status();
 }
 
 Status Communicator::health() const { return shared_->health(); }
 
-FlightRecord Communicator::Shared::flight_record() {
+FlightRecord CommunicatorShared::flight_record() {
   FlightRecord out;
   for (Rank r = 0; r < ranks; ++r) {
     const std::uint64_t number =
@@ -388,7 +393,7 @@ std::string Communicator::flight_record() const {
   return text;
 }
 
-void Communicator::Shared::leave_flight_record() noexcept {
+void CommunicatorShared::leave_flight_record() noexcept {
   // Peers that are stopped may have taken 0.7 of the second (Crossbar::kQuietNs).
   constexpr std::chrono::milliseconds kPatience{150};
   record_file.leave([this] { return flight_record(); });
@@ -459,11 +464,6 @@ NetworkReport Communicator::network_report() const {
 
 void Communicator::restart_model_time() {
   if (shared_->clock != nullptr && !shared_->forked()) shared_->clock->clock().restart();
-}
-
-void Communicator::leave(Rank rank) { shared_->crossbar.leave(rank); }
-void Communicator::come_back() {
-  for (Rank r = 0; r < shared_->ranks; ++r) shared_->crossbar.come_back(r);
 }
 
 }  // namespace rankine

@@ -5,9 +5,9 @@
 //   auto member = (*comm)->join(r);
 //   Status s = member->all_reduce(std::span<const float>(x), std::span<float>(sum));
 //
-// A Communicator is shared by all ranks and thread-safe; it must outlive its members. A Member is
-// one rank's handle and is used by one thread at a time. Every rank makes the same calls in the
-// same order, as in MPI and NCCL. Engine-owned pinned threads are in team.h.
+// A Communicator is shared by all ranks and thread-safe; members go on where it is destroyed before
+// them. A Member is one rank's handle and is used by one thread at a time. Every rank makes the
+// same calls in the same order, as in MPI and NCCL. Engine-owned pinned threads are in team.h.
 //
 // Errors. invalid_argument: found before any byte moves; the buffers are untouched and the
 // communicator goes on (but the other ranks wait for this call until their deadline). Everything
@@ -34,13 +34,13 @@
 #include "engine/api/member.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
-#include "engine/run/process_owned.h"
 #include "engine/run/wait_policy.h"
 #include "numa/arena.h"
 
 namespace rankine {
 
 struct CallNetwork;
+struct CommunicatorShared;
 struct NetworkReport;
 
 struct CommunicatorOptions {
@@ -157,14 +157,9 @@ class Communicator {
   void restart_model_time();
 
  private:
-  friend class Member;
-  friend class Team;
-  struct Shared;
-  // For Team: ranks whose functions return have left, until the next run. `rank` is one of ours.
-  void leave(Rank rank);
-  void come_back();
-  explicit Communicator(ProcessOwned<Shared> shared);
-  ProcessOwned<Shared> shared_;
+  friend struct MemberState;
+  explicit Communicator(std::shared_ptr<CommunicatorShared> shared);
+  std::shared_ptr<CommunicatorShared> shared_;  // with its members
 };
 
 }  // namespace rankine

@@ -55,9 +55,9 @@ inline Status forked_status() noexcept {
 }
 
 // One per communicator. Const members and the crossbar need no lock.
-struct Communicator::Shared {
-  Shared(const CommunicatorOptions& options, const Costs& costs_, WaitPolicy policy,
-         const Environment& environment, std::unique_ptr<CallClock> clock_)
+struct CommunicatorShared {
+  CommunicatorShared(const CommunicatorOptions& options, const Costs& costs_, WaitPolicy policy,
+                     const Environment& environment, std::unique_ptr<CallClock> clock_)
       : ranks(options.ranks),
         costs(costs_),
         forced(environment),
@@ -90,6 +90,10 @@ struct Communicator::Shared {
       crossbar.entry(r).call.store(first_count, std::memory_order_relaxed);
     }
   }
+
+  ~CommunicatorShared();
+  // The communicator ends; `reason` says why.
+  void end_with(Status reason);
 
   // Takes the lock below for a call. Whoever plans holds it for long, and may be stopped with it;
   // so who waits for it gives up when its time has passed, which ends the communicator, or when

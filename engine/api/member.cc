@@ -1,4 +1,5 @@
-// One rank's side of a communicator: its cache of plans, its ends of the mailboxes, its scratch.
+#include "engine/api/member.h"
+
 #include <algorithm>
 #include <mutex>
 #include <new>
@@ -6,72 +7,36 @@
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
-#include "engine/base/deadline.h"
+#include "engine/api/member_state.h"
 #include "engine/run/interpret.h"
 #include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
 
 namespace rankine {
 
-struct Member::State {
-  struct Found {
-    const Prepared* prepared;
-    bool first = false;  // call of its kind, as far as this rank remembers
-  };
-
-  Communicator* communicator;
-  Communicator::Shared* shared;
-  NetworkClock::OfRank* clock = nullptr;  // of a modelled network
-  RankState run;
-  RankPlans plans;
-  std::unique_ptr<Arena> scratch;
-  std::size_t scratch_bytes = 0;
-  std::uint32_t barrier_in = 0, barrier_out = 0;
-
-  // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
-  // calls but the first pass here, and a Result would cost as much as the look-up.
-  const Prepared* known(const Call& call) noexcept;
-  // find(), without exceptions.
-  Result<Found> plan(const Call& call, bool calls);
-  // `calls`: the call will be made.
-  Result<Found> find(const Call& call, bool calls);
-  // The call's time runs from its first long wait, while planning or later.
-  void wait_as(const Call& call) noexcept {
-    run.waiter.deadline_ns = 0;
-    run.waiter.timeout_ns = saturated_ns(call.options.timeout);
-  }
-  // What the machine refuses ends the communicator; arguments that are wrong do not.
-  Status refused(Status status);
-  Status ended();
-  Status adopt(const Prepared& prepared);
-  std::size_t table_bytes() const;
-  std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
-  std::shared_ptr<Payloads> payloads = std::make_shared<Payloads>();
-  // Tables grow with the plans: what the communicator counts follows.
-  void count_tables() noexcept {
-    const std::size_t now = table_bytes();
-    shared->member_bytes.fetch_add(now - counted_bytes, std::memory_order_relaxed);  // a count
-    counted_bytes = now;
-  }
-};
-
-Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owned<State>()) {
-  State& s = *state_;
-  s.communicator = &communicator;
-  s.shared = communicator.shared_.get();
-  const auto n = static_cast<std::size_t>(s.shared->ranks);
-  if (s.shared->clock != nullptr) s.clock = &s.shared->clock->clock().of(rank);
-  s.run.waiter = {.crossbar = &s.shared->crossbar, .rank = rank, .call = s.shared->first_count};
-  s.run.progress_base = s.shared->first_count;
-  s.run.outbox.resize(n);
-  s.run.inbox.resize(n);
-  s.run.memory.resize(n * 4);
-  s.run.boards.resize(n);
-  s.run.posts = s.shared->first_count;
+MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
+                         std::shared_ptr<Agenda> agenda_)
+    : owned(std::move(shared_)), shared(owned.get()), agenda(std::move(agenda_)), handle(owned) {
+  const auto n = static_cast<std::size_t>(shared->ranks);
+  if (shared->clock != nullptr) clock = &shared->clock->clock().of(rank);
+  run.waiter = {.crossbar = &shared->crossbar, .rank = rank, .call = shared->first_count};
+  run.progress_base = shared->first_count;
+  run.outbox.resize(n);
+  run.inbox.resize(n);
+  run.memory.resize(n * 4);
+  run.boards.resize(n);
+  run.posts = shared->first_count;
   for (std::size_t q = 0; q < n; ++q) {
-    s.run.outbox[q].base = s.run.outbox[q].credit_seen = s.shared->first_count;
-    s.run.inbox[q].base = s.shared->first_count;
+    run.outbox[q].base = run.outbox[q].credit_seen = shared->first_count;
+    run.inbox[q].base = shared->first_count;
   }
+  agenda->add(*this);
+}
+
+Member::Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
+               std::shared_ptr<Agenda> agenda)
+    : state_(make_shared_at_home<MemberState>(std::move(shared), rank, std::move(agenda))) {
+  MemberState& s = *state_;
   s.shared->payloads[static_cast<std::size_t>(rank)] = s.payloads;
   s.count_tables();
 }
@@ -79,22 +44,33 @@ Member::Member(Communicator& communicator, Rank rank) : state_(make_process_owne
 Member::~Member() {
   // In a forked child nobody is there to be told, and a lock may be held for ever. The state is
   // left alone, too.
-  if (state_->shared->forked()) return;
-  state_->communicator->leave(state_->run.waiter.rank);
-  state_->shared->member_bytes.fetch_sub(state_->counted_bytes, std::memory_order_relaxed);
-  const std::lock_guard lock(state_->shared->mutex);
-  state_->shared->scratch[static_cast<std::size_t>(state_->run.waiter.rank)] = {};
+  MemberState& s = *state_;
+  if (s.shared->forked()) return;
+  if (s.started.front != nullptr) {
+    s.shared->end_with(make_error(Code::aborted, [&] {
+      return "the member of rank " + std::to_string(rank()) +
+             " was destroyed while calls that it had started were under way";
+    }));
+    s.agenda->finish(s);
+  }
+  s.agenda->remove(s);
+  s.gone = true;  // requests may outlive us
+  s.shared->crossbar.leave(s.run.waiter.rank);
+  s.shared->member_bytes.fetch_sub(s.counted_bytes, std::memory_order_relaxed);
+  const std::lock_guard lock(s.shared->mutex);
+  s.shared->scratch[static_cast<std::size_t>(s.run.waiter.rank)] = {};
 }
 
 // Without `operands`, which grow with the plans and are small.
-std::size_t Member::State::table_bytes() const {
-  return sizeof(State) + run.outbox.capacity() * sizeof(Outbox) +
+std::size_t MemberState::table_bytes() const {
+  return sizeof(MemberState) + run.outbox.capacity() * sizeof(Outbox) +
          run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
          run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads);
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
 int Member::ranks() const { return state_->shared->ranks; }
+Communicator& Member::communicator() const { return state_->handle; }
 
 Status Member::size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const {
   return invalid_argument(std::string(what) + " has " + std::to_string(got) +
@@ -140,7 +116,7 @@ Status Member::barrier(const CallOptions& options) {
 }
 
 // Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.
-Status Member::State::adopt(const Prepared& prepared) {
+Status MemberState::adopt(const Prepared& prepared) {
   const auto self = static_cast<std::size_t>(run.waiter.rank);
   const auto n = static_cast<std::size_t>(shared->ranks);
   const RankPlan& plan = prepared.plan.rank[self];
@@ -179,13 +155,7 @@ Status Member::State::adopt(const Prepared& prepared) {
   return {};
 }
 
-const Prepared* Member::State::known(const Call& call) noexcept {
-  const PlanKey key(call);
-  const RankPlans::Slot* slot = plans.find(key, key.hash());
-  return slot != nullptr && slot->called ? slot->prepared.get() : nullptr;
-}
-
-Result<Member::State::Found> Member::State::find(const Call& call, bool calls) {
+Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
   const PlanKey key(call);
   RankPlans::Slot* slot = plans.find(key, key.hash());
   if (slot == nullptr) {
@@ -204,21 +174,21 @@ Result<Member::State::Found> Member::State::find(const Call& call, bool calls) {
   return found;
 }
 
-Status Member::State::refused(Status status) {
+Status MemberState::refused(Status status) {
   if (goes_on(status.code())) return status;
   // Else peers would wait for this rank in vain. Where another reason came first, that is the one.
-  communicator->abort(std::move(status));
+  shared->end_with(std::move(status));
   return ended();
 }
 
 // What a call returns where the communicator has ended: the flight record is left before.
-Status Member::State::ended() {
+Status MemberState::ended() {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next
   shared->leave_flight_record();
   return shared->crossbar.reason();
 }
 
-Result<Member::State::Found> Member::State::plan(const Call& call, bool calls) {
+Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
@@ -232,59 +202,38 @@ Result<Member::State::Found> Member::State::plan(const Call& call, bool calls) {
   }
 }
 
+Status MemberState::broken() noexcept {
+  Crossbar& crossbar = shared->crossbar;
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
+  if (!crossbar.aborted()) {
+    crossbar.abort(make_error(Code::aborted, [&] {
+      return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
+    }));
+  }
+  crossbar.wait_until_quiet(run.waiter.rank);
+  return ended();
+}
+
 template <class Run>
 Status Member::run(const Call& call, Run interpreted) {
-  State& s = *state_;
-  Crossbar& crossbar = s.shared->crossbar;
-  const auto self = static_cast<std::size_t>(s.run.waiter.rank);
+  MemberState& s = *state_;
   if (!timeout_fits(call.options)) [[unlikely]]
     return misfit(call.options);
-  s.wait_as(call);
-  State::Found known{s.shared->forked() ? nullptr : s.known(call)};
+  s.wait_as(call.options);
+  MemberState::Found known{s.shared->forked() ? nullptr : s.known(call)};
   if (known.prepared == nullptr) [[unlikely]] {
     auto found = s.plan(call, true);
     if (!found.ok()) return found.status();
     known = *found;
   }
   const Prepared& prepared = *known.prepared;
-  const BufferRule& rule = prepared.rules[self];
-  if (!buffers_fit(rule, call.in, call.out)) [[unlikely]]
-    return misfit(rule, call.in, call.out);
-
-  RankState& run = s.run;
-  ++run.waiter.call;
-  run.waiter.fingerprint =
-      with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)),
-               call.options.tag)
-          .bits;
-  run.waiter.marks = marks_of(buffers_of(rule, call.in, call.out));
-  crossbar.record(run.waiter.rank)
-      .announce(run.waiter.call, run.waiter.fingerprint, call.count, prepared.algorithm);
-  const std::uint64_t number = run.waiter.call - s.shared->first_count;
-  s.shared->recorder.begin(run.waiter.rank, number, run.waiter.fingerprint);
-
-  run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(call.in));
-  run.memory_of(self, Memory::output) = static_cast<std::byte*>(call.out);
-  offer_buffers(run.waiter, run.memory_of(self, Memory::input),
-                run.memory_of(self, Memory::output));
-  if (!crossbar.begin(run.waiter.rank)) [[unlikely]] {
+  if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
+    return s.misfit_of(prepared, call.in, call.out);
+  if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag})) [[unlikely]] {
     return s.ended();  // it may be the first call that fails: where the end came between calls
   }
-  const bool apart = !known.first || all_keep_apart(prepared.plan, run.waiter);
-  const bool done = apart && interpreted(prepared, run);
-  crossbar.end(run.waiter.rank);
-  if (!done) [[unlikely]] {
-    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
-    if (!crossbar.aborted()) {
-      crossbar.abort(make_error(Code::aborted, [&] {
-        return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
-      }));
-    }
-    crossbar.wait_until_quiet(run.waiter.rank);
-    return s.ended();
-  }
-  s.shared->recorder.end(run.waiter.rank, number);
-  return {};
+  const bool apart = !known.first || all_keep_apart(prepared.plan, s.run.waiter);
+  return s.end(apart && interpreted(prepared, s.run));
 }
 
 namespace {
@@ -314,7 +263,16 @@ bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::O
 
 }  // namespace
 
+bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
+                    RoundObserver* observer) noexcept {
+  if (clock != nullptr) return interpret_timed(prepared, state, *clock, observer);
+  if (observer != nullptr) return interpret(prepared.plan, state, *observer);
+  return interpret(prepared.plan, state);
+}
+
 Status Member::call(const Call& call) {
+  if (!state_->agenda->idle()) [[unlikely]]
+    return call_among_others(call);
   if (state_->clock != nullptr) [[unlikely]] {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // clocks are observers
     return run(call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
@@ -328,10 +286,9 @@ Status Member::call(const Call& call) {
 
 Status Member::call(const Call& call, RoundObserver& observer) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep, and may not throw
+  if (!state_->shared->forked()) state_->agenda->finish(*state_);
   return run(call, [&](const Prepared& prepared, RankState& state) {
-    if (state_->clock != nullptr)
-      return interpret_timed(prepared, state, *state_->clock, &observer);
-    return interpret(prepared.plan, state, observer);
+    return interpret_call(prepared, state, state_->clock, &observer);
   });
 }
 
@@ -355,7 +312,8 @@ Status Member::compute(double seconds) {
 
 Result<std::string> Member::plan_of(const Call& call) {
   if (!timeout_fits(call.options)) return misfit(call.options);
-  state_->wait_as(call);
+  if (!state_->shared->forked()) state_->agenda->finish(*state_);  // it makes room for its plan
+  state_->wait_as(call.options);
   auto found = state_->plan(call, false);
   if (!found.ok()) return found.status();
   const Prepared& prepared = *found->prepared;

@@ -29,19 +29,23 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "engine/api/call.h"
 #include "engine/api/payload.h"
+#include "engine/api/request.h"
 #include "engine/base/status.h"
-#include "engine/run/process_owned.h"
 
 namespace rankine {
 
+class Agenda;
 class Communicator;
 class RoundObserver;
+struct CommunicatorShared;
+struct MemberState;
 
 class Member {
  public:
@@ -51,6 +55,8 @@ class Member {
 
   Rank rank() const;
   int ranks() const;
+  // Its communicator, which lives as long as its members do at least.
+  Communicator& communicator() const;
 
   // Zeroes for n elements, near this rank: see payload.h for where, how long and for whom. No
   // collective, and what it refuses leaves the communicator as it is. Errors: invalid_argument for
@@ -62,6 +68,14 @@ class Member {
   Status call(const Call& call);
   // The same, and `observer` is told of every round (interpret.h). Slow.
   Status call(const Call& call, RoundObserver& observer);
+
+  // Any collective, started and not waited for; or only made ready, to be started again and again
+  // (request.h). Errors: those of call() that can be told before it begins; nothing is started
+  // then.
+  Result<Request> start(const Call& call);
+  Result<Request> prepare(const Call& call);
+  // Moves on whatever this thread has started, without waiting. Errors: forked.
+  Status progress();
 
   // On a modelled network (network.h): seconds of the model from the communicator's beginning until
   // this rank's last message had ended, and its own work; and work of its own that takes so long,
@@ -122,19 +136,23 @@ class Member {
  private:
   friend class Communicator;
   friend class Buckets;
-  struct State;
-  Member(Communicator& communicator, Rank rank);
+  friend class Request;
+  friend class Team;
+  Member(std::shared_ptr<CommunicatorShared> shared, Rank rank, std::shared_ptr<Agenda> agenda);
   // For what makes calls of many: this rank cannot make its next one, so nobody else shall wait for
   // it. Returns the reason.
   Status give_up(Status reason);
   template <class Run>
   Status run(const Call& call, Run run);
+  Status call_among_others(const Call& call);
+  // `calls`: it will be started at once.
+  Result<Request> bind(const Call& call, bool calls);
   Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;
   // Whether buffers of so many elements are what a call with counts needs of this rank.
   Status check_sizes(const Call& call, std::size_t in, std::size_t out) const;
   Result<PayloadMemory> allocate_elements(std::size_t n, std::size_t element_bytes);
 
-  ProcessOwned<State> state_;
+  std::shared_ptr<MemberState> state_;
 };
 
 template <PayloadElement T>

@@ -23,7 +23,7 @@ namespace rankine {
 class TimedSchedule;
 
 // A plan and what a call needs to know beside it. Shared by all ranks, immutable.
-struct Prepared {
+struct Prepared : std::enable_shared_from_this<Prepared> {
   explicit Prepared(const PlanKey& of) : key(of) {}
 
   const OwnedKey key;

@@ -10,7 +10,9 @@
 #include <system_error>
 #include <thread>
 
+#include "engine/api/agenda.h"
 #include "engine/api/check.h"
+#include "engine/api/member_state.h"
 #include "engine/run/machine.h"
 #include "numa/cancel_state.h"
 #include "numa/levels.h"
@@ -44,10 +46,15 @@ struct Team::State {
 
   void work(Rank r);
   void play(Rank r, const std::function<void(Member&)>& f);
-  void end_turn();  // of the run, by the calling rank
+  void leave(Rank r);  // until the next run
+  void end_turn();     // of the run, by the calling rank
   bool is_mine(std::thread::id thread) const;
   void abandon();
 };
+
+void Team::State::leave(Rank r) {
+  if (home.is_this()) members[static_cast<std::size_t>(r)]->state_->agenda->leave();
+}
 
 void Team::State::end_turn() {
   const std::lock_guard lock(mutex);
@@ -95,7 +102,7 @@ void Team::State::play(Rank r, const std::function<void(Member&)>& f) {
         return "the thread of rank " + std::to_string(r) +
                " has ended in the function that it ran: pthread_exit() or pthread_cancel()";
       }));
-      communicator->leave(r);
+      leave(r);
       end_turn();
     }
     throw;
@@ -104,7 +111,7 @@ void Team::State::play(Rank r, const std::function<void(Member&)>& f) {
   } catch (...) {
     end_with("something that is no std::exception");
   }
-  communicator->leave(r);
+  leave(r);
 }
 
 void Team::State::work(Rank r) {
@@ -252,7 +259,7 @@ Status Team::run(const std::function<void(Member&)>& f) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // ranks use `f` until we return
   std::unique_lock lock(s.mutex);
   if (s.busy != 0) return invalid_argument("run: the team is in another run; one at a time");
-  s.communicator->come_back();
+  for (const auto& member : s.members) member->state_->agenda->come_back();
   s.job = &f;
   s.busy = ranks();
   ++s.run;

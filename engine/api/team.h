@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/run/process_owned.h"
 #include "numa/placement.h"
 #include "numa/rank_report.h"
 

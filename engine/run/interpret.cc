@@ -251,26 +251,94 @@ struct Observed {
   }
 };
 
-template <class Observing>
-bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
+// What an op would wait for if it came now.
+Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
+  Crossbar& crossbar = *state.waiter.crossbar;
+  const auto post_of = [&state](Rank peer) -> Awaited {
+    const Board& board = state.boards[static_cast<std::size_t>(peer)];
+    return {&board.half(state.posts - 1).flag, state.posts, peer};
+  };
+  switch (op.code) {
+    case OpCode::wait_entry:
+      return {&crossbar.entry(op.peer).call, static_cast<std::uint32_t>(state.waiter.call),
+              op.peer};
+    case OpCode::wait_progress:
+      return {&crossbar.progress(op.peer).value, state.progress_base + op.value, op.peer};
+    case OpCode::wait_message: {
+      const Inbox& inbox = state.inbox[op.peer];
+      const std::uint32_t number = inbox.base + op.value;
+      return {&inbox.mailbox.slot(number).flag, number + 1, op.peer};
+    }
+    case OpCode::wait_credit:
+      return state.outbox[op.peer].awaited_credit(op.peer, state.outbox[op.peer].base + op.value);
+    case OpCode::send: {
+      const Outbox& outbox = state.outbox[op.peer];
+      return outbox.awaited_credit(op.peer, outbox.credit_to_send(outbox.base + op.value));
+    }
+    case OpCode::wait_post:
+      return post_of(op.peer);
+    case OpCode::wait_posts:
+      for (Rank q = 0; q < plan.ranks; ++q) {
+        if (q == state.waiter.rank) continue;
+        if (const Awaited post = post_of(q); !post.is_there()) return post;
+      }
+      return {};
+    default:
+      return {};
+  }
+}
+
+// Whoever walks a call to its end in one go waits in its ops.
+struct InOneGo {
+  static constexpr bool kMayStop = false;
+};
+// Who walks on from a cursor, and may stop there again.
+struct FromCursor {
+  static constexpr bool kMayStop = true;
+  Cursor& cursor;
+  bool waits;  // in its ops
+};
+
+template <class Observing, class Pace>
+Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) noexcept {
   const RankPlan& mine = plan.rank[static_cast<std::size_t>(state.waiter.rank)];
   const Operand* operand = mine.operands.data();
-  for (const Op* op = mine.ops.data();; ++op) {
+  const Op* op = mine.ops.data();
+  if constexpr (Pace::kMayStop) {
+    op += pace.cursor.op;
+    operand += pace.cursor.operand;
+  }
+  for (;; ++op) {
     bool going = true;
     fault_point();
+    if constexpr (Pace::kMayStop) {
+      if (!pace.waits) {
+        if (const Awaited next = awaited(*op, plan, state); !next.is_there()) {
+          pace.cursor.op = static_cast<std::size_t>(op - mine.ops.data());
+          pace.cursor.operand = static_cast<std::size_t>(operand - mine.operands.data());
+          pace.cursor.waited = true;
+          return worth_waiting(state.waiter, next, op->round, pace.cursor.next_look_ns)
+                     ? Walked::waiting
+                     : Walked::failed;
+        }
+        if (pace.cursor.waited) has_come(state.waiter);
+        pace.cursor.waited = false;
+      }
+    }
     if (op->code != OpCode::end && !observing.come_to(std::min<int>(op->round, plan.rounds))) {
-      return false;
+      return Walked::failed;
     }
     switch (op->code) {
       case OpCode::end:
-        if (!observing.come_to(plan.rounds)) return false;
+        if (!observing.come_to(plan.rounds)) return Walked::failed;
         for (const Traffic& t : mine.traffic) {
           state.outbox[t.peer].base += t.sent;
           state.inbox[t.peer].base += t.received;
         }
         state.progress_base += plan.span;
         state.past = with_call_made(state.past, state.waiter.fingerprint);
-        return keep_together(plan, state, state.progress_base - plan.span);
+        return keep_together(plan, state, state.progress_base - plan.span) ? Walked::done
+                                                                           : Walked::failed;
       case OpCode::enter:
         enter(state);
         break;
@@ -312,18 +380,27 @@ bool walk(const Plan& plan, RankState& state, Observing observing) noexcept {
         break;
     }
     if (!going) [[unlikely]]
-      return false;
+      return Walked::failed;
   }
 }
 
 }  // namespace
 
 bool interpret(const Plan& plan, RankState& state) noexcept {
-  return walk(plan, state, NoObserver{});
+  return walk(plan, state, NoObserver{}, InOneGo{}) == Walked::done;
 }
 
 bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept {
-  return walk(plan, state, Observed{observer});
+  return walk(plan, state, Observed{observer}, InOneGo{}) == Walked::done;
+}
+
+Walked interpret_some(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
+  return walk(plan, state, NoObserver{}, FromCursor{cursor, false});
+}
+
+bool interpret_rest(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
+  if (cursor.waited) has_come(state.waiter);
+  return walk(plan, state, NoObserver{}, FromCursor{cursor, true}) == Walked::done;
 }
 
 }  // namespace rankine

@@ -48,4 +48,20 @@ bool interpret(const Plan& plan, RankState& state) noexcept;
 // The same, observed: every round is announced, also those in which this rank has nothing to do.
 bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept;
 
+// Where a call has come to that is walked step by step. Default: its beginning.
+struct Cursor {
+  std::size_t op = 0, operand = 0;
+  bool waited = false;  // and others were told
+  std::int64_t next_look_ns = 0;
+};
+
+enum class Walked : std::uint8_t { done, waiting, failed };
+
+// Goes on with the call from there as far as that is possible without waiting for another rank.
+// waiting: to be called again, by and by; failed: the communicator was aborted. `plan` is the same
+// until the call is done. (Once in 2^29 steps of the progress counters it waits all the same.)
+Walked interpret_some(const Plan& plan, RankState& state, Cursor& cursor) noexcept;
+// Goes on to the end, and waits as interpret() does.
+bool interpret_rest(const Plan& plan, RankState& state, Cursor& cursor) noexcept;
+
 }  // namespace rankine

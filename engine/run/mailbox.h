@@ -65,12 +65,21 @@ struct Outbox {
     return true;
   }
 
+  // What wait_credit() would wait for, and up to where credit is due before message `number` can be
+  // sent: the slot is free when its former message, one capacity before, has been used.
+  Awaited awaited_credit(Rank to, std::uint32_t number) const noexcept {
+    if (reached(credit_seen, number)) return {};
+    return {&mailbox.credit->value, number, to};
+  }
+  std::uint32_t credit_to_send(std::uint32_t number) const noexcept {
+    return number + 1 - mailbox.capacity;
+  }
+
   // The payload's first `bytes` come from `data`: the data itself, or its address. False: aborted.
   // Always inlined, since bench/fingerprint has a copy of its own.
   [[gnu::always_inline]] bool send(Waiter& waiter, Rank to, std::uint32_t number, const void* data,
                                    std::size_t bytes, int round) noexcept {
-    // The slot is free when its former message, one capacity before, has been used.
-    if (!wait_credit(waiter, to, number + 1 - mailbox.capacity, round)) return false;
+    if (!wait_credit(waiter, to, credit_to_send(number), round)) return false;
     PostHeader& slot = mailbox.slot(number);
     std::byte* place = payload(slot);
     will_write(place, bytes);

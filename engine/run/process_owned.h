@@ -36,4 +36,10 @@ ProcessOwned<T> make_process_owned(Arguments&&... arguments) {
   return ProcessOwned<T>(new T(std::forward<Arguments>(arguments)...));
 }
 
+// The same of several owners.
+template <class T, class... Arguments>
+std::shared_ptr<T> make_shared_at_home(Arguments&&... arguments) {
+  return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), DeleteAtHome<T>());
+}
+
 }  // namespace rankine

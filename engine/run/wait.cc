@@ -95,6 +95,8 @@ class LongWait {
 
   // As wait_long().
   bool run() noexcept;
+  // As worth_waiting().
+  bool look(std::int64_t& next_look_ns) noexcept;
 
  private:
   enum class Awake : std::uint8_t { came, failed, tired };
@@ -112,6 +114,9 @@ class LongWait {
   // The rare look, after the bell has shown `rung` and the word was not there yet. True: the wait
   // has failed, since the communicator has ended, if only by this.
   bool fails(std::uint32_t rung) noexcept;
+  // The same, of a wait that others are told of only if it fails.
+  bool is_over(std::uint32_t rung) noexcept;
+  void tell() noexcept;
   template <class Text>
   bool end_with(SlowWait::End how, Code code, const Text& text) noexcept;
   // The time. The first look at it begins the call's time.
@@ -146,9 +151,13 @@ void LongWait::begin_record() noexcept {
   if (is_recorded_) return;
   is_recorded_ = true;
   look_at_clock();
+  tell();
+  slow_waits_.begin(waiter_.call, owner_, round_, begin_ns_);
+}
+
+void LongWait::tell() noexcept {
   bell_.waits_in_round.store(round_, std::memory_order_relaxed);
   bell_.waits_for.store(owner_, std::memory_order_relaxed);
-  slow_waits_.begin(waiter_.call, owner_, round_, begin_ns_);
 }
 
 bool LongWait::come() noexcept {
@@ -161,6 +170,7 @@ bool LongWait::come() noexcept {
 
 template <class Text>
 bool LongWait::end_with(SlowWait::End how, Code code, const Text& text) noexcept {
+  begin_record();
   slow_waits_.end(how, now_ns());
   crossbar_.abort(make_error(code, text));
   return true;
@@ -168,7 +178,12 @@ bool LongWait::end_with(SlowWait::End how, Code code, const Text& text) noexcept
 
 bool LongWait::fails(std::uint32_t rung) noexcept {
   begin_record();
+  return is_over(rung);
+}
+
+bool LongWait::is_over(std::uint32_t rung) noexcept {
   if ((rung & kAbortBit) != 0) {
+    begin_record();
     slow_waits_.end(SlowWait::End::aborted, now_ns());
     return true;
   }
@@ -191,6 +206,7 @@ bool LongWait::fails(std::uint32_t rung) noexcept {
   if (const std::int64_t ahead = calls_ahead(crossbar_, waiter_, owner_); ahead >= 0) {
     const auto theirs = disagreement(crossbar_, waiter_, owner_);
     if (theirs || (ahead > 0 && !done())) {
+      begin_record();
       slow_waits_.end(SlowWait::End::mismatch, now_ns());
       if (theirs) {
         report_mismatch(crossbar_, waiter_.rank, owner_, *theirs);
@@ -233,6 +249,17 @@ LongWait::Awake LongWait::stay_awake(std::uint64_t looks, std::int64_t until_ns,
     if ((rung != before || now >= next_look_ns_) && fails(rung)) return Awake::failed;
   }
   return Awake::tired;
+}
+
+bool LongWait::look(std::int64_t& next_look_ns) noexcept {
+  // Acquire: pairs with abort(), as in sleep().
+  const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
+  if ((rung & kAbortBit) == 0 && now_ns() < next_look_ns) return true;
+  if (done()) return true;
+  tell();
+  if (is_over(rung)) return false;
+  next_look_ns = next_look_ns_;
+  return true;
 }
 
 LongWait::Awake LongWait::stay_awake() noexcept {
@@ -310,6 +337,15 @@ void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept {
 bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
                int round) noexcept {
   return LongWait(waiter, word, value, owner, round).run();
+}
+
+bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
+                   std::int64_t& next_look_ns) noexcept {
+  return LongWait(waiter, *awaited.word, awaited.value, awaited.owner, round).look(next_look_ns);
+}
+
+void has_come(Waiter& waiter) noexcept {
+  waiter.crossbar->bell(waiter.rank).waits_for.store(-1, std::memory_order_relaxed);
 }
 
 }  // namespace rankine

@@ -54,6 +54,27 @@ inline constexpr std::uint32_t kBareProbes = 64;
 bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
                int round) noexcept;
 
+// What a wait is for: until `word`, written by `owner`, has reached `value`.
+struct Awaited {
+  const Atomic<std::uint32_t>* word = nullptr;  // nullptr: nothing
+  std::uint32_t value = 0;
+  Rank owner = 0;
+
+  // Relaxed: whoever goes on looks once more, with wait_until().
+  bool is_there() const noexcept {
+    return word == nullptr || reached(word->load(std::memory_order_relaxed), value);
+  }
+};
+
+// For a rank that has other things to do than to wait, and looks now and then: that it waits in
+// this round for something that is not there yet. False, as wait_long(): all is over. The rare
+// things (the clock, and what became of the owner) are looked at from `next_look_ns` on, which is
+// then moved on. 0 at first.
+bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
+                   std::int64_t& next_look_ns) noexcept;
+// It has come, after that.
+void has_come(Waiter& waiter) noexcept;
+
 // Ends the communicator because `peer` calls something else than `rank`: names field and values.
 void report_mismatch(Crossbar& crossbar, Rank rank, Rank peer, std::uint64_t theirs) noexcept;
 

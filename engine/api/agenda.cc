@@ -1,0 +1,189 @@
+#include "engine/api/agenda.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/api/member_state.h"
+#include "engine/base/deadline.h"
+#include "engine/run/machine.h"
+#include "engine/run/sharing.h"
+
+namespace rankine {
+namespace {
+
+// How whoever has several things to wait for lets time pass: awake as its policy says, then in naps
+// that grow.
+class Idling {
+ public:
+  explicit Idling(const WaitPolicy& policy) : policy_(policy) {}
+
+  void once() noexcept {
+    ++turns_;
+    if (turns_ <= policy_.probes) return pause_cpu();
+    if (policy_.mode == WaitPolicy::Mode::yield && turns_ <= policy_.probes + policy_.yields) {
+      return yield_cpu();
+    }
+    if (policy_.mode == WaitPolicy::Mode::spin) {
+      if (turns_ % kPausesPerLook != 0) return pause_cpu();
+      const std::int64_t now = now_ns();
+      if (begin_ns_ == 0) begin_ns_ = now;
+      if (now < deadline_after(begin_ns_, policy_.spin_ns)) return pause_cpu();
+    }
+    sleep_ns(nap_ns_);
+    nap_ns_ = std::min<std::int64_t>(2 * nap_ns_, kLongestNapNs);
+  }
+  void begin_again() noexcept {
+    turns_ = 0;
+    begin_ns_ = 0;
+    nap_ns_ = kFirstNapNs;
+  }
+
+ private:
+  static constexpr std::uint32_t kPausesPerLook = 64;
+  static constexpr std::int64_t kFirstNapNs = 20'000, kLongestNapNs = 1'000'000;
+
+  const WaitPolicy& policy_;
+  std::uint32_t turns_ = 0;
+  std::int64_t begin_ns_ = 0;
+  std::int64_t nap_ns_ = kFirstNapNs;
+};
+
+}  // namespace
+
+void Agenda::add(MemberState& member) {
+  busy_.reserve(members_.size() + 1);
+  members_.push_back(&member);
+}
+
+void Agenda::remove(MemberState& member) noexcept {
+  std::erase(members_, &member);
+  std::erase(busy_, &member);
+}
+
+void Agenda::start(StartedCall& call) noexcept {
+  MemberState& member = *call.member;
+  StartedCalls& calls = member.started;
+  call.phase = StartedCall::Phase::queued;
+  call.next = nullptr;
+  if (calls.front != nullptr) {
+    calls.back = calls.back->next = &call;
+    return;
+  }
+  calls.front = calls.back = &call;
+  busy_.push_back(&member);
+  // The others shall not wait for what we can do at once.
+  if (member.clock == nullptr) step(member);
+}
+
+bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
+  if (call.prepared == nullptr) {
+    auto found = member.plan(call.unplanned->view().call(), true);
+    if (!found.ok()) {
+      end(member, call, found.status());
+      return false;
+    }
+    call.prepared = found->prepared->shared_from_this();
+    call.first = found->first;
+    call.call.counts = {};  // they were the caller's, or `unplanned`'s
+    call.unplanned.reset();
+    if (!member.fits(*call.prepared, call.call.in, call.call.out)) {
+      end(member, call, member.misfit_of(*call.prepared, call.call.in, call.call.out));
+      return false;
+    }
+  }
+  member.wait_as(call.call.options);
+  call.cursor = {};
+  if (!member.begin(*call.prepared, {.in = call.call.in,
+                                     .out = call.call.out,
+                                     .count = call.call.count,
+                                     .tag = call.call.options.tag})) {
+    end(member, call, member.ended());
+    return false;
+  }
+  call.phase = StartedCall::Phase::under_way;
+  if (std::exchange(call.first, false) && !all_keep_apart(call.prepared->plan, member.run.waiter)) {
+    end(member, call, member.end(false));
+    return false;
+  }
+  return true;
+}
+
+void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept {
+  call.status = std::move(status);
+  call.phase = StartedCall::Phase::over;
+  member.started.front = call.next;
+  if (call.next == nullptr) std::erase(busy_, &member);
+}
+
+// Goes on with the first call of a member; and the next one, where that has ended.
+bool Agenda::step(MemberState& member) noexcept {
+  bool moved = false;
+  while (StartedCall* call = member.started.front) {
+    if (call->phase == StartedCall::Phase::queued) {
+      moved = true;
+      if (!begin(member, *call)) continue;
+      if (member.clock != nullptr) {
+        const bool done = interpret_call(*call->prepared, member.run, member.clock, nullptr);
+        end(member, *call, member.end(done));
+        continue;
+      }
+    }
+    const std::size_t before = call->cursor.op;
+    const Walked walked = interpret_some(call->prepared->plan, member.run, call->cursor);
+    if (walked == Walked::waiting) return moved || call->cursor.op != before;
+    moved = true;
+    end(member, *call, member.end(walked == Walked::done));
+  }
+  return moved;
+}
+
+bool Agenda::step() noexcept {
+  bool moved = false;
+  // Members whose last call ends leave the list.
+  for (std::size_t i = busy_.size(); i-- > 0;) {
+    if (i < busy_.size()) moved |= step(*busy_[i]);
+  }
+  return moved;
+}
+
+// The only call that is under way is waited for as any call is.
+void Agenda::run_alone(MemberState& member) noexcept {
+  StartedCall* call = member.started.front;
+  if (call->phase == StartedCall::Phase::queued && !begin(member, *call)) return;
+  const bool done = member.clock != nullptr
+                        ? interpret_call(*call->prepared, member.run, member.clock, nullptr)
+                        : interpret_rest(call->prepared->plan, member.run, call->cursor);
+  end(member, *call, member.end(done));
+}
+
+bool Agenda::wait(const StartedCall& call, std::int64_t until_ns) noexcept {
+  Idling idling(call.member->shared->crossbar.policy());
+  while (call.phase != StartedCall::Phase::over) {
+    if (busy_.size() == 1 && until_ns == kForEverNs) {
+      run_alone(*busy_.front());
+    } else if (step()) {
+      idling.begin_again();
+    } else {
+      if (until_ns != kForEverNs && now_ns() >= until_ns) return false;
+      idling.once();
+    }
+  }
+  return true;
+}
+
+void Agenda::finish(MemberState& member) noexcept {
+  if (member.started.back == nullptr) return;
+  while (member.started.front != nullptr) wait(*member.started.front, kForEverNs);
+}
+
+void Agenda::leave() noexcept {
+  for (MemberState* member : members_) member->shared->crossbar.leave(member->run.waiter.rank);
+}
+
+void Agenda::come_back() noexcept {
+  for (MemberState* member : members_) {
+    member->shared->crossbar.come_back(member->run.waiter.rank);
+  }
+}
+
+}  // namespace rankine

@@ -1,0 +1,130 @@
+// One rank's side of a communicator: its cache of plans, its ends of the mailboxes, its scratch,
+// and the calls that it has started. The inside of member.h, for its source files only. Used by one
+// thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/api/agenda.h"
+#include "engine/api/communicator.h"
+#include "engine/api/communicator_state.h"
+#include "engine/api/member.h"
+#include "engine/api/request.h"
+#include "engine/base/deadline.h"
+#include "engine/run/interpret.h"
+#include "engine/run/sharing.h"
+
+namespace rankine {
+
+struct MemberState {
+  struct Found {
+    const Prepared* prepared;
+    bool first = false;  // call of its kind, as far as this rank remembers
+  };
+  // What of a call is not its plan's.
+  struct Given {
+    const void* in = nullptr;
+    void* out = nullptr;
+    std::size_t count = 0;
+    std::uint64_t tag = 0;
+  };
+
+  std::shared_ptr<CommunicatorShared> owned;  // by all its members
+  CommunicatorShared* shared;
+  NetworkClock::OfRank* clock = nullptr;  // of a modelled network
+  RankState run;
+  RankPlans plans;
+  std::unique_ptr<Arena> scratch;
+  std::size_t scratch_bytes = 0;
+  std::uint32_t barrier_in = 0, barrier_out = 0;
+  // Of this rank on all communicators that its thread uses: what is started there.
+  std::shared_ptr<Agenda> agenda;
+  StartedCalls started;
+  Communicator handle;  // for the user
+
+  bool gone = false;  // the member that this was of
+
+  MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
+              std::shared_ptr<Agenda> agenda_);
+
+  // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
+  // calls but the first pass here, and a Result would cost as much as the look-up.
+  const Prepared* known(const Call& call) noexcept {
+    const PlanKey key(call);
+    const RankPlans::Slot* slot = plans.find(key, key.hash());
+    return slot != nullptr && slot->called ? slot->prepared.get() : nullptr;
+  }
+  // find(), without exceptions.
+  Result<Found> plan(const Call& call, bool calls);
+  // `calls`: the call will be made. Makes room for it, so nothing may be under way here.
+  Result<Found> find(const Call& call, bool calls);
+  // The call's time runs from its first long wait, while planning or later.
+  void wait_as(const CallOptions& options) noexcept {
+    run.waiter.deadline_ns = 0;
+    run.waiter.timeout_ns = saturated_ns(options.timeout);
+  }
+
+  // The call begins: the others can see it. False: the communicator has ended, and nothing has
+  // begun.
+  [[gnu::always_inline]] bool begin(const Prepared& prepared, const Given& given) noexcept {
+    Crossbar& crossbar = shared->crossbar;
+    const auto self = static_cast<std::size_t>(run.waiter.rank);
+    ++run.waiter.call;
+    run.waiter.fingerprint =
+        with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)),
+                 given.tag)
+            .bits;
+    run.waiter.marks = marks_of(buffers_of(prepared.rules[self], given.in, given.out));
+    crossbar.record(run.waiter.rank)
+        .announce(run.waiter.call, run.waiter.fingerprint, given.count, prepared.algorithm);
+    shared->recorder.begin(run.waiter.rank, number(), run.waiter.fingerprint);
+    run.memory_of(self, Memory::input) = static_cast<std::byte*>(const_cast<void*>(given.in));
+    run.memory_of(self, Memory::output) = static_cast<std::byte*>(given.out);
+    offer_buffers(run.waiter, run.memory_of(self, Memory::input),
+                  run.memory_of(self, Memory::output));
+    return crossbar.begin(run.waiter.rank);
+  }
+  // Its number, from 1.
+  std::uint64_t number() const noexcept { return run.waiter.call - shared->first_count; }
+  // It ends, as `done` says.
+  [[gnu::always_inline]] Status end(bool done) noexcept {
+    shared->crossbar.end(run.waiter.rank);
+    if (!done) [[unlikely]]
+      return broken();
+    shared->recorder.end(run.waiter.rank, number());
+    return {};
+  }
+  // A call has ended without being done: until nobody is at anybody's buffers any more.
+  Status broken() noexcept;
+  // What is wrong with the buffers, or with the time that the call may take, of a call whose plan
+  // is known.
+  bool fits(const Prepared& prepared, const void* in, const void* out) const noexcept {
+    return buffers_fit(prepared.rules[static_cast<std::size_t>(run.waiter.rank)], in, out);
+  }
+  Status misfit_of(const Prepared& prepared, const void* in, const void* out) const noexcept {
+    return misfit(prepared.rules[static_cast<std::size_t>(run.waiter.rank)], in, out);
+  }
+
+  // What the machine refuses ends the communicator; arguments that are wrong do not.
+  Status refused(Status status);
+  Status ended();
+  Status adopt(const Prepared& prepared);
+  std::size_t table_bytes() const;
+  std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
+  std::shared_ptr<Payloads> payloads = std::make_shared<Payloads>();
+  // Tables grow with the plans: what the communicator counts follows.
+  void count_tables() noexcept {
+    const std::size_t now = table_bytes();
+    shared->member_bytes.fetch_add(now - counted_bytes, std::memory_order_relaxed);  // a count
+    counted_bytes = now;
+  }
+};
+
+// The call as its plan has it, on a modelled network where the communicator is on one.
+bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
+                    RoundObserver* observer) noexcept;
+
+}  // namespace rankine

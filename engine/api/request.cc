@@ -1,0 +1,177 @@
+#include "engine/api/request.h"
+
+#include <new>
+#include <string>
+#include <utility>
+
+#include "engine/api/agenda.h"
+#include "engine/api/check.h"
+#include "engine/api/member_state.h"
+#include "engine/base/deadline.h"
+#include "engine/run/machine.h"
+#include "numa/cancel_state.h"
+
+namespace rankine {
+namespace {
+
+bool is_moving(const StartedCall& call) {
+  return call.phase == StartedCall::Phase::queued || call.phase == StartedCall::Phase::under_way;
+}
+bool is_over(const StartedCall& call) { return call.phase == StartedCall::Phase::over; }
+// Neither of them.
+bool rests(const StartedCall* call) {
+  return call == nullptr || call->phase == StartedCall::Phase::resting;
+}
+
+std::string name_of_call(const StartedCall& call) {
+  return std::string(name_of(call.call.collective));
+}
+
+Status not_started(const StartedCall* call) {
+  if (call == nullptr)
+    return invalid_argument("the request is of nothing: start or prepare a call");
+  return invalid_argument("the request's " + name_of_call(*call) +
+                          " is not under way: it was not started, or has been waited for");
+}
+
+}  // namespace
+
+Request::Request() = default;
+Request::Request(std::unique_ptr<StartedCall> call) : call_(std::move(call)) {}
+Request::Request(Request&&) noexcept = default;
+
+Request& Request::operator=(Request&& other) noexcept {
+  Request former(std::move(*this));
+  call_ = std::move(other.call_);
+  return *this;
+}
+
+Request::~Request() {
+  if (call_ == nullptr) return;
+  MemberState& member = *call_->member;
+  if (member.shared->forked()) {
+    static_cast<void>(call_.release());  // the member's list has it
+    return;
+  }
+  if (!is_moving(*call_)) return;
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
+  member.shared->end_with(make_error(Code::aborted, [&] {
+    return "rank " + std::to_string(member.run.waiter.rank) + " let go of its request of " +
+           name_of_call(*call_) + " while that was under way; wait for it first";
+  }));
+  member.agenda->wait(*call_, kForEverNs);
+}
+
+Status Request::start() {
+  if (call_ == nullptr) return not_started(nullptr);
+  MemberState& member = *call_->member;
+  if (member.shared->forked()) [[unlikely]]
+    return forked_status();
+  if (member.gone) [[unlikely]]
+    return invalid_argument("the member of the request's " + name_of_call(*call_) +
+                            " is destroyed");
+  if (is_moving(*call_)) [[unlikely]] {
+    return invalid_argument("the request's " + name_of_call(*call_) +
+                            " is under way; wait for it before it is started again");
+  }
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
+  member.agenda->start(*call_);
+  return {};
+}
+
+Result<bool> Request::test() {
+  if (rests(call_.get())) return not_started(call_.get());
+  MemberState& member = *call_->member;
+  if (member.shared->forked()) [[unlikely]]
+    return forked_status();
+  if (!is_over(*call_)) {
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
+    member.agenda->step();
+    if (!is_over(*call_)) return false;
+  }
+  if (!call_->status.ok()) return call_->status;
+  return true;
+}
+
+Status Request::wait() {
+  if (rests(call_.get())) [[unlikely]]
+    return not_started(call_.get());
+  MemberState& member = *call_->member;
+  if (member.shared->forked()) [[unlikely]]
+    return forked_status();
+  if (!is_over(*call_)) {
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
+    member.agenda->wait(*call_, kForEverNs);
+  }
+  call_->phase = StartedCall::Phase::resting;
+  return std::exchange(call_->status, {});
+}
+
+Result<bool> Request::wait_for(std::chrono::milliseconds most) {
+  if (rests(call_.get())) return not_started(call_.get());
+  if (most.count() < 0) {
+    return invalid_argument("most is " + std::to_string(most.count()) +
+                            " ms; allowed are 0 or more");
+  }
+  MemberState& member = *call_->member;
+  if (member.shared->forked()) return forked_status();
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
+  if (!member.agenda->wait(*call_, deadline_after(now_ns(), saturated_ns(most)))) return false;
+  if (Status status = wait(); !status.ok()) return status;
+  return true;
+}
+
+Result<Request> Member::bind(const Call& call, bool calls) try {
+  MemberState& s = *state_;
+  if (s.shared->forked()) return forked_status();
+  if (!timeout_fits(call.options)) return misfit(call.options);
+  auto bound = std::make_unique<StartedCall>(state_);
+  bound->call = call;
+  if (const Prepared* known = s.known(call)) {
+    bound->prepared = known->shared_from_this();
+  } else if (s.started.front == nullptr) {
+    s.wait_as(call.options);
+    auto found = s.plan(call, calls);
+    if (!found.ok()) return found.status();
+    bound->prepared = found->prepared->shared_from_this();
+    bound->first = found->first;
+  } else {
+    // Making room for a plan would disturb what is under way: that is done when its turn has come.
+    if (Status status = check_call(call, ranks()); !status.ok()) return status;
+    bound->unplanned = std::make_unique<OwnedKey>(PlanKey(call));
+  }
+  if (bound->prepared != nullptr && !s.fits(*bound->prepared, call.in, call.out)) {
+    return s.misfit_of(*bound->prepared, call.in, call.out);
+  }
+  // Names and lists are the caller's, and the plan's; nobody looks at these.
+  bound->call.counts = {};
+  bound->call.options = {.timeout = call.options.timeout, .tag = call.options.tag};
+  return Request(std::move(bound));
+} catch (const std::bad_alloc&) {
+  return give_up(make_error(Code::out_of_memory, [&] {
+    return "the request of " + std::string(name_of(call.collective));
+  }));
+}
+
+Result<Request> Member::prepare(const Call& call) { return bind(call, false); }
+
+Result<Request> Member::start(const Call& call) {
+  auto request = bind(call, true);
+  if (!request.ok()) return request;
+  if (Status status = request->start(); !status.ok()) return status;
+  return request;
+}
+
+Status Member::progress() {
+  if (state_->shared->forked()) return forked_status();
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
+  state_->agenda->step();
+  return {};
+}
+
+Status Member::call_among_others(const Call& call) {
+  auto request = start(call);
+  return request.ok() ? request->wait() : request.status();
+}
+
+}  // namespace rankine

@@ -1,0 +1,67 @@
+// A call that is started now and waited for later, once or again and again.
+//
+//   auto sum = me.start(call);                        // any collective, as a Call
+//   ... work that touches neither buffer ...
+//   Status s = sum->wait();
+//
+//   auto again = me.prepare(call);                    // the same buffers every time
+//   for (;;) {
+//     again->start().throw_if_error();
+//     ...
+//     again->wait().throw_if_error();
+//   }
+//
+// Started calls of one communicator are calls like any other: all ranks make them in the same
+// order, counted by when they are started, and each begins when the one before has ended here.
+// Calls of several communicators go on beside each other. Preparing is no call: ranks may prepare
+// in any order, and some of them more than others.
+//
+// Who makes progress: whoever is inside a call of this library on the rank's thread. test(), wait()
+// and Member::progress() move on everything that the thread has started on any communicator that
+// the member was split from or to; calls that wait do so meanwhile. Between calls nothing moves but
+// what peers can do by themselves, such as reading a buffer in place.
+//
+// Buffers belong to the call from start() until test() has said that it is over or wait() has
+// returned. A deadline counts from when the call first finds that it must wait.
+//
+// On a modelled network a started call runs, in the model's time too, when it is first waited for
+// or tested.
+//
+// Errors, beside the call's own: invalid_argument for what is not under way (never started, or
+// waited for before) and for starting what is. A request that is destroyed or assigned to while
+// under way ends its communicator, since nobody knows what becomes of its buffers. Used by the
+// thread that uses the member.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "engine/base/status.h"
+
+namespace rankine {
+
+struct StartedCall;
+
+class Request {
+ public:
+  Request();  // of nothing
+  ~Request();
+  Request(Request&&) noexcept;
+  Request& operator=(Request&&) noexcept;
+
+  // Begins the call once more, of a request that was prepared or has been waited for.
+  Status start();
+  // Whether the call is over; does not wait. A call that has failed is an error.
+  Result<bool> test();
+  // Until it is over; and after that, once.
+  Status wait();
+  // The same for no longer than that: whether it is over. Where not, it goes on.
+  Result<bool> wait_for(std::chrono::milliseconds most);
+
+ private:
+  friend class Member;
+  explicit Request(std::unique_ptr<StartedCall> call);
+  std::unique_ptr<StartedCall> call_;
+};
+
+}  // namespace rankine
