@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/api/c/group.h"
 #include "engine/api/c/last_error.h"
 #include "engine/api/c/rank_handle.h"
 #include "engine/api/c/rankine.h"
@@ -46,9 +47,10 @@ struct Arguments {
   bool has_counts = false;
 };
 
-// A call is made on its handle; what it needs is looked up, not allocated.
+// A call is made on its handle; what it needs is looked up, not allocated. In a group it is
+// collected.
 rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments) noexcept {
-  return guarded(function, [&]() -> Status {
+  const rkResult_t result = guarded(function, [&]() -> Status {
     const Borrowed handle(comm, Borrowed::As::caller);
     if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
     Call call{.collective = arguments.collective,
@@ -60,14 +62,19 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
               .root = arguments.root};
     if (arguments.has_counts) {
       if (arguments.counts == nullptr) return invalid_argument("counts is NULL");
-      const auto n =
-          static_cast<std::size_t>(natural_blocks(call.collective, handle->member->ranks()));
-      call.counts = {arguments.counts, n};
+      const int blocks = natural_blocks(call.collective, handle->member->ranks());
+      call.counts = {arguments.counts, static_cast<std::size_t>(blocks)};
+    }
+    if (in_group()) {
+      collect({function, comm, call, {call.counts.begin(), call.counts.end()}});
+      return {};
     }
     if (handle->call_options != nullptr) call.options = handle->call_options->options;
     return call.collective == Collective::barrier ? handle->member->barrier(call.options)
                                                   : handle->member->call(call);
   });
+  if (result != rkSuccess && in_group()) refuse_group(result);
+  return result;
 }
 
 }  // namespace

@@ -244,6 +244,15 @@ RK_API rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts
 RK_API rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts,
                                   rkDataType_t type, int root, rkComm_t comm) RK_NOEXCEPT;
 
+/* --- Groups --- */
+
+/* Calls of this thread between the two are collected, and started together when the outermost group
+ * ends, which returns when all are done. So one thread can make the calls of several ranks, and a
+ * rank several calls. Where one of them is refused, none is made and rkGroupEnd() says why. On a
+ * modelled network every rank needs a thread of its own. */
+RK_API rkResult_t rkGroupStart(void) RK_NOEXCEPT;
+RK_API rkResult_t rkGroupEnd(void) RK_NOEXCEPT;
+
 /* --- What NCCL lacks --- */
 
 /* How this rank's calls are done from here on; NULL: as the engine chooses. All ranks say the same.

@@ -293,6 +293,26 @@ class Member {
   rkComm_t comm_ = nullptr;
 };
 
+// Calls of this thread until end() are started together there. Left without end(), as by an
+// exception, they are made all the same, and what becomes of them is not told.
+class Group {
+ public:
+  Group() { check(rkGroupStart()); }
+  ~Group() {
+    if (open_) rkGroupEnd();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  void end() {
+    open_ = false;
+    check(rkGroupEnd());
+  }
+
+ private:
+  bool open_ = true;
+};
+
 // All ranks of a communicator, to be played by threads of the caller: one Member each.
 class Communicator {
  public:
