@@ -23,22 +23,28 @@ int even_runs(const std::vector<int>& ids) {
 
 }  // namespace
 
-std::vector<int> level_groups(const Topology& topology, const Placement& placement) {
-  std::vector<const Cpu*> cpus;
-  for (const RankPlace& place : placement.ranks) {
-    cpus.push_back(topology.find_cpu(place.cpu));
-    if (cpus.back() == nullptr) return {};
-  }
+std::vector<int> level_groups(std::span<const std::vector<int>> groups_of_ranks) {
   std::vector<int> sizes;
-  const int n = static_cast<int>(cpus.size());
-  for (const auto id : {&Cpu::l3, &Cpu::numa_node, &Cpu::package}) {
-    std::vector<int> ids;
-    for (const Cpu* cpu : cpus) ids.push_back(cpu->*id);
+  for (const std::vector<int>& ids : groups_of_ranks) {
+    const int n = static_cast<int>(ids.size());
     const int g = n > 0 ? even_runs(ids) : 0;
     if (g <= 1 || g >= n) continue;
     if (sizes.empty() || (g > sizes.back() && g % sizes.back() == 0)) sizes.push_back(g);
   }
   return sizes;
+}
+
+std::vector<int> level_groups(const Topology& topology, const Placement& placement) {
+  std::vector<std::vector<int>> groups;
+  for (const auto id : {&Cpu::l3, &Cpu::numa_node, &Cpu::package}) {
+    groups.emplace_back();
+    for (const RankPlace& place : placement.ranks) {
+      const Cpu* cpu = topology.find_cpu(place.cpu);
+      if (cpu == nullptr) return {};
+      groups.back().push_back(cpu->*id);
+    }
+  }
+  return level_groups(groups);
 }
 
 }  // namespace rankine

@@ -1,6 +1,7 @@
 // The machine's levels as neighbouring ranks see them.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "numa/placement.h"
@@ -14,5 +15,7 @@ namespace rankine {
 // like this, that has one group only, or one rank in each, is left out. Empty where somebody is not
 // placed. Pure.
 std::vector<int> level_groups(const Topology& topology, const Placement& placement);
+// The same of any levels, innermost first: of each, the group that every rank is in.
+std::vector<int> level_groups(std::span<const std::vector<int>> groups_of_ranks);
 
 }  // namespace rankine

@@ -39,6 +39,21 @@ Order with_smt_index(const Topology& topology, int smt_index) {
   return order;
 }
 
+// The cores that those CPUs are on.
+std::set<int> cores_of(const Topology& topology, const std::vector<int>& cpus) {
+  std::set<int> cores;
+  for (const int number : cpus) {
+    if (const Cpu* cpu = topology.find_cpu(number)) cores.insert(cpu->core);
+  }
+  return cores;
+}
+
+// Those of free cores first.
+void free_first(Order& cpus, const std::set<int>& taken_cores) {
+  std::stable_partition(cpus.begin(), cpus.end(),
+                        [&](const Cpu* cpu) { return taken_cores.count(cpu->core) == 0; });
+}
+
 // Of CPUs of one group, those of fast cores first.
 void faster_first(Order& cpus) {
   std::stable_sort(cpus.begin(), cpus.end(),
@@ -66,11 +81,12 @@ Order by_node(const Order& cpus) {
 
 // The `ranks` CPUs to use, in machine order: neighbouring ranks stay neighbours even when siblings
 // are needed.
-Order compact(const Topology& topology, int ranks) {
+Order compact(const Topology& topology, int ranks, const std::set<int>& taken_cores) {
   std::set<int> chosen;
   for (int smt_index = 0; static_cast<int>(chosen.size()) < ranks; ++smt_index) {
-    const Order layer = by_node(with_smt_index(topology, smt_index));
+    Order layer = by_node(with_smt_index(topology, smt_index));
     if (layer.empty()) break;
+    free_first(layer, taken_cores);
     for (const Cpu* cpu : layer) {
       if (static_cast<int>(chosen.size()) < ranks) chosen.insert(cpu->os_index);
     }
@@ -107,12 +123,13 @@ Order deal(const Order& cpus, const std::vector<int Cpu::*>& keys, std::size_t l
   return order;
 }
 
-Order scatter(const Topology& topology) {
+Order scatter(const Topology& topology, const std::set<int>& taken_cores) {
   Order order;
   for (int smt_index = 0;; ++smt_index) {
     const Order layer = with_smt_index(topology, smt_index);
     if (layer.empty()) return order;
-    const Order dealt = deal(layer, {&Cpu::package, &Cpu::numa_node, &Cpu::l3}, 0);
+    Order dealt = deal(layer, {&Cpu::package, &Cpu::numa_node, &Cpu::l3}, 0);
+    free_first(dealt, taken_cores);
     order.insert(order.end(), dealt.begin(), dealt.end());
   }
 }
@@ -211,7 +228,8 @@ std::string to_string(const PlacementPolicy& policy) {
   return format_cpu_list(policy.cpus);
 }
 
-Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy) {
+Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy,
+                      const std::vector<int>& taken) {
   if (ranks < 1)
     return failed(fmt::format("placement: {} ranks asked for, allowed: 1 or more", ranks));
   if (policy.kind != Kind::listed && !policy.cpus.empty()) {
@@ -222,9 +240,9 @@ Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy
   }
   switch (policy.kind) {
     case Kind::compact:
-      return seat(ranks, compact(topology, ranks));
+      return seat(ranks, compact(topology, ranks, cores_of(topology, taken)));
     case Kind::scatter:
-      return seat(ranks, scatter(topology));
+      return seat(ranks, scatter(topology, cores_of(topology, taken)));
     case Kind::one_per_node:
       return place_one_per_node(topology, ranks);
     case Kind::listed:

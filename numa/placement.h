@@ -59,12 +59,14 @@ struct Placement {
   bool ok() const { return error.empty(); }
 };
 
-// Pure: same input, same answer, no look at the running machine.
+// Pure: same input, same answer, no look at the running machine. `taken`: CPUs where others sit, on
+// whose cores compact and scatter place ranks only when there are no others left.
 // Ranks beyond the CPUs wrap round-robin (rank r sits where rank r - CPUs sits). compact and
 // scatter give a core its second rank only after every core has one; on hybrid CPUs they take the
 // faster cores of a node (compact) or cache (scatter) first. Errors name what was asked for
 // and what is allowed: ranks < 1, an explicit CPU that is listed twice or is not in the topology,
 // one_per_node with too many ranks.
-Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy = {});
+Placement place_ranks(const Topology& topology, int ranks, const PlacementPolicy& policy = {},
+                      const std::vector<int>& taken = {});
 
 }  // namespace rankine

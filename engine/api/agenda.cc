@@ -1,6 +1,8 @@
 #include "engine/api/agenda.h"
 
 #include <algorithm>
+#include <exception>
+#include <string>
 #include <utility>
 
 #include "engine/api/member_state.h"
@@ -65,6 +67,7 @@ void Agenda::start(StartedCall& call) noexcept {
   StartedCalls& calls = member.started;
   call.phase = StartedCall::Phase::queued;
   call.next = nullptr;
+  if (member.clock != nullptr) call.model_start = member.clock->now();
   if (calls.front != nullptr) {
     calls.back = calls.back->next = &call;
     return;
@@ -72,7 +75,7 @@ void Agenda::start(StartedCall& call) noexcept {
   calls.front = calls.back = &call;
   busy_.push_back(&member);
   // The others shall not wait for what we can do at once.
-  if (member.clock == nullptr) step(member);
+  step(member);
 }
 
 bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
@@ -112,7 +115,37 @@ void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept
   call.status = std::move(status);
   call.phase = StartedCall::Phase::over;
   member.started.front = call.next;
-  if (call.next == nullptr) std::erase(busy_, &member);
+  if (call.next == nullptr) {
+    std::erase(busy_, &member);
+  } else {
+    // One call of a communicator begins when the one before has ended.
+    call.next->model_start = std::max(call.next->model_start, call.model_end);
+  }
+}
+
+Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
+  if (member.clock == nullptr) {
+    return interpret_some(call.prepared->plan, member.run, call.cursor);
+  }
+  if (call.thread == nullptr) {
+    try {
+      call.thread = std::make_unique<CallThread>([&member, &call] {
+        call.done = interpret_at(call.model_start, *call.prepared, member.run, *member.clock);
+      });
+    } catch (const std::exception& error) {
+      member.shared->end_with(make_error(Code::system, [&] {
+        return "a thread for a started call of rank " + std::to_string(member.run.waiter.rank) +
+               ": " + error.what();
+      }));
+      return Walked::failed;
+    }
+    member.run.waiter.others = call.thread.get();
+  }
+  if (!call.thread->go_on()) return Walked::waiting;
+  member.run.waiter.others = nullptr;
+  call.thread.reset();
+  call.model_end = member.clock->ended();
+  return call.done ? Walked::done : Walked::failed;
 }
 
 // Goes on with the first call of a member; and the next one, where that has ended.
@@ -122,14 +155,9 @@ bool Agenda::step(MemberState& member) noexcept {
     if (call->phase == StartedCall::Phase::queued) {
       moved = true;
       if (!begin(member, *call)) continue;
-      if (member.clock != nullptr) {
-        const bool done = interpret_call(*call->prepared, member.run, member.clock, nullptr);
-        end(member, *call, member.end(done));
-        continue;
-      }
     }
     const std::size_t before = call->cursor.op;
-    const Walked walked = interpret_some(call->prepared->plan, member.run, call->cursor);
+    const Walked walked = go_on(member, *call);
     if (walked == Walked::waiting) return moved || call->cursor.op != before;
     moved = true;
     end(member, *call, member.end(walked == Walked::done));
@@ -150,16 +178,14 @@ bool Agenda::step() noexcept {
 void Agenda::run_alone(MemberState& member) noexcept {
   StartedCall* call = member.started.front;
   if (call->phase == StartedCall::Phase::queued && !begin(member, *call)) return;
-  const bool done = member.clock != nullptr
-                        ? interpret_call(*call->prepared, member.run, member.clock, nullptr)
-                        : interpret_rest(call->prepared->plan, member.run, call->cursor);
+  const bool done = interpret_rest(call->prepared->plan, member.run, call->cursor);
   end(member, *call, member.end(done));
 }
 
 bool Agenda::wait(const StartedCall& call, std::int64_t until_ns) noexcept {
   Idling idling(call.member->shared->crossbar.policy());
   while (call.phase != StartedCall::Phase::over) {
-    if (busy_.size() == 1 && until_ns == kForEverNs) {
+    if (busy_.size() == 1 && until_ns == kForEverNs && busy_.front()->clock == nullptr) {
       run_alone(*busy_.front());
     } else if (step()) {
       idling.begin_again();
@@ -176,13 +202,31 @@ void Agenda::finish(MemberState& member) noexcept {
   while (member.started.front != nullptr) wait(*member.started.front, kForEverNs);
 }
 
+bool Agenda::begin_group() {
+  if (group_) return false;
+  group_.emplace();
+  return true;
+}
+
+bool Agenda::take(Request& request) {
+  if (!group_) return false;
+  group_->push_back(std::move(request));
+  return true;
+}
+
+std::vector<Request> Agenda::end_group() {
+  std::vector<Request> all = std::move(*group_);
+  group_.reset();
+  return all;
+}
+
 void Agenda::leave() noexcept {
-  for (MemberState* member : members_) member->shared->crossbar.leave(member->run.waiter.rank);
+  for (MemberState* member : members_) member->shared->leave(member->run.waiter.rank);
 }
 
 void Agenda::come_back() noexcept {
   for (MemberState* member : members_) {
-    member->shared->crossbar.come_back(member->run.waiter.rank);
+    member->shared->come_back(member->run.waiter.rank);
   }
 }
 

@@ -8,10 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "engine/api/call_thread.h"
 #include "engine/api/member.h"
 #include "engine/api/plan_table.h"
+#include "engine/api/request.h"
+#include "engine/network/ticks.h"
 #include "engine/run/interpret.h"
 
 namespace rankine {
@@ -33,6 +37,10 @@ struct StartedCall {
   bool first = false;                         // call of its kind
   Phase phase = Phase::resting;
   Cursor cursor;
+  // On a modelled network: when it was started and ended there; and how it goes on.
+  Ticks model_start = 0, model_end = 0;
+  std::unique_ptr<CallThread> thread;
+  bool done = false;
   Status status;
   StartedCall* next = nullptr;  // of the same communicator
 };
@@ -45,8 +53,8 @@ struct StartedCalls {
 
 class Agenda {
  public:
-  // Whether nothing is started.
-  bool idle() const noexcept { return busy_.empty(); }
+  // Whether nothing is started, and calls are waited for at once.
+  bool idle() const noexcept { return busy_.empty() && !group_; }
 
   // A member takes part from now on, and no longer. add() may throw std::bad_alloc.
   void add(MemberState& member);
@@ -60,6 +68,13 @@ class Agenda {
   bool wait(const StartedCall& call, std::int64_t until_ns) noexcept;
   // Until nothing of that communicator is under way.
   void finish(MemberState& member) noexcept;
+  // Between these two, calls are waited for at the end only (Member::group()). begin: false where
+  // that is so already. take: where it is so, keeps the request; else false. end: those kept.
+  bool begin_group();
+  bool take(Request& request);
+  std::vector<Request> end_group();
+  bool in_group() const noexcept { return group_.has_value(); }
+
   // The ranks of this thread take part no more, in any of their communicators: those who wait for
   // them are told. Until they come back, which only one that makes no call can do.
   void leave() noexcept;
@@ -72,9 +87,12 @@ class Agenda {
   bool begin(MemberState& member, StartedCall& call) noexcept;
   void end(MemberState& member, StartedCall& call, Status status) noexcept;
   void run_alone(MemberState& member) noexcept;
+  // The call goes on, and has ended if that is so.
+  Walked go_on(MemberState& member, StartedCall& call) noexcept;
 
   std::vector<MemberState*> members_;
   std::vector<MemberState*> busy_;  // of them; has room for all
+  std::optional<std::vector<Request>> group_;
 };
 
 }  // namespace rankine

@@ -59,6 +59,21 @@ Result<std::unique_ptr<CallClock>> CallClock::make(const CallNetwork& network, i
       new CallClock(std::move(*fabric), network.lower, options, std::move(seats), places));
 }
 
+CallNetwork CallClock::among(const std::vector<Rank>& ranks) const {
+  const NetworkClockOptions& options = clock_.options();
+  CallNetwork network{.fabric = fabric_,
+                      .sync = options.sync,
+                      .lower = lower_,
+                      .clock = options.mode,
+                      .dilate = options.dilate,
+                      .tolerance_ns = options.tolerance_ns,
+                      .seats = clock_.shared_seats()};
+  network.fabric.size = fabric_.places_among(clock_.ranks());
+  network.fabric.places.clear();
+  for (const Rank r : ranks) network.fabric.places.push_back(fabric_.place_of(r));
+  return network;
+}
+
 Result<Candidate> CallClock::cheapest(Collective collective, const Algorithm* asked,
                                       const Params& params, std::uint64_t m,
                                       const std::function<Status()>& may_go_on) const {

@@ -48,6 +48,8 @@ class CallClock {
   double seconds(Ticks ticks) const {
     return nearest_double(ticks, clock_.options().ticks_per_second);
   }
+  // The network of some of the ranks, in that order, at the same seats.
+  CallNetwork among(const std::vector<Rank>& ranks) const;
   NetworkReport report() const;
   // Of a wall clock, as a sentence; else nothing.
   std::string how_well_kept() const;

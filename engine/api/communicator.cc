@@ -10,6 +10,7 @@
 #include "engine/api/call_parameters.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
+#include "engine/api/rank_threads.h"
 #include "engine/compile/compile.h"
 #include "engine/network/wire.h"
 #include "numa/cpu_budget.h"
@@ -55,15 +56,22 @@ MailboxShape mailbox_shape(int ranks) {
   return {kSlots / 2, slots_for(kSmallPayload)};
 }
 
-WaitPolicy choose_wait_policy(int ranks, const Costs& costs) {
-  // A rank that spins on a hardware thread of its own takes turns with nobody.
-  const bool crowded = ranks > cpu_budget().cpus;
+namespace {
+
+// A rank that spins on a hardware thread of its own takes turns with nobody.
+WaitPolicy wait_policy_for(bool crowded, const Costs& costs) {
   WaitPolicy policy;
   policy.mode = crowded ? WaitPolicy::Mode::yield : WaitPolicy::Mode::spin;
   policy.probes = static_cast<std::uint32_t>(crowded ? costs.crowded_probes : costs.probes);
   policy.yields = static_cast<std::uint32_t>(costs.yields);
   policy.spin_ns = static_cast<std::int64_t>(costs.spin);
   return policy;
+}
+
+}  // namespace
+
+WaitPolicy choose_wait_policy(int ranks, const Costs& costs) {
+  return wait_policy_for(ranks > cpu_budget().cpus, costs);
 }
 
 std::string to_string(const WaitPolicy& policy) {
@@ -293,6 +301,7 @@ Result<PreparedPtr> CommunicatorShared::prepare(const PlanKey& key, Waiter& wait
 }
 
 CommunicatorShared::~CommunicatorShared() {
+  crossbar.depend_no_more();
   // The process may end next. No promise is kept waiting any more, but a disk may stand still.
   constexpr std::chrono::seconds kPatience{2};
   record_file.wait(kPatience);
@@ -312,8 +321,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (!environment.ok()) return environment.status();
   const Costs costs = costs_for(options);
   WaitPolicy policy = choose_wait_policy(options.ranks, costs);
+  Crowd crowd;
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
+  if (!environment->wait && !options.wait) {
+    crowd = {&RankThreads::count(), cpu_budget().cpus, wait_policy_for(true, costs)};
+  }
   const auto& network = options.network != nullptr ? options.network : environment->network;
   std::unique_ptr<CallClock> clock;
   if (network != nullptr) {
@@ -322,7 +335,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     clock = std::move(*made);
   }
   return std::unique_ptr<Communicator>(new Communicator(make_shared_at_home<CommunicatorShared>(
-      options, costs, policy, *environment, std::move(clock))));
+      options, costs, policy, crowd, *environment, std::move(clock))));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
     return "a communicator of " + std::to_string(options.ranks) + " ranks";
@@ -352,6 +365,28 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory,
                     [&] { return "the member of rank " + std::to_string(rank); });
+}
+
+void CommunicatorShared::leave(Rank rank) {
+  crossbar.leave(rank);
+  const std::lock_guard lock(mutex);
+  for (const auto& [ends, pair] : pairs) {
+    const auto one = pair.lock();
+    if (one == nullptr) continue;
+    if (ends.first == rank) one->crossbar.leave(0);
+    if (ends.second == rank) one->crossbar.leave(1);
+  }
+}
+
+void CommunicatorShared::come_back(Rank rank) {
+  crossbar.come_back(rank);
+  const std::lock_guard lock(mutex);
+  for (const auto& [ends, pair] : pairs) {
+    const auto one = pair.lock();
+    if (one == nullptr) continue;
+    if (ends.first == rank) one->crossbar.come_back(0);
+    if (ends.second == rank) one->crossbar.come_back(1);
+  }
 }
 
 void CommunicatorShared::end_with(Status reason) {

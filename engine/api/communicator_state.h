@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -55,9 +57,11 @@ inline Status forked_status() noexcept {
 }
 
 // One per communicator. Const members and the crossbar need no lock.
+struct SplitOptions;
+
 struct CommunicatorShared {
   CommunicatorShared(const CommunicatorOptions& options, const Costs& costs_, WaitPolicy policy,
-                     const Environment& environment, std::unique_ptr<CallClock> clock_)
+                     Crowd crowd, const Environment& environment, std::unique_ptr<CallClock> clock_)
       : ranks(options.ranks),
         costs(costs_),
         forced(environment),
@@ -70,8 +74,8 @@ struct CommunicatorShared {
         recorder(options.ranks, options.record_times || environment.flight_times),
         record_file(environment.flight_record),
         lines(options.ranks, options.arenas),
-        crossbar(options.ranks, policy, saturated_ns(options.timeout), std::nullopt,
-                 lines.memory()),
+        crossbar(options.ranks, policy, saturated_ns(options.timeout), std::nullopt, lines.memory(),
+                 crowd),
         clock(std::move(clock_)),
         network_is_environments(options.network == nullptr),
         joined(static_cast<std::size_t>(options.ranks), false),
@@ -92,6 +96,10 @@ struct CommunicatorShared {
   }
 
   ~CommunicatorShared();
+  // A rank takes part no more, in its messages to others neither; or does again, while it makes no
+  // call.
+  void leave(Rank rank);
+  void come_back(Rank rank);
   // The communicator ends; `reason` says why.
   void end_with(Status reason);
 
@@ -112,6 +120,23 @@ struct CommunicatorShared {
   Result<std::shared_ptr<const TimedSchedule>> time(const CompileRequest& request,
                                                     const Compiled& compiled, std::size_t m,
                                                     Waiter& waiter) const;
+  // The communicator among those ranks of this one, with nobody on it: made by the first of them
+  // that asks, and found by the others.
+  struct GroupKey {
+    std::uint64_t split = 0;  // which of the splits, from 1
+    int color = 0;
+    auto operator<=>(const GroupKey&) const = default;
+  };
+  Result<std::shared_ptr<CommunicatorShared>> group(const std::shared_ptr<CommunicatorShared>& self,
+                                                    GroupKey key, const std::vector<Rank>& members,
+                                                    const SplitOptions& options, Waiter& waiter);
+  // The one on which messages go between two of them, in that direction; likewise.
+  Result<std::shared_ptr<CommunicatorShared>> pair(const std::shared_ptr<CommunicatorShared>& self,
+                                                   Rank from, Rank to, Waiter& waiter);
+  Result<std::shared_ptr<CommunicatorShared>> make_group(
+      const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
+      const SplitOptions& options) const;
+
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
@@ -141,14 +166,21 @@ struct CommunicatorShared {
   // Of a modelled network; or nullptr. Behind what every call touches, which it would move apart.
   const std::unique_ptr<CallClock> clock;
   const bool network_is_environments;
+  std::shared_ptr<CommunicatorShared> parent;  // that this was split from; or nullptr
 
   mutable std::mutex mutex;  // guards what follows
   std::vector<bool> joined;
-  std::vector<Arena> arenas;       // by reader: slots with who receives, credit with who sends;
-                                   // boards with who posts
-  std::vector<Mailbox> mailboxes;  // [from * ranks + to]; made when a plan first needs one
-  std::vector<Board> boards;       // likewise
-  PlanTable plans;                 // but for find(), which any rank may call at any time
+  struct Group {
+    std::shared_ptr<CommunicatorShared> shared;
+    std::size_t found = 0;  // by so many of its ranks
+  };
+  std::map<std::pair<Rank, Rank>, std::weak_ptr<CommunicatorShared>> pairs;  // from, to
+  std::map<GroupKey, Group> groups;  // that not all of their ranks have found yet
+  std::vector<Arena> arenas;         // by reader: slots with who receives, credit with who sends;
+                                     // boards with who posts
+  std::vector<Mailbox> mailboxes;    // [from * ranks + to]; made when a plan first needs one
+  std::vector<Board> boards;         // likewise
+  PlanTable plans;                   // but for find(), which any rank may call at any time
   // The call that was refused last, and why: the other ranks make it too.
   struct Refused {
     OwnedKey key;

@@ -8,6 +8,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
 #include "engine/api/member_state.h"
+#include "engine/api/rank_threads.h"
 #include "engine/run/interpret.h"
 #include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
@@ -46,6 +47,8 @@ Member::~Member() {
   // left alone, too.
   MemberState& s = *state_;
   if (s.shared->forked()) return;
+  s.sending.clear();
+  s.receiving.clear();
   if (s.started.front != nullptr) {
     s.shared->end_with(make_error(Code::aborted, [&] {
       return "the member of rank " + std::to_string(rank()) +
@@ -54,8 +57,9 @@ Member::~Member() {
     s.agenda->finish(s);
   }
   s.agenda->remove(s);
+  if (s.thread != 0) RankThreads::remove(s.thread);
   s.gone = true;  // requests may outlive us
-  s.shared->crossbar.leave(s.run.waiter.rank);
+  s.shared->leave(s.run.waiter.rank);
   s.shared->member_bytes.fetch_sub(s.counted_bytes, std::memory_order_relaxed);
   const std::lock_guard lock(s.shared->mutex);
   s.shared->scratch[static_cast<std::size_t>(s.run.waiter.rank)] = {};
@@ -188,11 +192,17 @@ Status MemberState::ended() {
   return shared->crossbar.reason();
 }
 
+void MemberState::count_thread() {
+  RankThreads::add(thread_id());
+  thread = thread_id();
+}
+
 Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
   if (shared->forked()) [[unlikely]]
     return forked_status();
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
   try {
+    if (thread == 0) count_thread();
     return find(call, calls);
   } catch (const std::bad_alloc&) {
     return refused(make_error(Code::out_of_memory, [&] {
@@ -250,24 +260,31 @@ struct Both : RoundObserver {
 // On a modelled network: the clock takes the call's schedule up and observes it, and with it
 // `other`, where there is one.
 bool interpret_timed(const Prepared& prepared, RankState& state, NetworkClock::OfRank& clock,
-                     RoundObserver* other) noexcept {
-  bool done = clock.begin(*prepared.timed, state.waiter);
+                     std::optional<Ticks> start, RoundObserver* other) noexcept {
+  bool done = clock.begin(*prepared.timed, state.waiter, start);
   if (done && other == nullptr) {
     done = interpret(prepared.plan, state, clock);
   } else if (done) {
     Both both(clock, *other);
     done = interpret(prepared.plan, state, both);
   }
-  return clock.finish(done);
+  done = clock.finish(done);
+  if (!start) clock.go_to(clock.ended());
+  return done;
 }
 
 }  // namespace
 
 bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
                     RoundObserver* observer) noexcept {
-  if (clock != nullptr) return interpret_timed(prepared, state, *clock, observer);
+  if (clock != nullptr) return interpret_timed(prepared, state, *clock, std::nullopt, observer);
   if (observer != nullptr) return interpret(prepared.plan, state, *observer);
   return interpret(prepared.plan, state);
+}
+
+bool interpret_at(Ticks start, const Prepared& prepared, RankState& state,
+                  NetworkClock::OfRank& clock) noexcept {
+  return interpret_timed(prepared, state, clock, start, nullptr);
 }
 
 Status Member::call(const Call& call) {
@@ -276,7 +293,7 @@ Status Member::call(const Call& call) {
   if (state_->clock != nullptr) [[unlikely]] {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // clocks are observers
     return run(call, [clock = state_->clock](const Prepared& prepared, RankState& state) {
-      return interpret_timed(prepared, state, *clock, nullptr);
+      return interpret_timed(prepared, state, *clock, std::nullopt, nullptr);
     });
   }
   return run(call, [](const Prepared& prepared, RankState& state) {

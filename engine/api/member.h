@@ -29,6 +29,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,6 +47,7 @@ class Communicator;
 class RoundObserver;
 struct CommunicatorShared;
 struct MemberState;
+struct SplitOptions;
 
 class Member {
  public:
@@ -76,6 +78,41 @@ class Member {
   Result<Request> prepare(const Call& call);
   // Moves on whatever this thread has started, without waiting. Errors: forked.
   Status progress();
+
+  // A message to one rank, from one rank: the call of these two alone. The messages that a rank
+  // sends another one are received in the order in which they are sent; count and type must agree.
+  // Short ones are on their way when send() returns, long ones have arrived. An error ends this
+  // communicator too. Errors: a rank that there is not, and those of call().
+  Status send(const void* data, std::size_t count, DataType type, Rank to,
+              const CallOptions& options = {});
+  Status recv(void* data, std::size_t count, DataType type, Rank from,
+              const CallOptions& options = {});
+  Result<Request> start_send(const void* data, std::size_t count, DataType type, Rank to,
+                             const CallOptions& options = {});
+  Result<Request> start_recv(void* data, std::size_t count, DataType type, Rank from,
+                             const CallOptions& options = {});
+  template <class T>
+  Status send(std::span<const T> data, Rank to, const CallOptions& options = {});
+  template <class T>
+  Status recv(std::span<T> data, Rank from, const CallOptions& options = {});
+  // Both at once: two ranks that send to each other first wait for nobody.
+  Status exchange(const void* sent, std::size_t sent_count, Rank to, void* received,
+                  std::size_t received_count, Rank from, DataType type,
+                  const CallOptions& options = {});
+  template <class T>
+  Status exchange(std::span<const T> sent, Rank to, std::span<T> received, Rank from,
+                  const CallOptions& options = {});
+  // Messages and collectives that `calls` makes on members of this thread are started as they come
+  // and all waited for at the end, so no order of theirs can deadlock; what they return until then
+  // says only whether they could be started. Groups inside are part of the outer one. Returns the
+  // first error. Where `calls` throws, what is under way ends its communicator.
+  Status group(const std::function<void()>& calls);
+
+  // The ranks that say the same color become a communicator of their own, ordered by key, and by
+  // rank where keys are equal (split.h): a call of all ranks. Nothing for kNoColor. Errors: a color
+  // below that, options that are out of range or (mismatch) not those of all ranks, and call()'s.
+  Result<std::unique_ptr<Member>> split(int color, int key, const SplitOptions& options);
+  Result<std::unique_ptr<Member>> split(int color, int key);
 
   // On a modelled network (network.h): seconds of the model from the communicator's beginning until
   // this rank's last message had ended, and its own work; and work of its own that takes so long,
@@ -145,6 +182,16 @@ class Member {
   template <class Run>
   Status run(const Call& call, Run run);
   Status call_among_others(const Call& call);
+  Status settle(Result<Request> request);
+  struct Message {
+    void* data;
+    std::size_t count;
+    DataType type;
+    Rank peer;
+    const CallOptions& options;
+  };
+  Result<Request> start_message(const Message& message, bool sends);
+  Result<Member*> end_of_pair(Rank peer, bool sends);
   // `calls`: it will be started at once.
   Result<Request> bind(const Call& call, bool calls);
   Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed) const;
@@ -282,6 +329,23 @@ Status Member::send_recv(std::span<T> data, Rank from, Rank to, const CallOption
                .root = from,
                .peer = to,
                .options = options});
+}
+
+template <class T>
+Status Member::send(std::span<const T> data, Rank to, const CallOptions& options) {
+  return send(data.data(), data.size(), data_type_of<T>, to, options);
+}
+
+template <class T>
+Status Member::recv(std::span<T> data, Rank from, const CallOptions& options) {
+  return recv(data.data(), data.size(), data_type_of<T>, from, options);
+}
+
+template <class T>
+Status Member::exchange(std::span<const T> sent, Rank to, std::span<T> received, Rank from,
+                        const CallOptions& options) {
+  return exchange(sent.data(), sent.size(), to, received.data(), received.size(), from,
+                  data_type_of<T>, options);
 }
 
 template <class T>

@@ -45,6 +45,9 @@ struct MemberState {
   StartedCalls started;
   Communicator handle;  // for the user
 
+  std::vector<std::unique_ptr<Member>> sending, receiving;  // by peer: on the pair's communicator
+  std::uint64_t splits = 0;                                 // so far
+  int thread = 0;     // that is counted among those that play ranks; 0: none yet
   bool gone = false;  // the member that this was of
 
   MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
@@ -112,6 +115,7 @@ struct MemberState {
   Status refused(Status status);
   Status ended();
   Status adopt(const Prepared& prepared);
+  void count_thread();
   std::size_t table_bytes() const;
   std::size_t counted_bytes = 0;  // of the tables, in the communicator's count
   std::shared_ptr<Payloads> payloads = std::make_shared<Payloads>();
@@ -126,5 +130,8 @@ struct MemberState {
 // The call as its plan has it, on a modelled network where the communicator is on one.
 bool interpret_call(const Prepared& prepared, RankState& state, NetworkClock::OfRank* clock,
                     RoundObserver* observer) noexcept;
+// On one, from that time of the model on; the rank itself stays where it is.
+bool interpret_at(Ticks start, const Prepared& prepared, RankState& state,
+                  NetworkClock::OfRank& clock) noexcept;
 
 }  // namespace rankine

@@ -90,6 +90,7 @@ Result<bool> Request::test() {
     if (!is_over(*call_)) return false;
   }
   if (!call_->status.ok()) return call_->status;
+  if (member.clock != nullptr) member.clock->go_to(call_->model_end);
   return true;
 }
 
@@ -103,6 +104,7 @@ Status Request::wait() {
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
     member.agenda->wait(*call_, kForEverNs);
   }
+  if (member.clock != nullptr) member.clock->go_to(call_->model_end);
   call_->phase = StartedCall::Phase::resting;
   return std::exchange(call_->status, {});
 }
@@ -169,9 +171,6 @@ Status Member::progress() {
   return {};
 }
 
-Status Member::call_among_others(const Call& call) {
-  auto request = start(call);
-  return request.ok() ? request->wait() : request.status();
-}
+Status Member::call_among_others(const Call& call) { return settle(start(call)); }
 
 }  // namespace rankine

@@ -24,8 +24,9 @@
 // Buffers belong to the call from start() until test() has said that it is over or wait() has
 // returned. A deadline counts from when the call first finds that it must wait.
 //
-// On a modelled network a started call runs, in the model's time too, when it is first waited for
-// or tested.
+// On a modelled network a call begins at the model's time at which it was started, and the rank
+// comes to its end when it has waited for it: work in between (Member::compute()) overlaps with it.
+// Calls that are under way at once, on several communicators, do not wait for each other's ports.
 //
 // Errors, beside the call's own: invalid_argument for what is not under way (never started, or
 // waited for before) and for starting what is. A request that is destroyed or assigned to while

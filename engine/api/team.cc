@@ -7,12 +7,14 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "engine/api/agenda.h"
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
+#include "engine/api/taken_cores.h"
 #include "engine/run/machine.h"
 #include "numa/cancel_state.h"
 #include "numa/levels.h"
@@ -34,6 +36,7 @@ struct Team::State {
   std::vector<std::unique_ptr<Member>> members;
   Arena staging;
   std::vector<RankReport> report;  // as of the start; memory comes later
+  std::optional<TakenCores> cores;
   std::vector<std::thread> threads;
 
   std::mutex mutex;  // guards what follows
@@ -139,7 +142,9 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   // Threads that start use our locals.
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   const Topology topology = Topology::detect();
-  const Placement placement = place_ranks(topology, options.ranks, options.placement);
+  const Placement placement =
+      place_ranks(topology, options.ranks, options.placement,
+                  options.share_out_cores ? TakenCores::all() : std::vector<int>());
   if (!placement.ok()) return invalid_argument(placement.error);
 
   std::vector<ArenaOptions> arenas;
@@ -158,7 +163,12 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
                                             .network = options.network});
   if (!communicator.ok()) return communicator.status();
 
+  std::vector<int> cpus;
+  for (const RankPlace& place : placement.ranks) {
+    if (place.cpu != kNotPlaced) cpus.push_back(place.cpu);
+  }
   auto state = make_process_owned<State>();
+  state->cores.emplace(std::move(cpus));
   state->communicator = std::move(*communicator);
   ArenaOptions staging = interleaved_options(topology, placement.ranks);
   staging.lock = options.lock_memory;

@@ -27,6 +27,8 @@ struct TeamOptions {
   std::optional<Costs> costs{};  // as CommunicatorOptions::costs
   bool lock_memory = false;      // keep the engine's memory, payloads too, from being swapped out
   std::shared_ptr<const CallNetwork> network{};  // as CommunicatorOptions::network
+  // compact and scatter: cores on which this process has no other team are taken first.
+  bool share_out_cores = true;
 };
 
 class Team {

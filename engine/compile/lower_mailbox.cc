@@ -65,7 +65,7 @@ class Lowering {
         wanted_(ranks_, 0),
         message_of_(program.sources.size(), -1) {
     plan_.transport = Transport::mailbox;
-    plan_.span = 1;  // nobody waits for it, but every call counts: keep_together() in interpret.cc
+    plan_.span = 1;  // nobody waits for it, but every call counts: keep_together() in walk.h
     plan_.ranks = program.ranks;
     plan_.rounds = program.rounds;
     plan_.rank.resize(ranks_);

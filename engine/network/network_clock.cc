@@ -99,15 +99,17 @@ bool NetworkClock::OfRank::with_memory(const Act& act) noexcept {
   }
 }
 
-bool NetworkClock::OfRank::begin(const TimedSchedule& schedule, Waiter& waiter) noexcept {
+bool NetworkClock::OfRank::begin(const TimedSchedule& schedule, Waiter& waiter,
+                                 std::optional<Ticks> start) noexcept {
   waiter_ = &waiter;
   schedule_ = &schedule;
-  return with_memory([&] { return take_up(); });
+  return with_memory([&] { return take_up(start.value_or(seat_->now)); });
 }
 
-bool NetworkClock::OfRank::take_up() {
+bool NetworkClock::OfRank::take_up(Ticks start) {
+  reached_ = start;
   model_.emplace(schedule_->schedule(), schedule_->goal(), schedule_->ports(),
-                 clock_->options_.sync, waiter_->rank, seat_->now);
+                 clock_->options_.sync, waiter_->rank, start);
   round_end_.clear();
   round_elapsed_ns_.clear();
   if (!wall()) return true;
@@ -117,7 +119,7 @@ bool NetworkClock::OfRank::take_up() {
   const bool started = origin_ns_ != 0 && origin_ns_ == clock_->seats_->origin_ns();
   if (!started && !start_together()) return false;
   // It may have had other things to do since its last call.
-  const std::int64_t behind = now_ns() - due_ns(seat_->now);
+  const std::int64_t behind = now_ns() - due_ns(start);
   if (behind > clock_->options_.tolerance_ns) seat_->lateness.late_ns += behind;
   return true;
 }
@@ -195,7 +197,7 @@ bool NetworkClock::OfRank::agree_on_round(int k) {
     if (!meet(*timed, end)) return false;
     model_->ended(transfer, self, end);
     if (is_local(transfer) && timed->cost == 0) continue;
-    seat_->now = std::max(seat_->now, end);
+    reached_ = std::max(reached_, end);
     if (is_local(transfer)) continue;
     if (contains(transfer.from, self)) seat_->sending.hold(end - timed->cost, end);
     if (contains(transfer.to, self)) {
@@ -224,7 +226,7 @@ bool NetworkClock::OfRank::finish(bool done) noexcept {
            return true;
          });
   if (!wall()) return done;
-  done = done && sleep_until(due_ns(seat_->now), *waiter_->crossbar);
+  done = done && sleep_until(due_ns(reached_), *waiter_->crossbar);
   seat_->lateness.finished_ns = now_ns();
   slack_.end();
   return done;

@@ -22,6 +22,7 @@
 // A rank begins a schedule at the time at which its last message of the one before ended (seats.h).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,13 +68,19 @@ class NetworkClock {
   class OfRank : public RoundObserver {
    public:
     // What is observed next, all ranks alike; both must outlive the call. Waits are the waiter's.
-    // False, and the waiter's crossbar is aborted, also where there is no memory.
-    bool begin(const TimedSchedule& schedule, Waiter& waiter) noexcept;
+    // It begins for this rank at `start`, or where its seat is. False, and the waiter's crossbar is
+    // aborted, also where there is no memory.
+    bool begin(const TimedSchedule& schedule, Waiter& waiter,
+               std::optional<Ticks> start = std::nullopt) noexcept;
     // Likewise.
     bool before_round(int k) noexcept override;
     // After the last round, or where the call ended before: whether it is done, which the former
     // says so far. Likewise.
     bool finish(bool done) noexcept;
+    // When its last message ended, of the latest schedule. The seat goes there, where it is not
+    // further already.
+    Ticks ended() const { return reached_; }
+    void go_to(Ticks time) { seat_->now = std::max(seat_->now, time); }
 
     Ticks now() const { return seat_->now; }
     Ticks ticks_per_second() const { return clock_->options_.ticks_per_second; }
@@ -100,7 +107,7 @@ class NetworkClock {
     bool wall() const { return clock_->options_.mode == ClockMode::wall; }
     std::int64_t due_ns(Ticks time) const;
     bool start_together() noexcept;
-    bool take_up();
+    bool take_up(Ticks start);
     bool agree_on_round(int k);
     template <class Act>
     bool with_memory(const Act& act) noexcept;
@@ -115,6 +122,7 @@ class NetworkClock {
     Seat* seat_ = nullptr;
     Waiter* waiter_ = nullptr;
     const TimedSchedule* schedule_ = nullptr;
+    Ticks reached_ = 0;                      // in the latest schedule
     std::int64_t origin_ns_ = 0;             // wall: when the time that this rank knows began
     std::optional<PortModel<Ticks>> model_;  // of this rank
     std::vector<Ticks> round_end_;
@@ -127,6 +135,7 @@ class NetworkClock {
   int ranks() const { return static_cast<int>(ranks_.size()); }
   const NetworkClockOptions& options() const { return options_; }
   const NetworkSeats& seats() const { return *seats_; }
+  const std::shared_ptr<NetworkSeats>& shared_seats() const { return seats_; }
   std::size_t bytes() const;  // of memory, about; one caller at a time, with provide()
 
   // The following where no rank makes a call.

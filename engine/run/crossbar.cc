@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "engine/run/fingerprint.h"
@@ -11,7 +12,7 @@
 namespace rankine {
 
 Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
-                   std::optional<bool> strict, LinesMemory lines)
+                   std::optional<bool> strict, LinesMemory lines, Crowd crowd)
     : ranks_(ranks),
       policy_(policy),
       timeout_ns_(timeout_ns),
@@ -19,9 +20,25 @@ Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
       own_lines_(lines.base == nullptr ? std::make_unique<RankLines[]>(index(ranks)) : nullptr),
       lines_(lines.base != nullptr ? lines
                                    : LinesMemory{reinterpret_cast<std::byte*>(own_lines_.get())}),
+      crowd_(crowd),
       slow_waits_(std::make_unique<SlowWaits[]>(index(ranks))) {
   if (own_lines_ != nullptr) return;
   for (Rank r = 0; r < ranks; ++r) new (lines_.base + index(r) * lines_.stride) RankLines;
+}
+
+void Crossbar::depend_no_more() {
+  if (above_ != nullptr) above_->dependents_.remove(*this);
+  above_ = nullptr;
+}
+
+void Crossbar::depend_on(Crossbar& above, bool both_ways, std::string who) {
+  who_ = std::move(who);
+  above.dependents_.add(*this);
+  above_ = &above;
+  ends_above_ = both_ways;
+  // It may have ended before it knew of us. Sequentially consistent: pairs with abort(), which
+  // looks for us after it has said so.
+  if (above.aborted_.load(std::memory_order_seq_cst)) abort(above.reason());
 }
 
 void Crossbar::ring(Rank r, bool abort) noexcept {
@@ -51,15 +68,26 @@ void Crossbar::abort(Status reason) {
     bool over = false;
     // Sequentially consistent: pairs with aborted() and begin().
     if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
-    reason_ = std::move(reason);
+    reason_ = reason;
   }
   for (Rank r = 0; r < ranks_; ++r) ring(r, true);
+  dependents_.tell([&](Crossbar& below) {
+    below.abort(make_error(reason.code(), [&] {
+      return "the communicator that this one was split from has ended: " + reason.text();
+    }));
+  });
+  if (above_ != nullptr && ends_above_) {
+    above_->abort(
+        make_error(reason.code(), [&] { return "among " + who_ + ": " + reason.text(); }));
+  }
 }
 
 void Crossbar::abort_now() noexcept {
   bool over = false;
   if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
   for (Rank r = 0; r < ranks_; ++r) ring(r, true);
+  dependents_.tell([](Crossbar& below) { below.abort_now(); });
+  if (above_ != nullptr && ends_above_) above_->abort_now();
 }
 
 Status Crossbar::reason() const {

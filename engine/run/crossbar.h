@@ -27,6 +27,7 @@
 #include "algorithms/schedule/blocks.h"
 #include "engine/base/cache_line.h"
 #include "engine/base/status.h"
+#include "engine/run/dependents.h"
 #include "engine/run/machine.h"
 #include "engine/run/slow_waits.h"
 #include "engine/run/wait_policy.h"
@@ -124,16 +125,34 @@ struct LinesMemory {
   std::size_t stride = sizeof(RankLines);
 };
 
+// How many of the process's threads play ranks, and what waiting costs where they outnumber the
+// cores: for ranks that would spin if they were alone.
+struct Crowd {
+  const Atomic<int>* threads = nullptr;  // nullptr: nobody counts
+  int cpus = 0;
+  WaitPolicy policy;  // in a crowd
+};
+
 class Crossbar {
  public:
   // strict: do without membarrier; none: where the kernel refuses it.
   Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
-           std::optional<bool> strict = std::nullopt, LinesMemory lines = {});
+           std::optional<bool> strict = std::nullopt, LinesMemory lines = {}, Crowd crowd = {});
   Crossbar(const Crossbar&) = delete;
   Crossbar& operator=(const Crossbar&) = delete;
 
   int ranks() const { return ranks_; }
-  const WaitPolicy& policy() const { return policy_; }
+  // In force now: crowds come and go.
+  const WaitPolicy& policy() const {
+    // Relaxed: a number, for a choice that is right sooner or later.
+    if (crowd_.threads == nullptr || crowd_.threads->load(std::memory_order_relaxed) <= crowd_.cpus)
+        [[likely]] {
+      return policy_;
+    }
+    return crowd_.policy;
+  }
+  const WaitPolicy& policy_alone() const { return policy_; }
+  const Crowd& crowd() const { return crowd_; }
   std::int64_t timeout_ns() const { return timeout_ns_; }
   bool strict() const { return strict_; }
 
@@ -167,6 +186,12 @@ class Crossbar {
   void abort(Status reason);
   // The same with Code::aborted; async-signal-safe: neither locks nor allocates.
   void abort_now() noexcept;
+  // From now on it ends when `above` does, and where `both_ways`, that when this does. `who` these
+  // ranks are there: "ranks 0 and 2". Once, before anybody uses it; `above` must outlive it. May
+  // throw std::bad_alloc.
+  void depend_on(Crossbar& above, bool both_ways, std::string who);
+  // It is told nothing any more; where it depended on something, before that may go.
+  void depend_no_more();
   bool aborted() const {
     // Acquire: pairs with abort(); what its caller did before is visible.
     return aborted_.load(std::memory_order_acquire);
@@ -232,10 +257,15 @@ class Crossbar {
   const bool strict_;
   const std::unique_ptr<RankLines[]> own_lines_;  // where nobody gave us memory
   const LinesMemory lines_;
+  const Crowd crowd_;
   const std::unique_ptr<SlowWaits[]> slow_waits_;  // by rank
   Atomic<bool> aborted_{false};
   mutable Mutex reason_mutex_;
   Status reason_;
+  Dependents<Crossbar> dependents_;
+  Crossbar* above_ = nullptr;
+  bool ends_above_ = false;
+  std::string who_;
 };
 
 }  // namespace rankine

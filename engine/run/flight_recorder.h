@@ -64,8 +64,10 @@ class FlightRecorder {
     return out;
   }
 
+  bool has_times() const { return !tracks_.empty() && tracks_[0].times != nullptr; }
+
   std::size_t bytes() const {
-    const std::size_t one = tracks_.empty() || tracks_[0].times == nullptr ? 0 : sizeof(Times);
+    const std::size_t one = has_times() ? sizeof(Times) : 0;
     return tracks_.size() * kCalls * (sizeof(std::uint64_t) + one);
   }
 

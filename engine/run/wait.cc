@@ -336,7 +336,16 @@ void report_other_way(Crossbar& crossbar, Rank rank, Rank peer) noexcept {
 
 bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
                int round) noexcept {
-  return LongWait(waiter, word, value, owner, round).run();
+  if (waiter.others == nullptr) return LongWait(waiter, word, value, owner, round).run();
+  const Awaited awaited{&word, value, owner};
+  std::int64_t next_look_ns = 0;
+  // Acquire: pairs as in wait_until().
+  while (!reached(word.load(std::memory_order_acquire), value)) {
+    if (!worth_waiting(waiter, awaited, round, next_look_ns)) return false;
+    waiter.others->give_way();
+  }
+  has_come(waiter);
+  return true;
 }
 
 bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,

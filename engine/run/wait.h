@@ -27,6 +27,13 @@ inline constexpr bool kComparesCalls = false;
 inline constexpr bool kComparesCalls = true;
 #endif
 
+// What else there is to do for who waits.
+class OtherWork {
+ public:
+  virtual ~OtherWork() = default;
+  virtual void give_way() noexcept = 0;
+};
+
 // One rank's view of its waiting within one call.
 struct Waiter {
   Crossbar* crossbar = nullptr;
@@ -35,7 +42,8 @@ struct Waiter {
   std::int64_t timeout_ns = 0;   // of this call; 0: the crossbar's
   std::uint64_t call = 0;        // the call that we are in, as in CallRecord
   std::uint64_t fingerprint = 0;
-  Marks marks{};  // of our buffers
+  Marks marks{};                // of our buffers
+  OtherWork* others = nullptr;  // given way to instead of a long wait; nullptr: none
 
   std::int64_t patience_ns() const { return timeout_ns != 0 ? timeout_ns : crossbar->timeout_ns(); }
   // When the call gives up: fixed by the first long wait that looks at the clock.

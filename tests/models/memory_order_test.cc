@@ -21,7 +21,7 @@ namespace {
 
 const std::vector<std::string> kSources = {"engine/run/crossbar.h", "engine/run/crossbar.cc",
                                            "engine/run/wait.h",     "engine/run/wait.cc",
-                                           "engine/run/mailbox.h",  "engine/run/interpret.cc"};
+                                           "engine/run/mailbox.h",  "engine/run/walk.h"};
 
 // Orders whose weakening no scenario shows, and why that is right. `text` is on the line.
 struct Justified {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/api/network.h"
 #include "engine/api/request.h"
 #include "tests/engine/api/ranks.h"
 
@@ -352,6 +353,45 @@ TEST(Requests, AndMembersOutliveTheCommunicatorsObject) {
   EXPECT_TRUE(second->wait().ok());
   EXPECT_TRUE(one.is_right() && other.is_right());
   EXPECT_EQ(a->communicator().ranks(), 2);
+}
+
+// What a call takes on the network overlaps with what the rank does meanwhile.
+TEST(Requests, OverlapWithWorkOnANetwork) {
+  const auto network = find_call_network("scale_out").value();
+  const auto time = [&](const std::function<Status(Member&)>& f) {
+    Ranks all({.ranks = 4, .timeout = kLong, .network = network});
+    expect_ok(all.run(f));
+    return all.communicator().network_report().seconds;
+  };
+  constexpr std::size_t kCount = 100'000;
+  const double call = time([&](Member& me) {
+    Sum sum(me, kCount, 1);
+    return me.call(sum.call());
+  });
+  ASSERT_GT(call, 0);
+  const auto beside = [&](double work) {
+    return time([&, work](Member& me) -> Status {
+      Sum sum(me, kCount, 1);
+      auto request = me.start(sum.call());
+      if (!request.ok()) return request.status();
+      if (Status status = me.compute(work); !status.ok()) return status;
+      if (Status status = request->wait(); !status.ok()) return status;
+      EXPECT_TRUE(sum.is_right());
+      return {};
+    });
+  };
+  EXPECT_DOUBLE_EQ(beside(0), call);
+  EXPECT_DOUBLE_EQ(beside(call / 2), call);
+  EXPECT_DOUBLE_EQ(beside(call * 3), call * 3);
+  // Two of one communicator follow one another.
+  EXPECT_DOUBLE_EQ(time([&](Member& me) -> Status {
+                     Sum a(me, kCount, 1), b(me, kCount, 2);
+                     auto first = me.start(a.call());
+                     auto second = me.start(b.call());
+                     if (Status status = second->wait(); !status.ok()) return status;
+                     return first->wait();
+                   }),
+                   2 * call);
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+// Messages between just two ranks. Each ordered pair that talks has a communicator of its own, made
+// when one of them first needs it, on which a message is a send_recv: so messages between two ranks
+// are matched in order, plans are cached, deadlines and errors are those of calls, and a modelled
+// network takes them as it takes calls.
+#include <new>
+#include <string>
+#include <utility>
+
+#include "engine/api/agenda.h"
+#include "engine/api/check.h"
+#include "engine/api/member_state.h"
+#include "engine/api/split.h"
+
+namespace rankine {
+
+Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
+    const std::shared_ptr<CommunicatorShared>& self, Rank from, Rank to, Waiter& waiter) {
+  std::unique_lock<std::mutex> lock;
+  if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
+  std::weak_ptr<CommunicatorShared>& known = pairs[{from, to}];
+  if (auto found = known.lock()) return found;
+  auto made = make_group(self, {from, to}, {.ends_parent = true});
+  if (!made.ok()) return made;
+  known = *made;
+  // Who has left here has left there, and may never come to know of it.
+  for (const auto& [role, rank] : {std::pair(0, from), std::pair(1, to)}) {
+    if (crossbar.bell(rank).left.load(std::memory_order_acquire)) (*made)->crossbar.leave(role);
+  }
+  return made;
+}
+
+// Our end of the way to that rank, or from it.
+Result<Member*> Member::end_of_pair(Rank peer, bool sends) {
+  MemberState& s = *state_;
+  if (s.shared->forked()) return forked_status();
+  if (peer < 0 || peer >= ranks()) {
+    return invalid_argument(std::string(sends ? "to" : "from") + " is " + std::to_string(peer) +
+                            "; allowed are 0 to " + std::to_string(ranks() - 1));
+  }
+  auto& ends = sends ? s.sending : s.receiving;
+  ends.resize(static_cast<std::size_t>(ranks()));
+  auto& end = ends[static_cast<std::size_t>(peer)];
+  if (end == nullptr) {
+    s.wait_as({});
+    auto pair = s.shared->pair(s.owned, sends ? rank() : peer, sends ? peer : rank(), s.run.waiter);
+    if (!pair.ok()) return s.refused(pair.status());
+    end.reset(new Member(std::move(*pair), sends ? 0 : 1, s.agenda));
+  }
+  return end.get();
+}
+
+Result<Request> Member::start_message(const Message& message, bool sends) try {
+  auto end = end_of_pair(message.peer, sends);
+  if (!end.ok()) return end.status();
+  return (*end)->start({.collective = Collective::send_recv,
+                        .in = sends ? message.data : nullptr,
+                        .out = sends ? nullptr : message.data,
+                        .count = message.count,
+                        .type = message.type,
+                        .root = 0,
+                        .peer = 1,
+                        .options = message.options});
+} catch (const std::bad_alloc&) {
+  return give_up(make_error(Code::out_of_memory,
+                            [&] { return "messages of rank " + std::to_string(rank()); }));
+}
+
+Result<Request> Member::start_send(const void* data, std::size_t count, DataType type, Rank to,
+                                   const CallOptions& options) {
+  return start_message({const_cast<void*>(data), count, type, to, options}, true);
+}
+Result<Request> Member::start_recv(void* data, std::size_t count, DataType type, Rank from,
+                                   const CallOptions& options) {
+  return start_message({data, count, type, from, options}, false);
+}
+
+Status Member::send(const void* data, std::size_t count, DataType type, Rank to,
+                    const CallOptions& options) {
+  return settle(start_send(data, count, type, to, options));
+}
+Status Member::recv(void* data, std::size_t count, DataType type, Rank from,
+                    const CallOptions& options) {
+  return settle(start_recv(data, count, type, from, options));
+}
+
+Status Member::exchange(const void* sent, std::size_t sent_count, Rank to, void* received,
+                        std::size_t received_count, Rank from, DataType type,
+                        const CallOptions& options) {
+  // Both are known to be possible before either is under way.
+  for (const auto& [peer, sends] : {std::pair(to, true), std::pair(from, false)}) {
+    if (const auto end = end_of_pair(peer, sends); !end.ok()) return end.status();
+  }
+  Status received_status;
+  Status status = group([&] {
+    received_status = recv(received, received_count, type, from, options);
+    if (received_status.ok()) received_status = send(sent, sent_count, type, to, options);
+  });
+  return received_status.ok() ? status : received_status;
+}
+
+// --- Several at once ---
+
+Status Member::settle(Result<Request> request) {
+  if (!request.ok()) return request.status();
+  return state_->agenda->take(*request) ? Status() : request->wait();
+}
+
+Status Member::group(const std::function<void()>& calls) {
+  if (state_->shared->forked()) return forked_status();
+  Agenda& agenda = *state_->agenda;
+  const bool outermost = agenda.begin_group();
+  try {
+    calls();
+  } catch (...) {
+    if (outermost) agenda.end_group();  // which lets go of what is under way
+    throw;
+  }
+  if (!outermost) return {};
+  Status first;
+  for (Request& request : agenda.end_group()) {
+    if (Status status = request.wait(); first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+}  // namespace rankine

@@ -1,0 +1,223 @@
+#include "engine/api/split.h"
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/api/agenda.h"
+#include "engine/api/check.h"
+#include "engine/api/member_state.h"
+#include "engine/base/splitmix.h"
+#include "numa/levels.h"
+
+namespace rankine {
+namespace {
+
+// What a rank says when ranks are divided.
+std::int64_t word_of(int color, int key) {
+  return std::int64_t{color} << 32 | static_cast<std::uint32_t>(key);
+}
+int color_of(std::int64_t word) { return static_cast<int>(word >> 32); }
+int key_of(std::int64_t word) { return static_cast<int>(static_cast<std::uint32_t>(word)); }
+
+// The ranks that say that color, by key, and by rank where keys are equal.
+std::vector<Rank> ranks_of(int color, const std::vector<std::int64_t>& words) {
+  std::vector<Rank> ranks;
+  for (std::size_t r = 0; r < words.size(); ++r) {
+    if (color_of(words[r]) == color) ranks.push_back(static_cast<Rank>(r));
+  }
+  std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) {
+    return key_of(words[static_cast<std::size_t>(a)]) < key_of(words[static_cast<std::size_t>(b)]);
+  });
+  return ranks;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOptions& options) try {
+  MemberState& s = *state_;
+  if (color < 0 && color != kNoColor) {
+    return invalid_argument("color is " + std::to_string(color) +
+                            "; allowed are -1 (in no group) and more");
+  }
+  if (options.timeout.count() < 0) return misfit(CallOptions{.timeout = options.timeout});
+  if (s.agenda->in_group()) return invalid_argument("split: ranks cannot be divided in a group()");
+  // Ranks must agree on what groups are like, which nobody sees otherwise.
+  std::uint64_t agree = mixed(kSplitMixStep, static_cast<std::uint64_t>(options.timeout.count()));
+  agree = mixed(agree, options.ends_parent ? 1 : 2);
+  std::vector<std::int64_t> words(static_cast<std::size_t>(ranks()));
+  const std::int64_t mine = word_of(color, key);
+  Status status = call({.collective = Collective::all_gather,
+                        .in = &mine,
+                        .out = words.data(),
+                        .count = 1,
+                        .type = DataType::i64,
+                        .options = {.tag = agree}});
+  if (!status.ok()) return status;
+  const std::uint64_t number = ++s.splits;
+  if (color == kNoColor) return std::unique_ptr<Member>();
+  const std::vector<Rank> group = ranks_of(color, words);
+  auto shared = s.shared->group(s.owned, {number, color}, group, options, s.run.waiter);
+  if (!shared.ok()) return s.refused(shared.status());
+  const auto place = std::find(group.begin(), group.end(), rank());
+  return std::unique_ptr<Member>(
+      new Member(std::move(*shared), static_cast<Rank>(place - group.begin()),
+                 options.own_thread ? std::make_shared<Agenda>() : s.agenda));
+} catch (const std::bad_alloc&) {
+  return give_up(make_error(Code::out_of_memory,
+                            [&] { return "the groups of rank " + std::to_string(rank()); }));
+}
+
+Result<std::unique_ptr<Member>> Member::split(int color, int key) { return split(color, key, {}); }
+
+// --- Shared ---
+
+Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
+    const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
+    const SplitOptions& options) const {
+  const auto n = static_cast<int>(members.size());
+  std::vector<ArenaOptions> near;
+  std::string who;
+  for (const Rank r : members) {
+    near.push_back(arena_options[static_cast<std::size_t>(r)]);
+    who += (who.empty() ? "ranks " : ", ") + std::to_string(r);
+  }
+  std::vector<std::vector<int>> by_level;
+  for (const int size : levels) {
+    by_level.emplace_back();
+    for (const Rank r : members) by_level.back().push_back(r / size);
+  }
+  const std::vector<int> sizes = level_groups(by_level);
+  std::unique_ptr<CallClock> group_clock;
+  const bool to_oneself =
+      n == 2 && members.front() == members.back();  // which is not on the network
+  if (clock != nullptr && !to_oneself) {
+    auto made = CallClock::make(clock->among(members), n, crossbar.policy_alone());
+    if (!made.ok()) return made.status();
+    group_clock = std::move(*made);
+  }
+  // On our network, whoever named it; the report of a wall clock is ours.
+  const auto named = std::make_shared<const CallNetwork>();
+  const CommunicatorOptions as_here{
+      .ranks = n,
+      .timeout = options.timeout.count() > 0
+                     ? options.timeout
+                     : std::chrono::milliseconds(crossbar.timeout_ns() / 1'000'000),
+      .arenas = near,
+      .levels = sizes,
+      .tuned = tuning != nullptr,
+      .record_times = recorder.has_times(),
+      .plan_bytes = most_plan_bytes,
+      .network = named};
+  auto group = make_shared_at_home<CommunicatorShared>(
+      as_here, costs, crossbar.policy_alone(), crossbar.crowd(), forced, std::move(group_clock));
+  group->joined.assign(members.size(), true);
+  group->parent = self;
+  group->crossbar.depend_on(self->crossbar, options.ends_parent, std::move(who));
+  return group;
+}
+
+Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
+    const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
+    const SplitOptions& options, Waiter& waiter) {
+  std::unique_lock<std::mutex> lock;
+  if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
+  Group& group = groups[key];
+  if (group.shared == nullptr) {
+    auto made = make_group(self, members, options);
+    if (!made.ok()) return made.status();
+    group.shared = std::move(*made);
+  }
+  std::shared_ptr<CommunicatorShared> found = group.shared;
+  if (++group.found == members.size()) groups.erase(key);
+  return found;
+}
+
+// --- Grids ---
+
+Grid::Grid(Member& member, std::vector<GridAxis> axes) : member_(&member), axes_(std::move(axes)) {
+  int rest = member.rank();
+  for (std::size_t i = axes_.size(); i-- > 0;) {
+    at_.insert(at_.begin(), rest % axes_[i].size);
+    rest /= axes_[i].size;
+  }
+}
+
+int Grid::index_of(std::string_view name) const {
+  const auto found = std::find_if(axes_.begin(), axes_.end(),
+                                  [&](const GridAxis& axis) { return axis.name == name; });
+  return found == axes_.end() ? -1 : static_cast<int>(found - axes_.begin());
+}
+
+Result<Grid> Grid::make(Member& member, std::vector<GridAxis> axes, const SplitOptions& options) {
+  std::int64_t product = 1;
+  std::string sizes;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const GridAxis& axis = axes[i];
+    if (axis.name.empty()) return invalid_argument("axes[" + std::to_string(i) + "] has no name");
+    const auto same = [&](const GridAxis& other) { return other.name == axis.name; };
+    if (std::find_if(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), same) !=
+        axes.begin() + static_cast<std::ptrdiff_t>(i)) {
+      return invalid_argument("axis '" + axis.name + "' is there twice");
+    }
+    if (axis.size < 1) {
+      return invalid_argument("axis '" + axis.name + "' is " + std::to_string(axis.size) +
+                              "; allowed are 1 and more");
+    }
+    product = std::min<std::int64_t>(product * axis.size, INT_MAX);
+    sizes += (i > 0 ? " x " : "") + axis.name + " " + std::to_string(axis.size);
+  }
+  if (axes.empty() || product != member.ranks()) {
+    return invalid_argument("axes " + (sizes.empty() ? "(none)" : sizes) + " have " +
+                            std::to_string(axes.empty() ? 0 : product) + " ranks; there are " +
+                            std::to_string(member.ranks()));
+  }
+  Grid grid(member, std::move(axes));
+  for (const GridAxis& axis : grid.axes_) {
+    auto along = grid.across({axis.name}, options);
+    if (!along.ok()) return along.status();
+    grid.along_.push_back(std::move(*along));
+  }
+  return grid;
+}
+
+Member& Grid::axis(std::string_view name) const {
+  const int i = index_of(name);
+  if (i < 0) throw std::out_of_range("the grid has no axis '" + std::string(name) + "'");
+  return *along_[static_cast<std::size_t>(i)];
+}
+
+int Grid::at(std::string_view name) const {
+  const int i = index_of(name);
+  if (i < 0) throw std::out_of_range("the grid has no axis '" + std::string(name) + "'");
+  return at_[static_cast<std::size_t>(i)];
+}
+
+Result<std::unique_ptr<Member>> Grid::across(const std::vector<std::string>& names,
+                                             const SplitOptions& options) const {
+  std::vector<bool> free(axes_.size(), false);
+  int key = 0;
+  for (const std::string& name : names) {
+    const int i = index_of(name);
+    if (i < 0) {
+      std::string all;
+      for (const GridAxis& axis : axes_) all += (all.empty() ? "" : ", ") + axis.name;
+      return invalid_argument("axis '" + name + "' is not of this grid; it has " + all);
+    }
+    const auto index = static_cast<std::size_t>(i);
+    if (free[index]) return invalid_argument("axis '" + name + "' is there twice");
+    free[index] = true;
+    key = key * axes_[index].size + at_[index];
+  }
+  int color = 0;
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    if (!free[i]) color = color * axes_[i].size + at_[i];
+  }
+  return member_->split(color, key, options);
+}
+
+}  // namespace rankine

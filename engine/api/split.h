@@ -1,0 +1,75 @@
+// Groups of ranks: communicators among some of the ranks of another one, for the same threads.
+//
+//   auto row = me.split(me.rank() / 4, me.rank()).value();       // four ranks each
+//   row->all_reduce(std::span(x)).throw_if_error();
+//
+//   auto grid = rankine::Grid::make(me, {{"dp", 2}, {"tp", 4}}).value();
+//   grid.axis("tp").all_reduce(std::span(x)).throw_if_error();   // among those that differ in tp
+//   only
+//
+// A group has calls, deadlines, requests and a flight record of its own, and may be split again.
+// Its memory is near its ranks, as theirs is; levels, costs, and a modelled network with its ports
+// and times are those of the communicator that it was split from. It ends when that one does, and
+// keeps it alive.
+//
+// Threads: a member and those that are split from it are used by one thread at a time, all of them,
+// since whoever waits on one moves on what is started on the others; but for a group that has
+// `own_thread`.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/member.h"
+#include "engine/base/status.h"
+
+namespace rankine {
+
+// The color of a rank that is in no group: it gets no member.
+inline constexpr int kNoColor = -1;
+
+struct SplitOptions {
+  std::chrono::milliseconds timeout{0};  // of the groups' calls; 0: as here
+  bool ends_parent = false;              // an error in a group ends the communicator as well
+  bool own_thread = false;               // of this rank's member: another thread than here uses it
+};
+
+// A grid of ranks with named axes, the last of which changes fastest from rank to rank: rank
+// (i * tp + j) of {{"dp", dp}, {"tp", tp}} is at dp = i, tp = j.
+struct GridAxis {
+  std::string name;
+  int size = 1;
+};
+
+class Grid {
+ public:
+  // A call of all ranks: splits once per axis. Errors: axes that do not multiply up to the ranks, a
+  // name that is empty or there twice, and those of split().
+  static Result<Grid> make(Member& member, std::vector<GridAxis> axes,
+                           const SplitOptions& options = {});
+
+  const std::vector<GridAxis>& axes() const { return axes_; }
+  // The ranks that differ from this one along that axis only, in its order. The name must be one of
+  // the grid's; else std::out_of_range.
+  Member& axis(std::string_view name) const;
+  // Where this rank is along it. Likewise.
+  int at(std::string_view name) const;
+  // Those that differ along these axes only, the first of them changing slowest: a call of all
+  // ranks, whose result is the caller's. Errors: names that there are not, and split()'s.
+  Result<std::unique_ptr<Member>> across(const std::vector<std::string>& names,
+                                         const SplitOptions& options = {}) const;
+
+ private:
+  Grid(Member& member, std::vector<GridAxis> axes);
+  int index_of(std::string_view name) const;  // -1: none
+
+  Member* member_;
+  std::vector<GridAxis> axes_;
+  std::vector<int> at_;                         // by axis
+  std::vector<std::unique_ptr<Member>> along_;  // by axis
+};
+
+}  // namespace rankine

@@ -1,0 +1,80 @@
+#include <optional>
+
+#include "engine/run/interpret.h"
+#include "engine/run/walk.h"
+
+namespace rankine {
+namespace {
+
+// What an op would wait for if it came now.
+Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
+  Crossbar& crossbar = *state.waiter.crossbar;
+  const auto post_of = [&state](Rank peer) -> Awaited {
+    const Board& board = state.boards[static_cast<std::size_t>(peer)];
+    return {&board.half(state.posts - 1).flag, state.posts, peer};
+  };
+  switch (op.code) {
+    case OpCode::wait_entry:
+      return {&crossbar.entry(op.peer).call, static_cast<std::uint32_t>(state.waiter.call),
+              op.peer};
+    case OpCode::wait_progress:
+      return {&crossbar.progress(op.peer).value, state.progress_base + op.value, op.peer};
+    case OpCode::wait_message: {
+      const Inbox& inbox = state.inbox[op.peer];
+      const std::uint32_t number = inbox.base + op.value;
+      return {&inbox.mailbox.slot(number).flag, number + 1, op.peer};
+    }
+    case OpCode::wait_credit:
+      return state.outbox[op.peer].awaited_credit(op.peer, state.outbox[op.peer].base + op.value);
+    case OpCode::send: {
+      const Outbox& outbox = state.outbox[op.peer];
+      return outbox.awaited_credit(op.peer, outbox.credit_to_send(outbox.base + op.value));
+    }
+    case OpCode::wait_post:
+      return post_of(op.peer);
+    case OpCode::wait_posts:
+      for (Rank q = 0; q < plan.ranks; ++q) {
+        if (q == state.waiter.rank) continue;
+        if (const Awaited post = post_of(q); !post.is_there()) return post;
+      }
+      return {};
+    default:
+      return {};
+  }
+}
+
+// Who walks on from a cursor, and may stop there again.
+struct FromCursor {
+  static constexpr bool kMayStop = true;
+  Cursor& cursor;
+  bool waits;  // in its ops
+
+  std::optional<Walked> stop(const Op& op, std::size_t ops, std::size_t operands, const Plan& plan,
+                             RankState& state) noexcept {
+    if (waits) return std::nullopt;
+    const Awaited next = awaited(op, plan, state);
+    if (next.is_there()) {
+      if (cursor.waited) has_come(state.waiter);
+      cursor.waited = false;
+      return std::nullopt;
+    }
+    cursor.op = ops;
+    cursor.operand = operands;
+    cursor.waited = true;
+    return worth_waiting(state.waiter, next, op.round, cursor.next_look_ns) ? Walked::waiting
+                                                                            : Walked::failed;
+  }
+};
+
+}  // namespace
+
+Walked interpret_some(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
+  return walk(plan, state, NoObserver{}, FromCursor{cursor, false});
+}
+
+bool interpret_rest(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
+  if (cursor.waited) has_come(state.waiter);
+  return walk(plan, state, NoObserver{}, FromCursor{cursor, true}) == Walked::done;
+}
+
+}  // namespace rankine

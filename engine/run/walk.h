@@ -1,0 +1,338 @@
+// The walk over a rank's ops, and what each of them does: the inside of interpret.h, for its source
+// files only. Each of these has a copy of its own (so everything here is unnamed): with one copy
+// for several walks the compiler calls what it puts in place for one.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/run/interpret.h"
+#include "engine/run/sharing.h"
+
+namespace rankine {
+namespace {
+
+// Offers our buffers to the others.
+void enter(RankState& state) {
+  Crossbar& crossbar = *state.waiter.crossbar;
+  const auto self = static_cast<std::size_t>(state.waiter.rank);
+  Entry& entry = crossbar.entry(state.waiter.rank);
+  entry.base.store(state.progress_base, std::memory_order_relaxed);
+  if (kComparesCalls) {
+    entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
+  }
+  will_write(&entry.scratch, sizeof(entry.scratch));
+  entry.scratch = state.memory_of(self, Memory::scratch);
+  Entry::Buffers& buffers = entry.of(state.waiter.call);
+  buffers.input.store(state.memory_of(self, Memory::input), std::memory_order_relaxed);
+  buffers.output.store(state.memory_of(self, Memory::output), std::memory_order_relaxed);
+  publish(crossbar, state.waiter.rank, entry.call, static_cast<std::uint32_t>(state.waiter.call));
+}
+
+// Counters are compared modulo 2^32 (see reached()), so none may fall or run 2^31 away from
+// another: not that of a rank that nobody waits for, nor that of a rank that waits for nobody.
+// Whenever the base comes to a new stretch, a rank therefore says so, and waits until everybody has
+// come to the stretch before. Every call advances the base, so call numbers keep together as well.
+// False: aborted.
+bool keep_together(const Plan& plan, RankState& state, std::uint32_t former_base) noexcept {
+  constexpr std::uint32_t kStretch = 1U << 29;
+  if ((former_base ^ state.progress_base) < kStretch) [[likely]]
+    return true;
+  Crossbar& crossbar = *state.waiter.crossbar;
+  const Rank self = state.waiter.rank;
+  // Everything before the next call's base is done, so saying so is always true.
+  publish(crossbar, self, crossbar.progress(self).value, state.progress_base);
+  publish(crossbar, self, crossbar.entry(self).call, static_cast<std::uint32_t>(state.waiter.call));
+  const std::uint32_t stretch = state.progress_base & ~(kStretch - 1);
+  for (Rank q = 0; q < plan.ranks; ++q) {
+    if (q == self) continue;
+    if (!wait_until(state.waiter, crossbar.progress(q).value, stretch - kStretch, q,
+                    plan.rounds + 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A hash of all calls so far. Every call is in it, so that boards, whose protocol sees nothing of
+// other transports' calls, tell when one of those went wrong unnoticed.
+std::uint32_t with_call_made(std::uint32_t past, std::uint64_t fingerprint) {
+  return (past ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
+}
+
+// A rank's buffers by the addresses that we know.
+RankBuffers known_buffers(const Plan& plan, RankState& state, std::size_t rank) {
+  const RankPlan& sizes = plan.rank[rank];
+  return {{state.memory_of(rank, Memory::input), sizes.input_bytes},
+          {state.memory_of(rank, Memory::output), sizes.output_bytes}};
+}
+
+bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
+  Entry& entry = state.waiter.crossbar->entry(op.peer);
+  const auto call = static_cast<std::uint32_t>(state.waiter.call);
+  if (!wait_for_call(state.waiter, entry.call, call, op.peer, op.round,
+                     [&entry] { return entry.fingerprint.load(std::memory_order_relaxed); })) {
+    return false;
+  }
+  if (entry.base.load(std::memory_order_relaxed) != state.progress_base) [[unlikely]] {
+    report_other_way(*state.waiter.crossbar, state.waiter.rank, op.peer);
+    return false;
+  }
+  will_read(&entry.scratch, sizeof(entry.scratch));
+  state.memory_of(op.peer, Memory::scratch) = entry.scratch;
+  Entry::Buffers& buffers = entry.of(state.waiter.call);
+  state.memory_of(op.peer, Memory::input) = buffers.input.load(std::memory_order_relaxed);
+  state.memory_of(op.peer, Memory::output) = buffers.output.load(std::memory_order_relaxed);
+  if (kComparesCalls) {
+    const auto self = static_cast<std::size_t>(state.waiter.rank);
+    const RankBuffers ours = known_buffers(plan, state, self);
+    const RankBuffers peers = known_buffers(plan, state, op.peer);
+    if (share(ours, peers)) [[unlikely]] {
+      report_sharing(*state.waiter.crossbar, state.waiter.rank, ours, op.peer, peers);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool wait_message(const Op& op, const Plan& plan, RankState& state) noexcept {
+  Inbox& inbox = state.inbox[op.peer];
+  const PostHeader* slot = inbox.wait(state.waiter, op.peer, inbox.base + op.value, op.round);
+  if (slot == nullptr) return false;
+  // All messages of a call bring the same mark.
+  if (kComparesCalls && op.value == 0 && state.waiter.marks.suspect(slot->mark)) [[unlikely]] {
+    return keeps_apart(plan, state.waiter, op.peer);
+  }
+  return true;
+}
+
+const std::byte* address(const Operand& operand, RankState& state, std::size_t bytes) noexcept {
+  if (operand.memory < Memory::message) {
+    return state.memory_of(operand.rank, operand.memory) + operand.offset;
+  }
+  if (operand.memory == Memory::board) {
+    return state.boards[operand.rank].at(state.posts - 1, operand.offset);
+  }
+  const Inbox& inbox = state.inbox[operand.rank];
+  PostHeader& slot = inbox.mailbox.slot(inbox.base + operand.message);
+  if (slot.note == bytes) return payload(slot);
+  const std::byte* elsewhere;
+  const std::byte* there = payload(slot);
+  will_read(there, sizeof(elsewhere));
+  std::memcpy(&elsewhere, there, sizeof(elsewhere));
+  return elsewhere;
+}
+
+// A part at a time is added up and then, still in our cache, copied to the other destinations.
+void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, void** sources,
+                   std::size_t operands, std::size_t bytes, int divisor) noexcept {
+  const std::size_t most = plan.costs.part / plan.element_bytes * plan.element_bytes;
+  const auto skip = [](void** from, std::size_t n, std::size_t by) {
+    for (std::size_t i = 0; i < n; ++i) from[i] = static_cast<std::byte*>(from[i]) + by;
+  };
+  while (bytes > 0) {
+    // No last part that would be too short to claim its lines.
+    const std::size_t part = bytes < 2 * most ? bytes : most;
+    plan.fold(destinations[0], sources, static_cast<int>(operands), part / plan.element_bytes,
+              divisor);
+    for (std::size_t i = 1; i <= copies; ++i) {
+      copy_bytes_claiming(destinations[i], destinations[0], part, plan.costs);
+    }
+    bytes -= part;
+    skip(sources, operands, part);
+    skip(destinations, 1 + copies, part);
+  }
+}
+
+// What an op does with its memory.
+void move_data(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
+  const auto self = static_cast<std::size_t>(state.waiter.rank);
+  std::byte* destination = state.memory_of(self, op.memory) + op.offset;
+  const bool streams = (op.flags & kStreams) != 0;
+  void** sources = state.operands.data();
+  for (std::size_t i = 0; i < op.operands; ++i) {
+    sources[i] = const_cast<std::byte*>(address(operands[i], state, op.bytes));
+    will_read(sources[i], op.bytes);
+  }
+  void** destinations = sources + op.operands;
+  destinations[0] = destination;
+  for (std::size_t i = 0; i < op.copies; ++i) {
+    const Operand& to = operands[op.operands + i];
+    destinations[i + 1] = state.memory_of(to.rank, to.memory) + to.offset;
+    will_write(destinations[i + 1], op.bytes);
+  }
+  if (op.operands == 1) {
+    if (sources[0] != destination) {
+      will_write(destination, op.bytes);
+      streams ? copy_bytes_streaming(destination, sources[0], op.bytes)
+              : copy_bytes(destination, sources[0], op.bytes, plan.costs);
+    }
+    for (std::size_t i = 1; i <= op.copies; ++i) {
+      streams ? copy_bytes_streaming(destinations[i], sources[0], op.bytes)
+              : copy_bytes_claiming(destinations[i], sources[0], op.bytes, plan.costs);
+    }
+  } else {
+    will_write(destination, op.bytes);
+    const int divisor = (op.flags & kDivides) != 0 ? plan.divisor : 0;
+    const std::size_t count = op.bytes / plan.element_bytes;
+    if (op.copies == 0 && !streams) {
+      plan.fold(destination, sources, op.operands, count, divisor);
+    } else if ((op.flags & kClaims) != 0 && !streams) {
+      fold_and_copy(plan, destinations, op.copies, sources, op.operands, op.bytes, divisor);
+    } else {
+      plan.spread(destinations, 1 + op.copies, sources, op.operands, count, divisor, streams);
+    }
+  }
+}
+
+void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
+  if (op.operands > 0) move_data(op, operands, plan, state);
+  if (op.value != 0) {
+    publish(*state.waiter.crossbar, state.waiter.rank,
+            state.waiter.crossbar->progress(state.waiter.rank).value,
+            state.progress_base + op.value);
+  }
+}
+
+bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
+  Outbox& outbox = state.outbox[op.peer];
+  const std::byte* data = address(operand, state, op.bytes);
+  const std::uint32_t number = outbox.base + op.value;
+  if ((op.flags & kByAddress) != 0) {
+    return outbox.send(state.waiter, op.peer, number, &data, sizeof(data), op.round);
+  }
+  will_read(data, op.bytes);
+  return outbox.send(state.waiter, op.peer, number, data, op.bytes, op.round);
+}
+
+void post(const Op& op, const Operand* operand, RankState& state) noexcept {
+  const Board& board = state.boards[static_cast<std::size_t>(state.waiter.rank)];
+  if (op.operands > 0) {
+    const std::byte* data = address(*operand, state, op.bytes);
+    std::byte* place = board.at(state.posts, op.offset);
+    will_read(data, op.bytes);
+    will_write(place, op.bytes);
+    std::memcpy(place, data, op.bytes);
+  }
+  if ((op.flags & kMoreToPost) != 0) return;
+  post(state.waiter, board.half(state.posts), state.posts + 1,
+       static_cast<std::uint16_t>(state.past >> 16));
+  ++state.posts;
+}
+
+bool wait_post(Rank peer, const Op& op, const Plan& plan, RankState& state) noexcept {
+  const PostHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
+  if (!wait_for_post(state.waiter, half, state.posts, peer, op.round)) return false;
+  if (!kComparesCalls) return true;
+  if (half.note != state.past >> 16) [[unlikely]] {
+    report_other_way(*state.waiter.crossbar, state.waiter.rank, peer);
+    return false;
+  }
+  if (state.waiter.marks.suspect(half.mark)) [[unlikely]]
+    return keeps_apart(plan, state.waiter, peer);
+  return true;
+}
+
+bool wait_posts(const Op& op, const Plan& plan, RankState& state) noexcept {
+  for (Rank q = 0; q < plan.ranks; ++q) {
+    if (q != state.waiter.rank && !wait_post(q, op, plan, state)) return false;
+  }
+  return true;
+}
+
+// Announces rounds to an observer as the ops come to them; costs nothing where there is none.
+struct NoObserver {
+  bool come_to(int) const noexcept { return true; }
+};
+struct Observed {
+  RoundObserver& observer;
+  int next = 0;
+  // Ops count rounds from 1; 0 is staging.
+  bool come_to(int op_round) noexcept {
+    while (next < op_round) {
+      if (!observer.before_round(next++)) return false;
+    }
+    return true;
+  }
+};
+
+// Pace says whether the walk may stop before an op (kMayStop), from where it goes on (cursor), and
+// whether it does (stop()).
+template <class Observing, class Pace>
+Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) noexcept {
+  const RankPlan& mine = plan.rank[static_cast<std::size_t>(state.waiter.rank)];
+  const Operand* operand = mine.operands.data();
+  const Op* op = mine.ops.data();
+  if constexpr (Pace::kMayStop) {
+    op += pace.cursor.op;
+    operand += pace.cursor.operand;
+  }
+  for (;; ++op) {
+    bool going = true;
+    fault_point();
+    if constexpr (Pace::kMayStop) {
+      const auto ops = static_cast<std::size_t>(op - mine.ops.data());
+      const auto operands = static_cast<std::size_t>(operand - mine.operands.data());
+      if (const auto stopped = pace.stop(*op, ops, operands, plan, state)) return *stopped;
+    }
+    if (op->code != OpCode::end && !observing.come_to(std::min<int>(op->round, plan.rounds))) {
+      return Walked::failed;
+    }
+    switch (op->code) {
+      case OpCode::end:
+        if (!observing.come_to(plan.rounds)) return Walked::failed;
+        for (const Traffic& t : mine.traffic) {
+          state.outbox[t.peer].base += t.sent;
+          state.inbox[t.peer].base += t.received;
+        }
+        state.progress_base += plan.span;
+        state.past = with_call_made(state.past, state.waiter.fingerprint);
+        return keep_together(plan, state, state.progress_base - plan.span) ? Walked::done
+                                                                           : Walked::failed;
+      case OpCode::enter:
+        enter(state);
+        break;
+      case OpCode::wait_entry:
+        going = wait_entry(*op, plan, state);
+        break;
+      case OpCode::wait_progress:
+        going = wait_until(state.waiter, state.waiter.crossbar->progress(op->peer).value,
+                           state.progress_base + op->value, op->peer, op->round);
+        break;
+      case OpCode::wait_message:
+        going = wait_message(*op, plan, state);
+        break;
+      case OpCode::wait_credit:
+        going = state.outbox[op->peer].wait_credit(
+            state.waiter, op->peer, state.outbox[op->peer].base + op->value, op->round);
+        break;
+      case OpCode::fold:
+        fold(*op, operand, plan, state);
+        operand += op->operands + op->copies;
+        break;
+      case OpCode::send:
+        going = send(*op, *operand, state);
+        ++operand;
+        break;
+      case OpCode::release:
+        state.inbox[op->peer].release(state.waiter, state.inbox[op->peer].base + op->value,
+                                      (op->flags & kByAddress) != 0);
+        break;
+      case OpCode::post:
+        post(*op, operand, state);
+        operand += op->operands;
+        break;
+      case OpCode::wait_post:
+        going = wait_post(op->peer, *op, plan, state);
+        break;
+      case OpCode::wait_posts:
+        going = wait_posts(*op, plan, state);
+        break;
+    }
+    if (!going) [[unlikely]]
+      return Walked::failed;
+  }
+}
+
+}  // namespace
+}  // namespace rankine

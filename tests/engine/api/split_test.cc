@@ -1,0 +1,285 @@
+// Groups of ranks: who is in them, what they have in common with the communicator that they come
+// from, and how they end together or not.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/api/network.h"
+#include "engine/api/split.h"
+#include "engine/api/team.h"
+#include "tests/engine/api/ranks.h"
+
+namespace rankine {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+constexpr std::chrono::milliseconds kLong{60'000};
+
+void expect_ok(const std::vector<Status>& results) {
+  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+}
+
+// The sum of a number of every rank of a group.
+std::int32_t sum_of(Member& group, std::int32_t mine) {
+  std::int32_t sum = -1;
+  group.all_reduce(std::span<const std::int32_t>(&mine, 1), std::span(&sum, 1)).throw_if_error();
+  return sum;
+}
+
+TEST(Split, DividesByColorAndOrdersByKey) {
+  std::mt19937 random(5);
+  for (int turn = 0; turn < 40; ++turn) {
+    const int ranks = 1 + static_cast<int>(random() % 9);
+    std::vector<int> color, key;
+    for (int r = 0; r < ranks; ++r) {
+      color.push_back(static_cast<int>(random() % 4) - 1);  // some in none
+      key.push_back(static_cast<int>(random() % 3) - 1);
+    }
+    Ranks all({.ranks = ranks, .timeout = kLong});
+    expect_ok(all.run([&](Member& me) -> Status {
+      const auto self = static_cast<std::size_t>(me.rank());
+      auto group = me.split(color[self], key[self]);
+      if (!group.ok()) return group.status();
+      if (color[self] == kNoColor) {
+        EXPECT_EQ(*group, nullptr);
+        return {};
+      }
+      std::vector<std::pair<int, int>> members;  // key, rank
+      for (int r = 0; r < ranks; ++r) {
+        if (color[static_cast<std::size_t>(r)] == color[self]) {
+          members.emplace_back(key[static_cast<std::size_t>(r)], r);
+        }
+      }
+      std::sort(members.begin(), members.end());
+      EXPECT_EQ((*group)->ranks(), static_cast<int>(members.size()));
+      EXPECT_EQ(members[static_cast<std::size_t>((*group)->rank())].second, me.rank());
+      std::int32_t wanted = 0;
+      for (const auto& [k, r] : members) wanted += 1 << r;
+      EXPECT_EQ(sum_of(**group, 1 << me.rank()), wanted);
+      return {};
+    }));
+  }
+}
+
+TEST(Split, NestsAndGoesOnBesideTheWhole) {
+  Ranks all({.ranks = 8, .timeout = kLong});
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto half = me.split(me.rank() / 4, 0);
+    if (!half.ok()) return half.status();
+    auto pair = (*half)->split((*half)->rank() / 2, -(*half)->rank());
+    if (!pair.ok()) return pair.status();
+    EXPECT_EQ((*pair)->rank(), 1 - me.rank() % 2) << "keys turned it round";
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(sum_of(**pair, 1), 2);
+      EXPECT_EQ(sum_of(me, 1), 8);
+      // Started here, waited for there.
+      std::int32_t one = 1, sum = 0;
+      auto request = (*half)->start({.in = &one, .out = &sum, .count = 1, .type = DataType::i32});
+      EXPECT_EQ(sum_of(me, 2), 16);
+      if (Status status = request->wait(); !status.ok()) return status;
+      EXPECT_EQ(sum, 4);
+      // Messages inside a group have its ranks' numbers.
+      std::int32_t got = -1;
+      const std::int32_t mine = me.rank();
+      if (Status s = (*pair)->exchange(std::span<const std::int32_t>(&mine, 1), 1 - (*pair)->rank(),
+                                       std::span(&got, 1), 1 - (*pair)->rank());
+          !s.ok()) {
+        return s;
+      }
+      EXPECT_EQ(got, me.rank() ^ 1);
+    }
+    return {};
+  }));
+}
+
+TEST(Split, AGroupOutlivesWhatItCameFrom) {
+  std::vector<std::unique_ptr<Member>> groups(2);
+  {
+    Ranks all({.ranks = 2, .timeout = kLong});
+    expect_ok(all.run([&](Member& me) -> Status {
+      auto group = me.split(0, 0);
+      groups[static_cast<std::size_t>(me.rank())] = std::move(group.value());
+      return {};
+    }));
+  }
+  std::thread other([&] { EXPECT_EQ(sum_of(*groups[1], 2), 3); });
+  EXPECT_EQ(sum_of(*groups[0], 1), 3);
+  other.join();
+}
+
+TEST(Split, EndsWithItsParentAndNotTheOtherWayRound) {
+  for (const bool ends_parent : {false, true}) {
+    Ranks all({.ranks = 4, .timeout = kLong});
+    std::vector<std::unique_ptr<Member>> groups(4);
+    expect_ok(all.run([&](Member& me) -> Status {
+      groups[static_cast<std::size_t>(me.rank())] =
+          me.split(me.rank() % 2, 0, {.ends_parent = ends_parent}).value();
+      return {};
+    }));
+    groups[0]->communicator().abort("over");
+    EXPECT_FALSE(groups[2]->communicator().health().ok());
+    EXPECT_EQ(all.communicator().health().ok(), !ends_parent);
+    EXPECT_EQ(groups[1]->communicator().health().ok(), !ends_parent);
+    if (ends_parent) {
+      EXPECT_EQ(all.communicator().health().text(), "among ranks 0, 2: over");
+      continue;
+    }
+    all.communicator().abort();  // as a signal handler does
+    EXPECT_FALSE(groups[1]->communicator().health().ok());
+  }
+}
+
+TEST(Split, WhoWaitsInAGroupHearsOfTheEndOfTheWhole) {
+  Ranks all({.ranks = 2, .timeout = kLong});
+  const auto results = all.run([&](Member& me) -> Status {
+    auto group = me.split(0, 0);
+    if (!group.ok()) return group.status();
+    if (me.rank() == 0) return (*group)->barrier();
+    until_it_waits((*group)->communicator(), 0);
+    all.communicator().abort("enough");
+    return {};
+  });
+  EXPECT_EQ(results[0].code(), Code::aborted);
+  EXPECT_EQ(results[0].text(), "the communicator that this one was split from has ended: enough");
+}
+
+TEST(Split, KeepsItsOwnDeadline) {
+  Ranks all({.ranks = 2, .timeout = kLong});
+  std::vector<std::unique_ptr<Member>> groups(2);
+  expect_ok(all.run([&](Member& me) -> Status {
+    groups[static_cast<std::size_t>(me.rank())] = me.split(0, 0, {.timeout = 20ms}).value();
+    return {};
+  }));
+  EXPECT_EQ(groups[0]->barrier().code(), Code::timeout);
+  EXPECT_TRUE(all.communicator().health().ok());
+}
+
+TEST(Split, RefusesWhatCannotBe) {
+  Ranks one({.ranks = 1, .timeout = kLong});
+  Member& me = *one.members()[0];
+  EXPECT_EQ(me.split(-2, 0).status().text(), "color is -2; allowed are -1 (in no group) and more");
+  EXPECT_EQ(me.split(0, 0, {.timeout = -1ms}).status().code(), Code::invalid_argument);
+  EXPECT_TRUE(me.group([&] {
+                  EXPECT_EQ(me.split(0, 0).status().text(),
+                            "split: ranks cannot be divided in a group()");
+                }).ok());
+  EXPECT_TRUE(one.communicator().health().ok());
+  Ranks two({.ranks = 2, .timeout = kLong});
+  const auto results = two.run([](Member& rank) -> Status {
+    return rank.split(0, 0, {.ends_parent = rank.rank() == 0}).status();
+  });
+  EXPECT_EQ(results[0].code(), Code::mismatch) << results[0].text();
+}
+
+TEST(Split, RankThatLeavesIsLostInItsGroupsToo) {
+  auto team = Team::create({.ranks = 2, .timeout = kLong}).value();
+  std::vector<std::unique_ptr<Member>> groups(2);
+  ASSERT_TRUE(team->run([&](Member& me) {
+                    groups[static_cast<std::size_t>(me.rank())] = me.split(0, 0).value();
+                  })
+                  .ok());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(team->run([&](Member& me) {
+                      EXPECT_EQ(sum_of(*groups[static_cast<std::size_t>(me.rank())], 1), 2);
+                    })
+                    .ok());
+  }
+  Status status;
+  static_cast<void>(team->run([&](Member& me) {
+    if (me.rank() == 0) status = groups[0]->barrier();
+  }));
+  EXPECT_EQ(status.code(), Code::rank_lost) << status.text();
+}
+
+TEST(Split, TakesLevelsAlong) {
+  const int levels[] = {2, 4};
+  Ranks all({.ranks = 8, .timeout = kLong, .levels = levels});
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto even = me.split(me.rank() % 2, 0);
+    if (!even.ok()) return even.status();
+    const Call call{.collective = Collective::broadcast,
+                    .in = &levels,
+                    .out = const_cast<int*>(levels),
+                    .count = 1,
+                    .type = DataType::i32,
+                    .options = {.algorithm = "level_tree"}};
+    const auto plan = (*even)->plan_of(call);
+    if (!plan.ok()) return plan.status();
+    EXPECT_NE(plan->find("levels 2"), std::string::npos) << *plan;
+    return {};
+  }));
+}
+
+TEST(Split, SharesTheNetworksPortsAndTimes) {
+  Ranks all({.ranks = 4, .timeout = kLong, .network = find_call_network("scale_out").value()});
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto half = me.split(me.rank() / 2, 0);
+    if (!half.ok()) return half.status();
+    const double before = me.model_time();
+    if (Status status = (*half)->barrier(); !status.ok()) return status;
+    EXPECT_GT(me.model_time(), before);
+    EXPECT_EQ(me.model_time(), (*half)->model_time());
+    return {};
+  }));
+}
+
+TEST(Grids, NameTheirAxes) {
+  Ranks all({.ranks = 12, .timeout = kLong});
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto grid = Grid::make(me, {{"dp", 2}, {"pp", 3}, {"tp", 2}});
+    if (!grid.ok()) return grid.status();
+    EXPECT_EQ(me.rank(), (grid->at("dp") * 3 + grid->at("pp")) * 2 + grid->at("tp"));
+    for (const GridAxis& axis : grid->axes()) {
+      Member& along = grid->axis(axis.name);
+      EXPECT_EQ(along.ranks(), axis.size);
+      EXPECT_EQ(along.rank(), grid->at(axis.name));
+    }
+    EXPECT_EQ(sum_of(grid->axis("dp"), me.rank()), me.rank() % 6 * 2 + 6);
+    auto plane = grid->across({"dp", "tp"});
+    if (!plane.ok()) return plane.status();
+    EXPECT_EQ((*plane)->ranks(), 4);
+    EXPECT_EQ((*plane)->rank(), grid->at("dp") * 2 + grid->at("tp"));
+    EXPECT_THROW(grid->axis("ep"), std::out_of_range);
+    EXPECT_EQ(grid->across({"ep"}).status().text(),
+              "axis 'ep' is not of this grid; it has dp, pp, tp");
+    return {};
+  }));
+}
+
+TEST(Grids, RefuseAxesThatDoNotFit) {
+  Ranks all({.ranks = 1, .timeout = kLong});
+  Member& me = *all.members()[0];
+  const auto text = [&](std::vector<GridAxis> axes) {
+    return Grid::make(me, std::move(axes)).status().text();
+  };
+  EXPECT_EQ(text({{"dp", 2}, {"tp", 3}}), "axes dp 2 x tp 3 have 6 ranks; there are 1");
+  EXPECT_EQ(text({}), "axes (none) have 0 ranks; there are 1");
+  EXPECT_EQ(text({{"", 1}}), "axes[0] has no name");
+  EXPECT_EQ(text({{"a", 1}, {"a", 1}}), "axis 'a' is there twice");
+  EXPECT_EQ(text({{"a", 0}}), "axis 'a' is 0; allowed are 1 and more");
+}
+
+TEST(Teams, ShareOutTheCores) {
+  auto one = Team::create({.ranks = 1}).value();
+  const int first = one->report()[0].place.cpu;
+  auto two = Team::create({.ranks = 1}).value();
+  auto same = Team::create({.ranks = 1, .share_out_cores = false}).value();
+  EXPECT_EQ(same->report()[0].place.cpu, first);
+  if (std::thread::hardware_concurrency() > 1) {
+    EXPECT_NE(two->report()[0].place.cpu, first);
+  }
+  one.reset();
+  same.reset();
+  EXPECT_EQ(Team::create({.ranks = 1}).value()->report()[0].place.cpu, first) << "it is free again";
+}
+
+}  // namespace
+}  // namespace rankine
