@@ -77,6 +77,34 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
   return result;
 }
 
+// A message, as calls.
+rkResult_t message(const char* function, rkComm_t comm, CollectedCall::Kind kind, const void* in,
+                   void* out, std::size_t count, int type, int peer) noexcept {
+  const bool sends = kind == CollectedCall::Kind::send;
+  const rkResult_t result = guarded(function, [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::caller);
+    if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    const Call call{
+        .in = in, .out = out, .count = count, .type = row(kTypes, "type", type), .peer = peer};
+    const int ranks = handle->member->ranks();
+    if (peer < 0 || peer >= ranks) {
+      return invalid_argument("peer is " + std::to_string(peer) + "; allowed are 0 to " +
+                              std::to_string(ranks - 1));
+    }
+    if (count > 0 && (sends ? in : out) == nullptr) return invalid_argument("data is NULL");
+    if (in_group()) {
+      collect({.function = function, .comm = comm, .call = call, .kind = kind});
+      return {};
+    }
+    const CallOptions options =
+        handle->call_options != nullptr ? handle->call_options->options : CallOptions();
+    return sends ? handle->member->send(in, count, call.type, peer, options)
+                 : handle->member->recv(out, count, call.type, peer, options);
+  });
+  if (result != rkSuccess && in_group()) refuse_group(result);
+  return result;
+}
+
 }  // namespace
 }  // namespace rankine
 
@@ -121,6 +149,14 @@ rkResult_t rkScatter(const void* in, void* out, size_t count, rkDataType_t type,
 }
 rkResult_t rkBarrier(rkComm_t comm) noexcept {
   return call("rkBarrier", comm, {Collective::barrier});
+}
+
+rkResult_t rkSend(const void* data, size_t count, rkDataType_t type, int peer,
+                  rkComm_t comm) noexcept {
+  return message("rkSend", comm, CollectedCall::Kind::send, data, nullptr, count, type, peer);
+}
+rkResult_t rkRecv(void* data, size_t count, rkDataType_t type, int peer, rkComm_t comm) noexcept {
+  return message("rkRecv", comm, CollectedCall::Kind::recv, nullptr, data, count, type, peer);
 }
 
 rkResult_t rkAllGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,

@@ -5,11 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "engine/api/c/group.h"
 #include "engine/api/c/last_error.h"
 #include "engine/api/c/rank_handle.h"
 #include "engine/api/c/rankine.h"
 #include "engine/api/c/settings.h"
 #include "engine/api/c/unique_id.h"
+#include "engine/api/split.h"
 
 namespace rankine {
 namespace {
@@ -104,6 +106,26 @@ rkResult_t rkCommInitAllConfig(rkComm_t* comms, int ranks, const rkConfig_t* con
     if (comms == nullptr) return is_null("comms");
     const auto settings = read_settings(config, ranks);
     return settings.ok() ? init_all(comms, ranks, *settings) : settings.status();
+  });
+}
+
+rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexcept {
+  return guarded("rkCommSplit", [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::caller);
+    if (part == nullptr) return is_null("part");
+    if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    if (in_group()) {
+      throw Refusal{rkInvalidUsage, "a group is open; ranks split on threads of their own"};
+    }
+    // Any thread may use the part, as any other handle.
+    auto member = handle->member->split(color, key, {.own_thread = true});
+    if (!member.ok()) return member.status();
+    *part = RK_COMM_NULL;
+    if (*member == nullptr) return {};
+    // The member keeps its communicator.
+    std::shared_ptr<Communicator> seen(std::shared_ptr<void>(), &(*member)->communicator());
+    *part = handle_of(std::move(seen), std::move(*member));
+    return {};
   });
 }
 

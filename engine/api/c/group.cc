@@ -53,17 +53,33 @@ Status wait_for_all(std::vector<Started>& all, bool of_one_rank) {
   return first;
 }
 
-Status run_group(std::vector<CollectedCall>& calls) {
+// Collectives are made ready first and started later, messages are started at once.
+Result<Request> make_ready(Member& member, const CollectedCall& one, const Call& call) {
+  switch (one.kind) {
+    case CollectedCall::Kind::send:
+      return member.start_send(call.in, call.count, call.type, call.peer, call.options);
+    case CollectedCall::Kind::recv:
+      return member.start_recv(call.out, call.count, call.type, call.peer, call.options);
+    case CollectedCall::Kind::collective:
+      break;
+  }
+  return member.prepare(call);
+}
+
+// Calls in the order in which they were collected. Collectives are looked at before any call
+// begins, so that one which is refused keeps the rest from waiting for it; calls.cc has looked at
+// messages.
+Status run_group(const std::vector<CollectedCall>& calls) {
   std::map<rkComm_t, Borrowed> handles;
   for (const CollectedCall& one : calls) {
     handles.try_emplace(one.comm, one.comm, Borrowed::As::caller);
   }
   std::vector<Started> all(calls.size());
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    RankHandle& handle = *handles.find(calls[i].comm)->second.operator->();
+  const auto ready = [&](std::size_t i) -> Status {
+    const Borrowed& handle = handles.find(calls[i].comm)->second;
     Call call = calls[i].call;
     call.counts = calls[i].counts;
-    if (handle.call_options != nullptr) call.options = handle.call_options->options;
+    if (handle->call_options != nullptr) call.options = handle->call_options->options;
     if (call.collective == Collective::barrier) {
       call.in = &all[i].barrier_in;
       call.out = &all[i].barrier_out;
@@ -72,18 +88,21 @@ Status run_group(std::vector<CollectedCall>& calls) {
       call.op = ReduceOp::bor;
     }
     all[i].name =
-        std::string(calls[i].function) + " of rank " + std::to_string(handle.member->rank());
-    auto prepared = handle.member->prepare(call);
-    if (!prepared.ok()) return named(all[i].name, prepared.status());
-    all[i].request = std::move(*prepared);
+        std::string(calls[i].function) + " of rank " + std::to_string(handle->member->rank());
+    auto request = make_ready(*handle->member, calls[i], call);
+    if (!request.ok()) return named(all[i].name, request.status());
+    all[i].request = std::move(*request);
+    return {};
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].kind != CollectedCall::Kind::collective) continue;
+    if (Status status = ready(i); !status.ok()) return status;
   }
-  // From here on nothing is refused: what has been started would wait for the rest.
-  std::size_t started = 0;
   Status refused;
-  for (Started& one : all) {
-    refused = one.request.start();
-    if (!refused.ok()) break;
-    ++started;
+  std::size_t started = 0;
+  for (; started < calls.size() && refused.ok(); started += refused.ok() ? 1 : 0) {
+    refused = calls[started].kind == CollectedCall::Kind::collective ? all[started].request.start()
+                                                                     : ready(started);
   }
   all.resize(started);
   Status ended = wait_for_all(all, handles.size() == 1);

@@ -15,10 +15,13 @@ namespace rankine {
 // A call of a group: what it names is its own, but for the buffers and the options, which are the
 // handle's.
 struct CollectedCall {
+  enum class Kind : unsigned char { collective, send, recv };
+
   const char* function;
   rkComm_t comm;
-  Call call;
-  std::vector<std::size_t> counts;
+  Call call;  // of a message: in or out, count and type, and the peer
+  std::vector<std::size_t> counts{};
+  Kind kind = Kind::collective;
 };
 
 // Whether this thread is between the two.

@@ -112,6 +112,8 @@ typedef enum rkRedOp_t rkRedOp_t;
 typedef struct rkComm* rkComm_t;
 #define RK_COMM_NULL NULL
 
+#define RK_SPLIT_NOCOLOR (-1)
+
 #define RK_UNIQUE_ID_BYTES 128
 typedef struct {
   char internal[RK_UNIQUE_ID_BYTES];
@@ -158,8 +160,6 @@ typedef struct rkCallOptions_t {
 #define RK_CALL_OPTIONS_INITIALIZER \
   { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0 }
 
-/* --- Versions and errors --- */
-
 /* The library's, as RK_VERSION_CODE is the header's. */
 RK_API rkResult_t rkGetVersion(int* version) RK_NOEXCEPT;
 /* What a result means, in a few words; of any number, never NULL. */
@@ -183,6 +183,12 @@ RK_API rkResult_t rkCommInitRankConfig(rkComm_t* comm, int ranks, rkUniqueId id,
 RK_API rkResult_t rkCommInitAll(rkComm_t* comms, int ranks, const int* nodes) RK_NOEXCEPT;
 RK_API rkResult_t rkCommInitAllConfig(rkComm_t* comms, int ranks,
                                       const rkConfig_t* config) RK_NOEXCEPT;
+
+/* The ranks that say the same color become a communicator of their own, ordered by key, and by rank
+ * where keys are equal: a call of all ranks, each on its own thread, in no group. *part is
+ * RK_COMM_NULL for RK_SPLIT_NOCOLOR. Its timeouts are comm's; it ends when comm does, and is
+ * destroyed by itself. */
+RK_API rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) RK_NOEXCEPT;
 
 /* The rank makes no more calls; what is left to do is rkCommDestroy(). */
 RK_API rkResult_t rkCommFinalize(rkComm_t comm) RK_NOEXCEPT;
@@ -243,6 +249,15 @@ RK_API rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts
                                  int root, rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts,
                                   rkDataType_t type, int root, rkComm_t comm) RK_NOEXCEPT;
+
+/* --- Messages from one rank to one rank: the call of these two alone --- */
+
+/* Messages from a rank to another one are received in the order in which they are sent; count and
+ * type must agree. */
+RK_API rkResult_t rkSend(const void* data, size_t count, rkDataType_t type, int peer,
+                         rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkRecv(void* data, size_t count, rkDataType_t type, int peer,
+                         rkComm_t comm) RK_NOEXCEPT;
 
 /* --- Groups --- */
 

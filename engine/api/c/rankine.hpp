@@ -234,6 +234,21 @@ class Member {
   }
   void barrier() { check(rkBarrier(comm_)); }
 
+  template <class Buffer, class T = ElementOf<Buffer>>
+  void send(const Buffer& data, int peer) {
+    check(rkSend(std::data(data), std::size(data), DataType<T>::value, peer, comm_));
+  }
+  template <class Buffer, class T = ElementOf<Buffer>>
+  void recv(Buffer&& data, int peer) {
+    check(rkRecv(std::data(data), std::size(data), DataType<T>::value, peer, comm_));
+  }
+  // A member whose get() is RK_COMM_NULL for RK_SPLIT_NOCOLOR.
+  Member split(int color, int key) {
+    rkComm_t part = nullptr;
+    check(rkCommSplit(comm_, color, key, &part));
+    return Member(part);
+  }
+
   void set_call_options(const rkCallOptions_t& options) {
     check(rkCommSetCallOptions(comm_, &options));
   }

@@ -124,6 +124,57 @@ TEST_F(Group, AHandleThatIsDestroyedBeforeTheEndIsRefused) {
   EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
 }
 
+TEST_F(Group, MessagesInAnyOrderDoNotDeadlock) {
+  // Large enough that a send waits for its receive.
+  constexpr std::size_t kCount = 1 << 18;
+  std::vector<std::vector<int>> x(kRanks), y(kRanks, std::vector<int>(kCount));
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    x[r].assign(kCount, static_cast<int>(r));
+    const int to = static_cast<int>((r + 1) % kRanks), from = static_cast<int>((r + 3) % kRanks);
+    ASSERT_EQ(rkSend(x[r].data(), kCount, rkInt32, to, comms[r]), rkSuccess);
+    ASSERT_EQ(rkRecv(y[r].data(), kCount, rkInt32, from, comms[r]), rkSuccess);
+  }
+  ASSERT_EQ(rkGroupEnd(), rkSuccess) << rkGetLastError(nullptr);
+  for (std::size_t r = 0; r < kRanks; ++r) EXPECT_EQ(y[r], x[(r + 3) % kRanks]);
+  int none = 0;
+  EXPECT_EQ(rkSend(&none, 1, rkInt32, kRanks, comms[0]), rkInvalidArgument);
+  EXPECT_STREQ(rkGetLastError(nullptr), "rkSend: peer is 4; allowed are 0 to 3");
+  EXPECT_EQ(rkRecv(nullptr, 1, rkInt32, 1, comms[0]), rkInvalidArgument);
+  EXPECT_STREQ(rkGetLastError(nullptr), "rkRecv: data is NULL");
+}
+
+TEST_F(Group, RanksSplitOnThreadsOfTheirOwn) {
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  rkComm_t none = nullptr;
+  EXPECT_EQ(rkCommSplit(comms[0], 0, 0, &none), rkInvalidUsage);
+  ASSERT_EQ(rkGroupEnd(), rkSuccess);
+  EXPECT_EQ(rkCommSplit(comms[0], 0, 0, nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkCommSplit(comms[0], -2, 0, &none), rkInvalidArgument);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < kRanks; ++r) {
+    threads.emplace_back([&, r] {
+      // 0 and 2 in the other order; 1 is in none; 3 is alone.
+      const int color = r == 1 ? RK_SPLIT_NOCOLOR : r % 2;
+      rkComm_t part = comms[0];
+      ASSERT_EQ(rkCommSplit(comms[r], color, -r, &part), rkSuccess) << rkGetLastError(nullptr);
+      if (r == 1) {
+        EXPECT_EQ(part, nullptr);
+        return;
+      }
+      int ranks = 0, rank = -1, sum = r;
+      EXPECT_EQ(rkCommCount(part, &ranks), rkSuccess);
+      EXPECT_EQ(rkCommUserRank(part, &rank), rkSuccess);
+      EXPECT_EQ(ranks, r == 3 ? 1 : 2);
+      EXPECT_EQ(rank, r == 0 ? 1 : 0);
+      EXPECT_EQ(rkAllReduce(&sum, &sum, 1, rkInt32, rkSum, part), rkSuccess);
+      EXPECT_EQ(sum, r == 3 ? 3 : 2);
+      EXPECT_EQ(rkCommDestroy(part), rkSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST_F(Group, RanksThatCallDifferentThingsAreTold) {
   std::vector<int> x(kRanks, 1);
   ASSERT_EQ(rkGroupStart(), rkSuccess);
