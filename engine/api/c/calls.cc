@@ -1,0 +1,236 @@
+// The C functions of collectives: each is its row of a Call.
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/c/group.h"
+#include "engine/api/c/last_error.h"
+#include "engine/api/c/rank_handle.h"
+#include "engine/api/c/rankine.h"
+#include "engine/api/c/settings.h"
+#include "engine/api/environment.h"
+
+namespace rankine {
+namespace {
+
+// By rkDataType_t and rkRedOp_t.
+constexpr std::array kTypes = {DataType::i8,  DataType::u8,  DataType::i32, DataType::u32,
+                               DataType::i64, DataType::u64, DataType::f16, DataType::f32,
+                               DataType::f64, DataType::bf16};
+constexpr std::array kOps = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min,
+                             ReduceOp::avg, ReduceOp::band, ReduceOp::bor, ReduceOp::bxor};
+static_assert(kTypes.size() == rkNumTypes && kOps.size() == rkNumOps);
+static_assert(rkNumTypes == kDataTypes && rkNumOps == kReduceOps);
+
+// The row of that number. No cast to an enum that has no such value.
+template <class Table>
+typename Table::value_type row(const Table& table, const char* name, int number) {
+  if (number >= 0 && static_cast<std::size_t>(number) < table.size()) {
+    return table[static_cast<std::size_t>(number)];
+  }
+  throw Refusal{rkInvalidArgument, std::string(name) + " is " + std::to_string(number) +
+                                       "; allowed are 0 to " + std::to_string(table.size() - 1)};
+}
+
+struct Arguments {
+  Collective collective;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t count = 0;
+  int type = rkInt8;
+  int op = rkSum;
+  int root = 0;
+  const std::size_t* counts = nullptr;
+  bool has_counts = false;
+};
+
+// A call is made on its handle; what it needs is looked up, not allocated. In a group it is
+// collected.
+rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments) noexcept {
+  const rkResult_t result = guarded(function, [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::caller);
+    if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    Call call{.collective = arguments.collective,
+              .in = arguments.in,
+              .out = arguments.out,
+              .count = arguments.count,
+              .type = row(kTypes, "type", arguments.type),
+              .op = row(kOps, "op", arguments.op),
+              .root = arguments.root};
+    if (arguments.has_counts) {
+      if (arguments.counts == nullptr) return invalid_argument("counts is NULL");
+      const int blocks = natural_blocks(call.collective, handle->member->ranks());
+      call.counts = {arguments.counts, static_cast<std::size_t>(blocks)};
+    }
+    if (in_group()) {
+      collect({function, comm, call, {call.counts.begin(), call.counts.end()}});
+      return {};
+    }
+    if (handle->call_options != nullptr) call.options = handle->call_options->options;
+    return call.collective == Collective::barrier ? handle->member->barrier(call.options)
+                                                  : handle->member->call(call);
+  });
+  if (result != rkSuccess && in_group()) refuse_group(result);
+  return result;
+}
+
+// A message, as calls.
+rkResult_t message(const char* function, rkComm_t comm, CollectedCall::Kind kind, const void* in,
+                   void* out, std::size_t count, int type, int peer) noexcept {
+  const bool sends = kind == CollectedCall::Kind::send;
+  const rkResult_t result = guarded(function, [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::caller);
+    if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    const Call call{
+        .in = in, .out = out, .count = count, .type = row(kTypes, "type", type), .peer = peer};
+    const int ranks = handle->member->ranks();
+    if (peer < 0 || peer >= ranks) {
+      return invalid_argument("peer is " + std::to_string(peer) + "; allowed are 0 to " +
+                              std::to_string(ranks - 1));
+    }
+    if (count > 0 && (sends ? in : out) == nullptr) return invalid_argument("data is NULL");
+    if (in_group()) {
+      collect({.function = function, .comm = comm, .call = call, .kind = kind});
+      return {};
+    }
+    const CallOptions options =
+        handle->call_options != nullptr ? handle->call_options->options : CallOptions();
+    return sends ? handle->member->send(in, count, call.type, peer, options)
+                 : handle->member->recv(out, count, call.type, peer, options);
+  });
+  if (result != rkSuccess && in_group()) refuse_group(result);
+  return result;
+}
+
+}  // namespace
+}  // namespace rankine
+
+using namespace rankine;
+
+extern "C" {
+
+rkResult_t rkAllReduce(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                       rkComm_t comm) noexcept {
+  return call("rkAllReduce", comm, {Collective::all_reduce, in, out, count, type, op});
+}
+rkResult_t rkReduce(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                    int root, rkComm_t comm) noexcept {
+  return call("rkReduce", comm, {Collective::reduce, in, out, count, type, op, root});
+}
+rkResult_t rkBroadcast(const void* in, void* out, size_t count, rkDataType_t type, int root,
+                       rkComm_t comm) noexcept {
+  return call("rkBroadcast", comm, {Collective::broadcast, in, out, count, type, rkSum, root});
+}
+rkResult_t rkBcast(void* data, size_t count, rkDataType_t type, int root, rkComm_t comm) noexcept {
+  return call("rkBcast", comm, {Collective::broadcast, data, data, count, type, rkSum, root});
+}
+rkResult_t rkAllGather(const void* in, void* out, size_t count, rkDataType_t type,
+                       rkComm_t comm) noexcept {
+  return call("rkAllGather", comm, {Collective::all_gather, in, out, count, type});
+}
+rkResult_t rkReduceScatter(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                           rkComm_t comm) noexcept {
+  return call("rkReduceScatter", comm, {Collective::reduce_scatter, in, out, count, type, op});
+}
+rkResult_t rkAllToAll(const void* in, void* out, size_t count, rkDataType_t type,
+                      rkComm_t comm) noexcept {
+  return call("rkAllToAll", comm, {Collective::all_to_all, in, out, count, type});
+}
+rkResult_t rkGather(const void* in, void* out, size_t count, rkDataType_t type, int root,
+                    rkComm_t comm) noexcept {
+  return call("rkGather", comm, {Collective::gather, in, out, count, type, rkSum, root});
+}
+rkResult_t rkScatter(const void* in, void* out, size_t count, rkDataType_t type, int root,
+                     rkComm_t comm) noexcept {
+  return call("rkScatter", comm, {Collective::scatter, in, out, count, type, rkSum, root});
+}
+rkResult_t rkBarrier(rkComm_t comm) noexcept {
+  return call("rkBarrier", comm, {Collective::barrier});
+}
+
+rkResult_t rkSend(const void* data, size_t count, rkDataType_t type, int peer,
+                  rkComm_t comm) noexcept {
+  return message("rkSend", comm, CollectedCall::Kind::send, data, nullptr, count, type, peer);
+}
+rkResult_t rkRecv(void* data, size_t count, rkDataType_t type, int peer, rkComm_t comm) noexcept {
+  return message("rkRecv", comm, CollectedCall::Kind::recv, nullptr, data, count, type, peer);
+}
+
+rkResult_t rkAllGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
+                             rkComm_t comm) noexcept {
+  return call("rkAllGatherCounts", comm,
+              {Collective::all_gather, in, out, 0, type, rkSum, 0, counts, true});
+}
+rkResult_t rkReduceScatterCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
+                                 rkRedOp_t op, rkComm_t comm) noexcept {
+  return call("rkReduceScatterCounts", comm,
+              {Collective::reduce_scatter, in, out, 0, type, op, 0, counts, true});
+}
+rkResult_t rkAllToAllCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
+                            rkComm_t comm) noexcept {
+  return call("rkAllToAllCounts", comm,
+              {Collective::all_to_all, in, out, 0, type, rkSum, 0, counts, true});
+}
+rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
+                          int root, rkComm_t comm) noexcept {
+  return call("rkGatherCounts", comm,
+              {Collective::gather, in, out, 0, type, rkSum, root, counts, true});
+}
+rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
+                           int root, rkComm_t comm) noexcept {
+  return call("rkScatterCounts", comm,
+              {Collective::scatter, in, out, 0, type, rkSum, root, counts, true});
+}
+
+rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* options) noexcept {
+  return guarded("rkCommSetCallOptions", [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::caller);
+    if (options == nullptr) {
+      handle->call_options = nullptr;
+      return {};
+    }
+    if (Status size = check_size("options", options->size, sizeof *options); !size.ok())
+      return size;
+    auto owned = std::make_unique<OwnedCallOptions>();
+    const auto timeout = read_timeout(options->timeoutMs);
+    if (!timeout.ok()) return timeout.status();
+    if (options->algorithm != nullptr) owned->algorithm = options->algorithm;
+    if (options->transport != nullptr) {
+      const auto transport = parse_forced_transport(options->transport);
+      if (!transport.ok()) return transport.status();
+      owned->options.transport = *transport;
+    }
+    using List = std::vector<int>;
+    const struct {
+      const char* name;
+      const int* from;
+      int n;
+      List OwnedCallOptions::*to;
+      std::span<const int> CallOptions::*view;
+    } lists[] = {
+        {"dims", options->dims, options->dimCount, &OwnedCallOptions::dims, &CallOptions::dims},
+        {"skips", options->skips, options->skipCount, &OwnedCallOptions::skips,
+         &CallOptions::skips},
+        {"levels", options->levels, options->levelCount, &OwnedCallOptions::levels,
+         &CallOptions::levels}};
+    for (const auto& list : lists) {
+      auto read = read_list(list.name, list.from, list.n);
+      if (!read.ok()) return read.status();
+      (*owned).*list.to = std::move(*read);
+      owned->options.*list.view = (*owned).*list.to;
+    }
+    owned->options.algorithm = owned->algorithm;
+    owned->options.timeout = *timeout;
+    owned->options.segments = options->segments;
+    owned->options.group = options->group;
+    owned->options.aggregation = options->aggregation;
+    owned->options.tag = options->tag;
+    handle->call_options = std::move(owned);
+    return {};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,186 @@
+// The C functions that make and end communicators, and that say what they are.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/c/group.h"
+#include "engine/api/c/last_error.h"
+#include "engine/api/c/rank_handle.h"
+#include "engine/api/c/rankine.h"
+#include "engine/api/c/settings.h"
+#include "engine/api/c/unique_id.h"
+#include "engine/api/split.h"
+
+namespace rankine {
+namespace {
+
+Status is_null(const char* name) { return invalid_argument(std::string(name) + " is NULL"); }
+
+rkComm_t handle_of(std::shared_ptr<Communicator> communicator, std::unique_ptr<Member> member) {
+  auto handle = std::make_unique<RankHandle>();
+  handle->communicator = std::move(communicator);
+  handle->member = std::move(member);
+  return add_handle(std::move(handle));
+}
+
+Status init_all(rkComm_t* comms, int ranks, const Settings& settings) {
+  auto communicator = make_communicator(settings, ranks);
+  if (!communicator.ok()) return communicator.status();
+  std::vector<std::unique_ptr<Member>> members;
+  for (Rank r = 0; r < ranks; ++r) {
+    auto member = (*communicator)->join(r);
+    if (!member.ok()) return member.status();
+    members.push_back(std::move(*member));
+  }
+  std::vector<rkComm_t> made;
+  made.reserve(members.size());
+  try {
+    for (auto& member : members) made.push_back(handle_of(*communicator, std::move(member)));
+  } catch (const std::bad_alloc&) {
+    for (rkComm_t comm : made) Borrowed(comm, Borrowed::As::caller).doom();
+    throw;
+  }
+  std::copy(made.begin(), made.end(), comms);
+  return {};
+}
+
+rkResult_t init_rank(const char* function, rkComm_t* comm, int ranks, const rkUniqueId& id,
+                     int rank, const rkConfig_t* config) noexcept {
+  return guarded(function, [&]() -> Status {
+    if (comm == nullptr) return is_null("comm");
+    const auto settings = read_settings(config, ranks);
+    if (!settings.ok()) return settings.status();
+    auto met = meet(id, ranks, rank, *settings);
+    if (!met.ok()) return met.status();
+    *comm = handle_of(std::move(met->communicator), std::move(met->member));
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace rankine
+
+using namespace rankine;
+
+extern "C" {
+
+rkResult_t rkGetVersion(int* version) noexcept {
+  return guarded("rkGetVersion", [&]() -> Status {
+    if (version == nullptr) return is_null("version");
+    *version = RK_VERSION_CODE;
+    return {};
+  });
+}
+
+rkResult_t rkGetUniqueId(rkUniqueId* id) noexcept {
+  return guarded("rkGetUniqueId", [&]() -> Status {
+    if (id == nullptr) return is_null("id");
+    *id = make_unique_id();
+    return {};
+  });
+}
+
+rkResult_t rkCommInitRank(rkComm_t* comm, int ranks, rkUniqueId id, int rank) noexcept {
+  return init_rank("rkCommInitRank", comm, ranks, id, rank, nullptr);
+}
+
+rkResult_t rkCommInitRankConfig(rkComm_t* comm, int ranks, rkUniqueId id, int rank,
+                                const rkConfig_t* config) noexcept {
+  return init_rank("rkCommInitRankConfig", comm, ranks, id, rank, config);
+}
+
+rkResult_t rkCommInitAll(rkComm_t* comms, int ranks, const int* nodes) noexcept {
+  return guarded("rkCommInitAll", [&]() -> Status {
+    if (comms == nullptr) return is_null("comms");
+    rkConfig_t config = RK_CONFIG_INITIALIZER;
+    config.nodes = nodes;
+    const auto settings = read_settings(&config, ranks);
+    return settings.ok() ? init_all(comms, ranks, *settings) : settings.status();
+  });
+}
+
+rkResult_t rkCommInitAllConfig(rkComm_t* comms, int ranks, const rkConfig_t* config) noexcept {
+  return guarded("rkCommInitAllConfig", [&]() -> Status {
+    if (comms == nullptr) return is_null("comms");
+    const auto settings = read_settings(config, ranks);
+    return settings.ok() ? init_all(comms, ranks, *settings) : settings.status();
+  });
+}
+
+rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexcept {
+  return guarded("rkCommSplit", [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::caller);
+    if (part == nullptr) return is_null("part");
+    if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
+    if (in_group()) {
+      throw Refusal{rkInvalidUsage, "a group is open; ranks split on threads of their own"};
+    }
+    // Any thread may use the part, as any other handle.
+    auto member = handle->member->split(color, key, {.own_thread = true});
+    if (!member.ok()) return member.status();
+    *part = RK_COMM_NULL;
+    if (*member == nullptr) return {};
+    // The member keeps its communicator.
+    std::shared_ptr<Communicator> seen(std::shared_ptr<void>(), &(*member)->communicator());
+    *part = handle_of(std::move(seen), std::move(*member));
+    return {};
+  });
+}
+
+rkResult_t rkCommFinalize(rkComm_t comm) noexcept {
+  return guarded("rkCommFinalize", [&]() -> Status {
+    Borrowed(comm, Borrowed::As::caller)->finalized = true;
+    return {};
+  });
+}
+
+rkResult_t rkCommDestroy(rkComm_t comm) noexcept {
+  return guarded("rkCommDestroy", [&]() -> Status {
+    if (comm == RK_COMM_NULL || forget_inherited(comm)) return {};
+    Borrowed(comm, Borrowed::As::caller).doom();
+    return {};
+  });
+}
+
+rkResult_t rkCommAbort(rkComm_t comm) noexcept {
+  return guarded("rkCommAbort", [&]() -> Status {
+    if (comm == RK_COMM_NULL || forget_inherited(comm)) return {};
+    Borrowed handle(comm, Borrowed::As::reader);
+    handle->communicator->abort("rkCommAbort was called for rank " +
+                                std::to_string(handle->member->rank()));
+    handle.doom();
+    return {};
+  });
+}
+
+rkResult_t rkCommCount(rkComm_t comm, int* ranks) noexcept {
+  return guarded("rkCommCount", [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::reader);
+    if (ranks == nullptr) return is_null("ranks");
+    *ranks = handle->member->ranks();
+    return {};
+  });
+}
+
+rkResult_t rkCommUserRank(rkComm_t comm, int* rank) noexcept {
+  return guarded("rkCommUserRank", [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::reader);
+    if (rank == nullptr) return is_null("rank");
+    *rank = handle->member->rank();
+    return {};
+  });
+}
+
+rkResult_t rkCommGetAsyncError(rkComm_t comm, rkResult_t* result) noexcept {
+  return guarded("rkCommGetAsyncError", [&]() -> Status {
+    const Borrowed handle(comm, Borrowed::As::reader);
+    if (result == nullptr) return is_null("result");
+    const Status health = handle->communicator->health();
+    *result = health.ok() ? rkSuccess : tell("rkCommGetAsyncError", health);
+    return {};
+  });
+}
+
+}  // extern "C"

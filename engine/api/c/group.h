@@ -1,0 +1,34 @@
+// Calls between rkGroupStart() and rkGroupEnd() of one thread: collected, then all started, then
+// waited for together, so that one thread can play several ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/c/rank_handle.h"
+#include "engine/api/c/rankine.h"
+
+namespace rankine {
+
+// A call of a group: what it names is its own, but for the buffers and the options, which are the
+// handle's.
+struct CollectedCall {
+  enum class Kind : unsigned char { collective, send, recv };
+
+  const char* function;
+  rkComm_t comm;
+  Call call;  // of a message: in or out, count and type, and the peer
+  std::vector<std::size_t> counts{};
+  Kind kind = Kind::collective;
+};
+
+// Whether this thread is between the two.
+bool in_group() noexcept;
+// For rkGroupEnd(). Errors: no memory, as an exception.
+void collect(CollectedCall call);
+// A call of the group was refused: rkGroupEnd() starts none and says why.
+void refuse_group(rkResult_t result) noexcept;
+
+}  // namespace rankine

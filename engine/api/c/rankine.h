@@ -1,0 +1,298 @@
+/* Rankine for C, and for whatever calls C: collectives among threads of one process, in NCCL's
+ * shape.
+ *
+ *   rkUniqueId id;                           // once
+ *   rkGetUniqueId(&id);
+ *   rkComm_t comm;                           // on the thread that plays rank r of n
+ *   rkCommInitRank(&comm, n, id, r);
+ *   rkAllReduce(x, sum, count, rkFloat32, rkSum, comm);
+ *   rkCommDestroy(comm);
+ *
+ * A rkComm_t is one rank's handle. What NCCL's functions of the same name say holds here too, but:
+ * there are no streams, so a call is done when it returns; ranks are threads of one process; and
+ * every call checks its arguments before a byte moves. engine/api/c/NCCL.md has the table.
+ *
+ * Errors. Every function returns a rkResult_t and throws nothing. rkGetLastError() has the text of
+ * this thread's last one: it names the function, the argument, its value and what is allowed. After
+ * rkInvalidArgument and rkInvalidUsage nothing has happened and the communicator goes on (but other
+ * ranks wait for this call until their deadline). Every other error ends the communicator on all
+ * its ranks: each of their calls returns the same result, outputs are undefined, and what is left
+ * to do is rkCommDestroy(). Pointers that a function says nothing else of must not be NULL.
+ *
+ * Buffers belong to the caller, need no alignment and may be in place: with in == out (all-reduce,
+ * reduce, broadcast, all-to-all), with in at the rank's own block of out (all-gather, gather), or
+ * with out at its own block of in (reduce-scatter, scatter). What a rank gets may overlap with no
+ * buffer of another rank.
+ *
+ * Threads. One rank's handle is used by one thread at a time; a second one is told so
+ * (rkInvalidUsage), but for rkCommAbort, rkCommGetAsyncError, rkCommCount, rkCommUserRank and
+ * rkCommFlightRecord, which may be called at any time. A handle that has been destroyed, or is
+ * none, is an error and never followed.
+ *
+ * Processes. In a forked child all inherited handles give rkForked; rkCommDestroy and rkCommAbort
+ * drop them there and leave the parent's ranks alone. The child may make communicators of its own.
+ *
+ * Stability. Within librankine.so.1 functions are added and never changed; structs begin with their
+ * size and grow at their ends.
+ */
+#ifndef RANKINE_RANKINE_H_
+#define RANKINE_RANKINE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RK_MAJOR 0
+#define RK_MINOR 1
+#define RK_PATCH 0
+#define RK_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
+#define RK_VERSION_CODE RK_VERSION(RK_MAJOR, RK_MINOR, RK_PATCH)
+
+#ifdef __cplusplus
+#define RK_INT_ENUM : int
+#define RK_NOEXCEPT noexcept
+extern "C" {
+#else
+#define RK_INT_ENUM
+#define RK_NOEXCEPT
+#endif
+#define RK_API __attribute__((visibility("default")))
+
+/* Numbers below 8 are NCCL's for the same. */
+enum rkResult_t RK_INT_ENUM {
+  rkSuccess = 0,
+  rkSystemError = 2,     /* the operating system refused something that is needed; finished */
+  rkInternalError = 3,   /* a defect of Rankine */
+  rkInvalidArgument = 4, /* nothing has happened; the communicator goes on */
+  rkInvalidUsage = 5,    /* likewise: not now, or not on this thread */
+  rkRemoteError = 6,     /* another rank failed; finished */
+  rkMismatch = 8,        /* ranks called different things; finished */
+  rkTimeout = 9,         /* a deadline passed; finished */
+  rkRankLost = 10,       /* a rank left while others needed it; finished */
+  rkAborted = 11,        /* somebody called rkCommAbort; finished */
+  rkOutOfMemory = 12,    /* there was none for what the call needs; finished */
+  rkForked = 13          /* this process is a fork of the one whose rank this is */
+};
+typedef enum rkResult_t rkResult_t;
+
+/* Numbers are NCCL's. */
+enum rkDataType_t RK_INT_ENUM {
+  rkInt8 = 0,
+  rkChar = 0,
+  rkUint8 = 1,
+  rkInt32 = 2,
+  rkInt = 2,
+  rkUint32 = 3,
+  rkInt64 = 4,
+  rkUint64 = 5,
+  rkFloat16 = 6,
+  rkHalf = 6,
+  rkFloat32 = 7,
+  rkFloat = 7,
+  rkFloat64 = 8,
+  rkDouble = 8,
+  rkBfloat16 = 9,
+  rkNumTypes = 10
+};
+typedef enum rkDataType_t rkDataType_t;
+
+/* Numbers below 5 are NCCL's. Bit operations are for integers. */
+enum rkRedOp_t RK_INT_ENUM {
+  rkSum = 0,
+  rkProd = 1,
+  rkMax = 2,
+  rkMin = 3,
+  rkAvg = 4,
+  rkBitAnd = 5,
+  rkBitOr = 6,
+  rkBitXor = 7,
+  rkNumOps = 8
+};
+typedef enum rkRedOp_t rkRedOp_t;
+
+typedef struct rkComm* rkComm_t;
+#define RK_COMM_NULL NULL
+
+#define RK_SPLIT_NOCOLOR (-1)
+
+#define RK_UNIQUE_ID_BYTES 128
+typedef struct {
+  char internal[RK_UNIQUE_ID_BYTES];
+} rkUniqueId;
+
+/* How a communicator is made: `rkConfig_t config = RK_CONFIG_INITIALIZER;`, then what shall differ.
+ * All ranks give the same. Nothing is kept of what pointers point to. */
+typedef struct rkConfig_t {
+  size_t size;         /* sizeof(rkConfig_t) */
+  int64_t timeoutMs;   /* a call that takes longer ends the communicator; 0: 30,000; -1: for ever */
+  const char* wait;    /* "spin", "yield", "park"; NULL or "auto": as the cores allow */
+  const char* network; /* a modelled network for all calls, as RANKINE_NETWORK has it; NULL:
+                          RANKINE_NETWORK's, or none */
+  const int* nodes; /* the memory node of each rank, -1 for any; NULL: memory lies where it is first
+                       touched */
+  const int*
+      levels; /* sizes of groups of neighbouring ranks, innermost first; NULL with levelCount 0 */
+  int levelCount;
+  int tuned;        /* 1: this machine's tuning table chooses, where there is one; 0: it does not */
+  int recordTimes;  /* 1: flight records have times; 0: not */
+  size_t planBytes; /* memory that the planning of one call may take; 0: 1 GiB */
+} rkConfig_t;
+#define RK_CONFIG_INITIALIZER \
+  { sizeof(rkConfig_t), 0, NULL, NULL, NULL, NULL, 0, 1, 0, 0 }
+
+/* How calls are done, where the engine shall not choose: `rkCallOptions_t options =
+ * RK_CALL_OPTIONS_INITIALIZER;`. */
+typedef struct rkCallOptions_t {
+  size_t size;           /* sizeof(rkCallOptions_t) */
+  const char* algorithm; /* a name of `rankine list`; it runs, or the call fails; NULL: chosen */
+  const char* transport; /* "direct", "mailbox" or "board"; NULL or "auto": chosen */
+  int64_t timeoutMs;     /* 0: the communicator's; -1: for ever */
+  int segments;          /* of pipelined algorithms; 0: chosen */
+  int group;             /* ranks per group of hierarchical ones; 0: the default */
+  int aggregation;       /* blocks per message of PAT; 0: the default */
+  const int* dims;       /* sizes of a torus; NULL with dimCount 0 */
+  int dimCount;
+  const int* skips; /* of circulant graphs, round by round; NULL with skipCount 0 */
+  int skipCount;
+  const int* levels; /* of trees by levels; NULL with levelCount 0 */
+  int levelCount;
+  uint64_t tag; /* what ranks must agree on beside count and type, as a number */
+} rkCallOptions_t;
+#define RK_CALL_OPTIONS_INITIALIZER \
+  { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0 }
+
+/* The library's, as RK_VERSION_CODE is the header's. */
+RK_API rkResult_t rkGetVersion(int* version) RK_NOEXCEPT;
+/* What a result means, in a few words; of any number, never NULL. */
+RK_API const char* rkGetErrorString(rkResult_t result) RK_NOEXCEPT;
+/* The text of this thread's last error, "" before the first; until its next one. comm is not looked
+ * at and may be NULL. */
+RK_API const char* rkGetLastError(rkComm_t comm) RK_NOEXCEPT;
+
+/* --- Communicators --- */
+
+/* A name for a communicator to be made, valid in this process, for one communicator. */
+RK_API rkResult_t rkGetUniqueId(rkUniqueId* id) RK_NOEXCEPT;
+/* Rank `rank` of the `ranks` that meet under that id, from any thread. It waits for nobody: the
+ * first call does. */
+RK_API rkResult_t rkCommInitRank(rkComm_t* comm, int ranks, rkUniqueId id, int rank) RK_NOEXCEPT;
+/* config: NULL is RK_CONFIG_INITIALIZER. */
+RK_API rkResult_t rkCommInitRankConfig(rkComm_t* comm, int ranks, rkUniqueId id, int rank,
+                                       const rkConfig_t* config) RK_NOEXCEPT;
+/* All ranks at once: comms has room for `ranks` handles, to be handed to their threads. nodes: as
+ * rkConfig_t's, or NULL. */
+RK_API rkResult_t rkCommInitAll(rkComm_t* comms, int ranks, const int* nodes) RK_NOEXCEPT;
+RK_API rkResult_t rkCommInitAllConfig(rkComm_t* comms, int ranks,
+                                      const rkConfig_t* config) RK_NOEXCEPT;
+
+/* The ranks that say the same color become a communicator of their own, ordered by key, and by rank
+ * where keys are equal: a call of all ranks, each on its own thread, in no group. *part is
+ * RK_COMM_NULL for RK_SPLIT_NOCOLOR. Its timeouts are comm's; it ends when comm does, and is
+ * destroyed by itself. */
+RK_API rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) RK_NOEXCEPT;
+
+/* The rank makes no more calls; what is left to do is rkCommDestroy(). */
+RK_API rkResult_t rkCommFinalize(rkComm_t comm) RK_NOEXCEPT;
+/* The rank leaves, and its handle and the memory of rkMemAlloc() go. Ranks that still need it get
+ * rkRankLost. NULL is nothing. */
+RK_API rkResult_t rkCommDestroy(rkComm_t comm) RK_NOEXCEPT;
+/* Ends all calls of all ranks with rkAborted, from any thread, and destroys this rank's handle; a
+ * call in progress on it comes back first. NULL is nothing. */
+RK_API rkResult_t rkCommAbort(rkComm_t comm) RK_NOEXCEPT;
+
+RK_API rkResult_t rkCommCount(rkComm_t comm, int* ranks) RK_NOEXCEPT;
+RK_API rkResult_t rkCommUserRank(rkComm_t comm, int* rank) RK_NOEXCEPT;
+/* *result: rkSuccess while the communicator works, else why it ended, with the text in
+ * rkGetLastError(). */
+RK_API rkResult_t rkCommGetAsyncError(rkComm_t comm, rkResult_t* result) RK_NOEXCEPT;
+
+/* --- Collectives: every rank makes the same calls in the same order --- */
+
+/* out[i] = in of all ranks, reduced; the same bits on every rank. */
+RK_API rkResult_t rkAllReduce(const void* in, void* out, size_t count, rkDataType_t type,
+                              rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
+/* The same at the root; elsewhere out is not used. */
+RK_API rkResult_t rkReduce(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                           int root, rkComm_t comm) RK_NOEXCEPT;
+/* out = the root's in, which is not used elsewhere. */
+RK_API rkResult_t rkBroadcast(const void* in, void* out, size_t count, rkDataType_t type, int root,
+                              rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkBcast(void* data, size_t count, rkDataType_t type, int root,
+                          rkComm_t comm) RK_NOEXCEPT;
+/* out = the ranks' inputs of `count` elements, one after the other. */
+RK_API rkResult_t rkAllGather(const void* in, void* out, size_t count, rkDataType_t type,
+                              rkComm_t comm) RK_NOEXCEPT;
+/* out = this rank's block, of `count` elements, of the reduced inputs. */
+RK_API rkResult_t rkReduceScatter(const void* in, void* out, size_t count, rkDataType_t type,
+                                  rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
+/* Block d of in, of `count` elements, goes to rank d, which puts it at the place of the sender. */
+RK_API rkResult_t rkAllToAll(const void* in, void* out, size_t count, rkDataType_t type,
+                             rkComm_t comm) RK_NOEXCEPT;
+/* out at the root = the ranks' inputs of `count` elements, one after the other; elsewhere it is not
+ * used. */
+RK_API rkResult_t rkGather(const void* in, void* out, size_t count, rkDataType_t type, int root,
+                           rkComm_t comm) RK_NOEXCEPT;
+/* out = this rank's block, of `count` elements, of the root's in, which is not used elsewhere. */
+RK_API rkResult_t rkScatter(const void* in, void* out, size_t count, rkDataType_t type, int root,
+                            rkComm_t comm) RK_NOEXCEPT;
+/* Returns when all ranks have called it. */
+RK_API rkResult_t rkBarrier(rkComm_t comm) RK_NOEXCEPT;
+
+/* With a count per rank, `ranks` of them, zeros included, the same on all ranks; all-to-all: per
+ * pair, [from * ranks + to]. Buffers hold what the rank gives and gets, without gaps. */
+RK_API rkResult_t rkAllGatherCounts(const void* in, void* out, const size_t* counts,
+                                    rkDataType_t type, rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkReduceScatterCounts(const void* in, void* out, const size_t* counts,
+                                        rkDataType_t type, rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkAllToAllCounts(const void* in, void* out, const size_t* counts,
+                                   rkDataType_t type, rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
+                                 int root, rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts,
+                                  rkDataType_t type, int root, rkComm_t comm) RK_NOEXCEPT;
+
+/* --- Messages from one rank to one rank: the call of these two alone --- */
+
+/* Messages from a rank to another one are received in the order in which they are sent; count and
+ * type must agree. */
+RK_API rkResult_t rkSend(const void* data, size_t count, rkDataType_t type, int peer,
+                         rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkRecv(void* data, size_t count, rkDataType_t type, int peer,
+                         rkComm_t comm) RK_NOEXCEPT;
+
+/* --- Groups --- */
+
+/* Calls of this thread between the two are collected, and started together when the outermost group
+ * ends, which returns when all are done. So one thread can make the calls of several ranks, and a
+ * rank several calls. Where one of them is refused, none is made and rkGroupEnd() says why. On a
+ * modelled network every rank needs a thread of its own. */
+RK_API rkResult_t rkGroupStart(void) RK_NOEXCEPT;
+RK_API rkResult_t rkGroupEnd(void) RK_NOEXCEPT;
+
+/* --- What NCCL lacks --- */
+
+/* How this rank's calls are done from here on; NULL: as the engine chooses. All ranks say the same.
+ * What no call could have is refused here; the rest, such as an algorithm that another collective
+ * has, by the call. */
+RK_API rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* options) RK_NOEXCEPT;
+
+/* Zeroes near this rank, in whole pages; *memory is valid until rkMemFree() or the handle's end.
+ * What is refused, for want of memory too, leaves the communicator as it is. */
+RK_API rkResult_t rkMemAlloc(rkComm_t comm, void** memory, size_t bytes) RK_NOEXCEPT;
+/* NULL is nothing. */
+RK_API rkResult_t rkMemFree(rkComm_t comm, void* memory) RK_NOEXCEPT;
+
+/* What every rank did last, as JSON. At most `size` bytes are written, the last one 0; *needed,
+ * where not NULL, is the size that takes all of it. text may be NULL where size is 0. */
+RK_API rkResult_t rkCommFlightRecord(rkComm_t comm, char* text, size_t size,
+                                     size_t* needed) RK_NOEXCEPT;
+
+/* On a modelled network: seconds of the model at which this rank's last call had ended (0 without a
+ * network), and work of its own that takes so long. */
+RK_API rkResult_t rkCommModelTime(rkComm_t comm, double* seconds) RK_NOEXCEPT;
+RK_API rkResult_t rkCommCompute(rkComm_t comm, double seconds) RK_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RANKINE_RANKINE_H_ */

@@ -1,0 +1,348 @@
+// Rankine for C++17: rankine.h with owners, containers and exceptions, all of it inline.
+//
+//   rk::Communicator team(2);                        // or: rk::Member me(id, ranks, rank);
+//   // on the thread that plays rank r:
+//   std::vector<float> x(1000, 1.0F), sum(1000);
+//   team[r].all_reduce(x, sum);
+//
+// Buffers are whatever std::data() and std::size() take (vectors, arrays, spans), or
+// rk::view(pointer, n). Sizes that do not suit one another are an Error before a byte moves. What
+// fails throws rk::Error, which has the result and the text; who would rather have results calls
+// the C functions with Member::get(). Contracts, of threads and buffers too, are rankine.h's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#if __cplusplus >= 202302L
+#include <stdfloat>
+#endif
+
+#include "rankine.h"
+
+namespace rk {
+
+class Error : public std::runtime_error {
+ public:
+  Error(rkResult_t result, const char* text) : std::runtime_error(text), result_(result) {}
+  rkResult_t result() const noexcept { return result_; }
+
+ private:
+  rkResult_t result_;
+};
+
+// Of a C function, on the thread that called it.
+inline void check(rkResult_t result) {
+  if (result != rkSuccess) throw Error(result, rkGetLastError(nullptr));
+}
+
+// The type that elements have on the wire. Specialise it for 16-bit floats of your own:
+//   template <> struct rk::DataType<my::bfloat16> { static constexpr rkDataType_t value =
+//   rkBfloat16; };
+template <class T, class = void>
+struct DataType {
+  static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) != 2,
+                "no rkDataType_t for this element type: specialise rk::DataType");
+  static constexpr rkDataType_t value =
+      sizeof(T) == 1 ? (std::is_signed_v<T> ? rkInt8 : rkUint8)
+                     : (sizeof(T) == 4 ? (std::is_signed_v<T> ? rkInt32 : rkUint32)
+                                       : (std::is_signed_v<T> ? rkInt64 : rkUint64));
+};
+template <>
+struct DataType<float> {
+  static constexpr rkDataType_t value = rkFloat32;
+};
+template <>
+struct DataType<double> {
+  static constexpr rkDataType_t value = rkFloat64;
+};
+
+#ifdef __STDCPP_FLOAT16_T__
+template <>
+struct DataType<std::float16_t> {
+  static constexpr rkDataType_t value = rkFloat16;
+};
+#endif
+#ifdef __STDCPP_BFLOAT16_T__
+template <>
+struct DataType<std::bfloat16_t> {
+  static constexpr rkDataType_t value = rkBfloat16;
+};
+#endif
+
+template <class T>
+class View {
+ public:
+  View(T* data, std::size_t size) : data_(data), size_(size) {}
+  T* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  T* data_;
+  std::size_t size_;
+};
+template <class T>
+View<T> view(T* data, std::size_t size) {
+  return View<T>(data, size);
+}
+
+// The elements of a buffer; no type where it is none.
+template <class Buffer>
+using ElementOf =
+    std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<Buffer&>()))>>;
+
+inline rkUniqueId unique_id() {
+  rkUniqueId id;
+  check(rkGetUniqueId(&id));
+  return id;
+}
+
+inline int version() {
+  int code = 0;
+  check(rkGetVersion(&code));
+  return code;
+}
+
+inline rkConfig_t default_config() { return RK_CONFIG_INITIALIZER; }
+inline rkCallOptions_t default_call_options() { return RK_CALL_OPTIONS_INITIALIZER; }
+
+// One rank's handle, and the calls that it makes.
+class Member {
+ public:
+  Member() = default;
+  explicit Member(rkComm_t comm) noexcept : comm_(comm) {}  // takes it over
+  Member(const rkUniqueId& id, int ranks, int rank, const rkConfig_t& config = default_config()) {
+    check(rkCommInitRankConfig(&comm_, ranks, id, rank, &config));
+  }
+  ~Member() { rkCommDestroy(comm_); }
+  Member(Member&& other) noexcept : comm_(other.release()) {}
+  Member& operator=(Member&& other) noexcept {
+    if (this != &other) {
+      rkCommDestroy(comm_);
+      comm_ = other.release();
+    }
+    return *this;
+  }
+
+  rkComm_t get() const noexcept { return comm_; }
+  rkComm_t release() noexcept { return std::exchange(comm_, nullptr); }
+
+  int rank() const {
+    int rank = 0;
+    check(rkCommUserRank(comm_, &rank));
+    return rank;
+  }
+  int ranks() const {
+    int ranks = 0;
+    check(rkCommCount(comm_, &ranks));
+    return ranks;
+  }
+
+  template <class In, class Out, class T = ElementOf<In>, class = ElementOf<Out>>
+  void all_reduce(const In& in, Out&& out, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    must_have("out", std::size(out), std::size(in));
+    check(rkAllReduce(std::data(in), std::data(out), std::size(in), DataType<T>::value, op, comm_));
+  }
+  template <class Buffer, class = ElementOf<Buffer>>
+  void all_reduce(Buffer&& in_place, rkRedOp_t op = rkSum) {
+    all_reduce(in_place, in_place, op);
+  }
+  // Elsewhere than at the root, out is not used and may be empty.
+  template <class In, class Out, class T = ElementOf<In>>
+  void reduce(const In& in, Out&& out, int root, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    if (rank() == root) must_have("out", std::size(out), std::size(in));
+    check(rkReduce(std::data(in), std::data(out), std::size(in), DataType<T>::value, op, root,
+                   comm_));
+  }
+  template <class Buffer, class T = ElementOf<Buffer>>
+  void broadcast(Buffer&& data, int root) {
+    check(rkBcast(std::data(data), std::size(data), DataType<T>::value, root, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void all_gather(const In& in, Out&& out) {
+    same_type<T, Out>();
+    must_have("out", std::size(out), all(std::size(in)));
+    check(rkAllGather(std::data(in), std::data(out), std::size(in), DataType<T>::value, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void reduce_scatter(const In& in, Out&& out, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    must_have("in", std::size(in), all(std::size(out)));
+    check(rkReduceScatter(std::data(in), std::data(out), std::size(out), DataType<T>::value, op,
+                          comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void all_to_all(const In& in, Out&& out) {
+    same_type<T, Out>();
+    const std::size_t count = std::size(in) / all(1);
+    must_have("in", std::size(in), all(count));
+    must_have("out", std::size(out), std::size(in));
+    check(rkAllToAll(std::data(in), std::data(out), count, DataType<T>::value, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void gather(const In& in, Out&& out, int root) {
+    same_type<T, Out>();
+    if (rank() == root) must_have("out", std::size(out), all(std::size(in)));
+    check(rkGather(std::data(in), std::data(out), std::size(in), DataType<T>::value, root, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void scatter(const In& in, Out&& out, int root) {
+    same_type<T, Out>();
+    if (rank() == root) must_have("in", std::size(in), all(std::size(out)));
+    check(
+        rkScatter(std::data(in), std::data(out), std::size(out), DataType<T>::value, root, comm_));
+  }
+
+  // With a count per rank, or per pair for all_to_all(); sizes of buffers are the caller's to know.
+  template <class In, class Out, class T = ElementOf<In>>
+  void all_gather(const In& in, Out&& out, const std::vector<std::size_t>& counts) {
+    must_have("counts", counts.size(), all(1));
+    check(
+        rkAllGatherCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void reduce_scatter(const In& in, Out&& out, const std::vector<std::size_t>& counts,
+                      rkRedOp_t op = rkSum) {
+    must_have("counts", counts.size(), all(1));
+    check(rkReduceScatterCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value,
+                                op, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void all_to_all(const In& in, Out&& out, const std::vector<std::size_t>& counts) {
+    must_have("counts", counts.size(), all(all(1)));
+    check(
+        rkAllToAllCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void gather(const In& in, Out&& out, int root, const std::vector<std::size_t>& counts) {
+    must_have("counts", counts.size(), all(1));
+    check(rkGatherCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, root,
+                         comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void scatter(const In& in, Out&& out, int root, const std::vector<std::size_t>& counts) {
+    must_have("counts", counts.size(), all(1));
+    check(rkScatterCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, root,
+                          comm_));
+  }
+  void barrier() { check(rkBarrier(comm_)); }
+
+  template <class Buffer, class T = ElementOf<Buffer>>
+  void send(const Buffer& data, int peer) {
+    check(rkSend(std::data(data), std::size(data), DataType<T>::value, peer, comm_));
+  }
+  template <class Buffer, class T = ElementOf<Buffer>>
+  void recv(Buffer&& data, int peer) {
+    check(rkRecv(std::data(data), std::size(data), DataType<T>::value, peer, comm_));
+  }
+  // A member whose get() is RK_COMM_NULL for RK_SPLIT_NOCOLOR.
+  Member split(int color, int key) {
+    rkComm_t part = nullptr;
+    check(rkCommSplit(comm_, color, key, &part));
+    return Member(part);
+  }
+
+  void set_call_options(const rkCallOptions_t& options) {
+    check(rkCommSetCallOptions(comm_, &options));
+  }
+  void finalize() { check(rkCommFinalize(comm_)); }
+  void abort() { check(rkCommAbort(release())); }
+  // rkSuccess, or why the communicator has ended, with the text in rkGetLastError().
+  rkResult_t async_error() const {
+    rkResult_t result = rkSuccess;
+    check(rkCommGetAsyncError(comm_, &result));
+    return result;
+  }
+
+  // Memory near this rank: n zeroes, until deallocate() or the member's end.
+  template <class T>
+  View<T> allocate(std::size_t n) {
+    static_assert(std::is_trivially_copyable_v<T>, "memory of ranks is zeroes and copied as bytes");
+    if (n > static_cast<std::size_t>(-1) / sizeof(T)) n = static_cast<std::size_t>(-1) / sizeof(T);
+    void* memory = nullptr;
+    check(rkMemAlloc(comm_, &memory, n * sizeof(T)));
+    return View<T>(static_cast<T*>(memory), n);
+  }
+  void deallocate(void* memory) { check(rkMemFree(comm_, memory)); }
+
+  std::string flight_record() const {
+    std::string text;
+    for (std::size_t needed = 4096; text.size() < needed;) {  // it may grow meanwhile
+      text.resize(needed);
+      check(rkCommFlightRecord(comm_, &text[0], text.size(), &needed));
+      if (needed <= text.size()) {
+        text.resize(needed - 1);
+        break;
+      }
+    }
+    return text;
+  }
+  double model_time() const {
+    double seconds = 0;
+    check(rkCommModelTime(comm_, &seconds));
+    return seconds;
+  }
+  void compute(double seconds) { check(rkCommCompute(comm_, seconds)); }
+
+ private:
+  template <class T, class Out>
+  static void same_type() {
+    static_assert(std::is_same_v<T, ElementOf<Out>>, "in and out have different elements");
+  }
+  std::size_t all(std::size_t count) const { return count * static_cast<std::size_t>(ranks()); }
+  static void must_have(const char* name, std::size_t has, std::size_t needed) {
+    if (has == needed) return;
+    const std::string text = std::string(name) + " has " + std::to_string(has) +
+                             " elements; the other buffer and the ranks ask for " +
+                             std::to_string(needed);
+    throw Error(rkInvalidArgument, text.c_str());
+  }
+
+  rkComm_t comm_ = nullptr;
+};
+
+// Calls of this thread until end() are started together there. Left without end(), as by an
+// exception, they are made all the same, and what becomes of them is not told.
+class Group {
+ public:
+  Group() { check(rkGroupStart()); }
+  ~Group() {
+    if (open_) rkGroupEnd();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  void end() {
+    open_ = false;
+    check(rkGroupEnd());
+  }
+
+ private:
+  bool open_ = true;
+};
+
+// All ranks of a communicator, to be played by threads of the caller: one Member each.
+class Communicator {
+ public:
+  explicit Communicator(int ranks, const rkConfig_t& config = default_config()) {
+    std::vector<rkComm_t> comms(ranks > 0 ? static_cast<std::size_t>(ranks) : 1);
+    members_.reserve(comms.size());
+    check(rkCommInitAllConfig(comms.data(), ranks, &config));
+    for (rkComm_t comm : comms) members_.emplace_back(comm);
+  }
+
+  int ranks() const noexcept { return static_cast<int>(members_.size()); }
+  Member& operator[](int rank) { return members_.at(static_cast<std::size_t>(rank)); }
+
+ private:
+  std::vector<Member> members_;
+};
+
+}  // namespace rk

@@ -1,0 +1,44 @@
+// A rkConfig_t, read, checked for what only C can get wrong, and kept: all ranks of a communicator
+// must give the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/c/rankine.h"
+#include "engine/api/communicator.h"
+
+namespace rankine {
+
+// Members are rkConfig_t's.
+struct Settings {
+  std::int64_t timeout_ms = 0;
+  std::string wait, network;
+  std::vector<int> nodes, levels;
+  bool tuned = true, record_times = false;
+  std::size_t plan_bytes = 0;
+};
+
+// `config` may be nullptr: the defaults. Errors: a size that is not this library's, a timeout,
+// names or counts that there are not.
+Result<Settings> read_settings(const rkConfig_t* config, int ranks);
+
+// The name of the first member in which they differ; empty: none.
+std::string_view difference(const Settings& a, const Settings& b);
+
+// Errors: those of Communicator::create(), and of a network that cannot be had.
+Result<std::shared_ptr<Communicator>> make_communicator(const Settings& settings, int ranks);
+
+// Milliseconds as C gives them: 0 is left as it is, -1 is for ever.
+Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds);
+
+// The n numbers there, which may be NULL where n is 0.
+Result<std::vector<int>> read_list(std::string_view name, const int* list, int n);
+
+// Whether a struct from C has the size that this library knows.
+Status check_size(std::string_view name, std::size_t size, std::size_t known);
+
+}  // namespace rankine

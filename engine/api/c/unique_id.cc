@@ -1,0 +1,114 @@
+#include "engine/api/c/unique_id.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "engine/api/c/registry_lock.h"
+#include "engine/run/machine.h"
+
+namespace rankine {
+namespace {
+
+// What the bytes of an id are. Processes that had the same number one after the other, or that have
+// it in different namespaces, began at different times.
+struct Words {
+  char magic[8];
+  std::int64_t process;
+  std::int64_t began_ns;
+  std::uint64_t number;  // of the ids of the process, from 0
+};
+constexpr char kMagic[] = "rankine";
+static_assert(sizeof kMagic == sizeof Words::magic && sizeof(Words) <= sizeof(rkUniqueId));
+
+struct Meeting {
+  Settings settings;
+  int ranks = 0;  // 0: nobody has come
+  int joined = 0;
+  std::weak_ptr<Communicator> communicator;  // its members own it
+};
+
+// Of the whole process; guarded by the lock.
+struct Meetings {
+  std::int64_t began_ns = now_ns();
+  std::uint64_t issued = 0;
+  std::map<std::uint64_t, Meeting> open;  // not all of whose ranks have come
+};
+Meetings& meetings() {
+  static Meetings& all = *new Meetings;  // never destroyed, as handles
+  return all;
+}
+
+// The meeting that is named, or why there is none.
+Result<Meeting*> find(const rkUniqueId& id) {
+  Meetings& all = meetings();
+  Words words;
+  std::memcpy(&words, id.internal, sizeof words);
+  if (std::memcmp(words.magic, kMagic, sizeof kMagic) != 0) {
+    return invalid_argument("id is none; rkGetUniqueId() makes them");
+  }
+  if (words.process != getpid() || words.began_ns != all.began_ns) {
+    return invalid_argument("id is of process " + std::to_string(words.process) + ", this is " +
+                            std::to_string(getpid()) +
+                            "; ranks are threads of the process that made the id");
+  }
+  const auto found = all.open.find(words.number);
+  if (found == all.open.end()) {
+    return invalid_argument(words.number < all.issued
+                                ? "id has been used, all its ranks have come; an id is for one "
+                                  "communicator"
+                                : "id is none; rkGetUniqueId() makes them");
+  }
+  return &found->second;
+}
+
+}  // namespace
+
+rkUniqueId make_unique_id() {
+  const std::lock_guard lock(registry_lock());
+  Meetings& all = meetings();
+  all.open.emplace(all.issued, Meeting());
+  Words words{{}, getpid(), all.began_ns, all.issued++};
+  std::memcpy(words.magic, kMagic, sizeof kMagic);
+  rkUniqueId id{};
+  std::memcpy(id.internal, &words, sizeof words);
+  return id;
+}
+
+Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& settings) {
+  const std::lock_guard lock(registry_lock());
+  auto found = find(id);
+  if (!found.ok()) return found.status();
+  Meeting& meeting = **found;
+  std::shared_ptr<Communicator> communicator = meeting.communicator.lock();
+  if (meeting.ranks == 0) {
+    auto made = make_communicator(settings, ranks);
+    if (!made.ok()) return made.status();
+    communicator = std::move(*made);
+  } else if (meeting.ranks != ranks) {
+    return invalid_argument("ranks is " + std::to_string(ranks) +
+                            "; the first rank of this id gave " + std::to_string(meeting.ranks));
+  } else if (const auto name = difference(meeting.settings, settings); !name.empty()) {
+    return invalid_argument("config." + std::string(name) +
+                            " is not what the first rank of this id gave");
+  } else if (communicator == nullptr) {
+    return Status(Code::rank_lost, "all ranks that had come under this id have left");
+  }
+  auto member = communicator->join(rank);
+  if (!member.ok()) return member.status();
+  if (meeting.ranks == 0) {
+    meeting.settings = settings;
+    meeting.ranks = ranks;
+    meeting.communicator = communicator;
+  }
+  if (++meeting.joined == ranks) {
+    Words words;
+    std::memcpy(&words, id.internal, sizeof words);
+    meetings().open.erase(words.number);
+  }
+  return Met{std::move(communicator), std::move(*member)};
+}
+
+}  // namespace rankine

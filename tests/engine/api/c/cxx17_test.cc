@@ -1,0 +1,116 @@
+// rankine.hpp as a project in C++17 sees it.
+#include "engine/api/c/rankine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+static_assert(__cplusplus == 201703L, "this is what the test is about");
+
+namespace {
+
+constexpr int kRanks = 3;
+
+void on_threads(rk::Communicator& team, const std::function<void(int, rk::Member&)>& f) {
+  std::vector<std::thread> threads;
+  for (int r = 0; r < team.ranks(); ++r) threads.emplace_back([&, r] { f(r, team[r]); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Cxx17, TakesContainersArraysAndViews) {
+  rk::Communicator team(kRanks);
+  on_threads(team, [](int rank, rk::Member& me) {
+    EXPECT_EQ(me.rank(), rank);
+    EXPECT_EQ(me.ranks(), kRanks);
+    const std::vector<int> in(kRanks, rank + 1);
+    std::array<int, kRanks> out{};
+    me.all_reduce(in, out);
+    EXPECT_EQ(out, (std::array<int, kRanks>{6, 6, 6}));
+    int raw[kRanks] = {rank, rank, rank};
+    me.all_reduce(raw, rkMax);
+    EXPECT_EQ(raw[0], 2);
+    me.reduce(in, out, 1, rkMax);
+    if (rank == 1) {
+      EXPECT_EQ(out[2], 3);
+    }
+    me.all_reduce(rk::view(in.data(), 2), rk::view(out.data(), 2), rkProd);
+    EXPECT_EQ(out[1], 6);
+    me.broadcast(out, 1);
+    std::vector<int> all(kRanks * kRanks);
+    me.all_gather(in, all);
+    EXPECT_EQ(all, (std::vector<int>{1, 1, 1, 2, 2, 2, 3, 3, 3}));
+    std::vector<int> one(1);
+    me.reduce_scatter(in, one);
+    EXPECT_EQ(one[0], 6);
+    me.all_to_all(in, out);
+    EXPECT_EQ(out, (std::array<int, kRanks>{1, 2, 3}));
+    me.gather(one, out, 0);
+    me.scatter(in, one, 2);
+    EXPECT_EQ(one[0], 3);
+    const std::vector<std::size_t> counts = {1, 0, 1};
+    me.all_gather(in, out, counts);
+    EXPECT_EQ(out[1], 3);
+    me.reduce_scatter(in, one, counts);
+    me.gather(in, out, 0, counts);
+    me.scatter(in, one, 0, counts);
+    me.all_to_all(in, out, std::vector<std::size_t>(kRanks * kRanks, 1));
+    me.barrier();
+    auto memory = me.allocate<double>(10);
+    EXPECT_EQ(memory.size(), 10u);
+    EXPECT_EQ(memory.data()[9], 0);
+    me.all_reduce(memory);
+    me.deallocate(memory.data());
+    EXPECT_EQ(me.async_error(), rkSuccess);
+    EXPECT_NE(me.flight_record().find("\"health\": \"ok\""), std::string::npos)
+        << me.flight_record();
+    EXPECT_EQ(me.model_time(), 0);
+  });
+}
+
+TEST(Cxx17, ErrorsHaveTheirResultAndText) {
+  rk::Communicator team(1);
+  std::vector<float> x(4), y(3);
+  try {
+    team[0].all_reduce(x, y);
+    ADD_FAILURE();
+  } catch (const rk::Error& e) {
+    EXPECT_EQ(e.result(), rkInvalidArgument);
+    EXPECT_STREQ(e.what(), "out has 3 elements; the other buffer and the ranks ask for 4");
+  }
+  try {
+    team[0].broadcast(x, 9);
+    ADD_FAILURE();
+  } catch (const rk::Error& e) {
+    EXPECT_EQ(e.result(), rkInvalidArgument);
+    EXPECT_STREQ(e.what(), "rkBcast: root is 9; allowed are 0 to 0");
+  }
+  EXPECT_THROW(team[0].compute(1), rk::Error);
+  EXPECT_THROW(rk::Communicator(0), rk::Error);
+  EXPECT_THROW(rk::Communicator(-1), rk::Error);
+  EXPECT_THROW(team[0].allocate<double>(~std::size_t{0}), rk::Error);
+  EXPECT_EQ(rk::version(), RK_VERSION_CODE);
+}
+
+TEST(Cxx17, MembersMoveAndGroupsStartTogether) {
+  const rkUniqueId id = rk::unique_id();
+  rk::Member a(id, 2, 0), b(id, 2, 1), c;
+  EXPECT_EQ(c.get(), nullptr);
+  c = std::move(b);
+  EXPECT_EQ(b.get(), nullptr);
+  int x = 1, y = 2;
+  rk::Group group;
+  a.all_reduce(rk::view(&x, 1));
+  c.all_reduce(rk::view(&y, 1));
+  group.end();
+  EXPECT_EQ(x, 3);
+  EXPECT_EQ(y, 3);
+  c.abort();
+  EXPECT_EQ(a.async_error(), rkAborted);
+}
+
+}  // namespace

@@ -1,0 +1,37 @@
+"""Everything that Bazel 4.2.3 must know to build Rankine, at home and in a workspace that depends on it:
+
+    local_repository(name = "rankine", path = "../rankine")
+    load("@rankine//third_party:repositories.bzl", "rankine_repositories")
+    rankine_repositories()
+"""
+
+load(":debian.bzl", "debian_repositories")
+
+def _own_folder_impl(ctx):
+    folder = ctx.path(Label("//third_party:BUILD.bazel")).dirname.get_child(ctx.name)
+    for child in folder.readdir():
+        ctx.symlink(child, child.basename)
+
+_own_folder = repository_rule(
+    implementation = _own_folder_impl,
+    doc = "The folder of third_party that has the repository's name, wherever Rankine lies.",
+    local = True,
+)
+
+# Names that Bazel would fetch, from a list of its own that it appends to WORKSPACE. One declared before is left alone.
+_OURS = ["remote_coverage_tools", "rules_cc"]
+_OF_DEBIAN = {
+    "bazel_skylib": "/usr/share/bazel/tools/skylib",
+    "rules_java": "/usr/share/bazel/rules/java",
+    "rules_proto": "/usr/share/bazel/rules/proto",
+}
+
+def rankine_repositories():
+    """Declares what is not declared yet; nothing is downloaded."""
+    for name in _OURS:
+        if not native.existing_rule(name):
+            _own_folder(name = name)
+    for name, path in _OF_DEBIAN.items():
+        if not native.existing_rule(name):
+            native.local_repository(name = name, path = path)
+    debian_repositories()
