@@ -94,6 +94,12 @@ Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases
     bench.buffers.output = std::max(bench.buffers.output, bytes.output);
     largest = std::max(largest, one.bytes);
   }
+  std::size_t shift = 0;
+  for (const DataType type : options.types) {
+    shift = std::max(shift, size_of(type) * static_cast<std::size_t>(options.measure.unalign));
+  }
+  bench.buffers.input += shift;
+  bench.buffers.output += shift;
   constexpr std::size_t kSpare = std::size_t{64} << 20;  // plans, threads
   Status status =
       check_memory(Workbench::memory_needed(bench), "buffers and scratch",

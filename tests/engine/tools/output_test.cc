@@ -45,6 +45,7 @@ const std::map<std::string, std::vector<std::string>>& questions() {
       {"verify", {"--ranks", "4", "--algo", "ring"}},
       {"show", {"all_reduce", "--algo", "ring", "--ranks", "4"}},
       {"perf", {"all_reduce", "-t", "2", "-b", "8", "-e", "8", "--time", "1ms"}},
+      {"compare", {"engine/tools/compared.json", "engine/tools/compared.json"}},
       {"topo", {"--synthetic", "pu:4"}},
       {"choose", {"all_reduce", "--ranks", "4", "--bytes", "1K", "--network", "scale_out"}},
       {"map", {"all_reduce", "--ranks", "2,4", "-e", "128"}},
