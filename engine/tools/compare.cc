@@ -173,7 +173,9 @@ Subcommand add_compare(Command tool) {
       "Rows of the same size, type, operation, root, network and place go together; where a "
       "report\n"
       "has several algorithms for a row, also of the same algorithm. Rows of several cycles\n"
-      "(perf -N) count as one, by their median. nccl-tests' own -J files are read as well.\n"
+      "(perf -N 5) count as one, by their median, and their scatter counts, which shows what a "
+      "single\n"
+      "run cannot: how far runs are apart. nccl-tests' own -J files are read as well.\n"
       "Exit codes: 0 compared, 1 a row above --fail-above, 2 usage, 3 environment.");
   return {app, [owned](Console& console) { return compare(*owned, console); }};
 }
