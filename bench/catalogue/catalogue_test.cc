@@ -9,7 +9,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/network/simulate.h"
-#include "engine/read/segments.h"
+#include "engine/network/segments.h"
 
 namespace rankine {
 namespace {

@@ -25,12 +25,17 @@ inline double median(std::vector<double> values) { return quantile(std::move(val
 // The lower quartile: what the machine does when nobody interrupts, without the luck of the best.
 inline double quiet_time(std::vector<double> values) { return quantile(std::move(values), 0.25); }
 
-// Never below 99 of 100 values, so the greatest where there are fewer than 100.
-inline double percentile_99(std::vector<double> values) {
+// The least of the values that this part of all of them does not exceed; 0 for no values.
+inline double nearest_rank(std::vector<double> values, double part) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(std::ceil(0.99 * static_cast<double>(values.size())));
-  return values[std::max<std::size_t>(rank, 1) - 1];
+  const auto rank = static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size())));
+  return values[std::clamp<std::size_t>(rank, 1, values.size()) - 1];
+}
+
+// Never below 99 of 100 values, so the greatest where there are fewer than 100.
+inline double percentile_99(std::vector<double> values) {
+  return nearest_rank(std::move(values), 0.99);
 }
 
 // The mean of the middle half. Like the median it ignores calls that somebody interrupted; unlike

@@ -5,17 +5,11 @@
 #include <fmt/format.h>
 
 #include "engine/base/units.h"
+#include "engine/network/segments.h"
 #include "engine/network/wire.h"
 
 namespace rankine {
 namespace {
-
-constexpr int kMostSegments = 256;
-
-// More segments than bytes help nobody.
-bool worth_trying(int segments, std::uint64_t bytes) {
-  return segments == 1 || static_cast<std::uint64_t>(segments) <= bytes;
-}
 
 Status simulate_into(Candidate& candidate, std::uint64_t bytes, const Fabric& fabric,
                      const SimulateOptions& options) {
@@ -54,18 +48,18 @@ Result<Candidate> with_best_segments(const Algorithm& algorithm, Params params, 
                                      const std::function<Status()>& may_go_on) {
   const bool free = params.segments <= 0 && algorithm.takes("segments");
   params.segments = std::max(1, params.segments);
-  Candidate best{&algorithm, std::move(params), 0, 0, {}};
-  for (int p = best.params.segments; p <= kMostSegments; p *= 2) {
-    if (Status status = may_go_on ? may_go_on() : Status(); !status.ok()) return status;
-    Candidate trial = best;
-    trial.params.segments = p;
-    Status status = simulate_into(trial, bytes, wired, options);
-    const bool first = p == best.params.segments;
-    if (!status.ok()) trial.refusal = status.text();
-    if (first || (trial.ok() && trial.seconds < best.seconds)) best = trial;
-    if (!free || !trial.ok() || !worth_trying(2 * p, bytes)) break;
+  Candidate candidate{&algorithm, std::move(params), 0, 0, {}};
+  Status stopped;
+  const auto go_on = [&] { return stopped = may_go_on ? may_go_on() : Status(); };
+  if (free && !algorithm.refusal(candidate.params)) {
+    const auto best = best_segments(algorithm, candidate.params, wired, bytes, options, go_on);
+    if (!stopped.ok()) return stopped;
+    if (best.ok()) candidate.params.segments = *best;
   }
-  return best;
+  if (!go_on().ok()) return stopped;
+  Status status = simulate_into(candidate, bytes, wired, options);
+  if (!status.ok()) candidate.refusal = status.text();
+  return candidate;
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct Candidate {
 // Blocks are whole bytes, which makes algorithms that cost the same differ by a byte a round, now
 // the one, now the other way: those that come as near as that to the cheapest are its equals, and
 // among equals the first is the one that stands first in the catalogue. `params.segments` of 0 or
-// less: the best power of two up to 256 for each. What an algorithm does not take of `params` is
+// less: best_segments() of each. What an algorithm does not take of `params` is
 // left aside; dims are the network's and the algorithm's as in wire.h. `may_go_on` is asked before
 // each simulation, and ends it by an error; empty: nobody does. Errors: those of wire() and
 // Pricing.

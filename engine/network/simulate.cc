@@ -120,6 +120,7 @@ class Simulator {
       const Tick price = cost(t, from, to, weight);
       const Tick end = model_.take(t, price);
       if (from != to) count(t, weight, from, to);
+      if (from == to) count_reduced(t, to, weight);  // what was pushed here before
       if (from != to || price > 0) {
         now(from).end = std::max(now(from).end, end);
         now(to).end = std::max(now(to).end, end);
@@ -177,8 +178,11 @@ class Simulator {
   }
   void count_received(const Transfer& t, Rank r, std::int64_t weight) {
     result_.received[static_cast<std::size_t>(r)] += weight;
-    if (t.act == Act::reduce) result_.reduced[static_cast<std::size_t>(r)] += weight;
+    count_reduced(t, r, weight);
     ++now(r).receives;
+  }
+  void count_reduced(const Transfer& t, Rank r, std::int64_t weight) {
+    if (t.act == Act::reduce) result_.reduced[static_cast<std::size_t>(r)] += weight;
   }
 
   void end_round(std::uint64_t messages_before) {

@@ -95,9 +95,9 @@ class Counter {
     });
     t.to.for_each([&](Rank to) {
       if (contains(t.from, to)) of(to).local += blocks;
+      if (t.act == Act::reduce) of(to).reduced += blocks;  // what was pushed here before, as well
       if (!has_others(t.from, to)) return;
       of(to).received += blocks;
-      if (t.act == Act::reduce) of(to).reduced += blocks;
       ++of(to).messages_received;
       ++now(to).receives;
     });

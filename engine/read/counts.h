@@ -10,7 +10,8 @@ namespace rankine {
 struct RankCounts {
   std::int64_t sent = 0;      // blocks
   std::int64_t received = 0;  // blocks
-  std::int64_t reduced = 0;   // blocks, of those received, that are added to others
+  std::int64_t reduced =
+      0;  // blocks that are added to others, as they come or after they were stored here
   std::int64_t messages_sent = 0;
   std::int64_t messages_received = 0;
   int partners = 0;        // distinct ranks that it sends to or receives from

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <memory>
 #include <ostream>
 #include <vector>
@@ -59,11 +60,15 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
     return invalid_argument("--json, --markdown and --golden exclude each other");
   }
   Progress progress(console);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
   const claims::Filter filter{options.paper, options.verdict, options.id};
   const auto findings =
       claims::find_out(filter, {.execute = !options.no_execute && !options.golden},
-                       [&progress](std::size_t done, std::size_t all) {
-                         progress.show(fmt::format("{} of {} claims", done, all));
+                       [&](std::size_t done, std::size_t all) {
+                         const std::chrono::duration<double> took = Clock::now() - begin;
+                         progress.show(fmt::format("{} of {} claims{}", done, all,
+                                                   time_left(done, all, took.count())));
                        });
   progress.clear();
   if (findings.empty()) {

@@ -1,6 +1,9 @@
 #include "engine/tools/console.h"
 
+#include <algorithm>
 #include <ostream>
+
+#include <fmt/format.h>
 
 namespace rankine::tools {
 
@@ -23,6 +26,14 @@ Exit exit_of(Code code) {
       return Exit::wrong;
   }
   return Exit::wrong;
+}
+
+std::string time_left(std::size_t done, std::size_t all, double seconds) {
+  if (done == 0 || done >= all || seconds < 1) return {};
+  const double left = seconds / static_cast<double>(done) * static_cast<double>(all - done);
+  if (left >= 3600) return fmt::format(", {:.1f} h left", left / 3600);
+  if (left >= 120) return fmt::format(", {:.0f} min left", left / 60);
+  return fmt::format(", {:.0f} s left", std::max(1.0, left));
 }
 
 void Progress::show(std::string_view text) {

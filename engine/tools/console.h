@@ -34,6 +34,10 @@ struct Console {
   std::vector<std::string> arguments = {};  // as they were given, for reports
 };
 
+// ", 20 s left": as long again per case as the cases that are done took; nothing before a second
+// has passed or where nothing is done or left.
+std::string time_left(std::size_t done, std::size_t all, double seconds);
+
 // A line on stderr that is rewritten in place; silent where stderr is no terminal. Not thread-safe.
 class Progress {
  public:

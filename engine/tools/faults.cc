@@ -111,8 +111,9 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   Result<std::vector<CaseResult>> results = [&] {
     Progress progress(console);
     options.progress = [&](std::size_t done, const FaultCase& last) {
-      progress.show(fmt::format("{} of {} cases, {}: {} among {} ranks", done, cases.size(),
-                                format_seconds(seconds()), last.fault->name, last.ranks));
+      progress.show(fmt::format("{} of {} cases, {}{}: {} among {} ranks", done, cases.size(),
+                                format_seconds(seconds()), time_left(done, cases.size(), seconds()),
+                                last.fault->name, last.ranks));
     };
     return faults::run_cases(cases, options);
   }();

@@ -12,7 +12,9 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/closed_form.h"
+#include "engine/tools/readable_formula.h"
 #include "engine/tools/table.h"
+#include "engine/tools/terminal.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -23,18 +25,17 @@ constexpr int kMostRanks = 1 << 20;
 // Numbers that formulas know; lists are different for every algorithm.
 bool in_formulas(const Parameter& row) { return row.number != nullptr && !row.letter.empty(); }
 
-// A formula, or what it comes to.
+// A formula as people write it, or what it comes to.
 std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
   if (options.ranks > 0 && formula != kComputed) return evaluate(formula, params).to_string();
-  constexpr std::size_t kWidest = 24;  // the whole of it is in the JSON
-  if (formula.size() <= kWidest) return std::string(formula);
-  return std::string(formula.substr(0, kWidest - 3)) + "...";
+  return readable_formula(formula);
 }
 
 // Out and in, or once where they are the same.
-std::string ports(const Algorithm& line, const ListOptions& options, const Params& params) {
-  const std::string out = shown(line.send_ports, options, params);
-  const std::string in = shown(line.receive_ports, options, params);
+std::string both(std::string_view out_formula, std::string_view in_formula,
+                 const ListOptions& options, const Params& params) {
+  const std::string out = shown(out_formula, options, params);
+  const std::string in = shown(in_formula, options, params);
   return out == in ? out : out + ", " + in;
 }
 
@@ -80,6 +81,41 @@ std::string summary_of(const Algorithm& line) {
   return text;
 }
 
+// For so many ranks: figures side by side.
+std::vector<std::string> row_of(const Algorithm& line, const ListOptions& options,
+                                const Params& params) {
+  std::string name(line.name);
+  if (line.refusal(line.only_taken(params))) {
+    return {name, "-", "-", "-",
+            fmt::format("not here: needs {}", line.needs.empty() ? line.allowed_when : line.needs)};
+  }
+  return {name, shown(line.rounds, options, params),
+          both(line.sent, line.received, options, params),
+          both(line.send_ports, line.receive_ports, options, params),
+          join(split_list(line.parameters), ",")};
+}
+
+// For any number of ranks: formulas in full, under the algorithm.
+std::string entry_of(const Algorithm& line, const ListOptions& options, const Params& params) {
+  constexpr std::size_t kIndent = 6, kDeeper = 8;
+  const int width = terminal_width(80);
+  std::string text = fmt::format("  {}\n", line.name);
+  text += wrapped(summary_of(line), width, kIndent);
+  const auto add = [&](std::string_view what, const std::string& value) {
+    if (value.empty()) return;
+    const std::string first = fmt::format("{:<17}{}", what, value);
+    const bool fits = kIndent + first.size() <= static_cast<std::size_t>(width);
+    text += fits ? std::string(kIndent, ' ') + first + "\n"
+                 : wrapped(what, width, kIndent) + wrapped(value, width, kDeeper);
+  };
+  add("rounds", shown(line.rounds, options, params));
+  add("sent, received/M", both(line.sent, line.received, options, params));
+  add("ports", both(line.send_ports, line.receive_ports, options, params));
+  add("takes", join(split_list(line.parameters)));
+  add("source", std::string(line.citation));
+  return text;
+}
+
 }  // namespace
 
 Result<Exit> list(const ListOptions& options, Console& console) {
@@ -91,25 +127,23 @@ Result<Exit> list(const ListOptions& options, Console& console) {
   std::string text;
   for (const Collective collective : all_collectives()) {
     if (options.collective && collective != *options.collective) continue;
+    std::string lines;
     std::vector<std::vector<std::string>> rows;
     for (const Algorithm& line : catalogue()) {
       if (line.collective != collective) continue;
       json.push_back(line_json(line, options, params));
-      if (options.ranks > 0 && line.refusal(line.only_taken(params))) {
-        rows.push_back({std::string(line.name), "-", "-", "-", "-", "-",
-                        std::string(line.needs.empty() ? line.allowed_when : line.needs), ""});
-        continue;
+      if (options.ranks > 0) {
+        rows.push_back(row_of(line, options, params));
+      } else {
+        lines += entry_of(line, options, params);
       }
-      rows.push_back({std::string(line.name), shown(line.rounds, options, params),
-                      shown(line.sent, options, params), shown(line.received, options, params),
-                      ports(line, options, params), join(split_list(line.parameters), ","),
-                      summary_of(line), std::string(line.citation)});
     }
-    if (rows.empty()) continue;
-    rows.insert(rows.begin(), {"algorithm", "rounds", "sent/M", "received/M", "ports", "takes",
-                               "what it does", "source"});
-    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", name_of(collective),
-                        columns(rows, "llllllll", "  "));
+    if (rows.empty() && lines.empty()) continue;
+    if (!rows.empty()) {
+      rows.insert(rows.begin(), {"algorithm", "rounds", "sent, received/M", "ports", "takes"});
+      lines = columns(rows, "lrrrl", "  ");
+    }
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", name_of(collective), lines);
   }
   if (options.json) {
     console.out << json.dump(2) << "\n";
@@ -131,7 +165,7 @@ Result<Exit> list(const ListOptions& options, Console& console) {
   }
   console.out << "; M bytes per rank. sent, received: by the busiest rank.\n"
                  "computed: no closed form; rankine cost counts it in the schedule.\n"
-              << "ports: messages at once, out and in. --json has every field in full.\n";
+              << "ports: messages at once. Two values: out and in. --json has every field.\n";
   return Exit::ok;
 }
 

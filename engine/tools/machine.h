@@ -28,6 +28,7 @@ std::string describe_placement(const std::vector<RankReport>& ranks);
 // What the machine refused, one line each; ranks with the same refusals share a line.
 std::vector<std::string> refusals(const std::vector<RankReport>& ranks);
 
-std::string utc_now();  // "2026-11-20T14:03:07Z"
+std::string utc_now();    // "2026-11-20T14:03:07Z"
+std::string local_now();  // "2026-11-20 14:03:07", where TZ says
 
 }  // namespace rankine::tools

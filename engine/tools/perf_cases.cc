@@ -7,9 +7,9 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
+#include "engine/network/segments.h"
 #include "engine/network/simulate.h"
 #include "engine/network/wire.h"
-#include "engine/read/segments.h"
 #include "engine/tools/memory.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/text.h"
@@ -94,6 +94,12 @@ Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases
     bench.buffers.output = std::max(bench.buffers.output, bytes.output);
     largest = std::max(largest, one.bytes);
   }
+  std::size_t shift = 0;
+  for (const DataType type : options.types) {
+    shift = std::max(shift, size_of(type) * static_cast<std::size_t>(options.measure.unalign));
+  }
+  bench.buffers.input += shift;
+  bench.buffers.output += shift;
   constexpr std::size_t kSpare = std::size_t{64} << 20;  // plans, threads
   Status status =
       check_memory(Workbench::memory_needed(bench), "buffers and scratch",
@@ -218,8 +224,8 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
             set_parameters(each.params, one.call.options);
             if (cases.on != nullptr && each.algorithm != nullptr &&
                 each.algorithm->takes("segments") && each.params.segments == 0) {
-              const auto best =
-                  best_segments(*each.algorithm, each.params, cases.on->fabric, one.bytes);
+              const auto best = best_segments(*each.algorithm, each.params, cases.on->fabric,
+                                              one.bytes, {.sync = cases.on->sync});
               if (!best.ok()) return best.status();
               one.call.options.segments = *best;
             }

@@ -39,8 +39,11 @@ struct PerfOptions {
   std::optional<double> seconds{};  // of measure; none: its own, on a network kSecondsOnNetwork
   double min_busbw = 0;             // GB/s that the average must reach
   bool stats = false, csv = false;
-  bool probe = false;     // bracket every row with the latency probe, repeat unsteady ones
-  std::string json_file;  // "-": standard output, in place of the table
+  int skip_batches = 0;     // leading ones that are left out of what --stats shows
+  bool timestamps = false;  // when each row was done
+  int cycles = 1;           // all rows so many times; 0: until somebody interrupts
+  bool probe = false;       // bracket every row with the latency probe, repeat unsteady ones
+  std::string json_file;    // "-": standard output, in place of the table
   std::string plot_file;
 
   Collective collective() const { return *algorithm.collective; }

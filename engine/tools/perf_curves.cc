@@ -1,6 +1,9 @@
 #include "engine/tools/perf_curves.h"
 
 #include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
 
 #include "algorithms/catalogue.h"
 
@@ -20,21 +23,56 @@ std::vector<const Algorithm*> algorithms_of(const std::vector<PerfCases>& all) {
   return found;
 }
 
+std::string algorithm_of(const PerfCase& asked) {
+  return asked.call.options.algorithm.empty() ? "the engine's choice"
+                                              : std::string(asked.call.options.algorithm);
+}
+
+// Of an axis from the least to the greatest of what is drawn, with room above and below.
+void fit(Plot& plot) {
+  constexpr double kRoom = 1.3;
+  plot.bytes_low = plot.y_low = std::numeric_limits<double>::infinity();
+  plot.bytes_high = plot.y_high = 0;
+  for (const PlotCurve& curve : plot.curves) {
+    for (const PlotPoint& point : curve.points) {
+      plot.bytes_low = std::min(plot.bytes_low, point.bytes);
+      plot.bytes_high = std::max(plot.bytes_high, point.bytes);
+      plot.y_low = std::min(plot.y_low, point.y);
+      plot.y_high = std::max(plot.y_high, point.y);
+    }
+  }
+  plot.y_low = plot.log_y ? plot.y_low / kRoom : 0;
+  plot.y_high *= kRoom;
+}
+
+bool two_sizes(const PerfCases& cases) {
+  std::vector<std::size_t> sizes;
+  for (const PerfCase& row : cases.rows) {
+    if (row.bytes > 0) sizes.push_back(row.bytes);
+  }
+  return !sizes.empty() &&
+         std::any_of(sizes.begin(), sizes.end(), [&](auto each) { return each != sizes.front(); });
+}
+
+constexpr char kTwoSizes[] = "sizes from 1 byte, two of them, are needed";
+
 }  // namespace
+
+std::string why_no_plot(const PerfOptions& options, const PerfCases& cases) {
+  if (options.cycles != 1) return "one cycle is needed, which is the default of --run_cycles";
+  if (!options.networks.empty()) return why_no_curves(cases);
+  return two_sizes(cases) ? "" : kTwoSizes;
+}
 
 std::string why_no_curves(const PerfCases& cases) {
   if (cases.ranks < 2) return "2 ranks and more are needed";
   const Call& first = cases.rows.front().call;
-  std::vector<std::size_t> sizes;
   for (const PerfCase& row : cases.rows) {
     const bool same =
         row.call.type == first.type && row.call.op == first.op && row.call.root == first.root;
     if (!same) return "one --datatype, one --op and one --root are needed";
-    if (row.bytes > 0) sizes.push_back(row.bytes);
   }
-  if (sizes.empty() || sizes.front() == sizes.back())
-    return "sizes from 1 byte, two of them, are needed";
-  return {};
+  return two_sizes(cases) ? "" : kTwoSizes;
 }
 
 std::vector<NetworkCurves> curves_of(const std::vector<PerfCases>& all,
@@ -62,6 +100,48 @@ std::vector<NetworkCurves> curves_of(const std::vector<PerfCases>& all,
     networks.push_back(std::move(network));
   }
   return networks;
+}
+
+std::string machine_svg(std::string_view what, const PerfCases& cases,
+                        std::span<const PerfRow> rows) {
+  const Call& first = cases.rows.front().call;
+  bool types = false, ops = false, roots = false;
+  for (const PerfCase& one : cases.rows) {
+    types |= one.call.type != first.type;
+    ops |= one.call.op != first.op;
+    roots |= one.call.root != first.root;
+  }
+  Plot time{.title = fmt::format("{}: time", what),
+            .y_label = "us, out of place",
+            .log_y = true,
+            .baseline = {}};
+  Plot busbw{.title = fmt::format("{}: busbw", what), .y_label = "GB/s, out of place"};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const PerfRow& row = rows[i];
+    if (row.bytes == 0) continue;
+    std::string name = algorithm_of(cases.rows[i]);
+    if (types) name += fmt::format(" {}", name_of(row.type));
+    if (ops) name += fmt::format(" {}", row.op);
+    if (roots) name += fmt::format(" root {}", row.root);
+    const Series& series = row.measured.first();
+    const auto add = [&](Plot& plot, double y) {
+      auto curve = std::find_if(plot.curves.begin(), plot.curves.end(),
+                                [&](const PlotCurve& each) { return each.name == name; });
+      if (curve == plot.curves.end()) {
+        curve = plot.curves.insert(curve, {.name = name});
+      }
+      curve->points.push_back({static_cast<double>(row.bytes), y});
+    };
+    add(time, seconds_of(series) * kMicro);
+    add(busbw, tools::busbw(row, series));
+  }
+  std::vector<std::vector<Plot>> panels;
+  for (Plot* plot : {&time, &busbw}) {
+    fit(*plot);
+    // Among one rank nothing is on a bus.
+    if (plot->y_high > plot->y_low) panels.push_back({std::move(*plot)});
+  }
+  return grid_to_svg(panels);
 }
 
 }  // namespace rankine::tools

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/tools/crossovers.h"
@@ -14,9 +15,17 @@ namespace rankine::tools {
 // are.
 std::string why_no_curves(const PerfCases& cases);
 
+// The same of --plot: on the machine rows of all kinds are curves.
+std::string why_no_plot(const PerfOptions& options, const PerfCases& cases);
+
 // Each network's curves, in the catalogue's order, and for all networks alike; without a name the
 // engine's choice is one. `rows` are all those of `all`, in their order.
 std::vector<NetworkCurves> curves_of(const std::vector<PerfCases>& all,
                                      std::span<const PerfRow> rows);
+
+// What was measured at full speed: time over bytes, below it busbw; a curve for each algorithm,
+// type, operation and root. `what` begins the titles. Requires rows that why_no_plot() lets pass.
+std::string machine_svg(std::string_view what, const PerfCases& cases,
+                        std::span<const PerfRow> rows);
 
 }  // namespace rankine::tools

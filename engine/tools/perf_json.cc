@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "engine/api/tuning.h"
+#include "engine/base/statistics.h"
 #include "engine/tools/perf_report.h"
 
 namespace rankine::tools {
@@ -15,11 +18,17 @@ constexpr double kMicro = 1e6, kGiga = 1e9;
 
 Json series_json(const PerfRow& row, const Series& series) {
   Json json = {
-      {"time", seconds_of(series) * kMicro}, {"alg_bw", algbw(row, series)},
-      {"bus_bw", busbw(row, series)},        {"nwrong", nullptr},
-      {"min", series.seconds.min * kMicro},  {"median", series.seconds.median * kMicro},
-      {"p99", series.seconds.p99 * kMicro},  {"max", series.seconds.max * kMicro},
-      {"batches", series.samples.size()},    {"calls_per_batch", series.calls},
+      {"time", seconds_of(series) * kMicro},
+      {"alg_bw", algbw(row, series)},
+      {"bus_bw", busbw(row, series)},
+      {"nwrong", nullptr},
+      {"min", series.seconds.min * kMicro},
+      {"median", series.seconds.median * kMicro},
+      {"p99", series.seconds.p99 * kMicro},
+      {"max", series.seconds.max * kMicro},
+      {"spread", relative_spread(series.samples)},
+      {"batches", series.samples.size()},
+      {"calls_per_batch", series.calls},
   };
   if (series.wrong >= 0) json["nwrong"] = series.wrong;
   if (const auto share = eta(row, series)) json["eta"] = *share;
@@ -27,18 +36,35 @@ Json series_json(const PerfRow& row, const Series& series) {
   return json;
 }
 
-Json per_iter_json(const Series& series, bool every_time) {
-  const Statistics& s = series.seconds;
+// What nccl-tests' analyze_perf_json.py reads: a row per process there, per rank here, of each
+// batch's time, and the slowest of them.
+Json per_iter_json(const Series& series, const PerfOptions& options) {
+  const Statistics s = shown_statistics(series, options);
+  std::vector<double> shown = slowest_of(series);
+  const std::size_t skipped =
+      std::min(shown.size(), static_cast<std::size_t>(options.skip_batches));
+  shown.erase(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(skipped));
+  const auto in_us = [](const std::vector<double>& seconds) {
+    Json times = Json::array();
+    for (const double each : seconds) times.push_back(each * kMicro);
+    return times;
+  };
   Json json = {
+      {"skipped_iterations", skipped},
       {"min_us", s.min * kMicro},
       {"max_us", s.max * kMicro},
       {"avg_us", s.mean * kMicro},
+      {"p50_us", s.median * kMicro},
+      {"p95_us", nearest_rank(shown, 0.95) * kMicro},
+      {"p99_us", s.p99 * kMicro},
       {"stdev_us", s.deviation * kMicro},
       {"cv_pct", s.mean > 0 ? 100 * s.deviation / s.mean : 0},
   };
-  if (every_time) {
-    auto& times = json["times_us"] = Json::array();
-    for (const double seconds : series.samples) times.push_back(seconds * kMicro);
+  if (!options.stats) return json;
+  json["times_us"] = in_us(slowest_of(series));
+  if (series.of_rank.size() > 1) {
+    Json& rows = json["per_process_max_times_us"] = Json::array();
+    for (const std::vector<double>& rank : series.of_rank) rows.push_back(in_us(rank));
   }
   return json;
 }
@@ -76,8 +102,11 @@ Json perf_json(const PerfRun& run) {
   config["graph"] = 0;
   config["blocking_collectives"] = true;
   config["per_iter_timing"] = options.stats;
-  config["per_iter_skip"] = 0;
-  config["parallel_init"] = false;
+  config["per_iter_skip"] = options.skip_batches;
+  config["parallel_init"] = true;
+  config["unalign"] = m.unalign;
+  config["average"] = static_cast<int>(m.of_ranks);
+  config["run_cycles"] = options.cycles;
   config["collective"] = name_of(options.collective());
   config["ranks"] = run.ranks;
   config["placement"] = to_string(options.placement);
@@ -93,7 +122,7 @@ Json perf_json(const PerfRun& run) {
   Json& not_enforced = config["not_enforced"] = Json::array();
   for (const std::string& line : refusals(run.places)) not_enforced.push_back(line);
 
-  Json& devices = json["devices"] = Json::array();
+  Json& devices = config["devices"] = Json::array();
   for (const RankReport& place : run.places) {
     devices.push_back(
         {{"rank", place.rank},
@@ -124,12 +153,13 @@ Json perf_json(const PerfRun& run) {
     one["in_place_algorithm"] = measured.in_place.algorithm;
     one["in_place_transport"] = measured.in_place.transport;
     one["segments"] = row.segments;
+    if (options.timestamps) one["timestamp"] = row.done;
     if (!row.network.empty()) one["network"] = row.network;
     if (row.peak) one["peak_bw"] = *row.peak / kGiga;
     one["out_of_place"] = series_json(row, measured.out_of_place);
     one["in_place"] = series_json(row, measured.in_place);
-    one["out_of_place_per_iter"] = per_iter_json(measured.out_of_place, options.stats);
-    one["in_place_per_iter"] = per_iter_json(measured.in_place, options.stats);
+    one["out_of_place_per_iter"] = per_iter_json(measured.out_of_place, options);
+    one["in_place_per_iter"] = per_iter_json(measured.in_place, options);
     if (row.probe) {
       one["ping_pong_ns"] = {{"before", row.probe->before_ns}, {"after", row.probe->after_ns}};
       one["repeats"] = row.probe->repeats;

@@ -51,6 +51,20 @@ std::string ran_text(const PerfRow& row) {
 
 }  // namespace
 
+std::string_view describe(RankTime of_ranks) {
+  switch (of_ranks) {
+    case RankTime::first:
+      return "rank 0";
+    case RankTime::mean:
+      return "mean over ranks";
+    case RankTime::least:
+      return "fastest rank";
+    case RankTime::most:
+      break;
+  }
+  return "slowest rank";
+}
+
 std::string_view mode_of(const MeasureOptions& measure) {
   if (measure.fresh && measure.off_cache) return "fresh+off-cache";
   if (measure.fresh) return "fresh";
@@ -89,8 +103,12 @@ void PerfTable::begin(const PerfRun& run) {
   const std::string calls = m.fresh       ? "one call and one read of the result each"
                             : m.calls > 0 ? fmt::format("{} calls each", m.calls)
                                           : std::string("at least 20 us of calls each");
-  fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; slowest rank, median\n",
-             mode_of(m), m.warmups, batches, calls);
+  fmt::print(out_, "# method    : {}; {} warm-up calls, then {}, {}; {}, median\n", mode_of(m),
+             m.warmups, batches, calls, describe(m.of_ranks));
+  if (m.unalign > 0) {
+    fmt::print(out_, "# unaligned : buffers begin {} elements behind a cache line's border\n",
+               m.unalign);
+  }
   const TuningTable* table = machine_tuning();
   if (table != nullptr && !on_network_ && run.options.algorithm.algorithms.empty()) {
     fmt::print(out_, "# choice    : the tuning table of {}; RANKINE_TUNING=off for the default\n",
@@ -127,8 +145,9 @@ void PerfTable::begin(const PerfRun& run) {
   const std::string units = group("(us)", "(GB/s)", "(GB/s)", "", "");
   const std::size_t width = names.size() - 2;
   fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", width, "in-place", width);
-  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}  {}\n", "size", "count", "type",
-             "redop", "root", names, names, probe_ ? "  before   after  again" : "", "algo");
+  fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}{}  {}\n", "size", "count", "type",
+             "redop", "root", names, names, probe_ ? "  before   after  again" : "",
+             timestamps_ ? fmt::format("  {:19}", "timestamp") : "", "algo");
   fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "(B)", "(elements)", "", "", "",
              units, units, probe_ ? "    (ns)    (ns)" : "");
   out_ << std::flush;
@@ -146,12 +165,12 @@ void PerfTable::row(const PerfRow& row) {
   fmt::print(out_, "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count, name_of(row.type),
              row.op, row.root);
   for (const Series* series : {&row.measured.out_of_place, &row.measured.in_place}) {
-    const Statistics& s = series->seconds;
     fmt::print(out_, "  {:>7} {:>7.2f} {:>7.2f} {:>6}", time_text(seconds_of(*series)),
                algbw(row, *series), busbw(row, *series), wrong_text(series->wrong));
     if (eta_) fmt::print(out_, " {:>6}", eta_text(eta(row, *series)));
-    if (on_network_) fmt::print(out_, " {:>7}", time_text(s.median));
+    if (on_network_) fmt::print(out_, " {:>7}", time_text(series->seconds.median));
     if (!stats_) continue;
+    const Statistics s = shown_statistics(*series, options_);
     for (const double seconds : {s.min, s.median, s.p99, s.max}) {
       fmt::print(out_, " {:>7}", time_text(seconds));
     }
@@ -160,6 +179,7 @@ void PerfTable::row(const PerfRow& row) {
     fmt::print(out_, " {:>7.1f} {:>7.1f}{} {:>5}", row.probe->before_ns, row.probe->after_ns,
                row.probe->steady() ? ' ' : '~', row.probe->repeats);
   }
+  if (timestamps_) fmt::print(out_, "  {}", row.done);
   fmt::print(out_, "  {}\n", ran_text(row));
   out_ << std::flush;
 }

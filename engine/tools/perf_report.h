@@ -45,6 +45,7 @@ struct PerfRun {
   bool above_floor() const { return totals.average_busbw() >= options.min_busbw; }
 };
 
+std::string_view describe(RankTime of_ranks);             // "slowest rank"
 std::string_view mode_of(const MeasureOptions& measure);  // "fresh+off-cache"
 
 class PerfTable {
@@ -53,6 +54,8 @@ class PerfTable {
       : out_(out),
         stats_(options.stats),
         probe_(options.probe),
+        timestamps_(options.timestamps),
+        options_(options),
         on_network_(!options.networks.empty()),
         eta_(on_network_ || options.peak) {}
   void begin(const PerfRun& run);
@@ -63,7 +66,9 @@ class PerfTable {
 
  private:
   std::ostream& out_;
-  bool stats_, probe_, on_network_, eta_;
+  bool stats_, probe_, timestamps_;
+  const PerfOptions& options_;
+  bool on_network_, eta_;
 };
 
 // One line per measurement, so two per row.

@@ -6,6 +6,7 @@
 #include "engine/api/call_parameters.h"
 #include "engine/api/choose.h"
 #include "engine/network/predict.h"
+#include "engine/tools/machine.h"
 #include "engine/tools/metrics.h"
 
 namespace rankine::tools {
@@ -35,6 +36,23 @@ Result<int> segments_of(const PerfCase& one, const Measured& measured, const Per
 
 double seconds_of(const Series& series) {
   return series.model_seconds.value_or(series.seconds.median);
+}
+
+std::vector<double> slowest_of(const Series& series) {
+  if (series.of_rank.empty()) return series.samples;
+  std::vector<double> slowest = series.of_rank.front();
+  for (const std::vector<double>& rank : series.of_rank) {
+    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], rank[i]);
+  }
+  return slowest;
+}
+
+Statistics shown_statistics(const Series& series, const PerfOptions& options) {
+  std::vector<double> times = slowest_of(series);
+  const std::size_t skipped =
+      std::min(times.size(), static_cast<std::size_t>(options.skip_batches));
+  times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(skipped));
+  return summarise(times);
 }
 
 double algbw(const PerfRow& row, const Series& series) {
@@ -69,7 +87,8 @@ Result<PerfRow> measure_row(Workbench& workbench, const PerfCase& one, const Per
                  .measured = std::move(*measured),
                  .probe = probe,
                  .network = cases.network,
-                 .peak = cases.peak};
+                 .peak = cases.peak,
+                 .done = local_now()};
 }
 
 }  // namespace rankine::tools

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/tools/perf_cases.h"
 #include "engine/tools/workbench.h"
@@ -22,7 +23,13 @@ struct PerfRow {
   std::optional<LatencyBracket> probe{};  // where it was asked for
   std::string network{};                  // its name; empty: at full speed
   std::optional<double> peak{};           // bytes per second
+  std::string done{};                     // when, in local time: "2026-11-20 14:03:07"
 };
+
+// Seconds of each batch, as its slowest rank had it where each rank's times were kept.
+std::vector<double> slowest_of(const Series& series);
+// What --stats shows: without the batches that PerfOptions leaves out.
+Statistics shown_statistics(const Series& series, const PerfOptions& options);
 
 // The time that counts: the model's on a network, else the median of what was measured.
 double seconds_of(const Series& series);

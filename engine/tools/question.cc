@@ -4,8 +4,8 @@
 
 #include "algorithms/schedule/lower.h"
 #include "engine/base/units.h"
+#include "engine/network/segments.h"
 #include "engine/network/wire.h"
-#include "engine/read/segments.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/text.h"
 
@@ -15,8 +15,10 @@ Result<Prepared> prepare(const Question& question) {
   Prepared out;
   out.params = question.params;
   if (question.params.segments == 0) {
-    const auto best =
-        best_segments(*question.algorithm, question.params, question.fabric, question.bytes);
+    SimulateOptions options = question.options;
+    options.lower = question.lower;
+    const auto best = best_segments(*question.algorithm, question.params, question.fabric,
+                                    question.bytes, options);
     if (!best.ok()) return best.status();
     out.params.segments = *best;
   }

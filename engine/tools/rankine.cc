@@ -7,6 +7,7 @@
 
 #include "engine/tools/output_stream.h"
 #include "engine/tools/tool.h"
+#include "engine/tools/working_directory.h"
 
 namespace {
 
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   keep_taken(STDIN_FILENO);
   keep_taken(STDOUT_FILENO);
   keep_taken(STDERR_FILENO);
+  rankine::tools::stand_where_the_user_stands();
   std::ios::sync_with_stdio(false);
   // Who reads no further is no reason to die without a word: writing fails instead.
   std::signal(SIGPIPE, SIG_IGN);

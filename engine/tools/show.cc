@@ -1,8 +1,6 @@
 #include "engine/tools/show.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,22 +9,21 @@
 #include <ostream>
 #include <string_view>
 
+#include "engine/base/replace_file.h"
 #include "engine/network/fabric.h"
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/port_budget.h"
+#include "engine/tools/schedule_svg.h"
+#include "engine/tools/terminal.h"
 #include "engine/tools/text.h"
+#include "engine/tools/trees_text.h"
 
 namespace rankine::tools {
 namespace {
 
-int terminal_width() {
-  constexpr int kDefault = 100;
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefault;
-  return size.ws_col;
-}
+constexpr int kMostSvgRounds = 60;
 
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
@@ -64,6 +61,20 @@ std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
   text.erase(0, text.find('\n', text.find(mark)) + 1);
   return fmt::format("{}: {} ranks, {} blocks, round {} of {}\n\n{}", name_of(goal.collective),
                      schedule.ranks, schedule.blocks, k, schedule.rounds, text);
+}
+
+// What nobody reads to its end: the beginning, and how to see the rest.
+std::string cut(std::string text, bool all) {
+  constexpr std::size_t kMostLines = 200;
+  const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  if (all || lines <= kMostLines) return text;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < kMostLines; ++i) at = text.find('\n', at) + 1;
+  text.resize(at);
+  return text + fmt::format(
+                    "... {} lines more: --all shows them, --round K one round, --transfers "
+                    "leaves out what ranks hold\n",
+                    lines - kMostLines);
 }
 
 Json view_json(const RoundView& view) {
@@ -148,15 +159,33 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
     return Exit::ok;
   }
 
+  if (!options.svg_file.empty()) {
+    const std::string title =
+        fmt::format("{} by {} among {} ranks", name_of(line.collective), line.name, schedule.ranks);
+    const int most = options.all ? schedule.rounds : std::min(schedule.rounds, kMostSvgRounds);
+    const std::string svg =
+        schedule_svg(title, schedule, goal, options.round.value_or(0), options.round ? 1 : most);
+    Status status = of_option("--svg", replace_file(options.svg_file, svg));
+    if (!status.ok()) return status;
+    if (!options.round && most < schedule.rounds) {
+      console.err << fmt::format(
+          "rankine show: --svg has the first {} of {} rounds; --all draws all\n", most,
+          schedule.rounds);
+    }
+    return Exit::ok;
+  }
+
   const DrawOptions drawing{
       .colour =
           chosen(options.colour, console.out_is_terminal && std::getenv("NO_COLOR") == nullptr),
       .utf8 = chosen(options.lines, console.out_is_terminal && locale_is_utf8()),
-      .width = options.width > 0 ? options.width : terminal_width(),
+      .width = options.width > 0 ? options.width : terminal_width(100),
       .states = !options.transfers_only};
   console.out << fmt::format("{} ({}): {}\n", line.name, line.citation, line.summary);
-  console.out << (options.round ? draw_round(schedule, goal, *options.round, drawing)
-                                : draw(schedule, goal, drawing));
+  if (!options.round) console.out << trees_text(schedule, goal, drawing.utf8);
+  console.out << cut(options.round ? draw_round(schedule, goal, *options.round, drawing)
+                                   : draw(schedule, goal, drawing),
+                     options.all);
   if (options.ports) {
     console.out << line.name << " " << port_budget(needed, *options.ports) << "\n";
   } else if (needed > 1) {
@@ -180,6 +209,8 @@ Subcommand add_show(Command tool) {
                "lines and arrows: auto, always or never (auto)");
   add_argument(app, "--width", o.width, Whole{20, 10'000}, "N",
                "columns to keep to (the terminal's)");
+  app.add_flag("--all", o.all, "drawings to their end, however long");
+  add_text(app, "--svg", o.svg_file, "FILE", "ranks side by side and an arrow per message, as SVG");
   app.add_flag("--json", o.json, "transfers and holdings of every round");
   app.footer(
       "Examples:\n"
@@ -187,7 +218,9 @@ Subcommand add_show(Command tool) {
       "  rankine show broadcast --algo chain --ranks 5 --segments 3 --root 2\n"
       "  rankine show all_reduce --algo recursive_doubling --ranks 8 --round 1\n"
       "  rankine show all_reduce --algo recursive_doubling_pipelined --segments 4 --ports 1\n"
-      "  rankine show all_reduce --algo ring --json");
+      "  rankine show all_reduce --algo double_tree --ranks 8 --svg double_tree.svg\n"
+      "  rankine show all_reduce --algo ring --json\n"
+      "Where a phase's messages make a tree, it is drawn before the rounds.");
   return {app, [owned](Console& console) { return show(*owned, console); }};
 }
 

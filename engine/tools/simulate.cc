@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <ostream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/units.h"
@@ -39,7 +42,18 @@ void print_port_budgets(const std::vector<Answer>& answers, Console& console) {
   }
 }
 
-void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
+// As long as the time is, of the longest; at least one where there is time.
+std::string bar(double seconds, double longest) {
+  constexpr double kLongest = 20;
+  if (!(longest > 0) || !(seconds > 0)) return {};
+  return std::string(static_cast<std::size_t>(std::max(1.0, kLongest * seconds / longest)), '#');
+}
+
+// The fastest first; among equals the catalogue's order.
+void print(std::vector<Answer> answers, bool rounds, Console& console) {
+  std::stable_sort(answers.begin(), answers.end(),
+                   [](const Answer& a, const Answer& b) { return a.seconds() < b.seconds(); });
+  const bool contest = answers.size() > 1;
   console.out << describe(answers.front().question) << "\n";
   if (answers.front().flow) {
     console.out << "fidelity flow: messages share links max-min fairly in continuous time\n";
@@ -48,6 +62,7 @@ void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
   std::vector<std::vector<std::string>> rows = {{"algorithm", "P", "time", "algbw", "busbw", "eta",
                                                  "rounds", "messages", "sent", "received",
                                                  "reduced", "partners", "ports"}};
+  if (contest) rows.front().insert(rows.front().begin() + 3, "");
   const bool shared = answers.front().question.fabric.wiring.shares_links();
   if (shared) rows.front().insert(rows.front().end(), {"link", "congestion", "hops"});
   for (const Answer& a : answers) {
@@ -56,12 +71,18 @@ void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
       return format_bytes(bytes_of(greatest(weights), r.weight_per_byte));
     };
     rows.push_back(
-        {std::string(a.question.algorithm->name),
+        {(!contest               ? ""
+          : &a == answers.data() ? "* "
+                                 : "  ") +
+             std::string(a.question.algorithm->name),
          a.question.algorithm->takes("segments") ? std::to_string(a.params.segments) : "-",
          format_duration(a.seconds()), fmt::format("{:.2f}", a.algbw() * 1e-9),
          fmt::format("{:.2f}", a.busbw() * 1e-9), eta_text(a.eta()), std::to_string(r.rounds),
          std::to_string(r.messages), size(r.sent), size(r.received), size(r.reduced),
          std::to_string(r.partners_max), std::to_string(r.ports_needed())});
+    if (contest) {
+      rows.back().insert(rows.back().begin() + 3, bar(a.seconds(), answers.back().seconds()));
+    }
     if (shared) {
       const bool none = r.traffic.empty();
       rows.back().push_back(
@@ -70,7 +91,8 @@ void print(const std::vector<Answer>& answers, bool rounds, Console& console) {
       rows.back().push_back(std::to_string(hops_max(r)));
     }
   }
-  console.out << columns(rows, "lrrrrrrrrrrrrrrr")
+  console.out << columns(rows, contest ? "lrrlrrrrrrrrrrrrr" : "lrrrrrrrrrrrrrrr")
+              << (contest ? "\n* the fastest" : "")
               << "\nalgbw and busbw in GB/s; eta: busbw over the peak; sent, received, reduced, "
                  "partners and ports of the "
                  "busiest rank.\n"
@@ -152,7 +174,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (a.json) {
     for (const Answer& one : answers) console.out << to_json(one, a.rounds).dump() << "\n";
   } else {
-    print(answers, a.rounds, console);
+    print(std::move(answers), a.rounds, console);
   }
   return Exit::ok;
 }
@@ -183,6 +205,7 @@ Subcommand add_simulate(Command tool) {
       "--bandwidth 100GB/s\n"
       "  rankine simulate all_reduce --algo all --ranks 64 --bytes 1M --network scale_out "
       "--segments auto\n"
+      "  rankine simulate all_reduce --algo ring,double_tree,halving_doubling --segments auto\n"
       "  rankine simulate broadcast --algo switch --ranks 8 --lower --json\n"
       "  rankine simulate --batch requests.jsonl\n"
       "Requests have collective, algorithm, ranks and bytes, and may have\n" +

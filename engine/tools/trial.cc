@@ -29,6 +29,7 @@ Trial::Trial(const Call& call, const MeasureOptions& options, Team& team, bool o
       on_network_(on_network),
       goal_(natural_goal(call, ranks_)),
       layout_(natural_layout(call, ranks_)),
+      shift_(static_cast<std::size_t>(options.unalign) * size_of(call.type)),
       meeting_(ranks_, team.communicator().wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
       slots_(static_cast<std::size_t>(ranks_)) {
   for (Rank r = 0; r < ranks_; ++r) {
@@ -40,8 +41,10 @@ Trial::Trial(const Call& call, const MeasureOptions& options, Team& team, bool o
     stride_.output = std::max(stride_.output, round_up(rules_.back().output_bytes));
   }
   if (options.off_cache) {
-    copies_ = std::min(stride_.input > 0 ? region.input / stride_.input : region.input,
-                       stride_.output > 0 ? region.output / stride_.output : region.output);
+    const BufferBytes left{region.input - std::min(shift_, region.input),
+                           region.output - std::min(shift_, region.output)};
+    copies_ = std::min(stride_.input > 0 ? left.input / stride_.input : left.input,
+                       stride_.output > 0 ? left.output / stride_.output : left.output);
     copies_ = std::max<std::size_t>(1, copies_);
   }
   step_ = static_cast<std::size_t>(static_cast<double>(copies_) * 0.618) | 1;
@@ -75,8 +78,8 @@ Measured Trial::result() {
 BufferPair Trial::ends(Rank r, std::size_t turn, bool in_place) const {
   const auto i = static_cast<std::size_t>(r);
   const std::size_t copy = turn * step_ % copies_;
-  BufferPair e{buffers_[i].input + copy * stride_.input,
-               buffers_[i].output + copy * stride_.output};
+  BufferPair e{buffers_[i].input + copy * stride_.input + shift_,
+               buffers_[i].output + copy * stride_.output + shift_};
   const BufferRule& rule = rules_[i];
   if (!in_place || !rule.may_be_in_place) return e;
   if (rule.output_bytes >= rule.input_bytes) {
@@ -95,14 +98,33 @@ Status Trial::make_call(Member& me, const BufferPair& e) {
   return slot.perturbation ? me.call(call, *slot.perturbation) : me.call(call);
 }
 
-// The slowest rank's time of the batch that is over decides what comes next.
+double Trial::time_of_batch() const {
+  double sum = 0, least = slots_.front().seconds, most = least;
+  for (const Slot& slot : slots_) {
+    sum += slot.seconds;
+    least = std::min(least, slot.seconds);
+    most = std::max(most, slot.seconds);
+  }
+  switch (options_.of_ranks) {
+    case RankTime::first:
+      return slots_.front().seconds;
+    case RankTime::mean:
+      return sum / static_cast<double>(slots_.size());
+    case RankTime::least:
+      return least;
+    case RankTime::most:
+      break;
+  }
+  return most;
+}
+
+// The time of the batch that is over decides what comes next.
 void Trial::after_batch(Series& series) {
   if (interruption() != 0) {
     interrupted_ = true;
     return meeting_.stop();
   }
-  double seconds = 0;
-  for (const Slot& slot : slots_) seconds = std::max(seconds, slot.seconds);
+  const double seconds = time_of_batch();
   if (!calibrated_) {
     constexpr int kMostCalibrations = 8;
     const bool fixed = options_.calls > 0 || options_.fresh;
@@ -117,6 +139,12 @@ void Trial::after_batch(Series& series) {
     return;
   }
   series.samples.push_back(seconds / calls_);
+  if (options_.each_rank) {
+    series.of_rank.resize(slots_.size());
+    for (std::size_t r = 0; r < slots_.size(); ++r) {
+      series.of_rank[r].push_back(slots_[r].seconds / calls_);
+    }
+  }
   const int batches = static_cast<int>(series.samples.size());
   done_ = options_.batches > 0 ? batches >= options_.batches
                                : batches >= MeasureOptions::kMostBatches ||

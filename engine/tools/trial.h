@@ -57,6 +57,7 @@ class Trial {
   Status make_call(Member& me, const BufferPair& e);
   Status play_one(Member& me, Slot& slot, bool in_place);
   Status check(Member& me, Slot& slot, bool in_place, std::size_t turn);
+  double time_of_batch() const;  // of all ranks' slots, as options_.of_ranks says
   void after_batch(Series& series);
 
   const Call call_;
@@ -69,6 +70,7 @@ class Trial {
   std::vector<BufferRule> rules_;
   std::vector<TestData> data_;  // one per check, at least one
   BufferBytes stride_;          // of a copy
+  std::size_t shift_ = 0;       // bytes, of all copies
   std::size_t copies_ = 1, step_ = 1;
   Meeting meeting_;
   std::vector<Slot> slots_;

@@ -225,8 +225,9 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
         constexpr auto kOften = std::chrono::milliseconds(100);
         if (Clock::now() - shown < kOften) return;
         shown = Clock::now();
-        progress.show(fmt::format("{} of {} cases, {}", before + done, all,
-                                  format_seconds(seconds_since(begin))));
+        progress.show(fmt::format("{} of {} cases, {}{}", before + done, all,
+                                  format_seconds(seconds_since(begin)),
+                                  time_left(before + done, all, seconds_since(begin))));
       };
       for (SweepResult& result : sweep(options, report)) results.push_back(std::move(result));
     }

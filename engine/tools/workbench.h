@@ -2,8 +2,9 @@
 //
 // Method. All ranks loop inside one Team::run. After the warm-up calls come batches: the ranks meet
 // at a barrier, each reads the clock, makes the batch's calls and reads the clock again. The time
-// of a batch is the longest of any rank; a sample is that time divided by the calls. A batch holds
-// as many calls as take 20 us, so that reading the clock (20 to 30 ns) does not count.
+// of a batch is the longest of any rank (or what MeasureOptions::of_ranks says); a sample is that
+// time divided by the calls. A batch holds as many calls as take 20 us, so that reading the clock
+// (20 to 30 ns) does not count.
 //
 // Afterwards buffers are filled with TestData, the output is spoilt, and one call more is checked
 // element by element on every rank.
@@ -38,6 +39,9 @@ inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Whose time of a batch is its time: nccl-tests' numbers for --average.
+enum class RankTime { first = 0, mean = 1, least = 2, most = 3 };
+
 struct MeasureOptions {
   int warmups = 5;        // calls, at least 1: the first one compiles
   int batches = 0;        // 0: at least kFewestBatches, and as many as fit into `seconds`
@@ -48,18 +52,22 @@ struct MeasureOptions {
   bool off_cache = false;
   std::optional<bool> in_place{};          // one place only; none: both
   std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random (perturb.h)
+  RankTime of_ranks = RankTime::most;
+  bool each_rank = false;  // keep Series::of_rank
+  int unalign = 0;         // elements that buffers begin behind a cache line's border
 
   static constexpr int kFewestBatches = 5;
   static constexpr int kMostBatches = 2000;
 };
 
 struct Series {
-  std::vector<double> samples;            // seconds per call, one per batch, in the order measured
-  Statistics seconds;                     // of the samples
-  std::optional<double> model_seconds{};  // of a call, on a modelled network
-  int calls = 0;                          // per batch
-  std::int64_t wrong = -1;                // elements, over all ranks and checks; -1: unchecked
-  std::string algorithm, transport;       // what ran; empty: nothing did
+  std::vector<double> samples;  // seconds per call, one per batch, in the order measured
+  std::vector<std::vector<double>> of_rank{};  // the same of each rank, where that was asked for
+  Statistics seconds;                          // of the samples
+  std::optional<double> model_seconds{};       // of a call, on a modelled network
+  int calls = 0;                               // per batch
+  std::int64_t wrong = -1;                     // elements, over all ranks and checks; -1: unchecked
+  std::string algorithm, transport;            // what ran; empty: nothing did
 };
 
 struct Measured {
@@ -78,7 +86,8 @@ struct LatencyBracket {
   bool steady() const { return drift() <= kSteady; }
 };
 
-// Bytes of the buffers of one rank, the largest over all ranks.
+// Bytes of the buffers of one rank, the largest over all ranks; unaligned ones need as much more as
+// they are shifted by.
 struct BufferBytes {
   std::size_t input = 0, output = 0;
 };

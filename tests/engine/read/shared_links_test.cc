@@ -9,7 +9,7 @@
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus.h"
 #include "engine/network/simulate.h"
-#include "engine/read/segments.h"
+#include "engine/network/segments.h"
 
 namespace rankine {
 namespace {
@@ -277,13 +277,13 @@ TEST(SharedLinks, BestSegmentsPayHopsAndLoads) {
     full.wiring = {};
     full.link.alpha = full.link.alpha + fabric.alpha_hop;
     full.alpha_hop = 0;
-    const auto there = best_segments(line, {.ranks = 8}, fabric, kM);
-    const auto here = best_segments(line, {.ranks = 8}, full, kM);
+    const auto there = pipeline_optimum(line, {.ranks = 8}, fabric, kM);
+    const auto here = pipeline_optimum(line, {.ranks = 8}, full, kM);
     ASSERT_TRUE(there.ok() && here.ok());
     EXPECT_EQ(*there, *here);
     Fabric far = fabric;
     far.alpha_hop = far.alpha_hop * Rational(100);
-    EXPECT_LT(*best_segments(line, {.ranks = 8}, far, kM), *here);
+    EXPECT_LT(*pipeline_optimum(line, {.ranks = 8}, far, kM), *here);
   }
 }
 

@@ -38,6 +38,12 @@ std::string new_folder() {
   return mkdtemp(folder.data()) != nullptr ? folder : "";
 }
 
+std::string report_file() {
+  const std::string path = testing::TempDir() + "/compared.json";
+  std::ofstream(path) << R"({"results": [{"size": 8, "in_place": {"time": 1}}]})";
+  return path;
+}
+
 // One quick question to each subcommand; a new one needs a line here.
 const std::map<std::string, std::vector<std::string>>& questions() {
   static const std::map<std::string, std::vector<std::string>> all = {
@@ -45,6 +51,7 @@ const std::map<std::string, std::vector<std::string>>& questions() {
       {"verify", {"--ranks", "4", "--algo", "ring"}},
       {"show", {"all_reduce", "--algo", "ring", "--ranks", "4"}},
       {"perf", {"all_reduce", "-t", "2", "-b", "8", "-e", "8", "--time", "1ms"}},
+      {"compare", {report_file(), report_file()}},
       {"topo", {"--synthetic", "pu:4"}},
       {"choose", {"all_reduce", "--ranks", "4", "--bytes", "1K", "--network", "scale_out"}},
       {"map", {"all_reduce", "--ranks", "2,4", "-e", "128"}},
@@ -130,6 +137,30 @@ TEST(OutputOf, TheToolItself) {
 }
 
 // Nobody goes on measuring for a reader that is gone.
+// Tests stand in runfiles, as programs under 'bazel run' do.
+TEST(WorkingDirectory, FilesLandWhereTheUserStands) {
+  ASSERT_THAT(std::filesystem::current_path().string(), HasSubstr(".runfiles/"));
+  const std::string user = new_folder(), bazel = new_folder();
+  const auto measure = [](const std::string& file) {
+    ToolProcess tool({"perf", "barrier", "-t", "1", "-n", "1", "-J", file});
+    tool.rest();
+    EXPECT_EQ(tool.wait(), 0) << tool.err();
+  };
+  ASSERT_EQ(setenv("BUILD_WORKING_DIRECTORY", bazel.c_str(), 1), 0);
+  measure("one.json");
+  EXPECT_TRUE(std::filesystem::exists(bazel + "/one.json"));
+  ASSERT_EQ(setenv("RANKINE_WORKING_DIRECTORY", user.c_str(), 1), 0);
+  measure("two.json");
+  EXPECT_TRUE(std::filesystem::exists(user + "/two.json"));
+  EXPECT_FALSE(std::filesystem::exists(bazel + "/two.json"));
+  // One that is gone is no reason to fail.
+  ASSERT_EQ(setenv("RANKINE_WORKING_DIRECTORY", (user + "/gone").c_str(), 1), 0);
+  measure("three.json");
+  EXPECT_TRUE(std::filesystem::exists(bazel + "/three.json"));
+  unsetenv("RANKINE_WORKING_DIRECTORY");
+  unsetenv("BUILD_WORKING_DIRECTORY");
+}
+
 TEST(OutputOf, PerfEndsWithItsReader) {
   ToolProcess tool({"perf", "all_reduce", "-t", "2", "-b", "8", "-e", "64M", "--time", "20ms"});
   EXPECT_THAT(tool.line(), StartsWith("# rankine"));

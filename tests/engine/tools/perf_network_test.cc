@@ -175,7 +175,8 @@ TEST(PerfOnNetworks, SaysWhatIsWrong) {
   EXPECT_THAT(error({"--network", "ether"}), HasSubstr("--network is 'ether'"));
   EXPECT_THAT(error({"--network", "scale_out", "--algo", "switch"}),
               HasSubstr("all_reduce 'switch': the schedule has a many -> one"));
-  EXPECT_THAT(error({"--plot", "x.svg", "-e", "64"}), HasSubstr("--network is needed"));
+  EXPECT_THAT(error({"--plot", "x.svg", "-e", "64", "-N", "2"}),
+              HasSubstr("--plot is 'x.svg'; one cycle is needed"));
   EXPECT_THAT(error({"--plot", "x.svg", "-b", "64", "-e", "64", "--network", "plain"}),
               HasSubstr("two of them, are needed"));
   EXPECT_THAT(error({"--plot", "x.svg", "-e", "64", "-d", "f32,f64", "--network", "plain"}),

@@ -1,6 +1,8 @@
-#include "engine/read/segments.h"
+#include "engine/network/segments.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -47,7 +49,7 @@ std::optional<Message> costliest(const Schedule& schedule, const Pricing& pricin
 
 }  // namespace
 
-int best_segments(Rational filling, Rational per_segment, int most) {
+int pipeline_optimum(Rational filling, Rational per_segment, int most) {
   const auto enough = [&](int p) {
     return !(Rational(p) * Rational(p + 1) * per_segment < filling);
   };
@@ -63,8 +65,8 @@ int best_segments(Rational filling, Rational per_segment, int most) {
   return low;
 }
 
-Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,
-                          std::uint64_t bytes) {
+Result<int> pipeline_optimum(const Algorithm& algorithm, Params params, const Fabric& fabric,
+                             std::uint64_t bytes) {
   params.segments = 1;
   if (const auto refusal = algorithm.refusal(params)) return invalid_argument(*refusal);
   if (!algorithm.takes("segments")) return 1;
@@ -97,12 +99,58 @@ Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabri
   const std::uint64_t block = bytes / static_cast<std::uint64_t>(blocks_per_m(goal));
   const int most = static_cast<int>(std::clamp<std::uint64_t>(block, 1, kMostSegments));
   try {
-    return best_segments(Rational(filling, 1), Rational(per_segment, 1), most);
+    return pipeline_optimum(Rational(filling, 1), Rational(per_segment, 1), most);
   } catch (const std::overflow_error&) {
     return invalid_argument(
         "alpha and beta have too many digits to find the best number of "
         "segments exactly; fewer are needed");
   }
+}
+
+Result<int> best_segments(const Algorithm& algorithm, Params params, const Fabric& fabric,
+                          std::uint64_t bytes, const SimulateOptions& options,
+                          const std::function<Status()>& may_go_on) {
+  const auto begin = pipeline_optimum(algorithm, params, fabric, bytes);
+  if (!begin.ok()) return begin.status();
+  if (!algorithm.takes("segments")) return 1;
+  // More segments than bytes help nobody.
+  const auto most = static_cast<int>(std::min<std::uint64_t>(
+      std::max<std::uint64_t>(1, bytes),
+      static_cast<std::uint64_t>(std::clamp(kMostMessages / params.ranks, 256, kMostSegments))));
+
+  std::map<int, double> known;  // seconds, by segments
+  Status failure;
+  const auto time = [&](int segments) {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    if (segments < 1 || segments > most || !failure.ok()) return kNever;
+    if (const auto found = known.find(segments); found != known.end()) return found->second;
+    if (may_go_on) failure = may_go_on();
+    params.segments = segments;
+    if (!failure.ok() || algorithm.refusal(params)) return known[segments] = kNever;
+    const Schedule schedule = algorithm.make(params);
+    const auto result =
+        simulate(schedule, goal_of(algorithm, params, schedule), fabric, bytes, options);
+    if (!result.ok()) failure = result.status();
+    return known[segments] = result.ok() ? result->seconds : kNever;
+  };
+  int best = std::min(*begin, most);
+  // Few segments are cheap to simulate, and not convex: there a port more or less decides.
+  constexpr int kFew = 8;
+  for (int p = kFew; p >= 1; --p) {
+    if (time(p) <= time(best)) best = p;
+  }
+  const auto go = [&](auto next) {
+    while (failure.ok() && time(next(best)) < time(best)) best = next(best);
+  };
+  const int before = best;
+  go([](int p) { return std::min(p - 1, p * 5 / 7); });
+  if (best == before) go([](int p) { return std::max(p + 1, p * 7 / 5); });
+  for (int step = std::max(1, best / 5); step > 0 && failure.ok(); step /= 2) {
+    go([step](int p) { return p - step; });
+    go([step](int p) { return p + step; });
+  }
+  if (!failure.ok()) return failure;
+  return best;
 }
 
 }  // namespace rankine

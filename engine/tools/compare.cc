@@ -1,0 +1,183 @@
+#include "engine/tools/compare.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/small_file.h"
+#include "engine/tools/comparison.h"
+#include "engine/tools/table.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+struct CompareArguments {
+  std::string a, b;
+  std::optional<double> fail_above;
+  bool json = false;
+};
+
+Result<std::optional<double>> read_ratio(std::string_view argument, std::string_view text) {
+  if (const auto value = parse_real(text); value && *value > 0) return std::optional(*value);
+  return invalid_argument(fmt::format(
+      "{} is '{}'; allowed are ratios above 0, such as 1.05 for 5 % slower", argument, text));
+}
+
+Result<PerfFile> read_report(const std::string& path) {
+  constexpr std::size_t kLimit = std::size_t{256} << 20;
+  const SmallFile file = read_small_file(path, kLimit);
+  if (file.ok()) return PerfFile::parse(path, file.text);
+  return Status(file.is_missing ? Code::invalid_argument : Code::system,
+                fmt::format("'{}' cannot be read: {}", path, file.error));
+}
+
+std::string_view verdict_of(const ComparedRow& row) {
+  return row.slower() ? "slower" : row.faster() ? "faster" : "same";
+}
+
+bool fails(const ComparedRow& row, const CompareArguments& arguments) {
+  return arguments.fail_above && row.slower() && row.ratio > *arguments.fail_above;
+}
+
+std::string describe(const std::string& path, const PerfFile& file) {
+  return fmt::format("{}{}{}{}", path, file.started.empty() ? "" : ", " + file.started,
+                     file.collective.empty() ? "" : ", " + file.collective,
+                     file.ranks == 0 ? "" : fmt::format(" among {} ranks", file.ranks));
+}
+
+struct Tally {
+  int slower = 0, faster = 0, same = 0, failed = 0;
+};
+
+Tally tally_of(const Comparison& comparison, const CompareArguments& arguments) {
+  Tally tally;
+  for (const ComparedRow& row : comparison.rows) {
+    ++(row.slower() ? tally.slower : row.faster() ? tally.faster : tally.same);
+    tally.failed += fails(row, arguments);
+  }
+  return tally;
+}
+
+void print_json(const CompareArguments& arguments, const PerfFile& a, const PerfFile& b,
+                const Comparison& comparison, Console& console) {
+  const Tally tally = tally_of(comparison, arguments);
+  nlohmann::ordered_json json = {
+      {"a", {{"file", arguments.a}, {"start_time", a.started}}},
+      {"b", {{"file", arguments.b}, {"start_time", b.started}}},
+      {"rows", nlohmann::ordered_json::array()},
+      {"geometric_mean", comparison.geometric_mean()},
+      {"slower", tally.slower},
+      {"faster", tally.faster},
+      {"same", tally.same},
+      {"only_a", comparison.only_a},
+      {"only_b", comparison.only_b},
+  };
+  for (const ComparedRow& row : comparison.rows) {
+    json["rows"].push_back({{"row", row.a.row},
+                            {"size", row.a.bytes},
+                            {"a_algorithm", row.a.algorithm},
+                            {"b_algorithm", row.b.algorithm},
+                            {"a_us", row.a.us},
+                            {"b_us", row.b.us},
+                            {"ratio", row.ratio},
+                            {"noise", nullptr},
+                            {"verdict", verdict_of(row)}});
+    if (row.noise) json["rows"].back()["noise"] = *row.noise;
+  }
+  if (arguments.fail_above) {
+    json["fail_above"] = *arguments.fail_above;
+    json["failed"] = tally.failed;
+  }
+  console.out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+void print(const CompareArguments& arguments, const PerfFile& a, const PerfFile& b,
+           const Comparison& comparison, Console& console) {
+  console.out << fmt::format("a: {}\nb: {}\n\n", describe(arguments.a, a),
+                             describe(arguments.b, b));
+  std::vector<std::vector<std::string>> rows = {
+      {"row", "a (us)", "b (us)", "b/a", "noise", "", "algorithm"}};
+  bool unknown = false;
+  for (const ComparedRow& row : comparison.rows) {
+    unknown |= !row.noise;
+    const std::string algorithm = row.a.algorithm == row.b.algorithm
+                                      ? row.a.algorithm
+                                      : row.a.algorithm + " -> " + row.b.algorithm;
+    rows.push_back({row.a.row, fmt::format("{:.4g}", row.a.us), fmt::format("{:.4g}", row.b.us),
+                    fmt::format("{:.3f}", row.ratio),
+                    row.noise ? fmt::format("{:.1f}%", *row.noise * 100) : "?",
+                    row.slower() || row.faster() ? std::string(verdict_of(row)) : "", algorithm});
+  }
+  console.out << columns(rows, "lrrrrll");
+  const Tally tally = tally_of(comparison, arguments);
+  console.out << fmt::format(
+      "\nb/a: b takes {:.3f} of a's time, geometric mean of {} rows; beyond noise {} faster, {} "
+      "slower, {} not\n",
+      comparison.geometric_mean(), comparison.rows.size(), tally.faster, tally.slower, tally.same);
+  console.out << "noise: the sum of both spreads, each half the distance of the quartiles\n";
+  if (unknown) console.out << "?: neither report has a spread; every difference counts there\n";
+  const auto left_out = [&](std::string_view which, const std::vector<std::string>& only) {
+    if (only.empty()) return;
+    console.out << fmt::format("only in {}: {} row{}, {}{}\n", which, only.size(),
+                               only.size() == 1 ? "" : "s", only.front(),
+                               only.size() == 1 ? "" : " ...");
+  };
+  left_out("a", comparison.only_a);
+  left_out("b", comparison.only_b);
+}
+
+Result<Exit> compare(const CompareArguments& arguments, Console& console) {
+  const auto a = read_report(arguments.a);
+  if (!a.ok()) return a.status();
+  const auto b = read_report(arguments.b);
+  if (!b.ok()) return b.status();
+  const auto comparison = compare_files(*a, *b);
+  if (!comparison.ok()) return comparison.status();
+  if (arguments.json) {
+    print_json(arguments, *a, *b, *comparison, console);
+  } else {
+    print(arguments, *a, *b, *comparison, console);
+  }
+  const int failed = tally_of(*comparison, arguments).failed;
+  if (failed == 0) return Exit::ok;
+  console.err << fmt::format("rankine compare: {} row{} slower than {:g} x, beyond noise\n", failed,
+                             failed == 1 ? " is" : "s are", *arguments.fail_above);
+  return Exit::wrong;
+}
+
+}  // namespace
+
+Subcommand add_compare(Command tool) {
+  auto owned = std::make_shared<CompareArguments>();
+  CompareArguments& a = *owned;
+  const Command app =
+      tool.add_subcommand("compare", "two JSON reports of perf: what became faster or slower");
+  add_text(app, "a", a.a, "A.json", "the report to compare with").required();
+  add_text(app, "b", a.b, "B.json", "the report in question").required();
+  add_argument(app, "--fail-above", a.fail_above, read_ratio, "RATIO",
+               "exit with 1 where a row's b/a is above it, and beyond its noise");
+  app.add_flag("--json", a.json, "rows and verdicts as JSON");
+  app.footer(
+      "Examples:\n"
+      "  rankine perf all_reduce --json before.json\n"
+      "  rankine perf all_reduce --json after.json\n"
+      "  rankine compare before.json after.json\n"
+      "  rankine compare before.json after.json --fail-above 1.05\n"
+      "Rows of the same size, type, operation, root, network and place go together; where a "
+      "report\n"
+      "has several algorithms for a row, also of the same algorithm. Rows of several cycles\n"
+      "(perf -N 5) count as one, by their median, and their scatter counts, which shows what a "
+      "single\n"
+      "run cannot: how far runs are apart. nccl-tests' own -J files are read as well.\n"
+      "Exit codes: 0 compared, 1 a row above --fail-above, 2 usage, 3 environment.");
+  return {app, [owned](Console& console) { return compare(*owned, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,224 @@
+// Command lines of nccl-tests, and what NVIDIA's tools/analyze_perf_json.py reads of the JSON.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/tools/perf_row.h"
+#include "tests/engine/tools/captured_tool.h"
+#include "tests/engine/tools/well_formed.h"
+
+namespace rankine::tools {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+
+Captured perf(const std::vector<std::string>& more, int batches = 3) {
+  std::vector<std::string> arguments = {"perf", "all_reduce", "-t", "2",  "-m",
+                                        "2",    "-w",         "1",  "-n", std::to_string(batches)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_captured(arguments);
+}
+
+json report_of(const std::vector<std::string>& more, int batches = 3) {
+  std::vector<std::string> arguments = more;
+  arguments.insert(arguments.end(), {"-J", "-"});
+  const Captured run = perf(arguments, batches);
+  EXPECT_EQ(run.exit, 0) << run.err;
+  return json::parse(run.out);
+}
+
+std::vector<std::string> rows_of(const std::string& table) {
+  std::vector<std::string> rows;
+  std::istringstream stream(table);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line[0] != '#') rows.push_back(line);
+  }
+  return rows;
+}
+
+TEST(NcclTestsFlags, WhatIsSoAnywayIsAccepted) {
+  const Captured run =
+      perf({"-b", "8", "-e", "32", "-f", "2", "-g", "1", "-d", "float", "-o", "sum", "-p", "1",
+            "-z", "3", "-a", "3",  "-C", "0", "-G", "0", "-R", "0",     "-D", "0",   "-M", "0",
+            "-I", "0", "-S", "0",  "-u", "0", "-N", "1", "-K", "0",     "-c", "1"});
+  EXPECT_EQ(run.exit, 0) << run.err;
+  EXPECT_EQ(rows_of(run.out).size(), 3U);
+}
+
+TEST(NcclTestsFlags, WhatIsNotSoIsExplained) {
+  const auto error = [](const std::vector<std::string>& flags) {
+    const Captured run = perf(flags);
+    EXPECT_EQ(run.exit, 2) << run.out;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1);
+    return run.err;
+  };
+  EXPECT_THAT(error({"-g", "2"}), AllOf(HasSubstr("--ngpus is '2'; allowed is 1"),
+                                        HasSubstr("a rank is a thread: -t says how many")));
+  EXPECT_THAT(error({"-z", "1"}), AllOf(HasSubstr("--blocking is '1'"), HasSubstr("-m 1")));
+  EXPECT_THAT(error({"-p", "2"}), HasSubstr("--parallel_init is '2'"));
+  EXPECT_THAT(error({"-G", "1"}), HasSubstr("--cudagraph is '1'"));
+  EXPECT_THAT(error({"-C", "1"}), HasSubstr("--report_cputime is '1'"));
+  EXPECT_THAT(error({"-R", "2"}), HasSubstr("--local_register is '2'"));
+  EXPECT_THAT(error({"-D", "1"}), HasSubstr("--device_implementation is '1'"));
+  EXPECT_THAT(error({"-V", "16"}), HasSubstr("--device_cta_count is '16'; no value is allowed"));
+  EXPECT_THAT(error({"-M", "1"}), HasSubstr("rankine topo"));
+  EXPECT_THAT(error({"-a", "4"}), HasSubstr("--average is '4'; allowed are"));
+  EXPECT_THAT(error({"-I", "2"}), HasSubstr("--per_iter_timing is '2'"));
+  EXPECT_THAT(error({"-u", "-1"}), HasSubstr("--unalign is '-1'"));
+  EXPECT_THAT(error({"-N", "x"}), HasSubstr("--run_cycles is 'x'"));
+  EXPECT_THAT(error({"-K", "1"}), HasSubstr("--per_iter_skip is 1; it leaves batches out of"));
+  EXPECT_THAT(error({"-I", "1", "-K", "3"}), HasSubstr("allowed are 0 to 2, below --iters"));
+}
+
+TEST(NcclTestsFlags, CyclesRepeatAllRows) {
+  const Captured run = perf({"-b", "8", "-e", "16", "-N", "3"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const auto rows = rows_of(run.out);
+  ASSERT_EQ(rows.size(), 6U);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_THAT(rows[i], HasSubstr(i % 2 == 0 ? "    8 " : "   16 "));
+  }
+  EXPECT_EQ(report_of({"-b", "8", "-e", "16", "-N", "3"}).at("results").size(), 6U);
+}
+
+TEST(NcclTestsFlags, TimestampsStandBesideEveryRow) {
+  const Captured run = perf({"-b", "8", "-e", "16", "-S", "1"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("  timestamp"));
+  for (const std::string& row : rows_of(run.out)) {
+    EXPECT_THAT(
+        row, MatchesRegex(".*  20[0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
+                          "  direct_one_shot.*"));
+  }
+  EXPECT_THAT(perf({"-b", "8", "-e", "16"}).out, Not(HasSubstr("timestamp")));
+}
+
+// Results are checked at the shifted place, element by element; the largest type needs most room.
+TEST(NcclTestsFlags, UnalignedBuffersAreCorrectToo) {
+  for (const char* shift : {"1", "3", "17"}) {
+    for (const char* size : {"8", "4K", "1M"}) {
+      const json report = report_of({"-b", size, "-e", size, "-u", shift, "-d", "bf16,f64"});
+      EXPECT_EQ(report.at("out_of_bounds").at("count"), 0);
+      EXPECT_EQ(report.at("config").at("unalign"), std::stoi(shift));
+    }
+  }
+  EXPECT_EQ(perf({"-b", "4K", "-e", "4K", "-u", "5", "--off-cache"}).exit, 0);
+  EXPECT_THAT(perf({"-b", "8", "-e", "8", "-u", "5"}).out,
+              HasSubstr("# unaligned : buffers begin 5"));
+}
+
+// All batches' times are of the same run, so the orders hold whatever the clock says.
+TEST(NcclTestsFlags, AverageSaysWhoseTimeCounts) {
+  for (int which = 0; which < 4; ++which) {
+    const json report =
+        report_of({"-b", "64", "-e", "64", "-I", "1", "-a", std::to_string(which)}, 1);
+    EXPECT_EQ(report.at("config").at("average"), which);
+    const json& row = report.at("results")[0];
+    const double time = row.at("out_of_place").at("time");
+    const json& ranks = row.at("out_of_place_per_iter").at("per_process_max_times_us");
+    const double first = ranks[0][0], second = ranks[1][0];
+    const double expected[] = {first, (first + second) / 2, std::min(first, second),
+                               std::max(first, second)};
+    EXPECT_NEAR(time, expected[which], 1e-9 * expected[which]) << which;
+  }
+}
+
+// Its rules: what print_stats_table, print_straggler, print_spikes, print_iter0, print_nodes and
+// print_consistency index without asking whether it is there, and what they hold against each
+// other.
+TEST(NcclTestsJson, HasWhatTheirAnalyserReads) {
+  const json report = report_of({"-b", "8", "-e", "32", "-I", "1", "-K", "2"}, 6);
+  EXPECT_TRUE(report.contains("version"));
+  const json& config = report.at("config");
+  EXPECT_EQ(config.at("iterations"), 6);
+  EXPECT_EQ(config.at("aggregated_iterations"), 2);
+  EXPECT_EQ(config.at("per_iter_skip"), 2);
+  ASSERT_EQ(config.at("devices").size(), 2U);
+  for (const json& device : config.at("devices")) EXPECT_TRUE(device.at("hostname").is_string());
+  ASSERT_EQ(report.at("results").size(), 3U);
+  for (const json& row : report.at("results")) {
+    EXPECT_TRUE(row.at("size").is_number_unsigned());
+    for (const char* place : {"out_of_place_per_iter", "in_place_per_iter"}) {
+      const json& times = row.at(place);
+      const std::vector<double> all = times.at("times_us");
+      ASSERT_EQ(all.size(), 6U);
+      const json& ranks = times.at("per_process_max_times_us");
+      ASSERT_EQ(ranks.size(), 2U);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const double first = ranks[0].at(i), second = ranks[1].at(i);
+        EXPECT_NEAR(all[i], std::max(first, second), 1e-3);
+      }
+      EXPECT_EQ(times.at("skipped_iterations"), 2);
+      const std::vector<double> shown(all.begin() + 2, all.end());
+      EXPECT_DOUBLE_EQ(times.at("min_us"), *std::min_element(shown.begin(), shown.end()));
+      EXPECT_DOUBLE_EQ(times.at("max_us"), *std::max_element(shown.begin(), shown.end()));
+      EXPECT_DOUBLE_EQ(times.at("p99_us"), times.at("max_us"));
+      EXPECT_DOUBLE_EQ(times.at("p95_us"), times.at("max_us"));
+      EXPECT_LE(times.at("p50_us"), times.at("p95_us"));
+      EXPECT_NEAR(times.at("avg_us"), (shown[0] + shown[1] + shown[2] + shown[3]) / 4, 1e-9);
+      EXPECT_GT(times.at("avg_us"), 0);
+      EXPECT_GE(times.at("stdev_us"), 0);
+      EXPECT_GE(times.at("cv_pct"), 0);
+    }
+  }
+}
+
+// A single rank has no rows to hold against each other, as nccl-tests has none of one process.
+TEST(NcclTestsJson, OneRankHasNoRowsOfRanks) {
+  const json report = report_of({"-t", "1", "-b", "8", "-e", "8", "-I", "1"});
+  const json& times = report.at("results")[0].at("out_of_place_per_iter");
+  EXPECT_FALSE(times.contains("per_process_max_times_us"));
+  EXPECT_EQ(times.at("times_us").size(), 3U);
+}
+
+TEST(SlowestOf, TakesTheSlowestRankOfEachBatch) {
+  Series series;
+  series.samples = {1, 1, 1};
+  EXPECT_EQ(slowest_of(series), series.samples);  // of each rank nothing is known
+  series.of_rank = {{1, 4, 3}, {2, 1, 3}};
+  EXPECT_EQ(slowest_of(series), (std::vector<double>{2, 4, 3}));
+  PerfOptions options;
+  options.skip_batches = 2;
+  EXPECT_EQ(shown_statistics(series, options).max, 3);
+  options.skip_batches = 9;
+  EXPECT_EQ(shown_statistics(series, options).samples, 0U);
+}
+
+TEST(PerfPlot, ShowsTimeAndBusbwOfAllRows) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "machine.svg";
+  const auto plot = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"-b", "64", "-e", "256", "--plot", file.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Captured run = perf(arguments);
+    EXPECT_EQ(run.exit, 0) << run.err;
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    EXPECT_EQ(why_not_well_formed(text.str()), "");
+    return text.str();
+  };
+  EXPECT_THAT(plot({"-d", "f32,bf16", "--algo", "ring,direct_one_shot"}),
+              AllOf(HasSubstr("all_reduce among 2 ranks: time"),
+                    HasSubstr("all_reduce among 2 ranks: busbw"), HasSubstr("ring f32"),
+                    HasSubstr("ring bf16"), HasSubstr("direct_one_shot bf16")));
+  EXPECT_THAT(plot({}), AllOf(HasSubstr("the engine's choice"), Not(HasSubstr("choice f32"))));
+  // Among one rank nothing is on a bus.
+  EXPECT_THAT(plot({"-t", "1"}), AllOf(HasSubstr(": time"), Not(HasSubstr(": busbw"))));
+  const Captured one_size = perf({"-b", "64", "-e", "64", "--plot", file.string()});
+  EXPECT_EQ(one_size.exit, 2);
+  EXPECT_THAT(one_size.err, HasSubstr("two of them, are needed"));
+}
+
+}  // namespace
+}  // namespace rankine::tools
