@@ -112,11 +112,8 @@ Status Member::group(const std::function<void()>& calls) {
     throw;
   }
   if (!outermost) return {};
-  Status first;
-  for (Request& request : agenda.end_group()) {
-    if (Status status = request.wait(); first.ok()) first = std::move(status);
-  }
-  return first;
+  std::vector<Request> all = agenda.end_group();
+  return wait_all(all);
 }
 
 }  // namespace rankine

@@ -5,9 +5,11 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/api/agenda.h"
 #include "engine/api/check.h"
+#include "engine/api/idling.h"
 #include "engine/api/member_state.h"
 #include "engine/base/deadline.h"
 #include "engine/run/machine.h"
@@ -123,6 +125,37 @@ Result<bool> Request::wait_for(std::chrono::milliseconds most) {
   if (!member.agenda->wait(*call_, deadline_after(now_ns(), saturated_ns(most)))) return false;
   if (Status status = wait(); !status.ok()) return status;
   return true;
+}
+
+Status wait_all(std::span<Request> requests, std::size_t* failed) {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
+  // One agenda waits by itself; of several each goes on in turn.
+  std::vector<MemberState*> members;
+  for (const Request& request : requests) {
+    if (rests(request.call_.get()) || request.call_->member->shared->forked()) continue;
+    MemberState* member = request.call_->member.get();
+    const auto same = [&](const MemberState* other) { return other->agenda == member->agenda; };
+    if (std::none_of(members.begin(), members.end(), same)) members.push_back(member);
+  }
+  if (members.size() > 1) {
+    Idling idling(members.front()->shared->crossbar.policy());
+    const auto is_left = [](const Request& request) {
+      return request.call_ != nullptr && is_moving(*request.call_);
+    };
+    while (std::any_of(requests.begin(), requests.end(), is_left)) {
+      bool moved = false;
+      for (MemberState* member : members) moved |= member->agenda->step();
+      moved ? idling.begin_again() : idling.once();
+    }
+  }
+  Status first;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Status status = requests[i].wait();
+    if (status.ok() || !first.ok()) continue;
+    first = std::move(status);
+    if (failed != nullptr) *failed = i;
+  }
+  return first;
 }
 
 Result<Request> Member::bind(const Call& call, bool calls) try {

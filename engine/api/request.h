@@ -35,13 +35,21 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include "engine/base/status.h"
 
 namespace rankine {
 
 struct StartedCall;
+class Request;
+
+// Until all of them are over, of whichever members and communicators that this thread uses: so one
+// thread can play several ranks. The first error, if any, and `failed`, if not null, becomes the
+// index of its request; all have been waited for then.
+Status wait_all(std::span<Request> requests, std::size_t* failed = nullptr);
 
 class Request {
  public:
@@ -61,6 +69,7 @@ class Request {
 
  private:
   friend class Member;
+  friend Status wait_all(std::span<Request> requests, std::size_t* failed);
   explicit Request(std::unique_ptr<StartedCall> call);
   std::unique_ptr<StartedCall> call_;
 };

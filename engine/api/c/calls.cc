@@ -17,9 +17,10 @@ namespace rankine {
 namespace {
 
 // By rkDataType_t and rkRedOp_t.
-constexpr std::array kTypes = {DataType::i8,  DataType::u8,  DataType::i32, DataType::u32,
-                               DataType::i64, DataType::u64, DataType::f16, DataType::f32,
-                               DataType::f64, DataType::bf16};
+constexpr std::array kTypes = {DataType::i8,  DataType::u8,   DataType::i32,    DataType::u32,
+                               DataType::i64, DataType::u64,  DataType::f16,    DataType::f32,
+                               DataType::f64, DataType::bf16, DataType::f8e4m3, DataType::f8e5m2,
+                               DataType::b8,  DataType::c64,  DataType::c128};
 constexpr std::array kOps = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min,
                              ReduceOp::avg, ReduceOp::band, ReduceOp::bor, ReduceOp::bxor};
 static_assert(kTypes.size() == rkNumTypes && kOps.size() == rkNumOps);
@@ -78,28 +79,24 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
 }
 
 // A message, as calls.
-rkResult_t message(const char* function, rkComm_t comm, CollectedCall::Kind kind, const void* in,
-                   void* out, std::size_t count, int type, int peer) noexcept {
-  const bool sends = kind == CollectedCall::Kind::send;
+rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t count, int type,
+                   int peer, bool sends) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
     const Borrowed handle(comm, Borrowed::As::caller);
     if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
-    const Call call{
-        .in = in, .out = out, .count = count, .type = row(kTypes, "type", type), .peer = peer};
+    const Message message{data, count, row(kTypes, "type", type), peer, sends};
     const int ranks = handle->member->ranks();
     if (peer < 0 || peer >= ranks) {
       return invalid_argument("peer is " + std::to_string(peer) + "; allowed are 0 to " +
                               std::to_string(ranks - 1));
     }
-    if (count > 0 && (sends ? in : out) == nullptr) return invalid_argument("data is NULL");
+    if (count > 0 && data == nullptr) return invalid_argument("data is NULL");
     if (in_group()) {
-      collect({.function = function, .comm = comm, .call = call, .kind = kind});
+      collect({.function = function, .comm = comm, .message = message});
       return {};
     }
-    const CallOptions options =
-        handle->call_options != nullptr ? handle->call_options->options : CallOptions();
-    return sends ? handle->member->send(in, count, call.type, peer, options)
-                 : handle->member->recv(out, count, call.type, peer, options);
+    return handle->member->submit(
+        message, handle->call_options != nullptr ? handle->call_options->options : CallOptions());
   });
   if (result != rkSuccess && in_group()) refuse_group(result);
   return result;
@@ -153,10 +150,10 @@ rkResult_t rkBarrier(rkComm_t comm) noexcept {
 
 rkResult_t rkSend(const void* data, size_t count, rkDataType_t type, int peer,
                   rkComm_t comm) noexcept {
-  return message("rkSend", comm, CollectedCall::Kind::send, data, nullptr, count, type, peer);
+  return message("rkSend", comm, const_cast<void*>(data), count, type, peer, true);
 }
 rkResult_t rkRecv(void* data, size_t count, rkDataType_t type, int peer, rkComm_t comm) noexcept {
-  return message("rkRecv", comm, CollectedCall::Kind::recv, nullptr, data, count, type, peer);
+  return message("rkRecv", comm, data, count, type, peer, false);
 }
 
 rkResult_t rkAllGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,

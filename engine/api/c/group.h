@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,13 +16,11 @@ namespace rankine {
 // A call of a group: what it names is its own, but for the buffers and the options, which are the
 // handle's.
 struct CollectedCall {
-  enum class Kind : unsigned char { collective, send, recv };
-
   const char* function;
   rkComm_t comm;
-  Call call;  // of a message: in or out, count and type, and the peer
+  Call call{};
   std::vector<std::size_t> counts{};
-  Kind kind = Kind::collective;
+  std::optional<Message> message{};  // in place of the call
 };
 
 // Whether this thread is between the two.

@@ -74,7 +74,7 @@ enum rkResult_t RK_INT_ENUM {
 };
 typedef enum rkResult_t rkResult_t;
 
-/* Numbers are NCCL's. */
+/* Numbers below 12 are NCCL's. */
 enum rkDataType_t RK_INT_ENUM {
   rkInt8 = 0,
   rkChar = 0,
@@ -91,7 +91,12 @@ enum rkDataType_t RK_INT_ENUM {
   rkFloat64 = 8,
   rkDouble = 8,
   rkBfloat16 = 9,
-  rkNumTypes = 10
+  rkFloat8e4m3 = 10,
+  rkFloat8e5m2 = 11,
+  rkBool = 12,
+  rkComplex64 = 13,
+  rkComplex128 = 14,
+  rkNumTypes = 15
 };
 typedef enum rkDataType_t rkDataType_t;
 
