@@ -26,6 +26,7 @@ Status named(const std::string& name, const Status& status) {
 // Calls in the order in which they were collected. All are made ready before any begins, so that
 // one which is refused keeps no other from being answered.
 Status run_group(const std::vector<CollectedCall>& calls) {
+  if (calls.empty()) return {};
   std::map<rkComm_t, Borrowed> handles;
   for (const CollectedCall& one : calls) {
     handles.try_emplace(one.comm, one.comm, Borrowed::As::caller);
