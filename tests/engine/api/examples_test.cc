@@ -81,7 +81,7 @@ TEST(Overlap, HidesWorkBehindACall) {
 TEST(Errors, SayWhatIsWrong) {
   EXPECT_EQ(program("errors"),
             "out has 2 elements; the other argument and 3 ranks ask for 1\n"
-            "remote_error\n"
+            "mismatch\n"
             "timeout: no answer within 100 ms\n");
 }
 

@@ -40,7 +40,7 @@ TEST(ReadableFormula, IsWhatPeopleWrite) {
   EXPECT_EQ(readable_formula("clog2(N/G)"), "ceil(log2(N/G))");
   EXPECT_EQ(readable_formula("if(N-1,2*(clog2(N)+P-1),0)"), "2(ceil(log2 N)+P-1) if N>1, else 0");
   EXPECT_EQ(readable_formula("1+if(and(N>=5,P>=3),3,min(2,N-1))"),
-            "1+(3 if (N>=5 and P>=3), else min(2,N-1))");
+            "1+(3 if N>=5 and P>=3, else min(2,N-1))");
   EXPECT_EQ(readable_formula("if(pow2(N),1,2)"), "1 if N is a power of 2, else 2");
   EXPECT_EQ(readable_formula("computed"), "computed");
   EXPECT_EQ(readable_formula(""), "");
@@ -76,7 +76,11 @@ TEST(List, FitsTheTerminal) {
     for (const Algorithm& line : catalogue()) {
       EXPECT_THAT(text, HasSubstr("  " + std::string(line.name) + "\n"));
     }
-    EXPECT_THAT(text, Not(HasSubstr("...")));  // formulas are whole
+    for (const std::string& line : lines_of(text)) {  // formulas are whole
+      if (line.find("rounds  ") != std::string::npos) {
+        EXPECT_THAT(line, Not(HasSubstr("...")));
+      }
+    }
     const std::size_t legend = text.find("\nN ranks, P segments");
     ASSERT_NE(legend, std::string::npos);
     for (const std::string& line : lines_of(text.substr(0, legend))) {
@@ -117,7 +121,7 @@ TEST(Show, DrawsTreesAsTrees) {
 TEST(Show, TreesHoldEveryRankOnce) {
   int trees = 0;
   for (const Algorithm& line : catalogue()) {
-    const Params params = resolved(line.only_taken({.ranks = 7}));
+    const Params params = line.only_taken({.ranks = 7});
     if (line.refusal(params)) continue;
     const Schedule schedule = line.make(params);
     const std::string text = trees_text(schedule, goal_of(line, params, schedule), false);

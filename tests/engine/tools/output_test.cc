@@ -149,15 +149,15 @@ TEST(WorkingDirectory, FilesLandWhereTheUserStands) {
   ASSERT_EQ(setenv("BUILD_WORKING_DIRECTORY", bazel.c_str(), 1), 0);
   measure("one.json");
   EXPECT_TRUE(std::filesystem::exists(bazel + "/one.json"));
-  ASSERT_EQ(setenv("RANKINE_WORKING_DIRECTORY", user.c_str(), 1), 0);
+  ASSERT_EQ(setenv("RANKINE_WITH_WORKING_DIRECTORY", user.c_str(), 1), 0);
   measure("two.json");
   EXPECT_TRUE(std::filesystem::exists(user + "/two.json"));
   EXPECT_FALSE(std::filesystem::exists(bazel + "/two.json"));
   // One that is gone is no reason to fail.
-  ASSERT_EQ(setenv("RANKINE_WORKING_DIRECTORY", (user + "/gone").c_str(), 1), 0);
+  ASSERT_EQ(setenv("RANKINE_WITH_WORKING_DIRECTORY", (user + "/gone").c_str(), 1), 0);
   measure("three.json");
   EXPECT_TRUE(std::filesystem::exists(bazel + "/three.json"));
-  unsetenv("RANKINE_WORKING_DIRECTORY");
+  unsetenv("RANKINE_WITH_WORKING_DIRECTORY");
   unsetenv("BUILD_WORKING_DIRECTORY");
 }
 

@@ -100,7 +100,7 @@ TEST_F(Group, ARefusedCallKeepsAllFromBeingMade) {
   ASSERT_EQ(rkAllReduce(&x[3], &x[3], 1, static_cast<rkDataType_t>(77), rkSum, comms[3]),
             rkInvalidArgument);
   EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
-  EXPECT_STREQ(rkGetLastError(nullptr), "rkGroupEnd: rkAllReduce: type is 77; allowed are 0 to 9");
+  EXPECT_STREQ(rkGetLastError(nullptr), "rkGroupEnd: rkAllReduce: type is 77; allowed are 0 to 14");
   // Found at the end.
   ASSERT_EQ(rkGroupStart(), rkSuccess);
   for (std::size_t r = 0; r < kRanks; ++r) ASSERT_EQ(add(r, r < 3 ? 0 : 99), rkSuccess);

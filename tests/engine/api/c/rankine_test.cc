@@ -155,7 +155,7 @@ TEST(C, CountsMayDiffer) {
 
 TEST(C, TypesAreNcclsNumbers) {
   Comms comms(1);
-  const std::size_t bytes[rkNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+  const std::size_t bytes[rkNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 1, 8, 16};
   for (int type = 0; type < rkNumTypes; ++type) {
     std::vector<unsigned char> in(16, 7), out(16, 0);
     ASSERT_EQ(
@@ -183,10 +183,10 @@ TEST(C, WhatOnlyCCanGetWrongIsNamed) {
   refused(rkCommUserRank(comm, nullptr), "rkCommUserRank: rank is NULL");
   refused(rkCommGetAsyncError(comm, nullptr), "rkCommGetAsyncError: result is NULL");
   refused(rkAllReduce(&x, &y, 1, rkInt32, rkSum, nullptr), "rkAllReduce: comm is NULL");
-  refused(rkAllReduce(&x, &y, 1, static_cast<rkDataType_t>(10), rkSum, comm),
-          "rkAllReduce: type is 10; allowed are 0 to 9");
+  refused(rkAllReduce(&x, &y, 1, static_cast<rkDataType_t>(15), rkSum, comm),
+          "rkAllReduce: type is 15; allowed are 0 to 14");
   refused(rkAllReduce(&x, &y, 1, static_cast<rkDataType_t>(-1), rkSum, comm),
-          "rkAllReduce: type is -1; allowed are 0 to 9");
+          "rkAllReduce: type is -1; allowed are 0 to 14");
   refused(rkAllReduce(&x, &y, 1, rkInt32, static_cast<rkRedOp_t>(8), comm),
           "rkAllReduce: op is 8; allowed are 0 to 7");
   refused(rkAllReduce(nullptr, &y, 1, rkInt32, rkSum, comm),
