@@ -96,6 +96,7 @@ void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept
 }
 
 Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
+  if (call.phase == StartedCall::Phase::broken) return Walked::failed;
   if (member.clock == nullptr) {
     return interpret_some(call.prepared->plan, member.run, call.cursor);
   }
@@ -120,6 +121,18 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   return call.done ? Walked::done : Walked::failed;
 }
 
+// A call that has failed waits until nobody else is inside it, and nobody shall wait there for us
+// meanwhile, inside another one: two threads that come upon theirs in different orders would.
+void Agenda::break_off() noexcept {
+  for (MemberState* member : busy_) {
+    StartedCall& call = *member->started.front;
+    if (call.phase != StartedCall::Phase::under_way || call.thread != nullptr) continue;
+    if (!member->shared->crossbar.aborted()) continue;
+    member->shared->crossbar.end(member->run.waiter.rank);
+    call.phase = StartedCall::Phase::broken;
+  }
+}
+
 // Goes on with the first call of a member; and the next one, where that has ended.
 bool Agenda::step(MemberState& member) noexcept {
   bool moved = false;
@@ -132,6 +145,7 @@ bool Agenda::step(MemberState& member) noexcept {
     const Walked walked = go_on(member, *call);
     if (walked == Walked::waiting) return moved || call->cursor.op != before;
     moved = true;
+    if (walked == Walked::failed) break_off();
     end(member, *call, member.end(walked == Walked::done));
   }
   return moved;
@@ -150,7 +164,8 @@ bool Agenda::step() noexcept {
 void Agenda::run_alone(MemberState& member) noexcept {
   StartedCall* call = member.started.front;
   if (call->phase == StartedCall::Phase::queued && !begin(member, *call)) return;
-  const bool done = interpret_rest(call->prepared->plan, member.run, call->cursor);
+  const bool done = call->phase != StartedCall::Phase::broken &&
+                    interpret_rest(call->prepared->plan, member.run, call->cursor);
   end(member, *call, member.end(done));
 }
 

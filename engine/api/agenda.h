@@ -25,6 +25,7 @@ struct StartedCall {
     resting,    // not started, or waited for
     queued,     // behind others
     under_way,  // the others have been told
+    broken,     // its communicator has ended, and it touches no buffer any more
     over,       // as `status` says
   };
 
@@ -93,6 +94,8 @@ class Agenda {
   void run_alone(MemberState& member) noexcept;
   // The call goes on, and has ended if that is so.
   Walked go_on(MemberState& member, StartedCall& call) noexcept;
+  // Every call whose communicator has ended goes on no more.
+  void break_off() noexcept;
 
   std::vector<MemberState*> members_;
   std::vector<MemberState*> busy_;  // of them; has room for all

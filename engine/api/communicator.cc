@@ -402,10 +402,8 @@ void CommunicatorShared::leave(Rank rank) {
   crossbar.leave(rank);
   const std::lock_guard lock(mutex);
   for (const auto& [ends, pair] : pairs) {
-    const auto one = pair.lock();
-    if (one == nullptr) continue;
-    if (ends.first == rank) one->crossbar.leave(0);
-    if (ends.second == rank) one->crossbar.leave(1);
+    if (ends.first == rank) pair->crossbar.leave(0);
+    if (ends.second == rank) pair->crossbar.leave(1);
   }
 }
 
@@ -413,10 +411,8 @@ void CommunicatorShared::come_back(Rank rank) {
   crossbar.come_back(rank);
   const std::lock_guard lock(mutex);
   for (const auto& [ends, pair] : pairs) {
-    const auto one = pair.lock();
-    if (one == nullptr) continue;
-    if (ends.first == rank) one->crossbar.come_back(0);
-    if (ends.second == rank) one->crossbar.come_back(1);
+    if (ends.first == rank) pair->crossbar.come_back(0);
+    if (ends.second == rank) pair->crossbar.come_back(1);
   }
 }
 

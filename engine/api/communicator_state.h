@@ -100,6 +100,9 @@ struct CommunicatorShared {
   // call.
   void leave(Rank rank);
   void come_back(Rank rank);
+  // A rank that is gone looks for no group any more: those whose other ranks have found it end
+  // there for it.
+  void find_no_groups(Rank rank) noexcept;
   // The communicator ends; `reason` says why.
   void end_with(Status reason);
 
@@ -121,7 +124,7 @@ struct CommunicatorShared {
                                                     const Compiled& compiled, std::size_t m,
                                                     Waiter& waiter) const;
   // The communicator among those ranks of this one, with nobody on it: made by the first of them
-  // that asks, and found by the others.
+  // that asks, and found by the others. Who asks is rank `there` of it.
   struct GroupKey {
     std::uint64_t split = 0;  // which of the splits, from 1
     int color = 0;
@@ -129,7 +132,8 @@ struct CommunicatorShared {
   };
   Result<std::shared_ptr<CommunicatorShared>> group(const std::shared_ptr<CommunicatorShared>& self,
                                                     GroupKey key, const std::vector<Rank>& members,
-                                                    const SplitOptions& options, Waiter& waiter);
+                                                    std::size_t there, const SplitOptions& options,
+                                                    Waiter& waiter);
   // The one on which messages go between two of them, in that direction; likewise.
   Result<std::shared_ptr<CommunicatorShared>> pair(const std::shared_ptr<CommunicatorShared>& self,
                                                    Rank from, Rank to, Waiter& waiter);
@@ -166,15 +170,26 @@ struct CommunicatorShared {
   // Of a modelled network; or nullptr. Behind what every call touches, which it would move apart.
   const std::unique_ptr<CallClock> clock;
   const bool network_is_environments;
-  std::shared_ptr<CommunicatorShared> parent;  // that this was split from; or nullptr
+  // That this was split from; or nullptr. Not of a pair, which that one owns.
+  std::shared_ptr<CommunicatorShared> parent;
 
   mutable std::mutex mutex;  // guards what follows
   std::vector<bool> joined;
   struct Group {
     std::shared_ptr<CommunicatorShared> shared;
-    std::size_t found = 0;  // by so many of its ranks
+    std::vector<Rank> awaited;  // the rank here of each there; -1: nobody, any more
+    // By all.
+    bool is_found() const {
+      return std::all_of(awaited.begin(), awaited.end(), [](Rank r) { return r < 0; });
+    }
+    // A rank will never find it.
+    void leave(std::size_t there) {
+      awaited[there] = -1;
+      shared->crossbar.leave(static_cast<Rank>(there));
+    }
   };
-  std::map<std::pair<Rank, Rank>, std::weak_ptr<CommunicatorShared>> pairs;  // from, to
+  // From, to. They stay as long as this does: a message may be on its way whose sender has gone.
+  std::map<std::pair<Rank, Rank>, std::shared_ptr<CommunicatorShared>> pairs;
   std::map<GroupKey, Group> groups;  // that not all of their ranks have found yet
   std::vector<Arena> arenas;         // by reader: slots with who receives, credit with who sends;
                                      // boards with who posts

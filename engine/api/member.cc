@@ -32,13 +32,13 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
     run.outbox[q].base = run.outbox[q].credit_seen = shared->first_count;
     run.inbox[q].base = shared->first_count;
   }
-  agenda->add(*this);
 }
 
 Member::Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
                std::shared_ptr<Agenda> agenda)
     : state_(make_shared_at_home<MemberState>(std::move(shared), rank, std::move(agenda))) {
   MemberState& s = *state_;
+  s.agenda->add(s);  // nothing fails from here on
   s.shared->payloads[static_cast<std::size_t>(rank)] = s.payloads;
   s.count_tables();
 }
@@ -62,6 +62,7 @@ Member::~Member() {
   s.gone = true;  // requests may outlive us
   s.shared->leave(s.run.waiter.rank);
   s.shared->member_bytes.fetch_sub(s.counted_bytes, std::memory_order_relaxed);
+  s.shared->find_no_groups(s.run.waiter.rank);
   const std::lock_guard lock(s.shared->mutex);
   s.shared->scratch[static_cast<std::size_t>(s.run.waiter.rank)] = {};
 }

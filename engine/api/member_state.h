@@ -34,6 +34,8 @@ struct MemberState {
     const UserOp* user_op = nullptr;
   };
 
+  // What the pair of ranks is of, where this is one end of it: goes after the pair.
+  std::shared_ptr<CommunicatorShared> whole;
   std::shared_ptr<CommunicatorShared> owned;  // by all its members
   CommunicatorShared* shared;
   NetworkClock::OfRank* clock = nullptr;  // of a modelled network

@@ -10,6 +10,7 @@
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/api/split.h"
+#include "numa/cancel_state.h"
 
 namespace rankine {
 
@@ -17,11 +18,12 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
     const std::shared_ptr<CommunicatorShared>& self, Rank from, Rank to, Waiter& waiter) {
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
-  std::weak_ptr<CommunicatorShared>& known = pairs[{from, to}];
-  if (auto found = known.lock()) return found;
+  std::shared_ptr<CommunicatorShared>& known = pairs[{from, to}];
+  if (known != nullptr) return known;
   auto made = make_group(self, {from, to}, {.ends_parent = true});
   if (!made.ok()) return made;
   known = *made;
+  known->parent.reset();
   // Who has left here has left there, and may never come to know of it.
   for (const auto& [role, rank] : {std::pair(0, from), std::pair(1, to)}) {
     if (crossbar.bell(rank).left.load(std::memory_order_acquire)) (*made)->crossbar.leave(role);
@@ -43,11 +45,14 @@ Result<Member*> Member::end_of_pair(const Message& message) {
   ends.resize(static_cast<std::size_t>(ranks()));
   auto& end = ends[static_cast<std::size_t>(peer)];
   if (end == nullptr) {
-    s.wait_as({});
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps are taken while another rank plans
+    // A wait of its own: a call of ours may be under way.
+    Waiter waiter{.crossbar = &s.shared->crossbar, .rank = rank()};
     auto pair = s.shared->pair(s.owned, message.sends ? rank() : peer,
-                               message.sends ? peer : rank(), s.run.waiter);
+                               message.sends ? peer : rank(), waiter);
     if (!pair.ok()) return s.refused(pair.status());
     end.reset(new Member(std::move(*pair), message.sends ? 0 : 1, s.agenda));
+    end->state_->whole = s.owned;
   }
   return end.get();
 }

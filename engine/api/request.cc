@@ -19,7 +19,7 @@ namespace rankine {
 namespace {
 
 bool is_moving(const StartedCall& call) {
-  return call.phase == StartedCall::Phase::queued || call.phase == StartedCall::Phase::under_way;
+  return call.phase != StartedCall::Phase::resting && call.phase != StartedCall::Phase::over;
 }
 bool is_over(const StartedCall& call) { return call.phase == StartedCall::Phase::over; }
 // Neither of them.

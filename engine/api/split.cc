@@ -12,6 +12,7 @@
 #include "engine/api/check.h"
 #include "engine/api/member_state.h"
 #include "engine/base/splitmix.h"
+#include "numa/cancel_state.h"
 #include "numa/levels.h"
 
 namespace rankine {
@@ -46,6 +47,7 @@ Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOpt
   }
   if (options.timeout.count() < 0) return misfit(CallOptions{.timeout = options.timeout});
   if (s.agenda->in_group()) return invalid_argument("split: ranks cannot be divided in a group()");
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who was counted in has to come
   // Ranks must agree on what groups are like, which nobody sees otherwise.
   std::uint64_t agree = mixed(kSplitMixStep, static_cast<std::uint64_t>(options.timeout.count()));
   agree = mixed(agree, options.ends_parent ? 1 : 2);
@@ -61,11 +63,12 @@ Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOpt
   const std::uint64_t number = ++s.splits;
   if (color == kNoColor) return std::unique_ptr<Member>();
   const std::vector<Rank> group = ranks_of(color, words);
-  auto shared = s.shared->group(s.owned, {number, color}, group, options, s.run.waiter);
+  const auto there = std::find(group.begin(), group.end(), rank()) - group.begin();
+  auto shared = s.shared->group(s.owned, {number, color}, group, static_cast<std::size_t>(there),
+                                options, s.run.waiter);
   if (!shared.ok()) return s.refused(shared.status());
-  const auto place = std::find(group.begin(), group.end(), rank());
   return std::unique_ptr<Member>(
-      new Member(std::move(*shared), static_cast<Rank>(place - group.begin()),
+      new Member(std::move(*shared), static_cast<Rank>(there),
                  options.own_thread ? std::make_shared<Agenda>() : s.agenda));
 } catch (const std::bad_alloc&) {
   return give_up(make_error(Code::out_of_memory,
@@ -123,7 +126,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
 
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
-    const SplitOptions& options, Waiter& waiter) {
+    std::size_t there, const SplitOptions& options, Waiter& waiter) {
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   Group& group = groups[key];
@@ -131,10 +134,30 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     auto made = make_group(self, members, options);
     if (!made.ok()) return made.status();
     group.shared = std::move(*made);
+    group.awaited = members;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      // Acquire: pairs with leave(), after which its member looks for what it is awaited in.
+      if (crossbar.bell(members[i]).left.load(std::memory_order_acquire)) group.leave(i);
+    }
   }
   std::shared_ptr<CommunicatorShared> found = group.shared;
-  if (++group.found == members.size()) groups.erase(key);
+  group.awaited[there] = -1;
+  if (group.is_found()) groups.erase(key);
   return found;
+}
+
+void CommunicatorShared::find_no_groups(Rank rank) noexcept {
+  std::map<GroupKey, Group> done;  // goes when the lock is free
+  const std::lock_guard lock(mutex);
+  for (auto next = groups.begin(); next != groups.end();) {
+    const auto here = next++;
+    Group& group = here->second;
+    const auto place = std::find(group.awaited.begin(), group.awaited.end(), rank);
+    if (place == group.awaited.end()) continue;
+    const auto there = place - group.awaited.begin();
+    group.leave(static_cast<std::size_t>(there));
+    if (group.is_found()) done.insert(groups.extract(here));
+  }
 }
 
 // --- Grids ---

@@ -55,6 +55,7 @@ bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, c
   const Status status = [&] {
     std::optional<AllocationsCount> counts;
     if (how.allocations_count) counts.emplace();
+    if (how.make) return how.make(me, call);
     return how.observer != nullptr ? me.call(call, *how.observer) : me.call(call);
   }();
   const std::int64_t end_ns = clock_of_promises();

@@ -35,6 +35,8 @@ struct Promise {
 // How a call is made.
 struct How {
   RoundObserver* observer = nullptr;
+  // Instead of Member::call(), and without an observer: by requests, as a message, in a group.
+  std::function<Status(Member&, const Call&)> make{};
   // The rank's own fault, which excuses it from being on time, but not from being right.
   bool excused = false;
   std::function<void(Call&)> spoil{};  // changes the arguments

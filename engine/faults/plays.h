@@ -48,6 +48,14 @@ void play_clocks(const FaultCase& test, Tally& tally);
 void play_counters(const FaultCase& test, Tally& tally);
 // records.cc
 void play_unwritable_record(const FaultCase& test, Tally& tally);
+// requests.cc
+void play_started_calls(const FaultCase& test, Tally& tally);
+void play_misused_requests(const FaultCase& test, Tally& tally);
+// messages_and_groups.cc
+void play_messages(const FaultCase& test, Tally& tally);
+void play_groups(const FaultCase& test, Tally& tally);
+// user_operations.cc
+void play_user_operations(const FaultCase& test, Tally& tally);
 // waits.cc
 void play_absurd_waits(const FaultCase& test, Tally& tally);
 // planning.cc

@@ -9,6 +9,7 @@ using enum Grain;
 bool brings_data(Collective collective) { return collective != Collective::barrier; }
 // Every rank waits for every other.
 bool is_all_reduce(Collective collective) { return collective == Collective::all_reduce; }
+bool is_send_recv(Collective collective) { return collective == Collective::send_recv; }
 bool is_pipelined(Collective collective) {
   return find_algorithm(collective, "double_tree") != nullptr;
 }
@@ -318,6 +319,56 @@ constexpr Fault kFaults[] = {
      false,
      is_pipelined,
      play_long_planning},
+    {34,
+     "started_calls",
+     "a rank fails while calls are started and not waited for",
+     "waited for, tested, waited for a while, prepared, in group(), with a barrier behind; a rank "
+     "leaves, never calls, calls something else, throws, or its member goes with its requests",
+     {Code::rank_lost, Code::timeout, Code::mismatch, Code::remote_error, Code::aborted},
+     algorithm,
+     false,
+     nullptr,
+     play_started_calls},
+    {35,
+     "misused_requests",
+     "requests are started twice, waited for twice, let go",
+     "on all ranks, where they are refused and the call goes on; then a rank lets go of one that "
+     "is under way",
+     {Code::aborted, Code::invalid_argument},
+     collective,
+     false,
+     nullptr,
+     play_misused_requests},
+    {36,
+     "messages",
+     "one end of a message fails",
+     "it leaves, never comes, has another count or type; both send first, in group()",
+     {Code::rank_lost, Code::timeout, Code::mismatch},
+     ranks,
+     false,
+     is_send_recv,
+     play_messages},
+    {37,
+     "groups",
+     "groups of ranks end, or are never made",
+     "a color below -1, a rank that does not come to split, abort() of the whole with requests on "
+     "several groups in different orders, abort() of a group, a member that goes early",
+     {Code::timeout, Code::aborted, Code::rank_lost},
+     ranks,
+     false,
+     is_all_reduce,
+     play_groups},
+    {38,
+     "user_operations",
+     "operations of the user's throw or differ; factors",
+     "on one rank, at the k-th time that it is applied; another function, another size; factors "
+     "with "
+     "an operation that takes none on one rank, for which the others wait",
+     {Code::remote_error, Code::mismatch, Code::timeout},
+     algorithm,
+     false,
+     reduces_data,
+     play_user_operations},
 };
 
 }  // namespace

@@ -32,10 +32,11 @@ void Crossbar::depend_no_more() {
 }
 
 void Crossbar::depend_on(Crossbar& above, bool both_ways, std::string who) {
+  // Whoever is told of an end looks at these.
   who_ = std::move(who);
-  above.dependents_.add(*this);
   above_ = &above;
   ends_above_ = both_ways;
+  above.dependents_.add(*this);
   // It may have ended before it knew of us. Sequentially consistent: pairs with abort(), which
   // looks for us after it has said so.
   if (above.aborted_.load(std::memory_order_seq_cst)) abort(above.reason());

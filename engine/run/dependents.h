@@ -37,6 +37,7 @@ class Dependents {
       Chunk* next = chunk->next.load(std::memory_order_relaxed);
       if (next == nullptr) {
         next = new Chunk;
+        will_write(next, sizeof(Chunk));
         chunk->next.store(next, std::memory_order_release);  // pairs with tell()
       }
       chunk = next;
@@ -64,6 +65,7 @@ class Dependents {
     telling_.fetch_add(1, std::memory_order_seq_cst);  // pairs with remove()
     for (Chunk* chunk = &first_; chunk != nullptr;
          chunk = chunk->next.load(std::memory_order_acquire)) {  // pairs with add()
+      if (chunk != &first_) will_read(chunk, sizeof(Chunk));
       for (Atomic<Dependent*>& slot : chunk->slots) {
         Dependent* one = slot.load(std::memory_order_seq_cst);  // pairs with add(), remove()
         if (one != nullptr) say(*one);

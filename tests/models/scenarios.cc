@@ -362,6 +362,101 @@ void mismatch(Explorer& x, bool agree) {
          }});
 }
 
+// A rank's other work: it looks again when something that it has looked at has changed, or when the
+// time has come to look about.
+void rest() { sleep_ns(look_about_ns()); }
+struct Resting : OtherWork {
+  void give_way() noexcept override { rest(); }
+};
+
+// Waits in which a rank gives way to what else it does: they see what was published, and the end.
+void give_way(Explorer& x, bool strict, bool aborts) {
+  Crossbar crossbar(2, kParks, kMinute, strict);
+  Plain data;
+  x.run({[&] {
+           Resting others;
+           Waiter waiter{.crossbar = &crossbar, .rank = 0, .others = &others};
+           if (wait_until(waiter, crossbar.progress(1).value, 1, 1, 1)) {
+             x.require(!aborts && data.get() == 7, "not what was published");
+           } else {
+             x.require(aborts && crossbar.aborted(), "a wait fails without an abort");
+             x.require(crossbar.reason().text() == "now", "another reason");
+           }
+         },
+         [&] {
+           if (aborts) return crossbar.abort({Code::aborted, "now"});
+           data.set(7);
+           publish(crossbar, 1, crossbar.progress(1).value, 1);
+         }});
+}
+
+// What depends on a communicator ends with it, whichever comes first; and with it what depends on
+// that.
+void depends(Explorer& x, bool in_signal, bool from_below) {
+  Crossbar above(1, kParks, kMinute, true), below(1, kParks, kMinute, true);
+  x.run({[&] { below.depend_on(above, from_below, "rank 0"); },
+         [&] {
+           in_signal ? above.abort_now() : above.abort({Code::aborted, "over"});
+         }});
+  x.require(below.aborted(), "the end was not told");
+  x.require(below.reason().text() ==
+                (in_signal ? "abort() was called"
+                           : "the communicator that this one was split from has ended: over"),
+            "another reason");
+  below.depend_no_more();
+}
+
+// One of them ends, or both at once: so do both, and each has a reason.
+void end_both_ways(Explorer& x, bool both) {
+  Crossbar above(1, kParks, kMinute, true), below(1, kParks, kMinute, true);
+  below.depend_on(above, true, "rank 0");
+  std::vector<std::function<void()>> threads = {[&] { below.abort({Code::aborted, "below"}); }};
+  if (both) threads.push_back([&] { above.abort({Code::aborted, "above"}); });
+  x.run(std::move(threads));
+  x.require(above.aborted() && below.aborted(), "the end was not told");
+  x.require(!above.reason().text().empty() && !below.reason().text().empty(), "no reason");
+  below.depend_no_more();
+}
+
+struct Told {
+  Plain memory;
+  int times = 0;
+};
+
+// Who has been taken out is not told any more, and its memory is its owner's.
+void taken_out(Explorer& x) {
+  Dependents<Told> all;
+  Told one;
+  all.add(one);
+  x.run({[&] { all.tell([](Told& told) { told.memory.get(); }); },
+         [&] {
+           all.remove(one);
+           one.memory.set(1);
+         }});
+}
+
+// Who comes while others are told is told, where it finds that nobody has been before: also where
+// there is no room any more among those of before.
+void put_in(Explorer& x, int before) {
+  Dependents<Told> all;
+  std::vector<Told> those(static_cast<std::size_t>(before));
+  for (Told& one : those) all.add(one);
+  Told late;
+  Atomic<bool> over{false};
+  bool was_over = false;
+  x.run({[&] {
+           over.store(true, std::memory_order_seq_cst);
+           all.tell([](Told& told) { ++told.times; });
+         },
+         [&] {
+           late.memory.set(1);
+           all.add(late);
+           was_over = over.load(std::memory_order_seq_cst);
+         }});
+  x.require(was_over || late.times == 1, "was not told, and does not know");
+  for (const Told& one : those) x.require(one.times == 1, "was not told");
+}
+
 // A deadline ends the wait of all, with one reason.
 void deadline(Explorer& x) {
   Crossbar crossbar(3, kParks, 1'000'000, true);
@@ -473,7 +568,26 @@ void board_reuse(Explorer& x) {
          }});
 }
 
-void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
+// As interpret(), step by step.
+bool step_through(const Plan& plan, RankState& state) {
+  Cursor cursor;
+  for (;;) {
+    const Walked walked = interpret_some(plan, state, cursor);
+    if (walked != Walked::waiting) return walked == Walked::done;
+    rest();
+  }
+}
+
+enum class Walk : std::uint8_t {
+  whole,         // both wait
+  steps,         // both step
+  left_early,    // rank 0 steps, rank 1 leaves when it has done its part
+  never_called,  // rank 0 steps, rank 1 leaves at once
+  ended,         // rank 0 steps, rank 1 ends it all
+};
+
+void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
+          Walk how = Walk::whole) {
   const Exchange exchange(transport);
   const std::uint32_t first = near_wrap(1);
   Crossbar crossbar(2, policy, kMinute, strict);
@@ -507,7 +621,19 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy) {
     buffers[r].input = 10 + r;
   }
   const auto rank = [&](std::size_t r) {
-    x.require(interpret(exchange.plan, states[r]), "a call failed");
+    if (r == 1 && how == Walk::never_called) return crossbar.leave(1);
+    if (r == 1 && how == Walk::ended) return crossbar.abort({Code::aborted, "now"});
+    const bool steps = how == Walk::steps || (how != Walk::whole && r == 0);
+    const bool done =
+        steps ? step_through(exchange.plan, states[r]) : interpret(exchange.plan, states[r]);
+    if (how == Walk::never_called || how == Walk::ended) {
+      x.require(!done && crossbar.aborted(), "a call without the other");
+      x.require(crossbar.reason().code() == (how == Walk::ended ? Code::aborted : Code::rank_lost),
+                "another reason");
+      return;
+    }
+    x.require(done, "a call failed");
+    if (how == Walk::left_early && r == 1) crossbar.leave(1);
     Buffers& mine = buffers[r];
     if (transport != Transport::direct || r == 1) {
       x.require(mine.output == 10 + (1 - r), "not the peer's data");
@@ -561,6 +687,18 @@ std::vector<Scenario> scenarios() {
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
     add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });
     add("call on boards" + mode, [=](Explorer& x) { call(x, Transport::board, strict, kParks); });
+    add("giving way" + mode, [=](Explorer& x) { give_way(x, strict, false); });
+    add("giving way meets abort" + mode, [=](Explorer& x) { give_way(x, strict, true); });
+  }
+  for (const Transport transport : {Transport::mailbox, Transport::direct, Transport::board}) {
+    const std::string name = std::string(name_of(transport)) + ", strict";
+    const auto walk = [&](const std::string& what, Walk how) {
+      add(what + name, [=](Explorer& x) { call(x, transport, true, kParks, how); });
+    };
+    walk("steps on ", Walk::steps);
+    walk("steps, and the other leaves, on ", Walk::left_early);
+    walk("steps to a rank that has left, on ", Walk::never_called);
+    walk("steps meet abort, on ", Walk::ended);
   }
   for (Scenario& scenario : all) {
     for (const char* large :
@@ -583,6 +721,17 @@ std::vector<Scenario> scenarios() {
       "calls that disagree", [](Explorer& x) { mismatch(x, false); }, true);
   add("calls that agree", [](Explorer& x) { mismatch(x, true); });
   add("deadline", deadline, true);
+  for (const bool both_ways : {false, true}) {
+    const std::string ways = both_ways ? ", both ways" : "";
+    add("depending meets abort" + ways, [=](Explorer& x) { depends(x, false, both_ways); });
+    add("depending meets abort from a signal handler" + ways,
+        [=](Explorer& x) { depends(x, true, both_ways); });
+    add(both_ways ? "both end" : "the one below ends",
+        [=](Explorer& x) { end_both_ways(x, both_ways); });
+  }
+  add("dependents: taken out", taken_out);
+  add("dependents: put in", [](Explorer& x) { put_in(x, 0); });
+  add("dependents: put in behind others", [](Explorer& x) { put_in(x, 7); });
   return all;
 }
 

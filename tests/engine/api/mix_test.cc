@@ -7,59 +7,19 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "algorithms/catalogue.h"
 #include "engine/api/team.h"
 #include "engine/base/splitmix.h"
 #include "engine/faults/collective_case.h"
+#include "tests/engine/api/random_case.h"
 
 namespace rankine {
 namespace {
-
-std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-// The same on every rank.
-CollectiveCase random_case(std::uint64_t seed, int ranks) {
-  std::uint64_t state = seed;
-  const auto below = [&state](std::uint64_t n) { return splitmix(state += kSplitMixStep) % n; };
-  CollectiveCase test;
-  test.collective = all_collectives()[below(kCollectives)];
-  if (test.collective == Collective::barrier) test.collective = Collective::all_reduce;
-  test.ranks = ranks;
-  // Few sizes, so that plans are met again, and now and then any.
-  constexpr std::size_t kSizes[] = {0, 1, 2, 7, 30, 64, 100};
-  test.count = below(30) == 0 ? below(5000) : kSizes[below(std::size(kSizes))];
-  if (test.collective == Collective::all_to_all) test.count %= 200;
-  test.type = static_cast<DataType>(below(kDataTypes));
-  do {
-    test.op = static_cast<ReduceOp>(below(kReduceOps));
-  } while (!supports(test.type, test.op));
-  test.root = static_cast<Rank>(below(static_cast<std::uint64_t>(ranks)));
-  test.peer = static_cast<Rank>(below(static_cast<std::uint64_t>(ranks)));
-  test.in_place = below(2) == 0;
-  test.skew = below(3) == 0 ? below(61) : 0;
-  test.seed = seed;
-  if (below(4) == 0)
-    test.options.transport = below(2) == 0 ? Transport::direct : Transport::mailbox;
-  if (below(4) == 0) {
-    const Algorithm& line = catalogue()[below(catalogue().size())];
-    Params params;
-    params.ranks = ranks;
-    if (line.collective == test.collective && !line.refusal(params)) {
-      test.options.algorithm = line.name;
-    }
-  }
-  return test;
-}
 
 // Asks for all that a monitor may want, until told to stop.
 class Monitor {

@@ -239,6 +239,44 @@ TEST(PointToPoint, NobodyWaitsForARankThatHasLeft) {
   EXPECT_EQ(status.code(), Code::rank_lost);
 }
 
+// What was on its way when the sender went arrives, though the receiver comes only then.
+TEST(PointToPoint, AMessageOutlivesItsSender) {
+  Ranks all({.ranks = 2, .timeout = kLong});
+  const auto data = message(0, 1, 0, 10);
+  std::vector<std::int32_t> got(10);
+  EXPECT_TRUE(all.members()[0]->send(std::span<const std::int32_t>(data), 1).ok());
+  all.drop(0);
+  EXPECT_TRUE(all.members()[1]->recv(std::span(got), 0).ok());
+  EXPECT_EQ(got, data);
+  EXPECT_EQ(all.members()[1]->recv(std::span(got), 0).code(), Code::rank_lost);
+}
+
+// The first message to a rank leaves the deadline of a call that is under way as it is.
+TEST(PointToPoint, LeavesTheDeadlinesOfOtherCalls) {
+  Ranks all({.ranks = 2, .timeout = kLong});
+  Member& me = *all.members()[0];
+  std::int32_t one = 1, sum = 0;
+  auto late = me.async().all_reduce(std::span<const std::int32_t>(&one, 1), std::span(&sum, 1),
+                                    ReduceOp::sum, {.timeout = 30ms});
+  EXPECT_TRUE(me.send(std::span<const std::int32_t>(&one, 1), 1).ok());
+  const Status status = late->wait();
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_NE(status.text().find("no answer within 30 ms"), std::string::npos) << status.text();
+}
+
+// Requests keep what they need: a pair's may be the last that is left of the communicator.
+TEST(PointToPoint, RequestsOutliveEverybody) {
+  std::int32_t one = 1;
+  Request last;
+  {
+    Ranks all({.ranks = 2, .timeout = kLong});
+    auto prepared = all.members()[0]->prepared().send(std::span<const std::int32_t>(&one, 1), 1);
+    ASSERT_TRUE(prepared.ok());
+    last = std::move(*prepared);
+  }
+  EXPECT_EQ(last.start().code(), Code::invalid_argument);
+}
+
 TEST(PointToPoint, AGroupThatThrowsLetsGo) {
   Ranks all({.ranks = 2, .timeout = kLong});
   std::int32_t got = 0;

@@ -14,6 +14,7 @@
 #include "engine/api/network.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
+#include "engine/base/splitmix.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -197,6 +198,34 @@ TEST(Split, RankThatLeavesIsLostInItsGroupsToo) {
     if (me.rank() == 0) status = groups[0]->barrier();
   }));
   EXPECT_EQ(status.code(), Code::rank_lost) << status.text();
+}
+
+// A rank that has said its color and goes before it has a member of the group: the others are told,
+// and nothing is kept for it.
+TEST(Split, RankThatNeverTakesItsPlaceIsLost) {
+  for (const bool drops_first : {false, true}) {
+    Ranks all({.ranks = 2, .timeout = kLong});
+    const auto results = all.run([&](Member& me) -> Status {
+      if (me.rank() == 0) {
+        auto group = me.split(0, 0);
+        if (!group.ok()) return group.status();
+        return drops_first ? Status() : (*group)->barrier();
+      }
+      // What split() calls, and no more.
+      std::int64_t word = 0, words[2];
+      const std::uint64_t agree = mixed(mixed(kSplitMixStep, 0), 2);
+      const Status status = me.call({.collective = Collective::all_gather,
+                                     .in = &word,
+                                     .out = words,
+                                     .count = 1,
+                                     .type = DataType::i64,
+                                     .options = {.tag = agree}});
+      all.drop(1);
+      return status;
+    });
+    EXPECT_TRUE(results[1].ok()) << results[1].text();
+    EXPECT_EQ(results[0].code(), drops_first ? Code::ok : Code::rank_lost) << results[0].text();
+  }
 }
 
 TEST(Split, TakesLevelsAlong) {

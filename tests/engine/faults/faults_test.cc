@@ -53,10 +53,11 @@ std::string name_of_fault(const testing::TestParamInfo<int>& info) {
 // 13, 17, 19 and 22 change the process: tests/engine/faults/processes_test.cc.
 INSTANTIATE_TEST_SUITE_P(Faults, InProcess,
                          testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 18, 20,
-                                         21, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33),
+                                         21, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36,
+                                         37, 38),
                          name_of_fault);
 
-constexpr int kFaults = 33;
+constexpr int kFaults = 38;
 
 TEST(Table, HasAllFaultsInOrder) {
   int number = 0;

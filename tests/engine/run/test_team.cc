@@ -99,27 +99,89 @@ struct TestTeam::State {
   void play(std::size_t r, std::span<const TestCall* const> calls, std::uint64_t seed) {
     Dawdler dawdler(seed + 0x1000 * (r + 1));
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      const bool observed = dawdler.random().one_in(2);
+      const auto how = static_cast<Walking>(dawdler.random().below(3));
       const auto chosen = options.choose ? options.choose(r, i) : std::optional(i);
       if (!chosen) {
         crossbar.leave(static_cast<Rank>(r));
         return;
       }
       const std::int64_t begin = now_ns();
-      const bool done = play(r, *calls[*chosen], *chosen, dawdler, observed);
+      const bool done = play(r, *calls[*chosen], *chosen, dawdler, how);
       endings[r].slowest_ns = std::max(endings[r].slowest_ns, now_ns() - begin);
       if (!done) return;
       ++endings[r].calls;
     }
   }
 
-  bool play(std::size_t r, const TestCall& call, std::size_t index, Dawdler& dawdler,
-            bool observed) {
+  enum class Walking : std::uint8_t { whole, observed, by_steps };
+
+  bool play(std::size_t r, const TestCall& call, std::size_t index, Dawdler& dawdler, Walking how) {
+    dawdler.dawdle();
+    if (!begin(r, call, index)) return false;
+    RankState& state = ranks[r].state;
+    switch (how) {
+      case Walking::whole:
+        return end(r, call, index, interpret(call.plan, state));
+      case Walking::observed:
+        return end(r, call, index, interpret(call.plan, state, dawdler));
+      case Walking::by_steps:
+        break;
+    }
+    Cursor cursor;
+    Walked walked = Walked::waiting;
+    for (int i = dawdler.random().below(20); i > 0 && walked == Walked::waiting; --i) {
+      walked = interpret_some(call.plan, state, cursor);
+      dawdler.dawdle();
+    }
+    return end(r, call, index,
+               walked == Walked::done ||
+                   (walked == Walked::waiting && interpret_rest(call.plan, state, cursor)));
+  }
+
+  // All ranks on this thread, by random steps.
+  void step(std::span<const TestCall* const> calls, std::uint64_t seed) {
+    struct Position {
+      std::size_t call = 0;
+      bool inside = false;
+      Cursor cursor;
+    };
+    Random random(seed);
+    std::vector<Position> places(ranks.size());
+    std::vector<std::size_t> busy;
+    for (std::size_t r = 0; r < ranks.size() && !calls.empty(); ++r) busy.push_back(r);
+    // So many steps that lead nowhere, and every rank has had some of them.
+    const std::size_t most_idle = 100 * ranks.size();
+    for (std::size_t idle = 0; !busy.empty(); ++idle) {
+      if (idle == most_idle) {
+        note("nobody moves: " + crossbar.who_waits_for_whom(static_cast<Rank>(busy.front())));
+        return;
+      }
+      const std::size_t r = random.pick(busy);
+      Position& place = places[r];
+      const TestCall& call = *calls[place.call];
+      if (!place.inside) {
+        if (!begin(r, call, place.call)) return;
+        place.inside = true;
+        place.cursor = {};
+        idle = 0;
+      }
+      const std::size_t before = place.cursor.op;
+      const Walked walked = interpret_some(call.plan, ranks[r].state, place.cursor);
+      if (place.cursor.op != before) idle = 0;
+      if (walked == Walked::waiting) continue;
+      if (!end(r, call, place.call, walked == Walked::done)) return;
+      idle = 0;
+      place.inside = false;
+      ++endings[r].calls;
+      if (++place.call == calls.size()) std::erase(busy, r);
+    }
+  }
+
+  bool begin(std::size_t r, const TestCall& call, std::size_t index) {
     Own& mine = ranks[r];
     RankState& state = mine.state;
     const Image& image = call.before[r];
     std::copy(image.bytes.begin(), image.bytes.end(), mine.region.begin());
-    dawdler.dawdle();
     ++state.waiter.call;
     state.waiter.deadline_ns = 0;
     state.waiter.fingerprint =
@@ -136,7 +198,12 @@ struct TestTeam::State {
       endings[r].status = crossbar.reason();
       return false;
     }
-    const bool done = observed ? interpret(call.plan, state, dawdler) : interpret(call.plan, state);
+    return true;
+  }
+
+  bool end(std::size_t r, const TestCall& call, std::size_t index, bool done) {
+    Own& mine = ranks[r];
+    RankState& state = mine.state;
     crossbar.end(state.waiter.rank);
     if (!done) {
       crossbar.wait_until_quiet(state.waiter.rank);
@@ -188,7 +255,7 @@ TestTeam::~TestTeam() = default;
 const std::vector<TestTeam::Ending>& TestTeam::endings() const { return state_->endings; }
 Crossbar& TestTeam::crossbar() { return state_->crossbar; }
 
-std::string TestTeam::run(std::span<const TestCall* const> calls, std::uint64_t seed) {
+void TestTeam::prepare(std::span<const TestCall* const> calls) {
   State& s = *state_;
   // Twice the room that is needed: a faulty plan that mixes up two calls still reads our memory.
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
@@ -204,6 +271,17 @@ std::string TestTeam::run(std::span<const TestCall* const> calls, std::uint64_t 
   }
   s.fault.clear();
   s.endings.assign(s.ranks.size(), {});
+}
+
+std::string TestTeam::step(std::span<const TestCall* const> calls, std::uint64_t seed) {
+  prepare(calls);
+  state_->step(calls, seed);
+  return state_->fault;
+}
+
+std::string TestTeam::run(std::span<const TestCall* const> calls, std::uint64_t seed) {
+  State& s = *state_;
+  prepare(calls);
   std::vector<std::function<void()>> bodies;
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     bodies.push_back([&s, r, calls, seed] { s.play(r, calls, seed); });

@@ -51,11 +51,17 @@ class TestTeam {
   // soon as its call returns. Empty, or what went wrong first.
   std::string run(std::span<const TestCall* const> calls, std::uint64_t seed);
 
+  // The same on this thread, which plays all ranks by steps in a random order (interpret_some()):
+  // the same seed, the same order.
+  std::string step(std::span<const TestCall* const> calls, std::uint64_t seed);
+
   // Of the last run, by rank.
   const std::vector<Ending>& endings() const;
   Crossbar& crossbar();
 
  private:
+  void prepare(std::span<const TestCall* const> calls);
+
   struct State;
   std::unique_ptr<State> state_;
 };
