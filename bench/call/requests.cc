@@ -100,9 +100,10 @@ BENCHMARK(prepared)
 
 // So many steps of work that nothing can be left out of.
 float work(std::int64_t steps, const std::function<void()>& now_and_then) {
-  float x = 1;
+  float x = 0.5F;
   for (std::int64_t i = 0; i < steps; ++i) {
-    x = x * 0.999F + 0.001F;
+    x = x * 0.999F + 0.0005F;
+    benchmark::DoNotOptimize(x);
     if (i % 4096 == 0) now_and_then();
   }
   return x;

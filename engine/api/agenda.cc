@@ -10,8 +10,10 @@
 #include "engine/base/deadline.h"
 #include "engine/run/machine.h"
 #include "engine/run/sharing.h"
+#include "numa/cancel_state.h"
 
 namespace rankine {
+
 void Agenda::add(MemberState& member) {
   busy_.reserve(members_.size() + 1);
   members_.push_back(&member);
@@ -26,6 +28,7 @@ void Agenda::start(StartedCall& call) noexcept {
   MemberState& member = *call.member;
   StartedCalls& calls = member.started;
   call.phase = StartedCall::Phase::queued;
+  if (!call.status.ok()) call.status = {};
   call.next = nullptr;
   if (member.clock != nullptr) call.model_start = member.clock->now();
   if (calls.front != nullptr) {
@@ -47,7 +50,7 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
       end(member, call, found.status());
       return false;
     }
-    call.prepared = found->prepared->shared_from_this();
+    call.prepared = *found->held;
     call.first = found->first;
     call.call.counts = {};  // they were the caller's, or `unplanned`'s
     call.unplanned.reset();
@@ -84,7 +87,7 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
 }
 
 void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept {
-  call.status = std::move(status);
+  if (!status.ok()) call.status = std::move(status);
   call.phase = StartedCall::Phase::over;
   member.started.front = call.next;
   if (call.next == nullptr) {
@@ -100,6 +103,7 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (member.clock == nullptr) {
     return interpret_some(call.prepared->plan, member.run, call.cursor);
   }
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // condition variables come next
   if (call.thread == nullptr) {
     try {
       call.thread = std::make_unique<CallThread>([&member, &call] {
@@ -170,9 +174,15 @@ void Agenda::run_alone(MemberState& member) noexcept {
 }
 
 bool Agenda::wait(const StartedCall& call, std::int64_t until_ns) noexcept {
+  const auto is_alone = [&] {
+    return busy_.size() == 1 && until_ns == kForEverNs && busy_.front()->clock == nullptr;
+  };
+  while (call.phase != StartedCall::Phase::over && is_alone()) run_alone(*busy_.front());
+  if (call.phase == StartedCall::Phase::over) return true;
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps come next
   Idling idling(call.member->shared->crossbar.policy());
   while (call.phase != StartedCall::Phase::over) {
-    if (busy_.size() == 1 && until_ns == kForEverNs && busy_.front()->clock == nullptr) {
+    if (is_alone()) {
       run_alone(*busy_.front());
     } else if (step()) {
       idling.begin_again();

@@ -176,7 +176,7 @@ Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
     slot = &plans.insert(std::move(*prepared));
     count_tables();
   }
-  const Found found{slot->prepared.get(), !slot->called};
+  const Found found{slot->prepared.get(), &slot->prepared, !slot->called};
   slot->called |= calls;
   return found;
 }

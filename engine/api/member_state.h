@@ -23,7 +23,8 @@ namespace rankine {
 struct MemberState {
   struct Found {
     const Prepared* prepared;
-    bool first = false;  // call of its kind, as far as this rank remembers
+    const PreparedPtr* held = nullptr;  // by this rank's table
+    bool first = false;                 // call of its kind, as far as this rank remembers
   };
   // What of a call is not its plan's.
   struct Given {
@@ -60,9 +61,13 @@ struct MemberState {
   // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
   // calls but the first pass here, and a Result would cost as much as the look-up.
   const Prepared* known(const Call& call) noexcept {
+    const PreparedPtr* held = held_for(call);
+    return held != nullptr ? held->get() : nullptr;
+  }
+  const PreparedPtr* held_for(const Call& call) noexcept {
     const PlanKey key(call);
     const RankPlans::Slot* slot = plans.find(key, key.hash());
-    return slot != nullptr && slot->called ? slot->prepared.get() : nullptr;
+    return slot != nullptr && slot->called ? &slot->prepared : nullptr;
   }
   // find(), without exceptions.
   Result<Found> plan(const Call& call, bool calls);

@@ -89,7 +89,8 @@ RankPlans::Slot& RankPlans::insert(PreparedPtr prepared) {
   if (slot == nullptr) {
     slot = &slots_[(hash & (slots_.size() / kWays - 1)) * kWays + next_victim_++ % kWays];
   }
-  *slot = {hash, std::move(prepared)};
+  const Prepared* plan = prepared.get();
+  *slot = {hash, PreparedPtr(plan, [all = std::move(prepared)](const Prepared*) {})};
   return *slot;
 }
 

@@ -2,7 +2,8 @@
 //
 // Every rank keeps what it uses in a RankPlans of its own, where a look-up is a hash, a few loads
 // and a comparison. What it does not hold it finds in the PlanTable that all ranks share, without a
-// lock; only what nobody has planned yet is planned under one.
+// lock; only what nobody has planned yet is planned under one. A rank counts by itself who of its
+// own holds a plan, so that ranks do not take one counter's line from each other.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ namespace rankine {
 class TimedSchedule;
 
 // A plan and what a call needs to know beside it. Shared by all ranks, immutable.
-struct Prepared : std::enable_shared_from_this<Prepared> {
+struct Prepared {
   explicit Prepared(const PlanKey& of) : key(of) {}
 
   const OwnedKey key;
@@ -90,8 +91,8 @@ class RankPlans {
 
   struct Slot {
     std::uint64_t hash = 0;
-    PreparedPtr prepared;
-    bool called = false;  // not only asked about
+    PreparedPtr prepared;  // counted by this rank
+    bool called = false;   // not only asked about
   };
 
   [[gnu::always_inline]] Slot* find(const PlanKey& key, std::uint64_t hash) noexcept {

@@ -78,7 +78,6 @@ Status Request::start() {
     return invalid_argument("the request's " + name_of_call(*call_) +
                             " is under way; wait for it before it is started again");
   }
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   member.agenda->start(*call_);
   return {};
 }
@@ -89,7 +88,6 @@ Result<bool> Request::test() {
   if (member.shared->forked()) [[unlikely]]
     return forked_status();
   if (!is_over(*call_)) {
-    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
     member.agenda->step();
     if (!is_over(*call_)) return false;
   }
@@ -105,11 +103,12 @@ Status Request::wait() {
   if (member.shared->forked()) [[unlikely]]
     return forked_status();
   if (!is_over(*call_)) {
-    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
     member.agenda->wait(*call_, kForEverNs);
   }
   if (member.clock != nullptr) member.clock->go_to(call_->model_end);
   call_->phase = StartedCall::Phase::resting;
+  if (call_->status.ok()) [[likely]]
+    return {};
   return std::exchange(call_->status, {});
 }
 
@@ -121,7 +120,6 @@ Result<bool> Request::wait_for(std::chrono::milliseconds most) {
   }
   MemberState& member = *call_->member;
   if (member.shared->forked()) return forked_status();
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   if (!member.agenda->wait(*call_, deadline_after(now_ns(), saturated_ns(most)))) return false;
   if (Status status = wait(); !status.ok()) return status;
   return true;
@@ -180,13 +178,13 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
     own.out = &bound->barrier_out;
   }
   const Call planned = own.factor != nullptr ? without_factor(own) : own;
-  if (const Prepared* known = s.known(planned)) {
-    bound->prepared = known->shared_from_this();
+  if (const PreparedPtr* held = s.held_for(planned)) {
+    bound->prepared = *held;
   } else if (s.started.front == nullptr) {
     s.wait_as(call.options);
     auto found = s.plan(planned, calls);
     if (!found.ok()) return found.status();
-    bound->prepared = found->prepared->shared_from_this();
+    bound->prepared = *found->held;
     bound->first = found->first;
   } else {
     // Making room for a plan would disturb what is under way: that is done when its turn has come.
@@ -218,7 +216,6 @@ Result<Request> Member::start(const Call& call) { return started(bind(call, true
 
 Status Member::progress() {
   if (state_->shared->forked()) return forked_status();
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   state_->agenda->step();
   return {};
 }

@@ -254,7 +254,14 @@ LongWait::Awake LongWait::stay_awake(std::uint64_t looks, std::int64_t until_ns,
 bool LongWait::look(std::int64_t& next_look_ns) noexcept {
   // Acquire: pairs with abort(), as in sleep().
   const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
-  if ((rung & kAbortBit) == 0 && now_ns() < next_look_ns) return true;
+  if ((rung & kAbortBit) == 0) {
+    // Most who look wait in earnest next: the first time costs nothing.
+    if (next_look_ns == 0) {
+      next_look_ns = 1;
+      return true;
+    }
+    if (now_ns() < next_look_ns) return true;
+  }
   if (done()) return true;
   tell();
   if (is_over(rung)) return false;

@@ -77,7 +77,7 @@ struct Awaited {
 // For a rank that has other things to do than to wait, and looks now and then: that it waits in
 // this round for something that is not there yet. False, as wait_long(): all is over. The rare
 // things (the clock, and what became of the owner) are looked at from `next_look_ns` on, which is
-// then moved on. 0 at first.
+// then moved on. 0 at first, when nobody looks.
 bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
                    std::int64_t& next_look_ns) noexcept;
 // It has come, after that.
