@@ -10,6 +10,15 @@
 #include "engine/run/wait.h"
 
 namespace rankine {
+namespace {
+
+Status told_below(const Status& reason) {
+  return make_error(reason.code(), [&] {
+    return "the communicator that this one was split from has ended: " + reason.text();
+  });
+}
+
+}  // namespace
 
 Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
                    std::optional<bool> strict, LinesMemory lines, Crowd crowd)
@@ -39,7 +48,7 @@ void Crossbar::depend_on(Crossbar& above, bool both_ways, std::string who) {
   above.dependents_.add(*this);
   // It may have ended before it knew of us. Sequentially consistent: pairs with abort(), which
   // looks for us after it has said so.
-  if (above.aborted_.load(std::memory_order_seq_cst)) abort(above.reason());
+  if (above.aborted_.load(std::memory_order_seq_cst)) abort(told_below(above.reason()));
 }
 
 void Crossbar::ring(Rank r, bool abort) noexcept {
@@ -72,11 +81,7 @@ void Crossbar::abort(Status reason) {
     reason_ = reason;
   }
   for (Rank r = 0; r < ranks_; ++r) ring(r, true);
-  dependents_.tell([&](Crossbar& below) {
-    below.abort(make_error(reason.code(), [&] {
-      return "the communicator that this one was split from has ended: " + reason.text();
-    }));
-  });
+  dependents_.tell([&](Crossbar& below) { below.abort(told_below(reason)); });
   if (above_ != nullptr && ends_above_) {
     above_->abort(
         make_error(reason.code(), [&] { return "among " + who_ + ": " + reason.text(); }));

@@ -25,7 +25,8 @@ class Dependents {
   Dependents(const Dependents&) = delete;
   Dependents& operator=(const Dependents&) = delete;
 
-  // It is told from now on. May throw std::bad_alloc.
+  // It is told from now on: whoever looks afterwards, sequentially consistent, for what is said
+  // before tell() finds it, or it is told. May throw std::bad_alloc.
   void add(Dependent& one) {
     const std::lock_guard lock(changing_);
     for (Chunk* chunk = &first_;;) {
@@ -38,7 +39,7 @@ class Dependents {
       if (next == nullptr) {
         next = new Chunk;
         will_write(next, sizeof(Chunk));
-        chunk->next.store(next, std::memory_order_release);  // pairs with tell()
+        chunk->next.store(next, std::memory_order_seq_cst);  // as the slot's
       }
       chunk = next;
     }
@@ -64,7 +65,7 @@ class Dependents {
   void tell(const Tell& say) noexcept {
     telling_.fetch_add(1, std::memory_order_seq_cst);  // pairs with remove()
     for (Chunk* chunk = &first_; chunk != nullptr;
-         chunk = chunk->next.load(std::memory_order_acquire)) {  // pairs with add()
+         chunk = chunk->next.load(std::memory_order_seq_cst)) {  // pairs with add()
       if (chunk != &first_) will_read(chunk, sizeof(Chunk));
       for (Atomic<Dependent*>& slot : chunk->slots) {
         Dependent* one = slot.load(std::memory_order_seq_cst);  // pairs with add(), remove()

@@ -362,8 +362,8 @@ void mismatch(Explorer& x, bool agree) {
          }});
 }
 
-// A rank's other work: it looks again when something that it has looked at has changed, or when the
-// time has come to look about.
+// A rank's other work: it looks again when something that it has looked at last has changed, or
+// when the time has come to look about.
 void rest() { sleep_ns(look_about_ns()); }
 struct Resting : OtherWork {
   void give_way() noexcept override { rest(); }
@@ -399,9 +399,10 @@ void depends(Explorer& x, bool in_signal, bool from_below) {
            in_signal ? above.abort_now() : above.abort({Code::aborted, "over"});
          }});
   x.require(below.aborted(), "the end was not told");
-  x.require(below.reason().text() ==
-                (in_signal ? "abort() was called"
-                           : "the communicator that this one was split from has ended: over"),
+  // Who comes too late for a signal handler's call is told by words.
+  const std::string whole = "the communicator that this one was split from has ended: ";
+  const std::string reason = below.reason().text();
+  x.require(in_signal ? reason.ends_with("abort() was called") : reason == whole + "over",
             "another reason");
   below.depend_no_more();
 }
@@ -687,13 +688,17 @@ std::vector<Scenario> scenarios() {
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
     add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });
     add("call on boards" + mode, [=](Explorer& x) { call(x, Transport::board, strict, kParks); });
-    add("giving way" + mode, [=](Explorer& x) { give_way(x, strict, false); });
-    add("giving way meets abort" + mode, [=](Explorer& x) { give_way(x, strict, true); });
+    // Who does other things looks again when its time has come: that is no deadline.
+    add(
+        "giving way" + mode, [=](Explorer& x) { give_way(x, strict, false); }, true);
+    add(
+        "giving way meets abort" + mode, [=](Explorer& x) { give_way(x, strict, true); }, true);
   }
   for (const Transport transport : {Transport::mailbox, Transport::direct, Transport::board}) {
     const std::string name = std::string(name_of(transport)) + ", strict";
     const auto walk = [&](const std::string& what, Walk how) {
-      add(what + name, [=](Explorer& x) { call(x, transport, true, kParks, how); });
+      add(
+          what + name, [=](Explorer& x) { call(x, transport, true, kParks, how); }, true);
     };
     walk("steps on ", Walk::steps);
     walk("steps, and the other leaves, on ", Walk::left_early);
