@@ -55,5 +55,35 @@ TEST(OwnThreads, PrintTheSimulatorsTimesOnNetworks) {
   }
 }
 
+std::string program(const std::string& name) { return output_of("engine/api/examples/" + name); }
+
+TEST(RingByMessages, AddsUp) {
+  EXPECT_EQ(program("ring_by_messages"), "every element: 10, in 0 us of the model\n");
+}
+
+TEST(Groups, AddUpAlongTheirAxes) {
+  EXPECT_EQ(program("groups"),
+            "rank 0: activations 3, gradients 3\n"
+            "rank 1: activations 3, gradients 5\n"
+            "rank 2: activations 3, gradients 7\n"
+            "rank 3: activations 12, gradients 3\n"
+            "rank 4: activations 12, gradients 5\n"
+            "rank 5: activations 12, gradients 7\n");
+}
+
+TEST(Overlap, HidesWorkBehindACall) {
+  EXPECT_EQ(program("overlap"), "every element: 64; model time: 0 s\n");
+  const ScopedEnv variable("RANKINE_NETWORK", "scale_out");
+  // Three times a call that takes less than the work of a millisecond beside it.
+  EXPECT_EQ(program("overlap"), "every element: 64; model time: 0.003 s\n");
+}
+
+TEST(Errors, SayWhatIsWrong) {
+  EXPECT_EQ(program("errors"),
+            "out has 2 elements; the other argument and 3 ranks ask for 1\n"
+            "remote_error\n"
+            "timeout: no answer within 100 ms\n");
+}
+
 }  // namespace
 }  // namespace rankine
