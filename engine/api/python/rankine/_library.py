@@ -1,14 +1,13 @@
 """librankine.so.1 as ctypes sees it: prototypes of rankine.h, and its results as exceptions.
 
-The library is the one that RANKINE_LIBRARY names, or else lies in the prefix that this package was
-installed in, or else the dynamic linker finds.
+The library is the one in the prefix that this package was installed in, or else what the dynamic
+linker finds (LD_LIBRARY_PATH).
 """
 
 from __future__ import annotations
 
 import ctypes
 import enum
-import os
 import pathlib
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import NoReturn
@@ -133,14 +132,13 @@ _PROTOTYPES = {
 
 
 def _load() -> ctypes.CDLL:
-    named = os.environ.get("RANKINE_LIBRARY")
     # PREFIX/lib/python3/dist-packages/rankine/_library.py
     beside = pathlib.Path(__file__).resolve().parents[3] / "librankine.so.1"
-    path = named or (str(beside) if beside.exists() else "librankine.so.1")
+    path = str(beside) if beside.exists() else "librankine.so.1"
     try:
         loaded = ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(f"{path} cannot be loaded ({error}); RANKINE_LIBRARY may name another") from error
+        raise ImportError(f"{path} cannot be loaded ({error}); LD_LIBRARY_PATH may name its folder") from error
     for name, arguments in _PROTOTYPES.items():
         getattr(loaded, name).argtypes = arguments
         getattr(loaded, name).restype = c_int

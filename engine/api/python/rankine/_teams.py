@@ -49,7 +49,7 @@ class Communicator:
         config.tuned, config.recordTimes, config.planBytes = int(tuned), int(record_times), plan_bytes
         comms = (c_void_p * ranks)()
         check(library.rkCommInitAllConfig(comms, ranks, byref(config)))
-        self._members: list[Member | None] = [Member(comm) for comm in comms]
+        self._members: list[Member | None] = [Member(comm) for comm in comms if comm is not None]
         self._lock = threading.Lock()
 
     @property
@@ -118,10 +118,12 @@ class Team:
         try:
             if any(member._comm is None for member in self._members):
                 raise Error(Code.invalid_usage, "the team has ended; make a new one")
-            played = [self._threads.submit(play, member) for member in self._members]
+            played: list[concurrent.futures.Future[T]] = []
             try:
+                for member in self._members:
+                    played.append(self._threads.submit(play, member))
                 concurrent.futures.wait(played)
-            except BaseException:
+            except BaseException:  # a signal, at any of these lines
                 for member in self._members:
                     member.abort()
                 concurrent.futures.wait(played)
