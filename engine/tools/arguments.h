@@ -40,7 +40,7 @@ class Option {
 };
 
 // A command under construction: the tool itself, or one of its subcommands. A light view of what
-// CLI11 holds, so that only this file and tool.cc need to see CLI11.
+// CLI11 holds, so that only this file, tool.cc and command_outline.cc need to see CLI11.
 class Command {
  public:
   explicit Command(CLI::App& app) : app_(&app) {}

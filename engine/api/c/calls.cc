@@ -1,13 +1,14 @@
 // The C functions of collectives: each is its row of a Call.
-#include <array>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/api/c/created_operation.h"
 #include "engine/api/c/group.h"
 #include "engine/api/c/last_error.h"
+#include "engine/api/c/numbers.h"
 #include "engine/api/c/rank_handle.h"
 #include "engine/api/c/rankine.h"
 #include "engine/api/c/settings.h"
@@ -15,26 +16,6 @@
 
 namespace rankine {
 namespace {
-
-// By rkDataType_t and rkRedOp_t.
-constexpr std::array kTypes = {DataType::i8,  DataType::u8,   DataType::i32,    DataType::u32,
-                               DataType::i64, DataType::u64,  DataType::f16,    DataType::f32,
-                               DataType::f64, DataType::bf16, DataType::f8e4m3, DataType::f8e5m2,
-                               DataType::b8,  DataType::c64,  DataType::c128};
-constexpr std::array kOps = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min,
-                             ReduceOp::avg, ReduceOp::band, ReduceOp::bor, ReduceOp::bxor};
-static_assert(kTypes.size() == rkNumTypes && kOps.size() == rkNumOps);
-static_assert(rkNumTypes == kDataTypes && rkNumOps == kReduceOps);
-
-// The row of that number. No cast to an enum that has no such value.
-template <class Table>
-typename Table::value_type row(const Table& table, const char* name, int number) {
-  if (number >= 0 && static_cast<std::size_t>(number) < table.size()) {
-    return table[static_cast<std::size_t>(number)];
-  }
-  throw Refusal{rkInvalidArgument, std::string(name) + " is " + std::to_string(number) +
-                                       "; allowed are 0 to " + std::to_string(table.size() - 1)};
-}
 
 struct Arguments {
   Collective collective;
@@ -48,6 +29,14 @@ struct Arguments {
   bool has_counts = false;
 };
 
+std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& handle, int op) {
+  const auto found = handle.operations.find(op);
+  if (found != handle.operations.end()) return found->second;
+  throw Refusal{rkInvalidArgument, "op is " + std::to_string(op) + "; allowed are 0 to " +
+                                       std::to_string(rkNumOps - 1) +
+                                       " and what this rank has created"};
+}
+
 // A call is made on its handle; what it needs is looked up, not allocated. In a group it is
 // collected.
 rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments) noexcept {
@@ -58,19 +47,26 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
               .in = arguments.in,
               .out = arguments.out,
               .count = arguments.count,
-              .type = row(kTypes, "type", arguments.type),
-              .op = row(kOps, "op", arguments.op),
               .root = arguments.root};
+    std::shared_ptr<const CreatedOperation> created;
+    if (arguments.op >= rkNumOps) [[unlikely]] {
+      created = created_operation(*handle.operator->(), arguments.op);
+    } else {
+      call.type = row(kTypes, "type", arguments.type);
+      call.op = row(kOps, "op", arguments.op);
+    }
     if (arguments.has_counts) {
       if (arguments.counts == nullptr) return invalid_argument("counts is NULL");
       const int blocks = natural_blocks(call.collective, handle->member->ranks());
       call.counts = {arguments.counts, static_cast<std::size_t>(blocks)};
     }
     if (in_group()) {
-      collect({function, comm, call, {call.counts.begin(), call.counts.end()}});
+      if (created != nullptr) created->describe(call, arguments.type);
+      collect({function, comm, call, {call.counts.begin(), call.counts.end()}, created});
       return {};
     }
     if (handle->call_options != nullptr) call.options = handle->call_options->options;
+    if (created != nullptr) created->describe(call, arguments.type);
     return call.collective == Collective::barrier ? handle->member->barrier(call.options)
                                                   : handle->member->call(call);
   });

@@ -41,6 +41,7 @@ Status run_group(const std::vector<CollectedCall>& calls) {
     if (handle->call_options != nullptr) options = handle->call_options->options;
     Call call = one.call;
     call.counts = one.counts;
+    options.tag ^= call.options.tag;  // of what the rank has created
     call.options = options;
     auto request = one.message                              ? member.prepare(*one.message, options)
                    : call.collective == Collective::barrier ? member.prepared().barrier(options)

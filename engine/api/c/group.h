@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "engine/api/c/created_operation.h"
 #include "engine/api/c/rank_handle.h"
 #include "engine/api/c/rankine.h"
 
@@ -20,7 +22,8 @@ struct CollectedCall {
   rkComm_t comm;
   Call call{};
   std::vector<std::size_t> counts{};
-  std::optional<Message> message{};  // in place of the call
+  std::shared_ptr<const CreatedOperation> created{};  // that the call refers to
+  std::optional<Message> message{};                   // in place of the call
 };
 
 // Whether this thread is between the two.

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/c/created_operation.h"
 #include "engine/api/c/rankine.h"
 #include "engine/api/communicator.h"
 #include "engine/run/process_owned.h"
@@ -34,6 +35,8 @@ struct RankHandle {
   std::unique_ptr<Member> member;
   std::unique_ptr<const OwnedCallOptions> call_options{};  // none: the engine's choice
   std::map<const void*, Payload<std::byte>> memory{};      // of rkMemAlloc()
+  std::map<int, std::shared_ptr<const CreatedOperation>> operations{};
+  int next_operation = rkNumOps;
   bool finalized = false;
 };
 

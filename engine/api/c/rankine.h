@@ -96,11 +96,13 @@ enum rkDataType_t RK_INT_ENUM {
   rkBool = 12,
   rkComplex64 = 13,
   rkComplex128 = 14,
-  rkNumTypes = 15
+  rkNumTypes = 15,
+  rkOpaque = 100 /* with an operation of rkRedOpCreate() and nothing else: an element of its own */
 };
 typedef enum rkDataType_t rkDataType_t;
 
-/* Numbers below 5 are NCCL's. Bit operations are for integers. */
+/* Numbers below 5 are NCCL's. Bit operations are for integers. Numbers from rkNumOps on are made by
+ * rkRedOpCreate() and rkRedOpCreatePreMulSum(), each of one rank. */
 enum rkRedOp_t RK_INT_ENUM {
   rkSum = 0,
   rkProd = 1,
@@ -113,6 +115,13 @@ enum rkRedOp_t RK_INT_ENUM {
   rkNumOps = 8
 };
 typedef enum rkRedOp_t rkRedOp_t;
+
+/* A reduction of the caller's: inout[i] = in[i] op inout[i] for i < count, where `in` holds what
+ * lower ranks have brought. It returns 0, or else the call fails on the ranks that need the result,
+ * with rkRemoteError. It is called on pieces of a vector, aligned to a cache line, from the threads
+ * of the ranks that reduce, several at once; it must be associative, and makes no calls of ranks.
+ */
+typedef int (*rkRedFunction_t)(const void* in, void* inout, size_t count, void* context);
 
 typedef struct rkComm* rkComm_t;
 #define RK_COMM_NULL NULL
@@ -254,6 +263,21 @@ RK_API rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts
                                  int root, rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts,
                                   rkDataType_t type, int root, rkComm_t comm) RK_NOEXCEPT;
+
+/* --- Operations of the caller's: of one rank, until rkRedOpDestroy() or the handle's end --- */
+
+/* The sum of what each rank brings times its own factor; ranks may have different ones, and all
+ * bring one. *factor is copied: an element of that type, of 8- and 16-bit floats a float. For calls
+ * of that type, which must not be rkBool. */
+RK_API rkResult_t rkRedOpCreatePreMulSum(rkRedOp_t* op, const void* factor, rkDataType_t type,
+                                         rkComm_t comm) RK_NOEXCEPT;
+/* Reduces by `function` on elements of 1 to 4,096 bytes, in calls of type rkOpaque. commutative is
+ * 1 or 0: then contributions meet in the order of the ranks. All ranks use the same function, size
+ * and commutative, which is checked as a hash of 20 bits; `context` is each rank's own. */
+RK_API rkResult_t rkRedOpCreate(rkRedOp_t* op, rkRedFunction_t function, size_t elementBytes,
+                                int commutative, void* context, rkComm_t comm) RK_NOEXCEPT;
+/* The number is not given again. Calls that a group has collected keep what they need. */
+RK_API rkResult_t rkRedOpDestroy(rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
 
 /* --- Messages from one rank to one rank: the call of these two alone --- */
 

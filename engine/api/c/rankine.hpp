@@ -11,6 +11,7 @@
 // the C functions with Member::get(). Contracts, of threads and buffers too, are rankine.h's.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -46,7 +47,7 @@ inline void check(rkResult_t result) {
 //   rkBfloat16; };
 template <class T, class = void>
 struct DataType {
-  static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) != 2,
+  static_assert(std::is_integral_v<T> && sizeof(T) != 2,
                 "no rkDataType_t for this element type: specialise rk::DataType");
   static constexpr rkDataType_t value =
       sizeof(T) == 1 ? (std::is_signed_v<T> ? rkInt8 : rkUint8)
@@ -60,6 +61,18 @@ struct DataType<float> {
 template <>
 struct DataType<double> {
   static constexpr rkDataType_t value = rkFloat64;
+};
+template <>
+struct DataType<bool> {
+  static constexpr rkDataType_t value = rkBool;
+};
+template <>
+struct DataType<std::complex<float>> {
+  static constexpr rkDataType_t value = rkComplex64;
+};
+template <>
+struct DataType<std::complex<double>> {
+  static constexpr rkDataType_t value = rkComplex128;
 };
 
 #ifdef __STDCPP_FLOAT16_T__

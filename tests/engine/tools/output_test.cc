@@ -64,6 +64,8 @@ const std::map<std::string, std::vector<std::string>>& questions() {
       {"reproduce", {"traff"}},
       {"tune", {"--ranks", "3", "--collectives", "gather", "-e", "8", "--rounds", "1"}},
       {"faults", {"--list"}},
+      {"completion", {"bash"}},
+      {"manual", {"perf"}},
   };
   return all;
 }

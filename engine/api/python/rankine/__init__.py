@@ -1,0 +1,38 @@
+"""Collectives among threads of one process, on NumPy arrays and anything else with a buffer.
+
+    team = rankine.Team(4)
+    def f(me):
+        x = numpy.full(1000, me.rank + 1.0, numpy.float32)
+        me.all_reduce(x)                    # in place; every element is 10 now
+        return x[0]
+    team.run(f)                             # [10.0, 10.0, 10.0, 10.0]
+
+Threads of your own join a communicator instead: ``comm = rankine.Communicator(4)``, then
+``me = comm.join(rank)`` on each. All ranks make the same calls in the same order. Calls let go of the
+GIL, so ranks that wait or move data keep nobody from running Python.
+
+A buffer is C-contiguous and keeps its size while a call uses it. Counts are elements, times are
+seconds. Errors are rankine.Error with a ``code``; wrong arguments are ValueErrors, too, name the
+argument, and leave the communicator as it was (but other ranks wait for the call until their
+deadline). Every other error ends the communicator on all its ranks.
+"""
+
+from rankine._library import Code, Error, InvalidArgument, version
+from rankine._member import Member, group
+from rankine._operations import Operation, PreMulSum
+from rankine._teams import Communicator, Team
+
+__version__ = version()
+
+__all__ = [
+    "Code",
+    "Communicator",
+    "Error",
+    "InvalidArgument",
+    "Member",
+    "Operation",
+    "PreMulSum",
+    "Team",
+    "group",
+    "version",
+]

@@ -1,0 +1,111 @@
+"""Anything with the buffer protocol as an address, a type and a count: PEP 3118 through ctypes,
+since a memoryview does not tell where it lies."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_char_p, c_int, c_ssize_t, c_void_p, py_object
+from typing import Any
+
+from rankine._library import refuse
+
+# By rkDataType_t.
+TYPES = (
+    "i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64",
+    "bf16", "f8e4m3", "f8e5m2", "b8", "c64", "c128",
+)  # fmt: skip
+NUMBERS = {name: number for number, name in enumerate(TYPES)}
+BYTES = {
+    "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8, "u64": 8, "f16": 2, "f32": 4, "f64": 8,
+    "bf16": 2, "f8e4m3": 1, "f8e5m2": 1, "b8": 1, "c64": 8, "c128": 16,
+}  # fmt: skip
+OPAQUE = 100  # rkOpaque
+
+_FLOATS = {"e": "f16", "f": "f32", "d": "f64", "?": "b8", "Zf": "c64", "Zd": "c128"}
+_CONTIGUOUS_WITH_FORMAT = 0x0004 | 0x0020 | 0x0018  # FORMAT | C_CONTIGUOUS, as in CPython's pybuffer.h
+
+
+class _View(ctypes.Structure):
+    """Py_buffer."""
+
+    _fields_ = [
+        ("buf", c_void_p),
+        ("obj", c_void_p),
+        ("len", c_ssize_t),
+        ("itemsize", c_ssize_t),
+        ("readonly", c_int),
+        ("ndim", c_int),
+        ("format", c_char_p),
+        ("shape", c_void_p),
+        ("strides", c_void_p),
+        ("suboffsets", c_void_p),
+        ("internal", c_void_p),
+    ]
+
+
+_get = ctypes.pythonapi.PyObject_GetBuffer
+_get.argtypes = [py_object, ctypes.POINTER(_View), c_int]
+_release = ctypes.pythonapi.PyBuffer_Release
+_release.argtypes = [ctypes.POINTER(_View)]
+_release.restype = None
+
+
+def _natural(form: str, itemsize: int) -> str:
+    """What a struct format says of elements: "f32", "u16"; "" for what is none of ours."""
+    bare = form[1:] if form[:1] in "@=<" else form
+    if bare in _FLOATS:
+        return _FLOATS[bare]
+    if len(bare) == 1 and bare in "bhilqn":
+        return f"i{8 * itemsize}"
+    if len(bare) == 1 and bare in "cBHILQN":
+        return f"u{8 * itemsize}"
+    return ""
+
+
+class Buffer:
+    """A buffer in use, until release(): its owner cannot resize or free it meanwhile."""
+
+    __slots__ = ("_view", "address", "bytes", "name", "natural", "item_bytes", "format")
+
+    def __init__(self, name: str, value: Any, writable: bool) -> None:
+        self._view = _View()
+        try:
+            _get(value, ctypes.byref(self._view), _CONTIGUOUS_WITH_FORMAT)
+        except (ValueError, BufferError) as error:
+            refuse(f"{name} cannot be used: {error}")
+        except TypeError:
+            raise TypeError(
+                f"{name} is a {type(value).__name__}; it must be a NumPy array or another buffer"
+            ) from None
+        self.name = name
+        self.address: int | None = self._view.buf
+        self.bytes: int = self._view.len
+        self.item_bytes: int = self._view.itemsize
+        self.format = (self._view.format or b"B").decode()
+        self.natural = _natural(self.format, self.item_bytes)
+        if writable and self._view.readonly:
+            self.release()
+            refuse(f"{name} is read-only; results cannot be written to it")
+
+    def release(self) -> None:
+        _release(ctypes.byref(self._view))  # a second time it does nothing
+
+    __del__ = release  # of what was refused half-way
+
+    def type_name(self, dtype: str | None) -> str:
+        """The type of its elements; ``dtype`` says what words of unsigned integers stand for."""
+        if dtype is None:
+            if self.natural in NUMBERS:
+                return self.natural
+            refuse(
+                f"{self.name} has elements of format '{self.format}'; "
+                f"allowed are {', '.join(TYPES)} (say dtype='bf16' of words that are such)"
+            )
+        if dtype not in NUMBERS:
+            refuse(f"dtype is {dtype!r}; allowed are {', '.join(TYPES)}")
+        if self.natural in (dtype, f"u{8 * BYTES[dtype]}"):
+            return dtype
+        refuse(
+            f"{self.name} has elements of format '{self.format}'; "
+            f"dtype {dtype} is for arrays of it or of unsigned integers of {BYTES[dtype]} bytes"
+        )

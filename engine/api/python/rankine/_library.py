@@ -1,0 +1,198 @@
+"""librankine.so.1 as ctypes sees it: prototypes of rankine.h, and its results as exceptions.
+
+The library is the one in the prefix that this package was installed in, or else what the dynamic
+linker finds (LD_LIBRARY_PATH).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import pathlib
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from typing import NoReturn
+
+
+class Code(enum.IntEnum):
+    """What went wrong, with the numbers of rkResult_t."""
+
+    success = 0
+    system_error = 2
+    internal_error = 3
+    invalid_argument = 4
+    invalid_usage = 5
+    remote_error = 6
+    mismatch = 8
+    timeout = 9
+    rank_lost = 10
+    aborted = 11
+    out_of_memory = 12
+    forked = 13
+
+
+class Error(RuntimeError):
+    """What a call failed with. ``code`` tells what a program can do about it; the text names the
+    function, the argument or the rank."""
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+    def __reduce__(self) -> tuple[type, tuple[Code, str]]:
+        return type(self), (self.code, str(self))
+
+
+class InvalidArgument(Error, ValueError):
+    """Nothing has happened; the communicator goes on."""
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(code, text)
+
+
+def refuse(text: str) -> NoReturn:
+    raise InvalidArgument(Code.invalid_argument, text)
+
+
+class Config(ctypes.Structure):
+    """rkConfig_t."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("timeoutMs", c_int64),
+        ("wait", c_char_p),
+        ("network", c_char_p),
+        ("nodes", POINTER(c_int)),
+        ("levels", POINTER(c_int)),
+        ("levelCount", c_int),
+        ("tuned", c_int),
+        ("recordTimes", c_int),
+        ("planBytes", c_size_t),
+    ]
+
+
+class CallOptions(ctypes.Structure):
+    """rkCallOptions_t."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("algorithm", c_char_p),
+        ("transport", c_char_p),
+        ("timeoutMs", c_int64),
+        ("segments", c_int),
+        ("group", c_int),
+        ("aggregation", c_int),
+        ("dims", POINTER(c_int)),
+        ("dimCount", c_int),
+        ("skips", POINTER(c_int)),
+        ("skipCount", c_int),
+        ("levels", POINTER(c_int)),
+        ("levelCount", c_int),
+        ("tag", c_uint64),
+    ]
+
+
+ReduceFunction = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_void_p)
+
+_COUNTS = POINTER(c_size_t)
+_PROTOTYPES = {
+    "rkGetVersion": [POINTER(c_int)],
+    "rkCommInitAllConfig": [POINTER(c_void_p), c_int, POINTER(Config)],
+    "rkCommSplit": [c_void_p, c_int, c_int, POINTER(c_void_p)],
+    "rkCommDestroy": [c_void_p],
+    "rkCommAbort": [c_void_p],
+    "rkCommCount": [c_void_p, POINTER(c_int)],
+    "rkCommUserRank": [c_void_p, POINTER(c_int)],
+    "rkCommGetAsyncError": [c_void_p, POINTER(c_int)],
+    "rkAllReduce": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkReduce": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_int, c_void_p],
+    "rkBcast": [c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkAllGather": [c_void_p, c_void_p, c_size_t, c_int, c_void_p],
+    "rkReduceScatter": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkAllToAll": [c_void_p, c_void_p, c_size_t, c_int, c_void_p],
+    "rkGather": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkScatter": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkBarrier": [c_void_p],
+    "rkAllGatherCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_void_p],
+    "rkReduceScatterCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_int, c_void_p],
+    "rkAllToAllCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_void_p],
+    "rkGatherCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_int, c_void_p],
+    "rkScatterCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_int, c_void_p],
+    "rkRedOpCreate": [POINTER(c_int), ReduceFunction, c_size_t, c_int, c_void_p, c_void_p],
+    "rkRedOpCreatePreMulSum": [POINTER(c_int), c_void_p, c_int, c_void_p],
+    "rkRedOpDestroy": [c_int, c_void_p],
+    "rkSend": [c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkRecv": [c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkGroupStart": [],
+    "rkGroupEnd": [],
+    "rkCommSetCallOptions": [c_void_p, POINTER(CallOptions)],
+    "rkCommFlightRecord": [c_void_p, c_void_p, c_size_t, POINTER(c_size_t)],
+    "rkCommModelTime": [c_void_p, POINTER(c_double)],
+    "rkCommCompute": [c_void_p, c_double],
+}
+
+
+def _load() -> ctypes.CDLL:
+    # PREFIX/lib/python3/dist-packages/rankine/_library.py
+    beside = pathlib.Path(__file__).resolve().parents[3] / "librankine.so.1"
+    path = str(beside) if beside.exists() else "librankine.so.1"
+    try:
+        loaded = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"{path} cannot be loaded ({error}); LD_LIBRARY_PATH may name its folder") from error
+    for name, arguments in _PROTOTYPES.items():
+        getattr(loaded, name).argtypes = arguments
+        getattr(loaded, name).restype = c_int
+    loaded.rkGetLastError.argtypes = [c_void_p]
+    loaded.rkGetLastError.restype = c_char_p
+    return loaded
+
+
+library = _load()
+
+
+def last_error(code: int) -> Error:
+    """Of this thread's call that returned ``code``, which is not 0."""
+    known = Code(code)
+    text = library.rkGetLastError(None).decode(errors="replace")
+    return (InvalidArgument if known is Code.invalid_argument else Error)(known, text)
+
+
+def check(code: int) -> None:
+    if code != 0:
+        raise last_error(code)
+
+
+def milliseconds(name: str, seconds: float | None) -> int:
+    """A time limit as C has it: 0 for the default (None), -1 for ever (inf)."""
+    if seconds is None:
+        return 0
+    if seconds == float("inf"):
+        return -1
+    if not 0.001 <= seconds <= 1e9:
+        refuse(f"{name} is {seconds} s; allowed are 0.001 to 1e9, inf, and None for the default")
+    return round(seconds * 1000)
+
+
+def ints(name: str, values: object) -> tuple[ctypes.Array[c_int] | None, int]:
+    """A list of whole numbers and its length; None is none."""
+    if values is None:
+        return None, 0
+    try:
+        numbers = [int(value) for value in values]  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as error:
+        refuse(f"{name} is {values!r}; it must be a list of whole numbers")
+        raise error  # not reached
+    if any(not -(2**31) <= number < 2**31 for number in numbers):
+        refuse(f"{name} is {values!r}; its numbers must have 32 bits")
+    return (c_int * len(numbers))(*numbers), len(numbers)
+
+
+def text(value: str | None) -> bytes | None:
+    return None if value is None else value.encode()
+
+
+def version() -> str:
+    """The library's, as "0.1.0"."""
+    code = c_int()
+    check(library.rkGetVersion(ctypes.byref(code)))
+    return f"{code.value // 10000}.{code.value // 100 % 100}.{code.value % 100}"

@@ -1,0 +1,451 @@
+"""One rank's handle and its calls."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from ctypes import byref, c_double, c_int, c_size_t, c_void_p
+from types import TracebackType
+from typing import Any, Callable, Sequence, Union
+
+from rankine import _operations
+from rankine._buffers import NUMBERS, OPAQUE, Buffer
+from rankine._library import (
+    CallOptions,
+    Code,
+    Error,
+    check,
+    ints,
+    last_error,
+    library,
+    milliseconds,
+    refuse,
+    text,
+)
+from rankine._operations import Operation, PreMulSum
+
+Reduction = Union[str, PreMulSum, Operation]
+
+
+class _OpenGroups(threading.local):
+    depth = 0
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self.operations: list[Operation] = []
+
+
+_open = _OpenGroups()
+
+
+def _raise(code: int, operations: Sequence[Operation]) -> None:
+    """For a call that returned ``code``, with what its operations raised on this thread."""
+    raised = [cause for operation in operations if (cause := operation.take_raised()) is not None]
+    if code == 0 and not raised:
+        return
+    error = last_error(code) if code != 0 else None
+    if raised and (error is None or not isinstance(raised[0], Exception)):
+        raise raised[0] from error  # KeyboardInterrupt, say
+    assert error is not None
+    raise error from (raised[0] if raised else None)
+
+
+class group:
+    """Calls of this thread inside are collected and started together at the end, which returns when
+    all are done: so no order of messages can deadlock, and one thread can play several ranks.
+
+        with rankine.group():
+            me.send(x, right)
+            me.recv(y, left)
+
+    Where one of them is refused, none is made. An exception inside drops them, too (other ranks wait
+    for them until their deadline). Groups inside are part of the outer one.
+    """
+
+    def __enter__(self) -> None:
+        check(library.rkGroupStart())
+        _open.depth += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _open.depth -= 1
+        if error is not None:
+            library.rkBarrier(None)  # a call that is refused: rkGroupEnd() then makes none
+        code = library.rkGroupEnd()
+        if _open.depth > 0:
+            return
+        buffers, _open.buffers = _open.buffers, []
+        operations, _open.operations = _open.operations, []
+        for buffer in buffers:
+            buffer.release()
+        if error is None:
+            _raise(code, operations)
+
+
+class Member:
+    """A rank of a communicator, made by Communicator.join(), split() or a Team. One thread at a time
+    uses it; abort(), rank and ranks may be used by any at any time. It leaves with close(), at the
+    end of a ``with`` block, or when nothing refers to it: ranks that still need it get
+    Code.rank_lost.
+
+    ``dtype`` says what the words of unsigned integer arrays stand for: "bf16", "f16", "f8e4m3",
+    "f8e5m2". ``op`` is "sum", "prod", "max", "min", "avg", "band", "bor", "bxor", a PreMulSum or an
+    Operation. Buffers that are results must be writable; nobody else uses them during a call.
+    """
+
+    def __init__(self, comm: int) -> None:
+        """Takes over a rkComm_t; programs get members elsewhere."""
+        self._comm: int | None = comm
+        self._operations: dict[Operation, int] = {}
+        number = c_int()
+        check(library.rkCommUserRank(comm, byref(number)))
+        self._rank = number.value
+        check(library.rkCommCount(comm, byref(number)))
+        self._ranks = number.value
+
+    def __enter__(self) -> Member:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        comm = getattr(self, "_comm", None)
+        if comm is not None:
+            library.rkCommDestroy(comm)
+
+    def __repr__(self) -> str:
+        state = "" if self._comm is not None else ", closed"
+        return f"<rankine.Member: rank {self._rank} of {self._ranks}{state}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a rankine.Member cannot be copied or pickled: it is one rank of this process")
+
+
+    @property
+    def rank(self) -> int:
+        """From 0 to ranks - 1."""
+        return self._rank
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return self._ranks
+
+    @property
+    def _handle(self) -> int:
+        comm = self._comm
+        if comm is None:
+            raise Error(Code.invalid_usage, f"rank {self._rank}'s member has been closed")
+        return comm
+
+    # --- Collectives: every rank makes the same calls in the same order ---
+
+    def all_reduce(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
+        """out = x of all ranks, reduced: the same bits on every rank. In place without ``out``."""
+        data, result = self._pair(x, out)
+        self._collective(library.rkAllReduce, library.rkAllReduce, data, result, op, dtype, (1, 1), None)
+
+    def reduce(
+        self, x: Any, out: Any = None, root: int = 0, op: Reduction = "sum", *, dtype: str | None = None
+    ) -> None:
+        """The same at the root, in place there without ``out``; elsewhere ``out`` is not used."""
+        data, result = self._pair(x, out) if root == self._rank else (Buffer("x", x, False), None)
+        self._collective(library.rkReduce, library.rkReduce, data, result, op, dtype, (1, 1), None, root)
+
+    def reduce_scatter(
+        self,
+        x: Any,
+        out: Any,
+        op: Reduction = "sum",
+        *,
+        counts: Sequence[int] | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        """out = this rank's block of the reduced inputs: x is ranks blocks. ``counts``: elements of
+        each rank's block, the same on all ranks."""
+        data, result = Buffer("x", x, False), Buffer("out", out, True)
+        blocks = self._counts(counts, self._ranks)
+        sizes = (self._ranks, 1) if blocks is None else (sum(blocks), blocks[self._rank])
+        self._collective(
+            library.rkReduceScatter, library.rkReduceScatterCounts, data, result, op, dtype, sizes, blocks
+        )
+
+    def broadcast(self, x: Any, root: int = 0, *, dtype: str | None = None) -> None:
+        """x = the root's x."""
+        data = Buffer("x", x, True)
+        number, count = self._elements(data, dtype)
+        self._run(library.rkBcast, (data,), (), data.address, count, number, root)
+
+    def all_gather(
+        self, x: Any, out: Any, *, counts: Sequence[int] | None = None, dtype: str | None = None
+    ) -> None:
+        """out = the ranks' x one after the other. ``counts``: elements of each rank's x."""
+        data, result = Buffer("x", x, False), Buffer("out", out, True)
+        blocks = self._counts(counts, self._ranks)
+        sizes = (1, self._ranks) if blocks is None else (blocks[self._rank], sum(blocks))
+        self._collective(library.rkAllGather, library.rkAllGatherCounts, data, result, None, dtype, sizes, blocks)
+
+    def gather(
+        self, x: Any, out: Any = None, root: int = 0, *, counts: Sequence[int] | None = None, dtype: str | None = None
+    ) -> None:
+        """out at the root = the ranks' x one after the other; elsewhere it is not used."""
+        data = Buffer("x", x, False)
+        result = Buffer("out", out, True) if root == self._rank else None
+        blocks = self._counts(counts, self._ranks)
+        sizes = (1, self._ranks) if blocks is None else (blocks[self._rank], sum(blocks))
+        self._collective(library.rkGather, library.rkGatherCounts, data, result, None, dtype, sizes, blocks, root)
+
+    def scatter(
+        self, x: Any, out: Any, root: int = 0, *, counts: Sequence[int] | None = None, dtype: str | None = None
+    ) -> None:
+        """out = this rank's block of the root's x, which is not used elsewhere and may be None."""
+        data = Buffer("x", x, False) if root == self._rank else None
+        result = Buffer("out", out, True)
+        blocks = self._counts(counts, self._ranks)
+        sizes = (self._ranks, 1) if blocks is None else (sum(blocks), blocks[self._rank])
+        self._collective(library.rkScatter, library.rkScatterCounts, data, result, None, dtype, sizes, blocks, root)
+
+    def all_to_all(
+        self, x: Any, out: Any = None, *, counts: Sequence[Any] | None = None, dtype: str | None = None
+    ) -> None:
+        """Block d of x goes to rank d, which puts it at the place of the sender; in place without
+        ``out``. ``counts``: elements per pair, counts[sender][receiver], the same on all ranks."""
+        n, me = self._ranks, self._rank
+        blocks = self._counts(counts, n * n)
+        if blocks is not None and out is None:
+            refuse("out is None; with counts, results need a buffer of their own")
+        data, result = self._pair(x, out)
+        sizes = (n, n) if blocks is None else (sum(blocks[me * n : me * n + n]), sum(blocks[me::n]))
+        self._collective(library.rkAllToAll, library.rkAllToAllCounts, data, result, None, dtype, sizes, blocks)
+
+    def barrier(self) -> None:
+        """Returns when all ranks have called it."""
+        self._run(library.rkBarrier, (), ())
+
+    # --- Messages from one rank to one rank: the call of these two alone ---
+
+    def send(self, x: Any, to: int, *, dtype: str | None = None) -> None:
+        """Messages from one rank to another are received in the order in which they are sent; counts
+        and types must agree. Short ones are on their way when it returns, long ones have arrived."""
+        data = Buffer("x", x, False)
+        number, count = self._elements(data, dtype)
+        self._run(library.rkSend, (data,), (), data.address, count, number, to)
+
+    def recv(self, out: Any, source: int, *, dtype: str | None = None) -> None:
+        """The next message of rank ``source``."""
+        data = Buffer("out", out, True)
+        number, count = self._elements(data, dtype)
+        self._run(library.rkRecv, (data,), (), data.address, count, number, source)
+
+    def exchange(self, x: Any, to: int, out: Any, source: int, *, dtype: str | None = None) -> None:
+        """Both at once: ranks that send to each other wait for nobody first."""
+        with group():
+            self.send(x, to, dtype=dtype)
+            self.recv(out, source, dtype=dtype)
+
+    # --- The communicator ---
+
+    def split(self, color: int | None, key: int = 0) -> Member | None:
+        """The ranks that say the same color become a communicator of their own, ordered by key, and by
+        rank where keys are equal: a call of all ranks, in no group. None (color) is none."""
+        if color is not None and color < 0:
+            refuse(f"color is {color}; allowed are 0 and more, and None")
+        part = c_void_p()
+        self._run(library.rkCommSplit, (), (), -1 if color is None else color, key, byref(part), comm_first=True)
+        return None if part.value is None else Member(part.value)
+
+    def set_options(
+        self,
+        *,
+        algorithm: str | None = None,
+        transport: str | None = None,
+        timeout: float | None = None,
+        segments: int = 0,
+        group: int = 0,
+        aggregation: int = 0,
+        dims: Sequence[int] | None = None,
+        skips: Sequence[int] | None = None,
+        levels: Sequence[int] | None = None,
+        tag: int = 0,
+    ) -> None:
+        """How this rank's calls are done from here on, where the engine shall not choose; all ranks say
+        the same. ``algorithm``: a name of `rankine list`. ``timeout``: seconds, inf for ever."""
+        options = CallOptions(ctypes.sizeof(CallOptions), text(algorithm), text(transport))
+        options.timeoutMs = milliseconds("timeout", timeout)
+        options.segments, options.group, options.aggregation = segments, group, aggregation
+        options.dims, options.dimCount = ints("dims", dims)
+        options.skips, options.skipCount = ints("skips", skips)
+        options.levels, options.levelCount = ints("levels", levels)
+        options.tag = tag
+        check(library.rkCommSetCallOptions(self._handle, byref(options)))
+
+    def health(self) -> Code:
+        """Code.success while the communicator works, else why it ended."""
+        code = c_int()
+        check(library.rkCommGetAsyncError(self._handle, byref(code)))
+        return Code(code.value)
+
+    def flight_record(self) -> str:
+        """What every rank did last, as JSON."""
+        size, needed = 4096, c_size_t()
+        while True:
+            taken = ctypes.create_string_buffer(size)
+            check(library.rkCommFlightRecord(self._handle, taken, size, byref(needed)))
+            if needed.value <= size:
+                return taken.value.decode()
+            size = needed.value  # it may have grown meanwhile
+
+    def model_time(self) -> float:
+        """On a modelled network: seconds of the model at which this rank's last call ended; else 0."""
+        seconds = c_double()
+        check(library.rkCommModelTime(self._handle, byref(seconds)))
+        return seconds.value
+
+    def compute(self, seconds: float) -> None:
+        """On a modelled network: work of this rank's own that takes so many seconds of the model."""
+        check(library.rkCommCompute(self._handle, seconds))
+
+    def close(self) -> None:
+        """The rank leaves. A second time does nothing; an error while another thread is in a call."""
+        if self._comm is not None:
+            check(library.rkCommDestroy(self._comm))
+            self._comm = None
+            self._operations.clear()
+
+    def abort(self) -> None:
+        """Ends all calls of all ranks with Code.aborted, from any thread, and closes this member."""
+        comm, self._comm = self._comm, None
+        if comm is not None:
+            check(library.rkCommAbort(comm))
+
+    # --- How calls are made ---
+
+    @staticmethod
+    def _pair(x: Any, out: Any) -> tuple[Buffer, Buffer]:
+        if out is None:
+            data = Buffer("x", x, True)
+            return data, data
+        return Buffer("x", x, False), Buffer("out", out, True)
+
+    def _counts(self, counts: Sequence[Any] | None, blocks: int) -> list[int] | None:
+        if counts is None:
+            return None
+        rows = [row if hasattr(row, "__len__") else (row,) for row in counts]
+        flat = [int(count) for row in rows for count in row]
+        if len(flat) != blocks or any(not 0 <= count < 2**48 for count in flat):
+            refuse(f"counts is {counts!r}; it must be {blocks} counts from 0 on")
+        return flat
+
+    @staticmethod
+    def _elements(data: Buffer, dtype: str | None) -> tuple[int, int]:
+        """Type and count."""
+        return NUMBERS[data.type_name(dtype)], data.bytes // data.item_bytes
+
+    @staticmethod
+    def _sizes(
+        data: Buffer | None, result: Buffer | None, element_bytes: int, sizes: tuple[int, int], counts: list[int] | None
+    ) -> int:
+        """The count to call with, where blocks of in and out are so many, or counts' elements; what
+        does not suit is refused."""
+        has = []
+        for buffer in (data, result):
+            if buffer is not None and buffer.bytes % element_bytes != 0:
+                refuse(f"{buffer.name} has {buffer.bytes} bytes; elements have {element_bytes}")
+            has.append(None if buffer is None else buffer.bytes // element_bytes)
+        needs = sizes
+        unit = 1
+        if counts is None:
+            # The one that is a single block, where it is there, says how large blocks are.
+            leads = 0 if has[0] is not None and (sizes[0] == 1 or has[1] is None) else 1
+            unit = (has[leads] or 0) // sizes[leads]
+            needs = (unit * sizes[0], unit * sizes[1])
+        for buffer, count, need in zip((data, result), has, needs):
+            if buffer is not None and count != need:
+                refuse(f"{buffer.name} has {count} elements; the other buffer and the ranks ask for {need}")
+        return unit
+
+    def _collective(
+        self,
+        even: Callable[..., int],
+        uneven: Callable[..., int],
+        data: Buffer | None,
+        result: Buffer | None,
+        op: Reduction | None,
+        dtype: str | None,
+        sizes: tuple[int, int],
+        counts: list[int] | None,
+        *root: int,
+    ) -> None:
+        """A collective, which reduces unless ``op`` is None."""
+        buffers = tuple(buffer for buffer in (data, result) if buffer is not None)
+        operations: tuple[Operation, ...] = ()
+        created: int | None = None
+        if isinstance(op, Operation):
+            number, element_bytes = OPAQUE, op.element_bytes
+            op_number = self._operations.get(op) or self._create(op)
+            operations = (op,)
+            op.take_raised()
+        else:
+            names = [buffer.type_name(dtype) for buffer in buffers]
+            if names[0] != names[-1]:
+                refuse(f"{buffers[-1].name} has elements of {names[-1]}; those of {buffers[0].name} are {names[0]}")
+            number, element_bytes = NUMBERS[names[0]], buffers[0].item_bytes
+            if isinstance(op, PreMulSum):
+                made = c_int()
+                packed = op.packed(names[0])
+                check(library.rkRedOpCreatePreMulSum(byref(made), packed, number, self._handle))
+                op_number = created = made.value
+            elif op is None:
+                op_number = 0
+            elif op in _operations.NUMBERS:
+                op_number = _operations.NUMBERS[op]
+            else:
+                refuse(f"op is {op!r}; allowed are {', '.join(_operations.NAMES)}, a PreMulSum or an Operation")
+        unit: Any = self._sizes(data, result, element_bytes, sizes, counts)
+        function = even
+        if counts is not None:
+            function, unit = uneven, (c_size_t * len(counts))(*counts)
+        reduction = () if op is None else (op_number,)
+        addresses = [buffer.address if buffer is not None else None for buffer in (data, result)]
+        try:
+            self._run(function, buffers, operations, *addresses, unit, number, *reduction, *root)
+        finally:
+            if created is not None and self._comm is not None:
+                library.rkRedOpDestroy(created, self._comm)
+
+    def _create(self, op: Operation) -> int:
+        made = c_int()
+        check(
+            library.rkRedOpCreate(
+                byref(made), op.thunk, op.element_bytes, int(op.commutative), None, self._handle
+            )
+        )
+        self._operations[op] = made.value
+        return made.value
+
+    def _run(
+        self,
+        function: Callable[..., int],
+        buffers: Sequence[Buffer],
+        operations: Sequence[Operation],
+        *arguments: Any,
+        comm_first: bool = False,
+    ) -> None:
+        comm = self._handle
+        collected = False
+        try:
+            code = function(comm, *arguments) if comm_first else function(*arguments, comm)
+            collected = code == 0 and _open.depth > 0
+        except ctypes.ArgumentError as error:
+            refuse(f"an argument has the wrong type: {error}")
+        finally:
+            if collected:
+                _open.buffers.extend(buffers)
+                _open.operations.extend(operations)
+            else:
+                for buffer in buffers:
+                    buffer.release()
+        if not collected:
+            _raise(code, operations)

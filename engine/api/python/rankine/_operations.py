@@ -1,0 +1,103 @@
+"""What a reduction does: a name, a sum of products, or a function of the caller's."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from typing import Any, Callable
+
+from rankine._library import ReduceFunction, refuse
+
+# By rkRedOp_t.
+NAMES = ("sum", "prod", "max", "min", "avg", "band", "bor", "bxor")
+NUMBERS = {name: number for number, name in enumerate(NAMES)}
+
+_FACTOR_FORMATS = {
+    "i8": "b", "u8": "B", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f64": "d",
+    "f16": "f", "f32": "f", "bf16": "f", "f8e4m3": "f", "f8e5m2": "f",
+    "c64": "ff", "c128": "dd",
+}  # fmt: skip
+
+
+class PreMulSum:
+    """The sum of what each rank brings times its own factor: ``me.all_reduce(x, op=PreMulSum(0.5))``.
+
+    The factor is a number that the elements' type has; of 8- and 16-bit floats one of f32.
+    """
+
+    def __init__(self, factor: complex) -> None:
+        self.factor = factor
+
+    def packed(self, type_name: str) -> bytes:
+        form = _FACTOR_FORMATS.get(type_name)
+        if form is None:
+            refuse(f"op is a PreMulSum on elements of {type_name}, which have no products")
+        value: Any = self.factor
+        parts = (value.real, value.imag) if len(form) == 2 else (value,)
+        try:
+            if form in "bBiIqQ":
+                parts = (value.__index__(),)
+            return struct.pack(form, *parts)
+        except (struct.error, TypeError, AttributeError, OverflowError) as error:
+            refuse(f"op is a PreMulSum of {value!r} on elements of {type_name}: {error}")
+            raise  # not reached
+
+
+class Operation:
+    """A reduction by a function of yours: ``function(lower, inout)`` makes
+    ``inout[i] = lower[i] op inout[i]`` for all i.
+
+    ``element`` is the bytes of an element, 1 to 4,096; the function gets memoryviews of bytes then.
+    Or it is a NumPy dtype, structured ones too, and the function gets arrays of it. It is called on
+    pieces of vectors, on the threads of the ranks that reduce, with the GIL, and must be associative.
+    Where it does not commute, contributions meet in the order of the ranks. All ranks use the same
+    Operation object. What it raises ends the call: on its own rank the error has it as ``__cause__``,
+    others get Code.remote_error.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any], object],
+        element: Any,
+        *,
+        commutative: bool = True,
+    ) -> None:
+        self._function = function
+        self._dtype: Any = None
+        if isinstance(element, int):
+            self.element_bytes = element
+        else:
+            import numpy
+
+            self._dtype = numpy.dtype(element)
+            self.element_bytes = self._dtype.itemsize
+            if self._dtype.hasobject:
+                refuse(f"element is {self._dtype}, which has Python objects in it")
+        if not 1 <= self.element_bytes <= 4096:
+            refuse(f"element has {self.element_bytes} bytes; allowed are 1 to 4096")
+        self.commutative = bool(commutative)
+        self._raised = threading.local()
+        self.thunk = ReduceFunction(self._apply)
+
+    def _piece(self, address: int, count: int) -> Any:
+        piece = memoryview((ctypes.c_ubyte * (count * self.element_bytes)).from_address(address)).cast("B")
+        if self._dtype is None:
+            return piece
+        import numpy
+
+        return numpy.frombuffer(piece, self._dtype)
+
+    def _apply(self, lower: int, inout: int, count: int, _context: int | None) -> int:
+        try:
+            self._function(self._piece(lower, count), self._piece(inout, count))
+            return 0
+        except BaseException as error:  # nothing may get out of here into C
+            self._raised.error = error
+            return 1
+
+    def take_raised(self) -> BaseException | None:
+        """What the function has raised on this thread since it was last asked for."""
+        error = getattr(self._raised, "error", None)
+        self._raised.error = None
+        return error

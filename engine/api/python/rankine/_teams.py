@@ -1,0 +1,142 @@
+"""All ranks of a communicator: for threads of the caller's, or on Python threads of a Team's."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import ctypes
+import os
+import threading
+from ctypes import byref, c_void_p
+from typing import Any, Callable, Sequence, TypeVar
+
+from rankine._library import Code, Config, Error, check, ints, library, milliseconds, refuse, text
+from rankine._member import Member
+
+T = TypeVar("T")
+
+
+class Communicator:
+    """Ranks that wait for threads to play them: ``me = comm.join(rank)`` on each.
+
+    ``timeout``: seconds that a call may wait for its peers before it ends the communicator; None is
+    30, inf is for ever. ``wait``: "spin", "yield", "park", or None: as the cores allow. ``network``:
+    a modelled network for all calls, as RANKINE_NETWORK has it. ``nodes``: the memory node of each
+    rank, -1 for any. ``levels``: sizes of groups of neighbouring ranks, innermost first. ``tuned``:
+    this machine's tuning table chooses algorithms, where there is one. ``record_times``: flight
+    records have times. ``plan_bytes``: memory that the planning of a call may take; 0 is 1 GiB.
+    """
+
+    def __init__(
+        self,
+        ranks: int,
+        *,
+        timeout: float | None = None,
+        wait: str | None = None,
+        network: str | None = None,
+        nodes: Sequence[int] | None = None,
+        levels: Sequence[int] | None = None,
+        tuned: bool = True,
+        record_times: bool = False,
+        plan_bytes: int = 0,
+    ) -> None:
+        if not isinstance(ranks, int) or not 1 <= ranks <= 2**20:
+            refuse(f"ranks is {ranks!r}; it must be a whole number from 1 on")
+        config = Config(ctypes.sizeof(Config), milliseconds("timeout", timeout), text(wait), text(network))
+        config.nodes, given = ints("nodes", nodes)
+        if given not in (0, ranks):
+            refuse(f"nodes has {given} numbers; there are {ranks} ranks")
+        config.levels, config.levelCount = ints("levels", levels)
+        config.tuned, config.recordTimes, config.planBytes = int(tuned), int(record_times), plan_bytes
+        comms = (c_void_p * ranks)()
+        check(library.rkCommInitAllConfig(comms, ranks, byref(config)))
+        self._members: list[Member | None] = [Member(comm) for comm in comms if comm is not None]
+        self._lock = threading.Lock()
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return len(self._members)
+
+    def join(self, rank: int) -> Member:
+        """That rank, for the thread that plays it; each can be had once. It waits for nobody."""
+        if not 0 <= rank < len(self._members):
+            refuse(f"rank is {rank}; allowed are 0 to {len(self._members) - 1}")
+        with self._lock:
+            member, self._members[rank] = self._members[rank], None
+        if member is None:
+            raise Error(Code.invalid_usage, f"rank {rank} has joined already")
+        return member
+
+
+class Team:
+    """Ranks on Python threads of their own: ``Team(4).run(f)`` calls f(member) on each.
+
+    The threads hold the GIL while they run Python and let go of it in calls; they are not pinned.
+    Options are those of Communicator.
+    """
+
+    def __init__(self, ranks: int, **options: Any) -> None:
+        communicator = Communicator(ranks, **options)
+        self._members = [communicator.join(rank) for rank in range(ranks)]
+        self._threads = concurrent.futures.ThreadPoolExecutor(ranks, "rankine")
+        self._process = os.getpid()
+        self._running = threading.Lock()
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return len(self._members)
+
+    def run(self, function: Callable[..., T], *arguments: Any) -> list[T]:
+        """function(member, *arguments) on every rank at once; what each returned, by rank.
+
+        One that raises ends the communicator, so that nobody waits for it, and run() raises what
+        came first; a KeyboardInterrupt during run() does so too. After that the team can only be
+        closed."""
+        if os.getpid() != self._process:
+            raise Error(Code.forked, "this process was forked from the one whose team this is; make one of its own")
+        if not self._running.acquire(blocking=False):
+            raise Error(Code.invalid_usage, "the team runs something already")
+        errors: list[BaseException] = []
+
+        def play(member: Member) -> T:
+            try:
+                return function(member, *arguments)
+            except BaseException as error:
+                if hasattr(error, "add_note"):
+                    error.add_note(f"(on rank {member.rank} of {member.ranks})")
+                errors.append(error)
+                member.abort()
+                raise
+
+        try:
+            if any(member._comm is None for member in self._members):
+                raise Error(Code.invalid_usage, "the team has ended; make a new one")
+            played: list[concurrent.futures.Future[T]] = []
+            try:
+                for member in self._members:
+                    played.append(self._threads.submit(play, member))
+                concurrent.futures.wait(played)
+            except BaseException:  # a signal, at any of these lines
+                for member in self._members:
+                    member.abort()
+                concurrent.futures.wait(played)
+                raise
+            if errors:
+                raise min(errors, key=lambda error: isinstance(error, Error) and error.__cause__ is None)
+            return [future.result() for future in played]
+        finally:
+            self._running.release()
+
+    def close(self) -> None:
+        """All ranks leave and the threads end. A second time does nothing."""
+        if os.getpid() == self._process:
+            self._threads.shutdown()
+        for member in self._members:
+            member.close()

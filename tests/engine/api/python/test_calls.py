@@ -1,0 +1,254 @@
+"""Every call gives what it says, on every type of array."""
+
+import array
+
+import numpy
+import pytest
+import rankine
+
+RANKS = 4
+NUMPY_TYPES = ["i1", "u1", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
+
+
+def of(rank, n, dtype=numpy.float32):
+    return (numpy.arange(n) % 7 + rank).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", NUMPY_TYPES)
+@pytest.mark.parametrize("n", [0, 1, 1000, 70000])
+def test_all_reduce(team, dtype, n):
+    def f(me):
+        x, out = of(me.rank, n, dtype), numpy.zeros(n, dtype)
+        me.all_reduce(x, out)
+        assert (x == of(me.rank, n, dtype)).all()
+        me.all_reduce(x)  # in place
+        return out, x
+
+    want = sum(of(r, n, dtype) for r in range(RANKS))
+    for out, x in team().run(f):
+        assert (out == want).all() and (x == want).all()
+
+
+@pytest.mark.parametrize(
+    "op, want", [("sum", 10), ("prod", 24), ("max", 4), ("min", 1), ("bor", 7), ("band", 0), ("bxor", 4)]
+)
+def test_operations_by_name(team, op, want):
+    def f(me):
+        x = numpy.full(5, me.rank + 1, numpy.int32)
+        me.all_reduce(x, op=op)
+        return list(x)
+
+    assert team().run(f) == [[want] * 5] * RANKS
+
+
+def test_average_and_bool(team):
+    def f(me):
+        x, any_one = numpy.full(3, me.rank, numpy.float64), numpy.array([me.rank == 2, False])
+        me.all_reduce(x, op="avg")
+        me.all_reduce(any_one, op="max")
+        return list(x), list(any_one)
+
+    assert team().run(f) == [([1.5] * 3, [True, False])] * RANKS
+
+
+def test_words_that_stand_for_other_types(team):
+    def f(me):
+        bf16 = numpy.full(3, 0x3F80, numpy.uint16)  # 1.0
+        e4m3 = numpy.full(3, 0x38, numpy.uint8)  # 1.0
+        f16 = numpy.full(3, 0x3C00, numpy.uint16)  # 1.0
+        me.all_reduce(bf16, dtype="bf16")
+        me.all_reduce(e4m3, dtype="f8e4m3")
+        me.all_reduce(f16, dtype="f16")
+        return bf16[0], e4m3[0], f16[0]
+
+    assert team().run(f) == [(0x4080, 0x48, 0x4400)] * RANKS  # 4.0
+
+
+def test_any_buffer(team):
+    def f(me):
+        x, out = array.array("d", [1.5, 2.5]), memoryview(bytearray(16)).cast("d")
+        me.all_reduce(x, out)
+        sent, got = bytes([me.rank]), bytearray(me.ranks)
+        me.all_gather(sent, got)  # bytes are read-only, and only read
+        return out.tolist(), bytes(got)
+
+    assert team().run(f) == [([6, 10], bytes(range(RANKS)))] * RANKS
+
+
+@pytest.mark.parametrize("n", [1, 5000])
+def test_rooted(team, n):
+    def f(me):
+        x, out = of(me.rank, n), numpy.zeros(n, numpy.float32)
+        me.reduce(x, out if me.rank == 1 else None, root=1)
+        b = of(me.rank, n)
+        me.broadcast(b, root=2)
+        everything = numpy.zeros((RANKS, n), numpy.float32) if me.rank == 3 else None
+        me.gather(x, everything, root=3)
+        mine = numpy.zeros(n, numpy.float32)
+        me.scatter(everything, mine, root=3)
+        assert (b == of(2, n)).all() and (mine == x).all()
+        if me.rank == 1:
+            assert (out == sum(of(r, n) for r in range(RANKS))).all()
+        if me.rank == 3:
+            assert all((everything[r] == of(r, n)).all() for r in range(RANKS))
+        return True
+
+    assert all(team().run(f))
+
+
+@pytest.mark.parametrize("n", [1, 5000])
+def test_blocks(team, n):
+    def f(me):
+        everything = numpy.zeros((RANKS, n), numpy.float32)
+        everything[me.rank] = of(me.rank, n)
+        me.all_gather(everything[me.rank], everything)  # in place
+        assert all((everything[r] == of(r, n)).all() for r in range(RANKS))
+        part = numpy.zeros(n, numpy.float32)
+        me.reduce_scatter(everything, part)
+        assert (part == RANKS * of(me.rank, n)).all()
+        x = numpy.stack([of(10 * me.rank + d, n) for d in range(RANKS)])
+        out = numpy.zeros_like(x)
+        me.all_to_all(x, out)
+        me.all_to_all(x)
+        assert (out == x).all() and all((x[s] == of(10 * s + me.rank, n)).all() for s in range(RANKS))
+        return True
+
+    assert all(team().run(f))
+
+
+def test_counts(team):
+    counts, pairs = [3, 0, 5, 1], [[(s + 2 * d) % 4 for d in range(RANKS)] for s in range(RANKS)]
+
+    def f(me):
+        mine, everything = of(me.rank, counts[me.rank]), numpy.zeros(9, numpy.float32)
+        me.all_gather(mine, everything, counts=counts)
+        want = numpy.concatenate([of(r, counts[r]) for r in range(RANKS)])
+        assert (everything == want).all()
+        part = numpy.zeros(counts[me.rank], numpy.float32)
+        me.reduce_scatter(everything, part, counts=counts)
+        assert (part == RANKS * mine).all()
+        got = numpy.zeros(9, numpy.float32) if me.rank == 1 else None
+        me.gather(mine, got, 1, counts=counts)
+        me.scatter(got, part, 1, counts=counts)
+        assert (part == mine).all()
+        x = numpy.concatenate([of(me.rank + d, pairs[me.rank][d]) for d in range(RANKS)])
+        out = numpy.zeros(sum(pairs[s][me.rank] for s in range(RANKS)), numpy.float32)
+        me.all_to_all(x, out, counts=pairs)
+        assert (out == numpy.concatenate([of(s + me.rank, pairs[s][me.rank]) for s in range(RANKS)])).all()
+        return True
+
+    assert all(team().run(f))
+
+
+@pytest.mark.parametrize("n", [1, 100000])
+def test_messages(team, n):
+    def f(me):
+        right, left = (me.rank + 1) % RANKS, (me.rank - 1) % RANKS
+        x, y, z = of(me.rank, n), numpy.zeros(n, numpy.float32), numpy.zeros(n, numpy.float32)
+        me.exchange(x, right, y, left)
+        with rankine.group():
+            me.send(x, left)
+            me.recv(z, right)
+        if me.rank == 0:
+            me.send(numpy.array([7]), 3)
+        if me.rank == 3:
+            seven = numpy.zeros(1, numpy.int64)
+            me.recv(seven, 0)
+            assert seven[0] == 7
+        return (y == of(left, n)).all() and (z == of(right, n)).all()
+
+    assert all(team().run(f))
+
+
+def test_one_thread_plays_all_ranks():
+    communicator = rankine.Communicator(RANKS)
+    members = [communicator.join(r) for r in range(RANKS)]
+    x = [numpy.full(10, r + 1.0) for r in range(RANKS)]
+    with rankine.group():
+        for me in members:
+            me.all_reduce(x[me.rank], op=rankine.PreMulSum(2.0))
+        assert all(x[r][0] == r + 1 for r in range(RANKS))  # not before the end
+    assert all((one == 20).all() for one in x)
+
+
+def test_split(team):
+    def f(me):
+        part = me.split(me.rank % 2, key=-me.rank)
+        none = me.split(None if me.rank == 0 else 5)
+        x = numpy.array([me.rank], numpy.int32)
+        part.all_reduce(x)
+        part.barrier()
+        return part.rank, part.ranks, int(x[0]), none is None or none.ranks
+
+    assert team().run(f) == [(1, 2, 2, True), (1, 2, 4, 3), (0, 2, 2, 3), (0, 2, 4, 3)]
+
+
+def test_pre_multiplied_sums(team):
+    def f(me):
+        results = []
+        for dtype in ("i4", "f2", "f4", "f8", "c16"):
+            x = numpy.full(3, 2, dtype)
+            me.all_reduce(x, op=rankine.PreMulSum(me.rank + 1))
+            results.append(complex(x[1]))
+        return results
+
+    assert team().run(f) == [[20] * 5] * RANKS
+
+
+def test_an_operation_of_numpy_arrays(team):
+    affine = numpy.dtype([("a", "i8"), ("b", "i8")])  # x -> a x + b, which do not commute
+
+    def compose(lower, inout):
+        inout["b"] += inout["a"] * lower["b"]
+        inout["a"] *= lower["a"]
+
+    op = rankine.Operation(compose, affine, commutative=False)
+
+    def f(me):
+        x = numpy.zeros(3000, affine)
+        x["a"], x["b"] = me.rank + 2, me.rank
+        for _ in range(3):
+            y = x.copy()
+            me.all_reduce(y, op=op)
+        return int(y["a"][0]), int(y["b"][0]), bool((y == y[0]).all())
+
+    a, b = 1, 0
+    for r in range(RANKS):
+        a, b = (r + 2) * a, (r + 2) * b + r
+    assert team().run(f) == [(a, b, True)] * RANKS
+
+
+def test_an_operation_of_bytes(team):
+    def larger(lower, inout):
+        for i in range(0, len(inout), 3):
+            inout[i : i + 3] = max(bytes(lower[i : i + 3]), bytes(inout[i : i + 3]))
+
+    op = rankine.Operation(larger, 3)
+
+    def f(me):
+        x = bytearray(b"abc" + bytes([9 - me.rank, me.rank, 0]))
+        me.all_reduce(x, op=op)
+        return bytes(x)
+
+    assert team().run(f) == [b"abc\x09\x00\x00"] * RANKS
+
+
+def test_options_and_reports(team):
+    def f(me):
+        me.set_options(algorithm="ring", timeout=5)
+        x = numpy.ones(1000)
+        me.all_reduce(x)
+        return x[0], me.health(), me.model_time(), '"' in me.flight_record()
+
+    assert team().run(f) == [(RANKS, rankine.Code.success, 0.0, True)] * RANKS
+
+
+def test_a_modelled_network(team):
+    def f(me):
+        x = numpy.ones(1000)
+        me.all_reduce(x)
+        before = me.model_time()
+        me.compute(0.5)
+        return x[0] == RANKS and before > 0 and me.model_time() >= before + 0.5
+
+    assert all(team(network="scale_out").run(f))

@@ -1,0 +1,336 @@
+"""What is wrong is told by name, and leaves nobody waiting."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy
+import pytest
+import rankine
+from rankine import Code
+
+f32 = numpy.float32
+
+
+@pytest.fixture
+def me():
+    with rankine.Communicator(1).join(0) as member:
+        yield member
+
+
+def read_only(n):
+    x = numpy.zeros(n, f32)
+    x.flags.writeable = False
+    return x
+
+
+REFUSED = {
+    "x is read-only": lambda me: me.all_reduce(read_only(4)),
+    "out is read-only": lambda me: me.all_reduce(numpy.zeros(4, f32), read_only(4)),
+    "out is read-only; results": lambda me: me.recv(b"123", 0),
+    "x cannot be used: .*contiguous": lambda me: me.all_reduce(numpy.zeros((4, 4), f32)[:, 1]),
+    "out cannot be used: .*contiguous": lambda me: me.all_reduce(numpy.zeros(4, f32), numpy.zeros(8, f32)[::2]),
+    "x has elements of format 'h'": lambda me: me.all_reduce(numpy.zeros(4, numpy.int16)),
+    "x has elements of format '>f'": lambda me: me.all_reduce(numpy.zeros(4, ">f4")),
+    "out has elements of i32; those of x are f32": lambda me: me.all_reduce(
+        numpy.zeros(4, f32), numpy.zeros(4, numpy.int32)
+    ),
+    "out has 3 elements; .* ask for 4": lambda me: me.all_reduce(numpy.zeros(4, f32), numpy.zeros(3, f32)),
+    "dtype is 'float'; allowed are i8": lambda me: me.all_reduce(numpy.zeros(4, f32), dtype="float"),
+    "x has elements of format 'f'; dtype bf16": lambda me: me.all_reduce(numpy.zeros(4, f32), dtype="bf16"),
+    "op is 'mean'; allowed are sum": lambda me: me.all_reduce(numpy.zeros(4, f32), op="mean"),
+    "op is a PreMulSum of 1.5": lambda me: me.all_reduce(numpy.zeros(4, "i4"), op=rankine.PreMulSum(1.5)),
+    "op is a PreMulSum on elements of b8": lambda me: me.all_reduce(numpy.zeros(4, bool), op=rankine.PreMulSum(1)),
+    "operation is band on type f32": lambda me: me.all_reduce(numpy.zeros(4, f32), op="band"),
+    "x has 10 bytes; elements have 3": lambda me: me.all_reduce(bytearray(10), op=rankine.Operation(print, 3)),
+    "counts is": lambda me: me.all_gather(numpy.zeros(4, f32), numpy.zeros(4, f32), counts=[1, 2]),
+    "root is 1": lambda me: me.broadcast(numpy.zeros(4, f32), root=1),
+    "peer is 3": lambda me: me.send(numpy.zeros(4, f32), 3),
+    "color is -3": lambda me: me.split(-3),
+    "timeout is 0 s": lambda me: me.set_options(timeout=0),
+    "dims is 'ab'": lambda me: me.set_options(dims="ab"),
+    "element has 5000 bytes": lambda me: rankine.Operation(print, 5000),
+    "which has Python objects": lambda me: rankine.Operation(print, object),
+    "ranks is 0": lambda me: rankine.Communicator(0),
+    "ranks is 'x'": lambda me: rankine.Communicator("x"),
+    "nodes has 1 numbers": lambda me: rankine.Communicator(2, nodes=[0]),
+    "rank is 2; allowed": lambda me: rankine.Communicator(2).join(2),
+    "wait is 'sleep'": lambda me: rankine.Communicator(2, wait="sleep"),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_wrong_arguments_are_named_and_leave_the_member_as_it_was(me, text):
+    with pytest.raises(ValueError, match=text) as caught:
+        REFUSED[text](me)
+    assert isinstance(caught.value, rankine.Error) and caught.value.code == Code.invalid_argument
+    x = numpy.ones(4, f32)
+    me.all_reduce(x)
+    assert x[0] == 1
+
+
+def test_what_is_no_buffer_is_a_type_error(me):
+    with pytest.raises(TypeError, match="x is a list"):
+        me.all_reduce([1, 2, 3])
+
+
+def test_a_refused_call_keeps_no_buffer(me):
+    x = bytearray(8)
+    with pytest.raises(ValueError):
+        me.all_reduce(x, read_only(4))
+    with pytest.raises(ValueError):
+        me.all_reduce(x, op="mean")
+    me.all_reduce(x)
+    x.extend(b"more")  # a BufferError while it is in use
+
+
+def test_buffers_stay_in_use_until_their_group_ends(me):
+    x = bytearray(8)
+    with rankine.group():
+        me.all_reduce(x)
+        with pytest.raises(BufferError):
+            x.extend(b"more")
+    x.extend(b"more")
+
+
+def test_an_exception_in_a_group_drops_its_calls(me):
+    x = bytearray(8)
+    with pytest.raises(ZeroDivisionError):
+        with rankine.group():
+            me.all_reduce(x)
+            1 / 0
+    x.extend(b"more")
+    me.barrier()
+
+
+def test_a_refused_call_in_a_group_refuses_the_group(me):
+    with pytest.raises(ValueError, match="root is 5"):
+        with rankine.group():
+            me.all_reduce(numpy.ones(3))
+            me.broadcast(numpy.ones(3), 5)
+    me.barrier()
+
+
+def test_closed_members(me):
+    me.close()
+    me.close()
+    with pytest.raises(rankine.Error, match="has been closed") as caught:
+        me.all_reduce(numpy.ones(3))
+    assert caught.value.code == Code.invalid_usage
+    for call in (me.barrier, me.health, me.flight_record, lambda: me.split(0)):
+        with pytest.raises(rankine.Error, match="has been closed"):
+            call()
+    assert "closed" in repr(me)
+
+
+def test_a_rank_joins_once():
+    communicator = rankine.Communicator(2)
+    first = communicator.join(0)
+    with pytest.raises(rankine.Error, match="joined already"):
+        communicator.join(0)
+    assert first.rank == 0
+
+
+def test_an_exception_on_one_rank_ends_the_call_of_the_others(team):
+    ended = []
+
+    def f(me):
+        if me.rank == 1:
+            raise KeyError("mine")
+        try:
+            me.barrier()
+        except rankine.Error as error:
+            ended.append(error.code)
+            raise
+
+    four = team(4, timeout=float("inf"))
+    with pytest.raises(KeyError, match="mine"):
+        four.run(f)
+    assert ended == [Code.aborted] * 3
+    with pytest.raises(rankine.Error, match="the team has ended"):
+        four.run(f)
+
+
+def test_a_thread_that_ends_is_missed():
+    communicator = rankine.Communicator(2, timeout=float("inf"))
+    me = communicator.join(0)
+    thread = threading.Thread(target=lambda: communicator.join(1).rank)  # and never calls
+    thread.start()
+    thread.join()
+    with pytest.raises(rankine.Error) as caught:
+        me.all_reduce(numpy.ones(10))
+    assert caught.value.code == Code.rank_lost
+
+
+def test_a_deadline(team):
+    def f(me):
+        if me.rank == 0:
+            with pytest.raises(rankine.Error) as caught:
+                me.barrier()
+            return caught.value.code
+        while me.health() == Code.success:
+            time.sleep(0.01)
+
+    assert team(2, timeout=0.05).run(f)[0] == Code.timeout
+
+
+def test_ranks_that_call_different_things(team):
+    def f(me):
+        with pytest.raises(rankine.Error) as caught:
+            me.all_reduce(numpy.ones(10 + me.rank))
+        return caught.value.code
+
+    assert team(2).run(f) == [Code.mismatch] * 2
+
+
+def test_a_second_thread_in_a_call_is_told():
+    communicator = rankine.Communicator(2, timeout=float("inf"))
+    me, other = communicator.join(0), communicator.join(1)
+    codes = []
+
+    def wait():
+        try:
+            me.barrier()
+        except rankine.Error as error:
+            codes.append(error.code)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    code = Code.success
+    while code == Code.success:  # until the thread is in its call
+        try:
+            me.close() if False else me.set_options()
+            time.sleep(0.001)
+        except rankine.Error as error:
+            code = error.code
+    assert code == Code.invalid_usage
+    with pytest.raises(rankine.Error):
+        me.close()
+    other.abort()
+    thread.join()
+    assert codes == [Code.aborted]
+
+
+def test_an_operation_that_raises(team):
+    def f(me):
+        with pytest.raises(rankine.Error) as caught:
+            me.all_reduce(numpy.ones(1000), op=op)
+        cause = caught.value.__cause__
+        return caught.value.code, None if cause is None else type(cause)
+
+    def fail(_lower, _inout):
+        raise LookupError("no sum")
+
+    op = rankine.Operation(fail, "f8")
+    results = team(3).run(f)
+    assert {code for code, _ in results} == {Code.remote_error}
+    assert {cause for _, cause in results} <= {None, LookupError} and LookupError in {c for _, c in results}
+
+
+def test_ranks_with_different_operations(team):
+    def f(me):
+        with pytest.raises(rankine.Error) as caught:
+            me.all_reduce(numpy.ones(4), op=ops[me.rank])
+        return caught.value.code
+
+    ops = [rankine.Operation(lambda a, b: None, "f8") for _ in range(2)]
+    assert team(2).run(f) == [Code.mismatch] * 2
+
+
+def test_an_interrupt_ends_a_run(team):
+    """Control-C while all ranks wait for one that does not come."""
+    two = team(2, timeout=float("inf"))
+    codes = []
+
+    def f(me):
+        if me.rank == 0:
+            try:
+                me.barrier()
+            except rankine.Error as error:
+                codes.append(error.code)
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+            while me._comm is not None:
+                time.sleep(0.001)
+
+    with pytest.raises(KeyboardInterrupt):
+        two.run(f)
+    assert codes == [Code.aborted]
+
+
+def test_an_interrupt_during_a_call_waits_for_its_end_and_spoils_nothing():
+    communicator = rankine.Communicator(2)
+    me, other = communicator.join(0), communicator.join(1)
+    x, y = numpy.full(100, 1.0), numpy.full(100, 2.0)
+
+    def play():
+        os.kill(os.getpid(), signal.SIGINT)
+        other.all_reduce(y)
+        other.all_reduce(y)
+
+    thread = threading.Thread(target=play)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+        me.all_reduce(x)
+        for _ in range(1000):  # if the signal came before the call
+            time.sleep(0.001)
+    if x[0] == 1.0:
+        me.all_reduce(x)
+    assert (x == 3).all()
+    me.all_reduce(x)
+    thread.join()
+    assert (x == 6).all() and (y == 6).all()
+
+
+def test_a_fork(team):
+    two = team(2)
+    communicator = rankine.Communicator(1)
+    me = communicator.join(0)
+    two.run(lambda member: member.barrier())
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        codes = []
+        for call in (me.barrier, lambda: two.run(lambda member: None), me.health):
+            try:
+                call()
+            except rankine.Error as error:
+                codes.append(error.code)
+        me.close()
+        own = rankine.Communicator(1).join(0)
+        own.barrier()
+        os.write(write, bytes(codes))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert os.read(read, 100) == bytes([Code.forked] * 3)
+    os.close(read)
+    os.close(write)
+    me.barrier()
+    two.run(lambda member: member.barrier())
+
+
+def test_members_are_not_copied(me):
+    import copy
+    import pickle
+
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            attempt(me)
+
+
+def test_errors_travel():
+    import pickle
+
+    error = pickle.loads(pickle.dumps(rankine.InvalidArgument(Code.invalid_argument, "x is 5")))
+    assert (error.code, str(error)) == (Code.invalid_argument, "x is 5")
+
+
+def test_calls_let_go_of_the_gil():
+    """A rank that waits in a call keeps no other thread from running."""
+    communicator = rankine.Communicator(2, timeout=float("inf"))
+    me, other = communicator.join(0), communicator.join(1)
+    thread = threading.Thread(target=me.barrier)
+    thread.start()
+    other.barrier()  # never reached, if the first one kept the GIL
+    thread.join()
