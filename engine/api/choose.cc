@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "engine/run/layout.h"
+
 namespace rankine {
 namespace {
 
@@ -206,6 +208,20 @@ std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collectiv
     }
   }
   return lines;
+}
+
+std::string brackets_in_words(const Algorithm& line, const Params& params) {
+  const Params taken = line.only_taken(params);
+  const Schedule schedule = line.make(taken);
+  const Goal goal = goal_of(line, taken, schedule);
+  const std::vector<std::size_t> counts(
+      static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
+      static_cast<std::size_t>(schedule.blocks));
+  const auto versions = Versions::of(schedule, goal, make_layout(goal, counts, 1, Borders::plain));
+  if (!versions.ok()) return "";
+  const Brackets found = brackets_of(**versions);
+  if (found.flat && found.canonical) return "flat, canonical";
+  return found.flat ? "flat" : found.canonical ? "canonical" : "other";
 }
 
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,

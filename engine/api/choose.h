@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -45,6 +46,10 @@ const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t
 // chosen, as the catalogue has them. Which of them do, their plans say (brackets.h).
 std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collective, int ranks,
                                            std::size_t bytes, Buffers buffers, const Costs& costs);
+
+// How an algorithm that reduces adds up among so many ranks: "flat", "canonical", "flat, canonical"
+// or "other" (brackets.h). Looks at every addition.
+std::string brackets_in_words(const Algorithm& line, const Params& params);
 
 // Segments of a pipelined algorithm when the caller gives none.
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes,

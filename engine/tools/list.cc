@@ -12,8 +12,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/closed_form.h"
-#include "engine/compile/brackets.h"
-#include "engine/run/layout.h"
+#include "engine/api/choose.h"
 #include "engine/tools/readable_formula.h"
 #include "engine/tools/table.h"
 #include "engine/tools/terminal.h"
@@ -43,21 +42,6 @@ std::string both(std::string_view out_formula, std::string_view in_formula,
 
 // Beyond these it would take long to look at every addition.
 constexpr int kMostRanksAddedUp = 64;
-
-// How it adds up (engine/compile/brackets.h): what the levels of order ask for.
-std::string brackets_in_words(const Algorithm& line, const Params& params) {
-  const Params taken = line.only_taken(params);
-  const Schedule schedule = line.make(taken);
-  const Goal goal = goal_of(line, taken, schedule);
-  const std::vector<std::size_t> counts(
-      static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
-      static_cast<std::size_t>(schedule.blocks));
-  const auto versions = Versions::of(schedule, goal, make_layout(goal, counts, 1, Borders::plain));
-  if (!versions.ok()) return "";
-  const Brackets found = brackets_of(**versions);
-  if (found.flat && found.canonical) return "flat, canonical";
-  return found.flat ? "flat" : found.canonical ? "canonical" : "other";
-}
 
 nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& options,
                                  const Params& params) {
