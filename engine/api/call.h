@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "algorithms/schedule/collective.h"
+#include "engine/api/order.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/transport.h"
 #include "engine/run/user_op.h"
@@ -37,6 +38,9 @@ struct CallOptions {
   // What ranks must agree on beside count and type, as a number: how a vector is made up, say.
   // Ranks that give different ones get a mismatch. Compared as a hash of 20 bits, with the counts.
   std::uint64_t tag = 0;
+  // What is promised of the last bits of sums (order.h), or the call fails: never less. None: the
+  // communicator's.
+  std::optional<Order> order{};
 };
 
 // `count` is per rank for all_gather (what each gives), reduce_scatter (what each gets), gather,

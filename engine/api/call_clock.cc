@@ -74,20 +74,29 @@ CallNetwork CallClock::among(const std::vector<Rank>& ranks) const {
   return network;
 }
 
+Result<std::vector<Candidate>> CallClock::candidates(
+    Collective collective, const Params& params, std::uint64_t m,
+    const std::function<Status()>& may_go_on) const {
+  auto all = predict(collective, params, m, fabric_,
+                     {.sync = clock_.options().sync, .lower = lower_}, may_go_on);
+  if (!all.ok()) return all;
+  std::erase_if(
+      *all, [](const Candidate& one) { return !one.ok() || !one.algorithm->other_bits.empty(); });
+  return all;
+}
+
 Result<Candidate> CallClock::cheapest(Collective collective, const Algorithm* asked,
                                       const Params& params, std::uint64_t m,
                                       const std::function<Status()>& may_go_on) const {
-  const SimulateOptions options{.sync = clock_.options().sync, .lower = lower_};
   if (asked != nullptr) {
-    auto one = predict_one(*asked, params, m, fabric_, options, may_go_on);
+    auto one = predict_one(*asked, params, m, fabric_,
+                           {.sync = clock_.options().sync, .lower = lower_}, may_go_on);
     if (one.ok() && !one->ok()) return invalid_argument(one->refusal);
     return one;
   }
-  const auto all = predict(collective, params, m, fabric_, options, may_go_on);
+  const auto all = candidates(collective, params, m, may_go_on);
   if (!all.ok()) return all.status();
-  for (const Candidate& one : *all) {
-    if (one.ok() && one.algorithm->other_bits.empty()) return one;
-  }
+  if (!all->empty()) return all->front();
   return invalid_argument("network: no algorithm of " + std::string(name_of(collective)) +
                           " can run on " + fabric_.name);
 }

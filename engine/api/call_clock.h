@@ -33,6 +33,10 @@ class CallClock {
   Result<Pricing> price(std::span<const std::uint64_t> blocks) const {
     return Pricing::of_blocks(fabric_, blocks);
   }
+  // All that can run, the cheapest one first; without those that are never chosen.
+  Result<std::vector<Candidate>> candidates(Collective collective, const Params& params,
+                                            std::uint64_t m,
+                                            const std::function<Status()>& may_go_on) const;
   // What a call gets: the algorithm that it asks for, or where that is nullptr the cheapest one
   // here; with what `params` leave open as the network wants it.
   Result<Candidate> cheapest(Collective collective, const Algorithm* asked, const Params& params,

@@ -61,6 +61,7 @@ Status check_options(const CallOptions& options) {
   }
   return first_of(
       {check_enum("transport", options.transport.value_or(Transport::direct), kTransports),
+       check_enum("order", options.order.value_or(Order::coherent), kOrders),
        timeout_fits(options) ? Status() : misfit(options)});
 }
 
@@ -87,6 +88,8 @@ Status check_communicator(const CommunicatorOptions& options) {
                             std::to_string(*options.costs.*field->value) + "; allowed are " +
                             allowed(*field));
   }
+  status = check_enum("order", options.order.value_or(Order::coherent), kOrders);
+  if (!status.ok()) return status;
   if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; it must be positive");
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +

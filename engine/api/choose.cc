@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "engine/run/layout.h"
+
 namespace rankine {
 namespace {
 
@@ -119,6 +121,23 @@ const Algorithm& line_of(Collective collective, int ranks, std::string_view name
   return *first;
 }
 
+// Lines that add up in such brackets, among any number of ranks or most: in one shot, or in two
+// where a vector read N times costs more than another round.
+std::vector<std::string_view> names_for(Bracket bracket, Collective collective, bool one_shot) {
+  const bool flat = bracket == Bracket::flat;
+  switch (collective) {
+    case all_reduce:
+      if (flat) return {one_shot ? "direct_one_shot" : "direct_two_shot"};
+      return {one_shot ? "recursive_doubling" : "halving_doubling", "binomial_far"};
+    case Collective::reduce:
+      return {flat ? "direct_two_shot" : "binomial_far"};
+    case reduce_scatter:
+      return {"direct"};
+    default:
+      return {};
+  }
+}
+
 // Everything that has a c_real among about so many ranks, weighed. Nothing where the model has no
 // answer: the costs have one.
 std::vector<Candidate> weighed(Collective collective, int ranks, std::size_t bytes,
@@ -171,6 +190,38 @@ Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffe
     break;
   }
   return choice;
+}
+
+std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collective, int ranks,
+                                           std::size_t bytes, Buffers buffers, const Costs& costs) {
+  std::vector<std::size_t Costs::*> by;
+  Decision decision(costs, by);
+  const bool one_shot = takes_one_shot(ranks, bytes, buffers, decision);
+  std::vector<const Algorithm*> lines;
+  for (const std::string_view name : names_for(bracket, collective, one_shot)) {
+    lines.push_back(find_algorithm(collective, name));
+  }
+  for (const Algorithm& line : catalogue()) {
+    const bool is_first = std::find(lines.begin(), lines.end(), &line) != lines.end();
+    if (line.collective == collective && line.other_bits.empty() && !is_first) {
+      lines.push_back(&line);
+    }
+  }
+  return lines;
+}
+
+std::string brackets_in_words(const Algorithm& line, const Params& params) {
+  const Params taken = line.only_taken(params);
+  const Schedule schedule = line.make(taken);
+  const Goal goal = goal_of(line, taken, schedule);
+  const std::vector<std::size_t> counts(
+      static_cast<std::size_t>(natural_blocks(goal.collective, goal.ranks)),
+      static_cast<std::size_t>(schedule.blocks));
+  const auto versions = Versions::of(schedule, goal, make_layout(goal, counts, 1, Borders::plain));
+  if (!versions.ok()) return "";
+  const Brackets found = brackets_of(**versions);
+  if (found.flat && found.canonical) return "flat, canonical";
+  return found.flat ? "flat" : found.canonical ? "canonical" : "other";
 }
 
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,

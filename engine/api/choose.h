@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/tuning.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
+#include "engine/compile/brackets.h"
 #include "engine/compile/program.h"
 #include "engine/network/fabric.h"
 #include "engine/network/predict.h"
@@ -38,6 +40,16 @@ Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffe
 // What the costs say alone.
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    Buffers buffers = Buffers::apart, const Costs& costs = {});
+
+// Where contributions are to be added up in those brackets, and the choice above does not: lines to
+// try, in this order. First what should be fastest in shared memory, then all others that are ever
+// chosen, as the catalogue has them. Which of them do, their plans say (brackets.h).
+std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collective, int ranks,
+                                           std::size_t bytes, Buffers buffers, const Costs& costs);
+
+// How an algorithm that reduces adds up among so many ranks: "flat", "canonical", "flat, canonical"
+// or "other" (brackets.h). Looks at every addition.
+std::string brackets_in_words(const Algorithm& line, const Params& params);
 
 // Segments of a pipelined algorithm when the caller gives none.
 int choose_segments(const Algorithm& algorithm, int ranks, std::size_t bytes,

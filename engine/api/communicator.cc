@@ -162,29 +162,96 @@ Result<std::shared_ptr<const TimedSchedule>> CommunicatorShared::time(const Comp
 
 namespace {
 
-// By the first algorithm of the catalogue that can: the chosen one brings contributions together in
-// another order.
-Result<Compiled> compile_in_rank_order(CompileRequest& request, const std::vector<int>& levels) {
+// What a level of order asks of a plan.
+struct OrderNeeds {
+  std::optional<Order> order;
+  bool rounds = false;             // else every plan keeps it
+  std::optional<Bracket> bracket;  // none: any
+  bool fixed = false;              // the choice follows from the call alone
+};
+
+Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
+  OrderNeeds needs;
+  needs.order = order;
+  needs.rounds =
+      reduces(call.collective) && (call.user_op != nullptr || rounds(call.type, call.op));
+  if (order == Order::group_invariant && reduces(call.collective) && call.op == ReduceOp::avg) {
+    return invalid_argument(
+        "order is group_invariant, operation is avg, which divides by the number of ranks; ask "
+        "for a sum, and divide it");
+  }
+  if (!order || !needs.rounds) return needs;
+  needs.fixed = *order == Order::repeatable;
+  if (*order == Order::by_rank || *order == Order::size_invariant) needs.bracket = Bracket::flat;
+  if (*order == Order::group_invariant) needs.bracket = Bracket::canonical;
+  return needs;
+}
+
+// The levels that a plan has: what it promises beyond this call (repeatable, size_invariant) it
+// does where it was asked to.
+OrderSet orders_of(const OrderNeeds& needs, const Algorithm& line, const Brackets& brackets,
+                   ReduceOp op) {
+  OrderSet out;
+  const bool exact = !needs.rounds;
+  const bool bracketed = brackets.flat || brackets.canonical;
+  out.add(Order::coherent, exact || bracketed || line.other_bits.empty());
+  out.add(Order::repeatable, exact || needs.fixed || needs.bracket);
+  out.add(Order::by_rank, exact || brackets.flat);
+  out.add(Order::size_invariant, exact || needs.bracket);
+  out.add(Order::group_invariant, (exact || brackets.canonical) && op != ReduceOp::avg);
+  return out;
+}
+
+// By the first of these that can: the chosen one brings contributions together in another order, or
+// in other brackets.
+Result<Compiled> compile_another(CompileRequest& request, std::span<const Candidate> tried) {
   const Collective collective = request.algorithm->collective;
-  const Params asked = request.params;
-  for (const Algorithm& line : catalogue()) {
-    if (line.collective != collective || !line.other_bits.empty()) continue;
-    request.algorithm = &line;
-    request.params = line.only_taken(asked);
-    request.params.segments = 1;
-    request.params.root = asked.root;
-    take_levels(line, levels, request.params);
-    if (line.refusal(line.only_taken(request.params))) continue;
+  for (const Candidate& one : tried) {
+    request.algorithm = one.algorithm;
+    request.params = one.params;
+    if (one.algorithm->refusal(one.algorithm->only_taken(one.params))) continue;
     auto compiled = compile(request);
     if (compiled.ok() || compiled.status().code() != Code::invalid_argument) return compiled;
   }
-  return invalid_argument("operation is not commutative; no algorithm of " +
-                          std::string(name_of(collective)) + " among " +
-                          std::to_string(request.params.ranks) +
-                          " ranks brings their contributions together in their order");
+  const std::string none = "no algorithm of " + std::string(name_of(collective)) + " among " +
+                           std::to_string(request.params.ranks) + " ranks ";
+  if (!request.commutative) {
+    return invalid_argument("operation is not commutative" +
+                            (request.bracket ? ", " + std::string(request.bracket_for) : "") +
+                            "; " + none + "brings their contributions together in their order" +
+                            (request.bracket ? " so" : ""));
+  }
+  return invalid_argument(std::string(request.bracket_for) + "; " + none +
+                          "that can run here adds up their contributions in " +
+                          std::string(in_words(*request.bracket)));
 }
 
 }  // namespace
+
+Result<std::vector<Candidate>> CommunicatorShared::others_to_try(const Call& call,
+                                                                 const CompileRequest& chosen,
+                                                                 std::size_t m, const Costs& by,
+                                                                 const std::vector<int>& fitting,
+                                                                 Waiter& waiter) const {
+  Params asked = params_of(call.options, ranks);
+  asked.root = chosen.params.root;
+  if (clock != nullptr) {
+    return clock->candidates(call.collective, asked, m, [&] { return may_go_on_planning(waiter); });
+  }
+  std::vector<Candidate> out;
+  const Bracket bracket = chosen.bracket.value_or(Bracket::flat);
+  for (const Algorithm* line :
+       lines_to_try(bracket, call.collective, ranks, m, chosen.buffers, by)) {
+    Params params = line->only_taken(asked);
+    if (asked.segments == 0) params.segments = choose_segments(*line, ranks, m, by);
+    params.root = asked.root;
+    take_levels(*line, fitting, params);
+    Candidate& one = out.emplace_back();
+    one.algorithm = line;
+    one.params = std::move(params);
+  }
+  return out;
+}
 
 Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
   const Call& call = key.call();
@@ -208,6 +275,15 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
                               algorithm_names(call.collective));
     }
   }
+  const auto needs = needs_of(call, options.order ? options.order : order);
+  if (!needs.ok()) return needs.status();
+  // Repeatable calls forget what was measured here.
+  const Costs chosen_by = needs->fixed ? Costs() : costs;
+  const std::vector<int> fitting_levels = needs->fixed ? std::vector<int>() : levels;
+  request.bracket = needs->bracket;
+  const std::string bracket_for =
+      needs->order ? "order is " + std::string(name_of(*needs->order)) : "";
+  request.bracket_for = bracket_for;
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
   Params& params = request.params;
   params = params_of(options, ranks);
@@ -221,18 +297,18 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
     request.algorithm = cheapest->algorithm;
     params = cheapest->params;
   } else {
-    request.algorithm =
-        asked != nullptr
-            ? asked
-            : choose(call.collective, ranks, m, request.buffers, tuning, costs).algorithm;
+    request.algorithm = asked != nullptr ? asked
+                                         : choose(call.collective, ranks, m, request.buffers,
+                                                  needs->fixed ? nullptr : tuning, chosen_by)
+                                               .algorithm;
     if (options.algorithm.empty()) params = request.algorithm->only_taken(params);
     if (options.segments == 0) {
-      params.segments = choose_segments(*request.algorithm, ranks, m, costs);
+      params.segments = choose_segments(*request.algorithm, ranks, m, chosen_by);
     }
   }
   params.root = key.root();  // also of those that take none: it is 0 then
   params.peer = key.peer();
-  take_levels(*request.algorithm, levels, params);
+  take_levels(*request.algorithm, fitting_levels, params);
   request.type = call.type;
   request.op = call.op;
   request.element_bytes = element_bytes(call);
@@ -246,14 +322,23 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   request.limits = {.bytes = most_plan_bytes,
                     .interrupted = [&] { return may_go_on_planning(waiter); }};
   auto compiled = compile(request);
-  if (!request.commutative && asked == nullptr && !compiled.ok()) {
-    compiled = compile_in_rank_order(request, levels);
+  if ((!request.commutative || request.bracket) && asked == nullptr && !compiled.ok() &&
+      compiled.status().code() == Code::invalid_argument) {
+    const auto others = others_to_try(call, request, m, chosen_by, fitting_levels, waiter);
+    if (!others.ok()) return others.status();
+    compiled = compile_another(request, *others);
   }
   if (!compiled.ok()) return compiled.status();
+  const OrderSet orders = orders_of(*needs, *request.algorithm, compiled->brackets, call.op);
+  if (needs->order && !orders.has(Order::coherent)) {
+    return invalid_argument(bracket_for + ", algorithm is " + std::string(request.algorithm->name) +
+                            ": " + std::string(request.algorithm->other_bits));
+  }
   auto prepared = std::make_unique<Prepared>(key);
   prepared->plan = std::move(compiled->plan);
   prepared->algorithm = request.algorithm->name.data();
   prepared->parameters = request.algorithm->text_of(params);
+  prepared->orders = orders;
   if (clock != nullptr) {
     auto timed = time(request, *compiled, m, waiter);
     if (!timed.ok()) return timed.status();
@@ -268,6 +353,7 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   std::uint64_t hash = 0;
   const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };
   for (const std::size_t n : request.counts) mix(n);
+  if (needs->order) mix(1 + static_cast<int>(*needs->order));
   for (const Parameter& row : parameters()) {
     if (row.name == "root") continue;  // the fingerprint has it
     if (row.number != nullptr) {

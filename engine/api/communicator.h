@@ -68,6 +68,9 @@ struct CommunicatorOptions {
   std::size_t plan_bytes = std::size_t{1} << 30;
   // A modelled network to put the calls on (network.h); none: that of RANKINE_NETWORK, or none.
   std::shared_ptr<const CallNetwork> network{};
+  // For calls that say nothing themselves (order.h); none: coherent, but for algorithms that are
+  // asked for by name.
+  std::optional<Order> order{};
 };
 
 // The policy for that many ranks on the cores that this process may use (affinity and quota).

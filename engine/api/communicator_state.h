@@ -71,6 +71,7 @@ struct CommunicatorShared {
         levels(clock_ != nullptr ? std::vector<int>()
                                  : std::vector<int>(options.levels.begin(), options.levels.end())),
         tuning(options.tuned ? machine_tuning() : nullptr),
+        order(options.order),
         recorder(options.ranks, options.record_times || environment.flight_times),
         record_file(environment.flight_record),
         lines(options.ranks, options.arenas),
@@ -123,6 +124,11 @@ struct CommunicatorShared {
   Result<std::shared_ptr<const TimedSchedule>> time(const CompileRequest& request,
                                                     const Compiled& compiled, std::size_t m,
                                                     Waiter& waiter) const;
+  // What may run in the place of what was chosen, the best first.
+  Result<std::vector<Candidate>> others_to_try(const Call& call, const CompileRequest& chosen,
+                                               std::size_t m, const Costs& by,
+                                               const std::vector<int>& fitting_levels,
+                                               Waiter& waiter) const;
   // The communicator among those ranks of this one, with nobody on it: made by the first of them
   // that asks, and found by the others. Who asks is rank `there` of it.
   struct GroupKey {
@@ -159,6 +165,7 @@ struct CommunicatorShared {
   const std::size_t most_plan_bytes;
   const std::vector<int> levels;    // none on a modelled network: they are the machine's
   const TuningTable* const tuning;  // or nullptr
+  const std::optional<Order> order;
   FlightRecorder recorder;
   FlightRecordFile record_file;  // that the environment asks for
   const PlacedLines lines;

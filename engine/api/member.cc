@@ -380,7 +380,8 @@ Status Member::compute(double seconds) {
   return {};
 }
 
-Result<std::string> Member::plan_of(const Call& call) {
+// The plan that the call would have.
+Result<const Prepared*> Member::planned(const Call& call) {
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
   }
@@ -389,10 +390,25 @@ Result<std::string> Member::plan_of(const Call& call) {
   state_->wait_as(call.options);
   auto found = state_->plan(call, false);
   if (!found.ok()) return found.status();
-  const Prepared& prepared = *found->prepared;
+  return found->prepared;
+}
+
+Result<OrderSet> Member::orders_of(const Call& call) {
+  const auto found = planned(call);
+  if (!found.ok()) return found.status();
+  return (*found)->orders;
+}
+
+Result<std::string> Member::plan_of(const Call& call) {
+  const auto found = planned(call);
+  if (!found.ok()) return found.status();
+  const Prepared& prepared = **found;
+  const std::optional<Order> order =
+      call.options.order ? call.options.order : state_->shared->order;
   return std::string(prepared.algorithm) +
          (prepared.parameters.empty() ? "" : ", " + prepared.parameters) + ", " +
-         std::string(name_of(prepared.plan.transport)) + " transport";
+         std::string(name_of(prepared.plan.transport)) + " transport" +
+         (order ? ", order " + std::string(name_of(*order)) : "");
 }
 
 Status Member::give_up(Status reason) { return state_->refused(std::move(reason)); }

@@ -48,6 +48,7 @@ class Communicator;
 class RoundObserver;
 struct CommunicatorShared;
 struct MemberState;
+struct Prepared;
 struct SplitOptions;
 
 class Member : public TypedCalls<Member, Status> {
@@ -120,6 +121,10 @@ class Member : public TypedCalls<Member, Status> {
   // What such a call would get: "ring, mailbox transport", "double_tree, P = 8, direct transport".
   Result<std::string> plan_of(const Call& call);
 
+  // Which levels of order its bits keep (order.h), beyond what it asks for: those that this very
+  // plan has. Errors, here and above: those of call() that can be told before it begins.
+  Result<OrderSet> orders_of(const Call& call);
+
   // Returns when all ranks have called it.
   Status barrier(const CallOptions& options = {});
 
@@ -136,6 +141,7 @@ class Member : public TypedCalls<Member, Status> {
   template <class Run>
   Status run(const Call& call, Run run);
   Status call_among_others(const Call& call);
+  Result<const Prepared*> planned(const Call& call);
   static Result<Request> started(Result<Request> request);
   Status settle(Result<Request> request);
   Status submit(const Call& request) { return call(request); }

@@ -30,13 +30,14 @@ class PlanKey {
                                static_cast<std::uint32_t>(options.aggregation);
     const std::uint64_t transport =
         options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
+    const std::uint64_t order = options.order ? 1 + static_cast<std::uint64_t>(*options.order) : 0;
     numbers_[0] = call.count;
     numbers_[1] = pair(call.root != 0 && has_root(call.collective) ? call.root : 0,
                        call.collective == Collective::send_recv ? call.peer : 0);
     numbers_[2] = pair(options.segments, options.group);
     numbers_[3] =
         static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
-        static_cast<std::uint64_t>(call.op) << 16 | transport << 24 |
+        static_cast<std::uint64_t>(call.op) << 16 | transport << 24 | order << 32 |
         std::uint64_t{in_place} << kInPlace | std::uint64_t{!options.algorithm.empty()} << kNamed |
         std::uint64_t{listed != 0} << kLists;
     if (call.user_op != nullptr) [[unlikely]] {

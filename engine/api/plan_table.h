@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/api/check.h"
+#include "engine/api/order.h"
 #include "engine/api/plan_key.h"
 #include "engine/base/cache_line.h"
 #include "engine/run/fingerprint.h"
@@ -32,6 +33,7 @@ struct Prepared {
   Fingerprint fingerprint;
   const char* algorithm = "";
   std::string parameters;                      // of the algorithm, for people; may be empty
+  OrderSet orders;                             // that the call keeps
   std::vector<BufferRule> rules;               // per rank
   std::shared_ptr<const TimedSchedule> timed;  // on the communicator's network; or nullptr
   std::size_t bytes = 0;                       // of memory that this takes

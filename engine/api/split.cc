@@ -115,7 +115,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
       .tuned = tuning != nullptr,
       .record_times = recorder.has_times(),
       .plan_bytes = most_plan_bytes,
-      .network = named};
+      .network = named,
+      .order = order};
   auto group = make_shared_at_home<CommunicatorShared>(
       as_here, costs, crossbar.policy_alone(), crossbar.crowd(), forced, std::move(group_clock));
   group->joined.assign(members.size(), true);

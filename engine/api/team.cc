@@ -160,7 +160,8 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
                                             .levels = levels,
                                             .tuned = options.tuned,
                                             .costs = options.costs,
-                                            .network = options.network});
+                                            .network = options.network,
+                                            .order = options.order});
   if (!communicator.ok()) return communicator.status();
 
   std::vector<int> cpus;

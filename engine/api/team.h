@@ -29,6 +29,7 @@ struct TeamOptions {
   std::shared_ptr<const CallNetwork> network{};  // as CommunicatorOptions::network
   // compact and scatter: cores on which this process has no other team are taken first.
   bool share_out_cores = true;
+  std::optional<Order> order{};  // as CommunicatorOptions::order
 };
 
 class Team {

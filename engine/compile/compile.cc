@@ -279,6 +279,15 @@ Status out_of_order(const Job& job) {
       " ranks in their order; an operation that is not commutative needs one that does");
 }
 
+Status other_brackets(const Job& job) {
+  const Algorithm* algorithm = job.request.algorithm;
+  return invalid_argument(std::string(job.request.bracket_for) + ", algorithm is " +
+                          (algorithm != nullptr ? std::string(algorithm->name) : "unnamed") +
+                          ", which does not add up the contributions of " +
+                          std::to_string(job.goal.ranks) + " ranks in " +
+                          std::string(in_words(*job.request.bracket)));
+}
+
 void apply_instead_of_folding(Plan& plan) {
   for (RankPlan& rank : plan.rank) {
     for (Op& op : rank.ops) {
@@ -289,7 +298,7 @@ void apply_instead_of_folding(Plan& plan) {
 
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
                              const Goal& goal, PlanMeter& meter) {
-  Compiled out{{}, goal, {}};
+  Compiled out{{}, goal, {}, {.flat = false, .canonical = false}};
   const bool users = request.op == ReduceOp::user && reduces(goal.collective);
   if (!users && (reduces(goal.collective) || goal.collective == Collective::barrier)) {
     out.plan.fold = find_reduce(request.type, request.op);
@@ -312,6 +321,10 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
                               std::string(name_of(goal.collective)) + " does not");
     }
     if (!request.commutative && !in_rank_order(**versions)) return out_of_order(job);
+    if (reduces(goal.collective) && (users || rounds(request.type, request.op))) {
+      out.brackets = brackets_of(**versions);
+      if (request.bracket && !out.brackets.are(*request.bracket)) return other_brackets(job);
+    }
     job.versions = std::move(*versions);
     auto plan = plan_of(job);
     if (!plan.ok()) return plan.status();

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
+#include "engine/compile/brackets.h"
 #include "engine/compile/lower.h"
 #include "engine/run/layout.h"
 #include "engine/run/plan.h"
@@ -22,6 +24,9 @@ struct CompileRequest {
   ReduceOp op = ReduceOp::sum;    // user: the call brings the operation
   std::size_t element_bytes = 0;  // of raw elements; else the type says so
   bool commutative = true;        // else schedules that are not in_rank_order() are refused
+  // Where not none, schedules that add up in other brackets are refused, naming who asks for it.
+  std::optional<Bracket> bracket;
+  std::string_view bracket_for{};  // "order is by_rank"
   Buffers buffers = Buffers::apart;
   // None: boards where everybody hears from everybody and they hold it; else the mailboxes where
   // every message fits into a slot, of an all-reduce the whole vector; else direct.
@@ -41,6 +46,8 @@ struct Compiled {
   Plan plan;
   Goal goal;
   Layout layout;
+  // Of operations that round, the user's included; else nobody wants to know, and they are neither.
+  Brackets brackets{.flat = false, .canonical = false};
 };
 
 // Errors: what the algorithm refuses, a type without that operation; a plan that needs more memory

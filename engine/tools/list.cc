@@ -12,6 +12,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/closed_form.h"
+#include "engine/api/choose.h"
 #include "engine/tools/readable_formula.h"
 #include "engine/tools/table.h"
 #include "engine/tools/terminal.h"
@@ -38,6 +39,9 @@ std::string both(std::string_view out_formula, std::string_view in_formula,
   const std::string in = shown(in_formula, options, params);
   return out == in ? out : out + ", " + in;
 }
+
+// Beyond these it would take long to look at every addition.
+constexpr int kMostRanksAddedUp = 64;
 
 nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& options,
                                  const Params& params) {
@@ -66,6 +70,9 @@ nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& optio
   if (const auto refusal = line.refusal(line.only_taken(params))) {
     json["at"]["refused"] = *refusal;
     return json;
+  }
+  if (reduces(line.collective) && params.ranks <= kMostRanksAddedUp) {
+    json["at"]["adds_up"] = brackets_in_words(line, params);
   }
   json["at"]["rounds"] = value(line.rounds);
   json["at"]["sent"] = value(line.sent);

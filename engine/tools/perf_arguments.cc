@@ -45,6 +45,14 @@ Result<std::optional<Transport>> read_transport(std::string_view argument, std::
   return unknown_name(argument, text, kNames);
 }
 
+Result<std::optional<Order>> read_order(std::string_view argument, std::string_view text) {
+  if (text == "any") return std::optional<Order>();
+  if (const auto order = parse_order(text)) return order;
+  std::vector<std::string_view> names = {"any"};
+  for (int i = 0; i < kOrders; ++i) names.push_back(name_of(static_cast<Order>(i)));
+  return unknown_name(argument, text, names);
+}
+
 Result<std::size_t> read_step(std::string_view argument, std::string_view text) {
   auto step = parse_size(argument, text);
   if (step.ok() && *step == 0) {
@@ -116,6 +124,9 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 b8 c64 c128, or all");
   add_argument(app, "--transport", o.transport, read_transport, "NAME",
                "auto, direct, mailbox or board (auto)");
+  add_argument(app, "--order", o.order, read_order, "LEVEL",
+               "promised of sums' last bits: coherent, repeatable, by_rank, size_invariant, "
+               "group_invariant or any (any)");
   add_argument(app, "--perturb", o.measure.perturb, read_seed, "SEED",
                "delay ranks, links and wake-ups at random; results stay exact, times do not count");
   add_argument(app, "--placement", o.placement, read_placement, "NAME",

@@ -219,7 +219,7 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
           }
           one.bytes = one.call.count * counts_per_size(collective, ranks) * size_of(type);
           for (const AskedAlgorithm& each : cases.algorithms) {
-            one.call.options = {.transport = options.transport};
+            one.call.options = {.transport = options.transport, .order = options.order};
             if (each.algorithm != nullptr) one.call.options.algorithm = each.algorithm->name;
             set_parameters(each.params, one.call.options);
             if (cases.on != nullptr && each.algorithm != nullptr &&

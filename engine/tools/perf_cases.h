@@ -30,6 +30,7 @@ struct PerfOptions {
   std::vector<ReduceOp> ops = {ReduceOp::sum};
   bool skip_unsupported = false;  // "all" was asked for: pairs that do not exist are left out
   std::optional<Transport> transport;
+  std::optional<Order> order{};  // that calls ask for
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};

@@ -1,0 +1,425 @@
+// The levels of order: the bits of every result, against loops that are written here.
+#include "engine/api/order.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/api/split.h"
+#include "engine/api/team.h"
+#include "tests/engine/api/ranks.h"
+
+namespace rankine {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kMostTokens = 64;
+#else
+constexpr std::size_t kMostTokens = 4096;
+#endif
+
+// Of neighbouring ranks by orders of magnitude apart and in sign, so that nearly every other way of
+// adding gives other bits; none overflows in 8 bits.
+float element(Rank rank, std::size_t i) {
+  const std::uint64_t hash =
+      (static_cast<std::uint64_t>(rank + 1) * 0x9e3779b97f4a7c15u + i) * 0xbf58476d1ce4e5b9u;
+  const std::uint64_t other = (hash ^ hash >> 31) * 0x94d049bb133111ebu;
+  const float mantissa = 1.0F + std::ldexp(static_cast<float>(hash >> 41), -23);
+  return std::ldexp((other >> 59 & 1) != 0 ? mantissa : -mantissa,
+                    static_cast<int>(other >> 61) - 4);
+}
+
+template <class T>
+std::vector<T> input_of(Rank rank, std::size_t count) {
+  std::vector<T> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(T(element(rank, i)));
+  return out;
+}
+
+// What floats of type T are added up in.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+Wide<T> folded(ReduceOp op, Wide<T> a, Wide<T> b) {
+  return op == ReduceOp::prod ? a * b : a + b;
+}
+
+template <class T>
+std::vector<T> by_rank(ReduceOp op, int ranks, std::size_t count) {
+  std::vector<T> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto total = static_cast<Wide<T>>(T(element(0, i)));
+    for (Rank r = 1; r < ranks; ++r) {
+      total = folded<T>(op, total, static_cast<Wide<T>>(T(element(r, i))));
+    }
+    if (op == ReduceOp::avg) total /= static_cast<Wide<T>>(ranks);
+    out.push_back(T(total));
+  }
+  return out;
+}
+
+// The node of the binary tree over the ranks from `first` on, `width` of them or what there are.
+template <class T>
+T node(ReduceOp op, Rank first, int width, int ranks, std::size_t i) {
+  if (width == 1) return T(element(first, i));
+  const T low = node<T>(op, first, width / 2, ranks, i);
+  if (first + width / 2 >= ranks) return low;
+  const T high = node<T>(op, first + width / 2, width / 2, ranks, i);
+  return T(folded<T>(op, static_cast<Wide<T>>(low), static_cast<Wide<T>>(high)));
+}
+
+template <class T>
+std::vector<T> as_a_tree(ReduceOp op, int ranks, std::size_t count) {
+  const auto width = static_cast<int>(std::bit_ceil(static_cast<unsigned>(ranks)));
+  std::vector<T> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(node<T>(op, 0, width, ranks, i));
+  return out;
+}
+
+template <class T>
+bool same_bits(const T* a, const T* b, std::size_t count) {
+  return std::memcmp(a, b, count * sizeof(T)) == 0;
+}
+
+std::unique_ptr<Team> team_of(int ranks, std::optional<Order> order = {}) {
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .order = order});
+  team.status().throw_if_error();
+  return std::move(*team);
+}
+
+template <class T>
+class OrderOf : public testing::Test {};
+using Floats = testing::Types<float, double, Half, BFloat16, Float8E4M3, Float8E5M2>;
+TYPED_TEST_SUITE(OrderOf, Floats);
+
+constexpr std::size_t kCounts[] = {1, 67, 5003};
+constexpr std::optional<Transport> kWays[] = {std::nullopt, Transport::direct, Transport::mailbox};
+
+// Every reduction that a level has, in every way of calling it.
+template <class T, class Expected>
+void expect_bits(Order order, ReduceOp op, int ranks, const Expected& expected) {
+  const auto team = team_of(ranks);
+  for (const std::size_t count : kCounts) {
+    const std::vector<T> want = expected(op, ranks, count);
+    for (const std::optional<Transport> transport : kWays) {
+      for (const bool in_place : {false, true}) {
+        const Status status = team->run([&](Member& me) {
+          std::vector<T> in = input_of<T>(me.rank(), count), out(count);
+          Call call{.in = in.data(),
+                    .out = in_place ? in.data() : out.data(),
+                    .count = count,
+                    .type = data_type_of<T>,
+                    .op = op,
+                    .options = {.transport = transport, .order = order}};
+          me.call(call).throw_if_error();
+          EXPECT_TRUE(same_bits(static_cast<T*>(call.out), want.data(), count))
+              << "N=" << ranks << " " << name_of(call.type) << " " << name_of(op) << " x " << count
+              << (in_place ? " in place, " : ", ") << *me.plan_of(call);
+          call.collective = Collective::reduce;
+          call.root = ranks / 2;
+          in = input_of<T>(me.rank(), count);
+          me.call(call).throw_if_error();
+          if (me.rank() == call.root) {
+            EXPECT_TRUE(same_bits(static_cast<T*>(call.out), want.data(), count))
+                << "reduce, N=" << ranks << " " << name_of(call.type) << " x " << count;
+          }
+        });
+        ASSERT_TRUE(status.ok()) << status.text();
+      }
+    }
+  }
+}
+
+TYPED_TEST(OrderOf, ByRankIsASerialLoop) {
+  for (const int ranks : {1, 2, 3, 4, 5, 8}) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::prod}) {
+      if (op == ReduceOp::prod && sizeof(TypeParam) == 1) continue;  // saturates
+      expect_bits<TypeParam>(Order::by_rank, op, ranks, by_rank<TypeParam>);
+    }
+  }
+}
+
+TYPED_TEST(OrderOf, GroupInvariantIsABinaryTree) {
+  for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    expect_bits<TypeParam>(Order::group_invariant, ReduceOp::sum, ranks, as_a_tree<TypeParam>);
+  }
+}
+
+// The data can tell the levels apart.
+TEST(Order, OtherBracketsHaveOtherBits) {
+  EXPECT_FALSE(same_bits(by_rank<BFloat16>(ReduceOp::sum, 4, 67).data(),
+                         as_a_tree<BFloat16>(ReduceOp::sum, 4, 67).data(), 67));
+  EXPECT_FALSE(same_bits(by_rank<float>(ReduceOp::sum, 4, 67).data(),
+                         as_a_tree<float>(ReduceOp::sum, 4, 67).data(), 67));
+}
+
+// Eight contributions among 8, 4, 2 ranks and one, and six among 6 and 3.
+TEST(Order, GroupInvariantSumsDoNotKnowHowManyRanksThereAre) {
+  constexpr std::size_t kCount = 1031;
+  for (const int contributions : {8, 6}) {
+    const auto want = as_a_tree<BFloat16>(ReduceOp::sum, contributions, kCount);
+    for (int each = 1; each <= contributions; each *= 2) {
+      const int ranks = (contributions + each - 1) / each;
+      const Status status = team_of(ranks, Order::group_invariant)->run([&](Member& me) {
+        std::vector<std::vector<BFloat16>> own;
+        std::vector<const void*> srcs;
+        for (int c = me.rank() * each; c < std::min(contributions, (me.rank() + 1) * each); ++c) {
+          own.push_back(input_of<BFloat16>(c, kCount));
+        }
+        for (const auto& one : own) srcs.push_back(one.data());
+        // Into one of the sources, as those do who have no room to spare.
+        reduce_group(DataType::bf16, ReduceOp::sum, srcs, own.front().data(), kCount)
+            .throw_if_error();
+        me.all_reduce(std::span(own.front())).throw_if_error();
+        EXPECT_TRUE(same_bits(own.front().data(), want.data(), kCount))
+            << contributions << " contributions, " << ranks << " ranks";
+      });
+      ASSERT_TRUE(status.ok()) << status.text();
+    }
+  }
+}
+
+// Rows of 4096 bf16 of some kinds, as a server's tokens: whatever their number and wherever they
+// stand, a row's bits are those of its kind. Numbers of tokens on both sides of every threshold,
+// which are sizes in bytes (costs.h): powers of two, and neighbours.
+void expect_rows(Order order, int ranks, std::size_t most) {
+  constexpr std::size_t kRow = 4096, kKinds = 5;
+  std::vector<std::vector<BFloat16>> want(kKinds);
+  std::vector<std::size_t> tokens;
+  for (std::size_t n = 1; n <= most; n *= 2) {
+    tokens.push_back(n);
+    if (n > 2 && n < most) tokens.push_back(n + 1);
+  }
+  const auto team = team_of(ranks, order);
+  const Status status = team->run([&](Member& me) {
+    const auto kinds = input_of<BFloat16>(me.rank(), kRow * kKinds);
+    std::vector<BFloat16> in(most * kRow), out(most * kRow);
+    // Of part of a row too: what a single element gets, alone and among others.
+    std::vector<BFloat16> first(kRow * kKinds), alone(1);
+    for (std::size_t k = 0; k < kKinds; ++k) {
+      me.all_reduce(std::span<const BFloat16>(kinds).subspan(k * kRow, kRow),
+                    std::span(first).subspan(k * kRow, kRow))
+          .throw_if_error();
+    }
+    me.all_reduce(std::span<const BFloat16>(kinds).subspan(kRow + 5, 1), std::span(alone))
+        .throw_if_error();
+    EXPECT_EQ(alone[0].bits, first[kRow + 5].bits);
+    for (const std::size_t n : tokens) {
+      for (const bool in_place : {false, true}) {
+        for (std::size_t t = 0; t < n; ++t) {
+          std::memcpy(in.data() + t * kRow, kinds.data() + (t + n) % kKinds * kRow, 2 * kRow);
+        }
+        const std::span<BFloat16> rows = std::span(in_place ? in : out).first(n * kRow);
+        me.all_reduce(std::span<const BFloat16>(in).first(n * kRow), rows).throw_if_error();
+        std::size_t other = 0;
+        for (std::size_t t = 0; t < n; ++t) {
+          other += same_bits(rows.data() + t * kRow, first.data() + (t + n) % kKinds * kRow, kRow)
+                       ? 0
+                       : 1;
+        }
+        EXPECT_EQ(other, 0u) << name_of(order) << ", N=" << ranks << ", " << n << " tokens"
+                             << (in_place ? " in place" : "");
+      }
+    }
+  });
+  ASSERT_TRUE(status.ok()) << status.text();
+}
+
+TEST(Order, RowsDoNotKnowHowManyTheyAre) {
+  expect_rows(Order::size_invariant, 2, kMostTokens);
+  for (const int ranks : {3, 4, 5, 6, 7, 8}) {
+    expect_rows(Order::size_invariant, ranks, kMostTokens / 32);
+  }
+  for (const int ranks : {2, 4, 5, 8}) {
+    expect_rows(Order::group_invariant, ranks, kMostTokens / 64);
+  }
+}
+
+// A reduce-scatter's block is that of the loop as well.
+TEST(Order, ReduceScatterByRank) {
+  constexpr int kRanks = 4;
+  constexpr std::size_t kEach = 77;
+  const auto want = by_rank<BFloat16>(ReduceOp::sum, kRanks, kRanks * kEach);
+  const Status status = team_of(kRanks, Order::by_rank)->run([&](Member& me) {
+    const auto in = input_of<BFloat16>(me.rank(), kRanks * kEach);
+    std::vector<BFloat16> out(kEach);
+    me.reduce_scatter(std::span(in), std::span(out)).throw_if_error();
+    EXPECT_TRUE(
+        same_bits(out.data(), want.data() + static_cast<std::size_t>(me.rank()) * kEach, kEach));
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+std::string refusal(int ranks, Call call) {
+  std::string text;
+  const Status status = team_of(ranks)->run([&](Member& me) {
+    std::vector<std::byte> in(1 << 12), out(1 << 12);
+    call.in = in.data();
+    call.out = out.data();
+    call.count = 16;
+    const Status got = me.call(call);
+    EXPECT_EQ(got.code(), Code::invalid_argument);
+    me.barrier().throw_if_error();  // it goes on
+    if (me.rank() == 0) text = got.text();
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+  return text;
+}
+
+TEST(Order, WhatCannotBeHadIsRefusedByName) {
+  const auto asked = [](Order order, std::string_view algorithm = {}) {
+    return CallOptions{.algorithm = algorithm, .order = order};
+  };
+  EXPECT_EQ(refusal(4, {.options = asked(Order::by_rank, "ring")}),
+            "order is by_rank, algorithm is ring, which does not add up the contributions of 4 "
+            "ranks in one fold in the order of the ranks");
+  EXPECT_EQ(refusal(4, {.options = asked(Order::group_invariant, "direct_one_shot")}),
+            "order is group_invariant, algorithm is direct_one_shot, which does not add up the "
+            "contributions of 4 ranks in the binary tree over the ranks");
+  EXPECT_EQ(refusal(3, {.collective = Collective::reduce_scatter,
+                        .options = asked(Order::group_invariant)}),
+            "order is group_invariant; no algorithm of reduce_scatter among 3 ranks that can run "
+            "here adds up their contributions in the binary tree over the ranks");
+  EXPECT_EQ(refusal(2, {.op = ReduceOp::avg, .options = asked(Order::group_invariant)}),
+            "order is group_invariant, operation is avg, which divides by the number of ranks; ask "
+            "for a sum, and divide it");
+  EXPECT_EQ(refusal(8, {.options = asked(Order::coherent, "swing_latency")}),
+            "order is coherent, algorithm is swing_latency: its ranks add in different brackets");
+  EXPECT_EQ(refusal(2, {.options = asked(static_cast<Order>(9))}),
+            "order is 9; allowed are 0 to 4");
+  EXPECT_EQ(Communicator::create({.order = static_cast<Order>(5)}).status().text(),
+            "order is 5; allowed are 0 to 4");
+}
+
+// Integers are exact: every plan keeps every level, the ring's too.
+TEST(Order, WhatDoesNotRoundKeepsEveryLevel) {
+  const Status status = team_of(4)->run([&](Member& me) {
+    std::vector<int> x(100, me.rank());
+    for (int i = 0; i < kOrders; ++i) {
+      const Call call{.in = x.data(),
+                      .out = x.data(),
+                      .count = x.size(),
+                      .type = DataType::i32,
+                      .options = {.algorithm = "ring", .order = static_cast<Order>(i)}};
+      me.call(call).throw_if_error();
+      EXPECT_EQ(to_string(me.orders_of(call).value()),
+                "coherent, repeatable, by_rank, size_invariant, group_invariant");
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST(Order, CanBeReadBack) {
+  const Status status = team_of(4)->run([&](Member& me) {
+    std::vector<float> x(4), y(4);
+    Call call{.in = x.data(), .out = y.data(), .count = 4};
+    const auto levels = [&](std::string_view algorithm, std::optional<Order> order) {
+      call.options = {.algorithm = algorithm, .order = order};
+      return to_string(me.orders_of(call).value());
+    };
+    EXPECT_EQ(levels("", {}), "coherent, by_rank");
+    EXPECT_EQ(levels("ring", {}), "coherent");
+    EXPECT_EQ(levels("ring", Order::repeatable), "coherent, repeatable");
+    EXPECT_EQ(levels("recursive_doubling", {}), "coherent, group_invariant");
+    EXPECT_EQ(levels("", Order::by_rank), "coherent, repeatable, by_rank, size_invariant");
+    EXPECT_EQ(levels("", Order::group_invariant),
+              "coherent, repeatable, size_invariant, group_invariant");
+    EXPECT_EQ(me.plan_of(call).value(),
+              "recursive_doubling, direct transport, order group_invariant");
+    call.options = {};
+    EXPECT_EQ(me.plan_of(call).value().find("order"), std::string::npos);
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+// What was measured on a machine decides for calls that ask for nothing, and not for these.
+TEST(Order, RepeatableCallsForgetTheCosts) {
+  Costs odd;
+  odd.all_hear_all = 2;  // more ranks than that: trees and leaders
+  const auto plans = [](const Costs& costs, std::optional<Order> order) {
+    std::string text;
+    const std::vector<int> levels = {2, 4};
+    Ranks ranks({.ranks = 4, .levels = levels, .tuned = false, .costs = costs});
+    for (const std::size_t count : {2u, 300u, 5000u, 300'000u}) {
+      const Call call{.in = &text, .out = &text + 1, .count = count, .options = {.order = order}};
+      const std::string plan = ranks.members()[0]->plan_of(call).value();
+      text += plan.substr(0, plan.find(',')) + " ";
+    }
+    return text;
+  };
+  EXPECT_NE(plans(odd, {}), plans({}, {}));
+  EXPECT_EQ(plans(odd, Order::repeatable), plans({}, Order::repeatable));
+  EXPECT_EQ(plans(odd, Order::by_rank), plans({}, Order::by_rank));
+}
+
+TEST(Order, RanksThatAskForDifferentLevelsAreTold) {
+  Ranks ranks({.ranks = 2});
+  const auto results = ranks.run([](Member& me) {
+    std::vector<float> x(8);
+    return me.all_reduce(std::span(x), ReduceOp::sum,
+                         {.order = me.rank() == 0 ? Order::by_rank : Order::size_invariant});
+  });
+  for (const Status& status : results) {
+    EXPECT_EQ(status.code(), Code::mismatch) << status.text();
+    EXPECT_NE(status.text().find("the order"), std::string::npos) << status.text();
+  }
+}
+
+// Started and prepared calls, planned while others are under way; and those of a part of the ranks.
+TEST(Order, HoldsForStartedCallsAndForGroups) {
+  constexpr int kRanks = 4;
+  constexpr std::size_t kCount = 20'011;
+  const auto want = as_a_tree<float>(ReduceOp::sum, kRanks, kCount);
+  const Status status = team_of(kRanks, Order::group_invariant)->run([&](Member& me) {
+    const auto in = input_of<float>(me.rank(), kCount);
+    std::vector<float> a(kCount), b(kCount), c(kCount);
+    auto first = me.async().all_reduce(std::span(in), std::span(a)).value();
+    auto second = me.async()
+                      .all_reduce(std::span(in), std::span(b), ReduceOp::sum,
+                                  {.transport = Transport::direct})
+                      .value();
+    first.wait().throw_if_error();
+    second.wait().throw_if_error();
+    auto all = me.split(0, me.rank()).value();
+    all->all_reduce(std::span(in), std::span(c)).throw_if_error();
+    for (const auto* got : {&a, &b, &c}) {
+      EXPECT_TRUE(same_bits(got->data(), want.data(), kCount));
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST(Order, ReduceGroupRefusesWhatItCannotAddUp) {
+  float x = 1;
+  const void* srcs[] = {&x, nullptr};
+  const auto text = [&](DataType type, ReduceOp op, std::size_t n, void* dst) {
+    return reduce_group(type, op, std::span(srcs).first(n), dst, 1).text();
+  };
+  EXPECT_EQ(text(DataType::f32, ReduceOp::sum, 0, &x),
+            "srcs is empty; allowed are 1 contribution and more");
+  EXPECT_EQ(text(DataType::f32, ReduceOp::avg, 1, &x),
+            "operation is avg; the order group_invariant has sums, not averages");
+  EXPECT_EQ(text(DataType::f32, ReduceOp::bor, 1, &x),
+            "operation is bor on type f32; " + supported_ops(DataType::f32));
+  EXPECT_EQ(text(DataType::f32, ReduceOp::sum, 2, &x), "dst or one of srcs is null");
+  EXPECT_EQ(text(DataType::f32, ReduceOp::sum, 1, nullptr), "dst or one of srcs is null");
+  EXPECT_TRUE(reduce_group(DataType::f32, ReduceOp::sum, std::span(srcs), nullptr, 0).ok());
+}
+
+TEST(Order, NamesReadBack) {
+  for (int i = 0; i < kOrders; ++i) {
+    EXPECT_EQ(parse_order(name_of(static_cast<Order>(i))), static_cast<Order>(i));
+  }
+  EXPECT_FALSE(parse_order("serial"));
+}
+
+}  // namespace
+}  // namespace rankine
