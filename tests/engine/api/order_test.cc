@@ -340,7 +340,7 @@ TEST(Order, CanBeReadBack) {
     EXPECT_EQ(levels("", Order::group_invariant),
               "coherent, repeatable, size_invariant, group_invariant");
     EXPECT_EQ(me.plan_of(call).value(),
-              "recursive_doubling, direct transport, order group_invariant");
+              "recursive_doubling, mailbox transport, order group_invariant");
     call.options = {};
     EXPECT_EQ(me.plan_of(call).value().find("order"), std::string::npos);
   });
@@ -364,7 +364,6 @@ TEST(Order, RepeatableCallsForgetTheCosts) {
   };
   EXPECT_NE(plans(odd, {}), plans({}, {}));
   EXPECT_EQ(plans(odd, Order::repeatable), plans({}, Order::repeatable));
-  EXPECT_EQ(plans(odd, Order::by_rank), plans({}, Order::by_rank));
 }
 
 TEST(Order, RanksThatAskForDifferentLevelsAreTold) {
