@@ -299,42 +299,34 @@ TEST(ErrorsOfCommunicators, RanksTimeoutsAndJoining) {
 }
 
 TEST(ErrorsOfCommunicators, EveryOptionIsLookedAt) {
-  struct Bad {
-    CommunicatorOptions options;
-    std::string words;
-  };
   std::vector<ArenaOptions> arenas(2);
   arenas[1].node = -7;
   const std::vector<int> levels = {2, 3};
   const WaitPolicy no_mode{.mode = static_cast<WaitPolicy::Mode>(9)};
-  for (const Bad& bad :
-       {Bad{{.ranks = 2, .wait = no_mode}, "wait.mode is 9; allowed are 0 to 2"},
-        Bad{{.ranks = 2, .wait = WaitPolicy{.spin_ns = -1}},
-            "wait.spin_ns is -1; allowed are 0 and more"},
-        Bad{{.ranks = 2, .arenas = arenas}, "arenas[1].node is -7; allowed are -1 (any) and more"},
-        Bad{{.ranks = 2, .timeout = std::chrono::milliseconds(-1)},
-            "timeout is -1 ms; it must be positive"},
-        Bad{{.ranks = 2, .levels = levels}, "levels is 2,3"}}) {
-    const auto made = Communicator::create(bad.options);
-    EXPECT_EQ(name_of(made.status().code()), name_of(Code::invalid_argument)) << bad.words;
-    EXPECT_NE(made.status().text().find(bad.words), std::string::npos) << made.status().text();
-  }
-  using Kind = PlacementPolicy::Kind;
-  struct BadTeam {
-    TeamOptions options;
-    std::string words;
+  const auto refused = [](const auto& made, const std::string& words) {
+    EXPECT_EQ(name_of(made.status().code()), name_of(Code::invalid_argument)) << words;
+    EXPECT_NE(made.status().text().find(words), std::string::npos) << made.status().text();
   };
-  for (const BadTeam& bad :
-       {BadTeam{{.ranks = 2, .wait = no_mode}, "wait.mode is 9"},
-        BadTeam{{.ranks = 2, .timeout = std::chrono::milliseconds(0)}, "timeout is 0 ms"},
-        BadTeam{{.ranks = 2, .placement = {.kind = static_cast<Kind>(9), .cpus = {}}},
-                "kind is 9; allowed are 0 to 4"},
-        BadTeam{{.ranks = 2, .placement = {.kind = Kind::scatter, .cpus = {0}}},
-                "CPUs 0 are listed"}}) {
-    const auto made = Team::create(bad.options);
-    EXPECT_EQ(name_of(made.status().code()), name_of(Code::invalid_argument)) << bad.words;
-    EXPECT_NE(made.status().text().find(bad.words), std::string::npos) << made.status().text();
-  }
+  const auto communicator = [&](const CommunicatorOptions& options, const std::string& words) {
+    refused(Communicator::create(options), words);
+  };
+  communicator({.ranks = 2, .wait = no_mode}, "wait.mode is 9; allowed are 0 to 2");
+  communicator({.ranks = 2, .wait = WaitPolicy{.spin_ns = -1}},
+               "wait.spin_ns is -1; allowed are 0 and more");
+  communicator({.ranks = 2, .arenas = arenas},
+               "arenas[1].node is -7; allowed are -1 (any) and more");
+  communicator({.ranks = 2, .timeout = std::chrono::milliseconds(-1)},
+               "timeout is -1 ms; it must be positive");
+  communicator({.ranks = 2, .levels = levels}, "levels is 2,3");
+  using Kind = PlacementPolicy::Kind;
+  const auto team = [&](const TeamOptions& options, const std::string& words) {
+    refused(Team::create(options), words);
+  };
+  team({.ranks = 2, .wait = no_mode}, "wait.mode is 9");
+  team({.ranks = 2, .timeout = std::chrono::milliseconds(0)}, "timeout is 0 ms");
+  team({.ranks = 2, .placement = {.kind = static_cast<Kind>(9), .cpus = {}}},
+       "kind is 9; allowed are 0 to 4");
+  team({.ranks = 2, .placement = {.kind = Kind::scatter, .cpus = {0}}}, "CPUs 0 are listed");
 }
 
 TEST(ErrorsOfCommunicators, ARankThatThereIsNotHasNoMemory) {
