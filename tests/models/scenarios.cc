@@ -327,6 +327,22 @@ void quiet_both(Explorer& x, bool strict) {
   x.run({[&] { rank(0); }, [&] { rank(1); }});
 }
 
+// A thread that plays several ranks waits for none of its own, which go on when it does.
+void quiet_alone(Explorer& x, bool strict) {
+  Crossbar crossbar(2, kParks, kMinute, strict);
+  x.run({[&] {
+    for (const Rank r : {0, 1}) {
+      crossbar.record(r).announce(1, 0, 0, "ring");
+      x.require(crossbar.begin(r), "aborted before it is");
+    }
+    crossbar.abort({Code::aborted, "over"});
+    for (const Rank r : {0, 1}) {
+      crossbar.end(r);
+      crossbar.wait_until_quiet(r);
+    }
+  }});
+}
+
 std::uint64_t fingerprint_of(ReduceOp op, std::uint32_t call) {
   return with_call(make_fingerprint(Collective::all_reduce, DataType::f32, op, false,
                                     Transport::mailbox, 0, 0, 0),
@@ -684,6 +700,7 @@ std::vector<Scenario> scenarios() {
     add("quiet after an abort from a signal handler" + mode,
         [=](Explorer& x) { quiet(x, strict, true, 2); });
     add("quiet, both inside calls" + mode, [=](Explorer& x) { quiet_both(x, strict); });
+    add("quiet, both ranks of one thread" + mode, [=](Explorer& x) { quiet_alone(x, strict); });
     add("call on mailboxes" + mode,
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
     add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });

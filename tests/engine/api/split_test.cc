@@ -2,8 +2,11 @@
 // from, and how they end together or not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -203,13 +206,15 @@ TEST(Split, RankThatLeavesIsLostInItsGroupsToo) {
 // A rank that has said its color and goes before it has a member of the group: the others are told,
 // and nothing is kept for it.
 TEST(Split, RankThatNeverTakesItsPlaceIsLost) {
-  for (const bool drops_first : {false, true}) {
+  for (const bool is_awaited : {false, true}) {
     Ranks all({.ranks = 2, .timeout = kLong});
+    std::atomic<bool> is_there{false};
     const auto results = all.run([&](Member& me) -> Status {
       if (me.rank() == 0) {
         auto group = me.split(0, 0);
         if (!group.ok()) return group.status();
-        return drops_first ? Status() : (*group)->barrier();
+        is_there.store(true);
+        return (*group)->barrier();
       }
       // What split() calls, and no more.
       std::int64_t word = 0, words[2];
@@ -220,12 +225,44 @@ TEST(Split, RankThatNeverTakesItsPlaceIsLost) {
                                      .count = 1,
                                      .type = DataType::i64,
                                      .options = {.tag = agree}});
+      while (is_awaited && !is_there.load()) std::this_thread::yield();
       all.drop(1);
       return status;
     });
     EXPECT_TRUE(results[1].ok()) << results[1].text();
-    EXPECT_EQ(results[0].code(), drops_first ? Code::ok : Code::rank_lost) << results[0].text();
+    EXPECT_EQ(results[0].code(), Code::rank_lost) << results[0].text();
   }
+}
+
+// Who waits for a call on one group does its part in another, which a peer makes first.
+TEST(Split, CallsOnGroupsGoOnBesideEachOther) {
+  Ranks all({.ranks = 2, .timeout = kLong});
+  std::atomic<bool> started{false};
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto one = me.split(0, 0), two = me.split(0, 0);
+    if (!one.ok() || !two.ok()) return one.ok() ? two.status() : one.status();
+    std::int32_t in[2][8], out[2][8];
+    for (auto& mine : in) std::fill(std::begin(mine), std::end(mine), me.rank() + 1);
+    // A ring of two needs something of both ranks after each has heard from the other.
+    const CallOptions ring{.algorithm = "ring", .transport = Transport::mailbox};
+    const auto sum = [&](auto&& calls, int i) {
+      return calls.all_reduce(std::span<const std::int32_t>(in[i]), std::span<std::int32_t>(out[i]),
+                              ReduceOp::sum, ring);
+    };
+    if (me.rank() == 0) {
+      auto first = sum((*one)->async(), 0), second = sum((*two)->async(), 1);
+      if (!first.ok() || !second.ok()) return first.ok() ? second.status() : first.status();
+      started.store(true);
+      if (Status s = first->wait(); !s.ok()) return s;
+      if (Status s = second->wait(); !s.ok()) return s;
+    } else {
+      while (!started.load()) std::this_thread::yield();
+      if (Status s = sum(**two, 1); !s.ok()) return s;
+      if (Status s = sum(**one, 0); !s.ok()) return s;
+    }
+    EXPECT_EQ(out[0][7] + out[1][0], 6);
+    return {};
+  }));
 }
 
 TEST(Split, TakesLevelsAlong) {
