@@ -30,14 +30,17 @@ class PlanKey {
                                static_cast<std::uint32_t>(options.aggregation);
     const std::uint64_t transport =
         options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
-    const std::uint64_t order = options.order ? 1 + static_cast<std::uint64_t>(*options.order) : 0;
+    // Four bits, and no value that there is not shall look like one that there is.
+    const std::uint64_t order =
+        options.order ? std::min<std::uint64_t>(15, 1 + static_cast<std::uint64_t>(*options.order))
+                      : 0;
     numbers_[0] = call.count;
     numbers_[1] = pair(call.root != 0 && has_root(call.collective) ? call.root : 0,
                        call.collective == Collective::send_recv ? call.peer : 0);
     numbers_[2] = pair(options.segments, options.group);
     numbers_[3] =
         static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
-        static_cast<std::uint64_t>(call.op) << 16 | transport << 24 | order << 32 |
+        static_cast<std::uint64_t>(call.op) << 16 | transport << 24 | order << kOrder |
         std::uint64_t{in_place} << kInPlace | std::uint64_t{!options.algorithm.empty()} << kNamed |
         std::uint64_t{listed != 0} << kLists;
     if (call.user_op != nullptr) [[unlikely]] {
@@ -67,7 +70,8 @@ class PlanKey {
   }
 
  private:
-  static constexpr int kInPlace = 40, kNamed = 41, kLists = 42, kCommutative = 43, kElement = 44;
+  static constexpr int kOrder = 36, kInPlace = 40, kNamed = 41, kLists = 42, kCommutative = 43,
+                       kElement = 44;
 
   bool has(int flag) const noexcept { return (numbers_[3] >> flag & 1) != 0; }
   static std::uint64_t pair(int a, int b) noexcept {

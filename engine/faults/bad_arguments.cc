@@ -23,6 +23,8 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
       [](Call& c) { c.options.timeout = std::chrono::milliseconds(-1); },
       [](Call& c) { c.options.transport = static_cast<Transport>(kTransports); },
       [](Call& c) { c.options.transport = static_cast<Transport>(255); },
+      [](Call& c) { c.options.order = static_cast<Order>(kOrders); },
+      [](Call& c) { c.options.order = static_cast<Order>(255); },
       [](Call& c) { c.options.segments = -1; },
       [](Call& c) { c.options.group = -1; },
       [counts = std::vector<std::size_t>(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/api/order.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/plan.h"
 #include "engine/tools/algorithm_arguments.h"

@@ -306,6 +306,31 @@ TEST(Order, WhatCannotBeHadIsRefusedByName) {
             "order is 5; allowed are 0 to 4");
 }
 
+// Values that no level and no transport has, after calls with which a plan's key could confuse
+// them.
+TEST(Order, WhatIsNoLevelIsNotTakenForAnother) {
+  const Status status = team_of(2)->run([&](Member& me) {
+    std::vector<float> x(16), y(16);
+    const auto code = [&](const CallOptions& options, bool in_place) {
+      float* out = in_place ? x.data() : y.data();
+      return me.call({.in = x.data(), .out = out, .count = 16, .options = options}).code();
+    };
+    for (const bool in_place : {false, true}) {
+      EXPECT_EQ(code({}, in_place), Code::ok);
+      for (int i = 0; i < kOrders; ++i) {
+        EXPECT_EQ(code({.order = static_cast<Order>(i)}, in_place), Code::ok);
+      }
+    }
+    for (int i = kOrders; i < 256; ++i) {
+      EXPECT_EQ(code({.order = static_cast<Order>(i)}, false), Code::invalid_argument) << i;
+    }
+    for (int i = kTransports; i < 256; ++i) {
+      EXPECT_EQ(code({.transport = static_cast<Transport>(i)}, false), Code::invalid_argument) << i;
+    }
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
 // Integers are exact: every plan keeps every level, the ring's too.
 TEST(Order, WhatDoesNotRoundKeepsEveryLevel) {
   const Status status = team_of(4)->run([&](Member& me) {
