@@ -196,8 +196,7 @@ Status MemberState::ended() {
 }
 
 void MemberState::count_thread() {
-  RankThreads::add(thread_id());
-  thread = thread_id();
+  if (RankThreads::add(thread_id())) thread = thread_id();
 }
 
 Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {

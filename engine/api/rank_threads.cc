@@ -8,6 +8,8 @@
 namespace rankine {
 namespace {
 
+constexpr int kMostTries = 1000;
+
 Atomic<int> threads{0};
 
 struct Book {
@@ -22,11 +24,19 @@ void tell(const Book& book) {
 
 }  // namespace
 
-void RankThreads::add(int thread) {
+bool RankThreads::add(int thread) {
   Book& book = process_wide<Book>();
-  const std::lock_guard lock(book.mutex);
-  ++book.members[thread];
+  std::map<int, int> page;  // made before the lock is taken, under which nobody shall stand still
+  page.emplace(thread, 0);
+  std::unique_lock lock(book.mutex, std::try_to_lock);
+  for (int i = 0; !lock.owns_lock() && i < kMostTries; ++i) {
+    yield_cpu();
+    static_cast<void>(lock.try_lock());
+  }
+  if (!lock.owns_lock()) return false;
+  ++book.members.insert(page.extract(thread)).position->second;
   tell(book);
+  return true;
 }
 
 void RankThreads::remove(int thread) noexcept {

@@ -10,8 +10,8 @@ namespace rankine {
 class RankThreads {
  public:
   // One more member, or one less, whose calls are made by that thread (thread_id()). add() may
-  // throw std::bad_alloc.
-  static void add(int thread);
+  // throw std::bad_alloc, and waits for nobody that stands still: false, then; ask again later.
+  static bool add(int thread);
   static void remove(int thread) noexcept;
   // How many threads have members.
   static const Atomic<int>& count() noexcept;
