@@ -34,11 +34,6 @@ TEST(RankOrder, OfTheLinesThatDefaultsAreMadeOf) {
     EXPECT_TRUE(ordered(Collective::all_reduce, "direct_one_shot", n)) << n;
     EXPECT_TRUE(ordered(Collective::all_reduce, "direct_two_shot", n)) << n;
     EXPECT_TRUE(ordered(Collective::reduce_scatter, "direct", n)) << n;
-    // A linear root hears from one rank after the other, its neighbour first.
-    EXPECT_TRUE(ordered(Collective::reduce, "linear", n)) << n;
-    if (n > 2) {
-      EXPECT_FALSE(ordered(Collective::reduce, "linear", n, n / 2)) << n;
-    }
     for (const Rank root : {0, n / 2, n - 1}) {
       EXPECT_TRUE(ordered(Collective::reduce, "direct_two_shot", n, root)) << n;
     }
