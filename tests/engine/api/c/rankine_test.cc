@@ -188,7 +188,7 @@ TEST(C, WhatOnlyCCanGetWrongIsNamed) {
   refused(rkAllReduce(&x, &y, 1, static_cast<rkDataType_t>(-1), rkSum, comm),
           "rkAllReduce: type is -1; allowed are 0 to 14");
   refused(rkAllReduce(&x, &y, 1, rkInt32, static_cast<rkRedOp_t>(8), comm),
-          "rkAllReduce: op is 8; allowed are 0 to 7");
+          "rkAllReduce: op is 8; allowed are 0 to 7 and what this rank has created");
   refused(rkAllReduce(nullptr, &y, 1, rkInt32, rkSum, comm),
           "rkAllReduce: in is null; 4 bytes are needed");
   refused(rkBroadcast(&x, &y, 1, rkInt32, 1, comm), "rkBroadcast: root is 1; allowed are 0 to 0");
