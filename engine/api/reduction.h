@@ -66,20 +66,17 @@ class Reduction {
       : op_(ReduceOp::sum), factor_(static_cast<Factor>(sum.factor)), multiplies_(true) {}
   Reduction(const TypedUserOp<T>& op) : op_(ReduceOp::user), user_op_(&op.op) {}
 
-  // Into a call, which refers to this object.
-  void describe(Call& call) const {
-    call.op = op_;
+  // What a call has of it; it refers to this object.
+  DataType type() const {
     if constexpr (TypedElement<T>) {
-      call.type = data_type_of<T>;
+      return user_op_ != nullptr ? DataType::raw : data_type_of<T>;
     } else {
-      call.type = DataType::raw;
+      return DataType::raw;
     }
-    if (user_op_ != nullptr) {
-      call.type = DataType::raw;
-      call.user_op = user_op_;
-    }
-    if (multiplies_) call.factor = &factor_;
   }
+  ReduceOp op() const { return op_; }
+  const UserOp* user_op() const { return user_op_; }
+  const void* factor() const { return multiplies_ ? &factor_ : nullptr; }
 
  private:
   ReduceOp op_;

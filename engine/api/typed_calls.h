@@ -49,12 +49,15 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   Answer all_reduce(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
                     const CallOptions& options = {}) {
     if (in.size() != out.size()) return mismatch("out", out.size(), in.size());
-    return reducing({.collective = Collective::all_reduce,
-                     .in = in.data(),
-                     .out = out.data(),
-                     .count = in.size(),
-                     .options = options},
-                    op);
+    return caller().submit(Call{.collective = Collective::all_reduce,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = in.size(),
+                                .type = op.type(),
+                                .op = op.op(),
+                                .user_op = op.user_op(),
+                                .factor = op.factor(),
+                                .options = options});
   }
   template <class T>
   requires(!std::is_const_v<T>) Answer
@@ -80,12 +83,15 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                         const CallOptions& options = {}) {
     const std::size_t all = out.size() * n();
     if (in.size() != all) return mismatch("in", in.size(), all);
-    return reducing({.collective = Collective::reduce_scatter,
-                     .in = in.data(),
-                     .out = out.data(),
-                     .count = out.size(),
-                     .options = options},
-                    op);
+    return caller().submit(Call{.collective = Collective::reduce_scatter,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = out.size(),
+                                .type = op.type(),
+                                .op = op.op(),
+                                .user_op = op.user_op(),
+                                .factor = op.factor(),
+                                .options = options});
   }
   // Everyone's data = the root's.
   template <class T>
@@ -106,13 +112,17 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
     if (caller().rank() == root && out.size() != in.size()) {
       return mismatch("out", out.size(), in.size());
     }
-    return reducing({.collective = Collective::reduce,
-                     .in = in.data(),
-                     .out = out.data(),
-                     .count = in.size(),
-                     .root = root,
-                     .options = options},
-                    op);
+    return caller().submit(Call{.collective = Collective::reduce,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = in.size(),
+
+                                .type = op.type(),
+                                .op = op.op(),
+                                .root = root,
+                                .user_op = op.user_op(),
+                                .factor = op.factor(),
+                                .options = options});
   }
   // Block d of in goes to rank d, which puts it at the place of the sender: in and out have ranks()
   // blocks of the same size.
@@ -176,13 +186,16 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   Answer with_counts(Collective collective, std::span<const T> in, std::span<T> out,
                      std::span<const std::size_t> counts, Rank root = 0,
                      const By<T>& op = ReduceOp::sum, const CallOptions& options = {}) {
-    Call request{.collective = collective,
-                 .in = in.data(),
-                 .out = out.data(),
-                 .root = root,
-                 .counts = counts,
-                 .options = options};
-    op.describe(request);
+    const Call request{.collective = collective,
+                       .in = in.data(),
+                       .out = out.data(),
+                       .type = op.type(),
+                       .op = op.op(),
+                       .root = root,
+                       .counts = counts,
+                       .user_op = op.user_op(),
+                       .factor = op.factor(),
+                       .options = options};
     Status status = check_sizes(request, caller().rank(), caller().ranks(), in.size(), out.size());
     if (!status.ok()) return status;
     return caller().submit(request);
@@ -206,11 +219,6 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   std::size_t n() { return static_cast<std::size_t>(caller().ranks()); }
   Answer mismatch(std::string_view what, std::size_t got, std::size_t allowed) {
     return size_mismatch(what, got, allowed, caller().ranks());
-  }
-  template <class T>
-  Answer reducing(Call request, const Reduction<T>& op) {
-    op.describe(request);
-    return caller().submit(request);
   }
 };
 
