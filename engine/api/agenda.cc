@@ -177,9 +177,6 @@ bool Agenda::wait(const StartedCall& call, std::int64_t until_ns) noexcept {
   const auto is_alone = [&] {
     return busy_.size() == 1 && until_ns == kForEverNs && busy_.front()->clock == nullptr;
   };
-  while (call.phase != StartedCall::Phase::over && is_alone()) run_alone(*busy_.front());
-  if (call.phase == StartedCall::Phase::over) return true;
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // naps come next
   Idling idling(call.member->shared->crossbar.policy());
   while (call.phase != StartedCall::Phase::over) {
     if (is_alone()) {

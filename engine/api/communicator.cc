@@ -484,22 +484,22 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
                     [&] { return "the member of rank " + std::to_string(rank); });
 }
 
-void CommunicatorShared::leave(Rank rank) {
-  crossbar.leave(rank);
+template <class Act>
+void CommunicatorShared::at_all_ends_of(Rank rank, const Act& act) {
+  act(crossbar, rank);
   const std::lock_guard lock(mutex);
   for (const auto& [ends, pair] : pairs) {
-    if (ends.first == rank) pair->crossbar.leave(0);
-    if (ends.second == rank) pair->crossbar.leave(1);
+    if (ends.first == rank) act(pair->crossbar, 0);
+    if (ends.second == rank) act(pair->crossbar, 1);
   }
 }
 
+void CommunicatorShared::leave(Rank rank) {
+  at_all_ends_of(rank, [](Crossbar& where, Rank r) { where.leave(r); });
+}
+
 void CommunicatorShared::come_back(Rank rank) {
-  crossbar.come_back(rank);
-  const std::lock_guard lock(mutex);
-  for (const auto& [ends, pair] : pairs) {
-    if (ends.first == rank) pair->crossbar.come_back(0);
-    if (ends.second == rank) pair->crossbar.come_back(1);
-  }
+  at_all_ends_of(rank, [](Crossbar& where, Rank r) { where.come_back(r); });
 }
 
 void CommunicatorShared::end_with(Status reason) {

@@ -101,6 +101,9 @@ struct CommunicatorShared {
   // call.
   void leave(Rank rank);
   void come_back(Rank rank);
+  // What a rank is here, and at its end of every pair.
+  template <class Act>
+  void at_all_ends_of(Rank rank, const Act& act);
   // A rank that is gone looks for no group any more: those whose other ranks have found it end
   // there for it.
   void find_no_groups(Rank rank) noexcept;

@@ -7,6 +7,7 @@
 #include "engine/base/deadline.h"
 #include "engine/run/machine.h"
 #include "engine/run/wait_policy.h"
+#include "numa/cancel_state.h"
 
 namespace rankine {
 
@@ -28,6 +29,7 @@ class Idling {
       if (begin_ns_ == 0) begin_ns_ = now;
       if (now < deadline_after(begin_ns_, policy_.spin_ns)) return pause_cpu();
     }
+    const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
     sleep_ns(nap_ns_);
     nap_ns_ = std::min<std::int64_t>(2 * nap_ns_, kLongestNapNs);
   }

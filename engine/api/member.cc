@@ -176,7 +176,7 @@ Result<MemberState::Found> MemberState::find(const Call& call, bool calls) {
     slot = &plans.insert(std::move(*prepared));
     count_tables();
   }
-  const Found found{slot->prepared.get(), &slot->prepared, !slot->called};
+  const Found found{&slot->prepared, !slot->called};
   slot->called |= calls;
   return found;
 }
@@ -262,7 +262,7 @@ Result<Call> MemberState::multiplied(const Call& call) {
   wait_as(call.options);
   const auto found = plan(plain, false);
   if (!found.ok()) return found.status();
-  const auto products_in = multiply(call, *found->prepared);
+  const auto products_in = multiply(call, **found->held);
   if (!products_in.ok()) return products_in.status();
   plain.in = *products_in;
   return plain;
@@ -282,12 +282,12 @@ Status Member::run(const Call& call, Run interpreted) {
     return misfit(call.options);
   s.wait_as(call.options);
   MemberState::Found known{s.shared->forked() ? nullptr : s.known(call)};
-  if (known.prepared == nullptr) [[unlikely]] {
+  if (known.held == nullptr) [[unlikely]] {
     auto found = s.plan(call, true);
     if (!found.ok()) return found.status();
     known = *found;
   }
-  const Prepared& prepared = *known.prepared;
+  const Prepared& prepared = **known.held;
   if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
     return s.misfit_of(prepared, call.in, call.out);
   if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag, call.user_op}))
@@ -389,7 +389,7 @@ Result<const Prepared*> Member::planned(const Call& call) {
   state_->wait_as(call.options);
   auto found = state_->plan(call, false);
   if (!found.ok()) return found.status();
-  return found->prepared;
+  return found->held->get();
 }
 
 Result<OrderSet> Member::orders_of(const Call& call) {

@@ -22,7 +22,6 @@ namespace rankine {
 
 struct MemberState {
   struct Found {
-    const Prepared* prepared;
     const PreparedPtr* held = nullptr;  // by this rank's table
     bool first = false;                 // call of its kind, as far as this rank remembers
   };
@@ -60,11 +59,7 @@ struct MemberState {
 
   // The plan of a call that this rank has made before, or nullptr: then plan() is to be asked. All
   // calls but the first pass here, and a Result would cost as much as the look-up.
-  const Prepared* known(const Call& call) noexcept {
-    const PreparedPtr* held = held_for(call);
-    return held != nullptr ? held->get() : nullptr;
-  }
-  const PreparedPtr* held_for(const Call& call) noexcept {
+  const PreparedPtr* known(const Call& call) noexcept {
     const PlanKey key(call);
     const RankPlans::Slot* slot = plans.find(key, key.hash());
     return slot != nullptr && slot->called ? &slot->prepared : nullptr;

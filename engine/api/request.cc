@@ -126,7 +126,6 @@ Result<bool> Request::wait_for(std::chrono::milliseconds most) {
 }
 
 Status wait_all(std::span<Request> requests, std::size_t* failed) {
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   // One agenda waits by itself; of several each goes on in turn.
   std::vector<MemberState*> members;
   for (const Request& request : requests) {
@@ -178,7 +177,7 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
     own.out = &bound->barrier_out;
   }
   const Call planned = own.factor != nullptr ? without_factor(own) : own;
-  if (const PreparedPtr* held = s.held_for(planned)) {
+  if (const PreparedPtr* held = s.known(planned)) {
     bound->prepared = *held;
   } else if (s.started.front == nullptr) {
     s.wait_as(call.options);

@@ -69,19 +69,7 @@ std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurve
               .log_y = true,
               .baseline = {},
               .curves = network.curves};
-    plot.bytes_low = plot.y_low = std::numeric_limits<double>::infinity();
-    plot.bytes_high = plot.y_high = 0;
-    for (const PlotCurve& curve : plot.curves) {
-      for (const PlotPoint& point : curve.points) {
-        plot.bytes_low = std::min(plot.bytes_low, point.bytes);
-        plot.bytes_high = std::max(plot.bytes_high, point.bytes);
-        plot.y_low = std::min(plot.y_low, point.y);
-        plot.y_high = std::max(plot.y_high, point.y);
-      }
-    }
-    constexpr double kRoom = 1.3;  // above and below
-    plot.y_low /= kRoom;
-    plot.y_high *= kRoom;
+    fit_axes(plot);
     const std::vector<Crossover> found = crossovers(network);
     for (std::size_t i = 1; i < found.size(); ++i) {
       plot.marks.push_back({found[i].bytes, found[i].us, format_bytes(found[i].bytes)});

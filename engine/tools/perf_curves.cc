@@ -1,7 +1,6 @@
 #include "engine/tools/perf_curves.h"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -26,23 +25,6 @@ std::vector<const Algorithm*> algorithms_of(const std::vector<PerfCases>& all) {
 std::string algorithm_of(const PerfCase& asked) {
   return asked.call.options.algorithm.empty() ? "the engine's choice"
                                               : std::string(asked.call.options.algorithm);
-}
-
-// Of an axis from the least to the greatest of what is drawn, with room above and below.
-void fit(Plot& plot) {
-  constexpr double kRoom = 1.3;
-  plot.bytes_low = plot.y_low = std::numeric_limits<double>::infinity();
-  plot.bytes_high = plot.y_high = 0;
-  for (const PlotCurve& curve : plot.curves) {
-    for (const PlotPoint& point : curve.points) {
-      plot.bytes_low = std::min(plot.bytes_low, point.bytes);
-      plot.bytes_high = std::max(plot.bytes_high, point.bytes);
-      plot.y_low = std::min(plot.y_low, point.y);
-      plot.y_high = std::max(plot.y_high, point.y);
-    }
-  }
-  plot.y_low = plot.log_y ? plot.y_low / kRoom : 0;
-  plot.y_high *= kRoom;
 }
 
 bool two_sizes(const PerfCases& cases) {
@@ -137,7 +119,7 @@ std::string machine_svg(std::string_view what, const PerfCases& cases,
   }
   std::vector<std::vector<Plot>> panels;
   for (Plot* plot : {&time, &busbw}) {
-    fit(*plot);
+    fit_axes(*plot);
     // Among one rank nothing is on a bus.
     if (plot->y_high > plot->y_low) panels.push_back({std::move(*plot)});
   }

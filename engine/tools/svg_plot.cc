@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -207,6 +208,22 @@ std::string grid_to_svg(const std::vector<std::vector<Plot>>& rows) {
     y += kHeight;
   }
   return svg_picture(width, kHeight * static_cast<int>(rows.size()), 12, plots);
+}
+
+void fit_axes(Plot& plot) {
+  constexpr double kRoom = 1.3;
+  plot.bytes_low = plot.y_low = std::numeric_limits<double>::infinity();
+  plot.bytes_high = plot.y_high = 0;
+  for (const PlotCurve& curve : plot.curves) {
+    for (const PlotPoint& point : curve.points) {
+      plot.bytes_low = std::min(plot.bytes_low, point.bytes);
+      plot.bytes_high = std::max(plot.bytes_high, point.bytes);
+      plot.y_low = std::min(plot.y_low, point.y);
+      plot.y_high = std::max(plot.y_high, point.y);
+    }
+  }
+  plot.y_low = plot.log_y ? plot.y_low / kRoom : 0;
+  plot.y_high *= kRoom;
 }
 
 std::string to_svg(const Plot& plot) { return grid_to_svg({{plot}}); }

@@ -39,6 +39,10 @@ struct Plot {
   std::vector<PlotMark> marks{};   // a ring around each, and a line down to the axis
 };
 
+// Gives the axes their ends: those of what is drawn, with room above and, where y is logarithmic,
+// below; else y begins at 0. There are points, of two sizes at least.
+void fit_axes(Plot& plot);
+
 // Colours and markers tell curves apart, both; after eight they come again, with dashed lines, and
 // after eight more with dotted ones and so on. A curve without a point has no legend, but its
 // colour.

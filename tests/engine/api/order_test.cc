@@ -260,10 +260,11 @@ TEST(Order, ReduceScatterByRank) {
   EXPECT_TRUE(status.ok()) << status.text();
 }
 
-std::string refusal(int ranks, Call call) {
+std::string refusal(int ranks, const Call& asked) {
   std::string text;
   const Status status = team_of(ranks)->run([&](Member& me) {
     std::vector<std::byte> in(1 << 12), out(1 << 12);
+    Call call = asked;
     call.in = in.data();
     call.out = out.data();
     call.count = 16;
