@@ -1,5 +1,7 @@
 #include "engine/base/units.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -154,9 +156,8 @@ Result<Rational> parse_decimal(std::string_view argument, std::string_view text)
 }
 
 Result<Rational> shortest_decimal(std::string_view argument, double value) {
-  std::array<char, 64> text{};
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
-  return parse_decimal(argument, {text.data(), static_cast<std::size_t>(end - text.data())});
+  // As std::to_chars has it, which some standard libraries lack for numbers that are not whole.
+  return parse_decimal(argument, fmt::format("{}", value));
 }
 
 Result<std::size_t> parse_size(std::string_view argument, std::string_view text) {

@@ -125,8 +125,9 @@ Status read_odd_link(const NetworkMember& row, const Json& value, OddLink& odd) 
   if (!value.is_object()) return bad(owner, value, row.allowed());
   if (Status status = one_of_bandwidth_and_beta("an odd link", value); !status.ok()) return status;
   for (const auto& [name, part] : value.items()) {
-    const auto where = std::find_if(odd_members().begin(), odd_members().end(),
-                                    [&](const OddMember& one) { return one.name == name; });
+    const auto where =
+        std::find_if(odd_members().begin(), odd_members().end(),
+                     [&name = name](const OddMember& one) { return one.name == name; });
     if (where != odd_members().end()) {
       const auto place = read_place(part);
       if (!place) {

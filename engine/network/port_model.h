@@ -77,7 +77,11 @@ class PortModel {
     return end;
   }
 
-  // The same for those who know of one rank only: when it could do its part; and that the transfer
+  // The ports that the next transfer of those ranks will take, counted from 0; -1 without a limit.
+  int next_send_port(Rank r) const { return next_port(send_, r); }
+  int next_receive_port(Rank r) const { return next_port(receive_, r); }
+
+  // take() for those who know of one rank only: when it could do its part; and that the transfer
   // ended then.
   Tick ready(const Transfer& t, Rank r) const {
     Tick when = begin_;
@@ -156,6 +160,9 @@ class PortModel {
     const auto begin = ports.begin() + static_cast<std::ptrdiff_t>(first);
     const auto least = std::min_element(begin, begin + static_cast<std::ptrdiff_t>(k_));
     return static_cast<std::size_t>(least - ports.begin());
+  }
+  int next_port(const Ports& ports, Rank r) const {
+    return k_ == 0 ? -1 : static_cast<int>(earliest(ports, r) - index_of(r) * k_);
   }
   Tick free(const Ports& ports, Rank r) const { return k_ == 0 ? 0 : ports[earliest(ports, r)]; }
   void occupy(Ports& ports, Rank r, Tick end) {

@@ -62,6 +62,7 @@ class Simulator {
         pricing_(pricing),
         prices_(prices),
         shared_(prices.shares_links()),
+        traces_(options.trace),
         gamma_(static_cast<Tick>(pricing.rates().gamma)),
         starts_(options.starts.begin(), options.starts.end()),
         model_(schedule, goal, options.unlimited_ports ? 0 : fabric.ports, options.sync, starts_),
@@ -85,6 +86,8 @@ class Simulator {
       model_.begin_round(model_.end());
       const std::uint64_t before = result_.messages;
       prices_.begin_round(schedule_, k);
+      round_ = k;
+      transfer_ = -1;
       for_each_transfer(schedule_, k, [this](const Transfer& t) { transfer(t); });
       if (!status_.ok()) return true;
       if (overflow_ || model_.overflowed()) return false;
@@ -113,12 +116,13 @@ class Simulator {
   Now& now(Rank r) { return now_[static_cast<std::size_t>(r)]; }
 
   void transfer(const Transfer& t) {
+    ++transfer_;
     if (t.from.empty() || t.to.empty()) return;
     const std::int64_t weight = pricing_.weight(t.what.list);
     if (is_message(t)) {
       const Rank from = t.from.front(), to = t.to.front();
       const Tick price = cost(t, from, to, weight);
-      const Tick end = model_.take(t, price);
+      const Tick end = take(t, weight, price);
       if (from != to) count(t, weight, from, to);
       if (from == to) count_reduced(t, to, weight);  // what was pushed here before
       if (from != to || price > 0) {
@@ -131,7 +135,7 @@ class Simulator {
       if (status_.ok()) status_ = std::move(able);
       return;
     }
-    const Tick end = model_.take(t, any_cost(t, weight));
+    const Tick end = take(t, weight, any_cost(t, weight));
     for (const RankSet* set : {&t.from, &t.to}) {
       set->for_each([&](Rank r) { now(r).end = std::max(now(r).end, end); });
     }
@@ -143,6 +147,29 @@ class Simulator {
       });
     });
     ++result_.messages;
+  }
+
+  // Ports are known before they are taken, times after.
+  Tick take(const Transfer& t, std::int64_t weight, Tick price) {
+    if (!traces_ || is_local(t)) return model_.take(t, price);
+    const std::size_t first = result_.trace.size();
+    t.from.for_each([&](Rank from) {
+      t.to.for_each([&](Rank to) {
+        result_.trace.push_back({.round = round_,
+                                 .transfer = transfer_,
+                                 .from = from,
+                                 .to = to,
+                                 .weight = weight,
+                                 .send_port = model_.next_send_port(from),
+                                 .receive_port = model_.next_receive_port(to)});
+      });
+    });
+    const Tick end = model_.take(t, price);
+    for (std::size_t i = first; i < result_.trace.size(); ++i) {
+      result_.trace[i].start = end - price;
+      result_.trace[i].end = end;
+    }
+    return end;
   }
 
   // RoundPrices' price; of links that messages do not share, faster.
@@ -201,7 +228,8 @@ class Simulator {
   const Fabric& fabric_;
   const Pricing& pricing_;
   RoundPrices& prices_;
-  const bool shared_;
+  const bool shared_, traces_;
+  int round_ = 0, transfer_ = -1;  // at hand
   struct Link {
     Tick alpha, beta;
   };

@@ -27,10 +27,22 @@ struct SimulateOptions {
   bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
   bool lower = false;  // what the fabric cannot do with one transfer is many messages (lower.h)
+  bool trace = false;  // also when each message began and ended: Simulation::trace
   std::vector<Ticks> starts{};  // by rank, when it comes to the schedule, not negative; empty: all
                                 // at 0. Of what was simulated before: Simulation::rank_end. Not
                                 // with ideal blocks, whose unit is another one for each size, nor
                                 // with unlimited ports
+};
+
+// When a message was on its way, and what it held. A multicast or ALU transfer has one of these for
+// each of its senders with each of its receivers.
+struct TracedMessage {
+  int round = 0, transfer = 0;  // the transfers of a round are counted from 0, local ones with them
+  Rank from = 0, to = 0;
+  std::int64_t weight = 0;  // see Pricing
+  Ticks start = 0, end = 0;
+  // Below the fabric's ports; -1 without a limit of ports.
+  int send_port = -1, receive_port = -1;
 };
 
 struct Simulation {
@@ -45,6 +57,7 @@ struct Simulation {
   // Weights (see Pricing): per rank, sent and received, and reduced into the rank's blocks.
   std::vector<std::int64_t> sent, received, reduced;
   std::int64_t weight_per_byte = 1;
+  std::vector<TracedMessage> trace;      // where that was asked for; in the order stated
   int partners_max = 0;                  // distinct ranks that a rank sends to or receives from
   int targets_max = 0, sources_max = 0;  // those that it sends to; those that it receives from
   int send_ports_needed = 0;             // most messages that one rank sends in a round

@@ -1,9 +1,8 @@
-// Questions to the model, answered: one, in figures and in JSON; or a batch of them, lines of JSON.
+// A question to the model, answered, in figures and in JSON.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,10 +50,5 @@ struct BatchAnswer {
   bool ok = false;
 };
 BatchAnswer answer_request(std::string_view line, std::size_t number);
-
-// One answer per line of `in` that is not blank, in their order, on all cores; each is flushed as
-// soon as it and those before it are known, and none waits for lines that have not come yet.
-// Returns how many are errors. Throws what the streams throw.
-std::size_t answer_batch(std::istream& in, std::ostream& out);
 
 }  // namespace rankine::tools

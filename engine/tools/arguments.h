@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/catalogue.h"
 #include "engine/base/status.h"
 #include "engine/run/crossbar.h"
+#include "engine/tools/catalogue_names.h"
 #include "engine/tools/console.h"
 #include "numa/placement.h"
 
@@ -100,17 +100,6 @@ struct Whole {
   int lowest, highest;
   Result<int> operator()(std::string_view argument, std::string_view text) const;
 };
-
-// Names of collectives and algorithms are as people type them (engine/api/typed_names.h).
-
-// A collective for which the catalogue has an algorithm.
-Result<Collective> read_collective(std::string_view argument, std::string_view text);
-
-// "ring,direct" or "all", as lines of the catalogue in its order. Each name must be an algorithm of
-// `collective`; without a collective, of any.
-Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
-                                                      std::string_view text,
-                                                      std::optional<Collective> collective);
 
 // Whole numbers from 0 to 2^64 - 1.
 Result<std::optional<std::uint64_t>> read_seed(std::string_view argument, std::string_view text);

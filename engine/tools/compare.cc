@@ -13,6 +13,7 @@
 #include "engine/base/small_file.h"
 #include "engine/tools/comparison.h"
 #include "engine/tools/table.h"
+#include "engine/tools/real_number.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {

@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "engine/read/count.h"
+#include "engine/tools/coefficients.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/port_budget.h"
-#include "engine/tools/question.h"
+#include "engine/tools/question_arguments.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
@@ -24,55 +25,6 @@ struct CostArguments {
   QuestionArguments question;
   bool per_rank = false, json = false;
 };
-
-// A schedule's time as a multiple of alpha, of a hop (where messages share links), of M beta and of
-// M gamma (where the network has one), each where the others are 0. They are exact, and need not be reached by the same chain of
-// messages.
-struct Coefficients {
-  Rational alpha;
-  std::optional<Rational> hop;
-  Rational beta;
-  std::optional<Rational> gamma{};
-  // What busbw comes to, over the network's peak, where M is so large that only beta counts.
-  std::optional<double> eta{};
-};
-
-// One unit of time per message and hop through the switch, or per link crossed, or for M bytes sent
-// or added up; on all links alike. M is one byte per block, so ideal blocks are whole.
-enum class Of { alpha, hop, beta, gamma };
-Result<Rational> coefficient(const Prepared& prepared, Fabric fabric, SimulateOptions options,
-                             Of of) {
-  const std::int64_t m = blocks_per_m(prepared.goal);
-  fabric.link =
-      fabric.between = {of == Of::alpha ? 1 : 0, of == Of::beta ? Rational(1, m) : Rational(0)};
-  fabric.alpha_switch = of == Of::alpha ? 1 : 0;
-  fabric.alpha_hop = of == Of::hop ? 1 : 0;
-  fabric.gamma = of == Of::gamma ? Rational(1, m) : Rational(0);
-  fabric.odd.clear();
-  const auto result =
-      simulate(prepared.schedule, prepared.goal, fabric, static_cast<std::uint64_t>(m), options);
-  if (!result.ok()) return result.status();
-  return Rational(result->end, result->ticks_per_second);
-}
-
-Result<Coefficients> coefficients(const Prepared& prepared, const Fabric& fabric,
-                                  SimulateOptions options) {
-  const auto alpha = coefficient(prepared, fabric, options, Of::alpha);
-  if (!alpha.ok()) return alpha.status();
-  const auto beta = coefficient(prepared, fabric, options, Of::beta);
-  if (!beta.ok()) return beta.status();
-  Coefficients out{*alpha, {}, *beta};
-  if (!(fabric.gamma == 0)) {
-    const auto gamma = coefficient(prepared, fabric, options, Of::gamma);
-    if (!gamma.ok()) return gamma.status();
-    out.gamma = *gamma;
-  }
-  if (!fabric.wiring.shares_links()) return out;
-  const auto hop = coefficient(prepared, fabric, options, Of::hop);
-  if (!hop.ok()) return hop.status();
-  out.hop = *hop;
-  return out;
-}
 
 struct Cost {
   Prepared prepared;

@@ -13,6 +13,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/closed_form.h"
 #include "engine/api/choose.h"
+#include "engine/tools/algorithm_json.h"
 #include "engine/tools/readable_formula.h"
 #include "engine/tools/table.h"
 #include "engine/tools/terminal.h"
@@ -22,9 +23,6 @@ namespace rankine::tools {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
-
-// Numbers that formulas know; lists are different for every algorithm.
-bool in_formulas(const Parameter& row) { return row.number != nullptr && !row.letter.empty(); }
 
 // A formula as people write it, or what it comes to.
 std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
@@ -45,40 +43,11 @@ constexpr int kMostRanksAddedUp = 64;
 
 nlohmann::ordered_json line_json(const Algorithm& line, const ListOptions& options,
                                  const Params& params) {
-  nlohmann::ordered_json json = {
-      {"collective", name_of(line.collective)},
-      {"name", line.name},
-      {"allowed_when", line.allowed_when},
-      {"needs", line.needs},
-      {"parameters", split_list(line.parameters)},
-      {"rounds", line.rounds},
-      {"sent", line.sent},
-      {"received", line.received},
-      {"send_ports", line.send_ports},
-      {"receive_ports", line.receive_ports},
-      {"summary", line.summary},
-      {"citation", line.citation},
-      {"other_bits", line.other_bits},
-  };
-  if (options.ranks == 0) return json;
-  const auto value = [&](std::string_view formula) {
-    return formula == kComputed ? std::string(formula) : evaluate(formula, params).to_string();
-  };
-  for (const Parameter& row : parameters()) {
-    if (in_formulas(row)) json["at"][std::string(row.name)] = params.*row.number;
-  }
-  if (const auto refusal = line.refusal(line.only_taken(params))) {
-    json["at"]["refused"] = *refusal;
-    return json;
-  }
-  if (reduces(line.collective) && params.ranks <= kMostRanksAddedUp) {
+  auto json = options.ranks == 0 ? algorithm_json(line) : algorithm_json(line, params);
+  const bool refused = !json.contains("at") || json["at"].contains("refused");
+  if (!refused && reduces(line.collective) && params.ranks <= kMostRanksAddedUp) {
     json["at"]["adds_up"] = brackets_in_words(line, params);
   }
-  json["at"]["rounds"] = value(line.rounds);
-  json["at"]["sent"] = value(line.sent);
-  json["at"]["received"] = value(line.received);
-  json["at"]["send_ports"] = value(line.send_ports);
-  json["at"]["receive_ports"] = value(line.receive_ports);
   return json;
 }
 

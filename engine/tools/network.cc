@@ -171,68 +171,6 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   return fabric;
 }
 
-std::string describe(const Fabric& fabric) {
-  std::string network = fmt::format("{} port{}, {}, {}", fabric.ports, fabric.ports == 1 ? "" : "s",
-                                    format_duration(fabric.link.latency().to_double()),
-                                    format_bandwidth(fabric.link.per_byte()));
-  if (fabric.two_level()) {
-    network += fmt::format("; {}, {} between groups of {}",
-                           format_duration(fabric.between.latency().to_double()),
-                           format_bandwidth(fabric.between.per_byte()), fabric.group);
-  }
-  if (const std::string wiring = describe_wiring(fabric); !wiring.empty()) {
-    network += "; " + wiring;
-  }
-  if (fabric.multicast || fabric.alu) {
-    network += fmt::format("; {} in the switch, {} per hop",
-                           fabric.multicast && fabric.alu ? "multicast and reduction"
-                           : fabric.multicast             ? "multicast"
-                                                          : "reduction",
-                           format_duration(fabric.alpha_switch.to_double()));
-  }
-  if (!(fabric.gamma == 0)) {
-    network += fmt::format("; {} per byte added", format_duration(fabric.gamma.to_double()));
-  }
-  if (!fabric.places.empty()) {
-    network += fmt::format("; {} ranks at {} places", fabric.places.size(), fabric.size);
-  }
-  if (!fabric.odd.empty()) {
-    network += fmt::format("; {} odd link{}", fabric.odd.size(), fabric.odd.size() == 1 ? "" : "s");
-  }
-  return fmt::format("{} ({})", fabric.name, network);
-}
-
-std::string describe_wiring(const Fabric& fabric) {
-  const Wiring& wiring = fabric.wiring;
-  std::string text;
-  switch (wiring.kind) {
-    case WiringKind::full:
-      break;
-    case WiringKind::ring:
-      text = "ring";
-      break;
-    case WiringKind::torus:
-    case WiringKind::mesh:
-      text = fmt::format("{} {}", name_of(wiring.kind), dims_text(wiring.dims));
-      break;
-    case WiringKind::hypercube:
-      text = "hypercube";
-      break;
-    case WiringKind::two_level:
-      text = "one link up and down per group";
-      break;
-    case WiringKind::fat_tree:
-      text = fmt::format("{} spines, a link up and down per group to each", wiring.spines);
-      break;
-  }
-  if (wiring.routing == Routing::one_way) text += ", one way";
-  if (!(fabric.alpha_hop == 0)) {
-    text += fmt::format("{}{} per hop", text.empty() ? "" : ", ",
-                        format_duration(fabric.alpha_hop.to_double()));
-  }
-  return text;
-}
-
 Result<Sync> read_sync(std::string_view argument, std::string_view text) {
   if (const auto sync = parse_sync(text)) return *sync;
   constexpr std::string_view kNames[] = {"dataflow", "rounds"};

@@ -8,6 +8,7 @@
 #include "engine/network/fabric.h"
 #include "engine/network/simulate.h"
 #include "engine/tools/arguments.h"
+#include "engine/tools/network_text.h"
 
 namespace rankine::tools {
 
@@ -33,13 +34,6 @@ void add_network_arguments(Command app, NetworkArguments& arguments);
 // the ports of a grid open where --ports does not say. Errors name the option, its value and
 // what is allowed.
 Result<Fabric> network_of(const NetworkArguments& arguments);
-
-// "scale_out (1 port, 1.5 us, 50 GB/s)", of a fabric that wired_for() gave.
-std::string describe(const Fabric& fabric);
-
-// "torus 4x4, 200 ns per hop", of a fabric that wired_for() gave; nothing where messages share no
-// link and cross none.
-std::string describe_wiring(const Fabric& fabric);
 
 // "dataflow" or "rounds".
 Result<Sync> read_sync(std::string_view argument, std::string_view text);

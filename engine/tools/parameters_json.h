@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/status.h"
-#include "engine/tools/algorithm_arguments.h"
+#include "engine/tools/given_parameters.h"
 
 namespace rankine::tools {
 

@@ -8,6 +8,7 @@
 #include "engine/tools/arguments.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/nccl_tests_flags.h"
+#include "engine/tools/real_number.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {

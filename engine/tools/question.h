@@ -2,17 +2,12 @@
 // cost and run have in common.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/network/simulate.h"
 #include "engine/read/flow.h"
-#include "engine/tools/algorithm_arguments.h"
-#include "engine/tools/arguments.h"
-#include "engine/tools/network.h"
 
 namespace rankine::tools {
 
@@ -37,23 +32,6 @@ struct Prepared {
 // Of a question that has its network and its parameters as wire.h makes them. Errors: what the
 // algorithm refuses, and what best_segments() does.
 Result<Prepared> prepare(const Question& question);
-
-// The options that describe questions.
-struct QuestionArguments {
-  AlgorithmArguments algorithm;
-  std::size_t bytes = std::size_t{1} << 20;
-  NetworkArguments network;
-  Sync sync = Sync::dataflow;
-};
-
-// --bytes and --sync; the others come by add_algorithm_arguments() and add_network_arguments().
-void add_model_arguments(Command app, QuestionArguments& arguments);
-
-// One question per algorithm that asked_algorithms() gives, with the same notes and errors.
-Result<std::vector<Question>> questions_of(const QuestionArguments& arguments,
-                                           std::vector<std::string>& notes);
-// The same where one algorithm only is allowed.
-Result<Question> question_of(const QuestionArguments& arguments);
 
 // "all_reduce of 1 MiB among 8 ranks on plain (1 port, 1 us, 100 GB/s)"
 std::string describe(const Question& question);

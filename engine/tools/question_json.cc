@@ -9,8 +9,7 @@
 #include "engine/network/network_file.h"
 #include "engine/network/network_members.h"
 #include "engine/network/wire.h"
-#include "engine/tools/arguments.h"
-#include "engine/tools/text.h"
+#include "engine/tools/catalogue_names.h"
 
 namespace rankine::tools {
 namespace {

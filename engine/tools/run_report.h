@@ -13,7 +13,7 @@
 #include "engine/network/lateness.h"
 #include "engine/network/timing.h"
 #include "engine/tools/console.h"
-#include "engine/tools/question.h"
+#include "engine/tools/question_arguments.h"
 
 namespace rankine::tools {
 

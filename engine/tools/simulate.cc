@@ -15,10 +15,11 @@
 
 #include "engine/base/units.h"
 #include "engine/tools/answer.h"
+#include "engine/tools/answer_batch.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/port_budget.h"
-#include "engine/tools/question.h"
+#include "engine/tools/question_arguments.h"
 #include "engine/tools/question_json.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"

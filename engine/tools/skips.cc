@@ -18,7 +18,7 @@
 #include "engine/read/flow.h"
 #include "engine/read/skip_search.h"
 #include "engine/tools/metrics.h"
-#include "engine/tools/question.h"
+#include "engine/tools/question_arguments.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 #include "engine/tools/workbench.h"

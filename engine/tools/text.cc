@@ -59,13 +59,6 @@ Result<std::vector<int>> parse_whole_list(std::string_view argument, std::string
   return values;
 }
 
-std::optional<double> parse_real(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::vector<std::string_view> split_list(std::string_view text) {
   std::vector<std::string_view> parts;
   if (trimmed(text).empty()) return parts;

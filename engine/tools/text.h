@@ -4,7 +4,6 @@
 // its value and what is allowed.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,9 +20,6 @@ Result<int> parse_whole(std::string_view argument, std::string_view text, int lo
 // "3", "2,3,8", "1..130", "2..4,8": rising and each once, whatever the order written.
 Result<std::vector<int>> parse_whole_list(std::string_view argument, std::string_view text,
                                           int lowest, int highest);
-
-// The whole text as a number, or nullopt.
-std::optional<double> parse_real(std::string_view text);
 
 // Parts between commas. "" is no part; an empty part between commas stays one.
 std::vector<std::string_view> split_list(std::string_view text);

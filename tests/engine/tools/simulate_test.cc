@@ -1,5 +1,5 @@
 // rankine simulate and rankine cost: what they answer, line by line, and what they refuse.
-#include "engine/tools/answer.h"
+#include "engine/tools/answer_batch.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/rational.h"
+#include "engine/tools/answer.h"
 #include "tests/engine/tools/captured_tool.h"
 #include "tests/engine/tools/tool_process.h"
 

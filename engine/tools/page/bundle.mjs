@@ -1,0 +1,49 @@
+// Makes the page: bundle.mjs CACHE OUTPUT, where CACHE has engine.js and engine.wasm, npm's packages and, as answers of the native tool,
+// claims.json.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const [cache, output] = process.argv.slice(2);
+const here = dirname(fileURLToPath(import.meta.url));
+const require = createRequire(join(cache, 'package.json'));
+const esbuild = require('esbuild');
+
+execFileSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', join(here, 'web'), '--noEmit', '--typeRoots', cache,
+  '--baseUrl', join(cache, 'node_modules')], { stdio: 'inherit' });
+
+const options = {
+  bundle: true, minify: true, write: false, target: 'es2022', legalComments: 'none', nodePaths: [join(cache, 'node_modules')],
+  jsx: 'automatic', jsxImportSource: 'preact', loader: { '.css': 'text' }, logLevel: 'warning',
+};
+const bundled = (file, more = {}) => esbuild.buildSync({ ...options, entryPoints: [join(here, 'web', file)], ...more }).outputFiles[0].text;
+const embedded = (data) => gzipSync(data, { level: 9 }).toString('base64');
+// What ends a script element must not stand in one.
+const script = (text) => text.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
+
+const code = readFileSync(join(cache, 'engine.js'), 'utf8') + '\n' + bundled('worker.ts');
+const wasm = readFileSync(join(cache, 'engine.wasm'));
+
+// The gallery without JavaScript: drawn now, by the same code, from the same engine.
+const still = join(cache, 'still.mjs');
+writeFileSync(still, bundled('still.ts', { format: 'esm', platform: 'neutral' }));
+const { gallery } = await import(pathToFileURL(still).href + '?' + Date.now());
+const rankineEngine = require(join(cache, 'engine.js'));
+const engine = await rankineEngine({ wasmBinary: wasm });
+
+const preact = require('preact/package.json');
+const licence = readFileSync(join(cache, 'node_modules/preact/LICENSE'), 'utf8').trim();
+const parts = {
+  STYLE: readFileSync(join(here, 'web/style.css'), 'utf8'),
+  GALLERY: gallery(engine),
+  CLAIMS: embedded(readFileSync(join(cache, 'claims.json'))),
+  CODE: embedded(code),
+  WASM: embedded(wasm),
+  APP: script(bundled('app.tsx', { format: 'iife' })),
+  LICENCES: `Preact ${preact.version}\n${licence}`.replaceAll('--', '- -'),
+};
+const page = readFileSync(join(here, 'web/page.html'), 'utf8').replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
+writeFileSync(output, page);

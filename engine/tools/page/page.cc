@@ -1,0 +1,93 @@
+#include "engine/tools/page/page.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "engine/base/json_text.h"
+#include "engine/base/replace_file.h"
+#include "engine/tools/line_reader.h"
+#include "engine/tools/page/answers.h"
+#include "engine/tools/page/built_page.h"
+#include "engine/tools/parameters_json.h"
+
+namespace rankine::tools {
+namespace {
+
+struct PageArguments {
+  std::string output, ask;  // files
+};
+
+void answer_lines(std::istream& in, std::ostream& out) {
+  constexpr std::size_t kAtOnce = 64;
+  LineReader reader(in, kMostJsonBytes);
+  for (std::vector<LineReader::Line> lines; !(lines = reader.next(kAtOnce)).empty();) {
+    for (const LineReader::Line& line : lines) {
+      const PageAnswer answer = answer_page(line.text);
+      Json whole = Json::parse(answer.json);
+      // JSON has no word for what is not a number but null, which the library writes.
+      if (!answer.numbers.empty()) whole["numbers"] = answer.numbers;
+      out << whole.dump() << '\n' << std::flush;
+    }
+  }
+}
+
+Result<Exit> run_ask(const std::string& file, Console& console) {
+  if (file == "-") {
+    answer_lines(std::cin, console.out);
+    return Exit::ok;
+  }
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    return Status(Code::system, fmt::format("--ask is '{}', which cannot be read: {}", file,
+                                            std::strerror(errno)));
+  }
+  answer_lines(in, console.out);
+  return Exit::ok;
+}
+
+Result<Exit> run_page(const PageArguments& a, Console& console) {
+  if (a.output.empty() == a.ask.empty()) {
+    return invalid_argument("--output or --ask is needed, and one of them only");
+  }
+  if (!a.ask.empty()) return run_ask(a.ask, console);
+  const std::string page = built_page();
+  if (page.empty()) {
+    return Status(Code::system,
+                  "the page is not in this build; in Rankine's sources third_party/page builds it, "
+                  "and third_party/page --to FILE writes it");
+  }
+  if (Status status = replace_file(a.output, page); !status.ok()) {
+    return of_option("--output", status);
+  }
+  console.err << fmt::format("rankine page: {} bytes in {}; any browser opens it\n", page.size(),
+                             a.output);
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_page(Command tool) {
+  auto owned = std::make_shared<PageArguments>();
+  PageArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "page", "one HTML file in which this engine itself answers: races, players, curves, proofs");
+  add_text(app, "-o,--output", a.output, "FILE", "where to write the page");
+  add_text(app, "--ask", a.ask, "FILE",
+           "answer as the page's engine does, one JSON object per line; '-': standard input");
+  app.footer(
+      "Examples:\n"
+      "  rankine page -o rankine.html\n"
+      "  echo '{\"ask\": \"catalogue\"}' | rankine page --ask -\n"
+      "Exit codes: 0 written, 2 usage, 3 not in this build.");
+  return {app, [owned](Console& console) { return run_page(*owned, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,255 @@
+// The race: three algorithms of a collective side by side, on the engine's times.
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Answer } from './engine';
+import { duration, rate, size, words } from './format';
+import { calm, Choice, colour, lanes, otherErrors, positions, Section, sizeText, useAnswer, useAnswers } from './parts';
+import { CollectiveChoice, linesOf, question, useNetwork, usual, useSizes, type Catalogue } from './setting';
+import { useParam } from './state';
+
+const columns = 11; // of messages: round, transfer, from, to, bytes, start, end, ...
+const seconds = 7; // that the slowest takes on the screen
+
+/** Ranks in a circle, messages on their way at this time. */
+function drawLane(g: CanvasRenderingContext2D, width: number, height: number, answer: Answer, time: number, paint: string) {
+  const { ranks } = answer.json;
+  const messages = answer.numbers;
+  const side = Math.min(width, height);
+  const place = positions('circle', ranks).map(([x, y]) => [(width - side) / 2 + x * side, (height - side) / 2 + y * side]);
+  const radius = Math.max(2.5, Math.min(13, (side * 1.1) / ranks));
+  const got = new Float64Array(ranks), all = new Float64Array(ranks);
+  const line = colour('line'), ink = colour('ink');
+  g.lineCap = 'round';
+  for (let i = 0; i < messages.length; i += columns) {
+    const from = messages[i + 2], to = messages[i + 3], start = messages[i + 5], end = messages[i + 6];
+    all[to] += messages[i + 4] || 1;
+    if (time >= end) got[to] += messages[i + 4] || 1;
+    if (time < start || time >= end) continue;
+    const [ax, ay] = place[from], [bx, by] = place[to];
+    const part = (time - start) / (end - start), tail = Math.max(0, part - 0.25);
+    g.strokeStyle = line;
+    g.lineWidth = 1;
+    g.beginPath();
+    g.moveTo(ax, ay);
+    g.lineTo(bx, by);
+    g.stroke();
+    const x = ax + (bx - ax) * part, y = ay + (by - ay) * part;
+    g.strokeStyle = paint;
+    g.globalAlpha = 0.45;
+    g.lineWidth = radius * 0.5;
+    g.beginPath();
+    g.moveTo(ax + (bx - ax) * tail, ay + (by - ay) * tail);
+    g.lineTo(x, y);
+    g.stroke();
+    g.globalAlpha = 1;
+    g.fillStyle = paint;
+    g.beginPath();
+    g.arc(x, y, Math.max(2, radius * 0.4), 0, 7);
+    g.fill();
+  }
+  g.font = `600 ${Math.round(radius * 0.95)}px system-ui`;
+  g.textAlign = 'center';
+  g.textBaseline = 'middle';
+  const paper = colour('card');
+  for (let r = 0; r < ranks; ++r) {
+    const [x, y] = place[r], part = all[r] > 0 ? got[r] / all[r] : 1;
+    g.fillStyle = part >= 1 ? paint : paper;
+    g.strokeStyle = line;
+    g.lineWidth = Math.max(1.5, radius * 0.22);
+    g.beginPath();
+    g.arc(x, y, radius, 0, 7);
+    g.fill();
+    g.stroke();
+    g.strokeStyle = paint;
+    g.beginPath();
+    g.arc(x, y, radius, -Math.PI / 2, -Math.PI / 2 + 2 * Math.PI * part);
+    g.stroke();
+    if (radius < 8) continue;
+    g.fillStyle = part >= 1 ? paper : ink;
+    g.fillText(String(r), x, y + 0.5);
+  }
+}
+
+function fit(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, number, number] {
+  const width = canvas.clientWidth, height = canvas.clientHeight, dense = devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * dense) || canvas.height !== Math.round(height * dense)) {
+    canvas.width = Math.round(width * dense);
+    canvas.height = Math.round(height * dense);
+  }
+  const g = canvas.getContext('2d')!;
+  g.setTransform(dense, 0, 0, dense, 0, 0);
+  g.clearRect(0, 0, width, height);
+  return [g, width, height];
+}
+
+/** Who is fastest at which size, as a strip of colours. */
+function Winners(props: { answer: Answer | undefined; names: string[]; bytes: number; setM: (m: string) => void }) {
+  const json = props.answer?.json;
+  if (!json?.crossovers?.length) return null;
+  const values: number[] = json.values;
+  const least = Math.log2(values[0]), most = Math.log2(values[values.length - 1]);
+  const at = (bytes: number) => Math.max(0, Math.min(100, (100 * (Math.log2(bytes) - least)) / (most - least)));
+  const parts = json.crossovers.map((one: any, i: number) => ({
+    ...one, left: at(one.bytes), right: i + 1 < json.crossovers.length ? at(json.crossovers[i + 1].bytes) : 100,
+  }));
+  return (
+    <div class="winners">
+      <h3>Who wins at which size</h3>
+      <div class="strip">
+        {parts.map((part: any) => (
+          <span class={lanes[part.winner]} style={{ left: part.left + '%', width: part.right - part.left + '%' }}>
+            {part.right - part.left > 12 && words(props.names[part.winner])}
+          </span>
+        ))}
+        {props.bytes > 0 && <i class="here" style={{ left: at(props.bytes) + '%' }} title="M" />}
+      </div>
+      <p class="note">
+        {parts.map((part: any, i: number) => (
+          <>
+            {i === 0 ? `From ${size(part.bytes)} on ` : '; '}
+            {i > 0 && <button class="plain" onClick={() => props.setM(String(Math.round(part.bytes)))}>from {size(part.bytes)} on</button>} <b>{words(props.names[part.winner])}</b>
+          </>
+        ))}
+        . Where it changes the times cross.
+      </p>
+    </div>
+  );
+}
+
+export function Race({ catalogue }: { catalogue: Catalogue }) {
+  const [collective, setCollective] = useParam('race.c', 'all_reduce');
+  const [picked, setPicked] = useParam('race.a', '');
+  const sizes = useSizes('race', '8', '1M');
+  const network = useNetwork('race');
+  const names = picked ? picked.split(',') : usual(catalogue, collective, 3);
+  const more = { ...sizes.members, ...network.members };
+  const requests = names.map((name) => question(catalogue, collective, name, more));
+  const answers = useAnswers(requests.map((one) => ({ ask: 'messages', question: one })));
+  const costs = useAnswers(requests.map((one) => ({ ask: 'simulate', question: one })));
+  const values = useMemo(() => Array.from({ length: 25 }, (_, i) => 2 ** (i + 6)), []);
+  const { ranks, bytes: _, ...rest } = more;
+  const curve = useAnswer({
+    ask: 'curve', over: 'bytes', values,
+    questions: names.map((name) => ({ ...question(catalogue, collective, name, { ranks, ...rest }), })),
+  });
+  const errors = [...answers, ...costs].map((answer) => answer.json.error as string | undefined);
+  const ready = answers.length === names.length;
+  const slowest = Math.max(0, ...answers.map((answer) => answer.json.time ?? 0));
+  const best = costs.filter((one) => !one.json.error).sort((a, b) => a.json.time - b.json.time)[0]?.json;
+
+  const canvases = useRef<(HTMLCanvasElement | null)[]>([]);
+  const clocks = useRef<(HTMLElement | null)[]>([]);
+  const scrub = useRef<HTMLInputElement>(null);
+  const time = useRef(calm ? 1 : 0); // as a part of the slowest's
+  const [running, run] = useState(!calm);
+  const [speed, setSpeed] = useState('1');
+  const frames = useRef(0);
+
+  const paint = () => {
+    ++frames.current;
+    answers.forEach((answer, i) => {
+      const canvas = canvases.current[i];
+      if (!canvas || answer.json.error) return;
+      const now = time.current * slowest, done = now >= answer.json.time;
+      drawLane(...fit(canvas), answer, now, colour(lanes[i]));
+      const clock = clocks.current[i];
+      if (clock) {
+        clock.textContent = done ? `done at ${duration(answer.json.time)}` : duration(now);
+        clock.classList.toggle('done', done);
+      }
+    });
+    if (scrub.current && document.activeElement !== scrub.current) scrub.current.value = String(Math.round(time.current * 1000));
+    (window as any).raceFrames = frames.current;
+  };
+  useEffect(() => {
+    if (!ready) return;
+    if (!running) {
+      paint();
+      return;
+    }
+    let before = performance.now(), handle = 0;
+    const step = (now: number) => {
+      time.current = Math.min(1, time.current + ((now - before) / 1000 / seconds) * Number(speed));
+      before = now;
+      paint();
+      if (time.current >= 1) run(false);
+      else handle = requestAnimationFrame(step);
+    };
+    handle = requestAnimationFrame(step);
+    return () => cancelAnimationFrame(handle);
+  });
+  useEffect(() => {
+    const observer = new ResizeObserver(paint);
+    canvases.current.forEach((canvas) => canvas && observer.observe(canvas));
+    return () => observer.disconnect();
+  });
+  const start = (from: number) => {
+    time.current = from;
+    run(true);
+  };
+
+  return (
+    <Section id="race" title="The race" lead={<>Three ways to do the same thing, on one network. Every dot is a message; a rank fills as what it is sent arrives. The times are the engine’s, exact.</>}>
+      <div class="controls">
+        <CollectiveChoice catalogue={catalogue} value={collective} set={(value) => (setPicked(''), setCollective(value))} />
+        {sizes.controls(errors)}
+      </div>
+      <div class="lanes">
+        {names.map((name, i) => {
+          const answer = answers[i], json = costs[i]?.json;
+          return (
+            <article class={'card lane ' + lanes[i]}>
+              <Choice label={`lane ${i + 1}`} value={name} set={(value) => setPicked(names.map((each, j) => (j === i ? value : each)).join(','))}
+                of={linesOf(catalogue, collective).map((line) => line.name)} />
+              {answer?.json.error ? (
+                <p class="error" role="status">{answer.json.error}</p>
+              ) : (
+                <>
+                  <canvas class="square" ref={(element) => void (canvases.current[i] = element)} role="img"
+                    aria-label={`${words(name)} among ${answer?.json.ranks ?? ''} ranks: ${json && !json.error ? `${duration(json.time)}, ${json.messages} messages in ${json.rounds} rounds` : ''}`} />
+                  <p class="clock" ref={(element) => void (clocks.current[i] = element)} />
+                  {json && !json.error && (
+                    <dl class="facts">
+                      <div class={json.algorithm === best?.algorithm ? 'best' : ''}><dt>time</dt><dd data-fact="time">{duration(json.time)}</dd></div>
+                      <div><dt>made of</dt><dd>{json.alphas_text} α + {Number(json.betas.toPrecision(4))} Mβ</dd></div>
+                      <div><dt>rounds</dt><dd data-fact="rounds">{json.rounds}</dd></div>
+                      <div><dt>messages</dt><dd data-fact="messages">{json.messages}</dd></div>
+                      <div><dt>busiest rank sends</dt><dd data-fact="sent">{size(json.sent_max)}</dd></div>
+                      <div><dt>ports wanted</dt><dd>{json.ports_needed}{json.serialises ? ', more than there are' : ''}</dd></div>
+                      <div><dt>busbw</dt><dd>{rate(json.busbw)}</dd></div>
+                      {json.segments > 1 && <div><dt>segments</dt><dd>{json.segments}</dd></div>}
+                    </dl>
+                  )}
+                </>
+              )}
+            </article>
+          );
+        })}
+      </div>
+      <div class="transport">
+        <button class="main" onClick={() => (running ? run(false) : start(time.current >= 1 ? 0 : time.current))}>{running ? 'Pause' : 'Run'}</button>
+        <button onClick={() => start(0)}>Again</button>
+        <input type="range" min={0} max={1000} ref={scrub} aria-label="time in the race" onInput={(e) => {
+          run(false);
+          time.current = Number(e.currentTarget.value) / 1000;
+          paint();
+        }} />
+        <Choice label="speed" value={speed} set={setSpeed} of={[['0.25', '¼'], ['0.5', '½'], ['1', '1'], ['2', '2'], ['4', '4']]} />
+      </div>
+      {best && (
+        <p class="verdict">
+          <b>{words(best.algorithm)}</b> wins with {duration(best.time)}: {best.alphas_text} times α, and M β {Number(best.betas.toPrecision(4))} times.{' '}
+          {costs.filter((one) => !one.json.error && one.json !== best).map((one, i) => (
+            <>{i > 0 ? '; ' : ''}{words(one.json.algorithm)} pays {one.json.alphas_text} α + {Number(one.json.betas.toPrecision(4))} Mβ, {Number((one.json.time / best.time).toPrecision(3))} times as long</>
+          ))}. <span class="note">{best.words}.</span>
+        </p>
+      )}
+      <Winners answer={curve} names={names} bytes={best?.bytes ?? 0} setM={sizes.setM} />
+      <details>
+        <summary>The network</summary>
+        <div class="controls">{network.controls(catalogue, errors)}</div>
+        <p class="note">{catalogue.networks.find((one) => one.name === network.network)?.source}. Smallest shown: {sizeText(6)}.</p>
+      </details>
+      {otherErrors(errors).filter((error) => !answers.some((one) => one.json.error === error)).map((error) => <p class="error" role="status">{error}</p>)}
+    </Section>
+  );
+}

@@ -1,0 +1,89 @@
+// The gallery as SVG: on the page, and in it where there is no JavaScript.
+import { call } from './call';
+import { States } from './states';
+
+export interface Primitive {
+  collective: string;
+  algorithm: string;
+  title: string;
+  says: string;
+  appears: string;
+}
+/** Which line of the catalogue shows it, and where people meet it. */
+export const primitives: Primitive[] = [
+  { collective: 'broadcast', algorithm: 'linear', title: 'Broadcast', says: 'One rank has it, all get it.', appears: 'initial weights of DDP; a token that one rank sampled' },
+  { collective: 'reduce', algorithm: 'linear', title: 'Reduce', says: 'Everybody’s sum, at one rank.', appears: 'a loss or a metric that one rank logs' },
+  { collective: 'all_gather', algorithm: 'direct', title: 'All-gather', says: 'Everybody’s part, put together everywhere.', appears: 'FSDP before each layer; sequence parallelism' },
+  { collective: 'reduce_scatter', algorithm: 'direct', title: 'Reduce-scatter', says: 'The sum, each rank keeping its part of it.', appears: 'FSDP’s and ZeRO’s gradients' },
+  { collective: 'all_reduce', algorithm: 'ring', title: 'All-reduce', says: 'The sum, everywhere.', appears: 'DDP’s gradients; tensor parallelism, twice a layer' },
+  { collective: 'all_to_all', algorithm: 'direct', title: 'All-to-all', says: 'Everybody’s own part for everybody: a transposition.', appears: 'experts of a MoE, to them and back' },
+  { collective: 'send_recv', algorithm: 'direct', title: 'Send and receive', says: 'From one rank to another.', appears: 'pipeline stages' },
+];
+export const galleryRanks = 4;
+export const galleryRequest = (p: Primitive) => ({
+  ask: 'play',
+  question: { collective: p.collective, algorithm: p.algorithm, ranks: galleryRanks, bytes: 4096 },
+});
+
+/** Ranks are rows, blocks columns; a cell has a bar for each rank that has contributed. */
+export function stateSvg(states: States, rounds: number, label: string): string {
+  const side = 26, gap = 3, left = 20, top = 14, all = states.ranks;
+  // Of all_to_all, whose blocks are N x N, a column for each block of one rank's that is there now.
+  const route = states.places > 8;
+  const columns = route ? all : states.places;
+  const width = left + columns * (side + gap), height = top + all * (side + gap);
+  let body = '';
+  for (let r = 0; r < all; ++r) {
+    const y = top + r * (side + gap);
+    body += `<text class="label" x="0" y="${y + side / 2 + 4}">${r}</text>`;
+    const held: [number, ReturnType<States['cell']>][] = [];
+    for (let place = 0; place < states.places; ++place) {
+      const cell = states.cell(rounds, r, place);
+      if (!route || (cell.ranks.length > 0 && (rounds === 0 || cell.needed))) held.push([place, cell]);
+    }
+    held.slice(0, columns).forEach(([place, cell], i) => {
+      const x = left + i * (side + gap);
+      body += `<rect class="place" x="${x}" y="${y}" width="${side}" height="${side}" rx="3"/>`;
+      if (route) {
+        const source = Math.floor(place / all);
+        body += `<rect class="r${source % 8}" x="${x}" y="${y}" width="${side}" height="${side}" rx="3"/><text class="on" x="${x + side / 2}" y="${y + side / 2 + 4}">${source}${place % all}</text>`;
+        return;
+      }
+      const each = side / Math.max(1, cell.ranks.length);
+      cell.ranks.forEach((from, j) => {
+        body += `<rect class="r${from % 8}" x="${x}" y="${y + j * each}" width="${side}" height="${each}"/>`;
+      });
+    });
+  }
+  for (let i = 0; i < columns && !route; ++i) {
+    body += `<text class="label mid" x="${left + i * (side + gap) + side / 2}" y="10">${i}</text>`;
+  }
+  return `<svg class="state" role="img" aria-label="${label}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">${body}</svg>`;
+}
+
+/** After the first phase, where there are two. */
+export function middle(states: States): number | undefined {
+  const phases = states.json.phases;
+  return phases.length === 2 ? phases[0].rounds : undefined;
+}
+
+export function card(p: Primitive, states: States): string {
+  const picture = (rounds: number, what: string) =>
+    `<figure>${stateSvg(states, rounds, `${p.title}: what each of ${states.ranks} ranks holds ${what}`)}<figcaption>${what}</figcaption></figure>`;
+  const between = middle(states);
+  return `<div class="panels">${picture(0, 'before')}<span class="arrow" aria-hidden="true">→</span>${
+    between === undefined ? '' : picture(between, 'after reduce-scatter') + '<span class="arrow" aria-hidden="true">→</span>'
+  }${picture(states.rounds, between === undefined ? 'after' : 'after all-gather')}</div>`;
+}
+
+/** All of it as HTML, by an engine that runs here. */
+export function gallery(engine: unknown): string {
+  return primitives
+    .map((p) => {
+      const { json, numbers } = call(engine, JSON.stringify(galleryRequest(p)));
+      const answer = JSON.parse(json);
+      if (answer.error) throw new Error(`${p.collective}: ${answer.error}`);
+      return `<article class="card"><h3>${p.title}</h3><p>${p.says}</p>${card(p, new States({ json: answer, numbers }))}<p class="where">${p.appears}</p></article>`;
+    })
+    .join('');
+}
