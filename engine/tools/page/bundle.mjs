@@ -1,7 +1,7 @@
 // Makes the page: bundle.mjs CACHE OUTPUT, where CACHE has engine.js and engine.wasm, npm's packages and, as answers of the native tool,
 // claims.json.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -12,14 +12,17 @@ const here = dirname(fileURLToPath(import.meta.url));
 const require = createRequire(join(cache, 'package.json'));
 const esbuild = require('esbuild');
 
-execFileSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', join(here, 'web'), '--noEmit', '--typeRoots', cache,
-  '--baseUrl', join(cache, 'node_modules')], { stdio: 'inherit' });
+// Beside npm's packages, where the compilers look for them.
+const web = join(cache, 'web');
+rmSync(web, { recursive: true, force: true });
+cpSync(join(here, 'web'), web, { recursive: true });
+execFileSync(process.execPath, [join(cache, 'node_modules/typescript/bin/tsc'), '-p', web, '--noEmit'], { stdio: 'inherit' });
 
 const options = {
-  bundle: true, minify: true, write: false, target: 'es2022', legalComments: 'none', nodePaths: [join(cache, 'node_modules')],
+  bundle: true, minify: true, write: false, target: 'es2022', legalComments: 'none',
   jsx: 'automatic', jsxImportSource: 'preact', loader: { '.css': 'text' }, logLevel: 'warning',
 };
-const bundled = (file, more = {}) => esbuild.buildSync({ ...options, entryPoints: [join(here, 'web', file)], ...more }).outputFiles[0].text;
+const bundled = (file, more = {}) => esbuild.buildSync({ ...options, entryPoints: [join(web, file)], ...more }).outputFiles[0].text;
 const embedded = (data) => gzipSync(data, { level: 9 }).toString('base64');
 // What ends a script element must not stand in one.
 const script = (text) => text.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');

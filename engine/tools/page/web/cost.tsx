@@ -30,7 +30,8 @@ function Chart(props: { xs: number[]; times: Float64Array; names: string[]; xTex
     }
     return d;
   };
-  const ticks = xs.filter((_, i) => i % Math.ceil(points / 6) === 0);
+  const powers = xs.filter((value) => Number.isInteger(Math.log2(value)));
+  const ticks = powers.filter((_, i) => i % Math.ceil(powers.length / 7) === 0);
   return (
     <svg class="chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={props.label}>
       {Array.from({ length: high - low + 1 }, (_, i) => (

@@ -11,7 +11,7 @@ const waiting = new Map<number, (answer: Answer) => void>();
 const known = new Map<string, Promise<Answer>>();
 let last = 0;
 
-const bytesOf = async (id: string): Promise<ArrayBuffer> => {
+export const bytesOf = async (id: string): Promise<ArrayBuffer> => {
   const text = document.getElementById(id)!.textContent!.trim();
   const zipped = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   return new Response(new Blob([zipped]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();

@@ -2,16 +2,16 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Json } from './engine';
 import { runs, size, words } from './format';
-import { calm, Canvas, Choice, colour, errorOf, number, otherErrors, positions, Section, Slider, Text, useAnswer } from './parts';
+import { Arrows } from './arrows';
+import { Grid } from './grid';
+import { calm, Choice, errorOf, number, otherErrors, Section, Slider, Text, useAnswer } from './parts';
 import { CollectiveChoice, lineOf, linesOf, type Catalogue } from './setting';
 import { States } from './states';
 import { useParam } from './state';
 
-const mostDrawn = 32; // ranks as SVG; beyond, a canvas
-
 export function usePlayed(catalogue: Catalogue) {
   const [collective, setCollective] = useParam('player.c', 'all_reduce');
-  const [algorithm, setAlgorithm] = useParam('player.a', 'recursive_doubling');
+  const [algorithm, setAlgorithm] = useParam('player.a', 'halving_doubling');
   const [n, setN] = useParam('player.n', '8');
   const [segments, setSegments] = useParam('player.p', '1');
   const [root, setRoot] = useParam('player.root', '0');
@@ -29,140 +29,6 @@ export function usePlayed(catalogue: Catalogue) {
 
 const transferText = (t: Json): string =>
   `${runs(t.from)} → ${runs(t.to)} ${t.act === 'reduce' ? 'adds' : 'copies'} ${t.what.length > 1 ? 'blocks' : 'block'} ${runs(t.what)}`;
-
-function Arrows(props: { states: States; round: number; layout: string; rank: number; pick: (rank: number) => void }) {
-  const { states, round } = props;
-  const place = positions(props.layout, states.ranks).map(([x, y]) => [x * 400, y * 400]);
-  const radius = Math.max(4, Math.min(17, 440 / states.ranks));
-  const transfers: Json[] = round > 0 ? states.json.transfers[round - 1] : [];
-  const label = `round ${round} of ${states.rounds}: ${transfers.length} transfers`;
-  const pairs = transfers.flatMap((t) => t.from.flatMap((from: number) => t.to.map((to: number) => ({ from, to, act: t.act, what: t.what })))).filter((p: any) => p.from !== p.to);
-  const mine = (p: any) => props.rank < 0 || p.from === props.rank || p.to === props.rank;
-  if (states.ranks > mostDrawn) {
-    return (
-      <Canvas height={(width) => Math.min(width, 460)} label={label} draw={(g, width, height) => {
-        const side = Math.min(width, height);
-        const at = (r: number) => [(width - side) / 2 + (place[r][0] / 400) * side, (place[r][1] / 400) * side];
-        for (const p of pairs) {
-          const [ax, ay] = at(p.from), [bx, by] = at(p.to);
-          g.strokeStyle = colour(p.act === 'reduce' ? 'reduce' : 'copy');
-          g.globalAlpha = mine(p) ? 0.8 : 0.15;
-          g.beginPath();
-          g.moveTo(ax, ay);
-          g.lineTo(bx, by);
-          g.stroke();
-        }
-        g.globalAlpha = 1;
-        g.fillStyle = colour('ink');
-        for (let r = 0; r < states.ranks; ++r) {
-          const [x, y] = at(r);
-          g.beginPath();
-          g.arc(x, y, r === props.rank ? 5 : 2.5, 0, 7);
-          g.fill();
-        }
-      }} />
-    );
-  }
-  const path = (from: number, to: number) => {
-    const [ax, ay] = place[from], [bx, by] = place[to];
-    const length = Math.hypot(bx - ax, by - ay) || 1;
-    const ux = (bx - ax) / length, uy = (by - ay) / length;
-    // A little to the right, so that two that exchange do not lie on each other.
-    const bend = props.layout === 'circle' ? Math.min(26, length * 0.12) : Math.min(90, length * 0.35);
-    const cx = (ax + bx) / 2 - uy * bend, cy = (ay + by) / 2 + ux * bend;
-    const ex = bx - cx, ey = by - cy, e = Math.hypot(ex, ey) || 1;
-    const sx = cx - ax, sy = cy - ay, s = Math.hypot(sx, sy) || 1;
-    return `M${ax + (sx / s) * radius},${ay + (sy / s) * radius} Q${cx},${cy} ${bx - (ex / e) * (radius + 7)},${by - (ey / e) * (radius + 7)}`;
-  };
-  return (
-    <svg class="arrows" viewBox="-10 -10 420 420" role="group" aria-label={label}>
-      <defs>
-        {['copy', 'reduce'].map((act) => (
-          <marker id={'head-' + act} viewBox="0 0 8 8" refX="2" refY="4" markerWidth="4.5" markerHeight="4.5" orient="auto"><path class={act + ' head'} d="M0,0 L8,4 L0,8 z" /></marker>
-        ))}
-      </defs>
-      {pairs.map((p: any) => <path class={'move ' + p.act + (mine(p) ? '' : ' dim')} d={path(p.from, p.to)} marker-end={`url(#head-${p.act})`} />)}
-      {place.map(([x, y], r) => (
-        <g class={'rank' + (r === props.rank ? ' picked' : '')} role="button" tabIndex={0} aria-label={`rank ${r}`} aria-pressed={r === props.rank}
-          onClick={() => props.pick(r === props.rank ? -1 : r)} onKeyDown={(e) => (e.key === 'Enter' || e.key === ' ') && (e.preventDefault(), props.pick(r === props.rank ? -1 : r))}>
-          <circle cx={x} cy={y} r={radius} />
-          <text x={x} y={y} dy="0.35em" style={{ fontSize: Math.max(7, radius * 0.85) + 'px' }}>{r}</text>
-        </g>
-      ))}
-    </svg>
-  );
-}
-
-export function Grid(props: { states: States; round: number; rank: number; pick?: (rank: number) => void }) {
-  const { states, round } = props;
-  const [at, setAt] = useState<[number, number] | undefined>();
-  const side = (width: number) => Math.max(3, Math.min(44, (width - 34) / states.places));
-  const tall = (width: number) => Math.min(34, side(width));
-  const cell = at && at[0] < states.ranks && at[1] < states.places ? states.cell(round, at[0], at[1]) : undefined;
-  const move = (x: number, y: number) => setAt([Math.max(0, Math.min(states.ranks - 1, (at?.[0] ?? 0) + y)), Math.max(0, Math.min(states.places - 1, (at?.[1] ?? -1) + x))]);
-  return (
-    <div>
-      <Canvas height={(width) => 18 + states.ranks * tall(width)} label={`what each of ${states.ranks} ranks holds of ${states.places} blocks; arrow keys tell each`}
-        onPoint={(x, y, click) => {
-          const canvas = document.activeElement;
-          void canvas;
-          const width = props.states && latestWidth;
-          const place = Math.floor((x - 30) / side(width)), rank = Math.floor((y - 18) / tall(width));
-          if (place < 0 || rank < 0 || rank >= states.ranks || place >= states.places) return;
-          setAt([rank, place]);
-          if (click) props.pick?.(rank);
-        }}
-        onKey={(e) => {
-          const step = ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] } as Record<string, [number, number]>)[e.key];
-          if (step) (e.preventDefault(), move(...step));
-        }}
-        draw={(g, width) => {
-          latestWidth = width;
-          const w = side(width), h = tall(width), gap = w > 8 ? 2 : w > 4 ? 1 : 0;
-          const [empty, part, done, written, ink, on, soft] = ['empty', 'part', 'done', 'written', 'ink', 'on', 'soft'].map(colour);
-          g.textBaseline = 'middle';
-          g.textAlign = 'center';
-          g.font = '11px system-ui';
-          g.fillStyle = soft;
-          if (w >= 14) for (let b = 0; b < states.places; ++b) g.fillText(String(b % states.json.blocks) + (b >= states.json.blocks ? '′' : ''), 30 + b * w + w / 2, 9);
-          for (let r = 0; r < states.ranks; ++r) {
-            const y = 18 + r * h;
-            g.globalAlpha = props.rank < 0 || props.rank === r ? 1 : 0.35;
-            g.fillStyle = soft;
-            if (h >= 10 || r % 8 === 0) g.fillText(String(r), 14, y + h / 2);
-            for (let b = 0; b < states.places; ++b) {
-              const c = states.cell(round, r, b);
-              const x = 30 + b * w;
-              g.fillStyle = empty;
-              g.fillRect(x, y, w - gap, h - gap);
-              if (c.ranks.length > 0) {
-                g.fillStyle = c.complete ? done : part;
-                const before = g.globalAlpha;
-                if (!c.complete) g.globalAlpha = before * (0.3 + (0.7 * c.ranks.length) / states.ranks);
-                g.fillRect(x, y, w - gap, h - gap);
-                g.globalAlpha = before;
-              }
-              if (c.written && w > 5) {
-                g.strokeStyle = written;
-                g.lineWidth = 2;
-                g.strokeRect(x + 1, y + 1, w - gap - 2, h - gap - 2);
-              }
-              const text = states.text(c);
-              if (text && w >= 24 && text.length * 6 < w) {
-                g.fillStyle = c.complete ? on : ink;
-                g.fillText(text, x + (w - gap) / 2, y + (h - gap) / 2);
-              }
-            }
-          }
-          g.globalAlpha = 1;
-        }} />
-      <p class="readout" role="status">
-        {cell && at ? `rank ${at[0]}, block ${at[1] % states.json.blocks}${at[1] >= states.json.blocks ? ' (scratch)' : ''}: ${cell.ranks.length === 0 ? 'nothing' : `of ${runs(cell.ranks)}${cell.twice ? ', some twice' : ''}${cell.complete ? ', complete' : ''}${cell.needed ? ', needed here' : ''}`}` : 'A cell says whose contributions it holds: point at one, or use the arrow keys in the grid.'}
-      </p>
-    </div>
-  );
-}
-let latestWidth = 300;
 
 function Editor(props: { states: States; round: number; edits: Json[]; set: (edits: Json[]) => void }) {
   const { states, round } = props;
@@ -241,7 +107,7 @@ export function Player({ catalogue }: { catalogue: Catalogue }) {
       {states && (
         <>
           <div class="transport">
-            <button aria-label="to the start" onClick={() => (play(false), go(0))}>⏮</button>
+            <button aria-label="to the start" onClick={() => (play(false), go(0))}>|◀</button>
             <button aria-label="one round back" onClick={() => (play(false), go(Math.max(0, round - 1)))}>◀</button>
             <button class="main" onClick={() => (round >= states.rounds && go(0), play(!playing))}>{playing ? 'Pause' : 'Play'}</button>
             <button aria-label="one round on" onClick={() => (play(false), go(Math.min(states.rounds, round + 1)))}>▶</button>

@@ -12,7 +12,7 @@ export function Primitives() {
         {answers.map((answer, i) => {
           const p = primitives[i];
           return (
-            <article class="card">
+            <article class={'card ' + p.collective}>
               <h3>{p.title}</h3>
               <p>{p.says}</p>
               {answer.json.error ? <p class="error">{answer.json.error}</p> : <div dangerouslySetInnerHTML={{ __html: card(p, new States(answer)) }} />}

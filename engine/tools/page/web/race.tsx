@@ -102,6 +102,7 @@ function Winners(props: { answer: Answer | undefined; names: string[]; bytes: nu
         ))}
         {props.bytes > 0 && <i class="here" style={{ left: at(props.bytes) + '%' }} title="M" />}
       </div>
+      <div class="ends" aria-hidden="true"><span>{size(values[0])}</span><span>{size(values[values.length - 1])}</span></div>
       <p class="note">
         {parts.map((part: any, i: number) => (
           <>

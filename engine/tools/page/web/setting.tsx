@@ -16,7 +16,7 @@ export const lineOf = (catalogue: Catalogue, collective: string, name: string): 
   catalogue.algorithms.find((line) => line.collective === collective && line.name === name);
 
 /** Three that are there for any collective; a link may say otherwise. */
-const favourites = ['ring', 'double_tree', 'halving_doubling', 'direct', 'recursive_doubling', 'bruck', 'binomial_near', 'chain', 'pairwise', 'linear'];
+const favourites = ['ring', 'recursive_doubling', 'halving_doubling', 'double_tree', 'direct', 'bruck', 'binomial_near', 'chain', 'pairwise', 'linear'];
 export function usual(catalogue: Catalogue, collective: string, count: number): string[] {
   const names = linesOf(catalogue, collective).map((line) => line.name);
   const first = favourites.filter((name) => names.includes(name));

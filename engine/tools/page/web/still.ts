@@ -49,16 +49,18 @@ export function stateSvg(states: States, rounds: number, label: string): string 
         body += `<rect class="r${source % 8}" x="${x}" y="${y}" width="${side}" height="${side}" rx="3"/><text class="on" x="${x + side / 2}" y="${y + side / 2 + 4}">${source}${place % all}</text>`;
         return;
       }
+      // At first all of it counts; later what is complete where it is needed.
+      const faint = rounds === 0 || (cell.complete && cell.needed) ? '' : ' faint';
       const each = side / Math.max(1, cell.ranks.length);
       cell.ranks.forEach((from, j) => {
-        body += `<rect class="r${from % 8}" x="${x}" y="${y + j * each}" width="${side}" height="${each}"/>`;
+        body += `<rect class="r${from % 8}${faint}" x="${x}" y="${y + j * each}" width="${side}" height="${each}"/>`;
       });
     });
   }
   for (let i = 0; i < columns && !route; ++i) {
     body += `<text class="label mid" x="${left + i * (side + gap) + side / 2}" y="10">${i}</text>`;
   }
-  return `<svg class="state" role="img" aria-label="${label}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">${body}</svg>`;
+  return `<svg class="state" role="img" aria-label="${label}" viewBox="0 0 ${width} ${height}" style="max-width: ${width}px">${body}</svg>`;
 }
 
 /** After the first phase, where there are two. */
@@ -83,7 +85,7 @@ export function gallery(engine: unknown): string {
       const { json, numbers } = call(engine, JSON.stringify(galleryRequest(p)));
       const answer = JSON.parse(json);
       if (answer.error) throw new Error(`${p.collective}: ${answer.error}`);
-      return `<article class="card"><h3>${p.title}</h3><p>${p.says}</p>${card(p, new States({ json: answer, numbers }))}<p class="where">${p.appears}</p></article>`;
+      return `<article class="card ${p.collective}"><h3>${p.title}</h3><p>${p.says}</p>${card(p, new States({ json: answer, numbers }))}<p class="where">${p.appears}</p></article>`;
     })
     .join('');
 }

@@ -1,0 +1,57 @@
+// Break it: a change drawn by the seed in the link; the visitor says what the verifier will say.
+import { useState } from 'preact/hooks';
+import type { Json } from './engine';
+import { runs, words } from './format';
+import { Choice, otherErrors, Section, Text, useAnswer } from './parts';
+import { Proof } from './player';
+import { linesOf, type Catalogue } from './setting';
+import { useParam } from './state';
+
+const saying = (edit: Json): string =>
+  `round ${edit.round + 1}, transfer ${edit.transfer + 1}: ` +
+  ({ delete: 'left out', double: 'done twice', redirect: `sent to rank ${edit.to} instead`, move: `done in round ${edit.into + 1} instead` } as Record<string, string>)[edit.do];
+
+export function BreakIt({ catalogue }: { catalogue: Catalogue }) {
+  const [seed, setSeed] = useParam('break.seed', '1');
+  const [algorithm, setAlgorithm] = useParam('break.a', 'ring');
+  const [n, setN] = useParam('break.n', '3');
+  const [guess, setGuess] = useState<string>();
+  const answer = useAnswer({
+    ask: 'play', question: { collective: 'all_reduce', algorithm, ranks: /^\d+$/.test(n) ? Number(n) : n, bytes: 1024 },
+    edits: [{ do: 'chance', seed: /^\d+$/.test(seed) ? Number(seed) : seed }],
+  });
+  const json = answer?.json, error = json?.error as string | undefined;
+  const truth = json && !error ? (json.proof.proved ? 'proved' : json.proof.kind) : '';
+  // Names of the verifier's own; those that a single such change can come to are found among all.
+  const kinds = ['proved', ...catalogue.violations.filter((kind) => !['bad_shape', 'too_large', 'bad_index', 'bad_sizes', 'other_block', 'many_to_copy'].includes(kind))];
+  const next = (value: string) => (setGuess(undefined), setSeed(value));
+  return (
+    <Section id="break" title="Break it" lead="Below is an all-reduce with one change somewhere. Does it still work? If not, what breaks? Say so first; the verifier tells the invariant, the rank and the block.">
+      <div class="controls">
+        <Choice label="algorithm" value={algorithm} set={(value) => (setGuess(undefined), setAlgorithm(value))} of={linesOf(catalogue, 'all_reduce').map((line) => line.name)} />
+        <Text label="N, ranks" value={n} set={(value) => (setGuess(undefined), setN(value))} error={error?.startsWith('ranks') ? error : undefined} />
+        <Text label="seed" value={seed} set={next} error={error?.startsWith('seed') ? error : undefined} />
+        <button onClick={() => next(String((Number(seed) || 0) + 1))}>Another one</button>
+      </div>
+      {otherErrors([error]).filter((text) => !text.startsWith('seed')).map((text) => <p class="error" role="status">{text}</p>)}
+      {json && !error && (
+        <>
+          <ol class="rounds">
+            {json.transfers.map((transfers: Json[], k: number) => (
+              <li><b>round {k + 1}</b>{transfers.slice(0, 40).map((t) => <span class={'chip ' + t.act}>{runs(t.from)} → {runs(t.to)} {t.act === 'reduce' ? 'adds' : 'copies'} {runs(t.what)}</span>)}</li>
+            ))}
+          </ol>
+          <p class="buttons" role="group" aria-label="your guess">
+            {kinds.map((kind) => <button aria-pressed={guess === kind} onClick={() => setGuess(kind)}>{kind === 'proved' ? 'still right' : words(kind)}</button>)}
+          </p>
+          {guess !== undefined && (
+            <>
+              <p role="status" class={guess === truth ? 'good' : 'bad'}>{guess === truth ? 'Yes.' : 'No.'} The change: {json.edits.map(saying).join('; ')}.</p>
+              <Proof proof={json.proof} ranks={json.ranks} />
+            </>
+          )}
+        </>
+      )}
+    </Section>
+  );
+}

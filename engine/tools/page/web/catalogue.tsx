@@ -1,0 +1,81 @@
+// The catalogue: all algorithms with formulas, citation, and the command that asks the same.
+import { useState } from 'preact/hooks';
+import type { Json } from './engine';
+import { words } from './format';
+import { Choice, errorOf, number, Section, Text, useAnswer } from './parts';
+import type { Catalogue as Data } from './setting';
+import { goTo, set, useParam } from './state';
+
+const columns: [string, string][] = [['name', 'algorithm'], ['collective', 'collective'], ['rounds', 'rounds'], ['sent', 'sent / M'], ['send_ports', 'ports']];
+
+export function Catalogue({ catalogue }: { catalogue: Data }) {
+  const [collective, setCollective] = useParam('catalogue.c', '');
+  const [text, setText] = useParam('catalogue.text', '');
+  const [n, setN] = useParam('catalogue.n', '');
+  const [order, setOrder] = useParam('catalogue.by', '');
+  const [open, setOpen] = useState('');
+  const answer = useAnswer(n ? { ask: 'catalogue', ranks: number(n) } : { ask: 'catalogue' });
+  const error = answer?.json.error as string | undefined;
+  const lines: Json[] = answer && !error ? answer.json.algorithms : catalogue.algorithms;
+  const shown = (line: Json, column: string): string => {
+    if (column === 'name' || column === 'collective') return words(line[column]);
+    if (line.at) return line.at.refused ? '–' : line.at[column];
+    return line.readable[column];
+  };
+  const value = (line: Json): string | number => {
+    const cell = shown(line, order);
+    const [above, below = '1'] = cell.split('/');
+    const ratio = Number(above) / Number(below);
+    return Number.isFinite(ratio) ? ratio : cell;
+  };
+  const found = lines.filter((line) => (!collective || line.collective === collective) &&
+    (!text || `${line.name} ${words(line.name)} ${line.summary} ${line.citation}`.toLowerCase().includes(text.toLowerCase())));
+  if (order) {
+    found.sort((a, b) => {
+      const x = value(a), y = value(b);
+      return typeof x === 'number' && typeof y === 'number' ? x - y : typeof x === 'number' ? -1 : typeof y === 'number' ? 1 : x.localeCompare(y);
+    });
+  }
+  return (
+    <Section id="catalogue" title="The catalogue" lead={`${catalogue.algorithms.length} algorithms of ${catalogue.collectives.length} collectives, with what they cost and where they come from.`}>
+      <div class="controls">
+        <Choice label="collective" value={collective} set={setCollective} of={[['', 'all'], ...catalogue.collectives.map((one) => [one.name, words(one.name)] as [string, string])]} />
+        <Text label="with the words" value={text} set={setText} />
+        <Text label="formulas at N =" value={n} set={setN} placeholder="any" error={errorOf('ranks', [error])} />
+      </div>
+      <div class="wide" tabIndex={0} role="region" aria-label="table of algorithms">
+        <table>
+          <thead>
+            <tr>{columns.map(([key, title]) => <th scope="col" aria-sort={order === key ? 'ascending' : 'none'}><button onClick={() => setOrder(order === key ? '' : key)}>{title}{order === key ? ' ▲' : ''}</button></th>)}<th scope="col">source</th></tr>
+          </thead>
+          <tbody>
+            {found.map((line) => {
+              const id = line.collective + ' ' + line.name;
+              return (
+                <>
+                  <tr class={line.at?.refused ? 'refused' : ''}>
+                    <th scope="row"><button class="plain" aria-expanded={open === id} onClick={() => setOpen(open === id ? '' : id)}>{words(line.name)}</button></th>
+                    {columns.slice(1).map(([key]) => <td class={key === 'collective' ? '' : 'formula'}>{shown(line, key)}</td>)}
+                    <td class="source">{line.citation}</td>
+                  </tr>
+                  {open === id && (
+                    <tr class="more">
+                      <td colSpan={6}>
+                        <p>{line.summary}.{line.needs && ` It needs: ${line.needs}.`}{line.at?.refused && ` ${line.at.refused}.`}</p>
+                        <p><code>rankine show {line.collective} --algo {line.name} --ranks {n || 8}</code><br /><code>rankine simulate {line.collective} --algo {line.name} --ranks {n || 8} --bytes 1M</code></p>
+                        <button onClick={() => {
+                          set({ 'player.c': line.collective, 'player.a': line.name, 'player.k': '0', 'player.e': undefined, ...(n ? { 'player.n': n } : {}) });
+                          goTo('player');
+                        }}>Play it</button>
+                      </td>
+                    </tr>
+                  )}
+                </>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}

@@ -1,0 +1,56 @@
+// The papers: every claim with its verdict, found by the native engine when the page was built.
+import { useEffect, useState } from 'preact/hooks';
+import { bytesOf, type Json } from './engine';
+import { words } from './format';
+import { Choice, Section, Text } from './parts';
+import { goTo, set, useParam } from './state';
+import { lineOf, type Catalogue } from './setting';
+
+const verdicts: Record<string, string> = { holds: 'holds', holds_if: 'holds only if', fails: 'does not hold', open: 'not checkable yet' };
+
+const plural: Record<string, string> = { holds: 'hold', holds_if: 'hold under a condition', fails: 'do not hold', open: 'cannot be checked yet' };
+
+export function Papers({ catalogue }: { catalogue: Catalogue }) {
+  const [claims, setClaims] = useState<Json>();
+  const [paper, setPaper] = useParam('papers.paper', '');
+  const [verdict, setVerdict] = useParam('papers.verdict', '');
+  const [text, setText] = useParam('papers.text', '');
+  const [shown, show] = useState(12);
+  useEffect(() => void bytesOf('claims').then((bytes) => setClaims(JSON.parse(new TextDecoder().decode(bytes)))), []);
+  const all: Json[] = claims?.claims ?? [];
+  const found = all.filter((one) => (!paper || one.paper === paper) && (!verdict || one.verdict === verdict) &&
+    (!text || `${one.id} ${one.claim} ${one.runs} ${one.why}`.toLowerCase().includes(text.toLowerCase())));
+  // "scatter: reduce_scatter ring; segments=4 | ..." is of the catalogue.
+  const playable = (one: Json): [string, string] | undefined => {
+    const [, collective, algorithm] = /^(?:\w+: )?(\w+) (\w+)/.exec(one.runs ?? '') ?? [];
+    return collective && lineOf(catalogue, collective, algorithm) ? [collective, algorithm] : undefined;
+  };
+  return (
+    <Section id="papers" title="The papers" lead={claims ? `${claims.counts.claims} claims of papers and lessons, each computed on both sides: ${Object.keys(verdicts).map((v) => `${claims.counts[v]} ${plural[v]}`).join(', ')}.` : 'Claims and their verdicts.'}>
+      <div class="controls">
+        <Choice label="paper" value={paper} set={(value) => (show(12), setPaper(value))} of={[['', 'all'], ...[...new Set(all.map((one) => one.paper as string))].map((p) => [p, p] as [string, string])]} />
+        <Choice label="verdict" value={verdict} set={(value) => (show(12), setVerdict(value))} of={[['', 'all'], ...Object.entries(verdicts)]} />
+        <Text label="with the words" value={text} set={setText} />
+      </div>
+      <ul class="claims">
+        {found.slice(0, shown).map((one) => (
+          <li class="card">
+            <p><span class={'badge ' + one.verdict}>{verdicts[one.verdict]}{one.condition ? ' ' + one.condition : ''}</span> <b>{one.where}</b></p>
+            <p>{one.claim}</p>
+            {(one.stated || one.printed) && <p class="note"><code>{one.printed || one.stated}</code>{one.found && <> {one.relation.startsWith('~') ? '~' : one.relation} <code>{one.found}</code></>}{one.shown && `, with ${one.shown.with}: stated ${one.printed || one.shown.stated.exact || one.shown.stated.number}, found ${one.shown.found.exact ?? one.shown.found.number}`}</p>}
+            {(one.why || one.reason) && <p>{one.why || one.reason}</p>}
+            {playable(one) && (
+              <button onClick={() => {
+                const [collective, algorithm] = playable(one)!;
+                set({ 'player.c': collective, 'player.a': algorithm, 'player.k': '0', 'player.e': undefined });
+                goTo('player');
+              }}>Play {words(playable(one)![1])}</button>
+            )}
+          </li>
+        ))}
+      </ul>
+      <p class="note" role="status">{Math.min(shown, found.length)} of {found.length}</p>
+      {found.length > shown && <button onClick={() => show(shown + 24)}>More</button>}
+    </Section>
+  );
+}
