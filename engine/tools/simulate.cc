@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/replace_file.h"
 #include "engine/base/units.h"
 #include "engine/tools/answer.h"
 #include "engine/tools/answer_batch.h"
@@ -23,6 +24,7 @@
 #include "engine/tools/question_json.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
+#include "engine/tools/trace.h"
 
 namespace rankine::tools {
 namespace {
@@ -32,6 +34,7 @@ struct SimulateArguments {
   Fidelity fidelity = Fidelity::eq1;
   bool ideal_blocks = false, rounds = false, json = false;
   std::string batch;  // a file, or "-"
+  std::string trace;  // a file
 };
 
 // Nothing of who needs one port; of several algorithms only those that want more than there is.
@@ -144,6 +147,18 @@ Result<Exit> run_batch(const std::string& file, Console& console) {
   return Exit::ok;
 }
 
+// As the file's name asks.
+Status write_trace(const std::string& file, const Answer& answer) {
+  const bool svg = file.ends_with(".svg");
+  if (!svg && !file.ends_with(".json")) {
+    return invalid_argument(
+        fmt::format("--trace is '{}'; allowed are files that end in .json or .svg", file));
+  }
+  const auto text = svg ? trace_svg(answer) : trace_json(answer);
+  if (!text.ok()) return text.status();
+  return of_option("--trace", replace_file(file, *text));
+}
+
 Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (!a.batch.empty()) return run_batch(a.batch, console);
   if (!a.question.algorithm.collective) {
@@ -152,10 +167,14 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   std::vector<std::string> notes;
   auto questions = questions_of(a.question, notes);
   if (!questions.ok()) return questions.status();
+  if (!a.trace.empty() && questions->size() + notes.size() > 1) {
+    return one_algorithm_only(a.question.algorithm);
+  }
   std::vector<Answer> answers;
   for (Question& question : *questions) {
     question.options.ideal_blocks = a.ideal_blocks;
     question.fidelity = a.fidelity;
+    question.options.trace = !a.trace.empty();
     const std::string name(question.algorithm->name);
     auto answered = answer(std::move(question));
     if (answered.ok()) {
@@ -171,6 +190,9 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     }
   }
   if (answers.empty()) return invalid_argument(notes.back());
+  if (!a.trace.empty()) {
+    if (Status status = write_trace(a.trace, answers.front()); !status.ok()) return status;
+  }
   for (const std::string& note : notes) console.err << "rankine simulate: " << note << "\n";
   if (a.json) {
     for (const Answer& one : answers) console.out << to_json(one, a.rounds).dump() << "\n";
@@ -198,6 +220,9 @@ Subcommand add_simulate(Command tool) {
                "blocks of exactly M / B bytes, also where that is no whole number");
   app.add_flag("--rounds", a.rounds, "also when each round ends");
   app.add_flag("--json", a.json, "one line of JSON per algorithm");
+  add_text(app, "--trace", a.trace, "FILE",
+           "of one algorithm, when each message held which ports and links: .json for Perfetto and "
+           "other trace viewers, .svg a Gantt chart");
   add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");
   app.footer(
@@ -208,6 +233,7 @@ Subcommand add_simulate(Command tool) {
       "--segments auto\n"
       "  rankine simulate all_reduce --algo ring,double_tree,halving_doubling --segments auto\n"
       "  rankine simulate broadcast --algo switch --ranks 8 --lower --json\n"
+      "  rankine simulate all_reduce --algo double_tree --ranks 8 --trace double_tree.svg\n"
       "  rankine simulate --batch requests.jsonl\n"
       "Requests have collective, algorithm, ranks and bytes, and may have\n" +
       request_network_members() +

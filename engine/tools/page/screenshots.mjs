@@ -1,5 +1,5 @@
 // Pictures of the page by Chromium: screenshots.mjs CACHE PAGE DIR. A picture of each section at both ends of the widths that it is
-// made for, light and dark.
+// made for, light and dark, and at 1000 pixels, as documents show them.
 import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
@@ -12,7 +12,7 @@ const sections = ['race', 'primitives', 'player', 'timeline', 'cost', 'break', '
 mkdirSync(into, { recursive: true });
 const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--force-device-scale-factor=1'] });
 try {
-  for (const [width, scheme] of [[1600, 'light'], [360, 'light'], [1600, 'dark']]) {
+  for (const [width, scheme] of [[1600, 'light'], [1000, 'light'], [360, 'light'], [1600, 'dark']]) {
     const tab = await browser.newPage();
     await tab.setViewport({ width, height: width > 1000 ? 1000 : 740 });
     await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: 'reduce' }]);

@@ -58,7 +58,7 @@ export function Arrows(props: { states: States; round: number; layout: string; r
       </defs>
       {pairs.map((p: any) => <path class={'move ' + p.act + (mine(p) ? '' : ' dim')} d={path(p.from, p.to)} marker-end={`url(#head-${p.act})`} />)}
       {place.map(([x, y], r) => (
-        <g class={'rank' + (r === props.rank ? ' picked' : '')} role="button" tabIndex={0} aria-label={`rank ${r}`} aria-pressed={r === props.rank}
+        <g class={'rank' + (r === props.rank ? ' picked' : '')} role="button" tabindex={0} aria-label={`rank ${r}`} aria-pressed={r === props.rank}
           onClick={() => props.pick(r === props.rank ? -1 : r)} onKeyDown={(e) => (e.key === 'Enter' || e.key === ' ') && (e.preventDefault(), props.pick(r === props.rank ? -1 : r))}>
           <circle cx={x} cy={y} r={radius} />
           <text x={x} y={y} dy="0.35em" style={{ fontSize: Math.max(7, radius * 0.85) + 'px' }}>{r}</text>

@@ -9,7 +9,9 @@ const sizes = Array.from({ length: 25 }, (_, i) => 2 ** (i + 6));
 const counts = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 27, 32, 40, 48, 56, 64];
 
 function Chart(props: { xs: number[]; times: Float64Array; names: string[]; xText: (x: number) => string; mark?: number; crossings?: any[]; label: string }) {
-  const width = 620, height = 330, left = 62, bottom = 34, top = 12, right = 14;
+  // On a narrow screen the picture is smaller, and its letters are not.
+  const narrow = innerWidth < 560;
+  const width = narrow ? 330 : 620, height = narrow ? 270 : 330, left = 62, bottom = 34, top = 12, right = 14;
   const { xs, times, names } = props;
   const points = xs.length;
   const known = Array.from(times).filter((t) => Number.isFinite(t) && t > 0);
@@ -31,7 +33,7 @@ function Chart(props: { xs: number[]; times: Float64Array; names: string[]; xTex
     return d;
   };
   const powers = xs.filter((value) => Number.isInteger(Math.log2(value)));
-  const ticks = powers.filter((_, i) => i % Math.ceil(powers.length / 7) === 0);
+  const ticks = powers.filter((_, i) => i % Math.ceil(powers.length / (narrow ? 4 : 7)) === 0);
   return (
     <svg class="chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={props.label}>
       {Array.from({ length: high - low + 1 }, (_, i) => (

@@ -156,7 +156,13 @@ export function Canvas(props: {
   return <canvas ref={ref} role="img" aria-label={props.label} tabIndex={props.onKey ? 0 : undefined} onMouseMove={point(false)} onClick={point(true)} onKeyDown={props.onKey} />;
 }
 
-export const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+// Asked for in every frame, and others only where light turns to dark.
+const colours = new Map<string, string>();
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => colours.clear());
+export const colour = (name: string): string => {
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim());
+  return colours.get(name)!;
+};
 export const lanes = ['lane0', 'lane1', 'lane2', 'lane3'];
 
 export function Section(props: { id: string; title: string; lead: ComponentChildren; children: ComponentChildren }) {

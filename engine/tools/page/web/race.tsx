@@ -198,7 +198,7 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
         {names.map((name, i) => {
           const answer = answers[i], json = costs[i]?.json;
           return (
-            <article class={'card lane ' + lanes[i]}>
+            <article class={'card lane ' + lanes[i]} data-algorithm={name}>
               <Choice label={`lane ${i + 1}`} value={name} set={(value) => setPicked(names.map((each, j) => (j === i ? value : each)).join(','))}
                 of={linesOf(catalogue, collective).map((line) => line.name)} />
               {answer?.json.error ? (
@@ -210,14 +210,14 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
                   <p class="clock" ref={(element) => void (clocks.current[i] = element)} />
                   {json && !json.error && (
                     <dl class="facts">
-                      <div class={json.algorithm === best?.algorithm ? 'best' : ''}><dt>time</dt><dd data-fact="time">{duration(json.time)}</dd></div>
-                      <div><dt>made of</dt><dd>{json.alphas_text} α + {Number(json.betas.toPrecision(4))} Mβ</dd></div>
-                      <div><dt>rounds</dt><dd data-fact="rounds">{json.rounds}</dd></div>
-                      <div><dt>messages</dt><dd data-fact="messages">{json.messages}</dd></div>
-                      <div><dt>busiest rank sends</dt><dd data-fact="sent">{size(json.sent_max)}</dd></div>
-                      <div><dt>ports wanted</dt><dd>{json.ports_needed}{json.serialises ? ', more than there are' : ''}</dd></div>
-                      <div><dt>busbw</dt><dd>{rate(json.busbw)}</dd></div>
-                      {json.segments > 1 && <div><dt>segments</dt><dd>{json.segments}</dd></div>}
+                      <div class={json.algorithm === best?.algorithm ? 'best' : ''}><dt>time</dt><dd data-fact="time" data-value={json.time}>{duration(json.time)}</dd></div>
+                      <div><dt>made of</dt><dd data-fact="alphas" data-value={json.alphas}>{json.alphas_text} α + {Number(json.betas.toPrecision(4))} Mβ</dd></div>
+                      <div><dt>rounds</dt><dd data-fact="rounds" data-value={json.rounds}>{json.rounds}</dd></div>
+                      <div><dt>messages</dt><dd data-fact="messages" data-value={json.messages}>{json.messages}</dd></div>
+                      <div><dt>busiest rank sends</dt><dd data-fact="sent_max" data-value={json.sent_max}>{size(json.sent_max)}</dd></div>
+                      <div><dt>ports wanted</dt><dd data-fact="ports_needed" data-value={json.ports_needed}>{json.ports_needed}{json.serialises ? ', more than there are' : ''}</dd></div>
+                      <div><dt>busbw</dt><dd data-fact="busbw" data-value={json.busbw}>{rate(json.busbw)}</dd></div>
+                      {json.segments > 1 && <div><dt>segments</dt><dd data-fact="segments" data-value={json.segments}>{json.segments}</dd></div>}
                     </dl>
                   )}
                 </>

@@ -1,0 +1,127 @@
+// rankine page, and rankine simulate --trace.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "engine/tools/page/answers.h"
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using nlohmann::json;
+
+std::string file_of_test(const std::string& name) { return ::testing::TempDir() + "/" + name; }
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Page, AnswersAsItsEngineDoes) {
+  const std::string file = file_of_test("requests.jsonl");
+  const std::string asked =
+      R"({"ask":"messages","question":{"collective":"all_gather","algorithm":"ring","ranks":3,"bytes":9}})";
+  std::ofstream(file) << asked << "\nnonsense\n";
+  const Captured captured = run_captured({"page", "--ask", file});
+  EXPECT_EQ(captured.exit, 0) << captured.err;
+  std::istringstream lines(captured.out);
+  std::string first, second;
+  ASSERT_TRUE(std::getline(lines, first) && std::getline(lines, second));
+  json whole = json::parse(first);
+  const PageAnswer answer = answer_page(asked);
+  EXPECT_EQ(whole["numbers"].get<std::vector<double>>(), answer.numbers);
+  whole.erase("numbers");
+  EXPECT_EQ(whole, json::parse(answer.json));
+  EXPECT_TRUE(json::parse(second).contains("error"));
+}
+
+TEST(Page, SaysWhatItNeeds) {
+  EXPECT_EQ(run_captured({"page"}).exit, 2);
+  EXPECT_EQ(run_captured({"page", "-o", "x", "--ask", "y"}).exit, 2);
+  const Captured missing = run_captured({"page", "--ask", file_of_test("not/there")});
+  EXPECT_EQ(missing.exit, 3);
+  EXPECT_NE(missing.err.find("--ask"), std::string::npos) << missing.err;
+}
+
+TEST(Page, IsWrittenWhereItIsBuiltIn) {
+  const std::string file = file_of_test("page.html");
+  const Captured captured = run_captured({"page", "-o", file});
+  if (captured.exit == 0) {
+    EXPECT_TRUE(text_of(file).starts_with("<!doctype html>"));
+  } else {
+    EXPECT_EQ(captured.exit, 3);
+    EXPECT_NE(captured.err.find("third_party/page"), std::string::npos) << captured.err;
+  }
+}
+
+TEST(Trace, HasEachMessageAtBothEnds) {
+  const std::string file = file_of_test("trace.json");
+  const Captured captured =
+      run_captured({"simulate", "all_reduce", "--algo", "ring", "--ranks", "4", "--bytes", "4000",
+                    "--wiring", "ring", "--alpha", "1us", "--trace", file});
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  const json trace = json::parse(text_of(file));
+  std::size_t sent = 0, received = 0;
+  double end = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const json& of = event["args"];
+    const bool sends = event["tid"].get<int>() % 2 == 0;
+    (sends ? sent : received) += 1;
+    EXPECT_EQ(event["pid"], sends ? of["from"] : of["to"]);
+    EXPECT_EQ(of["bytes"], 1000.0);
+    EXPECT_EQ(of["links"].size(), 1U);
+    end = std::max(end, event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  EXPECT_EQ(sent, 24U);
+  EXPECT_EQ(received, 24U);
+  const Captured told =
+      run_captured({"simulate", "all_reduce", "--algo", "ring", "--ranks", "4", "--bytes", "4000",
+                    "--wiring", "ring", "--alpha", "1us", "--json"});
+  EXPECT_NEAR(end, json::parse(told.out)["time"].get<double>() * 1e6, 1e-9);
+}
+
+TEST(Trace, AsAPictureHasABarForEachMessage) {
+  const std::string file = file_of_test("trace.svg");
+  const Captured captured = run_captured(
+      {"simulate", "broadcast", "--algo", "binomial_near", "--ranks", "8", "--trace", file});
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  const std::string picture = text_of(file);
+  EXPECT_EQ(count_of(picture, "<title>"), 7U);
+  EXPECT_EQ(count_of(picture, ">rank "), 8U);
+}
+
+TEST(Trace, RefusesWhatItCannotShow) {
+  const auto refused = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"simulate", "all_reduce", "--ranks", "8", "--trace"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Captured captured = run_captured(arguments);
+    EXPECT_EQ(captured.exit, 2) << captured.err;
+    return captured.err;
+  };
+  const std::string file = file_of_test("never.json");
+  EXPECT_NE(refused({"x.txt", "--algo", "ring"}).find("--trace is 'x.txt'"), std::string::npos);
+  EXPECT_NE(refused({file, "--algo", "ring,direct_one_shot"}).find("one algorithm"),
+            std::string::npos);
+  EXPECT_NE(refused({file, "--algo", "ring", "--fidelity", "flow"}).find("--fidelity"),
+            std::string::npos);
+  EXPECT_NE(refused({file_of_test("x.svg"), "--algo", "ring", "--ranks", "600"}).find("too tall"),
+            std::string::npos);
+  EXPECT_TRUE(text_of(file).empty());
+}
+
+}  // namespace
+}  // namespace rankine::tools
