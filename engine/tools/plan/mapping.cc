@@ -67,6 +67,14 @@ std::string describe(const Mapping& mapping) {
   return parts.empty() ? "one rank" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string axes_text(const Mapping& mapping, std::span<const Axis> axes) {
+  std::vector<std::string_view> names;
+  for (const Axis axis : axes) {
+    if (mapping[axis] > 1) names.push_back(name_of(axis));
+  }
+  return fmt::format("{}", fmt::join(names, " x "));
+}
+
 std::vector<Rank> group_of(const Mapping& mapping, std::span<const Axis> axes) {
   std::vector<Rank> group = {0};
   int stride = 1;

@@ -65,6 +65,9 @@ struct Mapping {
 // "tp 8, pp 8, interleaved 3": axes that are not 1.
 std::string describe(const Mapping& mapping);
 
+// "ep x dp": of these the axes that are not 1.
+std::string axes_text(const Mapping& mapping, std::span<const Axis> axes);
+
 // The ranks that rank 0 meets along an axis, or along several at once, each in the order of ranks.
 std::vector<Rank> group_of(const Mapping& mapping, std::span<const Axis> axes);
 

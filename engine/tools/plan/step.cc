@@ -9,12 +9,6 @@
 namespace rankine::tools {
 namespace {
 
-std::string axes_text(const std::vector<Axis>& axes) {
-  std::vector<std::string_view> names;
-  for (const Axis axis : axes) names.push_back(name_of(axis));
-  return fmt::format("{}", fmt::join(names, " x "));
-}
-
 // Data parallelism of one kind of parameters.
 struct Gradients {
   std::string_view what;
@@ -61,8 +55,8 @@ class Planner {
       const double seconds = seconds_of(c);
       layer_[static_cast<std::size_t>(c.phase)] += seconds;
       layer_weights_ += c.weight_flops / plan_.machine.flops;
-      plan_.computations.push_back(
-          {fmt::format("{}, {}", c.what, name_of(c.phase)), layer_times(), seconds});
+      plan_.computations.push_back({fmt::format("{}, {}", c.what, name_of(c.phase)), layer_times(),
+                                    seconds, c.flops, c.bytes});
     }
     for (std::size_t phase = 0; phase < kPhases; ++phase) {
       if (layer_[phase] == 0) continue;
@@ -86,7 +80,8 @@ class Planner {
       if (price->algorithm == nullptr) continue;
       layer_[static_cast<std::size_t>(e.phase)] += price->seconds;
       plan_.collectives.push_back({fmt::format("{}, {}", e.what, name_of(e.phase)),
-                                   axes_text(e.along), e.collective, *price, layer_times()});
+                                   axes_text(mapping(), e.along), e.collective, *price,
+                                   layer_times()});
     }
     return {};
   }
@@ -114,8 +109,9 @@ class Planner {
         const auto p = static_cast<std::size_t>(phase);
         moved[p] += price->seconds;
         added.emplace_back(plan_.collectives.size(), p);
-        plan_.collectives.push_back({fmt::format("{} {}", kind.what, what), axes_text(kind.along),
-                                     collective, *price, layer_times()});
+        plan_.collectives.push_back({fmt::format("{} {}", kind.what, what),
+                                     axes_text(mapping(), kind.along), collective, *price,
+                                     layer_times()});
       }
     }
     const std::array<double, kPhases> computed = layer_;
@@ -167,8 +163,8 @@ class Planner {
     // In and out, forward and backward, at both borders of every part; one micro-batch's border is
     // sent by one stage and received by the other, and each rank pays for what it receives.
     const double times = 2.0 * mapping().micro_batches * mapping().interleave;
-    PlannedCollective hops{"activations, gradients", axes_text({Axis::pp}), Collective::send_recv,
-                           *hop, times};
+    PlannedCollective hops{"activations, gradients", axes_text(mapping(), std::array{Axis::pp}),
+                           Collective::send_recv, *hop, times};
     const double waited = plan_.pipeline.end() - without_hops.end();
     hops.hidden = hops.seconds() - std::clamp(waited, 0.0, hops.seconds());
     plan_.collectives.push_back(std::move(hops));
@@ -200,12 +196,11 @@ class Planner {
   // After the last backward passes: gradients that are still under way, the optimizer, and
   // parameters that it has split.
   Status end_step() {
-    const bool last = plan_.stage == stages() - 1;
-    if (last) {
-      for (const Phase phase : {Phase::forward, Phase::backward}) {
-        plan_.computations.push_back({fmt::format("logits, {}", name_of(phase)),
-                                      static_cast<double>(mapping().micro_batches),
-                                      head_[static_cast<std::size_t>(phase)]});
+    if (plan_.stage == stages() - 1) {
+      for (const Computation& c : head_work(plan_.model, mapping())) {
+        plan_.computations.push_back({fmt::format("{}, {}", c.what, name_of(c.phase)),
+                                      static_cast<double>(mapping().micro_batches), seconds_of(c),
+                                      c.flops, c.bytes});
       }
     }
     plan_.seconds = plan_.pipeline.end(plan_.stage);
@@ -221,8 +216,8 @@ class Planner {
       }
     }
     plan_.seconds += behind;
-    const double optimizer = optimizer_seconds(kinds);
-    plan_.computations.push_back({"optimizer", 1, optimizer});
+    const double bytes = optimizer_bytes(kinds), optimizer = bytes / plan_.machine.memory_bandwidth;
+    plan_.computations.push_back({"optimizer", 1, optimizer, 0, bytes});
     plan_.seconds += optimizer;
     if (!split || mapping().zero == 3) return {};
     for (const Gradients& kind : kinds) {
@@ -230,8 +225,9 @@ class Planner {
       if (!price.ok()) return price.status();
       if (price->algorithm == nullptr) continue;
       plan_.seconds += price->seconds;
-      plan_.collectives.push_back({fmt::format("{} parameters", kind.what), axes_text(kind.along),
-                                   Collective::all_gather, *price, 1});
+      plan_.collectives.push_back({fmt::format("{} parameters", kind.what),
+                                   axes_text(mapping(), kind.along), Collective::all_gather, *price,
+                                   1});
     }
     return {};
   }
@@ -255,7 +251,7 @@ class Planner {
     // what the last needs and what those before have not had the time for.
     const double late =
         std::max(price->seconds, buckets * price->seconds - (buckets - 1) * each) + behind;
-    PlannedCollective sent{fmt::format("{} gradients", kind.what), axes_text(kind.along),
+    PlannedCollective sent{fmt::format("{} gradients", kind.what), axes_text(mapping(), kind.along),
                            collective, *price, buckets};
     sent.hidden = sent.seconds() - (late - behind);
     plan_.collectives.push_back(std::move(sent));
@@ -263,15 +259,15 @@ class Planner {
     return {};
   }
 
-  // It reads the gradient and its state and writes state and parameter, by memory's speed.
-  double optimizer_seconds(const std::vector<Gradients>& kinds) const {
+  // It reads the gradient and its state and writes state and parameter.
+  double optimizer_bytes(const std::vector<Gradients>& kinds) const {
     double bytes = 0;
     for (const Gradients& kind : kinds) {
       const double part =
           mapping().zero >= 1 ? static_cast<double>(group_of(mapping(), kind.along).size()) : 1;
       bytes += kind.parameters / part * (mapping().gradient_bytes + 12 + 12 + Model::kBytes);
     }
-    return bytes / plan_.machine.memory_bandwidth;
+    return bytes;
   }
 
   StepPlan plan_;
@@ -282,6 +278,10 @@ class Planner {
 
 }  // namespace
 
+double StepPlan::bubble() const {
+  const double rest = seconds - computing() - exposed();
+  return rest > 1e-12 * seconds ? rest : 0;  // no more than rounding
+}
 double StepPlan::computing() const {
   double sum = 0;
   for (const PlannedComputation& c : computations) sum += c.times * c.seconds;

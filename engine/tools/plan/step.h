@@ -34,6 +34,7 @@ struct PlannedCollective {
 struct PlannedComputation {
   std::string what;               // "feed-forward, forward"
   double times = 0, seconds = 0;  // of a step; each takes `seconds`
+  double flops = 0, bytes = 0;    // of each: what it computes, and what goes through memory
 };
 
 struct StepPlan {
@@ -52,7 +53,7 @@ struct StepPlan {
   double exposed() const;
   double hidden() const { return communicating() - exposed(); }
   // What is left of the step: the stage waits for others.
-  double bubble() const { return seconds - computing() - exposed(); }
+  double bubble() const;
   double model_flops() const;  // of the whole step, without what is computed twice
   double utilisation() const;  // of the peak that machine.flops is, by model_flops()
   bool fits() const { return memory.all() <= machine.memory_bytes; }
