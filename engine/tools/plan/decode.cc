@@ -69,8 +69,7 @@ Result<DecodePlan> plan_decode(const Model& model, const Mapping& mapping, const
     auto price = prices.of(collective, group_of(mapping, along), bytes);
     if (!price.ok()) return price.status();
     if (price->algorithm == nullptr || times == 0) return {};
-    plan.collectives.push_back(
-        {std::move(what), axes_text(mapping, along), collective, *price, times});
+    plan.collectives.push_back({std::move(what), along, collective, *price, times});
     return {};
   };
   for (const Exchange& e : work.exchanges) {

@@ -31,6 +31,13 @@ Model gpt(std::string name, int layers, int hidden, int heads) {
           .sequence = 2048};
 }
 
+Model gpt2() {
+  Model model = gpt("gpt2", 12, 768, 12);
+  model.vocabulary = 50257;
+  model.sequence = 1024;
+  return model;
+}
+
 Model llama(std::string name, int layers, int hidden, int heads, int feed_forward) {
   return {.name = std::move(name),
           .layers = layers,
@@ -53,6 +60,7 @@ Model mixtral() {
 }
 
 const PublishedModel kPublished[] = {
+    {gpt2(), "Radford et al., Language Models are Unsupervised Multitask Learners, 2019"},
     {gpt("gpt_22b", 48, 6144, 64), kKorthikanti},
     {gpt("gpt_175b", 96, 12288, 96), kKorthikanti},
     {gpt("gpt_530b", 105, 20480, 128), kKorthikanti},

@@ -58,15 +58,17 @@ std::string algorithm_text(const Price& price) {
              : std::string(price.algorithm->name);
 }
 
-std::string collectives_text(const std::vector<PlannedCollective>& collectives) {
+std::string collectives_text(const Mapping& mapping,
+                             const std::vector<PlannedCollective>& collectives) {
   if (collectives.empty()) return "no collectives: one rank has it all\n";
   Rows rows = {
       {"along", "ranks", "collective", "for", "algorithm", "M", "times", "each", "all", "hidden"}};
   for (const PlannedCollective& c : collectives) {
-    rows.push_back({c.along, std::to_string(c.price.ranks), std::string(name_of(c.collective)),
-                    c.what, algorithm_text(c.price), format_bytes(c.price.bytes),
-                    fmt::format("{:.0f}", c.times), format_duration(c.price.seconds),
-                    format_duration(c.seconds()), format_duration(c.hidden)});
+    rows.push_back({axes_text(mapping, c.along), std::to_string(c.price.ranks),
+                    std::string(name_of(c.collective)), c.what, algorithm_text(c.price),
+                    format_bytes(c.price.bytes), fmt::format("{:.0f}", c.times),
+                    format_duration(c.price.seconds), format_duration(c.seconds()),
+                    format_duration(c.hidden)});
   }
   return columns(rows, "lrlllrrrrr");
 }
@@ -109,11 +111,11 @@ Json asked_json(const Plan& plan) {
           {"sequence", plan.model.sequence}};
 }
 
-Json to_json(const std::vector<PlannedCollective>& collectives) {
+Json to_json(const Mapping& mapping, const std::vector<PlannedCollective>& collectives) {
   Json rows = Json::array();
   for (const PlannedCollective& c : collectives) {
     rows.push_back({{"for", c.what},
-                    {"along", c.along},
+                    {"along", axes_text(mapping, c.along)},
                     {"ranks", c.price.group},
                     {"collective", name_of(c.collective)},
                     {"algorithm", c.price.algorithm->name},
@@ -152,7 +154,7 @@ std::string plan_text(const StepPlan& plan, bool terms) {
       m.micro_batch);
   text += time_text(plan) + "\n" + memory_text(plan, terms) + "\n";
   text += fmt::format("of a rank of stage {}, in a step:\n", plan.stage) +
-          collectives_text(plan.collectives);
+          collectives_text(plan.mapping, plan.collectives);
   if (terms) text += "\n" + computations_text(plan.computations, plan.machine);
   return text;
 }
@@ -168,7 +170,7 @@ std::string plan_text(const DecodePlan& plan, bool terms) {
       format_bytes(plan.machine.memory_bytes), format_bytes(plan.weight_bytes),
       format_bytes(plan.cache_bytes),
       plan.memory() > plan.machine.memory_bytes ? ": TOO MUCH" : "");
-  text += collectives_text(plan.collectives);
+  text += collectives_text(plan.mapping, plan.collectives);
   if (terms) text += "\n" + computations_text(plan.computations, plan.machine);
   return text;
 }
@@ -181,7 +183,7 @@ Json plan_json(const DecodePlan& plan) {
   out["memory"] = {{"all", plan.memory()},
                    {"weights", plan.weight_bytes},
                    {"keys_and_values", plan.cache_bytes}};
-  out["collectives"] = to_json(plan.collectives);
+  out["collectives"] = to_json(plan.mapping, plan.collectives);
   out["computations"] = to_json(plan.computations);
   return out;
 }
@@ -212,7 +214,7 @@ Json plan_json(const StepPlan& plan) {
                    {"activations", memory.activations},
                    {"activations_per_layer", memory.activations_per_layer},
                    {"micro_batches_kept", memory.micro_batches_kept}};
-  out["collectives"] = to_json(plan.collectives);
+  out["collectives"] = to_json(plan.mapping, plan.collectives);
   out["computations"] = to_json(plan.computations);
   return out;
 }

@@ -6,12 +6,16 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/tools/metrics.h"
+
 namespace rankine::tools {
 
 Result<Price> Prices::of(Collective collective, std::vector<Rank> group, double bytes) {
   const bool to_next = collective == Collective::send_recv;
   if (to_next && group.size() > 2) group.resize(2);
-  const auto whole = static_cast<std::uint64_t>(std::llround(bytes));
+  const std::size_t blocks = counts_per_size(collective, static_cast<int>(group.size()));
+  const std::uint64_t whole =
+      static_cast<std::uint64_t>(std::ceil(bytes / static_cast<double>(blocks))) * blocks;
   if (group.size() < 2 || whole == 0) return Price{.bytes = whole, .group = std::move(group)};
   const auto key = std::tuple(collective, group, whole);
   if (const auto found = known_.find(key); found != known_.end()) return found->second;

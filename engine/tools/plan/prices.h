@@ -30,7 +30,8 @@ class Prices {
   Prices(const Machine& machine, int ranks, const Menu& menu)
       : machine_(machine), ranks_(ranks), menu_(menu) {}
 
-  // Errors: those of the network, and where no line of the menu runs there.
+  // Bytes are rounded up to whole and equal blocks, as buffers are padded. Errors: those of the
+  // network, and where no line of the menu runs there.
   Result<Price> of(Collective collective, std::vector<Rank> group, double bytes);
 
  private:

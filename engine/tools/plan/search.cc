@@ -114,10 +114,11 @@ std::string why_slower(const StepPlan& plan, const StepPlan& best) {
   std::map<std::string, double> more;
   more["computing"] = plan.computing() - best.computing();
   more["bubble"] = plan.bubble() - best.bubble();
-  for (const PlannedCollective& c : plan.collectives)
-    more["exposed along " + c.along] += c.exposed();
-  for (const PlannedCollective& c : best.collectives)
-    more["exposed along " + c.along] -= c.exposed();
+  for (const auto& [of, sign] : {std::pair(&plan, 1), std::pair(&best, -1)}) {
+    for (const PlannedCollective& c : of->collectives) {
+      more["exposed along " + axes_text(of->mapping, c.along)] += sign * c.exposed();
+    }
+  }
   std::vector<std::pair<double, std::string>> reasons;
   for (const auto& [what, seconds] : more) reasons.emplace_back(seconds, what);
   std::sort(reasons.rbegin(), reasons.rend());

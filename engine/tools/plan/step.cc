@@ -79,9 +79,8 @@ class Planner {
       if (!price.ok()) return price.status();
       if (price->algorithm == nullptr) continue;
       layer_[static_cast<std::size_t>(e.phase)] += price->seconds;
-      plan_.collectives.push_back({fmt::format("{}, {}", e.what, name_of(e.phase)),
-                                   axes_text(mapping(), e.along), e.collective, *price,
-                                   layer_times()});
+      plan_.collectives.push_back({fmt::format("{}, {}", e.what, name_of(e.phase)), e.along,
+                                   e.collective, *price, layer_times()});
     }
     return {};
   }
@@ -109,9 +108,8 @@ class Planner {
         const auto p = static_cast<std::size_t>(phase);
         moved[p] += price->seconds;
         added.emplace_back(plan_.collectives.size(), p);
-        plan_.collectives.push_back({fmt::format("{} {}", kind.what, what),
-                                     axes_text(mapping(), kind.along), collective, *price,
-                                     layer_times()});
+        plan_.collectives.push_back(
+            {fmt::format("{} {}", kind.what, what), kind.along, collective, *price, layer_times()});
       }
     }
     const std::array<double, kPhases> computed = layer_;
@@ -163,8 +161,8 @@ class Planner {
     // In and out, forward and backward, at both borders of every part; one micro-batch's border is
     // sent by one stage and received by the other, and each rank pays for what it receives.
     const double times = 2.0 * mapping().micro_batches * mapping().interleave;
-    PlannedCollective hops{"activations, gradients", axes_text(mapping(), std::array{Axis::pp}),
-                           Collective::send_recv, *hop, times};
+    PlannedCollective hops{
+        "activations, gradients", {Axis::pp}, Collective::send_recv, *hop, times};
     const double waited = plan_.pipeline.end() - without_hops.end();
     hops.hidden = hops.seconds() - std::clamp(waited, 0.0, hops.seconds());
     plan_.collectives.push_back(std::move(hops));
@@ -225,9 +223,8 @@ class Planner {
       if (!price.ok()) return price.status();
       if (price->algorithm == nullptr) continue;
       plan_.seconds += price->seconds;
-      plan_.collectives.push_back({fmt::format("{} parameters", kind.what),
-                                   axes_text(mapping(), kind.along), Collective::all_gather, *price,
-                                   1});
+      plan_.collectives.push_back(
+          {fmt::format("{} parameters", kind.what), kind.along, Collective::all_gather, *price, 1});
     }
     return {};
   }
@@ -251,8 +248,8 @@ class Planner {
     // what the last needs and what those before have not had the time for.
     const double late =
         std::max(price->seconds, buckets * price->seconds - (buckets - 1) * each) + behind;
-    PlannedCollective sent{fmt::format("{} gradients", kind.what), axes_text(mapping(), kind.along),
-                           collective, *price, buckets};
+    PlannedCollective sent{fmt::format("{} gradients", kind.what), kind.along, collective, *price,
+                           buckets};
     sent.hidden = sent.seconds() - (late - behind);
     plan_.collectives.push_back(std::move(sent));
     behind = late;

@@ -19,8 +19,8 @@ namespace rankine::tools {
 
 // Of a rank of the stage that ends last.
 struct PlannedCollective {
-  std::string what;   // "attention, backward", "gradients"
-  std::string along;  // "tp", "ep x dp"
+  std::string what;  // "attention, backward", "gradients"
+  std::vector<Axis> along;
   Collective collective = Collective::all_reduce;
   Price price;
   double times = 0;   // in a step

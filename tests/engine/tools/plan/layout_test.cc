@@ -28,10 +28,10 @@ TEST(Model, ParametersAreAsPublished) {
   const struct {
     std::string_view name;
     double all, active;
-  } kNamed[] = {{"gpt_22b", 22.1, 22.1},       {"gpt_175b", 174.6, 174.6},
-                {"gpt_530b", 529.5, 529.5},    {"gpt_1t", 1007.9, 1007.9},
-                {"llama3_8b", 8.0, 8.0},       {"llama3_70b", 70.6, 70.6},
-                {"llama3_405b", 405.8, 405.8}, {"mixtral_8x7b", 46.7, 12.9}};
+  } kNamed[] = {
+      {"gpt2", 0.1, 0.1},         {"gpt_22b", 22.1, 22.1},       {"gpt_175b", 174.6, 174.6},
+      {"gpt_530b", 529.5, 529.5}, {"gpt_1t", 1007.9, 1007.9},    {"llama3_8b", 8.0, 8.0},
+      {"llama3_70b", 70.6, 70.6}, {"llama3_405b", 405.8, 405.8}, {"mixtral_8x7b", 46.7, 12.9}};
   for (const auto& [name, all, active] : kNamed) {
     EXPECT_EQ(printed(static_cast<double>(model_of(name).all()) / 1e9, 1), all) << name;
     EXPECT_EQ(printed(static_cast<double>(model_of(name).active()) / 1e9, 1), active) << name;

@@ -140,6 +140,40 @@ TEST(Plan, PicturesAndTracesHaveEveryPass) {
   EXPECT_EQ(passes, 4 * 8 * 2);
 }
 
+// Threads, groups by axis, real data: the clock says what the plan says.
+// Threads, groups by axis, real data: the clock says what the plan says.
+TEST(Step, PlayedTimesAreThePlanned) {
+  const std::string dense = temporary("dense.json"), mixture = temporary("mixture.json");
+  const std::string sizes = R"("layers": 4, "hidden": 256, "heads": 8, "feed_forward": 512,
+      "vocabulary": 1000, "sequence": 96)";
+  std::ofstream(dense) << "{" << sizes << "}";
+  std::ofstream(mixture) << R"({"experts": 8, "top_k": 2, )" << sizes << "}";
+  for (const std::string& asked :
+       {dense + " --tp 2 --dp 2 --pp 2 --split-norms --zero 1 --bucket 1M",
+        dense + " --tp 4 --dp 3 --bucket 100K", dense + " --sp 2 --dp 2 --zero 3",
+        mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M"}) {
+    const Captured run = run_captured(words("step " + asked + " --json"));
+    ASSERT_EQ(run.exit, 0) << run.out << run.err;
+    const Json played = Json::parse(run.out);
+    EXPECT_GE(played["collectives"].size(), 2u);
+    for (const Json& row : played["collectives"]) {
+      EXPECT_TRUE(row["equal"].get<bool>()) << asked << ": " << row;
+      EXPECT_EQ(row["wrong"], 0) << asked << ": " << row;
+    }
+  }
+}
+
+TEST(Step, WhatThreadsCannotPlayIsRefused) {
+  const auto error = [](const std::string& line) {
+    const Captured run = run_captured(words("step " + line));
+    EXPECT_EQ(run.out, "");
+    return run.err;
+  };
+  EXPECT_NE(error("gpt_1t --tp 8 --pp 64 --dp 32").find("the axes multiply to 16384 ranks"),
+            std::string::npos);
+  EXPECT_NE(error("gpt_1t --dp 8 --zero 1").find("8 ranks need"), std::string::npos);
+}
+
 TEST(Plan, WhatCannotBeIsRefusedByName) {
   const auto refuses = [](const std::string& line, const std::string& text) {
     EXPECT_NE(error_of(line).find(text), std::string::npos) << line << ": " << error_of(line);
