@@ -115,6 +115,8 @@ TEST_P(Inference, DeepSpeedIsToldWhatCannotBeDone) {
     EXPECT_EQ(rankine_deepspeed_all_reduce(x.data(), 4, kFloat, kMax), -1);
     EXPECT_EQ(rankine_deepspeed_all_reduce(nullptr, 4, kFloat, kSum), -1);
     EXPECT_EQ(x, std::vector<double>(4, 1));
+    // Nobody leaves before all have come.
+    EXPECT_EQ(rankine_deepspeed_all_reduce(x.data(), 8, kFloat, kSum), 0);
     rankine_deepspeed_finalize();
   });
 }
