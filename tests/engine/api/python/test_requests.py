@@ -233,3 +233,20 @@ def test_buffers_are_let_go(under_way):
     other.wait()
     other.close()
     assert sys.getrefcount(x) == before
+
+
+def test_operations_run_wherever_progress_is_made(team, options):
+    def larger(lower, inout):
+        numpy.maximum(lower, inout, out=inout)
+
+    op = rankine.Operation(larger, "f8")
+
+    def f(me):
+        x = numpy.full(3000, me.rank + 1.0)
+        for _ in range(20):
+            with rankine.start(me.all_reduce, x, op=op) as request:
+                while not request.done():
+                    sum(range(100))
+        return x[0], x[-1]
+
+    assert team(3, **options).run(f) == [(3, 3)] * 3
