@@ -449,7 +449,8 @@ class Member:
             else:
                 refuse(f"op is {op!r}; allowed are {', '.join(_operations.NAMES)}, a PreMulSum or an Operation")
         unit: Any
-        if data is not None and data is result and number != OPAQUE and sizes == (1, 1):
+        plain = counts is None and sizes == (1, 1) and number != OPAQUE  # most calls are so
+        if plain and data and result and data.bytes == result.bytes:
             unit = data.bytes // element_bytes
         else:
             unit = self._sizes(data, result, element_bytes, sizes, counts)
