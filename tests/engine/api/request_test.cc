@@ -328,6 +328,35 @@ TEST_P(Requests, RefuseWhatTheyCannotDo) {
   EXPECT_TRUE(two.communicator().health().ok());
 }
 
+TEST_P(Requests, SayWhichOrdersTheirPlansKeep) {
+  Ranks all({.ranks = 2, .timeout = kLong, .order = Order::by_rank, .progress_core = core()});
+  Member &a = *all.members()[0], &b = *all.members()[1];
+  Sum mine(a, 10, 1), later(a, 20, 1), theirs(b, 10, 1), last(b, 20, 1);
+  EXPECT_EQ(Request().orders().status().code(), Code::invalid_argument);
+  std::vector<Request> requests;
+  requests.push_back(a.start(mine.call()).value());
+  const auto known = requests[0].orders();
+  ASSERT_TRUE(known.ok()) << known.status().text();
+  EXPECT_TRUE(known->has(Order::by_rank) && known->has(Order::coherent));
+  requests.push_back(a.start(later.call()).value());
+  const auto unknown = requests[1].orders();
+  EXPECT_EQ(unknown.status().text(),
+            "the request's all_reduce was made behind another call and has no plan yet; prepare it "
+            "while nothing is under way");
+  EXPECT_EQ(wait_all_for(requests, -1ms).status().text(), "most is -1 ms; allowed are 0 or more");
+  const auto early = wait_all_for(requests, 1ms);
+  ASSERT_TRUE(early.ok()) << early.status().text();
+  EXPECT_FALSE(*early);
+  requests.push_back(b.start(theirs.call()).value());
+  requests.push_back(b.start(last.call()).value());
+  const auto late = wait_all_for(requests, kLong);
+  ASSERT_TRUE(late.ok()) << late.status().text();
+  EXPECT_TRUE(*late);
+  EXPECT_TRUE(requests[1].orders().ok());
+  std::size_t failed = 0;
+  EXPECT_EQ(wait_all_for(requests, kLong, &failed).status().code(), Code::invalid_argument);
+}
+
 TEST_P(Requests, ThatAreLetGoUnderWayEndTheCommunicator) {
   {
     Ranks all({.ranks = 2, .timeout = kLong, .progress_core = core()});
