@@ -30,8 +30,8 @@
  * rkCommFlightRecord, which may be called at any time. A handle that has been destroyed, or is
  * none, is an error and never followed.
  *
- * Processes. In a forked child all inherited handles give rkForked; rkCommDestroy and rkCommAbort
- * drop them there and leave the parent's ranks alone. The child may make communicators of its own.
+ * Processes. In a forked child all inherited handles give rkForked; rkCommDestroy, rkCommAbort and
+ * rkRequestFree drop them there and leave the parent's ranks alone. The child may make communicators of its own.
  *
  * Stability. Within librankine.so.1 functions are added and never changed; structs begin with their
  * size and grow at their ends.

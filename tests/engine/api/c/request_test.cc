@@ -183,6 +183,21 @@ TEST_P(Requests, OfSeveralRanksThatOneThreadPlays) {
   }
 }
 
+TEST_P(Requests, MayBeOfNothing) {
+  rkRequest_t request = nullptr;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (rkComm_t comm : comms) {
+    ASSERT_EQ(rkAllReduce(nullptr, nullptr, 0, rkFloat32, rkSum, comm), rkSuccess);
+    ASSERT_EQ(rkBcast(nullptr, 0, rkFloat32, 1, comm), rkSuccess);
+  }
+  ASSERT_EQ(rkGroupEndPrepare(&request), rkSuccess) << last_error();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(rkRequestStart(request), rkSuccess) << last_error();
+    ASSERT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+  }
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
 TEST_P(Requests, SplitRanks) {
   rkComm_t parts[kRanks];
   rkRequest_t request = nullptr;
@@ -297,6 +312,22 @@ TEST_P(Requests, AreToldWhyTheirCommunicatorHasEnded) {
   EXPECT_EQ(rkRequestWait(request), rkAborted);
   EXPECT_EQ(last_error(),
             "rkRequestWait: rkAllReduce of rank 0: rkCommAbort was called for rank 1");
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+// The handle goes with the wait that another thread is in.
+TEST_P(Requests, WhoseRankIsAbortedEndAWait) {
+  const rkRequest_t request = unanswered();
+  std::thread waits([&] {
+    EXPECT_EQ(rkRequestWait(request), rkAborted);
+    EXPECT_EQ(last_error(),
+              "rkRequestWait: rkAllReduce of rank 0: rkCommAbort was called for rank 0");
+  });
+  std::thread([&] { EXPECT_EQ(rkCommAbort(comms[0]), rkSuccess); }).join();
+  waits.join();
+  int rank = 0;
+  EXPECT_EQ(rkCommUserRank(comms[0], &rank), rkInvalidArgument);
+  comms[0] = nullptr;
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
