@@ -90,6 +90,8 @@ Status check_communicator(const CommunicatorOptions& options) {
   }
   status = check_enum("order", options.order.value_or(Order::coherent), kOrders);
   if (!status.ok()) return status;
+  status = check_least("progress_core", options.progress_core.value_or(0), 0, "");
+  if (!status.ok()) return status;
   if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; it must be positive");
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +

@@ -10,6 +10,7 @@
 #include "engine/api/call_parameters.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
+#include "engine/api/progress_thread.h"
 #include "engine/api/rank_threads.h"
 #include "engine/compile/compile.h"
 #include "engine/network/wire.h"
@@ -451,8 +452,14 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     if (!made.ok()) return made.status();
     clock = std::move(*made);
   }
-  return std::unique_ptr<Communicator>(new Communicator(make_shared_at_home<CommunicatorShared>(
-      options, costs, policy, crowd, *environment, std::move(clock))));
+  auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
+                                                        std::move(clock));
+  if (options.progress_core && shared->clock == nullptr) {
+    auto progress = ProgressThread::start(*options.progress_core, shared->crossbar);
+    if (!progress.ok()) return progress.status();
+    shared->progress = std::move(*progress);
+  }
+  return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
     return "a communicator of " + std::to_string(options.ranks) + " ranks";
@@ -476,12 +483,18 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
     return invalid_argument("rank is " + std::to_string(rank) +
                             ", which has joined before; a rank joins once");
   }
-  std::unique_ptr<Member> member(new Member(shared_, rank, std::make_shared<Agenda>()));
+  std::unique_ptr<Member> member(new Member(shared_, rank, shared_->new_agenda()));
   shared_->joined[static_cast<std::size_t>(rank)] = true;
   return member;
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory,
                     [&] { return "the member of rank " + std::to_string(rank); });
+}
+
+std::shared_ptr<Agenda> CommunicatorShared::new_agenda() const {
+  auto agenda = std::make_shared<Agenda>(progress.get());
+  if (progress != nullptr) progress->serve(agenda);
+  return agenda;
 }
 
 template <class Act>
@@ -604,6 +617,7 @@ std::size_t Communicator::cached_plans() const {
 }
 
 const WaitPolicy& Communicator::wait_policy() const { return shared_->crossbar.policy(); }
+std::optional<Order> Communicator::order() const { return shared_->order; }
 
 NetworkReport Communicator::network_report() const {
   return shared_->clock != nullptr && !shared_->forked() ? shared_->clock->report()

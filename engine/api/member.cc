@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 
+#include "engine/api/agenda.h"
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
@@ -38,7 +39,10 @@ Member::Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
                std::shared_ptr<Agenda> agenda)
     : state_(make_shared_at_home<MemberState>(std::move(shared), rank, std::move(agenda))) {
   MemberState& s = *state_;
-  s.agenda->add(s);  // nothing fails from here on
+  {
+    const Agenda::Turn turn(*s.agenda);
+    s.agenda->add(s);  // nothing fails from here on
+  }
   s.shared->payloads[static_cast<std::size_t>(rank)] = s.payloads;
   s.count_tables();
 }
@@ -50,14 +54,17 @@ Member::~Member() {
   if (s.shared->forked()) return;
   s.sending.clear();
   s.receiving.clear();
-  if (s.started.front != nullptr) {
-    s.shared->end_with(make_error(Code::aborted, [&] {
-      return "the member of rank " + std::to_string(rank()) +
-             " was destroyed while calls that it had started were under way";
-    }));
-    s.agenda->finish(s);
+  {
+    const Agenda::Turn turn(*s.agenda);
+    if (s.started.front != nullptr) {
+      s.shared->end_with(make_error(Code::aborted, [&] {
+        return "the member of rank " + std::to_string(rank()) +
+               " was destroyed while calls that it had started were under way";
+      }));
+      s.agenda->finish(s);
+    }
+    s.agenda->remove(s);
   }
-  s.agenda->remove(s);
   if (s.thread != 0) RankThreads::remove(s.thread);
   s.gone = true;  // requests may outlive us
   s.shared->leave(s.run.waiter.rank);
@@ -355,7 +362,7 @@ Status Member::call(const Call& call) {
 
 Status Member::call(const Call& call, RoundObserver& observer) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep, and may not throw
-  if (!state_->shared->forked()) state_->agenda->finish(*state_);
+  if (!state_->shared->forked()) state_->finish();
   return run(call, [&](const Prepared& prepared, RankState& state) {
     return interpret_call(prepared, state, state_->clock, &observer);
   });
@@ -385,7 +392,7 @@ Result<const Prepared*> Member::planned(const Call& call) {
     if (Status status = check_user_op(call); !status.ok()) return status;
   }
   if (!timeout_fits(call.options)) return misfit(call.options);
-  if (!state_->shared->forked()) state_->agenda->finish(*state_);  // it makes room for its plan
+  if (!state_->shared->forked()) state_->finish();  // it makes room for its plan
   state_->wait_as(call.options);
   auto found = state_->plan(call, false);
   if (!found.ok()) return found.status();

@@ -46,6 +46,7 @@ class Agenda;
 class Async;
 class Communicator;
 class RoundObserver;
+class StartedSplit;
 struct CommunicatorShared;
 struct MemberState;
 struct Prepared;
@@ -133,6 +134,7 @@ class Member : public TypedCalls<Member, Status> {
   friend class Buckets;
   friend class TypedCalls<Member, Status>;
   friend class Request;
+  friend class StartedSplit;
   friend class Team;
   Member(std::shared_ptr<CommunicatorShared> shared, Rank rank, std::shared_ptr<Agenda> agenda);
   // For what makes calls of many: this rank cannot make its next one, so nobody else shall wait for

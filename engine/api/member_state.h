@@ -128,6 +128,11 @@ struct MemberState {
 
   // What the machine refuses ends the communicator; arguments that are wrong do not.
   Status refused(Status status);
+  // Until nothing that was started here is under way.
+  void finish() noexcept {
+    const Agenda::Turn turn(*agenda);
+    agenda->finish(*this);
+  }
   Status ended();
   Status adopt(const Prepared& prepared);
   void count_thread();

@@ -41,7 +41,7 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
 // collected.
 rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
     Call call{.collective = arguments.collective,
               .in = arguments.in,
@@ -50,7 +50,7 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
               .root = arguments.root};
     std::shared_ptr<const CreatedOperation> created;
     if (arguments.op >= rkNumOps) [[unlikely]] {
-      created = created_operation(*handle.operator->(), arguments.op);
+      created = created_operation(*handle, arguments.op);
     } else {
       call.type = row(kTypes, "type", arguments.type);
       call.op = row(kOps, "op", arguments.op);
@@ -65,7 +65,7 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
       collect({function, comm, call, {call.counts.begin(), call.counts.end()}, created});
       return {};
     }
-    if (handle->call_options != nullptr) call.options = handle->call_options->options;
+    call.options = handle->options();
     if (created != nullptr) created->describe(call, arguments.type);
     return call.collective == Collective::barrier ? handle->member->barrier(call.options)
                                                   : handle->member->call(call);
@@ -78,7 +78,7 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
 rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t count, int type,
                    int peer, bool sends) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
     const Message message{data, count, row(kTypes, "type", type), peer, sends};
     const int ranks = handle->member->ranks();
@@ -91,8 +91,7 @@ rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t 
       collect({.function = function, .comm = comm, .message = message});
       return {};
     }
-    return handle->member->submit(
-        message, handle->call_options != nullptr ? handle->call_options->options : CallOptions());
+    return handle->member->submit(message, handle->options());
   });
   if (result != rkSuccess && in_group()) refuse_group(result);
   return result;
@@ -178,15 +177,17 @@ rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts, rkDa
               {Collective::scatter, in, out, 0, type, rkSum, root, counts, true});
 }
 
-rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* options) noexcept {
+rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* given) noexcept {
   return guarded("rkCommSetCallOptions", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
-    if (options == nullptr) {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    if (given == nullptr) {
       handle->call_options = nullptr;
       return {};
     }
-    if (Status size = check_size("options", options->size, sizeof *options); !size.ok())
-      return size;
+    const auto grown = grown_to_this("options", given, kFirstCallOptions,
+                                     rkCallOptions_t RK_CALL_OPTIONS_INITIALIZER);
+    if (!grown.ok()) return grown.status();
+    const rkCallOptions_t* const options = &*grown;
     auto owned = std::make_unique<OwnedCallOptions>();
     const auto timeout = read_timeout(options->timeoutMs);
     if (!timeout.ok()) return timeout.status();
@@ -196,6 +197,9 @@ rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* options) n
       if (!transport.ok()) return transport.status();
       owned->options.transport = *transport;
     }
+    const auto order = read_order(options->order);
+    if (!order.ok()) return order.status();
+    owned->options.order = *order;
     using List = std::vector<int>;
     const struct {
       const char* name;
