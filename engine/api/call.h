@@ -67,4 +67,11 @@ struct Call {
   CallOptions options{};
 };
 
+// Whether such a call may have that type and operation: of those that reduce, what types.h has, but
+// no average of a scan, in which every rank hears another number of ranks.
+inline bool takes(Collective collective, DataType type, ReduceOp op) {
+  return !reduces(collective) ||
+         (supports(type, op) && !(op == ReduceOp::avg && is_prefix(collective)));
+}
+
 }  // namespace rankine

@@ -239,7 +239,9 @@ Result<const void*> MemberState::multiply(const Call& call, const Prepared& prep
   const std::size_t bytes = prepared.rules[self].input_bytes;
   void* to = call.out;
   const bool at_root = call.collective == Collective::reduce && call.root == run.waiter.rank;
-  if (call.collective != Collective::all_reduce && !at_root) {
+  const bool same_length =
+      call.collective == Collective::all_reduce || call.collective == Collective::scan || at_root;
+  if (!same_length) {
     try {
       if (products.size() < bytes) products.resize(bytes);
       count_tables();

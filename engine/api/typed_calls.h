@@ -39,7 +39,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
  public:
   using Base = Spellings<TypedCalls<Caller, Answer>>;
   using Base::all_reduce, Base::all_gather, Base::reduce_scatter, Base::broadcast, Base::reduce,
-      Base::all_to_all, Base::gather, Base::scatter, Base::send_recv, Base::send, Base::recv;
+      Base::all_to_all, Base::gather, Base::scatter, Base::send_recv, Base::send, Base::recv,
+      Base::scan, Base::exscan;
   // Not deduced from, so that whatever a Reduction is made of may be given.
   template <class T>
   using By = std::type_identity_t<Reduction<T>>;
@@ -123,6 +124,32 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                 .user_op = op.user_op(),
                                 .factor = op.factor(),
                                 .options = options});
+  }
+  // out at rank r = in of ranks 0 to r, reduced in the order of the ranks. Sizes must agree. in and
+  // out are one or lie apart, on each rank as it likes.
+  template <class T>
+  Answer scan(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
+              const CallOptions& options = {}) {
+    return prefix(Collective::scan, in, out, op, options);
+  }
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      scan(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
+           const CallOptions& options = {}) {
+    return scan(std::span<const T>(in_place), in_place, op, options);
+  }
+  // out at rank r = in of ranks 0 to r - 1, reduced in the order of the ranks. Rank 0 hears nobody:
+  // its out is left as it is, as with MPI, and may be empty.
+  template <class T>
+  Answer exscan(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
+                const CallOptions& options = {}) {
+    return prefix(Collective::exscan, in, out, op, options);
+  }
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      exscan(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
+             const CallOptions& options = {}) {
+    return exscan(std::span<const T>(in_place), in_place, op, options);
   }
   // Block d of in goes to rank d, which puts it at the place of the sender: in and out have ranks()
   // blocks of the same size.
@@ -215,6 +242,21 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   }
 
  private:
+  template <class T>
+  Answer prefix(Collective collective, std::span<const T> in, std::span<T> out, const By<T>& op,
+                const CallOptions& options) {
+    const bool no_result = collective == Collective::exscan && caller().rank() == 0 && out.empty();
+    if (!no_result && in.size() != out.size()) return mismatch("out", out.size(), in.size());
+    return caller().submit(Call{.collective = collective,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = in.size(),
+                                .type = op.type(),
+                                .op = op.op(),
+                                .user_op = op.user_op(),
+                                .factor = op.factor(),
+                                .options = options});
+  }
   Caller& caller() { return static_cast<Caller&>(*this); }
   std::size_t n() { return static_cast<std::size_t>(caller().ranks()); }
   Answer mismatch(std::string_view what, std::size_t got, std::size_t allowed) {

@@ -105,16 +105,15 @@ requires(std::floating_point<T> || SmallFloat<T>) T average(T total, int ranks) 
   }
 }
 
-// The result of element i of natural block b.
+// The result of element i of natural block b, at a rank that needs it.
 template <class T>
-T result(const CollectiveCase& test, const Goal& goal, Block b, std::size_t i) {
-  const Rank source = goal.source_of(b);
-  if (source >= 0) return element<T>(value(test, source, b, i));
-  T total = element<T>(value(test, 0, b, i));
-  for (Rank r = 1; r < test.ranks; ++r) {
+T result(const CollectiveCase& test, const Goal& goal, Rank at, Block b, std::size_t i) {
+  const Run heard = goal.heard_by(at, b);
+  T total = element<T>(value(test, heard.first, b, i));
+  for (Rank r = heard.first + 1; r < heard.first + heard.count; ++r) {
     total = combined(test.op, total, element<T>(value(test, r, b, i)));
   }
-  return test.op == ReduceOp::avg ? average(total, test.ranks) : total;
+  return heard.count > 1 && test.op == ReduceOp::avg ? average(total, test.ranks) : total;
 }
 
 Goal goal_of_case(const CollectiveCase& test) {
@@ -166,7 +165,7 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
     for (Block b = 0; b < goal.blocks; ++b) {
       if (!goal.needs(rank, b)) continue;
       for (std::size_t i = 0; i < test.count; ++i, at += sizeof(T)) {
-        const T x = result<T>(test, goal, b, i);
+        const T x = result<T>(test, goal, rank, b, i);
         std::memcpy(wanted_.data() + at, &x, sizeof(T));
       }
     }
