@@ -72,7 +72,7 @@ std::size_t MemberState::table_bytes() const {
   return sizeof(MemberState) + run.outbox.capacity() * sizeof(Outbox) +
          run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
          run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads) +
-         products.capacity();
+         products.capacity() + displaced.bytes();
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -271,8 +271,28 @@ Result<Call> MemberState::multiplied(const Call& call) {
 }
 
 template <class Run>
+Status Member::run_displaced(const Call& call, Run interpreted) try {
+  MemberState& s = *state_;
+  if (s.shared->forked()) return forked_status();
+  const auto plain = s.displaced.plain(call, rank(), ranks());
+  if (!plain.ok()) return plain.status();
+  s.count_tables();
+  s.displaced.bring_together();
+  Status status = run(*plain, interpreted);
+  if (status.ok()) s.displaced.hand_out();
+  return status;
+} catch (const std::bad_alloc&) {
+  return give_up(make_error(Code::out_of_memory, [&] {
+    return "rank " + std::to_string(rank()) + " has no memory for the displaced blocks of " +
+           std::string(name_of(call.collective));
+  }));
+}
+
+template <class Run>
 Status Member::run(const Call& call, Run interpreted) {
   MemberState& s = *state_;
+  if (call.displacements != nullptr) [[unlikely]]
+    return run_displaced(call, interpreted);
   if (call.user_op != nullptr) [[unlikely]] {
     if (Status status = check_user_op(call); !status.ok()) return status;
   }
@@ -389,7 +409,9 @@ Result<const Prepared*> Member::planned(const Call& call) {
   if (!timeout_fits(call.options)) return misfit(call.options);
   if (!state_->shared->forked()) state_->agenda->finish(*state_);  // it makes room for its plan
   state_->wait_as(call.options);
-  auto found = state_->plan(call, false);
+  Call plain = call;
+  if (call.displacements != nullptr) plain.in = plain.out = nullptr;  // apart, wherever they are
+  auto found = state_->plan(plain, false);
   if (!found.ok()) return found.status();
   return found->held->get();
 }

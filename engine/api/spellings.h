@@ -145,6 +145,12 @@ class Spellings {
     return caller().all_to_all(input_of(in), output_of(out), options);
   }
   template <class In, class Out>
+  requires(Contiguous<In> && Writable<Out> && !(ExactInput<In> && ExactOutput<Out>)) auto all_to_all(
+      In&& in, Out&& out, std::span<const std::size_t> counts, const Displacements& displacements,
+      const CallOptions& options = {}) {
+    return caller().all_to_all(input_of(in), output_of(out), counts, displacements, options);
+  }
+  template <class In, class Out>
   requires InputAndOutput<In, Out>
   auto gather(In&& in, Out&& out, Rank root, const CallOptions& options = {}) {
     return caller().gather(input_of(in), output_of(out), root, options);

@@ -24,6 +24,10 @@ Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed
 // Whether buffers of so many elements are what a call with counts needs of that rank.
 Status check_sizes(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out);
 
+// Whether buffers of so many bytes hold all blocks of a call with displacements. Errors: a buffer
+// that ends before one of them does, and what is wrong with the call but for null.
+Status check_reach(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out);
+
 // A message to another rank, or from one.
 struct Message {
   void* data = nullptr;
@@ -163,6 +167,23 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                 .count = in.size() / n(),
                                 .type = data_type_of<T>,
                                 .options = options});
+  }
+  // With a count per pair, [from * ranks() + to], the same on all ranks, and blocks that lie where
+  // this rank says (call.h): me.all_to_all(in, out, counts, {.in = to_each, .out = from_each}).
+  template <class T>
+  Answer all_to_all(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts,
+                    const Displacements& displacements, const CallOptions& options = {}) {
+    const Call request{.collective = Collective::all_to_all,
+                       .in = in.data(),
+                       .out = out.data(),
+                       .type = data_type_of<T>,
+                       .counts = counts,
+                       .displacements = &displacements,
+                       .options = options};
+    Status status = check_reach(request, caller().rank(), caller().ranks(), in.size_bytes(),
+                                out.size_bytes());
+    if (!status.ok()) return status;
+    return caller().submit(request);
   }
   // out at the root = the ranks' inputs one after the other; elsewhere out may be empty.
   template <class T>

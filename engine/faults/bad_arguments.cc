@@ -33,7 +33,7 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
       },
   };
   // Every rank brings and gets something.
-  const bool symmetric = !has_root(call.collective) && call.collective != Collective::send_recv;
+  const bool symmetric = !has_root(call.collective) && call.collective != Collective::exscan;
   if (symmetric) {
     all.push_back([](Call& c) { c.in = nullptr; });
     all.push_back([](Call& c) { c.out = nullptr; });

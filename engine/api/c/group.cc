@@ -41,6 +41,8 @@ Status run_group(const std::vector<CollectedCall>& calls) {
     if (handle->call_options != nullptr) options = handle->call_options->options;
     Call call = one.call;
     call.counts = one.counts;
+    const Displacements displacements{one.in_displacements, one.out_displacements};
+    if (call.displacements != nullptr) call.displacements = &displacements;
     options.tag ^= call.options.tag;  // of what the rank has created
     call.options = options;
     auto request = one.message                              ? member.prepare(*one.message, options)
