@@ -12,6 +12,7 @@
 #include "algorithms/dissemination.h"
 #include "algorithms/double_tree.h"
 #include "algorithms/closed_form.h"
+#include "algorithms/exscan.h"
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
 #include "algorithms/in_network.h"

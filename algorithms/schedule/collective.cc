@@ -8,13 +8,11 @@ namespace {
 using enum Collective;
 
 constexpr std::array<Collective, kCollectives> kAll = {
-    broadcast,  reduce, all_reduce, reduce_scatter, all_gather,
-    all_to_all, gather, scatter,    send_recv,      barrier,
-    scan,       exscan};
+    broadcast, reduce,  all_reduce, reduce_scatter, all_gather, all_to_all,
+    gather,    scatter, send_recv,  barrier,        scan,       exscan};
 constexpr std::array<std::string_view, kCollectives> kNames = {
-    "broadcast",  "reduce", "all_reduce", "reduce_scatter", "all_gather",
-    "all_to_all", "gather", "scatter",    "send_recv",      "barrier",
-    "scan",       "exscan"};
+    "broadcast", "reduce",  "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+    "gather",    "scatter", "send_recv",  "barrier",        "scan",       "exscan"};
 
 }  // namespace
 

@@ -86,8 +86,8 @@ struct Goal {
   Run heard_by(Rank r, Block b) const;
   // r must have heard that rank's contribution to block b, after.
   bool wants(Rank r, Block b, Rank contributor) const;
-  Rank source_of(Block b) const;       // the one rank where it starts, or kEveryone
-  Rank target_of(Block b) const;       // the one rank that may need it, or kEveryone
+  Rank source_of(Block b) const;  // the one rank where it starts, or kEveryone
+  Rank target_of(Block b) const;  // the one rank that may need it, or kEveryone
 
   static constexpr Rank kEveryone = -1;
 

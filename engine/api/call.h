@@ -43,10 +43,10 @@ struct CallOptions {
   std::optional<Order> order{};
 };
 
-// Where a rank's blocks of an all-to-all lie, in bytes from the beginning of its buffers, by the rank
-// that a block goes to or comes from; without a list, one after the other. Gaps are allowed and left
-// as they are, and so is any order; what is received may not overlap, and in and out may. Each
-// rank's own affair: ranks may say different ones, or none, but then may not call in place. No
+// Where a rank's blocks of an all-to-all lie, in bytes from the beginning of its buffers, by the
+// rank that a block goes to or comes from; without a list, one after the other. Gaps are allowed
+// and left as they are, and so is any order; what is received may not overlap, and in and out may.
+// Each rank's own affair: ranks may say different ones, or none, but then may not call in place. No
 // alignment.
 struct Displacements {
   std::span<const std::size_t> in{}, out{};

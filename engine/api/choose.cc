@@ -81,8 +81,9 @@ std::string_view name_among_many(Collective collective, std::size_t bytes, Decis
 
 // In shared memory every rank reaches every other directly, so nothing is gained by relaying what
 // is small, and a scan reads all that is before it. Above, each of its ranks reads one vector, in
-// segments that follow one another. Rooted collectives take one round for it; above, a reduce is faster in two, in which
-// all ranks add up, and so is a broadcast to more ranks than can read from one at full speed.
+// segments that follow one another. Rooted collectives take one round for it; above, a reduce is
+// faster in two, in which all ranks add up, and so is a broadcast to more ranks than can read from
+// one at full speed.
 std::string_view name_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
                           Decision& decision) {
   if (!decision.up_to(&Costs::all_hear_all, static_cast<std::size_t>(ranks))) {

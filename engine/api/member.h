@@ -3,10 +3,10 @@
 // same order, as in MPI and NCCL.
 //
 // Buffers belong to the caller, must stay valid until the call returns, need no alignment, and may
-// be in place: all_reduce, reduce, broadcast, scan, exscan and all_to_all with in == out; all_gather with in at
-// the rank's own block of out; reduce_scatter with out at the rank's own block of in. all_reduce
-// and all_to_all are in place on all ranks or on none; a rank that brings and gets nothing says so
-// too, by equal pointers that are not null or by others.
+// be in place: all_reduce, reduce, broadcast, scan, exscan and all_to_all with in == out;
+// all_gather with in at the rank's own block of out; reduce_scatter with out at the rank's own
+// block of in. all_reduce and all_to_all are in place on all ranks or on none; a rank that brings
+// and gets nothing says so too, by equal pointers that are not null or by others.
 //
 // An all-reduce leaves the same bits on every rank, whatever the type, the algorithm, the transport
 // and however its buffers lie: sums of floats are added up in one order, which does not depend on

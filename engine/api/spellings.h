@@ -145,7 +145,7 @@ class Spellings {
     return caller().all_to_all(input_of(in), output_of(out), options);
   }
   template <class In, class Out>
-  requires(Contiguous<In> && Writable<Out> && !(ExactInput<In> && ExactOutput<Out>)) auto all_to_all(
+  requires(Contiguous<In>&& Writable<Out> && !(ExactInput<In> && ExactOutput<Out>)) auto all_to_all(
       In&& in, Out&& out, std::span<const std::size_t> counts, const Displacements& displacements,
       const CallOptions& options = {}) {
     return caller().all_to_all(input_of(in), output_of(out), counts, displacements, options);

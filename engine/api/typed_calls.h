@@ -137,9 +137,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
     return prefix(Collective::scan, in, out, op, options);
   }
   template <class T>
-  requires(!std::is_const_v<T>) Answer
-      scan(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
-           const CallOptions& options = {}) {
+  requires(!std::is_const_v<T>) Answer scan(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
+                                            const CallOptions& options = {}) {
     return scan(std::span<const T>(in_place), in_place, op, options);
   }
   // out at rank r = in of ranks 0 to r - 1, reduced in the order of the ranks. Rank 0 hears nobody:
@@ -180,8 +179,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                        .counts = counts,
                        .displacements = &displacements,
                        .options = options};
-    Status status = check_reach(request, caller().rank(), caller().ranks(), in.size_bytes(),
-                                out.size_bytes());
+    Status status =
+        check_reach(request, caller().rank(), caller().ranks(), in.size_bytes(), out.size_bytes());
     if (!status.ok()) return status;
     return caller().submit(request);
   }

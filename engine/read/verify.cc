@@ -233,8 +233,8 @@ class Verifier {
         const Sum sum = sums_ != nullptr ? sums_[index_of(from, what_plane + b)] : Sum{};
         const Rank target = targets_[static_cast<std::size_t>(b)];
         t.to.for_each([&](Rank to) {
-          const bool is_result = where_plane == 0 && (target == kEveryone ? goal_.needs(to, b)
-                                                                          : target == to);
+          const bool is_result =
+              where_plane == 0 && (target == kEveryone ? goal_.needs(to, b) : target == to);
           writes_.push_back(
               {index_of(to, where_plane + b), source.set, sum, from, is_copy, is_result});
         });
@@ -338,8 +338,7 @@ class Verifier {
     }
     for (Rank r = 0; r < schedule_.ranks; ++r) {
       for (Block b = 0; b < schedule_.blocks; ++b) {
-        const bool needed =
-            targets_[static_cast<std::size_t>(b)] == kEveryone && goal_.needs(r, b);
+        const bool needed = targets_[static_cast<std::size_t>(b)] == kEveryone && goal_.needs(r, b);
         if (needed && !check_place(r, b)) return;
       }
     }

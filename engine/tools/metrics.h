@@ -13,9 +13,9 @@
 
 namespace rankine::tools {
 
-// A size is the whole vector for all_reduce, broadcast, reduce, the scans and send_recv, all ranks' blocks
-// together for all_gather, reduce_scatter, gather and scatter, and one rank's send buffer for
-// all_to_all. A call's count is per block: this many times fewer.
+// A size is the whole vector for all_reduce, broadcast, reduce, the scans and send_recv, all ranks'
+// blocks together for all_gather, reduce_scatter, gather and scatter, and one rank's send buffer
+// for all_to_all. A call's count is per block: this many times fewer.
 inline std::size_t counts_per_size(Collective collective, int ranks) {
   return natural_blocks(collective, ranks) == 1 ? 1 : static_cast<std::size_t>(ranks);
 }

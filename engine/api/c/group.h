@@ -23,8 +23,8 @@ struct CollectedCall {
   Call call{};
   std::vector<std::size_t> counts{};
   std::vector<std::size_t> in_displacements{}, out_displacements{};  // where the call has some
-  std::shared_ptr<const CreatedOperation> created{};  // that the call refers to
-  std::optional<Message> message{};                   // in place of the call
+  std::shared_ptr<const CreatedOperation> created{};                 // that the call refers to
+  std::optional<Message> message{};                                  // in place of the call
 };
 
 // Whether this thread is between the two.

@@ -267,8 +267,9 @@ RK_API rkResult_t rkReduceScatterCounts(const void* in, void* out, const size_t*
 RK_API rkResult_t rkAllToAllCounts(const void* in, void* out, const size_t* counts,
                                    rkDataType_t type, rkComm_t comm) RK_NOEXCEPT;
 /* The same with blocks that lie where this rank says: in bytes from the beginning of in and out, by
- * the rank that a block goes to or comes from; NULL: one after the other. Gaps are left as they are;
- * what is received may not overlap. Lists may differ from rank to rank and are copied by groups. */
+ * the rank that a block goes to or comes from; NULL: one after the other. Gaps are left as they
+ * are; what is received may not overlap. Lists may differ from rank to rank and are copied by
+ * groups. */
 RK_API rkResult_t rkAllToAllDisplaced(const void* in, const size_t* inDisplacements, void* out,
                                       const size_t* outDisplacements, const size_t* counts,
                                       rkDataType_t type, rkComm_t comm) RK_NOEXCEPT;

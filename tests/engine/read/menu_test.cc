@@ -34,8 +34,8 @@ TEST(Menu, AllHasAllAndTheOthersDoNot) {
   EXPECT_EQ(find_menu("nccl")->name, "nccl");
 }
 
-// A library has something for every collective, but NCCL no barrier and no scans, and those of MPICH
-// (recursive doubling by exchanges) are none of the catalogue's.
+// A library has something for every collective, but NCCL no barrier and no scans, and those of
+// MPICH (recursive doubling by exchanges) are none of the catalogue's.
 TEST(Menu, EveryCollectiveIsServed) {
   for (const Menu& menu : menus()) {
     for (const Collective collective : all_collectives()) {
@@ -44,8 +44,7 @@ TEST(Menu, EveryCollectiveIsServed) {
           [&](const Algorithm& line) { return line.collective == collective && menu.has(line); });
       const bool nccl_has_none = menu.name == "nccl" && collective == Collective::barrier;
       const bool none = nccl_has_none || (menu.name != "all" && is_prefix(collective));
-      EXPECT_EQ(served, !none)
-          << menu.name << ", " << name_of(collective);
+      EXPECT_EQ(served, !none) << menu.name << ", " << name_of(collective);
     }
   }
 }
