@@ -57,6 +57,7 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
 void play_bad_arguments(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
+  call.displaced = false;
   call.in_place = false;  // so that all buffers may be null, or overlap
   // A byte apart is in place for the second of blocks of one byte.
   if (test.collective != Collective::barrier) call.count = std::max<std::size_t>(call.count, 3);

@@ -58,6 +58,7 @@ CollectiveCase good_call(const FaultCase& test, Dice& dice) {
     call.options.transport = kTransports[dice.below(3)];
     if (test.algorithm->takes("segments") && dice.one_in(2)) call.options.segments = 3;
   }
+  call.displaced = dice.one_in(2);
   return call;
 }
 

@@ -47,6 +47,7 @@ inline CollectiveCase random_case(std::uint64_t seed, int ranks) {
       test.options.algorithm = line.name;
     }
   }
+  test.displaced = below(2) == 0;
   return test;
 }
 
