@@ -83,6 +83,7 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
     }
     in = *products;
   }
+  if (call.displaced != nullptr) call.displaced->bring_together();
   if (!member.begin(*call.prepared, {.in = in,
                                      .out = call.call.out,
                                      .count = call.call.count,
@@ -112,6 +113,7 @@ void Agenda::fail(MemberState& member, StartedCall& call) noexcept {
 }
 
 void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept {
+  if (status.ok() && call.displaced != nullptr) call.displaced->hand_out();
   if (!status.ok()) call.status = std::move(status);
   call.phase = StartedCall::Phase::over;
   member.started.front = call.next;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/api/call_thread.h"
+#include "engine/api/displaced.h"
 #include "engine/api/member.h"
 #include "engine/api/plan_table.h"
 #include "engine/api/progress_thread.h"
@@ -40,6 +41,7 @@ struct StartedCall {
   UserOp user_op;
   alignas(16) std::byte factor[16] = {};
   std::uint32_t barrier_in = 0, barrier_out = 0;
+  std::unique_ptr<DisplacedCall> displaced;  // the call is then its plain one
   PreparedPtr prepared;
   std::unique_ptr<const OwnedKey> unplanned;  // while there is no plan
   bool first = false;                         // call of its kind

@@ -43,6 +43,15 @@ struct CallOptions {
   std::optional<Order> order{};
 };
 
+// Where a rank's blocks of an all-to-all lie, in bytes from the beginning of its buffers, by the
+// rank that a block goes to or comes from; without a list, one after the other. Gaps are allowed
+// and left as they are, and so is any order; what is received may not overlap, and in and out may.
+// Each rank's own affair: ranks may say different ones, or none, but then may not call in place. No
+// alignment.
+struct Displacements {
+  std::span<const std::size_t> in{}, out{};
+};
+
 // `count` is per rank for all_gather (what each gives), reduce_scatter (what each gets), gather,
 // scatter and all_to_all (per pair); else the whole vector. `counts`, where not empty, replaces it
 // with one count per natural block of the collective (see collective.h) and must be the same on all
@@ -64,7 +73,17 @@ struct Call {
   // type), else an element of the type. Ranks may bring different ones, and all bring one. Stays
   // the caller's until the call returns.
   const void* factor = nullptr;
+  // all_to_all: where not null, where this rank's blocks lie. The caller's until the call returns,
+  // or its request has been made.
+  const Displacements* displacements = nullptr;
   CallOptions options{};
 };
+
+// Whether such a call may have that type and operation: of those that reduce, what types.h has, but
+// no average of a scan, in which every rank hears another number of ranks.
+inline bool takes(Collective collective, DataType type, ReduceOp op) {
+  return !reduces(collective) ||
+         (supports(type, op) && !(op == ReduceOp::avg && is_prefix(collective)));
+}
 
 }  // namespace rankine

@@ -160,6 +160,11 @@ Status check_call(const Call& call, int ranks) {
     return invalid_argument("operation is " + std::string(name_of(call.op)) + " on type " +
                             std::string(name_of(call.type)) + "; " + supported_ops(call.type));
   }
+  if (!users && !takes(call.collective, call.type, call.op)) {
+    return invalid_argument("operation is avg; " + std::string(name_of(call.collective)) +
+                            " adds up another number of contributions on every rank; ask for a "
+                            "sum, and divide it");
+  }
   if (has_root(call.collective)) {
     status = check_range("root", call.root, 0, ranks - 1);
     if (!status.ok()) return status;
@@ -233,8 +238,8 @@ std::vector<BufferRule> buffer_rules(const Layout& layout, const Goal& goal) {
     const BlockHome& block = layout.blocks[static_cast<std::size_t>(b)];
     const Rank source = goal.source_of(b), target = goal.target_of(b);
     const auto add = [&](Rank r) {
-      add_block(rules[static_cast<std::size_t>(r)], block, source < 0 || source == r,
-                target < 0 || target == r, goal.collective);
+      add_block(rules[static_cast<std::size_t>(r)], block, goal.starts(r, b), goal.needs(r, b),
+                goal.collective);
     };
     if (source < 0 || target < 0) {
       for (Rank r = 0; r < goal.ranks; ++r) add(r);

@@ -79,7 +79,7 @@ std::size_t MemberState::table_bytes() const {
   return sizeof(MemberState) + run.outbox.capacity() * sizeof(Outbox) +
          run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
          run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads) +
-         products.capacity();
+         products.capacity() + displaced.bytes();
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -246,7 +246,9 @@ Result<const void*> MemberState::multiply(const Call& call, const Prepared& prep
   const std::size_t bytes = prepared.rules[self].input_bytes;
   void* to = call.out;
   const bool at_root = call.collective == Collective::reduce && call.root == run.waiter.rank;
-  if (call.collective != Collective::all_reduce && !at_root) {
+  const bool same_length =
+      call.collective == Collective::all_reduce || call.collective == Collective::scan || at_root;
+  if (!same_length) {
     try {
       if (products.size() < bytes) products.resize(bytes);
       count_tables();
@@ -276,8 +278,28 @@ Result<Call> MemberState::multiplied(const Call& call) {
 }
 
 template <class Run>
+Status Member::run_displaced(const Call& call, Run interpreted) try {
+  MemberState& s = *state_;
+  if (s.shared->forked()) return forked_status();
+  const auto plain = s.displaced.plain(call, rank(), ranks());
+  if (!plain.ok()) return plain.status();
+  s.count_tables();
+  s.displaced.bring_together();
+  Status status = run(*plain, interpreted);
+  if (status.ok()) s.displaced.hand_out();
+  return status;
+} catch (const std::bad_alloc&) {
+  return give_up(make_error(Code::out_of_memory, [&] {
+    return "rank " + std::to_string(rank()) + " has no memory for the displaced blocks of " +
+           std::string(name_of(call.collective));
+  }));
+}
+
+template <class Run>
 Status Member::run(const Call& call, Run interpreted) {
   MemberState& s = *state_;
+  if (call.displacements != nullptr) [[unlikely]]
+    return run_displaced(call, interpreted);
   if (call.user_op != nullptr) [[unlikely]] {
     if (Status status = check_user_op(call); !status.ok()) return status;
   }
@@ -394,7 +416,9 @@ Result<const Prepared*> Member::planned(const Call& call) {
   if (!timeout_fits(call.options)) return misfit(call.options);
   if (!state_->shared->forked()) state_->finish();  // it makes room for its plan
   state_->wait_as(call.options);
-  auto found = state_->plan(call, false);
+  Call plain = call;
+  if (call.displacements != nullptr) plain.in = plain.out = nullptr;  // apart, wherever they are
+  auto found = state_->plan(plain, false);
   if (!found.ok()) return found.status();
   return found->held->get();
 }

@@ -11,6 +11,7 @@
 #include "engine/api/agenda.h"
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
+#include "engine/api/displaced.h"
 #include "engine/api/member.h"
 #include "engine/api/request.h"
 #include "engine/base/deadline.h"
@@ -125,6 +126,8 @@ struct MemberState {
   Result<const void*> multiply(const Call& call, const Prepared& prepared);
   Result<Call> multiplied(const Call& call);
   HugeVector<std::byte> products;
+  // Of a call with displacements that is waited for at once; requests have their own.
+  DisplacedCall displaced;
 
   // What the machine refuses ends the communicator; arguments that are wrong do not.
   Status refused(Status status);

@@ -210,6 +210,12 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   auto bound = std::make_unique<StartedCall>(state_);
   bound->call = call;
   Call& own = bound->call;
+  if (call.displacements != nullptr) {
+    bound->displaced = std::make_unique<DisplacedCall>();
+    auto plain = bound->displaced->plain(call, rank(), ranks());
+    if (!plain.ok()) return plain.status();
+    own = *plain;
+  }
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
     own.user_op = &(bound->user_op = *call.user_op);

@@ -54,6 +54,8 @@ Result<CallGroup> CallGroup::prepare(std::vector<CollectedCall> calls) {
     }
     Call call = one.call;
     call.counts = one.counts;
+    const Displacements displacements{one.in_displacements, one.out_displacements};
+    if (call.displacements != nullptr) call.displacements = &displacements;
     options.tag ^= call.options.tag;  // of what the rank has created
     call.options = options;
     auto request = one.message                              ? member.prepare(*one.message, options)

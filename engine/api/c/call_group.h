@@ -31,9 +31,10 @@ struct CollectedCall {
   rkComm_t comm;
   Call call{};
   std::vector<std::size_t> counts{};
-  std::shared_ptr<const CreatedOperation> created{};  // that the call refers to
-  std::optional<Message> message{};                   // in place of the call
-  std::optional<Split> split{};                       // likewise
+  std::vector<std::size_t> in_displacements{}, out_displacements{};  // where the call has some
+  std::shared_ptr<const CreatedOperation> created{};                 // that the call refers to
+  std::optional<Message> message{};                                  // in place of the call
+  std::optional<Split> split{};                                      // likewise
 };
 
 // Handles of ranks, for the calling thread as long as this lives. Throws a Refusal.

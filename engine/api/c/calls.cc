@@ -27,6 +27,8 @@ struct Arguments {
   int root = 0;
   const std::size_t* counts = nullptr;
   bool has_counts = false;
+  const std::size_t* in_displacements = nullptr;  // NULL: none
+  const std::size_t* out_displacements = nullptr;
 };
 
 std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& handle, int op) {
@@ -60,9 +62,24 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
       const int blocks = natural_blocks(call.collective, handle->member->ranks());
       call.counts = {arguments.counts, static_cast<std::size_t>(blocks)};
     }
+    const auto n = static_cast<std::size_t>(handle->member->ranks());
+    Displacements displacements;
+    if (arguments.in_displacements != nullptr) displacements.in = {arguments.in_displacements, n};
+    if (arguments.out_displacements != nullptr) {
+      displacements.out = {arguments.out_displacements, n};
+    }
+    if (!displacements.in.empty() || !displacements.out.empty()) {
+      call.displacements = &displacements;
+    }
     if (in_group()) {
       if (created != nullptr) created->describe(call, arguments.type);
-      collect({function, comm, call, {call.counts.begin(), call.counts.end()}, created});
+      collect({function,
+               comm,
+               call,
+               {call.counts.begin(), call.counts.end()},
+               {displacements.in.begin(), displacements.in.end()},
+               {displacements.out.begin(), displacements.out.end()},
+               created});
       return {};
     }
     call.options = handle->options();
@@ -127,6 +144,14 @@ rkResult_t rkReduceScatter(const void* in, void* out, size_t count, rkDataType_t
                            rkComm_t comm) noexcept {
   return call("rkReduceScatter", comm, {Collective::reduce_scatter, in, out, count, type, op});
 }
+rkResult_t rkScan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                  rkComm_t comm) noexcept {
+  return call("rkScan", comm, {Collective::scan, in, out, count, type, op});
+}
+rkResult_t rkExscan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                    rkComm_t comm) noexcept {
+  return call("rkExscan", comm, {Collective::exscan, in, out, count, type, op});
+}
 rkResult_t rkAllToAll(const void* in, void* out, size_t count, rkDataType_t type,
                       rkComm_t comm) noexcept {
   return call("rkAllToAll", comm, {Collective::all_to_all, in, out, count, type});
@@ -165,6 +190,13 @@ rkResult_t rkAllToAllCounts(const void* in, void* out, const size_t* counts, rkD
                             rkComm_t comm) noexcept {
   return call("rkAllToAllCounts", comm,
               {Collective::all_to_all, in, out, 0, type, rkSum, 0, counts, true});
+}
+rkResult_t rkAllToAllDisplaced(const void* in, const size_t* inDisplacements, void* out,
+                               const size_t* outDisplacements, const size_t* counts,
+                               rkDataType_t type, rkComm_t comm) noexcept {
+  return call("rkAllToAllDisplaced", comm,
+              {Collective::all_to_all, in, out, 0, type, rkSum, 0, counts, true, inDisplacements,
+               outDisplacements});
 }
 rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
                           int root, rkComm_t comm) noexcept {

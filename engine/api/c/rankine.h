@@ -251,6 +251,13 @@ RK_API rkResult_t rkAllGather(const void* in, void* out, size_t count, rkDataTyp
 /* out = this rank's block, of `count` elements, of the reduced inputs. */
 RK_API rkResult_t rkReduceScatter(const void* in, void* out, size_t count, rkDataType_t type,
                                   rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
+/* out at rank r = in of ranks 0 to r, reduced in their order; may be in place, on each rank as it
+ * likes. No rkAvg. */
+RK_API rkResult_t rkScan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                         rkComm_t comm) RK_NOEXCEPT;
+/* Of ranks 0 to r - 1. Rank 0 hears nobody: its out is left as it is, and may be NULL. */
+RK_API rkResult_t rkExscan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                           rkComm_t comm) RK_NOEXCEPT;
 /* Block d of in, of `count` elements, goes to rank d, which puts it at the place of the sender. */
 RK_API rkResult_t rkAllToAll(const void* in, void* out, size_t count, rkDataType_t type,
                              rkComm_t comm) RK_NOEXCEPT;
@@ -272,6 +279,13 @@ RK_API rkResult_t rkReduceScatterCounts(const void* in, void* out, const size_t*
                                         rkDataType_t type, rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkAllToAllCounts(const void* in, void* out, const size_t* counts,
                                    rkDataType_t type, rkComm_t comm) RK_NOEXCEPT;
+/* The same with blocks that lie where this rank says: in bytes from the beginning of in and out, by
+ * the rank that a block goes to or comes from; NULL: one after the other. Gaps are left as they
+ * are; what is received may not overlap. Lists may differ from rank to rank and are copied by
+ * groups. */
+RK_API rkResult_t rkAllToAllDisplaced(const void* in, const size_t* inDisplacements, void* out,
+                                      const size_t* outDisplacements, const size_t* counts,
+                                      rkDataType_t type, rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
                                  int root, rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts,

@@ -193,6 +193,19 @@ class Member {
                           comm_));
   }
   template <class In, class Out, class T = ElementOf<In>>
+  void scan(const In& in, Out&& out, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    must_have("out", std::size(out), std::size(in));
+    check(rkScan(std::data(in), std::data(out), std::size(in), DataType<T>::value, op, comm_));
+  }
+  // At rank 0 out is left as it is.
+  template <class In, class Out, class T = ElementOf<In>>
+  void exscan(const In& in, Out&& out, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    if (rank() != 0) must_have("out", std::size(out), std::size(in));
+    check(rkExscan(std::data(in), std::data(out), std::size(in), DataType<T>::value, op, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
   void all_to_all(const In& in, Out&& out) {
     same_type<T, Out>();
     const std::size_t count = std::size(in) / all(1);
@@ -233,6 +246,22 @@ class Member {
     must_have("counts", counts.size(), all(all(1)));
     check(
         rkAllToAllCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, comm_));
+  }
+  // Displacements in bytes, one per rank, or none: then blocks follow one another.
+  template <class In, class Out, class T = ElementOf<In>>
+  void all_to_all(const In& in, const std::vector<std::size_t>& in_displacements, Out&& out,
+                  const std::vector<std::size_t>& out_displacements,
+                  const std::vector<std::size_t>& counts) {
+    same_type<T, Out>();
+    must_have("counts", counts.size(), all(all(1)));
+    for (const auto* list : {&in_displacements, &out_displacements}) {
+      if (!list->empty()) must_have("displacements", list->size(), all(1));
+    }
+    check(rkAllToAllDisplaced(std::data(in),
+                              in_displacements.empty() ? nullptr : in_displacements.data(),
+                              std::data(out),
+                              out_displacements.empty() ? nullptr : out_displacements.data(),
+                              counts.data(), DataType<T>::value, comm_));
   }
   template <class In, class Out, class T = ElementOf<In>>
   void gather(const In& in, Out&& out, int root, const std::vector<std::size_t>& counts) {

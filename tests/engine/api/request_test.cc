@@ -133,7 +133,8 @@ TEST_P(Requests, OfAllRanksAreDrivenByOneThread) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{300}, std::size_t{20'000}}) {
       for (const Collective collective :
            {Collective::all_reduce, Collective::broadcast, Collective::all_to_all,
-            Collective::reduce_scatter, Collective::all_gather, Collective::barrier}) {
+            Collective::reduce_scatter, Collective::all_gather, Collective::scan,
+            Collective::exscan, Collective::barrier}) {
         const auto n = static_cast<std::size_t>(ranks);
         std::vector<std::vector<std::int32_t>> in(n), out(n);
         std::vector<Request> requests;
@@ -164,6 +165,12 @@ TEST_P(Requests, OfAllRanksAreDrivenByOneThread) {
         for (std::size_t r = 0; r < n; ++r) {
           if (collective == Collective::all_reduce || collective == Collective::reduce_scatter) {
             EXPECT_EQ(out[r][0], total);
+          }
+          if (collective == Collective::scan) {
+            EXPECT_EQ(out[r][0], static_cast<std::int32_t>((r + 1) * (r + 2) / 2));
+          }
+          if (collective == Collective::exscan) {  // rank 0 keeps what it has
+            EXPECT_EQ(out[r][0], r == 0 ? 1 : static_cast<std::int32_t>(r * (r + 1) / 2));
           }
           if (collective == Collective::broadcast) {
             EXPECT_EQ(out[r][0], 1);

@@ -235,13 +235,36 @@ class Member:
         sizes = (self._ranks, 1) if blocks is None else (sum(blocks), blocks[self._rank])
         self._collective(library.rkScatter, library.rkScatterCounts, data, result, None, dtype, sizes, blocks, root)
 
+    def scan(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
+        """out at rank r = x of ranks 0 to r, reduced in their order. In place without ``out``."""
+        data, result = self._pair(x, out)
+        self._collective(library.rkScan, library.rkScan, data, result, op, dtype, (1, 1), None)
+
+    def exscan(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
+        """The same of ranks 0 to r - 1. Rank 0 hears nobody, and its ``out`` is left as it is."""
+        data, result = self._pair(x, out)
+        self._collective(library.rkExscan, library.rkExscan, data, result, op, dtype, (1, 1), None)
+
     def all_to_all(
-        self, x: Any, out: Any = None, *, counts: Sequence[Any] | None = None, dtype: str | None = None
+        self,
+        x: Any,
+        out: Any = None,
+        *,
+        counts: Sequence[Any] | None = None,
+        in_displacements: Sequence[int] | None = None,
+        out_displacements: Sequence[int] | None = None,
+        dtype: str | None = None,
     ) -> None:
         """Block d of x goes to rank d, which puts it at the place of the sender; in place without
-        ``out``. ``counts``: elements per pair, counts[sender][receiver], the same on all ranks."""
+        ``out``. ``counts``: elements per pair, counts[sender][receiver], the same on all ranks. With
+        them, blocks may lie anywhere in this rank's x and out: bytes from the beginning, by rank."""
         n, me = self._ranks, self._rank
         blocks = self._counts(counts, n * n)
+        if in_displacements is not None or out_displacements is not None:
+            if blocks is None:
+                refuse("counts is None; with displacements it must be given")
+            self._displaced(x, out, blocks, in_displacements, out_displacements, dtype)
+            return
         if blocks is not None and out is None:
             refuse("out is None; with counts, results need a buffer of their own")
         data, result = self._pair(x, out)
@@ -464,6 +487,44 @@ class Member:
         finally:
             if created is not None and self._comm is not None:
                 library.rkRedOpDestroy(created, self._comm)
+
+    def _displaced(
+        self,
+        x: Any,
+        out: Any,
+        blocks: list[int],
+        in_displacements: Sequence[int] | None,
+        out_displacements: Sequence[int] | None,
+        dtype: str | None,
+    ) -> None:
+        n, me = self._ranks, self._rank
+        data, result = self._pair(x, out)
+        if data.type_name(dtype) != result.type_name(dtype):
+            refuse(f"out has elements of {result.type_name(dtype)}; those of x are {data.type_name(dtype)}")
+        lists: list[Any] = []
+        for buffer, name, given, mine in (
+            (data, "in_displacements", in_displacements, blocks[me * n : me * n + n]),
+            (result, "out_displacements", out_displacements, blocks[me::n]),
+        ):
+            sizes = [count * buffer.item_bytes for count in mine]
+            places = [sum(sizes[:i]) for i in range(n)] if given is None else [int(place) for place in given]
+            if len(places) != n or any(not 0 <= place < 2**62 for place in places):
+                refuse(f"{name} is {given!r}; it must be {n} numbers of bytes from 0 on")
+            for i, (place, size) in enumerate(zip(places, sizes)):
+                if size > 0 and place + size > buffer.bytes:
+                    refuse(f"{buffer.name} has {buffer.bytes} bytes; the block of rank {i} ends at byte {place + size}")
+            lists.append(None if given is None else (c_size_t * n)(*places))
+        self._run(
+            library.rkAllToAllDisplaced,
+            (data, result),
+            (),
+            data.address,
+            lists[0],
+            result.address,
+            lists[1],
+            (c_size_t * len(blocks))(*blocks),
+            NUMBERS[data.type_name(dtype)],
+        )
 
     def _create(self, op: Operation) -> int:
         made = c_int()

@@ -60,6 +60,13 @@ TEST(Cxx17, TakesContainersArraysAndViews) {
     me.gather(in, out, 0, counts);
     me.scatter(in, one, 0, counts);
     me.all_to_all(in, out, std::vector<std::size_t>(kRanks * kRanks, 1));
+    me.all_to_all(in, {8, 4, 0}, out, {}, std::vector<std::size_t>(kRanks * kRanks, 1));
+    EXPECT_EQ(out, (std::array<int, kRanks>{1, 2, 3}));
+    me.scan(in, out);
+    EXPECT_EQ(out[2], (rank + 1) * (rank + 2) / 2);
+    out = {-1, -1, -1};
+    me.exscan(in, out);
+    EXPECT_EQ(out[2], rank == 0 ? -1 : rank * (rank + 1) / 2);
     me.barrier();
     auto memory = me.allocate<double>(10);
     EXPECT_EQ(memory.size(), 10u);

@@ -45,6 +45,30 @@ TEST_F(Group, OneThreadPlaysAllRanks) {
   }
 }
 
+// Its lists are its own until the end.
+TEST_F(Group, KeepsDisplacements) {
+  std::vector<std::vector<int>> in(kRanks, std::vector<int>(kRanks)), out = in;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    std::vector<std::size_t> backwards, counts(kRanks * kRanks, 1);
+    for (std::size_t q = 0; q < kRanks; ++q) {
+      backwards.push_back((kRanks - 1 - q) * sizeof(int));
+      in[r][q] = static_cast<int>(r * 10 + q);
+    }
+    EXPECT_EQ(rkAllToAllDisplaced(in[r].data(), backwards.data(), out[r].data(), nullptr,
+                                  counts.data(), rkInt32, comms[r]),
+              rkSuccess);
+    backwards.assign(kRanks, 1000);
+    counts.assign(kRanks * kRanks, 1000);
+  }
+  ASSERT_EQ(rkGroupEnd(), rkSuccess) << rkGetLastError(nullptr);
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    for (std::size_t q = 0; q < kRanks; ++q) {
+      EXPECT_EQ(out[r][q], static_cast<int>(q * 10 + kRanks - 1 - r));
+    }
+  }
+}
+
 TEST_F(Group, NestedGroupsEndWithTheOutermost) {
   std::vector<int> x(kRanks, 1);
   ASSERT_EQ(rkGroupStart(), rkSuccess);

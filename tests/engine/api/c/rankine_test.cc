@@ -114,6 +114,15 @@ TEST(C, EveryCollectiveIsItsOwn) {
     EXPECT_EQ(out, rank == 2 ? (Numbers{1, 101, 201}) : Numbers(kRanks, -1));
     EXPECT_EQ(rkScatter(in.data(), one.data(), 1, rkInt32, 1, comm), rkSuccess);
     EXPECT_EQ(one[0], 100 + rank);
+    out.assign(kRanks, -1);
+    EXPECT_EQ(rkScan(in.data(), out.data(), kRanks, rkInt32, rkSum, comm), rkSuccess);
+    EXPECT_EQ(out, rank == 0   ? (Numbers{0, 1, 2})
+                   : rank == 1 ? (Numbers{100, 102, 104})
+                               : (Numbers{300, 303, 306}));
+    EXPECT_EQ(rkExscan(in.data(), rank == 0 ? nullptr : out.data(), kRanks, rkInt32, rkSum, comm),
+              rkSuccess);
+    EXPECT_EQ(out, rank == 2 ? (Numbers{100, 102, 104}) : (Numbers{0, 1, 2}));
+    EXPECT_EQ(rkScan(in.data(), out.data(), kRanks, rkInt32, rkAvg, comm), rkInvalidArgument);
     EXPECT_EQ(rkBarrier(comm), rkSuccess);
     EXPECT_EQ(rkAllReduce(nullptr, nullptr, 0, rkInt32, rkSum, comm), rkSuccess) << last_error();
     return next >= 0 ? rkSuccess : rkInternalError;
@@ -147,6 +156,18 @@ TEST(C, CountsMayDiffer) {
     EXPECT_EQ(out, rank == 2   ? (Numbers{10, 10, -1})
                    : rank == 0 ? (Numbers{11, -1, -1})
                                : Numbers(3, -1));
+    // From element 2 or 1 on, to element 1.
+    const std::size_t from[kRanks] = {8, 8, 4}, to[kRanks] = {4, 4, 4};
+    in = {rank, rank + 10, rank + 20};
+    out.assign(3, -1);
+    EXPECT_EQ(rkAllToAllDisplaced(in.data(), from, out.data(), to, pairs, rkInt32, comm), rkSuccess)
+        << last_error();
+    EXPECT_EQ(out, rank == 2   ? (Numbers{-1, 10, 20})
+                   : rank == 0 ? (Numbers{-1, 21, -1})
+                               : Numbers(3, -1));
+    EXPECT_EQ(rkAllToAllDisplaced(in.data(), from, out.data(), to, nullptr, rkInt32, comm),
+              rkInvalidArgument);
+    EXPECT_EQ(last_error(), "rkAllToAllDisplaced: counts is NULL");
     EXPECT_EQ(rkAllGatherCounts(in.data(), out.data(), nullptr, rkInt32, comm), rkInvalidArgument);
     EXPECT_EQ(last_error(), "rkAllGatherCounts: counts is NULL");
     return rkSuccess;
