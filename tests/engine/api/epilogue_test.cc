@@ -213,6 +213,24 @@ TEST_P(Epilogues, TakeCountsOfWholeRows) {
   ASSERT_TRUE(status.ok()) << status.text();
 }
 
+// An owner that has nothing to fetch stores a part of what the others fetch: they finish rows that
+// no op of theirs has written, or only a part of.
+TEST_P(Epilogues, FinishWhatOthersStoreUnasked) {
+  const int ranks = GetParam();
+  const auto team = team_of(ranks);
+  std::vector<std::size_t> counts(static_cast<std::size_t>(ranks));
+  counts.back() = 60'000;
+  const Status status = team->run([&](Member& me) {
+    for (const std::size_t row_elements : {100U, 20'000U}) {
+      for (const bool in_place : {false, true}) {
+        const Call call{.collective = Collective::all_gather, .counts = counts};
+        EXPECT_EQ(differs<float>(me, call, row_elements, in_place), "") << "N=" << ranks;
+      }
+    }
+  });
+  ASSERT_TRUE(status.ok()) << status.text();
+}
+
 // Types, operations and levels of order.
 TEST_P(Epilogues, KeepBits) {
   const int ranks = GetParam();
