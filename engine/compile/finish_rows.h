@@ -17,7 +17,8 @@
 namespace rankine {
 
 // Of a plan that still has the ops that only wait (LowerOptions::keeps_waits); they go here.
-// output_bytes: of each rank, a multiple of row_bytes. Pieces are of at least `piece` bytes.
+// output_bytes: of each rank, a multiple of row_bytes. Pieces are of at least `piece` bytes
+// (Costs::part).
 void finish_rows(Plan& plan, std::span<const std::size_t> output_bytes, std::size_t row_bytes,
                  std::size_t piece, PlanMeter* meter = nullptr);
 

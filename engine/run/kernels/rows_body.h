@@ -1,5 +1,6 @@
-// The row kernels of one instruction set (rows.h): a source file defines kWidth, then includes
-// this. See vector.h for why nothing here has external linkage.
+// The row kernels of one instruction set (rows.h): a source file defines kWidth, includes vector.h,
+// defines Lanes, which widens and narrows registers, then includes this. See vector.h for why
+// nothing here has external linkage.
 //
 // A row goes through `scratch` as floats, which the first-level cache holds: once to load, add and
 // sum up, once more for what a layer norm deviates by, once to scale, bend and store, and to i8 and
@@ -31,9 +32,8 @@ RANKINE_INLINE F widened(const char* from) {
   if constexpr (kType == DataType::f32) {
     return load<F>(from);
   } else {
-    const auto wide = __builtin_convertvector(load<Vec<std::uint16_t, kWidth / 2>>(from), Words);
-    if constexpr (kType == DataType::f16) return decode_half(wide);
-    return as<F>(wide << 16);
+    if constexpr (kType == DataType::f16) return Lanes::load_half(from);
+    return as<F>(Lanes::load_16(from) << 16);
   }
 }
 
@@ -55,9 +55,9 @@ RANKINE_INLINE void store_narrowed(char* to, F x) {
   if constexpr (kType == DataType::f32) {
     store(to, x);
   } else if constexpr (kBytes<kType> == 2) {
-    store(to, __builtin_convertvector(narrowed<kType>(x), Vec<std::uint16_t, kWidth / 2>));
+    Lanes::store_16(to, narrowed<kType>(x));
   } else {
-    store(to, __builtin_convertvector(narrowed<kType>(x), Vec<std::uint8_t, kWidth / 4>));
+    Lanes::store_8(to, narrowed<kType>(x));
   }
 }
 
@@ -144,12 +144,14 @@ struct Rows {
   // Loads a row and adds to it. The sum of its elements, or of their squares.
   static float load_row(const RowWork& work, const void* row, void* residual) {
     const bool squares = work.norm == Norm::rms;
+    const void* const bias = work.bias;
+    float* const scratch = work.scratch;
     Sums sums;
     each_register(
         work.elements, [&](std::size_t k, std::size_t at, std::size_t n)
                            __attribute__((always_inline)) {
                              F x = load_some<kType>(row, at, n);
-                             if (work.bias != nullptr) x += load_some<kType>(work.bias, at, n);
+                             if (bias != nullptr) x += load_some<kType>(bias, at, n);
                              if (residual != nullptr) {
                                x += load_some<kType>(residual, at, n);
                                store_some<kType>(residual, at, n, x);
@@ -158,7 +160,7 @@ struct Rows {
                                if constexpr (kType == DataType::bf16)
                                  x = as<F>(narrowed<kType>(x) << 16);
                              }
-                             store(reinterpret_cast<char*>(work.scratch + at), x);
+                             store(reinterpret_cast<char*>(scratch + at), x);
                              sums.part[k] += squares ? x * x : x;
                            });
     return sums.total();
@@ -196,19 +198,23 @@ struct Rows {
       const float squares = work.norm == Norm::layer ? deviation(work, mean) : sum;
       factor = 1.0F / __builtin_sqrtf(squares / count + work.epsilon);
     }
+    const bool norms = work.norm != Norm::none;
+    const void *const weight = work.weight, *const shift = work.shift;
+    float* const scratch = work.scratch;
+    const Activation activation = work.activation;
     Largest largest;
     each_register(
         work.elements, [&](std::size_t, std::size_t at,
                            std::size_t n) __attribute__((always_inline)) {
-          F x = load<F>(reinterpret_cast<const char*>(work.scratch + at));
-          if (work.norm != Norm::none) {
+          F x = load<F>(reinterpret_cast<const char*>(scratch + at));
+          if (norms) {
             x = (x - mean) * factor;
-            if (work.weight != nullptr) x *= load_some<kType>(work.weight, at, n);
-            if (work.shift != nullptr) x += load_some<kType>(work.shift, at, n);
+            if (weight != nullptr) x *= load_some<kType>(weight, at, n);
+            if (shift != nullptr) x += load_some<kType>(shift, at, n);
           }
-          x = activated(x, work.activation);
+          x = activated(x, activation);
           if constexpr (kScales) {
-            store(reinterpret_cast<char*>(work.scratch + at), x);
+            store(reinterpret_cast<char*>(scratch + at), x);
             Ints magnitude = as<Ints>(x) & 0x7fffffff;
             for (std::size_t i = n; i < kLanes; ++i) magnitude[i] = 0;
             largest.of_lane = magnitude > largest.of_lane ? magnitude : largest.of_lane;

@@ -20,6 +20,7 @@
 #include "engine/api/split.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/engine/api/witness.h"
 
 namespace rankine {
 namespace {
@@ -32,33 +33,6 @@ constexpr int kMostRanks = 9;
 
 constexpr Collective kTakers[] = {Collective::all_reduce, Collective::reduce_scatter,
                                   Collective::all_gather};
-
-// Copies what it is given: rows that were not final then differ from the output at the end.
-struct Witness {
-  std::size_t row_bytes;
-  std::vector<std::byte> seen;
-  std::vector<int> times;  // by row
-  int calls = 0;
-
-  Witness(std::size_t rows, std::size_t row_bytes_)
-      : row_bytes(row_bytes_), seen(rows * row_bytes_), times(rows) {}
-
-  Epilogue epilogue(std::size_t row_elements) {
-    const auto finish = [](const void* rows, std::size_t first, std::size_t count, void* context) {
-      Witness& me = *static_cast<Witness*>(context);
-      std::memcpy(me.seen.data() + first * me.row_bytes, rows, count * me.row_bytes);
-      for (std::size_t i = 0; i < count; ++i) ++me.times[first + i];
-      ++me.calls;
-    };
-    return {finish, this, row_elements};
-  }
-  bool saw(const void* out) const {
-    return seen.empty() || std::memcmp(seen.data(), out, seen.size()) == 0;
-  }
-  bool saw_each_once() const {
-    return std::all_of(times.begin(), times.end(), [](int n) { return n == 1; });
-  }
-};
 
 // Sums of these round, and tell every other order.
 float element(Rank rank, std::size_t i) {
@@ -112,9 +86,8 @@ std::string differs(Member& me, const Call& proto, std::size_t row_elements, boo
   Buffers<T> plain(me, proto, in_place);
   const Status unfused = me.call(plain.call);
   Buffers<T> fused(me, proto, in_place);
-  Witness witness(fused.outputs / row_elements, row_elements * sizeof(T));
-  const Epilogue epilogue = witness.epilogue(row_elements);
-  fused.call.options.epilogue = &epilogue;
+  Witness witness(fused.outputs / row_elements, row_elements, sizeof(T));
+  fused.call.options.epilogue = &witness.epilogue;
   const Status status = me.call(fused.call);
   // A transport or an algorithm that does not take the call refuses it both ways.
   if (status.code() != unfused.code()) return status.text() + " / " + unfused.text();
@@ -271,9 +244,8 @@ TEST_P(Epilogues, GoWithEveryKindOfCall) {
     std::vector<std::uint32_t> x(kRows * kRow);
     const auto check = [&](const auto& call) {
       std::fill(x.begin(), x.end(), static_cast<std::uint32_t>(me.rank() + 1));
-      Witness witness(kRows, kRow * sizeof(x[0]));
-      const Epilogue epilogue = witness.epilogue(kRow);
-      call(CallOptions{.epilogue = &epilogue});
+      Witness witness(kRows, kRow, sizeof(x[0]));
+      call(CallOptions{.epilogue = &witness.epilogue});
       EXPECT_TRUE(witness.saw_each_once());
       EXPECT_TRUE(witness.saw(x.data()));
       EXPECT_EQ(x.back(), total);
@@ -296,26 +268,24 @@ TEST_P(Epilogues, GoWithEveryKindOfCall) {
       first.wait().throw_if_error();
     });
     // Prepared, and again; and without one, the same call knows nothing of it.
-    Witness witness(kRows, kRow * sizeof(x[0]));
-    const Epilogue epilogue = witness.epilogue(kRow);
-    Request request = me.prepared().all_reduce(x, {.epilogue = &epilogue}).value();
+    Witness witness(kRows, kRow, sizeof(x[0]));
+    Request request = me.prepared().all_reduce(x, {.epilogue = &witness.epilogue}).value();
     Request without = me.prepared().all_reduce(x).value();
     for (int i = 1; i <= 3; ++i) {
       std::fill(x.begin(), x.end(), static_cast<std::uint32_t>(me.rank() + i));
       request.start().throw_if_error();
       request.wait().throw_if_error();
       EXPECT_TRUE(witness.saw(x.data()));
-      EXPECT_EQ(witness.times.front(), i);
+      EXPECT_TRUE(witness.saw_each(i));
       without.start().throw_if_error();
       without.wait().throw_if_error();
-      EXPECT_EQ(witness.times.front(), i);
+      EXPECT_TRUE(witness.saw_each(i));
     }
     // Planned behind what is under way.
-    Witness late(7, 11 * sizeof(float));
-    const Epilogue late_one = late.epilogue(11);
+    Witness late(7, 11, sizeof(float));
     std::vector<float> y(77, 1.0F);
     request.start().throw_if_error();
-    Request behind = me.async().all_reduce(y, {.epilogue = &late_one}).value();
+    Request behind = me.async().all_reduce(y, {.epilogue = &late.epilogue}).value();
     behind.wait().throw_if_error();
     request.wait().throw_if_error();
     EXPECT_TRUE(late.saw_each_once());
@@ -337,8 +307,8 @@ TEST(Epilogue, IsSafeBesideOtherGroups) {
     for (int turn = 0; turn < 20; ++turn) {
       std::fill(a.begin(), a.end(), static_cast<float>(me.rank() + turn));
       std::fill(b.begin(), b.end(), static_cast<float>(me.rank() - turn));
-      Witness in_rows(kRows, kRow * sizeof(float)), in_columns(kRows, kRow * sizeof(float));
-      const Epilogue one = in_rows.epilogue(kRow), other = in_columns.epilogue(kRow);
+      Witness in_rows(kRows, kRow, sizeof(float)), in_columns(kRows, kRow, sizeof(float));
+      const Epilogue &one = in_rows.epilogue, &other = in_columns.epilogue;
       const auto start = [&](Member& group, std::vector<float>& x, const Epilogue& epilogue) {
         return group.async().all_reduce(x, {.epilogue = &epilogue}).value();
       };
@@ -368,10 +338,9 @@ TEST(Epilogue, RunsOnModelledNetworks) {
     const Call call{.count = 300};
     const std::string wrong = differs<float>(me, call, 30, true);
     if (!wrong.empty()) return Status(Code::system, wrong);
-    Witness witness(10, 30 * sizeof(float));
-    const Epilogue epilogue = witness.epilogue(30);
+    Witness witness(10, 30, sizeof(float));
     std::vector<float> x(300, 1.0F);
-    Request request = me.async().all_reduce(x, {.epilogue = &epilogue}).value();
+    Request request = me.async().all_reduce(x, {.epilogue = &witness.epilogue}).value();
     request.wait().throw_if_error();
     return witness.saw_each_once() && witness.saw(x.data()) ? Status() : Status(Code::system, "");
   });
