@@ -111,9 +111,20 @@ class Finisher {
                          .bytes = (rows.end - rows.begin) * row_bytes_});
   }
 
-  void add_part(Op op, std::span<const Operand> operands, Range bytes, bool is_last) {
+  // The last rows first: of what was just written, these are in the cache.
+  void finish_backwards(const std::vector<Range>& rows, std::uint16_t round) {
+    const std::size_t most = std::max<std::size_t>(1, piece_ / row_bytes_);
+    for (auto range = rows.rbegin(); range != rows.rend(); ++range) {
+      for (std::size_t end = range->end; end > range->begin;) {
+        const std::size_t begin = end - std::min(most, end - range->begin);
+        finish({begin, end}, round);
+        end = begin;
+      }
+    }
+  }
+
+  void add_part(Op op, std::span<const Operand> operands, Range bytes) {
     const std::size_t skipped = bytes.begin - op.offset;
-    if (!is_last) op.value = 0;  // it publishes when it is done
     op.offset = bytes.begin;
     op.bytes = bytes.end - bytes.begin;
     plan_.ops.push_back(op);
@@ -126,8 +137,8 @@ class Finisher {
   // An op, in pieces where it is large, and the rows that it finishes behind what finishes them.
   void add(const Op& op, std::span<const Operand> operands, const std::vector<Range>& rows) {
     const bool only_waits = op.code == OpCode::fold && op.operands == 0 && op.value == 0;
-    // Messages are as long as they were sent.
-    const bool is_whole = rows.empty() || operands.empty() ||
+    // What others wait for is done first. Messages are as long as they were sent.
+    const bool is_whole = rows.empty() || operands.empty() || op.value != 0 ||
                           std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
                             return operand.memory == Memory::message;
                           });
@@ -136,7 +147,7 @@ class Finisher {
         plan_.ops.push_back(op);
         plan_.operands.insert(plan_.operands.end(), operands.begin(), operands.end());
       }
-      for (const Range range : rows) finish(range, op.round);
+      finish_backwards(rows, op.round);
       return;
     }
     const std::size_t end = op.offset + op.bytes;
@@ -148,7 +159,7 @@ class Finisher {
       if (end - at >= 2 * piece_) {
         cut = std::min(end, (at + piece_ + row_bytes_ - 1) / row_bytes_ * row_bytes_);
       }
-      add_part(op, operands, {at, cut}, cut == end);
+      add_part(op, operands, {at, cut});
       at = cut;
       // Rows that end there.
       const std::size_t border = cut == end ? rows.back().end : cut / row_bytes_;

@@ -4,8 +4,9 @@
 // What others store there counts as written by the op that waits for it (Operation::pushed); rows
 // of which no op of their rank's writes a part (in place it lies there, or others have stored it
 // unasked) are finished before the rank's end, when nobody is at its memory any more. Large ops
-// that finish rows are cut at borders of rows, so that a piece is still in the cache when its rows
-// are finished. Whatever else a plan does stays as it is, and so do the results' bits.
+// that finish rows, and that nobody waits for, are cut at borders of rows, so that a piece is still
+// in the cache when its rows are finished; behind the others rows are finished from the last one
+// back. Whatever else a plan does stays as it is, and so do the results' bits.
 #pragma once
 
 #include <cstddef>

@@ -27,8 +27,10 @@ namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kMostRanks = 5;
+constexpr std::size_t kMostTokens = 64;
 #else
 constexpr int kMostRanks = 9;
+constexpr std::size_t kMostTokens = 4096;
 #endif
 
 constexpr Collective kTakers[] = {Collective::all_reduce, Collective::reduce_scatter,
@@ -351,8 +353,10 @@ TEST(Epilogue, RunsOnModelledNetworks) {
 // among them: below and above every threshold of size.
 TEST(Epilogue, LeavesRowsTheSameAmongAnyNumberOfTokens) {
   constexpr std::size_t kRow = 4096;
-  for (const int ranks : {2, 3, 4, 8}) {
+  for (const int ranks : {2, 3, 4, 5, 6, 7, 8}) {
     const auto team = team_of(ranks);
+    std::vector<std::size_t> many = {1, 2, 3, 7, 33, 130};
+    if (ranks == 2 || ranks == 8) many.push_back(kMostTokens / static_cast<std::size_t>(ranks) * 2);
     const Status status = team->run([&](Member& me) {
       std::vector<BFloat16> token, gain, stream, sum, normed;
       for (std::size_t i = 0; i < kRow; ++i) {
@@ -361,7 +365,7 @@ TEST(Epilogue, LeavesRowsTheSameAmongAnyNumberOfTokens) {
         stream.push_back(BFloat16(element(2, i)));
       }
       std::vector<BFloat16> want_sum, want_normed;
-      for (const std::size_t tokens : {1U, 2U, 3U, 7U, 33U, 130U}) {
+      for (const std::size_t tokens : many) {
         std::vector<BFloat16> x, residual;
         for (std::size_t t = 0; t < tokens; ++t) {
           x.insert(x.end(), token.begin(), token.end());
