@@ -58,6 +58,7 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
   if (call.prepared == nullptr) {
     Call planned = call.unplanned->view().call();
     planned.user_op = call.call.user_op;
+    planned.options.epilogue = call.call.options.epilogue;
     auto found = member.plan(planned, true);
     if (!found.ok()) {
       end(member, call, found.status());
@@ -88,7 +89,8 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
                                      .out = call.call.out,
                                      .count = call.call.count,
                                      .tag = call.call.options.tag,
-                                     .user_op = call.call.user_op})) {
+                                     .user_op = call.call.user_op,
+                                     .epilogue = call.call.options.epilogue})) {
     end(member, call, member.ended());
     return false;
   }

@@ -36,9 +36,11 @@ struct StartedCall {
   explicit StartedCall(std::shared_ptr<MemberState> member_) : member(std::move(member_)) {}
 
   const std::shared_ptr<MemberState> member;
-  // Its lists and names are the plan's, or those of `unplanned`; what it reduces by is here.
+  // Its lists and names are the plan's, or those of `unplanned`; what it reduces by and its
+  // epilogue are here.
   Call call;
   UserOp user_op;
+  Epilogue epilogue;
   alignas(16) std::byte factor[16] = {};
   std::uint32_t barrier_in = 0, barrier_out = 0;
   std::unique_ptr<DisplacedCall> displaced;  // the call is then its plain one

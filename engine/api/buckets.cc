@@ -43,6 +43,9 @@ Status Buckets::expect(std::size_t tensors) {
 }
 
 Status Buckets::reduce_parts(DataType type, ReduceOp op, CallOptions options) {
+  if (options.epilogue != nullptr) {
+    return invalid_argument("epilogue is given to buckets, whose rows are of many tensors");
+  }
   const std::size_t room = bucket_bytes_ / size_of(type);  // elements
   // Ranks whose tensors have other shapes must not meet in a bucket that happens to be as large.
   const auto agree = [&](std::uint64_t n) { options.tag = mixed(options.tag, n); };

@@ -10,6 +10,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/api/order.h"
+#include "engine/run/epilogue.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/transport.h"
 #include "engine/run/user_op.h"
@@ -41,6 +42,10 @@ struct CallOptions {
   // What is promised of the last bits of sums (order.h), or the call fails: never less. None: the
   // communicator's.
   std::optional<Order> order{};
+  // What this rank goes on to do with the rows of its own output while they are in its cache
+  // (engine/run/epilogue.h, epilogues.h), of all_reduce, reduce_scatter and all_gather; nullptr:
+  // nothing. Every rank's output is whole rows. Copied where the call is started or prepared.
+  const Epilogue* epilogue = nullptr;
 };
 
 // Where a rank's blocks of an all-to-all lie, in bytes from the beginning of its buffers, by the

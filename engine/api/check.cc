@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -138,6 +139,51 @@ Status check_user_op(const Call& call) {
                           "; they must be raw and user");
 }
 
+namespace {
+
+bool takes_epilogue(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::all_gather;
+}
+
+// Of a call whose counts are right: whether every rank's output is whole rows.
+Status check_rows(const Call& call, int ranks) {
+  const std::size_t row = call.options.epilogue->row_elements;
+  const auto check = [row](const std::string& what, std::size_t elements) -> Status {
+    if (elements % row == 0) return {};
+    return invalid_argument("epilogue.row_elements is " + std::to_string(row) + ", " + what +
+                            " is " + std::to_string(elements) +
+                            "; allowed are whole rows: multiples of row_elements");
+  };
+  if (call.collective == Collective::all_gather) {
+    std::size_t all = call.count * static_cast<std::size_t>(ranks);
+    if (!call.counts.empty())
+      all = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
+    return check("what is gathered", all);
+  }
+  if (call.counts.empty()) return check("count", call.count);
+  for (std::size_t i = 0; i < call.counts.size(); ++i) {
+    Status status = check("counts[" + std::to_string(i) + "]", call.counts[i]);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_epilogue(const Call& call) {
+  const Epilogue& epilogue = *call.options.epilogue;
+  if (!takes_epilogue(call.collective)) {
+    return invalid_argument("epilogue is given to " + std::string(name_of(call.collective)) +
+                            "; allowed are all_reduce, reduce_scatter and all_gather");
+  }
+  if (epilogue.finish == nullptr) return invalid_argument("epilogue.finish is null");
+  if (epilogue.row_elements == 0) {
+    return invalid_argument("epilogue.row_elements is 0; allowed are 1 and more");
+  }
+  return {};
+}
+
 Status check_factor(const Call& call) {
   if (call.factor == nullptr) return {};
   if (reduces(call.collective) && call.op == ReduceOp::sum && call.type != DataType::b8) return {};
@@ -199,7 +245,7 @@ Status check_call(const Call& call, int ranks) {
       total += call.counts[i];
     }
   }
-  return {};
+  return call.options.epilogue != nullptr ? check_rows(call, ranks) : Status();
 }
 
 std::vector<std::size_t> natural_counts(const Call& call, int ranks) {

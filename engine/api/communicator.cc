@@ -313,6 +313,7 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   request.type = call.type;
   request.op = call.op;
   request.element_bytes = element_bytes(call);
+  request.row_elements = key.row_elements();
   request.commutative = call.user_op == nullptr || call.user_op->commutative;
   request.transport = forced.transport;
   if (options.transport) request.transport = *options.transport;
@@ -355,6 +356,7 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };
   for (const std::size_t n : request.counts) mix(n);
   if (needs->order) mix(1 + static_cast<int>(*needs->order));
+  if (request.row_elements > 0) mix(request.row_elements * request.element_bytes);
   for (const Parameter& row : parameters()) {
     if (row.name == "root") continue;  // the fingerprint has it
     if (row.number != nullptr) {

@@ -303,6 +303,9 @@ Status Member::run(const Call& call, Run interpreted) {
   if (call.user_op != nullptr) [[unlikely]] {
     if (Status status = check_user_op(call); !status.ok()) return status;
   }
+  if (call.options.epilogue != nullptr) [[unlikely]] {
+    if (Status status = check_epilogue(call); !status.ok()) return status;
+  }
   if (call.factor != nullptr) [[unlikely]] {
     const auto multiplied = s.multiplied(call);
     return multiplied.ok() ? run(*multiplied, interpreted) : multiplied.status();
@@ -319,8 +322,8 @@ Status Member::run(const Call& call, Run interpreted) {
   const Prepared& prepared = **known.held;
   if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
     return s.misfit_of(prepared, call.in, call.out);
-  if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag, call.user_op}))
-      [[unlikely]] {
+  if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag, call.user_op,
+                          call.options.epilogue})) [[unlikely]] {
     return s.ended();  // it may be the first call that fails: where the end came between calls
   }
   const bool apart = !known.first || all_keep_apart(prepared.plan, s.run.waiter);
@@ -412,6 +415,9 @@ Status Member::compute(double seconds) {
 Result<const Prepared*> Member::planned(const Call& call) {
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
+  }
+  if (call.options.epilogue != nullptr) {
+    if (Status status = check_epilogue(call); !status.ok()) return status;
   }
   if (!timeout_fits(call.options)) return misfit(call.options);
   if (!state_->shared->forked()) state_->finish();  // it makes room for its plan

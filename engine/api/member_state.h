@@ -33,6 +33,7 @@ struct MemberState {
     std::size_t count = 0;
     std::uint64_t tag = 0;
     const UserOp* user_op = nullptr;
+    const Epilogue* epilogue = nullptr;
   };
 
   // What the pair of ranks is of, where this is one end of it: goes after the pair.
@@ -86,6 +87,7 @@ struct MemberState {
       tag ^= identity_of(*given.user_op);
       run.user_op = given.user_op;
     }
+    run.epilogue = given.epilogue;
     run.waiter.fingerprint =
         with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)), tag)
             .bits;

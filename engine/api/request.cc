@@ -220,6 +220,10 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
     if (Status status = check_user_op(call); !status.ok()) return status;
     own.user_op = &(bound->user_op = *call.user_op);
   }
+  if (call.options.epilogue != nullptr) {
+    if (Status status = check_epilogue(call); !status.ok()) return status;
+    own.options.epilogue = &(bound->epilogue = *call.options.epilogue);
+  }
   if (call.factor != nullptr) {
     if (Status status = check_factor(call); !status.ok()) return status;
     const std::size_t bytes = std::max(sizeof(float), size_of(call.type));
@@ -249,7 +253,8 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   }
   // Names and lists are the caller's, and the plan's; nobody looks at these.
   own.counts = {};
-  own.options = {.timeout = call.options.timeout, .tag = call.options.tag};
+  own.options = {
+      .timeout = call.options.timeout, .tag = call.options.tag, .epilogue = own.options.epilogue};
   return Request(std::move(bound));
 } catch (const std::bad_alloc&) {
   return give_up(make_error(Code::out_of_memory, [&] {

@@ -70,6 +70,16 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                  const CallOptions& options = {}) {
     return all_reduce(std::span<const T>(in_place), in_place, op, options);
   }
+  // Sums, with options: me.all_reduce(x, {.epilogue = &norm}).
+  template <class T>
+  Answer all_reduce(std::span<const T> in, std::span<T> out, const CallOptions& options) {
+    return all_reduce(in, out, ReduceOp::sum, options);
+  }
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      all_reduce(std::span<T> in_place, const CallOptions& options) {
+    return all_reduce(in_place, ReduceOp::sum, options);
+  }
   // out = the ranks' inputs one after the other: ranks() * in.size() elements.
   template <class T>
   Answer all_gather(std::span<const T> in, std::span<T> out, const CallOptions& options = {}) {
@@ -97,6 +107,10 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                 .user_op = op.user_op(),
                                 .factor = op.factor(),
                                 .options = options});
+  }
+  template <class T>
+  Answer reduce_scatter(std::span<const T> in, std::span<T> out, const CallOptions& options) {
+    return reduce_scatter(in, out, ReduceOp::sum, options);
   }
   // Everyone's data = the root's.
   template <class T>
