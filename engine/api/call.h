@@ -53,6 +53,7 @@ struct CallOptions {
 // and left as they are, and so is any order; what is received may not overlap, and in and out may.
 // Each rank's own affair: ranks may say different ones, or none, but then may not call in place. No
 // alignment.
+// Ranks whose outputs overlap are not told in such a call.
 struct Displacements {
   std::span<const std::size_t> in{}, out{};
 };
