@@ -1,5 +1,5 @@
 // What the ranks of a communicator share, and how a call becomes a plan: the inside of
-// communicator.h, for its two source files only.
+// communicator.h.
 #pragma once
 
 #include <algorithm>

@@ -20,6 +20,7 @@
 #include "engine/tools/map.h"
 #include "engine/tools/network_command.h"
 #include "engine/tools/perf.h"
+#include "engine/tools/plan/bucket_sizes.h"
 #include "engine/tools/plan/plan.h"
 #include "engine/tools/plan/step_command.h"
 #include "engine/tools/reproduce.h"
@@ -37,10 +38,10 @@ namespace {
 
 // A new subcommand is its file and its name here.
 constexpr Subcommand (*kSubcommands[])(Command) = {
-    add_list,   add_verify,       add_show,      add_perf,     add_compare, add_topo,
-    add_choose, add_map,          add_network,   add_simulate, add_cost,    add_run,
-    add_claims, add_skips_search, add_reproduce, add_plan,     add_step,    add_tune,
-    add_faults, add_completion,   add_manual};
+    add_list,   add_verify,       add_show,       add_perf,     add_compare, add_topo,
+    add_choose, add_map,          add_network,    add_simulate, add_cost,    add_run,
+    add_claims, add_skips_search, add_reproduce,  add_plan,     add_step,    add_buckets,
+    add_tune,   add_faults,       add_completion, add_manual};
 
 CLI::App& app_of(const Subcommand& one) { return one.command.app(); }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "engine/tools/plan/hidden_time.h"
+
 namespace rankine::tools {
 namespace {
 
@@ -243,11 +245,7 @@ class Planner {
     for (int part = 0; part < mapping().interleave; ++part) {
       computing += pass_seconds(Pass::backward, plan_.stage, part);
     }
-    const double each = computing / buckets;
-    // Bucket k is ready (buckets - 1 - k) parts before the end; the line of buckets ends late by
-    // what the last needs and what those before have not had the time for.
-    const double late =
-        std::max(price->seconds, buckets * price->seconds - (buckets - 1) * each) + behind;
+    const double late = exposed_behind(computing, buckets, price->seconds) + behind;
     PlannedCollective sent{fmt::format("{} gradients", kind.what), kind.along, collective, *price,
                            buckets};
     sent.hidden = sent.seconds() - (late - behind);

@@ -1,6 +1,8 @@
 // rankine plan as a command: what it says, what it writes, and what it refuses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -172,6 +174,38 @@ TEST(Step, WhatThreadsCannotPlayIsRefused) {
   EXPECT_NE(error("gpt_1t --tp 8 --pp 64 --dp 32").find("the axes multiply to 16384 ranks"),
             std::string::npos);
   EXPECT_NE(error("gpt_1t --dp 8 --zero 1").find("8 ranks need"), std::string::npos);
+}
+
+// The chapter's exercise 4: 1000 tensors of 1 MB, 8 ranks, 10 us, 100 GB/s.
+TEST(Buckets, GainWhatTheChapterSays) {
+  const Captured run = run_captured(words("buckets --alpha 10us --bandwidth 100GB/s --json"));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const Json rows = Json::parse(run.out);
+  for (const Json& row : rows) {
+    EXPECT_NEAR(row["seconds_each"].get<double>(), row["formula_each"].get<double>(), 1e-9);
+    if (row["tensors"] == 1) {
+      EXPECT_NEAR(row["seconds"].get<double>(), 157.5e-3, 1e-6);
+    }
+    if (row["tensors"] == 25) {
+      EXPECT_EQ(row["calls"], 40);
+      EXPECT_NEAR(row["seconds"].get<double>(), 23.1e-3, 1e-6);
+    }
+  }
+  EXPECT_EQ(rows.back()["calls"], 1);
+}
+
+// As many buckets as the formula says wait least, among those near it.
+TEST(Buckets, BehindABackwardPassTheBestIsWhereTheFormulaSays) {
+  const Captured run = run_captured(
+      words("buckets --alpha 10us --bandwidth 10GB/s --backward 20ms --tensors 1024 --json"));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const Json rows = Json::parse(run.out);
+  const auto least = std::min_element(rows.begin(), rows.end(), [](const Json& a, const Json& b) {
+    return a["exposed"].get<double>() < b["exposed"].get<double>();
+  });
+  const double calls = (*least)["calls"].get<double>(), formula = std::sqrt(20e-3 / 140e-6);
+  EXPECT_GT(calls, formula / 2);
+  EXPECT_LT(calls, formula * 2);
 }
 
 TEST(Plan, WhatCannotBeIsRefusedByName) {
