@@ -12,6 +12,7 @@
 #include "algorithms/dissemination.h"
 #include "algorithms/double_tree.h"
 #include "algorithms/closed_form.h"
+#include "algorithms/exscan.h"
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
 #include "algorithms/in_network.h"
@@ -21,6 +22,7 @@
 #include "algorithms/pipelined_doubling.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
+#include "algorithms/scan.h"
 #include "algorithms/scatter_all_gather.h"
 #include "algorithms/skips.h"
 #include "algorithms/swing.h"
@@ -111,6 +113,10 @@ constexpr std::string_view kSack = "Sack & Gropp, ACM TOPC 1(2), 2015";
 constexpr std::string_view kLi = "Li, Hoefler & Snir, HPDC 2013";
 constexpr std::string_view kJain = "Jain et al., SC 2018";
 constexpr std::string_view kMpich = "MPICH 4, tree algorithms (kary)";
+constexpr std::string_view kBlelloch = "Blelloch, Prefix sums and their applications, 1990";
+constexpr std::string_view kBrent = "Brent & Kung, IEEE Trans. Computers C-31(3), 1982";
+constexpr std::string_view kHillis = "Hillis & Steele, CACM 29(12), 1986";
+constexpr std::string_view kExscan = "Traff, exclusive prefix sums, arXiv:2507.04785, 2025";
 constexpr std::string_view kFolklore = "folklore";
 
 SharedRounds circulant(const Params& a) {
@@ -819,6 +825,57 @@ const Algorithm kCatalogue[] = {
      .rounds = "clog2(N)", .sent = "clog2(N)", .received = "clog2(N)",
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "in round k everyone tells the rank 2^k to the right", .citation = kHensgen},
+
+    {.collective = scan, .name = "direct",
+     .make = [](const Params& a) { return direct_scan(a.ranks); },
+     .rounds = kOne, .sent = "N-1", .received = "N-1",
+     .send_ports = "N-1", .receive_ports = "N-1",
+     .summary = "everyone reads all vectors before its own and adds them up by itself", .citation = kFolklore},
+    {.collective = scan, .name = "chain",
+     .make = [](const Params& a) { return chain_scan(a.ranks, a.segments); },
+     .parameters = "segments",
+     .rounds = "if(N-1,N+P-2,0)", .sent = kOne, .received = kOne,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "everyone adds its own to what its neighbour hands on, in segments", .citation = kBlelloch},
+    {.collective = scan, .name = "binomial",
+     .make = [](const Params& a) { return binomial_scan(a.ranks); },
+     .rounds = "flog2(N)+flog2(2*N/3)", .sent = "flog2(N)", .received = "flog2(N)",
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "sums of 2, 4, 8 ... ranks up a tree, prefixes down it", .citation = kBrent},
+    {.collective = scan, .name = "hillis_steele",
+     .make = [](const Params& a) { return hillis_steele_scan(a.ranks); },
+     .rounds = "clog2(N)", .sent = "clog2(N)", .received = "clog2(N)",
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "in round k everyone tells what it has to the rank 2^k to the right", .citation = kHillis},
+
+    {.collective = exscan, .name = "direct",
+     .make = [](const Params& a) { return direct_exscan(a.ranks); },
+     .rounds = kOne, .sent = "N-1", .received = "N-1",
+     .send_ports = "N-1", .receive_ports = "N-1",
+     .summary = "everyone reads all vectors before its own and adds them up by itself", .citation = kFolklore},
+    {.collective = exscan, .name = "chain",
+     .make = [](const Params& a) { return chain_exscan(a.ranks, a.segments); },
+     .parameters = "segments",
+     .rounds = "if(N-1,N+P-2,0)", .sent = kOne, .received = kOne,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "everyone keeps what its neighbour hands on, and hands on that and its own", .citation = kBlelloch},
+    {.collective = exscan, .name = "binomial",
+     .make = [](const Params& a) { return binomial_exscan(a.ranks); },
+     .rounds = "min(1,N-1)+flog2(N-1)+flog2(2*(N-1)/3)",
+     .sent = "min(1,N-1)+flog2(N-1)", .received = "min(1,N-1)+flog2(N-1)",
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "a shift by one rank, then the binomial scan among all but rank 0", .citation = kBrent},
+    {.collective = exscan, .name = "hillis_steele",
+     .make = [](const Params& a) { return hillis_steele_exscan(a.ranks); },
+     .rounds = "min(1,N-1)+clog2(N-1)",
+     .sent = "min(1,N-1)+clog2(N-1)", .received = "min(1,N-1)+clog2(N-1)",
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "a shift by one rank, then distances 1, 2, 4 ... among all but rank 0", .citation = kExscan},
+    {.collective = exscan, .name = "doubling_123",
+     .make = [](const Params& a) { return doubling_123_exscan(a.ranks); },
+     .rounds = "clog2(4*(N-1)/3)", .sent = "clog2(4*(N-1)/3)", .received = "clog2(4*(N-1)/3)",
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "distances 1, 2, 3, 6, 12 ...: what a rank has doubles from the third on", .citation = kExscan},
 };
 // clang-format on
 

@@ -8,11 +8,11 @@ namespace {
 using enum Collective;
 
 constexpr std::array<Collective, kCollectives> kAll = {
-    broadcast,  reduce, all_reduce, reduce_scatter, all_gather,
-    all_to_all, gather, scatter,    send_recv,      barrier};
+    broadcast, reduce,  all_reduce, reduce_scatter, all_gather, all_to_all,
+    gather,    scatter, send_recv,  barrier,        scan,       exscan};
 constexpr std::array<std::string_view, kCollectives> kNames = {
-    "broadcast",  "reduce", "all_reduce", "reduce_scatter", "all_gather",
-    "all_to_all", "gather", "scatter",    "send_recv",      "barrier"};
+    "broadcast", "reduce",  "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+    "gather",    "scatter", "send_recv",  "barrier",        "scan",       "exscan"};
 
 }  // namespace
 
@@ -30,7 +30,9 @@ std::optional<Collective> parse_collective(std::string_view name) {
   return std::nullopt;
 }
 
-bool reduces(Collective c) { return c == reduce || c == all_reduce || c == reduce_scatter; }
+bool reduces(Collective c) {
+  return c == reduce || c == all_reduce || c == reduce_scatter || is_prefix(c);
+}
 
 bool all_hear_from_all(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||

@@ -1,8 +1,9 @@
 // The collectives, as who holds which block before and who needs which after.
 //
 // One rule covers them all: a block starts at some ranks, each with its own contribution; a rank
-// that needs the block must end with the contributions of all ranks where it started, each exactly
-// once. Where it starts at one rank only, that is a copy; where at all, a reduction.
+// that needs the block must end with the contributions of the ranks where it started and that it
+// wants to hear, each exactly once. Where it starts at one rank only, that is a copy; where at all,
+// a reduction. All but the scans want to hear every rank where the block started.
 //
 // Blocks are numbered over the whole of what the collective moves, so that a block keeps its number
 // wherever it travels: all-to-all has N * N blocks (source major). A schedule may split each of the
@@ -19,6 +20,8 @@
 //   scatter         N               root          rank b
 //   send_recv       1               root          peer
 //   barrier         1               everyone      everyone (contributions may arrive repeatedly)
+//   scan            1               everyone      everyone; rank r wants ranks 0 to r
+//   exscan          1               everyone      all but rank 0; rank r wants ranks 0 to r - 1
 #pragma once
 
 #include <optional>
@@ -44,9 +47,11 @@ enum class Collective : unsigned char {
   scatter,
   send_recv,
   barrier,
+  scan,
+  exscan,
 };
 #pragma GCC diagnostic pop
-inline constexpr int kCollectives = 10;
+inline constexpr int kCollectives = 12;
 
 std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
@@ -58,6 +63,8 @@ inline bool has_root(Collective c) {
   return c == broadcast || c == reduce || c == gather || c == scatter || c == send_recv;
 }
 bool reduces(Collective collective);  // takes a reduction operation
+// Ranks hear different ranks: their results are different sums, of different numbers of ranks.
+inline bool is_prefix(Collective c) { return c == Collective::scan || c == Collective::exscan; }
 // Every rank's result has something of every rank's data: none is there before all have come.
 bool all_hear_from_all(Collective collective);
 bool is_idempotent(Collective collective);  // barrier: hearing from a rank twice does no harm
@@ -75,8 +82,12 @@ struct Goal {
 
   bool starts(Rank r, Block b) const;  // r's own contribution to block b is there before
   bool needs(Rank r, Block b) const;   // r must hold block b, complete, after
-  Rank source_of(Block b) const;       // the one rank where it starts, or kEveryone
-  Rank target_of(Block b) const;       // the one rank that needs it, or kEveryone
+  // The ranks whose contributions make block b complete where r holds it, ascending: neighbours.
+  Run heard_by(Rank r, Block b) const;
+  // r must have heard that rank's contribution to block b, after.
+  bool wants(Rank r, Block b, Rank contributor) const;
+  Rank source_of(Block b) const;  // the one rank where it starts, or kEveryone
+  Rank target_of(Block b) const;  // the one rank that may need it, or kEveryone
 
   static constexpr Rank kEveryone = -1;
 
@@ -96,6 +107,8 @@ inline int natural_blocks(Collective collective, int ranks) {
     case all_reduce:
     case send_recv:
     case barrier:
+    case scan:
+    case exscan:
       return 1;
     case reduce_scatter:
     case all_gather:
@@ -130,6 +143,8 @@ inline Rank Goal::source_of(Block b) const {
     case all_reduce:
     case reduce_scatter:
     case barrier:
+    case scan:
+    case exscan:
       return kEveryone;
   }
   return kEveryone;
@@ -152,6 +167,8 @@ inline Rank Goal::target_of(Block b) const {
     case all_reduce:
     case all_gather:
     case barrier:
+    case scan:
+    case exscan:
       return kEveryone;
   }
   return kEveryone;
@@ -162,9 +179,20 @@ inline bool Goal::starts(Rank r, Block b) const {
   return source == kEveryone || source == r;
 }
 
+inline Run Goal::heard_by(Rank r, Block b) const {
+  if (is_prefix(collective)) return {0, collective == Collective::scan ? r + 1 : r};
+  const Rank source = source_of(b);
+  return source == kEveryone ? Run{0, ranks} : Run{source, 1};
+}
+
 inline bool Goal::needs(Rank r, Block b) const {
   const Rank target = target_of(b);
-  return target == kEveryone || target == r;
+  return (target == kEveryone || target == r) && heard_by(r, b).count > 0;
+}
+
+inline bool Goal::wants(Rank r, Block b, Rank contributor) const {
+  const Run heard = heard_by(r, b);
+  return needs(r, b) && contributor >= heard.first && contributor < heard.first + heard.count;
 }
 
 }  // namespace rankine

@@ -24,9 +24,22 @@ void Agenda::remove(MemberState& member) noexcept {
   std::erase(busy_, &member);
 }
 
+void Agenda::take_from_helper() noexcept {
+  wanted_.store(true, std::memory_order_relaxed);  // a hint: pairs with nothing
+  mutex_.lock();
+  wanted_.store(false, std::memory_order_relaxed);
+}
+
+void Agenda::give_to_helper() noexcept {
+  const bool has_work = had_work_;
+  mutex_.unlock();
+  if (has_work) helper_->wake();
+}
+
 void Agenda::start(StartedCall& call) noexcept {
   MemberState& member = *call.member;
   StartedCalls& calls = member.started;
+  call.rests = false;
   call.phase = StartedCall::Phase::queued;
   if (!call.status.ok()) call.status = {};
   call.next = nullptr;
@@ -45,6 +58,7 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
   if (call.prepared == nullptr) {
     Call planned = call.unplanned->view().call();
     planned.user_op = call.call.user_op;
+    planned.options.epilogue = call.call.options.epilogue;
     auto found = member.plan(planned, true);
     if (!found.ok()) {
       end(member, call, found.status());
@@ -70,23 +84,38 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
     }
     in = *products;
   }
+  if (call.displaced != nullptr) call.displaced->bring_together();
   if (!member.begin(*call.prepared, {.in = in,
                                      .out = call.call.out,
                                      .count = call.call.count,
                                      .tag = call.call.options.tag,
-                                     .user_op = call.call.user_op})) {
+                                     .user_op = call.call.user_op,
+                                     .epilogue = call.call.options.epilogue})) {
     end(member, call, member.ended());
     return false;
   }
   call.phase = StartedCall::Phase::under_way;
   if (std::exchange(call.first, false) && !all_keep_apart(call.prepared->plan, member.run.waiter)) {
-    end(member, call, member.end(false));
+    fail(member, call);
     return false;
   }
   return true;
 }
 
+bool Agenda::is_owners(const MemberState& member) const noexcept {
+  return member.started.front->phase == StartedCall::Phase::broken ||
+         member.shared->crossbar.aborted();
+}
+
+// Who has failed waits until nobody else is at his buffers, and writes the flight record. A helper
+// has other ranks to move on, for which somebody may wait in just that way.
+void Agenda::fail(MemberState& member, StartedCall& call) noexcept {
+  break_off();
+  if (!helps_) end(member, call, member.end(false));
+}
+
 void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept {
+  if (status.ok() && call.displaced != nullptr) call.displaced->hand_out();
   if (!status.ok()) call.status = std::move(status);
   call.phase = StartedCall::Phase::over;
   member.started.front = call.next;
@@ -141,6 +170,10 @@ void Agenda::break_off() noexcept {
 bool Agenda::step(MemberState& member) noexcept {
   bool moved = false;
   while (StartedCall* call = member.started.front) {
+    if (helps_ && is_owners(member)) {
+      break_off();
+      return moved;
+    }
     if (call->phase == StartedCall::Phase::queued) {
       moved = true;
       if (!begin(member, *call)) continue;
@@ -149,8 +182,11 @@ bool Agenda::step(MemberState& member) noexcept {
     const Walked walked = go_on(member, *call);
     if (walked == Walked::waiting) return moved || call->cursor.op != before;
     moved = true;
-    if (walked == Walked::failed) break_off();
-    end(member, *call, member.end(walked == Walked::done));
+    if (walked == Walked::failed) {
+      fail(member, *call);
+    } else {
+      end(member, *call, member.end(true));
+    }
   }
   return moved;
 }
@@ -162,6 +198,20 @@ bool Agenda::step() noexcept {
     if (i < busy_.size()) moved |= step(*busy_[i]);
   }
   return moved;
+}
+
+Progress Agenda::help() noexcept {
+  // Who has it, or wants it, wakes us again.
+  if (wanted_.load(std::memory_order_relaxed)) return Progress::nothing_to_do;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return Progress::nothing_to_do;
+  helps_ = true;
+  const bool moved = step();
+  helps_ = false;
+  if (moved) return Progress::moved;
+  const auto is_ours = [&](const MemberState* member) { return !is_owners(*member); };
+  return std::any_of(busy_.begin(), busy_.end(), is_ours) ? Progress::all_waits
+                                                          : Progress::nothing_to_do;
 }
 
 // The only call that is under way is waited for as any call is.

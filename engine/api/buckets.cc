@@ -22,6 +22,26 @@ bool resized(std::vector<T>& vector, std::size_t size) noexcept {
   }
 }
 
+// One after the other, and back.
+template <class Part>
+void pack(std::span<const Part> parts, std::size_t width, std::byte* at) {
+  for (const Part& part : parts) {
+    if (part.count > 0) std::memcpy(at, part.data, part.count * width);
+    at += part.count * width;
+  }
+}
+template <class Part>
+void unpack(std::span<const Part> parts, std::size_t width, const std::byte* at) {
+  for (const Part& part : parts) {
+    if (part.count > 0) std::memcpy(part.data, at, part.count * width);
+    at += part.count * width;
+  }
+}
+
+Status epilogue_given() {
+  return invalid_argument("epilogue is given to buckets, whose rows are of many tensors");
+}
+
 }  // namespace
 
 Buckets::~Buckets() {
@@ -29,6 +49,85 @@ Buckets::~Buckets() {
   // A forked child: the rank's thread may have been at work on these, so nobody frees them.
   static_cast<void>(new (std::nothrow) auto(std::move(parts_)));
   static_cast<void>(new (std::nothrow) auto(std::move(bucket_)));
+  static_cast<void>(new (std::nothrow) auto(std::move(open_)));
+  static_cast<void>(new (std::nothrow) auto(std::move(under_way_)));
+}
+
+Status Buckets::no_zeros(ReduceOp op) {
+  return invalid_argument("op is " + std::string(name_of(op)) +
+                          "; a tensor that is not used brings zeros, for sum and avg");
+}
+
+Status Buckets::add_part(Part part, DataType type, ReduceOp op, const CallOptions& options) try {
+  if (options.epilogue != nullptr) return epilogue_given();
+  if (part.data == nullptr && part.count > 0) {
+    return make_error(Code::invalid_argument, [&] {
+      return "tensor is null; " + std::to_string(part.count) + " elements are needed";
+    });
+  }
+  const std::size_t room = bucket_bytes_ / size_of(type);  // elements
+  const bool fits = open_.count <= room && part.count <= room - open_.count;
+  if (!open_.parts.empty() && (!fits || type != open_.type || op != open_.op)) {
+    if (Status status = flush(); !status.ok()) return status;
+  } else if (Status status = member_.progress(); !status.ok()) {
+    return status;
+  }
+  open_.parts.push_back(part);
+  open_.count += part.count;
+  open_.shape = mixed(mixed(open_.shape, room), part.count);
+  open_.type = type;
+  open_.op = op;
+  open_.options = options;
+  return {};
+} catch (const std::exception&) {
+  return no_memory(sizeof(Part));
+}
+
+Status Buckets::flush() try {
+  if (open_.parts.empty()) return {};
+  Bucket bucket = std::exchange(open_, {});
+  const std::size_t width = size_of(bucket.type);
+  void* data = bucket.parts.front().data;
+  if (bucket.parts.size() > 1) {
+    if (!resized(bucket.packed, bucket.count * width)) return no_memory(bucket.count * width);
+    pack(std::span<const Part>(bucket.parts), width, bucket.packed.data());
+    data = bucket.packed.data();
+  }
+  // Ranks whose tensors have other shapes must not meet in a bucket that happens to be as large.
+  bucket.options.tag = mixed(bucket.options.tag, bucket.shape);
+  ++calls_;
+  auto request = member_.start({.collective = Collective::all_reduce,
+                                .in = data,
+                                .out = data,
+                                .count = bucket.count,
+                                .type = bucket.type,
+                                .op = bucket.op,
+                                .options = bucket.options});
+  if (!request.ok()) return request.status();
+  bucket.request = std::move(*request);
+  under_way_.push_back(std::move(bucket));
+  return under_way_.size() > kMostUnderWay ? finish_oldest() : Status();
+} catch (const std::exception&) {
+  return no_memory(sizeof(Bucket));
+}
+
+Status Buckets::finish_oldest() {
+  Bucket bucket = std::move(under_way_.front());
+  under_way_.pop_front();
+  Status status = bucket.request.wait();
+  if (status.ok() && bucket.parts.size() > 1) {
+    unpack(std::span<const Part>(bucket.parts), size_of(bucket.type), bucket.packed.data());
+  }
+  return status;
+}
+
+Status Buckets::wait() {
+  Status first = flush();
+  while (!under_way_.empty()) {
+    Status status = finish_oldest();
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
 }
 
 Status Buckets::no_memory(std::size_t bytes) {
@@ -43,6 +142,7 @@ Status Buckets::expect(std::size_t tensors) {
 }
 
 Status Buckets::reduce_parts(DataType type, ReduceOp op, CallOptions options) {
+  if (options.epilogue != nullptr) return epilogue_given();
   const std::size_t room = bucket_bytes_ / size_of(type);  // elements
   // Ranks whose tensors have other shapes must not meet in a bucket that happens to be as large.
   const auto agree = [&](std::uint64_t n) { options.tag = mixed(options.tag, n); };
@@ -90,18 +190,9 @@ Status Buckets::reduce_bucket(std::span<const Part> parts, std::size_t count, Da
   if (bucket_.size() < count * width && !resized(bucket_, count * width)) {
     return no_memory(count * width);
   }
-  std::byte* at = bucket_.data();
-  for (const Part& part : parts) {
-    if (part.count > 0) std::memcpy(at, part.data, part.count * width);
-    at += part.count * width;
-  }
-  Status status = reduce_at(bucket_.data());
-  if (!status.ok()) return status;
-  at = bucket_.data();
-  for (const Part& part : parts) {
-    if (part.count > 0) std::memcpy(part.data, at, part.count * width);
-    at += part.count * width;
-  }
+  pack(parts, width, bucket_.data());
+  if (Status status = reduce_at(bucket_.data()); !status.ok()) return status;
+  unpack(parts, width, bucket_.data());
   return {};
 }
 

@@ -1,13 +1,23 @@
 // Bucket fusion: many small tensors as few large all-reduces, as data-parallel training does with
 // its gradients. A call costs a fixed latency; tensors that share one share it.
+//
+//   Buckets buckets(me);
+//   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+//     backward(*layer);
+//     buckets.add(std::span(layer->gradient)).throw_if_error();  // a full bucket starts at once
+//   }
+//   buckets.wait().throw_if_error();
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <deque>
 #include <span>
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/api/request.h"
 #include "engine/run/process_owned.h"
 
 namespace rankine {
@@ -38,6 +48,34 @@ class Buckets {
     return reduce_parts(data_type_of<T>, op, options);
   }
 
+  // The same with tensors one by one, as they become ready: each waits in a bucket until the next
+  // one does not fit, is of another type or has another operation; then the bucket is started
+  // (request.h) and goes on beside what this thread does, at every further add() and wherever else
+  // it makes progress. The tensor, and what the options refer to, are Buckets' until wait(). At
+  // most kMostUnderWay buckets are under way: whoever fills one more waits for the oldest. Ranks
+  // add the same shapes in the same order, and flush at the same places. Errors: those of
+  // Member::start(); invalid_argument leaves what was added as it is.
+  template <class T>
+  Status add(std::span<T> tensor, ReduceOp op = ReduceOp::sum, const CallOptions& options = {}) {
+    return add_part({tensor.data(), tensor.size()}, data_type_of<T>, op, options);
+  }
+  // A tensor that this rank has nothing for in this step, such as the gradient of a layer that was
+  // skipped: it brings zeros, and gets what the others bring. For sum and avg.
+  template <class T>
+  Status add_unused(std::span<T> tensor, ReduceOp op = ReduceOp::sum,
+                    const CallOptions& options = {}) {
+    if (op != ReduceOp::sum && op != ReduceOp::avg) return no_zeros(op);
+    if (!tensor.empty() && tensor.data() != nullptr) {
+      std::memset(tensor.data(), 0, tensor.size_bytes());
+    }
+    return add(tensor, op, options);
+  }
+  // Starts the bucket that is not full.
+  Status flush();
+  // Flushes, and waits until every tensor added is the reduction of all ranks'. The first error.
+  Status wait();
+  static constexpr std::size_t kMostUnderWay = 4;
+
   std::size_t calls() const { return calls_; }  // all-reduces made so far
 
  private:
@@ -45,6 +83,22 @@ class Buckets {
     void* data;
     std::size_t count;
   };
+
+  // Tensors that go together.
+  struct Bucket {
+    std::vector<Part> parts;
+    std::size_t count = 0;  // elements
+    std::uint64_t shape = 0;
+    DataType type = DataType::f32;
+    ReduceOp op = ReduceOp::sum;
+    CallOptions options;
+    std::vector<std::byte> packed;  // not of one tensor alone
+    Request request;
+  };
+
+  Status add_part(Part part, DataType type, ReduceOp op, const CallOptions& options);
+  static Status no_zeros(ReduceOp op);
+  Status finish_oldest();
 
   Status expect(std::size_t tensors);  // there is room for so many in parts_ then
   Status reduce_parts(DataType type, ReduceOp op, CallOptions options);
@@ -57,6 +111,8 @@ class Buckets {
   const HomeProcess home_;
   std::vector<Part> parts_;
   std::vector<std::byte> bucket_;
+  Bucket open_;
+  std::deque<Bucket> under_way_;  // the oldest first
   std::size_t calls_ = 0;
 };
 

@@ -10,6 +10,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/api/order.h"
+#include "engine/run/epilogue.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/transport.h"
 #include "engine/run/user_op.h"
@@ -41,6 +42,20 @@ struct CallOptions {
   // What is promised of the last bits of sums (order.h), or the call fails: never less. None: the
   // communicator's.
   std::optional<Order> order{};
+  // What this rank goes on to do with the rows of its own output while they are in its cache
+  // (engine/run/epilogue.h, epilogues.h), of all_reduce, reduce_scatter and all_gather; nullptr:
+  // nothing. Every rank's output is whole rows. Copied where the call is started or prepared.
+  const Epilogue* epilogue = nullptr;
+};
+
+// Where a rank's blocks of an all-to-all lie, in bytes from the beginning of its buffers, by the
+// rank that a block goes to or comes from; without a list, one after the other. Gaps are allowed
+// and left as they are, and so is any order; what is received may not overlap, and in and out may.
+// Each rank's own affair: ranks may say different ones, or none, but then may not call in place. No
+// alignment.
+// Ranks whose outputs overlap are not told in such a call.
+struct Displacements {
+  std::span<const std::size_t> in{}, out{};
 };
 
 // `count` is per rank for all_gather (what each gives), reduce_scatter (what each gets), gather,
@@ -64,7 +79,17 @@ struct Call {
   // type), else an element of the type. Ranks may bring different ones, and all bring one. Stays
   // the caller's until the call returns.
   const void* factor = nullptr;
+  // all_to_all: where not null, where this rank's blocks lie. The caller's until the call returns,
+  // or its request has been made.
+  const Displacements* displacements = nullptr;
   CallOptions options{};
 };
+
+// Whether such a call may have that type and operation: of those that reduce, what types.h has, but
+// no average of a scan, in which every rank hears another number of ranks.
+inline bool takes(Collective collective, DataType type, ReduceOp op) {
+  return !reduces(collective) ||
+         (supports(type, op) && !(op == ReduceOp::avg && is_prefix(collective)));
+}
 
 }  // namespace rankine

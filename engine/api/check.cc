@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -90,6 +91,8 @@ Status check_communicator(const CommunicatorOptions& options) {
   }
   status = check_enum("order", options.order.value_or(Order::coherent), kOrders);
   if (!status.ok()) return status;
+  status = check_least("progress_core", options.progress_core.value_or(0), 0, "");
+  if (!status.ok()) return status;
   if (options.plan_bytes == 0) return invalid_argument("plan_bytes is 0; it must be positive");
   if (!options.arenas.empty() && options.arenas.size() != static_cast<std::size_t>(options.ranks)) {
     return invalid_argument("arenas has " + std::to_string(options.arenas.size()) +
@@ -136,6 +139,51 @@ Status check_user_op(const Call& call) {
                           "; they must be raw and user");
 }
 
+namespace {
+
+bool takes_epilogue(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::all_gather;
+}
+
+// Of a call whose counts are right: whether every rank's output is whole rows.
+Status check_rows(const Call& call, int ranks) {
+  const std::size_t row = call.options.epilogue->row_elements;
+  const auto check = [row](const std::string& what, std::size_t elements) -> Status {
+    if (elements % row == 0) return {};
+    return invalid_argument("epilogue.row_elements is " + std::to_string(row) + ", " + what +
+                            " is " + std::to_string(elements) +
+                            "; allowed are whole rows: multiples of row_elements");
+  };
+  if (call.collective == Collective::all_gather) {
+    std::size_t all = call.count * static_cast<std::size_t>(ranks);
+    if (!call.counts.empty())
+      all = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
+    return check("what is gathered", all);
+  }
+  if (call.counts.empty()) return check("count", call.count);
+  for (std::size_t i = 0; i < call.counts.size(); ++i) {
+    Status status = check("counts[" + std::to_string(i) + "]", call.counts[i]);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_epilogue(const Call& call) {
+  const Epilogue& epilogue = *call.options.epilogue;
+  if (!takes_epilogue(call.collective)) {
+    return invalid_argument("epilogue is given to " + std::string(name_of(call.collective)) +
+                            "; allowed are all_reduce, reduce_scatter and all_gather");
+  }
+  if (epilogue.finish == nullptr) return invalid_argument("epilogue.finish is null");
+  if (epilogue.row_elements == 0) {
+    return invalid_argument("epilogue.row_elements is 0; allowed are 1 and more");
+  }
+  return {};
+}
+
 Status check_factor(const Call& call) {
   if (call.factor == nullptr) return {};
   if (reduces(call.collective) && call.op == ReduceOp::sum && call.type != DataType::b8) return {};
@@ -157,6 +205,11 @@ Status check_call(const Call& call, int ranks) {
   if (reduces(call.collective) && !users && !supports(call.type, call.op)) {
     return invalid_argument("operation is " + std::string(name_of(call.op)) + " on type " +
                             std::string(name_of(call.type)) + "; " + supported_ops(call.type));
+  }
+  if (!users && !takes(call.collective, call.type, call.op)) {
+    return invalid_argument("operation is avg; " + std::string(name_of(call.collective)) +
+                            " adds up another number of contributions on every rank; ask for a "
+                            "sum, and divide it");
   }
   if (has_root(call.collective)) {
     status = check_range("root", call.root, 0, ranks - 1);
@@ -192,7 +245,7 @@ Status check_call(const Call& call, int ranks) {
       total += call.counts[i];
     }
   }
-  return {};
+  return call.options.epilogue != nullptr ? check_rows(call, ranks) : Status();
 }
 
 std::vector<std::size_t> natural_counts(const Call& call, int ranks) {
@@ -231,8 +284,8 @@ std::vector<BufferRule> buffer_rules(const Layout& layout, const Goal& goal) {
     const BlockHome& block = layout.blocks[static_cast<std::size_t>(b)];
     const Rank source = goal.source_of(b), target = goal.target_of(b);
     const auto add = [&](Rank r) {
-      add_block(rules[static_cast<std::size_t>(r)], block, source < 0 || source == r,
-                target < 0 || target == r, goal.collective);
+      add_block(rules[static_cast<std::size_t>(r)], block, goal.starts(r, b), goal.needs(r, b),
+                goal.collective);
     };
     if (source < 0 || target < 0) {
       for (Rank r = 0; r < goal.ranks; ++r) add(r);

@@ -28,6 +28,8 @@ Status check_call(const Call& call, int ranks);
 // not be null here, and factor.
 Status check_user_op(const Call& call);
 Status check_factor(const Call& call);
+// Likewise of the epilogue, which must not be null here.
+Status check_epilogue(const Call& call);
 // The one option that no plan depends on, so that it is wrong in calls that were made before, too.
 inline bool timeout_fits(const CallOptions& options) noexcept {
   return options.timeout.count() >= 0;

@@ -70,14 +70,20 @@ std::string_view name_among_many(Collective collective, std::size_t bytes, Decis
     case broadcast:
     case Collective::reduce:
       return decision.up_to(&Costs::one_round, bytes) ? "linear" : "binary_tree";
+    case scan:
+      return decision.up_to(&Costs::one_round, bytes) ? "hillis_steele" : "chain";
+    case exscan:
+      return decision.up_to(&Costs::one_round, bytes) ? "doubling_123" : "chain";
     default:
       return "";
   }
 }
 
 // In shared memory every rank reaches every other directly, so nothing is gained by relaying what
-// is small. Rooted collectives take one round for it; above, a reduce is faster in two, in which
-// all ranks add up, and so is a broadcast to more ranks than can read from one at full speed.
+// is small, and a scan reads all that is before it. Above, each of its ranks reads one vector, in
+// segments that follow one another. Rooted collectives take one round for it; above, a reduce is
+// faster in two, in which all ranks add up, and so is a broadcast to more ranks than can read from
+// one at full speed.
 std::string_view name_for(Collective collective, int ranks, std::size_t bytes, Buffers buffers,
                           Decision& decision) {
   if (!decision.up_to(&Costs::all_hear_all, static_cast<std::size_t>(ranks))) {
@@ -102,6 +108,10 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
     case gather:
     case scatter:
       return "linear";
+    case scan:
+    case exscan:
+      return decision.up_to(&Costs::one_shot, bytes * static_cast<std::size_t>(ranks)) ? "direct"
+                                                                                       : "chain";
     default:
       return "";
   }
@@ -133,6 +143,10 @@ std::vector<std::string_view> names_for(Bracket bracket, Collective collective, 
       return {flat ? "direct_two_shot" : "binomial_far"};
     case reduce_scatter:
       return {"direct"};
+    case scan:
+    case exscan:
+      if (flat) return {"direct"};
+      return {};
     default:
       return {};
   }

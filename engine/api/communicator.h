@@ -71,6 +71,12 @@ struct CommunicatorOptions {
   // For calls that say nothing themselves (order.h); none: coherent, but for algorithms that are
   // asked for by name.
   std::optional<Order> order{};
+  // The CPU, by the operating system's number, of a thread that moves on what ranks have started
+  // while they do other things (request.h), on this communicator and those that are split from it;
+  // none: ranks do so themselves. It sleeps while nothing is started, and wants a core of its own:
+  // teams that are made later keep off it where they can. On a modelled network there is none:
+  // started calls overlap with compute() as they are.
+  std::optional<int> progress_core{};
 };
 
 // The policy for that many ranks on the cores that this process may use (affinity and quota).
@@ -106,7 +112,8 @@ class Communicator {
   static constexpr int kMaxRanks = 1024;
 
   // Errors: ranks outside 1 .. kMaxRanks, a timeout or plan_bytes that is not positive, a wait
-  // policy, arenas or levels that there are not, out of memory.
+  // policy, arenas or levels that there are not, a progress_core where no thread can be pinned, out
+  // of memory.
   static Result<std::unique_ptr<Communicator>> create(const CommunicatorOptions& options);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -152,6 +159,7 @@ class Communicator {
   SharedMemory shared_memory() const;
   std::size_t cached_plans() const;
   const WaitPolicy& wait_policy() const;
+  std::optional<Order> order() const;  // as CommunicatorOptions::order
 
   // On a modelled network, while no rank makes a call: what became of the calls so far (network.h;
   // all zero at full speed); and the model's time begins again at 0, for all ranks and for all

@@ -1,5 +1,5 @@
 // What the ranks of a communicator share, and how a call becomes a plan: the inside of
-// communicator.h, for its two source files only.
+// communicator.h.
 #pragma once
 
 #include <algorithm>
@@ -55,6 +55,9 @@ inline Status forked_status() noexcept {
            "own";
   });
 }
+
+class Agenda;
+class ProgressThread;
 
 // One per communicator. Const members and the crossbar need no lock.
 struct SplitOptions;
@@ -153,6 +156,9 @@ struct CommunicatorShared {
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
+  // For what a thread starts here, and the helper moves on, where there is one.
+  std::shared_ptr<Agenda> new_agenda() const;
+
   Status health() const;
   FlightRecord flight_record();
   // For a call that has failed: leaves the record in the file, once for all ranks, and waits for
@@ -216,6 +222,8 @@ struct CommunicatorShared {
   // Of those who have joined; theirs, since it goes when they go.
   std::vector<std::weak_ptr<Payloads>> payloads =
       std::vector<std::weak_ptr<Payloads>>(joined.size());
+
+  std::shared_ptr<ProgressThread> progress;  // with the groups split from this; or nullptr
 };
 
 }  // namespace rankine

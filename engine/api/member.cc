@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 
+#include "engine/api/agenda.h"
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
@@ -38,7 +39,10 @@ Member::Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
                std::shared_ptr<Agenda> agenda)
     : state_(make_shared_at_home<MemberState>(std::move(shared), rank, std::move(agenda))) {
   MemberState& s = *state_;
-  s.agenda->add(s);  // nothing fails from here on
+  {
+    const Agenda::Turn turn(*s.agenda);
+    s.agenda->add(s);  // nothing fails from here on
+  }
   s.shared->payloads[static_cast<std::size_t>(rank)] = s.payloads;
   s.count_tables();
 }
@@ -50,14 +54,17 @@ Member::~Member() {
   if (s.shared->forked()) return;
   s.sending.clear();
   s.receiving.clear();
-  if (s.started.front != nullptr) {
-    s.shared->end_with(make_error(Code::aborted, [&] {
-      return "the member of rank " + std::to_string(rank()) +
-             " was destroyed while calls that it had started were under way";
-    }));
-    s.agenda->finish(s);
+  {
+    const Agenda::Turn turn(*s.agenda);
+    if (s.started.front != nullptr) {
+      s.shared->end_with(make_error(Code::aborted, [&] {
+        return "the member of rank " + std::to_string(rank()) +
+               " was destroyed while calls that it had started were under way";
+      }));
+      s.agenda->finish(s);
+    }
+    s.agenda->remove(s);
   }
-  s.agenda->remove(s);
   if (s.thread != 0) RankThreads::remove(s.thread);
   s.gone = true;  // requests may outlive us
   s.shared->leave(s.run.waiter.rank);
@@ -72,7 +79,7 @@ std::size_t MemberState::table_bytes() const {
   return sizeof(MemberState) + run.outbox.capacity() * sizeof(Outbox) +
          run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
          run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads) +
-         products.capacity();
+         products.capacity() + displaced.bytes();
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -239,7 +246,9 @@ Result<const void*> MemberState::multiply(const Call& call, const Prepared& prep
   const std::size_t bytes = prepared.rules[self].input_bytes;
   void* to = call.out;
   const bool at_root = call.collective == Collective::reduce && call.root == run.waiter.rank;
-  if (call.collective != Collective::all_reduce && !at_root) {
+  const bool same_length =
+      call.collective == Collective::all_reduce || call.collective == Collective::scan || at_root;
+  if (!same_length) {
     try {
       if (products.size() < bytes) products.resize(bytes);
       count_tables();
@@ -269,10 +278,33 @@ Result<Call> MemberState::multiplied(const Call& call) {
 }
 
 template <class Run>
+Status Member::run_displaced(const Call& call, Run interpreted) try {
+  MemberState& s = *state_;
+  if (s.shared->forked()) return forked_status();
+  const auto plain = s.displaced.plain(call, rank(), ranks());
+  if (!plain.ok()) return plain.status();
+  s.count_tables();
+  s.displaced.bring_together();
+  Status status = run(*plain, interpreted);
+  if (status.ok()) s.displaced.hand_out();
+  return status;
+} catch (const std::bad_alloc&) {
+  return give_up(make_error(Code::out_of_memory, [&] {
+    return "rank " + std::to_string(rank()) + " has no memory for the displaced blocks of " +
+           std::string(name_of(call.collective));
+  }));
+}
+
+template <class Run>
 Status Member::run(const Call& call, Run interpreted) {
   MemberState& s = *state_;
+  if (call.displacements != nullptr) [[unlikely]]
+    return run_displaced(call, interpreted);
   if (call.user_op != nullptr) [[unlikely]] {
     if (Status status = check_user_op(call); !status.ok()) return status;
+  }
+  if (call.options.epilogue != nullptr) [[unlikely]] {
+    if (Status status = check_epilogue(call); !status.ok()) return status;
   }
   if (call.factor != nullptr) [[unlikely]] {
     const auto multiplied = s.multiplied(call);
@@ -290,8 +322,8 @@ Status Member::run(const Call& call, Run interpreted) {
   const Prepared& prepared = **known.held;
   if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
     return s.misfit_of(prepared, call.in, call.out);
-  if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag, call.user_op}))
-      [[unlikely]] {
+  if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag, call.user_op,
+                          call.options.epilogue})) [[unlikely]] {
     return s.ended();  // it may be the first call that fails: where the end came between calls
   }
   const bool apart = !known.first || all_keep_apart(prepared.plan, s.run.waiter);
@@ -355,7 +387,7 @@ Status Member::call(const Call& call) {
 
 Status Member::call(const Call& call, RoundObserver& observer) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // observers may sleep, and may not throw
-  if (!state_->shared->forked()) state_->agenda->finish(*state_);
+  if (!state_->shared->forked()) state_->finish();
   return run(call, [&](const Prepared& prepared, RankState& state) {
     return interpret_call(prepared, state, state_->clock, &observer);
   });
@@ -384,10 +416,15 @@ Result<const Prepared*> Member::planned(const Call& call) {
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
   }
+  if (call.options.epilogue != nullptr) {
+    if (Status status = check_epilogue(call); !status.ok()) return status;
+  }
   if (!timeout_fits(call.options)) return misfit(call.options);
-  if (!state_->shared->forked()) state_->agenda->finish(*state_);  // it makes room for its plan
+  if (!state_->shared->forked()) state_->finish();  // it makes room for its plan
   state_->wait_as(call.options);
-  auto found = state_->plan(call, false);
+  Call plain = call;
+  if (call.displacements != nullptr) plain.in = plain.out = nullptr;  // apart, wherever they are
+  auto found = state_->plan(plain, false);
   if (!found.ok()) return found.status();
   return found->held->get();
 }

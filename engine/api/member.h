@@ -3,10 +3,10 @@
 // same order, as in MPI and NCCL.
 //
 // Buffers belong to the caller, must stay valid until the call returns, need no alignment, and may
-// be in place: all_reduce, reduce, broadcast and all_to_all with in == out; all_gather with in at
-// the rank's own block of out; reduce_scatter with out at the rank's own block of in. all_reduce
-// and all_to_all are in place on all ranks or on none; a rank that brings and gets nothing says so
-// too, by equal pointers that are not null or by others.
+// be in place: all_reduce, reduce, broadcast, scan, exscan and all_to_all with in == out;
+// all_gather with in at the rank's own block of out; reduce_scatter with out at the rank's own
+// block of in. all_reduce and all_to_all are in place on all ranks or on none; a rank that brings
+// and gets nothing says so too, by equal pointers that are not null or by others.
 //
 // An all-reduce leaves the same bits on every rank, whatever the type, the algorithm, the transport
 // and however its buffers lie: sums of floats are added up in one order, which does not depend on
@@ -46,6 +46,7 @@ class Agenda;
 class Async;
 class Communicator;
 class RoundObserver;
+class StartedSplit;
 struct CommunicatorShared;
 struct MemberState;
 struct Prepared;
@@ -127,12 +128,32 @@ class Member : public TypedCalls<Member, Status> {
 
   // Returns when all ranks have called it.
   Status barrier(const CallOptions& options = {});
+  // The same, and everybody hears what all have said, one element: reduced, the same bits
+  // everywhere; or from each rank, all[r] being rank r's. Errors: those of an all-reduce, and of an
+  // all-gather of bytes.
+  template <class T>
+  Result<T> barrier(const T& mine, const std::type_identity_t<Reduction<T>>& op,
+                    const CallOptions& options = {}) {
+    T all = mine;
+    Status status = all_reduce(std::span<T>(&all, 1), op, options);
+    if (!status.ok()) return status;
+    return all;
+  }
+  template <class T, class All>
+  requires(Writable<All>&& std::same_as<ElementOfRange<All>, T>&& std::is_trivially_copyable_v<T>)
+      Status barrier(const T& mine, All&& all, const CallOptions& options = {}) {
+    return all_gather(std::span(reinterpret_cast<const std::uint8_t*>(&mine), sizeof(T)),
+                      std::span(reinterpret_cast<std::uint8_t*>(std::ranges::data(all)),
+                                std::ranges::size(all) * sizeof(T)),
+                      options);
+  }
 
  private:
   friend class Communicator;
   friend class Buckets;
   friend class TypedCalls<Member, Status>;
   friend class Request;
+  friend class StartedSplit;
   friend class Team;
   Member(std::shared_ptr<CommunicatorShared> shared, Rank rank, std::shared_ptr<Agenda> agenda);
   // For what makes calls of many: this rank cannot make its next one, so nobody else shall wait for
@@ -140,6 +161,8 @@ class Member : public TypedCalls<Member, Status> {
   Status give_up(Status reason);
   template <class Run>
   Status run(const Call& call, Run run);
+  template <class Run>
+  Status run_displaced(const Call& call, Run run);
   Status call_among_others(const Call& call);
   Result<const Prepared*> planned(const Call& call);
   static Result<Request> started(Result<Request> request);

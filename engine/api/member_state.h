@@ -11,6 +11,7 @@
 #include "engine/api/agenda.h"
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
+#include "engine/api/displaced.h"
 #include "engine/api/member.h"
 #include "engine/api/request.h"
 #include "engine/base/deadline.h"
@@ -32,6 +33,7 @@ struct MemberState {
     std::size_t count = 0;
     std::uint64_t tag = 0;
     const UserOp* user_op = nullptr;
+    const Epilogue* epilogue = nullptr;
   };
 
   // What the pair of ranks is of, where this is one end of it: goes after the pair.
@@ -85,6 +87,7 @@ struct MemberState {
       tag ^= identity_of(*given.user_op);
       run.user_op = given.user_op;
     }
+    run.epilogue = given.epilogue;
     run.waiter.fingerprint =
         with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)), tag)
             .bits;
@@ -125,9 +128,16 @@ struct MemberState {
   Result<const void*> multiply(const Call& call, const Prepared& prepared);
   Result<Call> multiplied(const Call& call);
   HugeVector<std::byte> products;
+  // Of a call with displacements that is waited for at once; requests have their own.
+  DisplacedCall displaced;
 
   // What the machine refuses ends the communicator; arguments that are wrong do not.
   Status refused(Status status);
+  // Until nothing that was started here is under way.
+  void finish() noexcept {
+    const Agenda::Turn turn(*agenda);
+    agenda->finish(*this);
+  }
   Status ended();
   Status adopt(const Prepared& prepared);
   void count_thread();

@@ -35,14 +35,16 @@ class PlanKey {
         options.order ? std::min<std::uint64_t>(15, 1 + static_cast<std::uint64_t>(*options.order))
                       : 0;
     numbers_[0] = call.count;
-    numbers_[1] = pair(call.root != 0 && has_root(call.collective) ? call.root : 0,
-                       call.collective == Collective::send_recv ? call.peer : 0);
+    numbers_[1] = options.epilogue != nullptr
+                      ? options.epilogue->row_elements
+                      : pair(call.root != 0 && has_root(call.collective) ? call.root : 0,
+                             call.collective == Collective::send_recv ? call.peer : 0);
     numbers_[2] = pair(options.segments, options.group);
     numbers_[3] =
         static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
         static_cast<std::uint64_t>(call.op) << 16 | transport << 24 | order << kOrder |
         std::uint64_t{in_place} << kInPlace | std::uint64_t{!options.algorithm.empty()} << kNamed |
-        std::uint64_t{listed != 0} << kLists;
+        std::uint64_t{listed != 0} << kLists | std::uint64_t{options.epilogue != nullptr} << kRows;
     if (call.user_op != nullptr) [[unlikely]] {
       numbers_[3] |= std::uint64_t{call.user_op->commutative} << kCommutative |
                      static_cast<std::uint64_t>(call.user_op->element_bytes) << kElement;
@@ -50,8 +52,12 @@ class PlanKey {
   }
 
   const Call& call() const noexcept { return *call_; }
-  Rank root() const noexcept { return static_cast<Rank>(numbers_[1] >> 32); }
-  Rank peer() const noexcept { return static_cast<Rank>(numbers_[1] & 0xffffffff); }
+  // What has rows to finish has neither root nor peer.
+  Rank root() const noexcept { return has(kRows) ? 0 : static_cast<Rank>(numbers_[1] >> 32); }
+  Rank peer() const noexcept {
+    return has(kRows) ? 0 : static_cast<Rank>(numbers_[1] & 0xffffffff);
+  }
+  std::size_t row_elements() const noexcept { return has(kRows) ? numbers_[1] : 0; }
   // Where it makes a difference to the plan.
   bool in_place() const noexcept { return has(kInPlace); }
 
@@ -71,7 +77,7 @@ class PlanKey {
 
  private:
   static constexpr int kOrder = 36, kInPlace = 40, kNamed = 41, kLists = 42, kCommutative = 43,
-                       kElement = 44;
+                       kElement = 44, kRows = 57;
 
   bool has(int flag) const noexcept { return (numbers_[3] >> flag & 1) != 0; }
   static std::uint64_t pair(int a, int b) noexcept {
@@ -108,7 +114,8 @@ class PlanKey {
   }
 
   const Call* call_;
-  std::uint64_t numbers_[4];  // count; root, peer; segments, group; kinds and flags
+  // Count; root and peer, or elements of a row; segments, group; kinds and flags.
+  std::uint64_t numbers_[4];
 };
 
 // A key of a call of its own, with names and lists of its own.
@@ -125,7 +132,9 @@ class OwnedKey {
     call_.options.algorithm = algorithm_;
     set_parameters(lists_, call_.options);
     view_ = PlanKey(call_);
-    call_.user_op = nullptr;  // it need not live so long, and the view knows its size
+    // They need not live so long, and the view knows their sizes.
+    call_.user_op = nullptr;
+    call_.options.epilogue = nullptr;
   }
   OwnedKey(const OwnedKey&) = delete;
   OwnedKey& operator=(const OwnedKey&) = delete;

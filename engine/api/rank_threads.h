@@ -1,5 +1,5 @@
 // The threads of this process that play ranks, on whatever communicator: those that have made a
-// call on a member that lives. Where they outnumber the cores nobody spins (Crowd in crossbar.h).
+// call on a member that lives, and those that make progress for ranks (progress_thread.h). Where they outnumber the cores nobody spins (Crowd in crossbar.h).
 #pragma once
 
 #include "engine/run/machine.h"

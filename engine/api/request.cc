@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,14 +20,10 @@
 namespace rankine {
 namespace {
 
-bool is_moving(const StartedCall& call) {
-  return call.phase != StartedCall::Phase::resting && call.phase != StartedCall::Phase::over;
-}
+// Not under way, nor to be waited for.
+bool rests(const StartedCall* call) { return call == nullptr || call->rests; }
+// In a Turn of its agenda.
 bool is_over(const StartedCall& call) { return call.phase == StartedCall::Phase::over; }
-// Neither of them.
-bool rests(const StartedCall* call) {
-  return call == nullptr || call->phase == StartedCall::Phase::resting;
-}
 
 std::string name_of_call(const StartedCall& call) {
   return std::string(name_of(call.call.collective));
@@ -36,6 +34,10 @@ Status not_started(const StartedCall* call) {
     return invalid_argument("the request is of nothing: start or prepare a call");
   return invalid_argument("the request's " + name_of_call(*call) +
                           " is not under way: it was not started, or has been waited for");
+}
+
+Status misfit_of(std::chrono::milliseconds most) {
+  return invalid_argument("most is " + std::to_string(most.count()) + " ms; allowed are 0 or more");
 }
 
 }  // namespace
@@ -57,7 +59,9 @@ Request::~Request() {
     static_cast<void>(call_.release());  // the member's list has it
     return;
   }
-  if (!is_moving(*call_)) return;
+  if (call_->rests) return;
+  const Agenda::Turn turn(*member.agenda);
+  if (is_over(*call_)) return;
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
   member.shared->end_with(make_error(Code::aborted, [&] {
     return "rank " + std::to_string(member.run.waiter.rank) + " let go of its request of " +
@@ -74,7 +78,8 @@ Status Request::start() {
   if (member.gone) [[unlikely]]
     return invalid_argument("the member of the request's " + name_of_call(*call_) +
                             " is destroyed");
-  if (is_moving(*call_)) [[unlikely]] {
+  const Agenda::Turn turn(*member.agenda);
+  if (!is_over(*call_)) [[unlikely]] {
     return invalid_argument("the request's " + name_of_call(*call_) +
                             " is under way; wait for it before it is started again");
   }
@@ -87,8 +92,10 @@ Result<bool> Request::test() {
   MemberState& member = *call_->member;
   if (member.shared->forked()) [[unlikely]]
     return forked_status();
-  if (!is_over(*call_)) {
-    member.agenda->step();
+  {
+    const Agenda::Turn turn(*member.agenda, std::try_to_lock);
+    if (!turn) return false;
+    if (!is_over(*call_)) member.agenda->step();
     if (!is_over(*call_)) return false;
   }
   if (!call_->status.ok()) return call_->status;
@@ -102,11 +109,12 @@ Status Request::wait() {
   MemberState& member = *call_->member;
   if (member.shared->forked()) [[unlikely]]
     return forked_status();
-  if (!is_over(*call_)) {
+  {
+    const Agenda::Turn turn(*member.agenda);
     member.agenda->wait(*call_, kForEverNs);
   }
   if (member.clock != nullptr) member.clock->go_to(call_->model_end);
-  call_->phase = StartedCall::Phase::resting;
+  call_->rests = true;
   if (call_->status.ok()) [[likely]]
     return {};
   return std::exchange(call_->status, {});
@@ -114,36 +122,66 @@ Status Request::wait() {
 
 Result<bool> Request::wait_for(std::chrono::milliseconds most) {
   if (rests(call_.get())) return not_started(call_.get());
-  if (most.count() < 0) {
-    return invalid_argument("most is " + std::to_string(most.count()) +
-                            " ms; allowed are 0 or more");
-  }
+  if (most.count() < 0) return misfit_of(most);
   MemberState& member = *call_->member;
   if (member.shared->forked()) return forked_status();
-  if (!member.agenda->wait(*call_, deadline_after(now_ns(), saturated_ns(most)))) return false;
+  {
+    const Agenda::Turn turn(*member.agenda);
+    if (!member.agenda->wait(*call_, deadline_after(now_ns(), saturated_ns(most)))) return false;
+  }
   if (Status status = wait(); !status.ok()) return status;
   return true;
 }
 
-Status wait_all(std::span<Request> requests, std::size_t* failed) {
-  // One agenda waits by itself; of several each goes on in turn.
-  std::vector<MemberState*> members;
+Result<OrderSet> Request::orders() const {
+  if (call_ == nullptr) return not_started(nullptr);
+  if (call_->member->shared->forked()) return forked_status();
+  const Agenda::Turn turn(*call_->member->agenda);
+  if (call_->prepared != nullptr) return call_->prepared->orders;
+  return invalid_argument("the request's " + name_of_call(*call_) +
+                          " was made behind another call and has no plan yet; prepare it while "
+                          "nothing is under way");
+}
+
+std::vector<Agenda*> Request::agendas_of(std::span<Request> requests) {
+  std::vector<Agenda*> all;
   for (const Request& request : requests) {
     if (rests(request.call_.get()) || request.call_->member->shared->forked()) continue;
-    MemberState* member = request.call_->member.get();
-    const auto same = [&](const MemberState* other) { return other->agenda == member->agenda; };
-    if (std::none_of(members.begin(), members.end(), same)) members.push_back(member);
+    Agenda* agenda = request.call_->member->agenda.get();
+    if (std::find(all.begin(), all.end(), agenda) == all.end()) all.push_back(agenda);
   }
-  if (members.size() > 1) {
-    Idling idling(members.front()->shared->crossbar.policy());
-    const auto is_left = [](const Request& request) {
-      return request.call_ != nullptr && is_moving(*request.call_);
-    };
-    while (std::any_of(requests.begin(), requests.end(), is_left)) {
-      bool moved = false;
-      for (MemberState* member : members) moved |= member->agenda->step();
-      moved ? idling.begin_again() : idling.once();
+  return all;
+}
+
+bool Request::until_over(std::span<Request> requests, const std::vector<Agenda*>& agendas,
+                         std::int64_t until_ns) {
+  std::optional<Idling> idling;
+  for (;;) {
+    bool moved = false, over = true;
+    for (Agenda* agenda : agendas) {
+      const Agenda::Turn turn(*agenda);
+      moved |= agenda->step();
+      for (const Request& request : requests) {
+        if (rests(request.call_.get()) || request.call_->member->agenda.get() != agenda) continue;
+        over &= is_over(*request.call_);
+        if (!idling) idling.emplace(request.call_->member->shared->crossbar.policy());
+      }
     }
+    if (over) return true;
+    if (moved) {
+      idling->begin_again();
+    } else if (until_ns != kForEverNs && now_ns() >= until_ns) {
+      return false;
+    } else {
+      idling->once();
+    }
+  }
+}
+
+Status wait_all(std::span<Request> requests, std::size_t* failed) {
+  // One agenda waits by itself; of several each goes on in turn.
+  if (const auto agendas = Request::agendas_of(requests); agendas.size() > 1) {
+    Request::until_over(requests, agendas, kForEverNs);
   }
   Status first;
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -155,16 +193,36 @@ Status wait_all(std::span<Request> requests, std::size_t* failed) {
   return first;
 }
 
+Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
+                          std::size_t* failed) {
+  if (most.count() < 0) return misfit_of(most);
+  const std::int64_t until_ns = deadline_after(now_ns(), saturated_ns(most));
+  if (!Request::until_over(requests, Request::agendas_of(requests), until_ns)) return false;
+  if (Status status = wait_all(requests, failed); !status.ok()) return status;
+  return true;
+}
+
 Result<Request> Member::bind(const Call& call, bool calls) try {
   MemberState& s = *state_;
   if (s.shared->forked()) return forked_status();
   if (!timeout_fits(call.options)) return misfit(call.options);
+  const Agenda::Turn turn(*s.agenda);
   auto bound = std::make_unique<StartedCall>(state_);
   bound->call = call;
   Call& own = bound->call;
+  if (call.displacements != nullptr) {
+    bound->displaced = std::make_unique<DisplacedCall>();
+    auto plain = bound->displaced->plain(call, rank(), ranks());
+    if (!plain.ok()) return plain.status();
+    own = *plain;
+  }
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
     own.user_op = &(bound->user_op = *call.user_op);
+  }
+  if (call.options.epilogue != nullptr) {
+    if (Status status = check_epilogue(call); !status.ok()) return status;
+    own.options.epilogue = &(bound->epilogue = *call.options.epilogue);
   }
   if (call.factor != nullptr) {
     if (Status status = check_factor(call); !status.ok()) return status;
@@ -195,7 +253,8 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   }
   // Names and lists are the caller's, and the plan's; nobody looks at these.
   own.counts = {};
-  own.options = {.timeout = call.options.timeout, .tag = call.options.tag};
+  own.options = {
+      .timeout = call.options.timeout, .tag = call.options.tag, .epilogue = own.options.epilogue};
   return Request(std::move(bound));
 } catch (const std::bad_alloc&) {
   return give_up(make_error(Code::out_of_memory, [&] {
@@ -215,7 +274,7 @@ Result<Request> Member::start(const Call& call) { return started(bind(call, true
 
 Status Member::progress() {
   if (state_->shared->forked()) return forked_status();
-  state_->agenda->step();
+  if (const Agenda::Turn turn(*state_->agenda, std::try_to_lock); turn) state_->agenda->step();
   return {};
 }
 

@@ -19,7 +19,11 @@
 // Who makes progress: whoever is inside a call of this library on the rank's thread. test(), wait()
 // and Member::progress() move on everything that the thread has started on any communicator that
 // the member was split from or to; calls that wait do so meanwhile. Between calls nothing moves but
-// what peers can do by themselves, such as reading a buffer in place.
+// what peers can do by themselves, such as reading a buffer in place; or else, where the
+// communicator has a progress_core (communicator.h), everything, on a thread there. Requests are
+// the rank's thread's all the same. While the other one is moving data on, test() and progress()
+// leave it to that and do not wait, and other calls here wait until it has to wait itself.
+// Functions of the user's that reduce may be called on it.
 //
 // Buffers belong to the call from start() until test() has said that it is over or wait() has
 // returned. A deadline counts from when the call first finds that it must wait.
@@ -36,13 +40,17 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "engine/api/order.h"
 #include "engine/base/status.h"
 
 namespace rankine {
 
+class Agenda;
 struct StartedCall;
 class Request;
 
@@ -50,6 +58,10 @@ class Request;
 // thread can play several ranks. The first error, if any, and `failed`, if not null, becomes the
 // index of its request; all have been waited for then.
 Status wait_all(std::span<Request> requests, std::size_t* failed = nullptr);
+// The same for no longer than that: whether all were over then. Where not, none has been waited
+// for.
+Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
+                          std::size_t* failed = nullptr);
 
 class Request {
  public:
@@ -67,9 +79,20 @@ class Request {
   // The same for no longer than that: whether it is over. Where not, it goes on.
   Result<bool> wait_for(std::chrono::milliseconds most);
 
+  // Which levels of order its plan keeps (Member::orders_of()). Also an error: it was made while
+  // another call was under way, and has no plan yet.
+  Result<OrderSet> orders() const;
+
  private:
   friend class Member;
   friend Status wait_all(std::span<Request> requests, std::size_t* failed);
+  friend Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
+                                   std::size_t* failed);
+  // On which those of them are that do not rest.
+  static std::vector<Agenda*> agendas_of(std::span<Request> requests);
+  // Until those are over that are on these, or until that time: whether they are.
+  static bool until_over(std::span<Request> requests, const std::vector<Agenda*>& agendas,
+                         std::int64_t until_ns);
   explicit Request(std::unique_ptr<StartedCall> call);
   std::unique_ptr<StartedCall> call_;
 };

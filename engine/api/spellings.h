@@ -94,6 +94,16 @@ class Spellings {
   }
   template <class In, class Out>
   requires InputAndOutput<In, Out>
+  auto all_reduce(In&& in, Out&& out, const CallOptions& options) {
+    return caller().all_reduce(input_of(in), output_of(out), options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto all_reduce(Data&& in_place, const CallOptions& options) {
+    return caller().all_reduce(output_of(in_place), options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
   auto all_gather(In&& in, Out&& out, const CallOptions& options = {}) {
     return caller().all_gather(input_of(in), output_of(out), options);
   }
@@ -102,6 +112,11 @@ class Spellings {
   auto reduce_scatter(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
                       const CallOptions& options = {}) {
     return caller().reduce_scatter(input_of(in), output_of(out), op, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto reduce_scatter(In&& in, Out&& out, const CallOptions& options) {
+    return caller().reduce_scatter(input_of(in), output_of(out), options);
   }
   template <class Data>
   requires InPlace<Data>
@@ -117,8 +132,38 @@ class Spellings {
   }
   template <class In, class Out>
   requires InputAndOutput<In, Out>
+  auto scan(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+            const CallOptions& options = {}) {
+    return caller().scan(input_of(in), output_of(out), op, options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto scan(Data&& in_place, const Reduction<ElementOfRange<Data>>& op = ReduceOp::sum,
+            const CallOptions& options = {}) {
+    return caller().scan(output_of(in_place), op, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
+  auto exscan(In&& in, Out&& out, const Reduction<ElementOfRange<In>>& op = ReduceOp::sum,
+              const CallOptions& options = {}) {
+    return caller().exscan(input_of(in), output_of(out), op, options);
+  }
+  template <class Data>
+  requires InPlace<Data>
+  auto exscan(Data&& in_place, const Reduction<ElementOfRange<Data>>& op = ReduceOp::sum,
+              const CallOptions& options = {}) {
+    return caller().exscan(output_of(in_place), op, options);
+  }
+  template <class In, class Out>
+  requires InputAndOutput<In, Out>
   auto all_to_all(In&& in, Out&& out, const CallOptions& options = {}) {
     return caller().all_to_all(input_of(in), output_of(out), options);
+  }
+  template <class In, class Out>
+  requires(Contiguous<In>&& Writable<Out> && !(ExactInput<In> && ExactOutput<Out>)) auto all_to_all(
+      In&& in, Out&& out, std::span<const std::size_t> counts, const Displacements& displacements,
+      const CallOptions& options = {}) {
+    return caller().all_to_all(input_of(in), output_of(out), counts, displacements, options);
   }
   template <class In, class Out>
   requires InputAndOutput<In, Out>

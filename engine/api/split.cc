@@ -39,40 +39,77 @@ std::vector<Rank> ranks_of(int color, const std::vector<std::int64_t>& words) {
 
 }  // namespace
 
-Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOptions& options) try {
-  MemberState& s = *state_;
+struct StartedSplit::Wishes {
+  std::int64_t mine;
+  std::vector<std::int64_t> all;
+};
+
+StartedSplit::StartedSplit(Member& member, SplitOptions options, std::unique_ptr<Wishes> wishes,
+                           Request request)
+    : member_(&member),
+      options_(options),
+      wishes_(std::move(wishes)),
+      request_(std::move(request)) {}
+StartedSplit::~StartedSplit() = default;
+StartedSplit::StartedSplit(StartedSplit&&) noexcept = default;
+
+Result<StartedSplit> StartedSplit::prepare(Member& member, int color, int key,
+                                           const SplitOptions& options) try {
   if (color < 0 && color != kNoColor) {
     return invalid_argument("color is " + std::to_string(color) +
                             "; allowed are -1 (in no group) and more");
   }
   if (options.timeout.count() < 0) return misfit(CallOptions{.timeout = options.timeout});
-  if (s.agenda->in_group()) return invalid_argument("split: ranks cannot be divided in a group()");
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who was counted in has to come
   // Ranks must agree on what groups are like, which nobody sees otherwise.
   std::uint64_t agree = mixed(kSplitMixStep, static_cast<std::uint64_t>(options.timeout.count()));
   agree = mixed(agree, options.ends_parent ? 1 : 2);
-  std::vector<std::int64_t> words(static_cast<std::size_t>(ranks()));
-  const std::int64_t mine = word_of(color, key);
-  Status status = call({.collective = Collective::all_gather,
-                        .in = &mine,
-                        .out = words.data(),
-                        .count = 1,
-                        .type = DataType::i64,
-                        .options = {.tag = agree}});
-  if (!status.ok()) return status;
-  const std::uint64_t number = ++s.splits;
-  if (color == kNoColor) return std::unique_ptr<Member>();
-  const std::vector<Rank> group = ranks_of(color, words);
-  const auto there = std::find(group.begin(), group.end(), rank()) - group.begin();
-  auto shared = s.shared->group(s.owned, {number, color}, group, static_cast<std::size_t>(there),
-                                options, s.run.waiter);
-  if (!shared.ok()) return s.refused(shared.status());
-  return std::unique_ptr<Member>(
-      new Member(std::move(*shared), static_cast<Rank>(there),
-                 options.own_thread ? std::make_shared<Agenda>() : s.agenda));
+  auto wishes = std::make_unique<Wishes>();
+  wishes->mine = word_of(color, key);
+  wishes->all.resize(static_cast<std::size_t>(member.ranks()));
+  auto request = member.prepare({.collective = Collective::all_gather,
+                                 .in = &wishes->mine,
+                                 .out = wishes->all.data(),
+                                 .count = 1,
+                                 .type = DataType::i64,
+                                 .options = {.tag = agree}});
+  if (!request.ok()) return request.status();
+  return StartedSplit(member, options, std::move(wishes), std::move(*request));
 } catch (const std::bad_alloc&) {
-  return give_up(make_error(Code::out_of_memory,
-                            [&] { return "the groups of rank " + std::to_string(rank()); }));
+  return member.give_up(make_error(
+      Code::out_of_memory, [&] { return "the groups of rank " + std::to_string(member.rank()); }));
+}
+
+Result<std::unique_ptr<Member>> StartedSplit::finish() try {
+  MemberState& s = *member_->state_;
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who was counted in has to come
+  const std::uint64_t number = ++s.splits;
+  const int color = color_of(wishes_->mine);
+  if (color == kNoColor) return std::unique_ptr<Member>();
+  const std::vector<Rank> group = ranks_of(color, wishes_->all);
+  const auto there = std::find(group.begin(), group.end(), member_->rank()) - group.begin();
+  Waiter waiter{.crossbar = &s.shared->crossbar, .rank = member_->rank()};  // of no call of ours
+  auto shared = s.shared->group(s.owned, {number, color}, group, static_cast<std::size_t>(there),
+                                options_, waiter);
+  if (!shared.ok()) return s.refused(shared.status());
+  auto agenda = options_.own_thread ? (*shared)->new_agenda() : s.agenda;
+  return std::unique_ptr<Member>(
+      new Member(std::move(*shared), static_cast<Rank>(there), std::move(agenda)));
+} catch (const std::bad_alloc&) {
+  return member_->give_up(make_error(Code::out_of_memory, [&] {
+    return "the groups of rank " + std::to_string(member_->rank());
+  }));
+}
+
+Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOptions& options) {
+  if (state_->agenda->in_group()) {
+    return invalid_argument("split: ranks cannot be divided in a group()");
+  }
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who was counted in has to come
+  auto split = StartedSplit::prepare(*this, color, key, options);
+  if (!split.ok()) return split.status();
+  if (Status status = split->request().start(); !status.ok()) return status;
+  if (Status status = split->request().wait(); !status.ok()) return status;
+  return split->finish();
 }
 
 Result<std::unique_ptr<Member>> Member::split(int color, int key) { return split(color, key, {}); }
@@ -135,6 +172,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     auto made = make_group(self, members, options);
     if (!made.ok()) return made.status();
     group.shared = std::move(*made);
+    group.shared->progress = progress;
     group.awaited = members;
     for (std::size_t i = 0; i < members.size(); ++i) {
       // Acquire: pairs with leave(), after which its member looks for what it is awaited in.

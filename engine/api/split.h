@@ -37,6 +37,34 @@ struct SplitOptions {
   bool own_thread = false;               // of this rank's member: another thread than here uses it
 };
 
+// Member::split() in its two halves, for a thread that plays several ranks, or has other things to
+// do meanwhile: an all-gather of who wants what, and then, at once, the member. What comes of
+// several on one communicator is taken in the same order on all ranks.
+class StartedSplit {
+ public:
+  // No call yet. The member stays until finish() at least. Errors: split()'s.
+  static Result<StartedSplit> prepare(Member& member, int color, int key,
+                                      const SplitOptions& options = {});
+  ~StartedSplit();
+  StartedSplit(StartedSplit&&) noexcept;
+  StartedSplit& operator=(StartedSplit&&) = delete;
+
+  // To be started and waited for, once.
+  Request& request() { return request_; }
+  // After that: as split().
+  Result<std::unique_ptr<Member>> finish();
+
+ private:
+  struct Wishes;
+  StartedSplit(Member& member, SplitOptions options, std::unique_ptr<Wishes> wishes,
+               Request request);
+
+  Member* member_;
+  SplitOptions options_;
+  std::unique_ptr<Wishes> wishes_;
+  Request request_;  // goes first: it uses the wishes
+};
+
 // A grid of ranks with named axes, the last of which changes fastest from rank to rank: rank
 // (i * tp + j) of {{"dp", dp}, {"tp", tp}} is at dp = i, tp = j.
 struct GridAxis {

@@ -1,5 +1,5 @@
-// The CPUs on which this process's teams have pinned their ranks, so that the next team goes
-// elsewhere where it can.
+// The CPUs on which this process's teams have pinned their ranks, and those where threads make
+// progress for ranks (progress_thread.h), so that the next team goes elsewhere where it can.
 #pragma once
 
 #include <vector>

@@ -142,9 +142,9 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   // Threads that start use our locals.
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
   const Topology topology = Topology::detect();
-  const Placement placement =
-      place_ranks(topology, options.ranks, options.placement,
-                  options.share_out_cores ? TakenCores::all() : std::vector<int>());
+  std::vector<int> taken = options.share_out_cores ? TakenCores::all() : std::vector<int>();
+  if (options.progress_core) taken.push_back(*options.progress_core);
+  const Placement placement = place_ranks(topology, options.ranks, options.placement, taken);
   if (!placement.ok()) return invalid_argument(placement.error);
 
   std::vector<ArenaOptions> arenas;
@@ -161,7 +161,8 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
                                             .tuned = options.tuned,
                                             .costs = options.costs,
                                             .network = options.network,
-                                            .order = options.order});
+                                            .order = options.order,
+                                            .progress_core = options.progress_core});
   if (!communicator.ok()) return communicator.status();
 
   std::vector<int> cpus;

@@ -30,6 +30,8 @@ struct TeamOptions {
   // compact and scatter: cores on which this process has no other team are taken first.
   bool share_out_cores = true;
   std::optional<Order> order{};  // as CommunicatorOptions::order
+  // As CommunicatorOptions::progress_core; this team's ranks keep off it where they can, too.
+  std::optional<int> progress_core{};
 };
 
 class Team {

@@ -24,6 +24,10 @@ Status size_mismatch(std::string_view what, std::size_t got, std::size_t allowed
 // Whether buffers of so many elements are what a call with counts needs of that rank.
 Status check_sizes(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out);
 
+// Whether buffers of so many bytes hold all blocks of a call with displacements. Errors: a buffer
+// that ends before one of them does, and what is wrong with the call but for null.
+Status check_reach(const Call& call, Rank rank, int ranks, std::size_t in, std::size_t out);
+
 // A message to another rank, or from one.
 struct Message {
   void* data = nullptr;
@@ -39,7 +43,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
  public:
   using Base = Spellings<TypedCalls<Caller, Answer>>;
   using Base::all_reduce, Base::all_gather, Base::reduce_scatter, Base::broadcast, Base::reduce,
-      Base::all_to_all, Base::gather, Base::scatter, Base::send_recv, Base::send, Base::recv;
+      Base::all_to_all, Base::gather, Base::scatter, Base::send_recv, Base::send, Base::recv,
+      Base::scan, Base::exscan;
   // Not deduced from, so that whatever a Reduction is made of may be given.
   template <class T>
   using By = std::type_identity_t<Reduction<T>>;
@@ -64,6 +69,16 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
       all_reduce(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
                  const CallOptions& options = {}) {
     return all_reduce(std::span<const T>(in_place), in_place, op, options);
+  }
+  // Sums, with options: me.all_reduce(x, {.epilogue = &norm}).
+  template <class T>
+  Answer all_reduce(std::span<const T> in, std::span<T> out, const CallOptions& options) {
+    return all_reduce(in, out, ReduceOp::sum, options);
+  }
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      all_reduce(std::span<T> in_place, const CallOptions& options) {
+    return all_reduce(in_place, ReduceOp::sum, options);
   }
   // out = the ranks' inputs one after the other: ranks() * in.size() elements.
   template <class T>
@@ -92,6 +107,10 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                 .user_op = op.user_op(),
                                 .factor = op.factor(),
                                 .options = options});
+  }
+  template <class T>
+  Answer reduce_scatter(std::span<const T> in, std::span<T> out, const CallOptions& options) {
+    return reduce_scatter(in, out, ReduceOp::sum, options);
   }
   // Everyone's data = the root's.
   template <class T>
@@ -124,6 +143,31 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                 .factor = op.factor(),
                                 .options = options});
   }
+  // out at rank r = in of ranks 0 to r, reduced in the order of the ranks. Sizes must agree. in and
+  // out are one or lie apart, on each rank as it likes.
+  template <class T>
+  Answer scan(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
+              const CallOptions& options = {}) {
+    return prefix(Collective::scan, in, out, op, options);
+  }
+  template <class T>
+  requires(!std::is_const_v<T>) Answer scan(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
+                                            const CallOptions& options = {}) {
+    return scan(std::span<const T>(in_place), in_place, op, options);
+  }
+  // out at rank r = in of ranks 0 to r - 1, reduced in the order of the ranks. Rank 0 hears nobody:
+  // its out is left as it is, as with MPI, and may be empty.
+  template <class T>
+  Answer exscan(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
+                const CallOptions& options = {}) {
+    return prefix(Collective::exscan, in, out, op, options);
+  }
+  template <class T>
+  requires(!std::is_const_v<T>) Answer
+      exscan(std::span<T> in_place, const By<T>& op = ReduceOp::sum,
+             const CallOptions& options = {}) {
+    return exscan(std::span<const T>(in_place), in_place, op, options);
+  }
   // Block d of in goes to rank d, which puts it at the place of the sender: in and out have ranks()
   // blocks of the same size.
   template <class T>
@@ -136,6 +180,23 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                 .count = in.size() / n(),
                                 .type = data_type_of<T>,
                                 .options = options});
+  }
+  // With a count per pair, [from * ranks() + to], the same on all ranks, and blocks that lie where
+  // this rank says (call.h): me.all_to_all(in, out, counts, {.in = to_each, .out = from_each}).
+  template <class T>
+  Answer all_to_all(std::span<const T> in, std::span<T> out, std::span<const std::size_t> counts,
+                    const Displacements& displacements, const CallOptions& options = {}) {
+    const Call request{.collective = Collective::all_to_all,
+                       .in = in.data(),
+                       .out = out.data(),
+                       .type = data_type_of<T>,
+                       .counts = counts,
+                       .displacements = &displacements,
+                       .options = options};
+    Status status =
+        check_reach(request, caller().rank(), caller().ranks(), in.size_bytes(), out.size_bytes());
+    if (!status.ok()) return status;
+    return caller().submit(request);
   }
   // out at the root = the ranks' inputs one after the other; elsewhere out may be empty.
   template <class T>
@@ -215,6 +276,21 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   }
 
  private:
+  template <class T>
+  Answer prefix(Collective collective, std::span<const T> in, std::span<T> out, const By<T>& op,
+                const CallOptions& options) {
+    const bool no_result = collective == Collective::exscan && caller().rank() == 0 && out.empty();
+    if (!no_result && in.size() != out.size()) return mismatch("out", out.size(), in.size());
+    return caller().submit(Call{.collective = collective,
+                                .in = in.data(),
+                                .out = out.data(),
+                                .count = in.size(),
+                                .type = op.type(),
+                                .op = op.op(),
+                                .user_op = op.user_op(),
+                                .factor = op.factor(),
+                                .options = options});
+  }
   Caller& caller() { return static_cast<Caller&>(*this); }
   std::size_t n() { return static_cast<std::size_t>(caller().ranks()); }
   Answer mismatch(std::string_view what, std::size_t got, std::size_t allowed) {

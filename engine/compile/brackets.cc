@@ -51,7 +51,9 @@ Brackets brackets_of(const Versions& versions) {
     if (v.contributions < 2) continue;
     const Sum sum = sum_of(versions, v);
     if (sum.sources < 2) continue;  // a copy of one that has been looked at
-    out.flat &= sum.of_single_ranks && v.contributions == ranks && sum.sources == ranks;
+    // A sum of some that is no result (scans have such results) is added to something, and that is
+    // not of single ranks.
+    out.flat &= sum.of_single_ranks;
     out.canonical &= is_node(v, sum, ranks);
   }
   return out;

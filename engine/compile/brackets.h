@@ -15,7 +15,8 @@
 namespace rankine {
 
 enum class Bracket : std::uint8_t {
-  // Every sum is one fold over all ranks, 0 to N - 1: the bits of a serial loop, which of floats of
+  // Every sum is one fold over all ranks that it is of, 0 to N - 1 or less: the bits of a serial
+  // loop, which of floats of
   // 16 and 8 bits is rounded once (reduce.h).
   flat,
   // Every sum is that of the binary tree over the ranks whose nodes are the runs of 2^k ranks that

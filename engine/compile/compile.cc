@@ -10,6 +10,7 @@
 
 #include "engine/base/cache_line.h"
 #include "engine/compile/copy_first.h"
+#include "engine/compile/finish_rows.h"
 #include "engine/compile/lower.h"
 #include "engine/compile/own_first.h"
 #include "engine/compile/push.h"
@@ -118,7 +119,8 @@ Program direct_all_reduce(Job& job, Program program, bool streams) {
 }
 
 Plan direct_plan(Job& job, Program program) {
-  const bool streams = job.request.buffers == Buffers::apart &&
+  // What an epilogue reads next is to stay in the caches.
+  const bool streams = job.request.buffers == Buffers::apart && job.request.row_elements == 0 &&
                        result_bytes(job.layout, job.goal) >= job.request.costs.stream_results;
   if (job.goal.collective == Collective::all_reduce) {
     program = direct_all_reduce(job, std::move(program), streams);
@@ -136,7 +138,8 @@ Plan direct_plan(Job& job, Program program) {
                                                 .meter = &job.meter});
   }
   if (streams) mark_streams(program, job.request.costs.stream);
-  return lower_direct(std::move(program), {.meter = &job.meter});
+  return lower_direct(std::move(program),
+                      {.keeps_waits = job.request.row_elements > 0, .meter = &job.meter});
 }
 
 Result<Plan> mailbox_plan(const Job& job, const Program& program) {
@@ -296,6 +299,14 @@ void apply_instead_of_folding(Plan& plan) {
   }
 }
 
+// In parts as sums that are copied on: both are read again from the cache.
+void finish_rows_of(const Job& job, Plan& plan) {
+  std::vector<std::size_t> bytes;
+  for (Rank r = 0; r < job.goal.ranks; ++r) bytes.push_back(output_bytes(job.layout, job.goal, r));
+  finish_rows(plan, bytes, job.request.row_elements * job.layout.element_bytes,
+              job.request.costs.part, &job.meter);
+}
+
 Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& schedule,
                              const Goal& goal, PlanMeter& meter) {
   Compiled out{{}, goal, {}, {.flat = false, .canonical = false}};
@@ -329,6 +340,7 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
     auto plan = plan_of(job);
     if (!plan.ok()) return plan.status();
     out.plan = std::move(*plan);
+    if (request.row_elements > 0) finish_rows_of(job, out.plan);
   } catch (const PlanTooLarge&) {
     return too_large(job);
   }

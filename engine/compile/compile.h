@@ -23,7 +23,9 @@ struct CompileRequest {
   DataType type = DataType::f32;
   ReduceOp op = ReduceOp::sum;    // user: the call brings the operation
   std::size_t element_bytes = 0;  // of raw elements; else the type says so
-  bool commutative = true;        // else schedules that are not in_rank_order() are refused
+  // Of rows that the call's epilogue finishes; 0: it has none. Every rank's output is whole rows.
+  std::size_t row_elements = 0;
+  bool commutative = true;  // else schedules that are not in_rank_order() are refused
   // Where not none, schedules that add up in other brackets are refused, naming who asks for it.
   std::optional<Bracket> bracket;
   std::string_view bracket_for{};  // "order is by_rank"

@@ -13,6 +13,8 @@ struct LowerOptions {
   std::size_t slot_payload = 48;  // bytes that fit into a mailbox slot
   int mailbox_capacity = 8;       // messages that a pair may have under way (mailbox.h)
   std::size_t board_bytes = 0;    // of data that fit into half a board (board.h)
+  // Direct: ops that only wait for what others store stay, where they wait.
+  bool keeps_waits = false;
   // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
   enum class Mutant : std::uint8_t {
     none,

@@ -306,6 +306,7 @@ class Lowering {
       const Lowered& op = lowered(o);
       plan_.rank[rank_of(o)].ops[static_cast<std::size_t>(op.fold)].value = op.ordinal;
     }
+    if (options_.keeps_waits) return;
     for (RankPlan& plan : plan_.rank) {
       std::erase_if(plan.ops, [](const Op& op) {
         return op.code == OpCode::fold && op.operands == 0 && op.value == 0;

@@ -33,7 +33,8 @@ class Builder {
         options_(options),
         // An all-reduce's inputs are overwritten everywhere and an all-to-all's by other blocks, so
         // these two know which way they are called. Elsewhere at most a rank's own block lies in
-        // both buffers, and the plan that is right in place is as good apart.
+        // both buffers, and the plan that is right in place is as good apart (of a scan in one
+        // round but for a copy, on direct transport).
         shared_(buffers == Buffers::in_place || (goal.collective != Collective::all_reduce &&
                                                  goal.collective != Collective::all_to_all)),
         stage_all_(buffers == Buffers::in_place && goal.collective == Collective::all_to_all),

@@ -33,7 +33,7 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
       },
   };
   // Every rank brings and gets something.
-  const bool symmetric = !has_root(call.collective) && call.collective != Collective::send_recv;
+  const bool symmetric = !has_root(call.collective) && call.collective != Collective::exscan;
   if (symmetric) {
     all.push_back([](Call& c) { c.in = nullptr; });
     all.push_back([](Call& c) { c.out = nullptr; });
@@ -57,6 +57,7 @@ std::vector<Spoil> spoilers(const CollectiveCase& call) {
 void play_bad_arguments(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
+  call.displaced = false;
   call.in_place = false;  // so that all buffers may be null, or overlap
   // A byte apart is in place for the second of blocks of one byte.
   if (test.collective != Collective::barrier) call.count = std::max<std::size_t>(call.count, 3);

@@ -105,16 +105,15 @@ requires(std::floating_point<T> || SmallFloat<T>) T average(T total, int ranks) 
   }
 }
 
-// The result of element i of natural block b.
+// The result of element i of natural block b, at a rank that needs it.
 template <class T>
-T result(const CollectiveCase& test, const Goal& goal, Block b, std::size_t i) {
-  const Rank source = goal.source_of(b);
-  if (source >= 0) return element<T>(value(test, source, b, i));
-  T total = element<T>(value(test, 0, b, i));
-  for (Rank r = 1; r < test.ranks; ++r) {
+T result(const CollectiveCase& test, const Goal& goal, Rank at, Block b, std::size_t i) {
+  const Run heard = goal.heard_by(at, b);
+  T total = element<T>(value(test, heard.first, b, i));
+  for (Rank r = heard.first + 1; r < heard.first + heard.count; ++r) {
     total = combined(test.op, total, element<T>(value(test, r, b, i)));
   }
-  return test.op == ReduceOp::avg ? average(total, test.ranks) : total;
+  return heard.count > 1 && test.op == ReduceOp::avg ? average(total, test.ranks) : total;
 }
 
 Goal goal_of_case(const CollectiveCase& test) {
@@ -127,6 +126,15 @@ Goal goal_of_case(const CollectiveCase& test) {
 void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
   const Goal goal = goal_of_case(test);
   const std::size_t block = test.count * size_of(test.type);
+  const bool displaced =
+      test.displaced && !test.in_place && test.collective == Collective::all_to_all;
+  const std::size_t stride = displaced ? block + 5 : block;
+  const auto blocks = static_cast<std::size_t>(test.ranks);  // that a rank has of an all-to-all
+  const auto place = [&](std::size_t k) { return (displaced ? blocks - 1 - k : k) * stride; };
+  in_places_.clear();
+  for (std::size_t k = 0; displaced && k < blocks; ++k) in_places_.push_back(place(k));
+  out_places_ = in_places_;
+  displacements_ = {in_places_, out_places_};
   std::size_t in = 0, out = 0, own_in = 0, own_out = 0;
   bool has_both = false;
   for (Block b = 0; b < goal.blocks; ++b) {
@@ -135,8 +143,8 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
       own_in = in;
       own_out = out;
     }
-    if (goal.starts(rank, b)) in += block;
-    if (goal.needs(rank, b)) out += block;
+    if (goal.starts(rank, b)) in += stride;
+    if (goal.needs(rank, b)) out += stride;
   }
   if (test.collective == Collective::all_to_all) own_in = own_out = 0;
   // The vector's memory is aligned to 16 bytes or so; what matters is that the skew varies.
@@ -153,20 +161,22 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
   out_bytes_ = out;
   wanted_.assign(std::max(in_ + in, out_ + out) + kGuard, std::byte{0x5a});
   with_element(test.type, [&]<class T>() {
-    std::size_t at = in_;
+    std::size_t k = 0;
     for (Block b = 0; b < goal.blocks; ++b) {
       if (!goal.starts(rank, b)) continue;
+      std::size_t at = in_ + place(k++);
       for (std::size_t i = 0; i < test.count; ++i, at += sizeof(T)) {
         const T x = element<T>(value(test, rank, b, i));
         std::memcpy(wanted_.data() + at, &x, sizeof(T));
       }
     }
     bytes_ = before_ = wanted_;
-    at = out_;
+    k = 0;
     for (Block b = 0; b < goal.blocks; ++b) {
       if (!goal.needs(rank, b)) continue;
+      std::size_t at = out_ + place(k++);
       for (std::size_t i = 0; i < test.count; ++i, at += sizeof(T)) {
-        const T x = result<T>(test, goal, b, i);
+        const T x = result<T>(test, goal, rank, b, i);
         std::memcpy(wanted_.data() + at, &x, sizeof(T));
       }
     }
@@ -201,6 +211,7 @@ std::string to_string(const CollectiveCase& test) {
           std::string(name_of(test.type)) + " " + std::string(name_of(test.op)) + ", root " +
           std::to_string(test.root) + ", peer " + std::to_string(test.peer);
   if (test.in_place) text += ", in place";
+  if (test.displaced) text += ", displaced";
   if (test.options.transport) text += ", " + std::string(name_of(*test.options.transport));
   const Params params = params_of(test.options, test.ranks);
   for (const Parameter& row : parameters()) {
@@ -219,6 +230,7 @@ Call call_of(const CollectiveCase& test, CaseBuffers& buffers) {
           .op = test.op,
           .root = test.root,
           .peer = test.peer,
+          .displacements = buffers.displacements(),
           .options = test.options};
 }
 

@@ -23,6 +23,8 @@ struct CollectiveCase {
   std::size_t skew = 0;  // bytes by which the buffers miss a multiple of 64
   std::uint64_t seed = 0;
   CallOptions options{};
+  // An all-to-all apart: the last block first, with gaps between.
+  bool displaced = false;
 };
 
 std::string to_string(const CollectiveCase& test);
@@ -33,6 +35,10 @@ class CaseBuffers {
   void fill(const CollectiveCase& test, Rank rank);
   const void* in() const { return bytes_.data() + in_; }
   void* out() { return bytes_.data() + out_; }
+  // Of the case, or nullptr.
+  const Displacements* displacements() const {
+    return in_places_.empty() ? nullptr : &displacements_;
+  }
   // Empty, or which byte is not as it must be: the output, all that lies around it, and the input
   // (where it is not the output).
   std::string check() const;
@@ -46,6 +52,8 @@ class CaseBuffers {
 
   std::vector<std::byte> bytes_, before_, wanted_;
   std::size_t in_ = 0, out_ = 0, out_bytes_ = 0;
+  std::vector<std::size_t> in_places_, out_places_;
+  Displacements displacements_;
 };
 
 Call call_of(const CollectiveCase& test, CaseBuffers& buffers);

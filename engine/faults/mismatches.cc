@@ -75,7 +75,7 @@ void play_type_differs(const FaultCase& test, Tally& tally) {
     const DataType before = odd.type;
     do {
       odd.type = static_cast<DataType>(dice.below(kDataTypes));
-    } while (odd.type == before || !supports(odd.type, odd.op));
+    } while (odd.type == before || !takes(odd.collective, odd.type, odd.op));
   });
 }
 
@@ -84,7 +84,7 @@ void play_operation_differs(const FaultCase& test, Tally& tally) {
     const ReduceOp before = odd.op;
     do {
       odd.op = static_cast<ReduceOp>(dice.below(kReduceOps));
-    } while (odd.op == before || !supports(odd.type, odd.op));
+    } while (odd.op == before || !takes(odd.collective, odd.type, odd.op));
   });
 }
 

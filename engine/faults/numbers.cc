@@ -44,7 +44,7 @@ void play_instruction_set(const FaultCase& test, Tally& tally) {
           one.type = static_cast<DataType>(type);
           one.op = static_cast<ReduceOp>(op);
           const bool exact = !rounds(one.type, one.op);
-          if (supports(one.type, one.op) && exact && !seat.call(one)) return;
+          if (takes(one.collective, one.type, one.op) && exact && !seat.call(one)) return;
         }
       }
     });

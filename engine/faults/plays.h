@@ -56,6 +56,8 @@ void play_messages(const FaultCase& test, Tally& tally);
 void play_groups(const FaultCase& test, Tally& tally);
 // user_operations.cc
 void play_user_operations(const FaultCase& test, Tally& tally);
+// epilogues.cc
+void play_epilogues(const FaultCase& test, Tally& tally);
 // waits.cc
 void play_absurd_waits(const FaultCase& test, Tally& tally);
 // planning.cc

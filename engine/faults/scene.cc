@@ -40,9 +40,11 @@ CollectiveCase good_call(const FaultCase& test, Dice& dice) {
     call.type = DataType::u32;
     call.op = ReduceOp::bor;
   } else {
-    const Kind kind = kKinds[dice.below(static_cast<int>(std::size(kKinds)))];
-    call.type = kind.type;
-    call.op = kind.op;
+    do {
+      const Kind kind = kKinds[dice.below(static_cast<int>(std::size(kKinds)))];
+      call.type = kind.type;
+      call.op = kind.op;
+    } while (!takes(call.collective, call.type, call.op));
     constexpr std::size_t kCounts[] = {1, 3, 17, 130};
     // An all-to-all moves count * N * N elements.
     const int sizes = test.collective == Collective::all_to_all && test.ranks > 16 ? 2 : 4;
@@ -56,6 +58,7 @@ CollectiveCase good_call(const FaultCase& test, Dice& dice) {
     call.options.transport = kTransports[dice.below(3)];
     if (test.algorithm->takes("segments") && dice.one_in(2)) call.options.segments = 3;
   }
+  call.displaced = dice.one_in(2);
   return call;
 }
 

@@ -54,6 +54,7 @@ void play_shared_buffers(const FaultCase& test, Tally& tally) {
   const Rank a = dice.below(test.ranks);
   const Rank b = (a + 1 + dice.below(test.ranks - 1)) % test.ranks;
   call.in_place = kind == Kind::one_in_place;
+  call.displaced = false;  // what ranks then share is their own memory, not the caller's
   // In the first call of its kind everybody is told; later, those that share with all whom they
   // hear from, and so not the rank with the first block of a reduce-scatter in place. But then
   // ranks store before they know, which a thread sanitizer need not be shown.

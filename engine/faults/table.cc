@@ -13,6 +13,10 @@ bool is_send_recv(Collective collective) { return collective == Collective::send
 bool is_pipelined(Collective collective) {
   return find_algorithm(collective, "double_tree") != nullptr;
 }
+bool takes_epilogues(Collective collective) {
+  return is_all_reduce(collective) || collective == Collective::reduce_scatter ||
+         collective == Collective::all_gather;
+}
 bool reduces_data(Collective collective) { return reduces(collective) && brings_data(collective); }
 
 constexpr Fault kFaults[] = {
@@ -369,6 +373,17 @@ constexpr Fault kFaults[] = {
      false,
      reduces_data,
      play_user_operations},
+    {39,
+     "epilogues",
+     "an epilogue throws, or ranks' rows differ",
+     "on one rank, at the k-th row; rows of another size, or none; rows of no elements on one "
+     "rank, "
+     "for which the others wait",
+     {Code::remote_error, Code::mismatch, Code::timeout},
+     algorithm,
+     false,
+     takes_epilogues,
+     play_epilogues},
 };
 
 }  // namespace

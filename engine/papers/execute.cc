@@ -25,11 +25,10 @@ std::uint32_t contribution(Rank r, Block b, std::size_t e) {
   return x % 65521U;
 }
 
-std::uint32_t expected(const Goal& goal, Block b, std::size_t e) {
+std::uint32_t expected(const Goal& goal, Rank at, Block b, std::size_t e) {
+  const Run heard = goal.heard_by(at, b);
   std::uint32_t sum = 0;
-  for (Rank r : ranks(goal.ranks)) {
-    if (goal.starts(r, b)) sum += contribution(r, b, e);
-  }
+  for (Rank r = heard.first; r < heard.first + heard.count; ++r) sum += contribution(r, b, e);
   return sum;
 }
 
@@ -54,7 +53,7 @@ struct RankData {
       if (!goal.needs(r, b)) continue;
       const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
       for (std::size_t e = 0; e < home.bytes / 4; ++e) {
-        if (output[home.output / 4 + e] != expected(goal, b, e)) {
+        if (output[home.output / 4 + e] != expected(goal, r, b, e)) {
           return "rank " + std::to_string(r) + ", block " + std::to_string(b) + ", element " +
                  std::to_string(e) + " is wrong";
         }

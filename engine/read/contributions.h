@@ -30,6 +30,10 @@ class ContributionPool {
 
   Set of(Rank r) const { return interval(static_cast<std::uint32_t>(r), 1); }
   Set everyone() const { return interval(0, ranks_); }
+  // `count` neighbours, one or more.
+  Set run(Rank first, int count) const {
+    return interval(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count));
+  }
 
   // All of a and b, or kOverlap where they have a rank in common.
   Set sum(Set a, Set b) {

@@ -33,12 +33,10 @@ bool is_playable(const Schedule& schedule, const TransferView& t) {
          t.what_plane < schedule.planes && t.where_plane < schedule.planes;
 }
 
-Contributions complete_of(const Goal& goal, Block b) {
-  const Rank source = goal.source_of(b);
-  if (source >= 0) return {source};
-  Contributions everyone;
-  for (Rank r = 0; r < goal.ranks; ++r) everyone.push_back(r);
-  return everyone;
+bool is_complete(const Contributions& held, const Run& heard) {
+  Rank next = heard.first;
+  return static_cast<int>(held.size()) == heard.count &&
+         std::all_of(held.begin(), held.end(), [&next](Rank r) { return r == next++; });
 }
 
 class Player {
@@ -51,7 +49,6 @@ class Player {
         if (goal.starts(r, b)) at(r, 0, b) = {r};
       }
     }
-    for (Block b = 0; b < schedule.blocks; ++b) complete_.push_back(complete_of(goal, b));
   }
 
   RoundView start() const {
@@ -128,7 +125,7 @@ class Player {
         const Block b = place % schedule_.blocks;
         const int plane = place / schedule_.blocks;
         out[static_cast<std::size_t>(r)].push_back(
-            {b, plane, held, held == complete_[static_cast<std::size_t>(b)],
+            {b, plane, held, is_complete(held, goal_.heard_by(r, b)),
              plane == 0 && goal_.needs(r, b), written.contains({r, place})});
       }
     }
@@ -138,7 +135,6 @@ class Player {
   const Schedule& schedule_;
   const Goal& goal_;
   std::vector<Holdings> held_;
-  std::vector<Contributions> complete_;  // by block
 };
 
 // -------------------------------------------------------------------------------------------------
@@ -384,7 +380,8 @@ struct Column {
 Cell holding_cell(const HoldingView& holding, const Goal& goal, const Signs& signs) {
   Cell cell{"", holding.written, holding.complete};
   const bool is_sum = goal.source_of(holding.block) < 0;
-  if (holding.complete) {
+  // Prefixes are complete as different sums: these are told.
+  if (holding.complete && !is_prefix(goal.collective)) {
     cell.text = is_sum ? "all" : std::string(signs.held);
   } else {
     cell.text = set_text(holding.contributions, goal.ranks, "+", signs);

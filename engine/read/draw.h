@@ -14,6 +14,8 @@
 // is block 3 of scratch plane 1, -3:3'-> goes from one to the other, and "at 2: 3 += 3'" is local
 // work.
 //
+// Scans show the sum that a rank has even where it is complete: every rank's is another one.
+//
 // Copying collectives show a block as held (o) or not. All-to-all, whose blocks are N x N, shows
 // from whom each rank has its blocks, and which blocks it has yet to send: "source>destination".
 // Rounds stand side by side as far as the width allows, and blocks that look alike throughout share
@@ -46,7 +48,7 @@ struct HoldingView {
   Block block = 0;
   int plane = 0;
   std::vector<Rank> contributions;  // ascending; a rank twice where it was added twice
-  bool complete = false;            // exactly the contributions of all ranks where the block starts
+  bool complete = false;            // exactly the contributions that a rank must hear (heard_by)
   bool needed = false;              // the goal asks for it here
   bool written = false;             // in this round
 };

@@ -124,9 +124,9 @@ class Verifier {
     return static_cast<std::uint64_t>(r) * places_ + static_cast<std::uint64_t>(place);
   }
   State& state_of(Rank r, int place) { return states_[index_of(r, place)]; }
-  Set required(Block b) const {
-    const Rank source = sources_[static_cast<std::size_t>(b)];
-    return source == kEveryone ? pool_.everyone() : pool_.of(source);
+  Set required(Rank r, Block b) const {
+    const Run heard = goal_.heard_by(r, b);
+    return heard.count > 0 ? pool_.run(heard.first, heard.count) : ContributionPool::kEmpty;
   }
 
   void start() {
@@ -233,7 +233,8 @@ class Verifier {
         const Sum sum = sums_ != nullptr ? sums_[index_of(from, what_plane + b)] : Sum{};
         const Rank target = targets_[static_cast<std::size_t>(b)];
         t.to.for_each([&](Rank to) {
-          const bool is_result = where_plane == 0 && (target == kEveryone || target == to);
+          const bool is_result =
+              where_plane == 0 && (target == kEveryone ? goal_.needs(to, b) : target == to);
           writes_.push_back(
               {index_of(to, where_plane + b), source.set, sum, from, is_copy, is_result});
         });
@@ -337,20 +338,22 @@ class Verifier {
     }
     for (Rank r = 0; r < schedule_.ranks; ++r) {
       for (Block b = 0; b < schedule_.blocks; ++b) {
-        if (targets_[static_cast<std::size_t>(b)] == kEveryone && !check_place(r, b)) return;
+        const bool needed = targets_[static_cast<std::size_t>(b)] == kEveryone && goal_.needs(r, b);
+        if (needed && !check_place(r, b)) return;
       }
     }
   }
   bool check_place(Rank r, Block b) {
     const Set held = state_of(r, b).set;
-    if (held == required(b)) {
+    const Set needed = required(r, b);
+    if (held == needed) {
       if (sums_ == nullptr || sums_[index_of(r, b)].tree == sums_[index_of(0, b)].tree) return true;
       return fail(ViolationKind::other_order, r, b,
                   "is added up in another way than at rank 0: sums of floats would differ");
     }
     return fail(ViolationKind::wrong_result, r, b,
                 fmt::format("ends with the contributions of {}; needed are {}",
-                            pool_.to_string(held), pool_.to_string(required(b))));
+                            pool_.to_string(held), pool_.to_string(needed)));
   }
 
   void find_unread() {

@@ -8,6 +8,7 @@
 
 #include "engine/run/board.h"
 #include "engine/run/crossbar.h"
+#include "engine/run/epilogue.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
 #include "engine/run/user_op.h"
@@ -27,8 +28,9 @@ struct RankState {
   // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
   // learnt from their entries during a call.
   std::vector<std::byte*> memory;
-  std::vector<void*> operands;      // room for the most operands of any plan that we run
-  const UserOp* user_op = nullptr;  // of this call, where its plan has OpCode::apply
+  std::vector<void*> operands;         // room for the most operands of any plan that we run
+  const UserOp* user_op = nullptr;     // of this call, where its plan has OpCode::apply
+  const Epilogue* epilogue = nullptr;  // of this call, where its plan has OpCode::finish
 
   std::byte*& memory_of(std::size_t rank, Memory which) {
     return memory[rank * 4 + static_cast<std::size_t>(which)];

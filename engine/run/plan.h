@@ -34,6 +34,7 @@ enum class OpCode : std::uint8_t {
   wait_post,      // until `peer` has made the post that this rank has made last
   wait_posts,     // the same of all other ranks
   apply,          // fold, by the user's operation (user_op.h)
+  finish,         // the call's epilogue gets the rows of the output that lie there (epilogue.h)
 };
 
 enum OpFlag : std::uint8_t {
@@ -93,6 +94,7 @@ struct Plan {
   std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
   int most_operands = 0;   // of any op, its destinations included
   std::size_t element_bytes = 1;
+  std::size_t row_bytes = 0;      // of rows that an epilogue finishes; 0: there is none
   int divisor = 0;                // avg: the number of ranks
   ReduceKernel fold = nullptr;    // nullptr: nothing is reduced
   SpreadKernel spread = nullptr;  // the same to several places

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <utility>
 
 #include "engine/base/cache_line.h"
 #include "engine/base/splitmix.h"
+#include "engine/run/users_function.h"
 
 namespace rankine {
 namespace {
@@ -33,13 +33,6 @@ void combine_piece(const UserOp& op, void* const* dsts, std::size_t n_dsts, cons
   }
 }
 
-void say(std::string& why, const char* what) noexcept {
-  try {
-    why = what;
-  } catch (...) {  // without a text, then
-  }
-}
-
 }  // namespace
 
 std::uint64_t identity_of(const UserOp& op) noexcept {
@@ -51,17 +44,12 @@ std::uint64_t identity_of(const UserOp& op) noexcept {
 bool combine(const UserOp& op, void* const* dsts, std::size_t n_dsts, const void* const* srcs,
              std::size_t n_srcs, std::size_t bytes, std::string& why) noexcept {
   const std::size_t piece = kPiece / op.element_bytes * op.element_bytes;
-  try {
+  const auto combine_all = [&] {
     for (std::size_t at = 0; at < bytes; at += piece) {
       combine_piece(op, dsts, n_dsts, srcs, n_srcs, at, std::min(piece, bytes - at));
     }
-    return true;
-  } catch (const std::exception& error) {
-    say(why, error.what());
-  } catch (...) {
-    say(why, "what is no std::exception");
-  }
-  return false;
+  };
+  return returns(combine_all, why);
 }
 
 }  // namespace rankine

@@ -221,6 +221,22 @@ bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
   return true;
 }
 
+// What threw may have been published long ago, so others may have ended this call well.
+bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
+  const auto self = static_cast<std::size_t>(state.waiter.rank);
+  const std::byte* rows = state.memory_of(self, Memory::output) + op.offset;
+  will_read(rows, op.bytes);
+  std::string why;
+  if (finish_rows(*state.epilogue, rows, op.offset / plan.row_bytes, op.bytes / plan.row_bytes,
+                  why)) {
+    return true;
+  }
+  state.waiter.crossbar->abort(make_error(Code::remote_error, [&] {
+    return "the epilogue of rank " + std::to_string(state.waiter.rank) + " threw: " + why;
+  }));
+  return false;
+}
+
 bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
   Outbox& outbox = state.outbox[op.peer];
   const std::byte* data = address(operand, state, op.bytes);
@@ -340,6 +356,9 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
       case OpCode::apply:
         going = apply(*op, operand, state);
         operand += op->operands + op->copies;
+        break;
+      case OpCode::finish:
+        going = finish(*op, plan, state);
         break;
       case OpCode::send:
         going = send(*op, *operand, state);

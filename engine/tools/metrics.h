@@ -13,9 +13,9 @@
 
 namespace rankine::tools {
 
-// A size is the whole vector for all_reduce, broadcast, reduce and send_recv, all ranks' blocks
-// together for all_gather, reduce_scatter, gather and scatter, and one rank's send buffer for
-// all_to_all. A call's count is per block: this many times fewer.
+// A size is the whole vector for all_reduce, broadcast, reduce, the scans and send_recv, all ranks'
+// blocks together for all_gather, reduce_scatter, gather and scatter, and one rank's send buffer
+// for all_to_all. A call's count is per block: this many times fewer.
 inline std::size_t counts_per_size(Collective collective, int ranks) {
   return natural_blocks(collective, ranks) == 1 ? 1 : static_cast<std::size_t>(ranks);
 }
@@ -45,6 +45,8 @@ inline double bus_factor(Collective collective, int ranks) {
     case Collective::broadcast:
     case Collective::reduce:
     case Collective::send_recv:
+    case Collective::scan:  // one vector in and one out at all ranks but the first and the last
+    case Collective::exscan:
       return 1;
     case Collective::barrier:
       return 0;
@@ -56,7 +58,8 @@ inline double bus_factor(Collective collective, int ranks) {
 inline constexpr const char* kBusbwConvention =
     "busbw is algbw times nccl-tests' factor: 2(N-1)/N for all_reduce, (N-1)/N for all_gather,\n"
     "reduce_scatter, all_to_all, gather and scatter, 1 for broadcast, reduce and send_recv (Lu,\n"
-    "Collective Algorithms, appendix D: (N-1)/N for broadcast, too).\n";
+    "Collective Algorithms, appendix D: (N-1)/N for broadcast, too). scan and exscan, which\n"
+    "nccl-tests has not: 1, since most ranks take one vector in and hand one on.\n";
 inline constexpr const char* kPeakConvention =
     "eta: busbw over the peak, Lu's eta_beta; the peak is what all ports of a rank carry in one\n"
     "direction, ports times bandwidth, over the links within groups where there are such.\n";

@@ -199,7 +199,7 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
 
   for (const DataType type : options.types) {
     for (const ReduceOp op : ops) {
-      if (reducing && !supports(type, op) && options.skip_unsupported) continue;
+      if (!takes(collective, type, op) && options.skip_unsupported) continue;
       for (const Rank root : *roots) {
         std::optional<std::size_t> last;
         for (const std::size_t size : *sizes) {

@@ -98,9 +98,9 @@ double folded(double a, double b, ReduceOp op) {
   }
 }
 
-// Column c over all ranks: its contributions and what they reduce to.
+// Column c over all ranks: its contributions.
 template <class T>
-T make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
+void make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
   const auto random = [&](Rank r) {
     return mixed(mixed(seed * 0x10001 + static_cast<std::uint64_t>(r)) +
                  static_cast<std::uint64_t>(c));
@@ -110,36 +110,60 @@ T make_column(int c, int ranks, ReduceOp op, std::uint64_t seed, T* column) {
     // that sign if no factor is negative.
     using Part = typename T::value_type;
     std::vector<Part> parts(static_cast<std::size_t>(ranks));
-    const Part real = make_column<Part>(c, ranks, op, seed, parts.data());
+    make_column<Part>(c, ranks, op, seed, parts.data());
     for (Rank r = 0; r < ranks; ++r) {
       const Part part = parts[static_cast<std::size_t>(r)];
       column[r] = T(op == ReduceOp::prod ? std::abs(part) : part);
     }
-    if (op == ReduceOp::prod) return T(std::abs(real));
-    const Part imaginary = make_column<Part>(c, ranks, op, seed + 1, parts.data());
+    if (op == ReduceOp::prod) return;
+    make_column<Part>(c, ranks, op, seed + 1, parts.data());
     for (Rank r = 0; r < ranks; ++r) column[r].imag(parts[static_cast<std::size_t>(r)]);
-    return T(real, imaginary);
   } else if constexpr (std::is_same_v<T, Bool>) {
     // Few differ from what the others cannot change.
     const bool rare = op != ReduceOp::prod && op != ReduceOp::min && op != ReduceOp::band;
     for (Rank r = 0; r < ranks; ++r) {
       column[r] = Bool((random(r) % static_cast<std::uint64_t>(2 * ranks) == 0) == rare);
     }
-    Bool total = column[0];
-    for (Rank r = 1; r < ranks; ++r) total = combined(op, total, column[r]);
-    return total;
   } else if constexpr (std::is_integral_v<T>) {
     for (Rank r = 0; r < ranks; ++r) column[r] = integer_value<T>(random(r), ranks, op);
+  } else {
+    for (Rank r = 0; r < ranks; ++r) {
+      column[r] = element<T>(float_value<T>(random(r), r, c, ranks, op));
+    }
+  }
+}
+
+template <class T>
+double number(T element) {
+  if constexpr (SmallFloat<T>) {
+    return static_cast<double>(static_cast<float>(element));
+  } else {
+    return static_cast<double>(element);
+  }
+}
+
+// What the first `ranks` contributions of a column reduce to.
+template <class T>
+T total_of(const T* column, int ranks, ReduceOp op) {
+  if constexpr (Complex<T>) {
+    using Part = typename T::value_type;
+    std::vector<Part> real, imaginary;
+    for (Rank r = 0; r < ranks; ++r) {
+      real.push_back(column[r].real());
+      imaginary.push_back(column[r].imag());
+    }
+    const Part total = total_of(real.data(), ranks, op);
+    return op == ReduceOp::prod ? T(total) : T(total, total_of(imaginary.data(), ranks, op));
+  } else if constexpr (std::is_same_v<T, Bool> || std::is_integral_v<T>) {
     T total = column[0];
     for (Rank r = 1; r < ranks; ++r) total = combined(op, total, column[r]);
-    return op == ReduceOp::avg ? average(total, ranks) : total;
-  } else {
-    double total = 0;
-    for (Rank r = 0; r < ranks; ++r) {
-      const double value = float_value<T>(random(r), r, c, ranks, op);
-      column[r] = element<T>(value);
-      total = r == 0 ? value : folded(total, value, op);
+    if constexpr (std::is_integral_v<T>) {
+      if (op == ReduceOp::avg) return average(total, ranks);
     }
+    return total;
+  } else {
+    double total = number(column[0]);
+    for (Rank r = 1; r < ranks; ++r) total = folded(total, number(column[r]), op);
     if (op != ReduceOp::avg) return element<T>(total);
     // The engine divides in the type in which it accumulates: float for the small types.
     if constexpr (std::is_same_v<T, double>) {
@@ -180,17 +204,24 @@ TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op,
   const auto n = static_cast<std::size_t>(ranks);
   contributions_.resize(n * period_bytes_);
   const bool reducing = rankine::reduces(collective);
-  if (reducing) reduced_.resize(period_bytes_);
+  if (reducing) reduced_.resize(is_prefix(collective) ? n * period_bytes_ : period_bytes_);
+  const Goal goal{.collective = collective, .ranks = ranks};
   const ReduceOp shaping = reducing ? op : ReduceOp::max;  // copies take the widest range
   with_element(type, [&]<class T>() {
     std::vector<T> column(n);
     for (int c = 0; c < kPeriod; ++c) {
       const std::size_t at = static_cast<std::size_t>(c) * sizeof(T);
-      const T total = make_column<T>(c, ranks, shaping, seed, column.data());
+      make_column<T>(c, ranks, shaping, seed, column.data());
       for (std::size_t r = 0; r < n; ++r) {
         std::memcpy(&contributions_[r * period_bytes_ + at], &column[r], sizeof(T));
       }
-      if (reducing) std::memcpy(&reduced_[at], &total, sizeof(T));
+      // Of all ranks, or of those from 0 on that each hears.
+      for (std::size_t r = 0; r < reduced_.size() / period_bytes_; ++r) {
+        const int heard = goal.heard_by(static_cast<Rank>(r), 0).count;
+        if (heard == 0) continue;
+        const T total = total_of(column.data(), heard, op);
+        std::memcpy(&reduced_[r * period_bytes_ + at], &total, sizeof(T));
+      }
     }
   });
 }
@@ -218,7 +249,9 @@ std::int64_t TestData::count_wrong(const Goal& goal, const Layout& layout, Rank 
     if (!goal.needs(r, b)) continue;
     const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
     const Rank source = goal.source_of(b);
-    const std::byte* period = reduced_.empty() ? period_of(std::max(source, 0)) : reduced_.data();
+    const std::size_t of = is_prefix(goal.collective) ? static_cast<std::size_t>(r) : 0;
+    const std::byte* period =
+        reduced_.empty() ? period_of(std::max(source, 0)) : &reduced_[of * period_bytes_];
     along_block(b, home.bytes, element_bytes_, period_bytes_,
                 [&](std::size_t at, std::size_t bytes, std::size_t phase) {
                   const std::byte* got = output + home.output + at;

@@ -27,7 +27,7 @@ class TestData {
  public:
   static constexpr int kPeriod = 1021;  // elements
 
-  // Requires supports(type, op) where the collective reduces. Different seeds, different values.
+  // Requires takes(collective, type, op). Different seeds, different values.
   TestData(Collective collective, int ranks, DataType type, ReduceOp op, std::uint64_t seed);
 
   // Writes rank r's input. `goal` has the collective's natural blocks, and `layout` belongs to it.
@@ -43,7 +43,8 @@ class TestData {
   std::size_t element_bytes_;
   std::size_t period_bytes_;
   std::vector<std::byte> contributions_;  // one period per rank
-  std::vector<std::byte> reduced_;        // one period of the result, where the collective reduces
+  // Where the collective reduces, one period of the result; of scans one per rank.
+  std::vector<std::byte> reduced_;
 };
 
 }  // namespace rankine::tools

@@ -21,6 +21,9 @@
 #include "engine/tools/network_command.h"
 #include "engine/tools/page/page.h"
 #include "engine/tools/perf.h"
+#include "engine/tools/plan/bucket_sizes.h"
+#include "engine/tools/plan/plan.h"
+#include "engine/tools/plan/step_command.h"
 #include "engine/tools/reproduce.h"
 #include "engine/tools/run.h"
 #include "engine/tools/show.h"
@@ -36,10 +39,10 @@ namespace {
 
 // A new subcommand is its file and its name here.
 constexpr Subcommand (*kSubcommands[])(Command) = {
-    add_list, add_verify, add_show,   add_perf,         add_compare,
-    add_topo, add_choose, add_map,    add_network,      add_simulate,
-    add_cost, add_run,    add_claims, add_skips_search, add_reproduce,
-    add_tune, add_faults, add_page,   add_completion,   add_manual};
+    add_list,   add_verify,       add_show,      add_perf,       add_compare, add_topo,
+    add_choose, add_map,          add_network,   add_simulate,   add_cost,    add_run,
+    add_claims, add_skips_search, add_reproduce, add_plan,       add_step,    add_buckets,
+    add_tune,   add_faults,       add_page,      add_completion, add_manual};
 
 CLI::App& app_of(const Subcommand& one) { return one.command.app(); }
 

@@ -139,10 +139,10 @@ inline std::string failure(const Schedule& schedule, const Goal& goal) {
   reference.run();
   if (!reference.error().empty()) return reference.error();
   for (Block b = 0; b < schedule.blocks; ++b) {
-    std::int64_t sum = 0;
-    for (Rank r : ranks(schedule.ranks)) sum += goal.starts(r, b) ? contribution(r, b) : 0;
     for (Rank r : ranks(schedule.ranks)) {
       if (!goal.needs(r, b)) continue;
+      std::int64_t sum = 0;
+      for (Rank c : ranks(schedule.ranks)) sum += goal.wants(r, b, c) ? contribution(c, b) : 0;
       const Value held = reference.get(r, b);
       if (held && (*held == sum || is_idempotent(goal.collective))) continue;
       return "rank " + std::to_string(r) + " ends with " +

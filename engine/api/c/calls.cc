@@ -27,6 +27,8 @@ struct Arguments {
   int root = 0;
   const std::size_t* counts = nullptr;
   bool has_counts = false;
+  const std::size_t* in_displacements = nullptr;  // NULL: none
+  const std::size_t* out_displacements = nullptr;
 };
 
 std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& handle, int op) {
@@ -41,7 +43,7 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
 // collected.
 rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
     Call call{.collective = arguments.collective,
               .in = arguments.in,
@@ -50,7 +52,7 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
               .root = arguments.root};
     std::shared_ptr<const CreatedOperation> created;
     if (arguments.op >= rkNumOps) [[unlikely]] {
-      created = created_operation(*handle.operator->(), arguments.op);
+      created = created_operation(*handle, arguments.op);
     } else {
       call.type = row(kTypes, "type", arguments.type);
       call.op = row(kOps, "op", arguments.op);
@@ -60,12 +62,27 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
       const int blocks = natural_blocks(call.collective, handle->member->ranks());
       call.counts = {arguments.counts, static_cast<std::size_t>(blocks)};
     }
+    const auto n = static_cast<std::size_t>(handle->member->ranks());
+    Displacements displacements;
+    if (arguments.in_displacements != nullptr) displacements.in = {arguments.in_displacements, n};
+    if (arguments.out_displacements != nullptr) {
+      displacements.out = {arguments.out_displacements, n};
+    }
+    if (!displacements.in.empty() || !displacements.out.empty()) {
+      call.displacements = &displacements;
+    }
     if (in_group()) {
       if (created != nullptr) created->describe(call, arguments.type);
-      collect({function, comm, call, {call.counts.begin(), call.counts.end()}, created});
+      collect({function,
+               comm,
+               call,
+               {call.counts.begin(), call.counts.end()},
+               {displacements.in.begin(), displacements.in.end()},
+               {displacements.out.begin(), displacements.out.end()},
+               created});
       return {};
     }
-    if (handle->call_options != nullptr) call.options = handle->call_options->options;
+    call.options = handle->options();
     if (created != nullptr) created->describe(call, arguments.type);
     return call.collective == Collective::barrier ? handle->member->barrier(call.options)
                                                   : handle->member->call(call);
@@ -78,7 +95,7 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
 rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t count, int type,
                    int peer, bool sends) noexcept {
   const rkResult_t result = guarded(function, [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
     const Message message{data, count, row(kTypes, "type", type), peer, sends};
     const int ranks = handle->member->ranks();
@@ -91,8 +108,7 @@ rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t 
       collect({.function = function, .comm = comm, .message = message});
       return {};
     }
-    return handle->member->submit(
-        message, handle->call_options != nullptr ? handle->call_options->options : CallOptions());
+    return handle->member->submit(message, handle->options());
   });
   if (result != rkSuccess && in_group()) refuse_group(result);
   return result;
@@ -127,6 +143,14 @@ rkResult_t rkAllGather(const void* in, void* out, size_t count, rkDataType_t typ
 rkResult_t rkReduceScatter(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
                            rkComm_t comm) noexcept {
   return call("rkReduceScatter", comm, {Collective::reduce_scatter, in, out, count, type, op});
+}
+rkResult_t rkScan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                  rkComm_t comm) noexcept {
+  return call("rkScan", comm, {Collective::scan, in, out, count, type, op});
+}
+rkResult_t rkExscan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                    rkComm_t comm) noexcept {
+  return call("rkExscan", comm, {Collective::exscan, in, out, count, type, op});
 }
 rkResult_t rkAllToAll(const void* in, void* out, size_t count, rkDataType_t type,
                       rkComm_t comm) noexcept {
@@ -167,6 +191,13 @@ rkResult_t rkAllToAllCounts(const void* in, void* out, const size_t* counts, rkD
   return call("rkAllToAllCounts", comm,
               {Collective::all_to_all, in, out, 0, type, rkSum, 0, counts, true});
 }
+rkResult_t rkAllToAllDisplaced(const void* in, const size_t* inDisplacements, void* out,
+                               const size_t* outDisplacements, const size_t* counts,
+                               rkDataType_t type, rkComm_t comm) noexcept {
+  return call("rkAllToAllDisplaced", comm,
+              {Collective::all_to_all, in, out, 0, type, rkSum, 0, counts, true, inDisplacements,
+               outDisplacements});
+}
 rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
                           int root, rkComm_t comm) noexcept {
   return call("rkGatherCounts", comm,
@@ -178,15 +209,17 @@ rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts, rkDa
               {Collective::scatter, in, out, 0, type, rkSum, root, counts, true});
 }
 
-rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* options) noexcept {
+rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* given) noexcept {
   return guarded("rkCommSetCallOptions", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
-    if (options == nullptr) {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    if (given == nullptr) {
       handle->call_options = nullptr;
       return {};
     }
-    if (Status size = check_size("options", options->size, sizeof *options); !size.ok())
-      return size;
+    const auto grown = grown_to_this("options", given, kFirstCallOptions,
+                                     rkCallOptions_t RK_CALL_OPTIONS_INITIALIZER);
+    if (!grown.ok()) return grown.status();
+    const rkCallOptions_t* const options = &*grown;
     auto owned = std::make_unique<OwnedCallOptions>();
     const auto timeout = read_timeout(options->timeoutMs);
     if (!timeout.ok()) return timeout.status();
@@ -196,6 +229,9 @@ rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* options) n
       if (!transport.ok()) return transport.status();
       owned->options.transport = *transport;
     }
+    const auto order = read_order(options->order);
+    if (!order.ok()) return order.status();
+    owned->options.order = *order;
     using List = std::vector<int>;
     const struct {
       const char* name;

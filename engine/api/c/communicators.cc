@@ -11,19 +11,13 @@
 #include "engine/api/c/rankine.h"
 #include "engine/api/c/settings.h"
 #include "engine/api/c/unique_id.h"
+#include "engine/api/order.h"
 #include "engine/api/split.h"
 
 namespace rankine {
 namespace {
 
 Status is_null(const char* name) { return invalid_argument(std::string(name) + " is NULL"); }
-
-rkComm_t handle_of(std::shared_ptr<Communicator> communicator, std::unique_ptr<Member> member) {
-  auto handle = std::make_unique<RankHandle>();
-  handle->communicator = std::move(communicator);
-  handle->member = std::move(member);
-  return add_handle(std::move(handle));
-}
 
 Status init_all(rkComm_t* comms, int ranks, const Settings& settings) {
   auto communicator = make_communicator(settings, ranks);
@@ -37,9 +31,9 @@ Status init_all(rkComm_t* comms, int ranks, const Settings& settings) {
   std::vector<rkComm_t> made;
   made.reserve(members.size());
   try {
-    for (auto& member : members) made.push_back(handle_of(*communicator, std::move(member)));
+    for (auto& member : members) made.push_back(add_rank(std::move(member), *communicator));
   } catch (const std::bad_alloc&) {
-    for (rkComm_t comm : made) Borrowed(comm, Borrowed::As::caller).doom();
+    for (rkComm_t comm : made) BorrowedRank(comm, BorrowedRank::As::caller).doom();
     throw;
   }
   std::copy(made.begin(), made.end(), comms);
@@ -54,7 +48,7 @@ rkResult_t init_rank(const char* function, rkComm_t* comm, int ranks, const rkUn
     if (!settings.ok()) return settings.status();
     auto met = meet(id, ranks, rank, *settings);
     if (!met.ok()) return met.status();
-    *comm = handle_of(std::move(met->communicator), std::move(met->member));
+    *comm = add_rank(std::move(met->member), std::move(met->communicator));
     return {};
   });
 }
@@ -110,44 +104,44 @@ rkResult_t rkCommInitAllConfig(rkComm_t* comms, int ranks, const rkConfig_t* con
 }
 
 rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexcept {
-  return guarded("rkCommSplit", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+  const rkResult_t result = guarded("rkCommSplit", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (part == nullptr) return is_null("part");
     if (handle->finalized) throw Refusal{rkInvalidUsage, "comm has been finalized"};
     if (in_group()) {
-      throw Refusal{rkInvalidUsage, "a group is open; ranks split on threads of their own"};
+      collect({.function = "rkCommSplit", .comm = comm, .split = {{color, key, part}}});
+      *part = RK_COMM_NULL;
+      return {};
     }
     // Any thread may use the part, as any other handle.
     auto member = handle->member->split(color, key, {.own_thread = true});
     if (!member.ok()) return member.status();
-    *part = RK_COMM_NULL;
-    if (*member == nullptr) return {};
-    // The member keeps its communicator.
-    std::shared_ptr<Communicator> seen(std::shared_ptr<void>(), &(*member)->communicator());
-    *part = handle_of(std::move(seen), std::move(*member));
+    *part = *member == nullptr ? RK_COMM_NULL : add_rank(std::move(*member));
     return {};
   });
+  if (result != rkSuccess && in_group()) refuse_group(result);
+  return result;
 }
 
 rkResult_t rkCommFinalize(rkComm_t comm) noexcept {
   return guarded("rkCommFinalize", [&]() -> Status {
-    Borrowed(comm, Borrowed::As::caller)->finalized = true;
+    BorrowedRank(comm, BorrowedRank::As::caller)->finalized = true;
     return {};
   });
 }
 
 rkResult_t rkCommDestroy(rkComm_t comm) noexcept {
   return guarded("rkCommDestroy", [&]() -> Status {
-    if (comm == RK_COMM_NULL || forget_inherited(comm)) return {};
-    Borrowed(comm, Borrowed::As::caller).doom();
+    if (comm == RK_COMM_NULL || forget_inherited<RankHandle>(comm)) return {};
+    BorrowedRank(comm, BorrowedRank::As::caller).doom();
     return {};
   });
 }
 
 rkResult_t rkCommAbort(rkComm_t comm) noexcept {
   return guarded("rkCommAbort", [&]() -> Status {
-    if (comm == RK_COMM_NULL || forget_inherited(comm)) return {};
-    Borrowed handle(comm, Borrowed::As::reader);
+    if (comm == RK_COMM_NULL || forget_inherited<RankHandle>(comm)) return {};
+    BorrowedRank handle(comm, BorrowedRank::As::reader);
     handle->communicator->abort("rkCommAbort was called for rank " +
                                 std::to_string(handle->member->rank()));
     handle.doom();
@@ -157,7 +151,7 @@ rkResult_t rkCommAbort(rkComm_t comm) noexcept {
 
 rkResult_t rkCommCount(rkComm_t comm, int* ranks) noexcept {
   return guarded("rkCommCount", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::reader);
+    const BorrowedRank handle(comm, BorrowedRank::As::reader);
     if (ranks == nullptr) return is_null("ranks");
     *ranks = handle->member->ranks();
     return {};
@@ -166,16 +160,26 @@ rkResult_t rkCommCount(rkComm_t comm, int* ranks) noexcept {
 
 rkResult_t rkCommUserRank(rkComm_t comm, int* rank) noexcept {
   return guarded("rkCommUserRank", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::reader);
+    const BorrowedRank handle(comm, BorrowedRank::As::reader);
     if (rank == nullptr) return is_null("rank");
     *rank = handle->member->rank();
     return {};
   });
 }
 
+rkResult_t rkCommGetOrder(rkComm_t comm, const char** order) noexcept {
+  return guarded("rkCommGetOrder", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::reader);
+    if (order == nullptr) return is_null("order");
+    const auto asked = handle->communicator->order();
+    *order = asked ? name_of(*asked).data() : "";
+    return {};
+  });
+}
+
 rkResult_t rkCommGetAsyncError(rkComm_t comm, rkResult_t* result) noexcept {
   return guarded("rkCommGetAsyncError", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::reader);
+    const BorrowedRank handle(comm, BorrowedRank::As::reader);
     if (result == nullptr) return is_null("result");
     const Status health = handle->communicator->health();
     *result = health.ok() ? rkSuccess : tell("rkCommGetAsyncError", health);

@@ -71,14 +71,14 @@ extern "C" {
 rkResult_t rkRedOpCreatePreMulSum(rkRedOp_t* op, const void* factor, rkDataType_t type,
                                   rkComm_t comm) noexcept {
   return guarded("rkRedOpCreatePreMulSum", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (op == nullptr) return invalid_argument("op is NULL");
     if (factor == nullptr) return invalid_argument("factor is NULL");
     auto made = std::make_shared<CreatedOperation>();
     made->type = row(kTypes, "type", type);
     if (made->type == DataType::b8) return invalid_argument("type is b8, which has no products");
     std::memcpy(made->factor.data(), factor, factor_bytes(made->type));
-    *op = keep(*handle.operator->(), std::move(made));
+    *op = keep(*handle, std::move(made));
     return {};
   });
 }
@@ -86,7 +86,7 @@ rkResult_t rkRedOpCreatePreMulSum(rkRedOp_t* op, const void* factor, rkDataType_
 rkResult_t rkRedOpCreate(rkRedOp_t* op, rkRedFunction_t function, size_t elementBytes,
                          int commutative, void* context, rkComm_t comm) noexcept {
   return guarded("rkRedOpCreate", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (op == nullptr) return invalid_argument("op is NULL");
     if (function == nullptr) return invalid_argument("function is NULL");
     if (elementBytes < 1 || elementBytes > kMostElementBytes) {
@@ -102,14 +102,14 @@ rkResult_t rkRedOpCreate(rkRedOp_t* op, rkRedFunction_t function, size_t element
     made->context = context;
     made->user_op = {apply, made.get(), elementBytes, commutative == 1};
     made->tag = splitmix(reinterpret_cast<std::uintptr_t>(function));
-    *op = keep(*handle.operator->(), std::move(made));
+    *op = keep(*handle, std::move(made));
     return {};
   });
 }
 
 rkResult_t rkRedOpDestroy(rkRedOp_t op, rkComm_t comm) noexcept {
   return guarded("rkRedOpDestroy", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (handle->operations.erase(static_cast<int>(op)) == 1) return {};
     return invalid_argument("op is " + std::to_string(static_cast<int>(op)) +
                             ", which is no operation that this rank has created");

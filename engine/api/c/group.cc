@@ -1,12 +1,12 @@
 #include "engine/api/c/group.h"
 
-#include <map>
+#include <exception>
 #include <optional>
-#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/api/c/last_error.h"
-#include "engine/api/request.h"
+#include "engine/api/c/request_handle.h"
 
 namespace rankine {
 namespace {
@@ -18,46 +18,44 @@ struct Group {
 };
 thread_local Group group;
 
-Status named(const std::string& name, const Status& status) {
-  if (status.ok()) return status;
-  return {status.code(), name + ": " + status.text()};
+void must_be_open() {
+  if (group.depth == 0) {
+    throw Refusal{rkInvalidUsage, "there is no group that rkGroupStart began"};
+  }
 }
 
-// Calls in the order in which they were collected. All are made ready before any begins, so that
-// one which is refused keeps no other from being answered.
-Status run_group(const std::vector<CollectedCall>& calls) {
-  if (calls.empty()) return {};
-  std::map<rkComm_t, Borrowed> handles;
-  for (const CollectedCall& one : calls) {
-    handles.try_emplace(one.comm, one.comm, Borrowed::As::caller);
-  }
-  std::vector<Request> all;
-  std::vector<std::string> names;
-  for (const CollectedCall& one : calls) {
-    const Borrowed& handle = handles.find(one.comm)->second;
-    Member& member = *handle->member;
-    names.push_back(std::string(one.function) + " of rank " + std::to_string(member.rank()));
-    CallOptions options;
-    if (handle->call_options != nullptr) options = handle->call_options->options;
-    Call call = one.call;
-    call.counts = one.counts;
-    options.tag ^= call.options.tag;  // of what the rank has created
-    call.options = options;
-    auto request = one.message                              ? member.prepare(*one.message, options)
-                   : call.collective == Collective::barrier ? member.prepared().barrier(options)
-                                                            : member.prepare(call);
-    if (!request.ok()) return named(names.back(), request.status());
-    all.push_back(std::move(*request));
-  }
-  Status refused;
-  std::size_t started = 0;
-  for (; started < all.size() && refused.ok(); ++started) {
-    refused = named(names[started], all[started].start());
-  }
-  std::size_t failed = 0;
-  const Status ended =
-      wait_all(std::span(all).first(refused.ok() ? started : started - 1), &failed);
-  return refused.ok() ? named(names[failed], ended) : refused;
+// The outermost group has ended: its calls, or why they are not made.
+Result<CallGroup> made_ready() {
+  std::vector<CollectedCall> calls = std::exchange(group.calls, {});
+  if (const auto refused = std::exchange(group.refused, {})) throw *refused;
+  return CallGroup::prepare(std::move(calls));
+}
+
+// The same, for a request. It has its handle before anything begins.
+rkResult_t end_for_request(const char* function, rkRequest_t* request, bool starts) noexcept {
+  return guarded(function, [&]() -> Status {
+    must_be_open();
+    if (request == nullptr) return invalid_argument("request is NULL; the group is still open");
+    if (group.depth > 1) {
+      throw Refusal{rkInvalidUsage,
+                    "this group is inside another one, with whose end its calls are made; it is "
+                    "still open"};
+    }
+    group.depth = 0;
+    auto calls = made_ready();
+    if (!calls.ok()) return calls.status();
+    const rkRequest_t made = add_request(std::move(*calls));
+    *request = made;
+    if (!starts) return {};
+    BorrowedRequest one(made, BorrowedRequest::As::caller);
+    HeldRanks held;
+    one->calls.hold(held);
+    Status refused = one->calls.start(held);
+    if (refused.ok()) return refused;
+    *request = RK_REQUEST_NULL;
+    one.doom();
+    return refused;
+  });
 }
 
 }  // namespace
@@ -88,13 +86,24 @@ rkResult_t rkGroupStart() noexcept {
 
 rkResult_t rkGroupEnd() noexcept {
   return guarded("rkGroupEnd", [&]() -> Status {
-    if (group.depth == 0)
-      throw Refusal{rkInvalidUsage, "there is no group that rkGroupStart began"};
+    must_be_open();
     if (--group.depth > 0) return {};
-    std::vector<CollectedCall> calls = std::exchange(group.calls, {});
-    if (const auto refused = std::exchange(group.refused, {})) throw *refused;
-    return run_group(calls);
+    auto calls = made_ready();
+    if (!calls.ok()) return calls.status();
+    HeldRanks held;
+    calls->hold(held);
+    if (Status refused = calls->start(held); !refused.ok()) return refused;
+    CallGroup* const all[] = {&*calls};
+    return CallGroup::wait(all, held);
   });
+}
+
+rkResult_t rkGroupEndAsync(rkRequest_t* request) noexcept {
+  return end_for_request("rkGroupEndAsync", request, true);
+}
+
+rkResult_t rkGroupEndPrepare(rkRequest_t* request) noexcept {
+  return end_for_request("rkGroupEndPrepare", request, false);
 }
 
 }  // extern "C"

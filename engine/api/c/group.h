@@ -1,36 +1,17 @@
-// Calls between rkGroupStart() and rkGroupEnd() of one thread: collected, then all started, then
-// waited for together, so that one thread can play several ranks.
+// What this thread calls between rkGroupStart() and the group's end: collected, to be made together
+// there (call_group.h).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
-#include <vector>
-
-#include "engine/api/c/created_operation.h"
-#include "engine/api/c/rank_handle.h"
+#include "engine/api/c/call_group.h"
 #include "engine/api/c/rankine.h"
 
 namespace rankine {
 
-// A call of a group: what it names is its own, but for the buffers and the options, which are the
-// handle's.
-struct CollectedCall {
-  const char* function;
-  rkComm_t comm;
-  Call call{};
-  std::vector<std::size_t> counts{};
-  std::shared_ptr<const CreatedOperation> created{};  // that the call refers to
-  std::optional<Message> message{};                   // in place of the call
-};
-
 // Whether this thread is between the two.
 bool in_group() noexcept;
-// For rkGroupEnd(). Errors: no memory, as an exception.
+// For the group's end. Errors: no memory, as an exception.
 void collect(CollectedCall call);
-// A call of the group was refused: rkGroupEnd() starts none and says why.
+// A call of the group was refused: its end starts none and says why.
 void refuse_group(rkResult_t result) noexcept;
 
 }  // namespace rankine

@@ -1,15 +1,6 @@
-// What a rkComm_t stands for, and how the C functions come by it.
-//
-// A handle is a number: which slot of a table that only grows, and which of the communicators that
-// lay there one after the other. So whatever is given as a handle can be looked up without being
-// followed; one that has been destroyed is told from the one that came after it. A slot's state is
-// one word, in which whoever uses the handle counts: a compare-and-swap before a call and a
-// subtraction after it keep two threads out of one rank's handle, and keep it alive in a call while
-// another thread aborts.
+// What a rkComm_t stands for.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,9 +8,9 @@
 #include <vector>
 
 #include "engine/api/c/created_operation.h"
+#include "engine/api/c/handle_table.h"
 #include "engine/api/c/rankine.h"
 #include "engine/api/communicator.h"
-#include "engine/run/process_owned.h"
 
 namespace rankine {
 
@@ -31,6 +22,13 @@ struct OwnedCallOptions {
 };
 
 struct RankHandle {
+  using Handle = rkComm_t;
+  static constexpr std::uint32_t kKind = 0;
+  static constexpr HandleWords kWords = {
+      "comm is NULL", "comm is no communicator's handle, or one that has been destroyed",
+      "comm is in a call of another thread; a rank's handle is used by one thread at a time",
+      "this process was forked from the one whose rank this is; make a communicator of its own"};
+
   std::shared_ptr<Communicator> communicator;  // outlives the member
   std::unique_ptr<Member> member;
   std::unique_ptr<const OwnedCallOptions> call_options{};  // none: the engine's choice
@@ -38,44 +36,17 @@ struct RankHandle {
   std::map<int, std::shared_ptr<const CreatedOperation>> operations{};
   int next_operation = rkNumOps;
   bool finalized = false;
+
+  // How its calls are done.
+  CallOptions options() const {
+    return call_options != nullptr ? call_options->options : CallOptions();
+  }
 };
 
-// Errors: out of memory, as an exception.
-rkComm_t add_handle(std::unique_ptr<RankHandle> handle);
+using BorrowedRank = Borrowed<RankHandle>;
 
-struct HandleSlot {
-  // The generation in the upper half, then who is at it.
-  static constexpr std::uint64_t kDoomed = std::uint64_t{1} << 31;  // goes with its last user
-  static constexpr std::uint64_t kBusy = std::uint64_t{1} << 30;    // one thread makes calls
-  static constexpr std::uint64_t kReader = 1;                       // others look
-
-  std::atomic<std::uint64_t> state{0};
-  std::atomic<HomeProcess> home{};
-  std::unique_ptr<RankHandle> handle;
-  std::uint32_t index = 0;
-};
-
-// A handle in use. Throws a Refusal: of what is no handle (rkInvalidArgument), what was made before
-// a fork (rkForked), and what another thread makes a call on (rkInvalidUsage).
-class Borrowed {
- public:
-  enum class As : std::uint64_t { caller = HandleSlot::kBusy, reader = HandleSlot::kReader };
-  Borrowed(rkComm_t comm, As as);
-  ~Borrowed();
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-
-  RankHandle* operator->() const { return slot_->handle.get(); }
-  // The handle ends when its last user, at the latest this one, is done.
-  void doom();
-
- private:
-  HandleSlot* slot_;
-  As as_;
-};
-
-// In a forked child: an inherited handle is forgotten, and what it stands for left alone. False: it
-// is of this process, or none.
-bool forget_inherited(rkComm_t comm) noexcept;
+// Of a member that keeps its communicator, or of these two. May throw std::bad_alloc.
+rkComm_t add_rank(std::unique_ptr<Member> member,
+                  std::shared_ptr<Communicator> communicator = nullptr);
 
 }  // namespace rankine

@@ -9,8 +9,9 @@
  *   rkCommDestroy(comm);
  *
  * A rkComm_t is one rank's handle. What NCCL's functions of the same name say holds here too, but:
- * there are no streams, so a call is done when it returns; ranks are threads of one process; and
- * every call checks its arguments before a byte moves. engine/api/c/NCCL.md has the table.
+ * there are no streams, so a call is done when it returns, or when its group's request has been
+ * waited for; ranks are threads of one process; and every call checks its arguments before a byte
+ * moves. engine/api/c/NCCL.md has the table.
  *
  * Errors. Every function returns a rkResult_t and throws nothing. rkGetLastError() has the text of
  * this thread's last one: it names the function, the argument, its value and what is allowed. After
@@ -29,8 +30,8 @@
  * rkCommFlightRecord, which may be called at any time. A handle that has been destroyed, or is
  * none, is an error and never followed.
  *
- * Processes. In a forked child all inherited handles give rkForked; rkCommDestroy and rkCommAbort
- * drop them there and leave the parent's ranks alone. The child may make communicators of its own.
+ * Processes. In a forked child all inherited handles give rkForked; rkCommDestroy, rkCommAbort and
+ * rkRequestFree drop them there and leave the parent's ranks alone. The child may make communicators of its own.
  *
  * Stability. Within librankine.so.1 functions are added and never changed; structs begin with their
  * size and grow at their ends.
@@ -126,6 +127,10 @@ typedef int (*rkRedFunction_t)(const void* in, void* inout, size_t count, void* 
 typedef struct rkComm* rkComm_t;
 #define RK_COMM_NULL NULL
 
+/* Calls that are not waited for. */
+typedef struct rkRequest* rkRequest_t;
+#define RK_REQUEST_NULL NULL
+
 #define RK_SPLIT_NOCOLOR (-1)
 
 #define RK_UNIQUE_ID_BYTES 128
@@ -149,9 +154,14 @@ typedef struct rkConfig_t {
   int tuned;        /* 1: this machine's tuning table chooses, where there is one; 0: it does not */
   int recordTimes;  /* 1: flight records have times; 0: not */
   size_t planBytes; /* memory that the planning of one call may take; 0: 1 GiB */
+  const char* order; /* what is promised of the last bits of sums: "coherent", "repeatable",
+                        "by_rank", "size_invariant", "group_invariant" (engine/api/order.h); NULL:
+                        coherent, but for algorithms that are asked for by name */
+  int progressCore;  /* the CPU of a thread that moves on what ranks have started while they do
+                        other things, and sleeps else; -1: they do so themselves */
 } rkConfig_t;
 #define RK_CONFIG_INITIALIZER \
-  { sizeof(rkConfig_t), 0, NULL, NULL, NULL, NULL, 0, 1, 0, 0 }
+  { sizeof(rkConfig_t), 0, NULL, NULL, NULL, NULL, 0, 1, 0, 0, NULL, -1 }
 
 /* How calls are done, where the engine shall not choose: `rkCallOptions_t options =
  * RK_CALL_OPTIONS_INITIALIZER;`. */
@@ -169,10 +179,11 @@ typedef struct rkCallOptions_t {
   int skipCount;
   const int* levels; /* of trees by levels; NULL with levelCount 0 */
   int levelCount;
-  uint64_t tag; /* what ranks must agree on beside count and type, as a number */
+  uint64_t tag;      /* what ranks must agree on beside count and type, as a number */
+  const char* order; /* as rkConfig_t's; NULL: the communicator's */
 } rkCallOptions_t;
 #define RK_CALL_OPTIONS_INITIALIZER \
-  { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0 }
+  { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, NULL }
 
 /* The library's, as RK_VERSION_CODE is the header's. */
 RK_API rkResult_t rkGetVersion(int* version) RK_NOEXCEPT;
@@ -199,15 +210,15 @@ RK_API rkResult_t rkCommInitAllConfig(rkComm_t* comms, int ranks,
                                       const rkConfig_t* config) RK_NOEXCEPT;
 
 /* The ranks that say the same color become a communicator of their own, ordered by key, and by rank
- * where keys are equal: a call of all ranks, each on its own thread, in no group. *part is
- * RK_COMM_NULL for RK_SPLIT_NOCOLOR. Its timeouts are comm's; it ends when comm does, and is
- * destroyed by itself. */
+ * where keys are equal: a call of all ranks. *part is RK_COMM_NULL for RK_SPLIT_NOCOLOR; in a group
+ * it is that until the group's end, or its request, has been waited for. Its timeouts are comm's;
+ * it ends when comm does, and is destroyed by itself. */
 RK_API rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) RK_NOEXCEPT;
 
 /* The rank makes no more calls; what is left to do is rkCommDestroy(). */
 RK_API rkResult_t rkCommFinalize(rkComm_t comm) RK_NOEXCEPT;
 /* The rank leaves, and its handle and the memory of rkMemAlloc() go. Ranks that still need it get
- * rkRankLost. NULL is nothing. */
+ * rkRankLost. Requests that are under way on it end comm on all ranks first. NULL is nothing. */
 RK_API rkResult_t rkCommDestroy(rkComm_t comm) RK_NOEXCEPT;
 /* Ends all calls of all ranks with rkAborted, from any thread, and destroys this rank's handle; a
  * call in progress on it comes back first. NULL is nothing. */
@@ -215,6 +226,8 @@ RK_API rkResult_t rkCommAbort(rkComm_t comm) RK_NOEXCEPT;
 
 RK_API rkResult_t rkCommCount(rkComm_t comm, int* ranks) RK_NOEXCEPT;
 RK_API rkResult_t rkCommUserRank(rkComm_t comm, int* rank) RK_NOEXCEPT;
+/* What was asked for as rkConfig_t's order, "" for nothing; valid for ever. */
+RK_API rkResult_t rkCommGetOrder(rkComm_t comm, const char** order) RK_NOEXCEPT;
 /* *result: rkSuccess while the communicator works, else why it ended, with the text in
  * rkGetLastError(). */
 RK_API rkResult_t rkCommGetAsyncError(rkComm_t comm, rkResult_t* result) RK_NOEXCEPT;
@@ -238,6 +251,13 @@ RK_API rkResult_t rkAllGather(const void* in, void* out, size_t count, rkDataTyp
 /* out = this rank's block, of `count` elements, of the reduced inputs. */
 RK_API rkResult_t rkReduceScatter(const void* in, void* out, size_t count, rkDataType_t type,
                                   rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
+/* out at rank r = in of ranks 0 to r, reduced in their order; may be in place, on each rank as it
+ * likes. No rkAvg. */
+RK_API rkResult_t rkScan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                         rkComm_t comm) RK_NOEXCEPT;
+/* Of ranks 0 to r - 1. Rank 0 hears nobody: its out is left as it is, and may be NULL. */
+RK_API rkResult_t rkExscan(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                           rkComm_t comm) RK_NOEXCEPT;
 /* Block d of in, of `count` elements, goes to rank d, which puts it at the place of the sender. */
 RK_API rkResult_t rkAllToAll(const void* in, void* out, size_t count, rkDataType_t type,
                              rkComm_t comm) RK_NOEXCEPT;
@@ -259,6 +279,13 @@ RK_API rkResult_t rkReduceScatterCounts(const void* in, void* out, const size_t*
                                         rkDataType_t type, rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkAllToAllCounts(const void* in, void* out, const size_t* counts,
                                    rkDataType_t type, rkComm_t comm) RK_NOEXCEPT;
+/* The same with blocks that lie where this rank says: in bytes from the beginning of in and out, by
+ * the rank that a block goes to or comes from; NULL: one after the other. Gaps are left as they
+ * are; what is received may not overlap. Lists may differ from rank to rank and are copied by
+ * groups. */
+RK_API rkResult_t rkAllToAllDisplaced(const void* in, const size_t* inDisplacements, void* out,
+                                      const size_t* outDisplacements, const size_t* counts,
+                                      rkDataType_t type, rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,
                                  int root, rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts,
@@ -296,6 +323,53 @@ RK_API rkResult_t rkRecv(void* data, size_t count, rkDataType_t type, int peer,
  * modelled network every rank needs a thread of its own. */
 RK_API rkResult_t rkGroupStart(void) RK_NOEXCEPT;
 RK_API rkResult_t rkGroupEnd(void) RK_NOEXCEPT;
+
+/* --- Requests: calls that are not waited for, once or again and again --- */
+
+/* In the place of rkGroupEnd() for an outermost group: its calls, of any kind and number, are
+ * started, and *request stands for all of them.
+ *
+ *   rkGroupStart();
+ *   rkAllReduce(x, x, count, rkFloat32, rkSum, comm);
+ *   rkRequest_t request;
+ *   rkGroupEndAsync(&request);
+ *   ... work that does not touch x ...
+ *   rkRequestWait(request);
+ *   rkRequestFree(request);
+ *
+ * Started calls are calls like any other: all ranks make them in the same order, counted by when
+ * they are started. Buffers belong to them until rkRequestTest() has said that they are over, or
+ * rkRequestWait() has returned. They move on while a thread that plays their ranks is in a call of
+ * this library, or on rkConfig_t's progressCore. A call fails as if it were waited for; the text
+ * names function and rank. Where it is refused *request is not touched, and but for a NULL and for
+ * a group inside another one, which both stay open, the group has ended and made no call. A request
+ * is used by one thread at a time, and its ranks' handles are in use meanwhile. */
+RK_API rkResult_t rkGroupEndAsync(rkRequest_t* request) RK_NOEXCEPT;
+/* The same, but the calls are only made ready, which is no call: rkRequestStart() makes them, with
+ * the same buffers every time, and checks nothing any more. */
+RK_API rkResult_t rkGroupEndPrepare(rkRequest_t* request) RK_NOEXCEPT;
+/* Of a request that was prepared, or has been waited for. */
+RK_API rkResult_t rkRequestStart(rkRequest_t request) RK_NOEXCEPT;
+/* *over: 1 where all its calls are over; it waits for nobody. rkRequestWait() then returns at once.
+ */
+RK_API rkResult_t rkRequestTest(rkRequest_t request, int* over) RK_NOEXCEPT;
+/* Until they are over; then the request may be started again, or freed. */
+RK_API rkResult_t rkRequestWait(rkRequest_t request) RK_NOEXCEPT;
+/* The same for no longer than that; *over is 1 where they were over, and have been waited for. */
+RK_API rkResult_t rkRequestWaitFor(rkRequest_t request, int64_t milliseconds,
+                                   int* over) RK_NOEXCEPT;
+/* Until all of them are over, of whichever ranks this thread plays. The first error, if any: all
+ * have been waited for then. */
+RK_API rkResult_t rkRequestWaitAll(size_t count, const rkRequest_t* requests) RK_NOEXCEPT;
+/* Not while it is under way (rkInvalidUsage): wait for it, after rkCommAbort() if need be. NULL is
+ * nothing. */
+RK_API rkResult_t rkRequestFree(rkRequest_t request) RK_NOEXCEPT;
+/* The levels of order that all its calls keep beyond what was asked for: "coherent, by_rank"; valid
+ * until it is asked again, or freed. */
+RK_API rkResult_t rkRequestGetOrders(rkRequest_t request, const char** orders) RK_NOEXCEPT;
+/* Moves on what this thread has started on comm, and on what comm shares a thread with, without
+ * waiting. */
+RK_API rkResult_t rkCommProgress(rkComm_t comm) RK_NOEXCEPT;
 
 /* --- What NCCL lacks --- */
 

@@ -11,6 +11,7 @@
 // the C functions with Member::get(). Contracts, of threads and buffers too, are rankine.h's.
 #pragma once
 
+#include <chrono>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -192,6 +193,19 @@ class Member {
                           comm_));
   }
   template <class In, class Out, class T = ElementOf<In>>
+  void scan(const In& in, Out&& out, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    must_have("out", std::size(out), std::size(in));
+    check(rkScan(std::data(in), std::data(out), std::size(in), DataType<T>::value, op, comm_));
+  }
+  // At rank 0 out is left as it is.
+  template <class In, class Out, class T = ElementOf<In>>
+  void exscan(const In& in, Out&& out, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    if (rank() != 0) must_have("out", std::size(out), std::size(in));
+    check(rkExscan(std::data(in), std::data(out), std::size(in), DataType<T>::value, op, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
   void all_to_all(const In& in, Out&& out) {
     same_type<T, Out>();
     const std::size_t count = std::size(in) / all(1);
@@ -233,6 +247,22 @@ class Member {
     check(
         rkAllToAllCounts(std::data(in), std::data(out), counts.data(), DataType<T>::value, comm_));
   }
+  // Displacements in bytes, one per rank, or none: then blocks follow one another.
+  template <class In, class Out, class T = ElementOf<In>>
+  void all_to_all(const In& in, const std::vector<std::size_t>& in_displacements, Out&& out,
+                  const std::vector<std::size_t>& out_displacements,
+                  const std::vector<std::size_t>& counts) {
+    same_type<T, Out>();
+    must_have("counts", counts.size(), all(all(1)));
+    for (const auto* list : {&in_displacements, &out_displacements}) {
+      if (!list->empty()) must_have("displacements", list->size(), all(1));
+    }
+    check(rkAllToAllDisplaced(std::data(in),
+                              in_displacements.empty() ? nullptr : in_displacements.data(),
+                              std::data(out),
+                              out_displacements.empty() ? nullptr : out_displacements.data(),
+                              counts.data(), DataType<T>::value, comm_));
+  }
   template <class In, class Out, class T = ElementOf<In>>
   void gather(const In& in, Out&& out, int root, const std::vector<std::size_t>& counts) {
     must_have("counts", counts.size(), all(1));
@@ -255,15 +285,33 @@ class Member {
   void recv(Buffer&& data, int peer) {
     check(rkRecv(std::data(data), std::size(data), DataType<T>::value, peer, comm_));
   }
-  // A member whose get() is RK_COMM_NULL for RK_SPLIT_NOCOLOR.
+  // A member whose get() is RK_COMM_NULL for RK_SPLIT_NOCOLOR. In no group.
   Member split(int color, int key) {
     rkComm_t part = nullptr;
     check(rkCommSplit(comm_, color, key, &part));
+    if (part == nullptr && color != RK_SPLIT_NOCOLOR) {  // a group would write to it at its end
+      rkBarrier(nullptr);  // which is refused, so that the group makes none of its calls
+      throw Error(rkInvalidUsage, "split: a group is open; split into a Member that outlives it");
+    }
     return Member(part);
+  }
+  // The same, also in a group: `part` is nobody's yet, and stays where it is until it has been
+  // waited for.
+  void split(int color, int key, Member& part) {
+    if (part.comm_ != nullptr) throw Error(rkInvalidArgument, "split: part is a rank's already");
+    check(rkCommSplit(comm_, color, key, &part.comm_));
   }
 
   void set_call_options(const rkCallOptions_t& options) {
     check(rkCommSetCallOptions(comm_, &options));
+  }
+  // Moves on what this thread has started, without waiting.
+  void progress() { check(rkCommProgress(comm_)); }
+  // What was asked for as rkConfig_t's order; "": nothing.
+  std::string order() const {
+    const char* order = nullptr;
+    check(rkCommGetOrder(comm_, &order));
+    return order;
   }
   void finalize() { check(rkCommFinalize(comm_)); }
   void abort() { check(rkCommAbort(release())); }
@@ -321,7 +369,67 @@ class Member {
   rkComm_t comm_ = nullptr;
 };
 
-// Calls of this thread until end() are started together there. Left without end(), as by an
+// Calls that are not waited for, of Group::async() or Group::prepare(). One that goes while they
+// are under way waits for them, and what becomes of them is not told.
+class Request {
+ public:
+  Request() = default;                                                   // of nothing
+  explicit Request(rkRequest_t request) noexcept : request_(request) {}  // takes it over
+  ~Request() { free(); }
+  Request(Request&& other) noexcept : request_(other.release()) {}
+  Request& operator=(Request&& other) noexcept {
+    if (this != &other) {
+      free();
+      request_ = other.release();
+    }
+    return *this;
+  }
+
+  rkRequest_t get() const noexcept { return request_; }
+  rkRequest_t release() noexcept { return std::exchange(request_, nullptr); }
+
+  void start() { check(rkRequestStart(request_)); }
+  void wait() { check(rkRequestWait(request_)); }
+  // Whether the calls are over; wait() then returns at once.
+  bool test() {
+    int over = 0;
+    check(rkRequestTest(request_, &over));
+    return over == 1;
+  }
+  // Whether they were over in that time; then they have been waited for.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> most) {
+    int over = 0;
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(most);
+    check(rkRequestWaitFor(request_, static_cast<std::int64_t>(milliseconds.count()), &over));
+    return over == 1;
+  }
+  // The levels of order that all its calls keep: "coherent, by_rank".
+  std::string orders() const {
+    const char* orders = nullptr;
+    check(rkRequestGetOrders(request_, &orders));
+    return orders;
+  }
+
+ private:
+  void free() noexcept {
+    if (rkRequestFree(request_) != rkInvalidUsage) return;
+    rkRequestWait(request_);
+    rkRequestFree(request_);
+  }
+
+  rkRequest_t request_ = nullptr;
+};
+
+// Of whichever ranks this thread plays. The first error is thrown: all have been waited for then.
+inline void wait_all(const std::vector<Request>& requests) {
+  std::vector<rkRequest_t> all;
+  all.reserve(requests.size());
+  for (const Request& request : requests) all.push_back(request.get());
+  check(rkRequestWaitAll(all.size(), all.data()));
+}
+
+// Calls of this thread until end() are started together there. Left without an end, as by an
 // exception, they are made all the same, and what becomes of them is not told.
 class Group {
  public:
@@ -336,8 +444,20 @@ class Group {
     open_ = false;
     check(rkGroupEnd());
   }
+  // In its place, of a group that is inside no other: they are started, or only made ready, and not
+  // waited for.
+  Request async() { return end_by(rkGroupEndAsync); }
+  Request prepare() { return end_by(rkGroupEndPrepare); }
 
  private:
+  Request end_by(rkResult_t (*function)(rkRequest_t*)) {
+    rkRequest_t request = nullptr;
+    const rkResult_t result = function(&request);
+    open_ = result == rkInvalidUsage;  // inside another one
+    check(result);
+    return Request(request);
+  }
+
   bool open_ = true;
 };
 

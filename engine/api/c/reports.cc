@@ -13,7 +13,7 @@ extern "C" {
 
 rkResult_t rkMemAlloc(rkComm_t comm, void** memory, size_t bytes) noexcept {
   return guarded("rkMemAlloc", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (memory == nullptr) return invalid_argument("memory is NULL");
     auto made = handle->member->allocate<std::byte>(bytes);
     if (!made.ok()) return made.status();
@@ -26,7 +26,7 @@ rkResult_t rkMemAlloc(rkComm_t comm, void** memory, size_t bytes) noexcept {
 
 rkResult_t rkMemFree(rkComm_t comm, void* memory) noexcept {
   return guarded("rkMemFree", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (memory == nullptr || handle->memory.erase(memory) == 1) return {};
     return invalid_argument("memory is not what rkMemAlloc gave to this rank, or was given back");
   });
@@ -34,7 +34,7 @@ rkResult_t rkMemFree(rkComm_t comm, void* memory) noexcept {
 
 rkResult_t rkCommFlightRecord(rkComm_t comm, char* text, size_t size, size_t* needed) noexcept {
   return guarded("rkCommFlightRecord", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::reader);
+    const BorrowedRank handle(comm, BorrowedRank::As::reader);
     if (text == nullptr && size > 0) {
       return invalid_argument("text is NULL; " + std::to_string(size) + " bytes are to be written");
     }
@@ -51,7 +51,7 @@ rkResult_t rkCommFlightRecord(rkComm_t comm, char* text, size_t size, size_t* ne
 
 rkResult_t rkCommModelTime(rkComm_t comm, double* seconds) noexcept {
   return guarded("rkCommModelTime", [&]() -> Status {
-    const Borrowed handle(comm, Borrowed::As::caller);
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (seconds == nullptr) return invalid_argument("seconds is NULL");
     *seconds = handle->member->model_time();
     return {};
@@ -60,7 +60,7 @@ rkResult_t rkCommModelTime(rkComm_t comm, double* seconds) noexcept {
 
 rkResult_t rkCommCompute(rkComm_t comm, double seconds) noexcept {
   return guarded("rkCommCompute", [&]() -> Status {
-    return Borrowed(comm, Borrowed::As::caller)->member->compute(seconds);
+    return BorrowedRank(comm, BorrowedRank::As::caller)->member->compute(seconds);
   });
 }
 

@@ -7,8 +7,8 @@
 
 namespace rankine {
 
-Status check_size(std::string_view name, std::size_t size, std::size_t known) {
-  if (size == known) return {};
+Status check_size(std::string_view name, std::size_t size, std::size_t first, std::size_t known) {
+  if (size == known || size == first) return {};
   return invalid_argument(std::string(name) + ".size is " + std::to_string(size) +
                           "; this library knows " + std::to_string(known) +
                           ", as the initializer in rankine.h sets it");
@@ -29,9 +29,22 @@ Result<std::vector<int>> read_list(std::string_view name, const int* list, int n
   return n == 0 ? std::vector<int>() : std::vector<int>(list, list + n);
 }
 
-Result<Settings> read_settings(const rkConfig_t* config, int ranks) {
-  if (config == nullptr) return Settings();
-  if (Status size = check_size("config", config->size, sizeof(rkConfig_t)); !size.ok()) return size;
+Result<std::optional<Order>> read_order(const char* name) {
+  if (name == nullptr) return std::optional<Order>();
+  if (const auto order = parse_order(name)) return order;
+  std::string all;
+  for (int i = 0; i < kOrders; ++i) {
+    all += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Order>(i)));
+  }
+  return invalid_argument("order is '" + std::string(name) + "'; allowed are " + all +
+                          ", and NULL");
+}
+
+Result<Settings> read_settings(const rkConfig_t* given, int ranks) {
+  if (given == nullptr) return Settings();
+  const auto grown = grown_to_this("config", given, kFirstConfig, rkConfig_t RK_CONFIG_INITIALIZER);
+  if (!grown.ok()) return grown.status();
+  const rkConfig_t* const config = &*grown;
   Settings settings;
   if (const auto timeout = read_timeout(config->timeoutMs); !timeout.ok()) return timeout.status();
   settings.timeout_ms = config->timeoutMs;
@@ -55,6 +68,14 @@ Result<Settings> read_settings(const rkConfig_t* config, int ranks) {
   settings.tuned = config->tuned == 1;
   settings.record_times = config->recordTimes == 1;
   settings.plan_bytes = config->planBytes;
+  const auto order = read_order(config->order);
+  if (!order.ok()) return order.status();
+  settings.order = *order;
+  if (config->progressCore < -1) {
+    return invalid_argument("progressCore is " + std::to_string(config->progressCore) +
+                            "; allowed are -1 (none) and CPUs");
+  }
+  settings.progress_core = config->progressCore;
   return settings;
 }
 
@@ -67,6 +88,8 @@ std::string_view difference(const Settings& a, const Settings& b) {
   if (a.tuned != b.tuned) return "tuned";
   if (a.record_times != b.record_times) return "recordTimes";
   if (a.plan_bytes != b.plan_bytes) return "planBytes";
+  if (a.order != b.order) return "order";
+  if (a.progress_core != b.progress_core) return "progressCore";
   return {};
 }
 
@@ -80,7 +103,9 @@ Result<std::shared_ptr<Communicator>> make_communicator(const Settings& settings
                               .arenas = arenas,
                               .levels = settings.levels,
                               .tuned = settings.tuned,
-                              .record_times = settings.record_times};
+                              .record_times = settings.record_times,
+                              .order = settings.order};
+  if (settings.progress_core != -1) options.progress_core = settings.progress_core;
   if (settings.timeout_ms != 0) options.timeout = *read_timeout(settings.timeout_ms);
   if (settings.plan_bytes != 0) options.plan_bytes = settings.plan_bytes;
   if (!settings.wait.empty()) {

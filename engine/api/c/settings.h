@@ -2,7 +2,9 @@
 // must give the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +19,8 @@ namespace rankine {
 struct Settings {
   std::int64_t timeout_ms = 0;
   std::string wait, network;
+  std::optional<Order> order;
+  int progress_core = -1;
   std::vector<int> nodes, levels;
   bool tuned = true, record_times = false;
   std::size_t plan_bytes = 0;
@@ -38,7 +42,26 @@ Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds);
 // The n numbers there, which may be NULL where n is 0.
 Result<std::vector<int>> read_list(std::string_view name, const int* list, int n);
 
-// Whether a struct from C has the size that this library knows.
-Status check_size(std::string_view name, std::size_t size, std::size_t known);
+// A level of order by its name (engine/api/order.h); NULL: none.
+Result<std::optional<Order>> read_order(const char* name);
+
+// Sizes of the structs as they first were.
+inline constexpr std::size_t kFirstConfig = offsetof(rkConfig_t, order);
+inline constexpr std::size_t kFirstCallOptions = offsetof(rkCallOptions_t, order);
+
+// Why a struct from C cannot be read: it must be as this library knows it, or as it first was.
+Status check_size(std::string_view name, std::size_t size, std::size_t first, std::size_t known);
+
+// The struct, whichever of the two: what an older program does not know of is as `initial` has it.
+template <class Struct>
+Result<Struct> grown_to_this(std::string_view name, const Struct* given, std::size_t first,
+                             const Struct& initial) {
+  const std::size_t size = given->size;
+  if (Status status = check_size(name, size, first, sizeof(Struct)); !status.ok()) return status;
+  Struct grown = initial;
+  std::memcpy(&grown, given, size);
+  grown.size = sizeof(Struct);
+  return grown;
+}
 
 }  // namespace rankine

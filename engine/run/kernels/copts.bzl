@@ -6,4 +6,7 @@ KERNEL_COPTS = {
     "avx512.cc": "-ffp-contract=off -mavx512f -mavx512bw -mavx512dq -mavx512vl -mbmi2 -mprefer-vector-width=512",
     "avx512_bf16.cc": "-ffp-contract=off -mavx512f -mavx512bw -mavx512dq -mavx512vl -mbmi2 -mprefer-vector-width=512 -mavx512bf16",
     "portable.cc": "-ffp-contract=off",
+    "rows_avx2.cc": "-ffp-contract=off -mavx2 -mf16c",
+    "rows_avx512.cc": "-ffp-contract=off -mavx512f -mavx512bw -mavx512dq -mavx512vl -mbmi2 -mprefer-vector-width=512",
+    "rows_portable.cc": "-ffp-contract=off",
 }

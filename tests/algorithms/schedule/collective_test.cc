@@ -46,6 +46,8 @@ TEST(Goal, SaysWhoHasWhatBeforeAndAfter) {
       {Collective::scatter, 3, ".../###/...", "#../.#./..#"},
       {Collective::send_recv, 1, "./#/.", "././#"},
       {Collective::barrier, 1, "#/#/#", "#/#/#"},
+      {Collective::scan, 1, "#/#/#", "#/#/#"},
+      {Collective::exscan, 1, "#/#/#", "./#/#"},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(natural_blocks(c.collective, 3), c.blocks) << name_of(c.collective);
@@ -53,6 +55,26 @@ TEST(Goal, SaysWhoHasWhatBeforeAndAfter) {
     EXPECT_EQ(table(goal, true), c.before) << name_of(c.collective);
     EXPECT_EQ(table(goal, false), c.after) << name_of(c.collective);
   }
+}
+
+// One row per rank: whom it wants to hear of block 0.
+TEST(Goal, SaysWhoWantsToHearWhom) {
+  const auto heard = [](Collective collective) {
+    const Goal goal{collective, 3, natural_blocks(collective, 3), 1, 2};
+    std::string out;
+    for (Rank r = 0; r < 3; ++r) {
+      for (Rank c = 0; c < 3; ++c) out += goal.wants(r, 0, c) ? '#' : '.';
+      out += r < 2 ? "/" : "";
+    }
+    return out;
+  };
+  EXPECT_EQ(heard(Collective::broadcast), ".#./.#./.#.");
+  EXPECT_EQ(heard(Collective::reduce), ".../###/...");
+  EXPECT_EQ(heard(Collective::all_reduce), "###/###/###");
+  EXPECT_EQ(heard(Collective::reduce_scatter), "###/.../...");
+  EXPECT_EQ(heard(Collective::all_gather), "#../#../#..");
+  EXPECT_EQ(heard(Collective::scan), "#../##./###");
+  EXPECT_EQ(heard(Collective::exscan), ".../#../##.");
 }
 
 TEST(Goal, PartsOfABlockAreNeighbours) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -143,6 +144,132 @@ TEST(Buckets, NoMemoryForABucketIsAnErrorOnAllRanks) {
 }
 
 TEST(Buckets, NothingFitsIntoATinyBucket) { EXPECT_EQ(reduce_all(2, {1, 1, 1}, 1), 3U); }
+
+// Tensors of these sizes, added one by one, twice over; returns how many all-reduces were made.
+std::size_t stream_all(int ranks, const std::vector<std::size_t>& sizes, std::size_t bucket_bytes) {
+  Ranks all({.ranks = ranks});
+  std::size_t calls = 0;
+  const auto results = all.run([&](Member& me) {
+    Buckets buckets(me, bucket_bytes);
+    for (int step = 0; step < 2; ++step) {
+      std::vector<std::vector<std::int64_t>> tensors;
+      for (std::size_t t = 0; t < sizes.size(); ++t) {
+        tensors.emplace_back(sizes[t]);
+        for (std::size_t i = 0; i < sizes[t]; ++i) tensors[t][i] = value(me.rank(), t, i);
+      }
+      for (auto& tensor : tensors) buckets.add(std::span(tensor)).throw_if_error();
+      buckets.wait().throw_if_error();
+      for (std::size_t t = 0; t < sizes.size(); ++t) {
+        for (std::size_t i = 0; i < sizes[t]; ++i) {
+          EXPECT_EQ(tensors[t][i], value(0, t, i) * (ranks * (ranks + 1) / 2))
+              << "tensor " << t << ", element " << i;
+        }
+      }
+    }
+    if (me.rank() == 0) calls = buckets.calls();
+    return Status();
+  });
+  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+  return calls;
+}
+
+TEST(StreamedBuckets, AreThoseOfAllTensorsAtOnce) {
+  EXPECT_EQ(stream_all(3, {1, 2, 3, 5, 7}, 1000), 2U * 1);
+  EXPECT_EQ(stream_all(2, {4, 6, 7, 3, 3, 3}, 80), 2U * 3);
+  EXPECT_EQ(stream_all(4, {2, 100, 2}, 80), 2U * 3);
+  EXPECT_EQ(stream_all(2, {0, 5, 0}, 80), 2U * 1);
+  EXPECT_EQ(stream_all(2, {}, 80), 0U);
+  // More than may be under way.
+  EXPECT_EQ(stream_all(2, std::vector<std::size_t>(50, 9), 80), 2U * 50);
+}
+
+TEST(StreamedBuckets, ATensorThatIsNotUsedBringsZeros) {
+  Ranks all({.ranks = 3});
+  const auto results = all.run([](Member& me) {
+    std::vector<float> first(5, 1.0F), second(3, 7.0F);
+    Buckets buckets(me);
+    buckets.add(std::span(first)).throw_if_error();
+    if (me.rank() == 1) {
+      buckets.add_unused(std::span(second)).throw_if_error();
+    } else {
+      buckets.add(std::span(second)).throw_if_error();
+    }
+    buckets.wait().throw_if_error();
+    EXPECT_EQ(first, std::vector<float>(5, 3.0F));
+    EXPECT_EQ(second, std::vector<float>(3, 14.0F));
+    EXPECT_EQ(buckets.calls(), 1U);
+    return buckets.add_unused(std::span(second), ReduceOp::max);
+  });
+  for (const Status& status : results) {
+    EXPECT_EQ(status.text(), "op is max; a tensor that is not used brings zeros, for sum and avg");
+  }
+}
+
+TEST(StreamedBuckets, AnotherTypeOrOperationIsAnotherBucket) {
+  Ranks all({.ranks = 2});
+  const auto results = all.run([](Member& me) {
+    std::vector<float> sum(4, 1.0F), most(4, static_cast<float>(me.rank()));
+    std::vector<std::int32_t> whole(4, 2);
+    Buckets buckets(me);
+    buckets.add(std::span(sum)).throw_if_error();
+    buckets.add(std::span(most), ReduceOp::max).throw_if_error();
+    buckets.add(std::span(whole)).throw_if_error();
+    buckets.wait().throw_if_error();
+    EXPECT_EQ(sum, std::vector<float>(4, 2.0F));
+    EXPECT_EQ(most, std::vector<float>(4, 1.0F));
+    EXPECT_EQ(whole, std::vector<std::int32_t>(4, 4));
+    EXPECT_EQ(buckets.calls(), 3U);
+    return Status();
+  });
+  for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST(StreamedBuckets, OtherShapesAreAMismatch) {
+  Ranks all({.ranks = 2});
+  const auto results = all.run([](Member& me) {
+    std::vector<float> a(me.rank() == 0 ? 3 : 5, 1.0F), b(me.rank() == 0 ? 5 : 3, 1.0F);
+    Buckets buckets(me);
+    buckets.add(std::span(a)).throw_if_error();
+    buckets.add(std::span(b)).throw_if_error();
+    const Status status = buckets.wait();
+    EXPECT_EQ(a.front(), 1.0F);
+    EXPECT_TRUE(buckets.wait().ok()) << "nothing is left";
+    return status;
+  });
+  for (const Status& status : results) {
+    EXPECT_EQ(name_of(status.code()), name_of(Code::mismatch)) << status.text();
+  }
+}
+
+TEST(StreamedBuckets, ANullTensorIsRefusedAndTheOthersGoOn) {
+  Ranks all({.ranks = 2});
+  const auto results = all.run([](Member& me) {
+    std::vector<float> fine(4, 1.0F);
+    Buckets buckets(me);
+    buckets.add(std::span(fine)).throw_if_error();
+    const Status status = buckets.add(std::span<float>(static_cast<float*>(nullptr), 3));
+    buckets.wait().throw_if_error();
+    EXPECT_EQ(fine, std::vector<float>(4, 2.0F));
+    return status;
+  });
+  for (const Status& status : results) {
+    EXPECT_EQ(status.text(), "tensor is null; 3 elements are needed");
+  }
+}
+
+// A rank that leaves with buckets under way ends the others' wait.
+TEST(StreamedBuckets, ARankThatLeavesIsLost) {
+  Ranks all({.ranks = 2, .timeout = std::chrono::seconds(20)});
+  const auto results = all.run([](Member& me) {
+    std::vector<float> some(4, 1.0F);
+    Buckets buckets(me);
+    buckets.add(std::span(some)).throw_if_error();
+    if (me.rank() == 1) return Status();
+    return buckets.wait();
+  });
+  EXPECT_TRUE(results[1].ok());
+  EXPECT_EQ(name_of(results[0].code()), name_of(Code::rank_lost)) << results[0].text();
+}
 
 }  // namespace
 }  // namespace rankine

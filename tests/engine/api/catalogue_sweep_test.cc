@@ -115,7 +115,8 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
           for (const bool in_place : {false, true}) {
             options.transport = transport;
             const std::size_t number = cases.size();
-            const Kind kind = kKinds[number * 7 % std::size(kKinds)];
+            Kind kind = kKinds[number * 7 % std::size(kKinds)];
+            if (!takes(algorithm.collective, kind.type, kind.op)) kind.op = ReduceOp::sum;
             cases.push_back({algorithm.collective, ranks, count, kind.type, kind.op, root,
                              static_cast<Rank>(number % static_cast<std::size_t>(ranks)), in_place,
                              number % 3 == 0 ? 0 : number % 61, number, options});

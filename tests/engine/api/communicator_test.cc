@@ -50,9 +50,8 @@ TEST(Collectives, EveryTypeWithEveryOperation) {
       for (int op = 0; op < kReduceOps; ++op) {
         const auto t = static_cast<DataType>(type);
         const auto o = static_cast<ReduceOp>(op);
-        if (!supports(t, o)) continue;
-        for (const Collective collective :
-             {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter}) {
+        for (const Collective collective : all_collectives()) {
+          if (!reduces(collective) || !takes(collective, t, o)) continue;
           for (const std::size_t count : {std::size_t{13}, std::size_t{2000}}) {
             for (const bool in_place : {false, true}) {
               cases.push_back({.collective = collective,

@@ -29,7 +29,7 @@ Elements expected(const Goal& natural, Rank r, std::span<const std::size_t> coun
     for (std::size_t i = 0; i < counts[block]; ++i) {
       std::uint32_t sum = 0;
       for (Rank q = 0; q < natural.ranks; ++q) {
-        if (output ? natural.starts(q, b) : q == r) sum += value(q, block, i);
+        if (output ? natural.wants(r, b, q) : q == r) sum += value(q, block, i);
       }
       all.push_back(sum);
     }

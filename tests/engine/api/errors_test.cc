@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
                    {"operation is 77", "0 to 7"}},
            BadCall{"no such collective",
                    [](Call& c, Buffers&) { c.collective = static_cast<Collective>(200); },
-                   {"collective is 200", "0 to 9"}},
+                   {"collective is 200", "0 to 11"}},
            BadCall{"bits of floats",
                    [](Call& c, Buffers&) { c.op = ReduceOp::bxor; },
                    {"operation is bxor", "f32", "sum, prod, min, max and avg"}},

@@ -78,6 +78,10 @@ TEST(Overlap, HidesWorkBehindACall) {
   EXPECT_EQ(program("overlap"), "every element: 64; model time: 0.003 s\n");
 }
 
+TEST(Epilogue, FinishesRows) {
+  EXPECT_EQ(program("epilogue"), "stream 2.5, quantised 127 of scale 0.0157, mean 4\n");
+}
+
 TEST(Errors, SayWhatIsWrong) {
   EXPECT_EQ(program("errors"),
             "out has 2 elements; the other argument and 3 ranks ask for 1\n"

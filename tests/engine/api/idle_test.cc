@@ -7,10 +7,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <latch>
 #include <thread>
 #include <vector>
 
 #include "engine/api/team.h"
+#include "numa/topology.h"
 
 namespace rankine {
 namespace {
@@ -63,6 +65,36 @@ TEST_P(Idle, RanksThatWaitForOneSleep) {
     });
     EXPECT_TRUE(status.ok()) << name_of(transport) << ": " << status.text();
   }
+}
+
+// A thread that makes progress has nothing to do between calls; and naps while those that are
+// started wait for a rank.
+TEST_P(Idle, TheHelperSleeps) {
+  auto team = Team::create({.ranks = 2,
+                            .wait = WaitPolicy{.mode = GetParam()},
+                            .progress_core = Topology::detect().cpus().front().os_index});
+  ASSERT_TRUE(team.ok()) << team.status().text();
+  std::latch slept(1), started(1), napped(1);
+  const Status status = (*team)->run([&](Member& me) {
+    std::vector<float> data(100, 1.0F);
+    const auto start = [&] { return me.async().all_reduce(std::span(data)).value(); };
+    start().wait().throw_if_error();
+    if (me.rank() == 0) {
+      wait_until_idle();
+      slept.count_down();
+      started.wait();
+      wait_until_idle();
+      napped.count_down();
+      start().wait().throw_if_error();
+      return;
+    }
+    slept.wait();
+    Request unanswered = start();
+    started.count_down();
+    napped.wait();
+    unanswered.wait().throw_if_error();
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Idle,

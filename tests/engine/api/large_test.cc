@@ -64,7 +64,7 @@ TEST_P(Large, TheDefaultsGiveWhatTheyShould) {
         for (std::size_t w = 0; w < wants.size(); ++w) {
           std::vector<Rank> sources;
           for (Rank q = 0; q < ranks; ++q) {
-            if (goal.starts(q, static_cast<int>(wants[w]))) sources.push_back(q);
+            if (goal.wants(self, static_cast<int>(wants[w]), q)) sources.push_back(q);
           }
           for (std::size_t i = 0; i < count; ++i) {
             std::uint32_t sum = 0;

@@ -1,6 +1,7 @@
-// Random mixtures of all that ranks can do: calls that are waited for at once and later, messages,
-// group(), on a communicator and on those that it is split into, which come and go.
-// RANKINE_TEST_STEPS says how many steps of a team in all, RANKINE_TEST_SEED which.
+// Random mixtures of all that ranks can do: calls that are waited for at once and later, with
+// epilogues and without, messages, group(), on a communicator and on those that it is split into,
+// which come and go. RANKINE_TEST_STEPS says how many steps of a team in all, RANKINE_TEST_SEED
+// which.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "engine/api/team.h"
 #include "engine/faults/collective_case.h"
 #include "tests/engine/api/random_case.h"
+#include "tests/engine/api/witness.h"
 
 namespace rankine {
 namespace {
@@ -30,9 +32,31 @@ struct Job {
   CollectiveCase test;  // of a message: send_recv from root to peer
   bool is_message = false;
   std::unique_ptr<CaseBuffers> buffers = std::make_unique<CaseBuffers>();
+  std::unique_ptr<Witness> witness{};
   Request request{};
 
   void fill() { buffers->fill(test, on->rank()); }
+  // Rows of one element, or of as many as the call counts.
+  void bring_epilogue(bool long_rows) {
+    const bool gathers = test.collective == Collective::all_gather;
+    if (!gathers && test.collective != Collective::all_reduce &&
+        test.collective != Collective::reduce_scatter) {
+      return;
+    }
+    const std::size_t outputs =
+        gathers ? test.count * static_cast<std::size_t>(on->ranks()) : test.count;
+    const std::size_t row = long_rows && test.count > 0 ? test.count : 1;
+    witness = std::make_unique<Witness>(outputs / row, row, size_of(test.type));
+    test.options.epilogue = &witness->epilogue;
+  }
+  std::string fault() const {
+    if (witness != nullptr && !witness->saw_each_once())
+      return "a row was finished never, or twice";
+    if (witness != nullptr && !witness->saw(buffers->out())) {
+      return "a row was finished before it was final";
+    }
+    return buffers->check();
+  }
   Message message() {
     const bool sends = on->rank() == test.root;
     return {sends ? const_cast<void*>(buffers->in()) : buffers->out(), test.count, test.type,
@@ -69,7 +93,7 @@ class Player {
       wait(jobs);
     }
     for (Job& job : jobs) {
-      const std::string fault = job.buffers->check();
+      const std::string fault = job.fault();
       if (!fault.empty()) fail(to_string(job.test) + ": " + fault);
     }
   }
@@ -120,6 +144,7 @@ class Player {
         if (job.test.root == job.test.peer) continue;
         if (job.on->rank() != job.test.root && job.on->rank() != job.test.peer) continue;
       }
+      if (!is_message && seed % 3 == 0) job.bring_epilogue(seed % 2 == 0);
       job.fill();
       jobs.push_back(std::move(job));
     }

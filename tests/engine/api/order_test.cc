@@ -133,6 +133,14 @@ void expect_bits(Order order, ReduceOp op, int ranks, const Expected& expected) 
             EXPECT_TRUE(same_bits(static_cast<T*>(call.out), want.data(), count))
                 << "reduce, N=" << ranks << " " << name_of(call.type) << " x " << count;
           }
+          // Of every rank's own number of contributions.
+          if (order == Order::group_invariant || op == ReduceOp::avg) return;
+          call.collective = Collective::scan;
+          std::ranges::copy(input_of<T>(me.rank(), count), in.begin());
+          me.call(call).throw_if_error();
+          EXPECT_TRUE(same_bits(static_cast<T*>(call.out),
+                                expected(op, me.rank() + 1, count).data(), count))
+              << "scan, N=" << ranks << " " << name_of(call.type) << " x " << count;
         });
         ASSERT_TRUE(status.ok()) << status.text();
       }

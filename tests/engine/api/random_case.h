@@ -31,7 +31,7 @@ inline CollectiveCase random_case(std::uint64_t seed, int ranks) {
   test.type = static_cast<DataType>(below(kDataTypes));
   do {
     test.op = static_cast<ReduceOp>(below(kReduceOps));
-  } while (!supports(test.type, test.op));
+  } while (!takes(test.collective, test.type, test.op));
   test.root = static_cast<Rank>(below(static_cast<std::uint64_t>(ranks)));
   test.peer = static_cast<Rank>(below(static_cast<std::uint64_t>(ranks)));
   test.in_place = below(2) == 0;
@@ -47,6 +47,7 @@ inline CollectiveCase random_case(std::uint64_t seed, int ranks) {
       test.options.algorithm = line.name;
     }
   }
+  test.displaced = below(2) == 0;
   return test;
 }
 

@@ -13,6 +13,7 @@
 
 #include "engine/api/network.h"
 #include "engine/api/request.h"
+#include "numa/topology.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -52,17 +53,27 @@ class Sum {
   std::optional<Transport> transport_;
 };
 
+// Whoever makes progress: the ranks themselves, or a thread beside them.
+class Requests : public testing::TestWithParam<bool> {
+ protected:
+  static std::optional<int> core() {
+    if (!GetParam()) return std::nullopt;
+    return Topology::detect().cpus().front().os_index;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(ByProgressThread, Requests, testing::Bool());
+
 void expect_ok(const std::vector<Status>& results) {
   for (const Status& status : results) EXPECT_TRUE(status.ok()) << status.text();
 }
 
-TEST(Requests, GiveWhatCallsGiveOnEveryTransport) {
+TEST_P(Requests, GiveWhatCallsGiveOnEveryTransport) {
   for (const int ranks : {1, 2, 3, 5, 8}) {
     for (const auto transport : {std::optional<Transport>(), std::optional(Transport::direct),
                                  std::optional(Transport::mailbox)}) {
       for (const std::size_t count :
            {std::size_t{0}, std::size_t{1}, std::size_t{700}, std::size_t{40'000}}) {
-        Ranks all({.ranks = ranks, .timeout = kLong});
+        Ranks all({.ranks = ranks, .timeout = kLong, .progress_core = core()});
         expect_ok(all.run([&](Member& me) -> Status {
           Sum first(me, count, 1, transport), second(me, count, 2, transport);
           Sum third(me, count, 3, transport);
@@ -91,8 +102,8 @@ TEST(Requests, GiveWhatCallsGiveOnEveryTransport) {
   }
 }
 
-TEST(Requests, AreStartedAgainAndAgain) {
-  Ranks all({.ranks = 4, .timeout = kLong});
+TEST_P(Requests, AreStartedAgainAndAgain) {
+  Ranks all({.ranks = 4, .timeout = kLong, .progress_core = core()});
   expect_ok(all.run([&](Member& me) -> Status {
     Sum small(me, 2, 1), large(me, 50'000, 2);
     // Preparing is no call: in any order.
@@ -115,14 +126,15 @@ TEST(Requests, AreStartedAgainAndAgain) {
   }));
 }
 
-TEST(Requests, OfAllRanksAreDrivenByOneThread) {
+TEST_P(Requests, OfAllRanksAreDrivenByOneThread) {
   for (const int ranks : {1, 2, 3, 4, 7, 16}) {
-    Ranks all({.ranks = ranks, .timeout = kLong});
+    Ranks all({.ranks = ranks, .timeout = kLong, .progress_core = core()});
     std::mt19937 random(static_cast<unsigned>(ranks));
     for (const std::size_t count : {std::size_t{1}, std::size_t{300}, std::size_t{20'000}}) {
       for (const Collective collective :
            {Collective::all_reduce, Collective::broadcast, Collective::all_to_all,
-            Collective::reduce_scatter, Collective::all_gather, Collective::barrier}) {
+            Collective::reduce_scatter, Collective::all_gather, Collective::scan,
+            Collective::exscan, Collective::barrier}) {
         const auto n = static_cast<std::size_t>(ranks);
         std::vector<std::vector<std::int32_t>> in(n), out(n);
         std::vector<Request> requests;
@@ -154,6 +166,12 @@ TEST(Requests, OfAllRanksAreDrivenByOneThread) {
           if (collective == Collective::all_reduce || collective == Collective::reduce_scatter) {
             EXPECT_EQ(out[r][0], total);
           }
+          if (collective == Collective::scan) {
+            EXPECT_EQ(out[r][0], static_cast<std::int32_t>((r + 1) * (r + 2) / 2));
+          }
+          if (collective == Collective::exscan) {  // rank 0 keeps what it has
+            EXPECT_EQ(out[r][0], r == 0 ? 1 : static_cast<std::int32_t>(r * (r + 1) / 2));
+          }
           if (collective == Collective::broadcast) {
             EXPECT_EQ(out[r][0], 1);
           }
@@ -169,8 +187,8 @@ TEST(Requests, OfAllRanksAreDrivenByOneThread) {
 }
 
 // Every rank starts and calls the same at random, and waits in an order of its own.
-TEST(Requests, MixWithCalls) {
-  Ranks all({.ranks = 5, .timeout = kLong});
+TEST_P(Requests, MixWithCalls) {
+  Ranks all({.ranks = 5, .timeout = kLong, .progress_core = core()});
   expect_ok(all.run([&](Member& me) -> Status {
     std::mt19937 same(7), own(static_cast<unsigned>(me.rank()));
     for (int turn = 0; turn < 200; ++turn) {
@@ -198,9 +216,9 @@ TEST(Requests, MixWithCalls) {
   }));
 }
 
-TEST(Requests, ThatNobodyAnswersEndAtTheirDeadline) {
+TEST_P(Requests, ThatNobodyAnswersEndAtTheirDeadline) {
   for (const bool waits : {true, false}) {
-    Ranks all({.ranks = 2, .timeout = 30ms});
+    Ranks all({.ranks = 2, .timeout = 30ms, .progress_core = core()});
     Member& me = *all.members()[0];
     Sum sum(me, 10, 1);
     auto request = me.start(sum.call());
@@ -222,9 +240,9 @@ TEST(Requests, ThatNobodyAnswersEndAtTheirDeadline) {
   }
 }
 
-TEST(Requests, AreToldOfTheEnd) {
-  const auto end_of = [](const std::function<void(Ranks&)>& end) {
-    Ranks all({.ranks = 3, .timeout = kLong});
+TEST_P(Requests, AreToldOfTheEnd) {
+  const auto end_of = [&](const std::function<void(Ranks&)>& end) {
+    Ranks all({.ranks = 3, .timeout = kLong, .progress_core = core()});
     Member& me = *all.members()[0];
     Sum first(me, 10, 1), second(me, 10, 1);
     auto one = me.start(first.call());
@@ -245,8 +263,8 @@ TEST(Requests, AreToldOfTheEnd) {
   EXPECT_EQ(different.code(), Code::mismatch) << different.text();
 }
 
-TEST(Requests, WaitForAWhile) {
-  Ranks all({.ranks = 2, .timeout = kLong});
+TEST_P(Requests, WaitForAWhile) {
+  Ranks all({.ranks = 2, .timeout = kLong, .progress_core = core()});
   Member &a = *all.members()[0], &b = *all.members()[1];
   Sum mine(a, 10, 1), theirs(b, 10, 1);
   auto request = a.start(mine.call());
@@ -261,7 +279,7 @@ TEST(Requests, WaitForAWhile) {
   EXPECT_TRUE(mine.is_right() && theirs.is_right());
 }
 
-TEST(Requests, RefuseWhatTheyCannotDo) {
+TEST_P(Requests, RefuseWhatTheyCannotDo) {
   const auto refusal = [](const auto& result) {
     if constexpr (requires { result.status(); }) {
       EXPECT_EQ(result.status().code(), Code::invalid_argument);
@@ -271,7 +289,7 @@ TEST(Requests, RefuseWhatTheyCannotDo) {
       return result.text();
     }
   };
-  Ranks all({.ranks = 1, .timeout = kLong});
+  Ranks all({.ranks = 1, .timeout = kLong, .progress_core = core()});
   Member& me = *all.members()[0];
   Sum sum(me, 10, 1);
   Request nothing;
@@ -294,7 +312,7 @@ TEST(Requests, RefuseWhatTheyCannotDo) {
   EXPECT_NE(refusal(me.prepare(bad)).find("null"), std::string::npos);
   EXPECT_TRUE(all.communicator().health().ok());
 
-  Ranks two({.ranks = 2, .timeout = kLong});
+  Ranks two({.ranks = 2, .timeout = kLong, .progress_core = core()});
   Member& first = *two.members()[0];
   Sum other(first, 10, 1), third(first, 20, 1);
   auto started = first.start(other.call());
@@ -317,9 +335,38 @@ TEST(Requests, RefuseWhatTheyCannotDo) {
   EXPECT_TRUE(two.communicator().health().ok());
 }
 
-TEST(Requests, ThatAreLetGoUnderWayEndTheCommunicator) {
+TEST_P(Requests, SayWhichOrdersTheirPlansKeep) {
+  Ranks all({.ranks = 2, .timeout = kLong, .order = Order::by_rank, .progress_core = core()});
+  Member &a = *all.members()[0], &b = *all.members()[1];
+  Sum mine(a, 10, 1), later(a, 20, 1), theirs(b, 10, 1), last(b, 20, 1);
+  EXPECT_EQ(Request().orders().status().code(), Code::invalid_argument);
+  std::vector<Request> requests;
+  requests.push_back(a.start(mine.call()).value());
+  const auto known = requests[0].orders();
+  ASSERT_TRUE(known.ok()) << known.status().text();
+  EXPECT_TRUE(known->has(Order::by_rank) && known->has(Order::coherent));
+  requests.push_back(a.start(later.call()).value());
+  const auto unknown = requests[1].orders();
+  EXPECT_EQ(unknown.status().text(),
+            "the request's all_reduce was made behind another call and has no plan yet; prepare it "
+            "while nothing is under way");
+  EXPECT_EQ(wait_all_for(requests, -1ms).status().text(), "most is -1 ms; allowed are 0 or more");
+  const auto early = wait_all_for(requests, 1ms);
+  ASSERT_TRUE(early.ok()) << early.status().text();
+  EXPECT_FALSE(*early);
+  requests.push_back(b.start(theirs.call()).value());
+  requests.push_back(b.start(last.call()).value());
+  const auto late = wait_all_for(requests, kLong);
+  ASSERT_TRUE(late.ok()) << late.status().text();
+  EXPECT_TRUE(*late);
+  EXPECT_TRUE(requests[1].orders().ok());
+  std::size_t failed = 0;
+  EXPECT_EQ(wait_all_for(requests, kLong, &failed).status().code(), Code::invalid_argument);
+}
+
+TEST_P(Requests, ThatAreLetGoUnderWayEndTheCommunicator) {
   {
-    Ranks all({.ranks = 2, .timeout = kLong});
+    Ranks all({.ranks = 2, .timeout = kLong, .progress_core = core()});
     Sum sum(*all.members()[0], 10, 1);
     { auto request = all.members()[0]->start(sum.call()); }
     EXPECT_NE(all.communicator().health().text().find("let go of its request of all_reduce"),
@@ -327,7 +374,7 @@ TEST(Requests, ThatAreLetGoUnderWayEndTheCommunicator) {
         << all.communicator().health().text();
   }
   {
-    Ranks all({.ranks = 2, .timeout = kLong});
+    Ranks all({.ranks = 2, .timeout = kLong, .progress_core = core()});
     Sum sum(*all.members()[0], 10, 1);
     auto request = all.members()[0]->start(sum.call());
     all.drop(0);
@@ -339,10 +386,11 @@ TEST(Requests, ThatAreLetGoUnderWayEndTheCommunicator) {
   }
 }
 
-TEST(Requests, AndMembersOutliveTheCommunicatorsObject) {
+TEST_P(Requests, AndMembersOutliveTheCommunicatorsObject) {
   std::unique_ptr<Member> a, b;
   {
-    auto comm = Communicator::create({.ranks = 2, .timeout = kLong}).value();
+    auto comm =
+        Communicator::create({.ranks = 2, .timeout = kLong, .progress_core = core()}).value();
     a = comm->join(0).value();
     b = comm->join(1).value();
   }
@@ -356,10 +404,10 @@ TEST(Requests, AndMembersOutliveTheCommunicatorsObject) {
 }
 
 // What a call takes on the network overlaps with what the rank does meanwhile.
-TEST(Requests, OverlapWithWorkOnANetwork) {
+TEST_P(Requests, OverlapWithWorkOnANetwork) {
   const auto network = find_call_network("scale_out").value();
   const auto time = [&](const std::function<Status(Member&)>& f) {
-    Ranks all({.ranks = 4, .timeout = kLong, .network = network});
+    Ranks all({.ranks = 4, .timeout = kLong, .network = network, .progress_core = core()});
     expect_ok(all.run(f));
     return all.communicator().network_report().seconds;
   };

@@ -46,6 +46,13 @@ TEST(RankOrder, IsNotThatOfARing) {
   for (int n = 3; n <= 33; ++n) EXPECT_FALSE(ordered(Collective::all_reduce, "ring", n)) << n;
 }
 
+TEST(RankOrder, IsThatOfEveryScan) {
+  for (const Algorithm& line : catalogue()) {
+    if (!is_prefix(line.collective)) continue;
+    for (int n = 1; n <= 33; ++n) EXPECT_TRUE(ordered(line.collective, line.name, n)) << n;
+  }
+}
+
 // 0 with 2, then 1: one sum with a gap is enough.
 TEST(RankOrder, SeesAGap) {
   const auto gather_at_0 = [](Rank first, Rank second) {

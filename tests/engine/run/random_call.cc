@@ -314,7 +314,8 @@ TestCall random_call(Random& random, const CallRules& rules) {
       Collective::broadcast,  Collective::reduce,     Collective::all_reduce,
       Collective::all_reduce, Collective::all_reduce, Collective::reduce_scatter,
       Collective::all_gather, Collective::all_to_all, Collective::gather,
-      Collective::scatter,    Collective::send_recv};
+      Collective::scatter,    Collective::send_recv,  Collective::scan,
+      Collective::exscan};
   static const std::vector<DataType> kTypes = {DataType::u32, DataType::f32, DataType::u8,
                                                DataType::f64, DataType::i64, DataType::bf16};
   static const std::vector<ReduceOp> kOps = {ReduceOp::sum, ReduceOp::sum, ReduceOp::max,

@@ -191,6 +191,8 @@ struct Replay::Machine {
       case OpCode::apply:
         fold(r, op, call);
         break;
+      case OpCode::finish:  // writes nothing that others see
+        break;
       case OpCode::post:
         post(r, op, plan);
         break;

@@ -62,7 +62,7 @@ TEST(Faults, RefusesWhatItDoesNotKnow) {
     }
   };
   expect_refused({"faults", "--fault", "stal"}, {"--fault is 'stal'", "did you mean 'stall'?"});
-  expect_refused({"faults", "--fault", "39"}, {"--fault", "39", "1", "38"});
+  expect_refused({"faults", "--fault", "40"}, {"--fault", "40", "1", "39"});
   expect_refused({"faults", "--ranks", "1"}, {"--ranks", "1", "2"});
   expect_refused({"faults", "--algo", "rnig"}, {"--algo", "rnig", "ring"});
   // No broadcast has an operation.

@@ -44,6 +44,12 @@ std::string report_file() {
   return path;
 }
 
+std::string question_file() {
+  const std::string path = testing::TempDir() + "/question.json";
+  std::ofstream(path) << R"({"ask": "catalogue"})" << '\n';
+  return path;
+}
+
 // One quick question to each subcommand; a new one needs a line here.
 const std::map<std::string, std::vector<std::string>>& questions() {
   static const std::map<std::string, std::vector<std::string>> all = {
@@ -62,6 +68,9 @@ const std::map<std::string, std::vector<std::string>>& questions() {
       {"claims", {"lu-5.2", "--no-execute"}},
       {"skips", {"--ranks", "7"}},
       {"reproduce", {"traff"}},
+      {"plan", {"gpt2", "--dp", "2"}},
+      {"step", {"gpt2", "--dp", "2"}},
+      {"page", {"--ask", question_file()}},
       {"tune", {"--ranks", "3", "--collectives", "gather", "-e", "8", "--rounds", "1"}},
       {"faults", {"--list"}},
       {"completion", {"bash"}},

@@ -103,9 +103,10 @@ TEST(Perf, ChecksEveryCollective) {
     const std::string name(name_of(collective));
     if (algorithm_names(collective).empty()) continue;
     for (const char* ranks : {"1", "3"}) {
-      const Captured captured = run_captured(perf_command(
-          name, {"-t", ranks, "-b", "0", "-e", "8K", "-f", "1024", "-r",
-                 has_root(collective) ? "all" : "0", "-d", "f32,bf16", "-o", "sum,avg"}));
+      const Captured captured =
+          run_captured(perf_command(name, {"-t", ranks, "-b", "0", "-e", "8K", "-f", "1024", "-r",
+                                           has_root(collective) ? "all" : "0", "-d", "f32,bf16",
+                                           "-o", is_prefix(collective) ? "sum,prod" : "sum,avg"}));
       EXPECT_EQ(captured.exit, 0) << name << " among " << ranks << ": " << captured.err;
       EXPECT_FALSE(data_lines(captured.out).empty());
     }

@@ -9,7 +9,8 @@
 
 Threads of your own join a communicator instead: ``comm = rankine.Communicator(4)``, then
 ``me = comm.join(rank)`` on each. All ranks make the same calls in the same order. Calls let go of the
-GIL, so ranks that wait or move data keep nobody from running Python.
+GIL, so ranks that wait or move data keep nobody from running Python. Calls that are not waited for,
+once or again and again, are rankine.start() and rankine.prepare().
 
 A buffer is C-contiguous and keeps its size while a call uses it. Counts are elements, times are
 seconds. Errors are rankine.Error with a ``code``; wrong arguments are ValueErrors, too, name the
@@ -20,6 +21,7 @@ deadline). Every other error ends the communicator on all its ranks.
 from rankine._library import Code, Error, InvalidArgument, version
 from rankine._member import Member, group
 from rankine._operations import Operation, PreMulSum
+from rankine._requests import Request, prepare, start, wait_all
 from rankine._teams import Communicator, Team
 
 __version__ = version()
@@ -32,7 +34,11 @@ __all__ = [
     "Member",
     "Operation",
     "PreMulSum",
+    "Request",
     "Team",
     "group",
+    "prepare",
+    "start",
     "version",
+    "wait_all",
 ]

@@ -62,35 +62,64 @@ def _natural(form: str, itemsize: int) -> str:
     return ""
 
 
+# Of a format and the bytes of an element, as views have them.
+_naturals: dict[tuple[bytes | None, int], str] = {}
+
+
+def _natural_of(form: bytes | None, itemsize: int) -> str:
+    found = _natural((form or b"B").decode(), itemsize)
+    _naturals[form, itemsize] = found
+    return found
+
+
+# Views that nobody uses: making one costs as much as filling it.
+_spare: list[_View] = []
+
+
 class Buffer:
     """A buffer in use, until release(): its owner cannot resize or free it meanwhile."""
 
-    __slots__ = ("_view", "address", "bytes", "name", "natural", "item_bytes", "format")
+    __slots__ = ("_view", "address", "bytes", "name", "natural", "item_bytes")
 
     def __init__(self, name: str, value: Any, writable: bool) -> None:
-        self._view = _View()
+        self._view: _View | None = None
         try:
-            _get(value, ctypes.byref(self._view), _CONTIGUOUS_WITH_FORMAT)
+            view = _spare.pop()
+        except IndexError:
+            view = _View()
+        try:
+            _get(value, view, _CONTIGUOUS_WITH_FORMAT)
         except (ValueError, BufferError) as error:
             refuse(f"{name} cannot be used: {error}")
         except TypeError:
             raise TypeError(
                 f"{name} is a {type(value).__name__}; it must be a NumPy array or another buffer"
             ) from None
+        self._view = view
         self.name = name
-        self.address: int | None = self._view.buf
-        self.bytes: int = self._view.len
-        self.item_bytes: int = self._view.itemsize
-        self.format = (self._view.format or b"B").decode()
-        self.natural = _natural(self.format, self.item_bytes)
-        if writable and self._view.readonly:
+        self.address: int | None = view.buf
+        self.bytes: int = view.len
+        self.item_bytes: int = view.itemsize
+        kind = view.format, self.item_bytes
+        natural = _naturals.get(kind)
+        self.natural: str = _natural_of(*kind) if natural is None else natural
+        if writable and view.readonly:
             self.release()
             refuse(f"{name} is read-only; results cannot be written to it")
 
     def release(self) -> None:
-        _release(ctypes.byref(self._view))  # a second time it does nothing
+        """A second time it does nothing."""
+        view, self._view = self._view, None
+        if view is not None:
+            _release(view)
+            _spare.append(view)
 
     __del__ = release  # of what was refused half-way
+
+    @property
+    def format(self) -> str:
+        """While it is in use."""
+        return ((self._view.format if self._view is not None else None) or b"B").decode()
 
     def type_name(self, dtype: str | None) -> str:
         """The type of its elements; ``dtype`` says what words of unsigned integers stand for."""

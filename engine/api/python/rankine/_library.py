@@ -67,6 +67,8 @@ class Config(ctypes.Structure):
         ("tuned", c_int),
         ("recordTimes", c_int),
         ("planBytes", c_size_t),
+        ("order", c_char_p),
+        ("progressCore", c_int),
     ]
 
 
@@ -88,6 +90,7 @@ class CallOptions(ctypes.Structure):
         ("levels", POINTER(c_int)),
         ("levelCount", c_int),
         ("tag", c_uint64),
+        ("order", c_char_p),
     ]
 
 
@@ -108,6 +111,8 @@ _PROTOTYPES = {
     "rkBcast": [c_void_p, c_size_t, c_int, c_int, c_void_p],
     "rkAllGather": [c_void_p, c_void_p, c_size_t, c_int, c_void_p],
     "rkReduceScatter": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkScan": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
+    "rkExscan": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
     "rkAllToAll": [c_void_p, c_void_p, c_size_t, c_int, c_void_p],
     "rkGather": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
     "rkScatter": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p],
@@ -115,11 +120,23 @@ _PROTOTYPES = {
     "rkAllGatherCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_void_p],
     "rkReduceScatterCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_int, c_void_p],
     "rkAllToAllCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_void_p],
+    "rkAllToAllDisplaced": [c_void_p, _COUNTS, c_void_p, _COUNTS, _COUNTS, c_int, c_void_p],
     "rkGatherCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_int, c_void_p],
     "rkScatterCounts": [c_void_p, c_void_p, _COUNTS, c_int, c_int, c_void_p],
     "rkRedOpCreate": [POINTER(c_int), ReduceFunction, c_size_t, c_int, c_void_p, c_void_p],
     "rkRedOpCreatePreMulSum": [POINTER(c_int), c_void_p, c_int, c_void_p],
     "rkRedOpDestroy": [c_int, c_void_p],
+    "rkCommGetOrder": [c_void_p, POINTER(c_char_p)],
+    "rkCommProgress": [c_void_p],
+    "rkGroupEndAsync": [POINTER(c_void_p)],
+    "rkGroupEndPrepare": [POINTER(c_void_p)],
+    "rkRequestStart": [c_void_p],
+    "rkRequestTest": [c_void_p, POINTER(c_int)],
+    "rkRequestWait": [c_void_p],
+    "rkRequestWaitFor": [c_void_p, c_int64, POINTER(c_int)],
+    "rkRequestWaitAll": [c_size_t, POINTER(c_void_p)],
+    "rkRequestFree": [c_void_p],
+    "rkRequestGetOrders": [c_void_p, POINTER(c_char_p)],
     "rkSend": [c_void_p, c_size_t, c_int, c_int, c_void_p],
     "rkRecv": [c_void_p, c_size_t, c_int, c_int, c_void_p],
     "rkGroupStart": [],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from ctypes import byref, c_double, c_int, c_size_t, c_void_p
+from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_void_p
 from types import TracebackType
 from typing import Any, Callable, Sequence, Union
 
@@ -34,11 +34,16 @@ class _OpenGroups(threading.local):
         self.buffers: list[Buffer] = []
         self.operations: list[Operation] = []
 
+    def take(self) -> tuple[list[Buffer], list[Operation]]:
+        taken = self.buffers, self.operations
+        self.buffers, self.operations = [], []
+        return taken
+
 
 _open = _OpenGroups()
 
 
-def _raise(code: int, operations: Sequence[Operation]) -> None:
+def raise_for(code: int, operations: Sequence[Operation]) -> None:
     """For a call that returned ``code``, with what its operations raised on this thread."""
     raised = [cause for operation in operations if (cause := operation.take_raised()) is not None]
     if code == 0 and not raised:
@@ -75,12 +80,35 @@ class group:
         code = library.rkGroupEnd()
         if _open.depth > 0:
             return
-        buffers, _open.buffers = _open.buffers, []
-        operations, _open.operations = _open.operations, []
+        buffers, operations = _open.take()
         for buffer in buffers:
             buffer.release()
         if error is None:
-            _raise(code, operations)
+            raise_for(code, operations)
+
+
+def group_of_calls(
+    end: Callable[[], int], call: Callable[..., object], arguments: Any, options: Any
+) -> tuple[list[Buffer], list[Operation]]:
+    """What the calls use that ``call`` makes, of a group that ends by ``end()``, which has worked."""
+    if _open.depth > 0:
+        raise Error(Code.invalid_usage, "a group is open; calls are started in none")
+    check(library.rkGroupStart())
+    _open.depth = 1
+    try:
+        call(*arguments, **options)
+        code = end()
+        if code != 0:
+            raise last_error(code)
+        return _open.take()
+    except BaseException:
+        library.rkBarrier(None)  # where the group is open still, it makes no call
+        library.rkGroupEnd()
+        for buffer in _open.take()[0]:
+            buffer.release()
+        raise
+    finally:
+        _open.depth = 0
 
 
 class Member:
@@ -207,13 +235,36 @@ class Member:
         sizes = (self._ranks, 1) if blocks is None else (sum(blocks), blocks[self._rank])
         self._collective(library.rkScatter, library.rkScatterCounts, data, result, None, dtype, sizes, blocks, root)
 
+    def scan(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
+        """out at rank r = x of ranks 0 to r, reduced in their order. In place without ``out``."""
+        data, result = self._pair(x, out)
+        self._collective(library.rkScan, library.rkScan, data, result, op, dtype, (1, 1), None)
+
+    def exscan(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
+        """The same of ranks 0 to r - 1. Rank 0 hears nobody, and its ``out`` is left as it is."""
+        data, result = self._pair(x, out)
+        self._collective(library.rkExscan, library.rkExscan, data, result, op, dtype, (1, 1), None)
+
     def all_to_all(
-        self, x: Any, out: Any = None, *, counts: Sequence[Any] | None = None, dtype: str | None = None
+        self,
+        x: Any,
+        out: Any = None,
+        *,
+        counts: Sequence[Any] | None = None,
+        in_displacements: Sequence[int] | None = None,
+        out_displacements: Sequence[int] | None = None,
+        dtype: str | None = None,
     ) -> None:
         """Block d of x goes to rank d, which puts it at the place of the sender; in place without
-        ``out``. ``counts``: elements per pair, counts[sender][receiver], the same on all ranks."""
+        ``out``. ``counts``: elements per pair, counts[sender][receiver], the same on all ranks. With
+        them, blocks may lie anywhere in this rank's x and out: bytes from the beginning, by rank."""
         n, me = self._ranks, self._rank
         blocks = self._counts(counts, n * n)
+        if in_displacements is not None or out_displacements is not None:
+            if blocks is None:
+                refuse("counts is None; with displacements it must be given")
+            self._displaced(x, out, blocks, in_displacements, out_displacements, dtype)
+            return
         if blocks is not None and out is None:
             refuse("out is None; with counts, results need a buffer of their own")
         data, result = self._pair(x, out)
@@ -252,8 +303,10 @@ class Member:
         rank where keys are equal: a call of all ranks, in no group. None (color) is none."""
         if color is not None and color < 0:
             refuse(f"color is {color}; allowed are 0 and more, and None")
+        if _open.depth > 0:
+            raise Error(Code.invalid_usage, "a group is open; ranks are divided in none")
         part = c_void_p()
-        self._run(library.rkCommSplit, (), (), -1 if color is None else color, key, byref(part), comm_first=True)
+        check(library.rkCommSplit(self._handle, -1 if color is None else color, key, byref(part)))
         return None if part.value is None else Member(part.value)
 
     def set_options(
@@ -269,9 +322,11 @@ class Member:
         skips: Sequence[int] | None = None,
         levels: Sequence[int] | None = None,
         tag: int = 0,
+        order: str | None = None,
     ) -> None:
         """How this rank's calls are done from here on, where the engine shall not choose; all ranks say
-        the same. ``algorithm``: a name of `rankine list`. ``timeout``: seconds, inf for ever."""
+        the same. ``algorithm``: a name of `rankine list`. ``timeout``: seconds, inf for ever.
+        ``order``: what is promised of the last bits of sums, as Communicator has it."""
         options = CallOptions(ctypes.sizeof(CallOptions), text(algorithm), text(transport))
         options.timeoutMs = milliseconds("timeout", timeout)
         options.segments, options.group, options.aggregation = segments, group, aggregation
@@ -279,7 +334,19 @@ class Member:
         options.skips, options.skipCount = ints("skips", skips)
         options.levels, options.levelCount = ints("levels", levels)
         options.tag = tag
+        options.order = text(order)
         check(library.rkCommSetCallOptions(self._handle, byref(options)))
+
+    @property
+    def order(self) -> str | None:
+        """The Communicator's; None where it was not asked for one."""
+        name = c_char_p()
+        check(library.rkCommGetOrder(self._handle, byref(name)))
+        return name.value.decode() if name.value else None
+
+    def progress(self) -> None:
+        """Moves on what this thread has started, without waiting."""
+        check(library.rkCommProgress(self._handle))
 
     def health(self) -> Code:
         """Code.success while the communicator works, else why it ended."""
@@ -379,7 +446,7 @@ class Member:
         *root: int,
     ) -> None:
         """A collective, which reduces unless ``op`` is None."""
-        buffers = tuple(buffer for buffer in (data, result) if buffer is not None)
+        buffers = tuple(buffer for buffer in (data, None if result is data else result) if buffer is not None)
         operations: tuple[Operation, ...] = ()
         created: int | None = None
         if isinstance(op, Operation):
@@ -388,32 +455,76 @@ class Member:
             operations = (op,)
             op.take_raised()
         else:
-            names = [buffer.type_name(dtype) for buffer in buffers]
-            if names[0] != names[-1]:
-                refuse(f"{buffers[-1].name} has elements of {names[-1]}; those of {buffers[0].name} are {names[0]}")
-            number, element_bytes = NUMBERS[names[0]], buffers[0].item_bytes
-            if isinstance(op, PreMulSum):
+            first, last = buffers[0], buffers[-1]
+            name = first.type_name(dtype)
+            if last is not first and last.type_name(dtype) != name:
+                refuse(f"{last.name} has elements of {last.type_name(dtype)}; those of {first.name} are {name}")
+            number, element_bytes = NUMBERS[name], first.item_bytes
+            if op is None:
+                op_number = 0
+            elif isinstance(op, PreMulSum):
                 made = c_int()
-                packed = op.packed(names[0])
+                packed = op.packed(name)
                 check(library.rkRedOpCreatePreMulSum(byref(made), packed, number, self._handle))
                 op_number = created = made.value
-            elif op is None:
-                op_number = 0
             elif op in _operations.NUMBERS:
                 op_number = _operations.NUMBERS[op]
             else:
                 refuse(f"op is {op!r}; allowed are {', '.join(_operations.NAMES)}, a PreMulSum or an Operation")
-        unit: Any = self._sizes(data, result, element_bytes, sizes, counts)
+        unit: Any
+        plain = counts is None and sizes == (1, 1) and number != OPAQUE  # most calls are so
+        if plain and data and result and data.bytes == result.bytes:
+            unit = data.bytes // element_bytes
+        else:
+            unit = self._sizes(data, result, element_bytes, sizes, counts)
         function = even
         if counts is not None:
             function, unit = uneven, (c_size_t * len(counts))(*counts)
         reduction = () if op is None else (op_number,)
-        addresses = [buffer.address if buffer is not None else None for buffer in (data, result)]
+        addresses = (None if data is None else data.address, None if result is None else result.address)
         try:
             self._run(function, buffers, operations, *addresses, unit, number, *reduction, *root)
         finally:
             if created is not None and self._comm is not None:
                 library.rkRedOpDestroy(created, self._comm)
+
+    def _displaced(
+        self,
+        x: Any,
+        out: Any,
+        blocks: list[int],
+        in_displacements: Sequence[int] | None,
+        out_displacements: Sequence[int] | None,
+        dtype: str | None,
+    ) -> None:
+        n, me = self._ranks, self._rank
+        data, result = self._pair(x, out)
+        if data.type_name(dtype) != result.type_name(dtype):
+            refuse(f"out has elements of {result.type_name(dtype)}; those of x are {data.type_name(dtype)}")
+        lists: list[Any] = []
+        for buffer, name, given, mine in (
+            (data, "in_displacements", in_displacements, blocks[me * n : me * n + n]),
+            (result, "out_displacements", out_displacements, blocks[me::n]),
+        ):
+            sizes = [count * buffer.item_bytes for count in mine]
+            places = [sum(sizes[:i]) for i in range(n)] if given is None else [int(place) for place in given]
+            if len(places) != n or any(not 0 <= place < 2**62 for place in places):
+                refuse(f"{name} is {given!r}; it must be {n} numbers of bytes from 0 on")
+            for i, (place, size) in enumerate(zip(places, sizes)):
+                if size > 0 and place + size > buffer.bytes:
+                    refuse(f"{buffer.name} has {buffer.bytes} bytes; the block of rank {i} ends at byte {place + size}")
+            lists.append(None if given is None else (c_size_t * n)(*places))
+        self._run(
+            library.rkAllToAllDisplaced,
+            (data, result),
+            (),
+            data.address,
+            lists[0],
+            result.address,
+            lists[1],
+            (c_size_t * len(blocks))(*blocks),
+            NUMBERS[data.type_name(dtype)],
+        )
 
     def _create(self, op: Operation) -> int:
         made = c_int()
@@ -431,12 +542,11 @@ class Member:
         buffers: Sequence[Buffer],
         operations: Sequence[Operation],
         *arguments: Any,
-        comm_first: bool = False,
     ) -> None:
         comm = self._handle
         collected = False
         try:
-            code = function(comm, *arguments) if comm_first else function(*arguments, comm)
+            code = function(*arguments, comm)
             collected = code == 0 and _open.depth > 0
         except ctypes.ArgumentError as error:
             refuse(f"an argument has the wrong type: {error}")
@@ -447,5 +557,5 @@ class Member:
             else:
                 for buffer in buffers:
                     buffer.release()
-        if not collected:
-            _raise(code, operations)
+        if not collected and (code != 0 or operations):
+            raise_for(code, operations)

@@ -53,7 +53,7 @@ class Operation:
     pieces of vectors, on the threads of the ranks that reduce, with the GIL, and must be associative.
     Where it does not commute, contributions meet in the order of the ranks. All ranks use the same
     Operation object. What it raises ends the call: on its own rank the error has it as ``__cause__``,
-    others get Code.remote_error.
+    unless it was raised on the thread of a progress_core; others get Code.remote_error.
     """
 
     def __init__(

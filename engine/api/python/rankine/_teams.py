@@ -24,6 +24,9 @@ class Communicator:
     rank, -1 for any. ``levels``: sizes of groups of neighbouring ranks, innermost first. ``tuned``:
     this machine's tuning table chooses algorithms, where there is one. ``record_times``: flight
     records have times. ``plan_bytes``: memory that the planning of a call may take; 0 is 1 GiB.
+    ``order``: what is promised of the last bits of sums: "coherent", "repeatable", "by_rank",
+    "size_invariant" or "group_invariant". ``progress_core``: the CPU of a thread that moves on what
+    ranks have started (rankine.start) while they do other things, and sleeps else.
     """
 
     def __init__(
@@ -38,6 +41,8 @@ class Communicator:
         tuned: bool = True,
         record_times: bool = False,
         plan_bytes: int = 0,
+        order: str | None = None,
+        progress_core: int | None = None,
     ) -> None:
         if not isinstance(ranks, int) or not 1 <= ranks <= 2**20:
             refuse(f"ranks is {ranks!r}; it must be a whole number from 1 on")
@@ -47,6 +52,10 @@ class Communicator:
             refuse(f"nodes has {given} numbers; there are {ranks} ranks")
         config.levels, config.levelCount = ints("levels", levels)
         config.tuned, config.recordTimes, config.planBytes = int(tuned), int(record_times), plan_bytes
+        config.order = text(order)
+        config.progressCore = -1 if progress_core is None else progress_core
+        if progress_core is not None and progress_core < 0:
+            refuse(f"progress_core is {progress_core}; allowed are 0 and more, and None")
         comms = (c_void_p * ranks)()
         check(library.rkCommInitAllConfig(comms, ranks, byref(config)))
         self._members: list[Member | None] = [Member(comm) for comm in comms if comm is not None]

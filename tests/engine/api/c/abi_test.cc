@@ -2,12 +2,16 @@
 // what the symbols file says has been shown is still there.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
+
+#include "engine/api/c/rankine.h"
 
 namespace {
 
@@ -88,6 +92,36 @@ TEST(Abi, TheLibraryIsNamedByItsMajorVersion) {
   const int found = std::system(
       "readelf -d engine/api/c/librankine.so.1 | grep -q 'soname: \\[librankine.so.1\\]'");
   EXPECT_EQ(found, 0);
+}
+
+// Offsets of all members and the size, of what programs lay out themselves: none ever changes, new
+// members come after the last one. x86-64; pointers and size_t have 8 bytes.
+using Offsets = std::vector<std::size_t>;
+
+TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
+  EXPECT_EQ(
+      (Offsets{
+          offsetof(rkConfig_t, size), offsetof(rkConfig_t, timeoutMs), offsetof(rkConfig_t, wait),
+          offsetof(rkConfig_t, network), offsetof(rkConfig_t, nodes), offsetof(rkConfig_t, levels),
+          offsetof(rkConfig_t, levelCount), offsetof(rkConfig_t, tuned),
+          offsetof(rkConfig_t, recordTimes), offsetof(rkConfig_t, planBytes),
+          offsetof(rkConfig_t, order), offsetof(rkConfig_t, progressCore), sizeof(rkConfig_t)}),
+      (Offsets{0, 8, 16, 24, 32, 40, 48, 52, 56, 64, 72, 80, 88}));
+  EXPECT_EQ((Offsets{offsetof(rkCallOptions_t, size), offsetof(rkCallOptions_t, algorithm),
+                     offsetof(rkCallOptions_t, transport), offsetof(rkCallOptions_t, timeoutMs),
+                     offsetof(rkCallOptions_t, segments), offsetof(rkCallOptions_t, group),
+                     offsetof(rkCallOptions_t, aggregation), offsetof(rkCallOptions_t, dims),
+                     offsetof(rkCallOptions_t, dimCount), offsetof(rkCallOptions_t, skips),
+                     offsetof(rkCallOptions_t, skipCount), offsetof(rkCallOptions_t, levels),
+                     offsetof(rkCallOptions_t, levelCount), offsetof(rkCallOptions_t, tag),
+                     offsetof(rkCallOptions_t, order), sizeof(rkCallOptions_t)}),
+            (Offsets{0, 8, 16, 24, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112}));
+  EXPECT_EQ((Offsets{sizeof(rkUniqueId), alignof(rkUniqueId), sizeof(rkComm_t), sizeof(rkRequest_t),
+                     sizeof(rkResult_t), sizeof(rkDataType_t), sizeof(rkRedOp_t)}),
+            (Offsets{128, 1, 8, 8, 4, 4, 4}));
+  // What a program that was built before the last members came says of its own.
+  EXPECT_EQ((rkConfig_t RK_CONFIG_INITIALIZER).size, 88u);
+  EXPECT_EQ((rkCallOptions_t RK_CALL_OPTIONS_INITIALIZER).size, 112u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -59,6 +60,13 @@ TEST(Cxx17, TakesContainersArraysAndViews) {
     me.gather(in, out, 0, counts);
     me.scatter(in, one, 0, counts);
     me.all_to_all(in, out, std::vector<std::size_t>(kRanks * kRanks, 1));
+    me.all_to_all(in, {8, 4, 0}, out, {}, std::vector<std::size_t>(kRanks * kRanks, 1));
+    EXPECT_EQ(out, (std::array<int, kRanks>{1, 2, 3}));
+    me.scan(in, out);
+    EXPECT_EQ(out[2], (rank + 1) * (rank + 2) / 2);
+    out = {-1, -1, -1};
+    me.exscan(in, out);
+    EXPECT_EQ(out[2], rank == 0 ? -1 : rank * (rank + 1) / 2);
     me.barrier();
     auto memory = me.allocate<double>(10);
     EXPECT_EQ(memory.size(), 10u);
@@ -111,6 +119,96 @@ TEST(Cxx17, MembersMoveAndGroupsStartTogether) {
   EXPECT_EQ(y, 3);
   c.abort();
   EXPECT_EQ(a.async_error(), rkAborted);
+}
+
+TEST(Cxx17, RequestsAreOwned) {
+  rk::Communicator team(kRanks);
+  on_threads(team, [](int rank, rk::Member& me) {
+    std::vector<int> x(1000, 1), y(1000, rank);
+    rk::Group calls;
+    me.all_reduce(x);
+    me.all_reduce(y, rkMax);
+    rk::Request request = calls.prepare();
+    EXPECT_EQ(x[0], 1);
+    EXPECT_NE(request.orders().find("by_rank"), std::string::npos);
+    for (int i = 0; i < 3; ++i) {
+      request.start();
+      me.progress();
+      while (!request.wait_for(std::chrono::seconds(10))) {
+      }
+    }
+    EXPECT_EQ(x, std::vector<int>(1000, kRanks * kRanks * kRanks));
+    EXPECT_EQ(y, std::vector<int>(1000, kRanks - 1));
+    std::vector<rk::Request> requests;
+    for (std::vector<int>* one : {&x, &y}) {
+      rk::Group more;
+      me.all_reduce(*one, rkMin);
+      requests.push_back(more.async());
+    }
+    rk::wait_all(requests);
+    {
+      rk::Group more;
+      me.all_reduce(x);
+      const rk::Request goes = more.async();
+    }  // it waits
+    EXPECT_EQ(x[999], kRanks * kRanks * kRanks * kRanks);
+    EXPECT_THROW(requests[0].wait(), rk::Error);
+    EXPECT_THROW(rk::Request().start(), rk::Error);
+  });
+}
+
+TEST(Cxx17, SplitsInAGroupIntoWhatStays) {
+  rk::Communicator team(kRanks);
+  std::vector<rk::Member> parts(kRanks);
+  {
+    rk::Group all;
+    for (int r = 0; r < kRanks; ++r) team[r].split(0, -r, parts[static_cast<std::size_t>(r)]);
+    all.end();
+  }
+  EXPECT_EQ(parts[0].rank(), kRanks - 1);
+  EXPECT_THROW(team[0].split(0, 0, parts[0]), rk::Error);
+  rk::Group refused;
+  EXPECT_THROW(team[0].split(0, 0), rk::Error);
+  EXPECT_THROW(refused.end(), rk::Error);
+}
+
+TEST(Cxx17, AGroupInsideAnotherOneHasNoRequest) {
+  rk::Communicator team(1);
+  std::vector<int> x(1, 1);
+  rk::Group outer;
+  {
+    rk::Group inner;
+    team[0].all_reduce(x);
+    EXPECT_THROW(inner.async(), rk::Error);
+  }
+  outer.async().wait();
+}
+
+TEST(Cxx17, OrdersAreAskedForAndReadBack) {
+  rkConfig_t config = rk::default_config();
+  config.order = "by_rank";
+  rk::Communicator team(2, config);
+  EXPECT_EQ(team[1].order(), "by_rank");
+  EXPECT_EQ(rk::Communicator(1)[0].order(), "");
+  on_threads(team, [](int, rk::Member& me) {
+    std::vector<float> x(1000, 1);
+    rkCallOptions_t options = rk::default_call_options();
+    options.order = "group_invariant";
+    me.set_call_options(options);
+    rk::Group calls;
+    me.all_reduce(x);
+    const rk::Request request = calls.prepare();
+    EXPECT_NE(request.orders().find("group_invariant"), std::string::npos) << request.orders();
+    options.order = "tidy";
+    try {
+      me.set_call_options(options);
+      ADD_FAILURE();
+    } catch (const rk::Error& error) {
+      EXPECT_STREQ(error.what(),
+                   "rkCommSetCallOptions: order is 'tidy'; allowed are coherent, repeatable, "
+                   "by_rank, size_invariant, group_invariant, and NULL");
+    }
+  });
 }
 
 }  // namespace

@@ -45,6 +45,30 @@ TEST_F(Group, OneThreadPlaysAllRanks) {
   }
 }
 
+// Its lists are its own until the end.
+TEST_F(Group, KeepsDisplacements) {
+  std::vector<std::vector<int>> in(kRanks, std::vector<int>(kRanks)), out = in;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    std::vector<std::size_t> backwards, counts(kRanks * kRanks, 1);
+    for (std::size_t q = 0; q < kRanks; ++q) {
+      backwards.push_back((kRanks - 1 - q) * sizeof(int));
+      in[r][q] = static_cast<int>(r * 10 + q);
+    }
+    EXPECT_EQ(rkAllToAllDisplaced(in[r].data(), backwards.data(), out[r].data(), nullptr,
+                                  counts.data(), rkInt32, comms[r]),
+              rkSuccess);
+    backwards.assign(kRanks, 1000);
+    counts.assign(kRanks * kRanks, 1000);
+  }
+  ASSERT_EQ(rkGroupEnd(), rkSuccess) << rkGetLastError(nullptr);
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    for (std::size_t q = 0; q < kRanks; ++q) {
+      EXPECT_EQ(out[r][q], static_cast<int>(q * 10 + kRanks - 1 - r));
+    }
+  }
+}
+
 TEST_F(Group, NestedGroupsEndWithTheOutermost) {
   std::vector<int> x(kRanks, 1);
   ASSERT_EQ(rkGroupStart(), rkSuccess);
@@ -144,11 +168,63 @@ TEST_F(Group, MessagesInAnyOrderDoNotDeadlock) {
   EXPECT_STREQ(rkGetLastError(nullptr), "rkRecv: data is NULL");
 }
 
-TEST_F(Group, RanksSplitOnThreadsOfTheirOwn) {
+// One thread divides all ranks, twice, with other calls before, between and after.
+TEST_F(Group, RanksAreSplit) {
+  std::vector<rkComm_t> half(kRanks), none(kRanks, comms[0]), reversed(kRanks);
+  std::vector<int> x(kRanks, 1), y(kRanks, 1);
   ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    const int rank = static_cast<int>(r);
+    ASSERT_EQ(rkAllReduce(&x[r], &x[r], 1, rkInt32, rkSum, comms[r]), rkSuccess);
+    ASSERT_EQ(rkCommSplit(comms[r], rank / 2, 0, &half[r]), rkSuccess);
+    ASSERT_EQ(rkCommSplit(comms[r], RK_SPLIT_NOCOLOR, 0, &none[r]), rkSuccess);
+    ASSERT_EQ(rkCommSplit(comms[r], 7, -rank, &reversed[r]), rkSuccess);
+    ASSERT_EQ(rkAllReduce(&y[r], &y[r], 1, rkInt32, rkMax, comms[r]), rkSuccess);
+    EXPECT_EQ(half[r], nullptr);  // not before the end
+  }
+  ASSERT_EQ(rkGroupEnd(), rkSuccess) << rkGetLastError(nullptr);
+  EXPECT_EQ(x, std::vector<int>(kRanks, kRanks));
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(none[r], nullptr);
+    int rank = -1, ranks = 0;
+    EXPECT_EQ(rkCommUserRank(half[r], &rank), rkSuccess) << rkGetLastError(nullptr);
+    EXPECT_EQ(rkCommCount(half[r], &ranks), rkSuccess);
+    EXPECT_EQ(rank, static_cast<int>(r % 2));
+    EXPECT_EQ(ranks, 2);
+    EXPECT_EQ(rkCommUserRank(reversed[r], &rank), rkSuccess);
+    EXPECT_EQ(rank, static_cast<int>(kRanks - 1 - r));
+    x[r] = static_cast<int>(r);
+    EXPECT_EQ(rkAllReduce(&x[r], &x[r], 1, rkInt32, rkSum, half[r]), rkSuccess);
+    EXPECT_EQ(rkBcast(&y[r], 1, rkInt32, 0, reversed[r]), rkSuccess);
+  }
+  ASSERT_EQ(rkGroupEnd(), rkSuccess) << rkGetLastError(nullptr);
+  EXPECT_EQ(x, (std::vector<int>{1, 1, 5, 5}));
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(rkCommDestroy(half[r]), rkSuccess);
+    EXPECT_EQ(rkCommDestroy(reversed[r]), rkSuccess);
+  }
+}
+
+TEST_F(Group, ASplitThatIsRefusedKeepsAllFromBeingMade) {
+  rkComm_t part = nullptr;
+  int x = 1;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  ASSERT_EQ(rkAllReduce(&x, &x, 1, rkInt32, rkSum, comms[0]), rkSuccess);
+  EXPECT_EQ(rkCommSplit(comms[0], 0, 0, nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
+  EXPECT_STREQ(rkGetLastError(nullptr), "rkGroupEnd: rkCommSplit: part is NULL");
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  ASSERT_EQ(rkCommSplit(comms[0], -2, 0, &part), rkSuccess);
+  EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
+  EXPECT_STREQ(rkGetLastError(nullptr),
+               "rkGroupEnd: rkCommSplit of rank 0: color is -2; allowed are -1 (in no group) and "
+               "more");
+  EXPECT_EQ(part, nullptr);
+}
+
+TEST_F(Group, RanksSplitOnThreadsOfTheirOwn) {
   rkComm_t none = nullptr;
-  EXPECT_EQ(rkCommSplit(comms[0], 0, 0, &none), rkInvalidUsage);
-  ASSERT_EQ(rkGroupEnd(), rkSuccess);
   EXPECT_EQ(rkCommSplit(comms[0], 0, 0, nullptr), rkInvalidArgument);
   EXPECT_EQ(rkCommSplit(comms[0], -2, 0, &none), rkInvalidArgument);
   std::vector<std::thread> threads;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -113,6 +114,15 @@ TEST(C, EveryCollectiveIsItsOwn) {
     EXPECT_EQ(out, rank == 2 ? (Numbers{1, 101, 201}) : Numbers(kRanks, -1));
     EXPECT_EQ(rkScatter(in.data(), one.data(), 1, rkInt32, 1, comm), rkSuccess);
     EXPECT_EQ(one[0], 100 + rank);
+    out.assign(kRanks, -1);
+    EXPECT_EQ(rkScan(in.data(), out.data(), kRanks, rkInt32, rkSum, comm), rkSuccess);
+    EXPECT_EQ(out, rank == 0   ? (Numbers{0, 1, 2})
+                   : rank == 1 ? (Numbers{100, 102, 104})
+                               : (Numbers{300, 303, 306}));
+    EXPECT_EQ(rkExscan(in.data(), rank == 0 ? nullptr : out.data(), kRanks, rkInt32, rkSum, comm),
+              rkSuccess);
+    EXPECT_EQ(out, rank == 2 ? (Numbers{100, 102, 104}) : (Numbers{0, 1, 2}));
+    EXPECT_EQ(rkScan(in.data(), out.data(), kRanks, rkInt32, rkAvg, comm), rkInvalidArgument);
     EXPECT_EQ(rkBarrier(comm), rkSuccess);
     EXPECT_EQ(rkAllReduce(nullptr, nullptr, 0, rkInt32, rkSum, comm), rkSuccess) << last_error();
     return next >= 0 ? rkSuccess : rkInternalError;
@@ -146,6 +156,18 @@ TEST(C, CountsMayDiffer) {
     EXPECT_EQ(out, rank == 2   ? (Numbers{10, 10, -1})
                    : rank == 0 ? (Numbers{11, -1, -1})
                                : Numbers(3, -1));
+    // From element 2 or 1 on, to element 1.
+    const std::size_t from[kRanks] = {8, 8, 4}, to[kRanks] = {4, 4, 4};
+    in = {rank, rank + 10, rank + 20};
+    out.assign(3, -1);
+    EXPECT_EQ(rkAllToAllDisplaced(in.data(), from, out.data(), to, pairs, rkInt32, comm), rkSuccess)
+        << last_error();
+    EXPECT_EQ(out, rank == 2   ? (Numbers{-1, 10, 20})
+                   : rank == 0 ? (Numbers{-1, 21, -1})
+                               : Numbers(3, -1));
+    EXPECT_EQ(rkAllToAllDisplaced(in.data(), from, out.data(), to, nullptr, rkInt32, comm),
+              rkInvalidArgument);
+    EXPECT_EQ(last_error(), "rkAllToAllDisplaced: counts is NULL");
     EXPECT_EQ(rkAllGatherCounts(in.data(), out.data(), nullptr, rkInt32, comm), rkInvalidArgument);
     EXPECT_EQ(last_error(), "rkAllGatherCounts: counts is NULL");
     return rkSuccess;
@@ -462,6 +484,58 @@ TEST(C, ResultsHaveTexts) {
   EXPECT_STREQ(rkGetErrorString(rkMismatch), "ranks called different things");
   for (int i = -2; i < 20; ++i) EXPECT_NE(rkGetErrorString(static_cast<rkResult_t>(i)), nullptr);
   EXPECT_STREQ(rkGetErrorString(static_cast<rkResult_t>(99)), "unknown result");
+}
+
+// As built against the header before it grew: what such a program does not know of is left alone.
+TEST(C, ProgramsOfTheFirstHeaderGoOn) {
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.size = offsetof(rkConfig_t, order);
+  config.order = "there is no such member";
+  config.progressCore = -7;
+  rkComm_t comm = nullptr;
+  ASSERT_EQ(rkCommInitAllConfig(&comm, 1, &config), rkSuccess) << last_error();
+  const char* order = nullptr;
+  EXPECT_EQ(rkCommGetOrder(comm, &order), rkSuccess);
+  EXPECT_STREQ(order, "");
+  rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;
+  options.size = offsetof(rkCallOptions_t, order);
+  options.order = "there is no such member";
+  EXPECT_EQ(rkCommSetCallOptions(comm, &options), rkSuccess) << last_error();
+  for (const std::size_t size : {offsetof(rkCallOptions_t, order) - 1, sizeof options + 8}) {
+    options.size = size;
+    EXPECT_EQ(rkCommSetCallOptions(comm, &options), rkInvalidArgument);
+    EXPECT_EQ(last_error().find("rkCommSetCallOptions: options.size is "), 0u) << last_error();
+  }
+  EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+}
+
+// The level is the call's, else the communicator's; ranks that ask for others are told.
+TEST(C, OrdersAreAskedForAndReadBack) {
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.order = "tidy";
+  rkComm_t comms[2];
+  EXPECT_EQ(rkCommInitAllConfig(comms, 2, &config), rkInvalidArgument);
+  EXPECT_NE(last_error().find("order is 'tidy'; allowed are coherent"), std::string::npos);
+  config.order = "size_invariant";
+  ASSERT_EQ(rkCommInitAllConfig(comms, 2, &config), rkSuccess) << last_error();
+  const char* order = nullptr;
+  EXPECT_EQ(rkCommGetOrder(comms[0], nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkCommGetOrder(comms[0], &order), rkSuccess);
+  EXPECT_STREQ(order, "size_invariant");
+  float x[2] = {1, 1};
+  const auto add_up = [&] {
+    EXPECT_EQ(rkGroupStart(), rkSuccess);
+    for (int r = 0; r < 2; ++r) {
+      EXPECT_EQ(rkAllReduce(&x[r], &x[r], 1, rkFloat32, rkSum, comms[r]), rkSuccess);
+    }
+    return rkGroupEnd();
+  };
+  EXPECT_EQ(add_up(), rkSuccess) << last_error();
+  rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;
+  options.order = "group_invariant";
+  ASSERT_EQ(rkCommSetCallOptions(comms[0], &options), rkSuccess);
+  EXPECT_EQ(add_up(), rkMismatch);
+  for (rkComm_t comm : comms) EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
 }
 
 }  // namespace

@@ -171,6 +171,37 @@ def test_one_thread_plays_all_ranks():
     assert all((one == 20).all() for one in x)
 
 
+@pytest.mark.parametrize("n", [0, 1, 3000])
+def test_scans(team, n):
+    def f(me):
+        x, out = of(me.rank, n, numpy.int64), numpy.full(n, -1, numpy.int64)
+        me.exscan(x, out)
+        me.scan(x)
+        return out, x
+
+    for rank, (before, upto) in enumerate(team().run(f)):
+        assert (upto == sum(of(r, n, numpy.int64) for r in range(rank + 1))).all()
+        assert (before == (sum(of(r, n, numpy.int64) for r in range(rank)) if rank > 0 else -1)).all()
+
+
+def test_all_to_all_with_displacements(team):
+    def f(me):
+        counts = [[1] * me.ranks] * me.ranks
+        backwards = [4 * (me.ranks - 1 - r) for r in range(me.ranks)]
+        x = (10 * me.rank + numpy.arange(me.ranks)).astype(numpy.int32)
+        out = numpy.full(me.ranks + 1, -1, numpy.int32)
+        me.all_to_all(x, out, counts=counts, in_displacements=backwards, out_displacements=[4, 8, 12, 16])
+        with pytest.raises(ValueError, match="out has 20 bytes; the block of rank 3 ends at byte 24"):
+            me.all_to_all(x, out, counts=counts, out_displacements=[4, 8, 12, 20])
+        with pytest.raises(ValueError, match="counts is None"):
+            me.all_to_all(x, out, in_displacements=backwards)
+        with pytest.raises(ValueError, match="may not overlap"):
+            me.all_to_all(x, out, counts=counts, out_displacements=[4, 8, 8, 16])
+        return list(out)
+
+    assert team().run(f) == [[-1] + [10 * q + RANKS - 1 - r for q in range(RANKS)] for r in range(RANKS)]
+
+
 def test_split(team):
     def f(me):
         part = me.split(me.rank % 2, key=-me.rank)

@@ -44,6 +44,7 @@ REFUSED = {
     "op is a PreMulSum on elements of b8": lambda me: me.all_reduce(numpy.zeros(4, bool), op=rankine.PreMulSum(1)),
     "operation is band on type f32": lambda me: me.all_reduce(numpy.zeros(4, f32), op="band"),
     "x has 10 bytes; elements have 3": lambda me: me.all_reduce(bytearray(10), op=rankine.Operation(print, 3)),
+    "x has 0 elements; .* ask for 1": lambda me: me.all_gather(numpy.zeros(0, f32), numpy.zeros(0, f32), counts=[1]),
     "counts is": lambda me: me.all_gather(numpy.zeros(4, f32), numpy.zeros(4, f32), counts=[1, 2]),
     "root is 1": lambda me: me.broadcast(numpy.zeros(4, f32), root=1),
     "peer is 3": lambda me: me.send(numpy.zeros(4, f32), 3),

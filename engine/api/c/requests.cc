@@ -1,0 +1,138 @@
+// The C functions of requests.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/api/c/last_error.h"
+#include "engine/api/c/request_handle.h"
+#include "engine/api/order.h"
+
+namespace rankine {
+namespace {
+
+// A request and its ranks, for the calling thread.
+struct InUse {
+  explicit InUse(rkRequest_t request) : handle(request, BorrowedRequest::As::caller) {
+    handle->calls.hold(ranks);
+  }
+  CallGroup& calls() const { return handle->calls; }
+
+  BorrowedRequest handle;
+  HeldRanks ranks;
+};
+
+void must_be_out(const CallGroup& calls, const std::string& name) {
+  if (calls.is_out()) return;
+  throw Refusal{rkInvalidUsage,
+                name + " is not under way: it was not started, or has been waited for"};
+}
+
+Status is_null(const char* name) { return invalid_argument(std::string(name) + " is NULL"); }
+
+}  // namespace
+}  // namespace rankine
+
+using namespace rankine;
+
+extern "C" {
+
+rkResult_t rkRequestStart(rkRequest_t request) noexcept {
+  return guarded("rkRequestStart", [&]() -> Status {
+    const InUse one(request);
+    return one.calls().start(one.ranks);
+  });
+}
+
+rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
+  return guarded("rkRequestTest", [&]() -> Status {
+    const InUse one(request);
+    if (over == nullptr) return is_null("over");
+    must_be_out(one.calls(), "request");
+    const auto tested = one.calls().test();
+    if (!tested.ok()) return tested.status();
+    *over = *tested ? 1 : 0;
+    return {};
+  });
+}
+
+rkResult_t rkRequestWait(rkRequest_t request) noexcept {
+  return guarded("rkRequestWait", [&]() -> Status {
+    const InUse one(request);
+    must_be_out(one.calls(), "request");
+    CallGroup* const all[] = {&one.calls()};
+    return CallGroup::wait(all, one.ranks);
+  });
+}
+
+rkResult_t rkRequestWaitFor(rkRequest_t request, int64_t milliseconds, int* over) noexcept {
+  return guarded("rkRequestWaitFor", [&]() -> Status {
+    const InUse one(request);
+    if (over == nullptr) return is_null("over");
+    must_be_out(one.calls(), "request");
+    if (milliseconds < 0) {
+      return invalid_argument("milliseconds is " + std::to_string(milliseconds) +
+                              "; allowed are 0 and more");
+    }
+    const auto waited = one.calls().wait_for(std::chrono::milliseconds(milliseconds), one.ranks);
+    if (!waited.ok()) return waited.status();
+    *over = *waited ? 1 : 0;
+    return {};
+  });
+}
+
+rkResult_t rkRequestWaitAll(size_t count, const rkRequest_t* requests) noexcept {
+  return guarded("rkRequestWaitAll", [&]() -> Status {
+    if (requests == nullptr && count > 0) return is_null("requests");
+    std::vector<BorrowedRequest> handles;
+    std::vector<CallGroup*> all;
+    HeldRanks ranks;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string name = "requests[" + std::to_string(i) + "]";
+      if (std::find(requests, requests + i, requests[i]) != requests + i) {
+        return invalid_argument(name + " is there twice");
+      }
+      try {
+        handles.emplace_back(requests[i], BorrowedRequest::As::caller);
+      } catch (const Refusal& refusal) {
+        throw Refusal{refusal.result, name + ": " + refusal.text};
+      }
+      all.push_back(&handles.back()->calls);
+      must_be_out(*all.back(), name);
+      all.back()->hold(ranks);
+    }
+    return CallGroup::wait(all, ranks);
+  });
+}
+
+rkResult_t rkRequestFree(rkRequest_t request) noexcept {
+  return guarded("rkRequestFree", [&]() -> Status {
+    if (request == RK_REQUEST_NULL || forget_inherited<RequestHandle>(request)) return {};
+    InUse one(request);
+    if (const std::string name = one.calls().under_way(); !name.empty()) {
+      throw Refusal{rkInvalidUsage,
+                    "request's " + name + " is under way; wait for it before it is freed"};
+    }
+    one.handle.doom();
+    return {};
+  });
+}
+
+rkResult_t rkRequestGetOrders(rkRequest_t request, const char** orders) noexcept {
+  return guarded("rkRequestGetOrders", [&]() -> Status {
+    const InUse one(request);
+    if (orders == nullptr) return is_null("orders");
+    const auto kept = one.calls().orders();
+    if (!kept.ok()) return kept.status();
+    one.handle->orders = to_string(*kept);
+    *orders = one.handle->orders.c_str();
+    return {};
+  });
+}
+
+rkResult_t rkCommProgress(rkComm_t comm) noexcept {
+  return guarded("rkCommProgress", [&]() -> Status {
+    return BorrowedRank(comm, BorrowedRank::As::caller)->member->progress();
+  });
+}
+
+}  // extern "C"

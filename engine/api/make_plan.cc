@@ -1,0 +1,296 @@
+// How a call becomes a plan: what it asks for is chosen, compiled, and timed on a modelled network.
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "engine/api/call_parameters.h"
+#include "engine/api/choose.h"
+#include "engine/api/communicator_state.h"
+#include "engine/compile/compile.h"
+#include "engine/network/wire.h"
+
+namespace rankine {
+namespace {
+
+// Ops are made one by one, so the vectors have room to spare: give it back, then count.
+std::size_t trim(Plan& plan) {
+  std::size_t bytes = 0;
+  for (RankPlan& rank : plan.rank) {
+    rank.ops.shrink_to_fit();
+    rank.operands.shrink_to_fit();
+    rank.traffic.shrink_to_fit();
+    bytes += sizeof(RankPlan) + rank.ops.capacity() * sizeof(Op) +
+             rank.operands.capacity() * sizeof(Operand) + rank.traffic.capacity() * sizeof(Traffic);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
+  if (crossbar.aborted()) return crossbar.reason();
+  const std::int64_t now = now_ns();
+  if (now < waiter.deadline(now)) return {};
+  return make_error(Code::timeout, [&] {
+    return "no answer within " + std::to_string(waiter.patience_ns() / 1'000'000) + " ms: rank " +
+           std::to_string(waiter.rank) + " was still planning its call";
+  });
+}
+
+// The call's schedule on our network: of M bytes, or where users give counts, of theirs.
+Result<std::shared_ptr<const TimedSchedule>> CommunicatorShared::time(const CompileRequest& request,
+                                                                      const Compiled& compiled,
+                                                                      std::size_t m,
+                                                                      Waiter& waiter) const {
+  const bool equal =
+      std::all_of(request.counts.begin(), request.counts.end(),
+                  [&](std::size_t count) { return count == request.counts.front(); });
+  std::vector<std::uint64_t> blocks;
+  for (const BlockHome& block : compiled.layout.blocks) blocks.push_back(block.bytes);
+  const auto pricing = equal ? clock->price(compiled.goal, m) : clock->price(blocks);
+  if (!pricing.ok()) return pricing.status();
+  return TimedSchedule::make(clock->schedule(*request.algorithm, request.params), compiled.goal,
+                             clock->fabric(), *pricing, [&] { return may_go_on_planning(waiter); });
+}
+
+namespace {
+
+// What a level of order asks of a plan.
+struct OrderNeeds {
+  std::optional<Order> order;
+  bool rounds = false;             // else every plan keeps it
+  std::optional<Bracket> bracket;  // none: any
+  bool fixed = false;              // the choice follows from the call alone
+};
+
+Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
+  OrderNeeds needs;
+  needs.order = order;
+  needs.rounds =
+      reduces(call.collective) && (call.user_op != nullptr || rounds(call.type, call.op));
+  if (order == Order::group_invariant && reduces(call.collective) && call.op == ReduceOp::avg) {
+    return invalid_argument(
+        "order is group_invariant, operation is avg, which divides by the number of ranks; ask "
+        "for a sum, and divide it");
+  }
+  if (!order || !needs.rounds) return needs;
+  needs.fixed = *order == Order::repeatable;
+  if (*order == Order::by_rank || *order == Order::size_invariant) needs.bracket = Bracket::flat;
+  if (*order == Order::group_invariant) needs.bracket = Bracket::canonical;
+  return needs;
+}
+
+// The levels that a plan has: what it promises beyond this call (repeatable, size_invariant) it
+// does where it was asked to.
+OrderSet orders_of(const OrderNeeds& needs, const Algorithm& line, const Brackets& brackets,
+                   ReduceOp op) {
+  OrderSet out;
+  const bool exact = !needs.rounds;
+  const bool bracketed = brackets.flat || brackets.canonical;
+  out.add(Order::coherent, exact || bracketed || line.other_bits.empty());
+  out.add(Order::repeatable, exact || needs.fixed || needs.bracket);
+  out.add(Order::by_rank, exact || brackets.flat);
+  out.add(Order::size_invariant, exact || needs.bracket);
+  out.add(Order::group_invariant, (exact || brackets.canonical) && op != ReduceOp::avg);
+  return out;
+}
+
+// By the first of these that can: the chosen one brings contributions together in another order, or
+// in other brackets.
+Result<Compiled> compile_another(CompileRequest& request, std::span<const Candidate> tried) {
+  const Collective collective = request.algorithm->collective;
+  for (const Candidate& one : tried) {
+    request.algorithm = one.algorithm;
+    request.params = one.params;
+    if (one.algorithm->refusal(one.algorithm->only_taken(one.params))) continue;
+    auto compiled = compile(request);
+    if (compiled.ok() || compiled.status().code() != Code::invalid_argument) return compiled;
+  }
+  const std::string none = "no algorithm of " + std::string(name_of(collective)) + " among " +
+                           std::to_string(request.params.ranks) + " ranks ";
+  if (!request.commutative) {
+    return invalid_argument("operation is not commutative" +
+                            (request.bracket ? ", " + std::string(request.bracket_for) : "") +
+                            "; " + none + "brings their contributions together in their order" +
+                            (request.bracket ? " so" : ""));
+  }
+  return invalid_argument(std::string(request.bracket_for) + "; " + none +
+                          "that can run here adds up their contributions in " +
+                          std::string(in_words(*request.bracket)));
+}
+
+}  // namespace
+
+Result<std::vector<Candidate>> CommunicatorShared::others_to_try(const Call& call,
+                                                                 const CompileRequest& chosen,
+                                                                 std::size_t m, const Costs& by,
+                                                                 const std::vector<int>& fitting,
+                                                                 Waiter& waiter) const {
+  Params asked = params_of(call.options, ranks);
+  asked.root = chosen.params.root;
+  if (clock != nullptr) {
+    return clock->candidates(call.collective, asked, m, [&] { return may_go_on_planning(waiter); });
+  }
+  std::vector<Candidate> out;
+  const Bracket bracket = chosen.bracket.value_or(Bracket::flat);
+  for (const Algorithm* line :
+       lines_to_try(bracket, call.collective, ranks, m, chosen.buffers, by)) {
+    Params params = line->only_taken(asked);
+    if (asked.segments == 0) params.segments = choose_segments(*line, ranks, m, by);
+    params.root = asked.root;
+    take_levels(*line, fitting, params);
+    Candidate& one = out.emplace_back();
+    one.algorithm = line;
+    one.params = std::move(params);
+  }
+  return out;
+}
+
+Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
+  const Call& call = key.call();
+  const CallOptions& options = call.options;
+  Status status = check_call(call, ranks);
+  if (!status.ok()) return status;
+  CompileRequest request;
+  request.counts = natural_counts(call, ranks);
+  std::size_t elements = 0;
+  for (const std::size_t n : request.counts) elements += n;
+  // M of all_to_all is one rank's send buffer.
+  const std::size_t senders =
+      call.collective == Collective::all_to_all ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t m = elements / senders * element_bytes(call);
+  const Algorithm* asked = forced.algorithm[static_cast<std::size_t>(call.collective)];
+  if (!options.algorithm.empty()) {
+    asked = find_algorithm(call.collective, options.algorithm);
+    if (asked == nullptr) {
+      return invalid_argument("algorithm is '" + std::string(options.algorithm) + "'; " +
+                              std::string(name_of(call.collective)) + " has " +
+                              algorithm_names(call.collective));
+    }
+  }
+  const auto needs = needs_of(call, options.order ? options.order : order);
+  if (!needs.ok()) return needs.status();
+  // Repeatable calls forget what was measured here.
+  const Costs chosen_by = needs->fixed ? Costs() : costs;
+  const std::vector<int> fitting_levels = needs->fixed ? std::vector<int>() : levels;
+  request.bracket = needs->bracket;
+  const std::string bracket_for =
+      needs->order ? "order is " + std::string(name_of(*needs->order)) : "";
+  request.bracket_for = bracket_for;
+  request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
+  Params& params = request.params;
+  params = params_of(options, ranks);
+  params.root = key.root();
+  params.peer = key.peer();
+  if (clock != nullptr) {
+    if (asked != nullptr && options.algorithm.empty()) params = asked->only_taken(params);
+    const auto cheapest = clock->cheapest(call.collective, asked, params, m,
+                                          [&] { return may_go_on_planning(waiter); });
+    if (!cheapest.ok()) return cheapest.status();
+    request.algorithm = cheapest->algorithm;
+    params = cheapest->params;
+  } else {
+    request.algorithm = asked != nullptr ? asked
+                                         : choose(call.collective, ranks, m, request.buffers,
+                                                  needs->fixed ? nullptr : tuning, chosen_by)
+                                               .algorithm;
+    if (options.algorithm.empty()) params = request.algorithm->only_taken(params);
+    if (options.segments == 0) {
+      params.segments = choose_segments(*request.algorithm, ranks, m, chosen_by);
+    }
+  }
+  params.root = key.root();  // also of those that take none: it is 0 then
+  params.peer = key.peer();
+  take_levels(*request.algorithm, fitting_levels, params);
+  request.type = call.type;
+  request.op = call.op;
+  request.element_bytes = element_bytes(call);
+  request.row_elements = key.row_elements();
+  request.commutative = call.user_op == nullptr || call.user_op->commutative;
+  request.transport = forced.transport;
+  if (options.transport) request.transport = *options.transport;
+  request.slot_payload = payload_of(mail.stride);
+  request.board_bytes = board_bytes(ranks, costs);
+  request.costs = costs;
+  request.mailbox_capacity = static_cast<int>(mail.slots / 2);
+  request.limits = {.bytes = most_plan_bytes,
+                    .interrupted = [&] { return may_go_on_planning(waiter); }};
+  auto compiled = compile(request);
+  if ((!request.commutative || request.bracket) && asked == nullptr && !compiled.ok() &&
+      compiled.status().code() == Code::invalid_argument) {
+    const auto others = others_to_try(call, request, m, chosen_by, fitting_levels, waiter);
+    if (!others.ok()) return others.status();
+    compiled = compile_another(request, *others);
+  }
+  if (!compiled.ok()) return compiled.status();
+  const OrderSet orders = orders_of(*needs, *request.algorithm, compiled->brackets, call.op);
+  if (needs->order && !orders.has(Order::coherent)) {
+    return invalid_argument(bracket_for + ", algorithm is " + std::string(request.algorithm->name) +
+                            ": " + std::string(request.algorithm->other_bits));
+  }
+  auto prepared = std::make_unique<Prepared>(key);
+  prepared->plan = std::move(compiled->plan);
+  prepared->algorithm = request.algorithm->name.data();
+  prepared->parameters = request.algorithm->text_of(params);
+  prepared->orders = orders;
+  if (clock != nullptr) {
+    auto timed = time(request, *compiled, m, waiter);
+    if (!timed.ok()) return timed.status();
+    prepared->timed = std::move(*timed);
+  }
+  prepared->rules = buffer_rules(compiled->layout, compiled->goal);
+  for (std::size_t r = 0; r < prepared->rules.size(); ++r) {
+    prepared->plan.rank[r].input_bytes = prepared->rules[r].input_bytes;
+    prepared->plan.rank[r].output_bytes = prepared->rules[r].output_bytes;
+  }
+  prepared->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
+  std::uint64_t hash = 0;
+  const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };
+  for (const std::size_t n : request.counts) mix(n);
+  if (needs->order) mix(1 + static_cast<int>(*needs->order));
+  if (request.row_elements > 0) mix(request.row_elements * request.element_bytes);
+  for (const Parameter& row : parameters()) {
+    if (row.name == "root") continue;  // the fingerprint has it
+    if (row.number != nullptr) {
+      mix(params.*row.number);
+    } else {
+      mix((params.*row.list).size());
+      for (const int n : params.*row.list) mix(n);
+    }
+  }
+  const auto line = static_cast<int>(request.algorithm - catalogue().data());
+  prepared->fingerprint = make_fingerprint(
+      call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum,
+      key.in_place(), prepared->plan.transport, key.root(), line, hash);
+  prepared->bytes = sizeof(Prepared) + prepared->key.bytes() +
+                    prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan) +
+                    (prepared->timed != nullptr ? prepared->timed->bytes() : 0);
+  plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
+  return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
+    count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise
+    delete plan;
+  });
+}
+
+Result<PreparedPtr> CommunicatorShared::prepare(const PlanKey& key, Waiter& waiter) {
+  const std::uint64_t hash = key.hash();
+  if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
+  // One rank compiles, the others that want the same wait for it here.
+  std::unique_lock<std::mutex> lock;
+  if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
+  if (PreparedPtr found = plans.find(key, hash, waiter.rank)) return found;
+  if (refused != nullptr && refused->key.view() == key) return refused->why;
+  auto made = make(key, waiter);
+  if (!made.ok()) {
+    if (goes_on(made.status().code())) refused.reset(new Refused{OwnedKey(key), made.status()});
+    return made;
+  }
+  if (clock != nullptr) clock->clock().provide(*(*made)->timed);
+  Status status = provide_mailboxes((*made)->plan);
+  if (status.ok()) status = provide_boards((*made)->plan);
+  if (!status.ok()) return status;
+  plans.insert(*made);
+  return made;
+}
+
+}  // namespace rankine

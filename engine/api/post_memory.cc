@@ -1,0 +1,69 @@
+// Where ranks post to each other: mailboxes and boards, made when a plan first needs them.
+#include <new>
+#include <string>
+
+#include "engine/api/choose.h"
+#include "engine/api/communicator_state.h"
+
+namespace rankine {
+
+MailboxShape mailbox_shape(int ranks) {
+  const auto slots_for = [](std::size_t payload) {
+    return static_cast<std::uint32_t>(stride_for(payload));
+  };
+  if (ranks <= 2) return {kSlots, slots_for(2048)};
+  if (ranks <= 4) return {kSlots, slots_for(1024)};
+  if (ranks <= 8) return {kSlots, slots_for(512)};
+  if (ranks <= 16) return {kSlots, slots_for(256)};
+  if (ranks <= 32) return {kSlots, slots_for(64)};
+  return {kSlots / 2, slots_for(kSmallPayload)};
+}
+
+Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
+  for (Rank from = 0; from < plan.ranks; ++from) {
+    for (const Traffic& traffic : plan.rank[static_cast<std::size_t>(from)].traffic) {
+      if (traffic.sent == 0) continue;
+      const auto to = static_cast<std::size_t>(traffic.peer);
+      Mailbox& mailbox = mailboxes[static_cast<std::size_t>(from * ranks) + to];
+      if (mailbox.slots != nullptr) continue;
+      auto* slots =
+          static_cast<std::byte*>(arenas[to].allocate(std::size_t{mail.slots} * mail.stride));
+      // Credit is read by the sender, and written by the reader: on a line of its own and, as slots
+      // are, with the rank that waits for it.
+      void* credit = arenas[static_cast<std::size_t>(from)].allocate(sizeof(Counter));
+      if (slots == nullptr || credit == nullptr) {
+        return {Code::out_of_memory, "mailboxes of rank " + std::to_string(to) + ": " +
+                                         std::to_string(std::size_t{mail.slots} * mail.stride) +
+                                         " bytes"};
+      }
+      mailbox = {slots, mail.stride, new (credit) Counter, mail.slots};
+      mailbox.credit->value.store(first_count, std::memory_order_relaxed);
+      for (std::uint32_t i = 0; i < mail.slots; ++i) {
+        (new (slots + std::size_t{i} * mail.stride) PostHeader)
+            ->flag.store(first_count, std::memory_order_relaxed);
+      }
+    }
+  }
+  return {};
+}
+
+Status CommunicatorShared::provide_boards(const Plan& plan) {
+  if (plan.transport != Transport::board) return {};
+  const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
+  for (std::size_t r = 0; r < boards.size(); ++r) {
+    if (boards[r].halves != nullptr) continue;
+    auto* halves = static_cast<std::byte*>(arenas[r].allocate(2 * std::size_t{stride}));
+    if (halves == nullptr) {
+      return {Code::out_of_memory, "board of rank " + std::to_string(r) + ": " +
+                                       std::to_string(2 * std::size_t{stride}) + " bytes"};
+    }
+    boards[r] = {halves, stride};
+    for (const std::uint32_t number : {0U, 1U}) {
+      (new (&boards[r].half(number)) PostHeader)
+          ->flag.store(first_count, std::memory_order_relaxed);
+    }
+  }
+  return {};
+}
+
+}  // namespace rankine

@@ -1,0 +1,298 @@
+// The row kernels of one instruction set (rows.h): a source file defines kWidth, includes vector.h,
+// defines Lanes, which widens and narrows registers, then includes this. See vector.h for why
+// nothing here has external linkage.
+//
+// A row goes through `scratch` as floats, which the first-level cache holds: once to load, add and
+// sum up, once more for what a layer norm deviates by, once to scale, bend and store, and to i8 and
+// f8e4m3 once more, when the largest element is known.
+#pragma once
+
+#include <type_traits>
+
+#include "engine/run/kernels/rows.h"
+#include "engine/run/kernels/vector.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::size_t kLanes = kWidth / sizeof(float);
+constexpr std::size_t kGroup = 64;  // partial sums of a row
+constexpr std::size_t kVectors = kGroup / kLanes;
+using F = Vec<float>;
+using Words = Vec<std::uint32_t>;
+using Ints = Vec<std::int32_t>;
+
+template <DataType kType>
+inline constexpr std::size_t kBytes = kType == DataType::f32                              ? 4
+                                      : kType == DataType::f16 || kType == DataType::bf16 ? 2
+                                                                                          : 1;
+
+template <DataType kType>
+RANKINE_INLINE F widened(const char* from) {
+  if constexpr (kType == DataType::f32) {
+    return load<F>(from);
+  } else {
+    if constexpr (kType == DataType::f16) return Lanes::load_half(from);
+    return as<F>(Lanes::load_16(from) << 16);
+  }
+}
+
+// In the low bits of each lane. What comes here may be any NaN, so it is looked at.
+template <DataType kType>
+RANKINE_INLINE Words narrowed(F x) {
+  if constexpr (kType == DataType::f16) return encode_half(x);
+  if constexpr (kType == DataType::f8e4m3) return encode_float8<3>(x);
+  if constexpr (kType == DataType::bf16) {
+    const Words rounded = x != x ? as<Words>(x) | 0x400000U : round_bfloat(x);
+    return rounded >> 16;
+  }
+  // i8: adding 1.5 * 2^23 leaves the rounded integer in the low bits.
+  return as<Words>(x + 0x1.8p23F);
+}
+
+template <DataType kType>
+RANKINE_INLINE void store_narrowed(char* to, F x) {
+  if constexpr (kType == DataType::f32) {
+    store(to, x);
+  } else if constexpr (kBytes<kType> == 2) {
+    Lanes::store_16(to, narrowed<kType>(x));
+  } else {
+    Lanes::store_8(to, narrowed<kType>(x));
+  }
+}
+
+// n elements, or a whole register of them; zeros behind them.
+template <DataType kType>
+RANKINE_INLINE F load_some(const void* row, std::size_t at, std::size_t n) {
+  const char* from = static_cast<const char*>(row) + at * kBytes<kType>;
+  if (n == kLanes) return widened<kType>(from);
+  char all[kWidth] = {};
+  __builtin_memcpy(all, from, n * kBytes<kType>);
+  return widened<kType>(all);
+}
+
+template <DataType kType>
+RANKINE_INLINE void store_some(void* row, std::size_t at, std::size_t n, F x) {
+  char* to = static_cast<char*>(row) + at * kBytes<kType>;
+  if (n == kLanes) return store_narrowed<kType>(to, x);
+  char all[kWidth];
+  store_narrowed<kType>(all, x);
+  __builtin_memcpy(to, all, n * kBytes<kType>);
+}
+
+// Calls visit(k, at, n) for each register of a row: its number in its group, its first element, and
+// how many it has.
+template <class Visit>
+RANKINE_INLINE void each_register(std::size_t elements, const Visit& visit) {
+  std::size_t i = 0;
+  for (; i + kGroup <= elements; i += kGroup) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < kVectors; ++k) visit(k, i + k * kLanes, kLanes);
+  }
+  for (std::size_t k = 0; i < elements; ++k, i += kLanes) {
+    visit(k, i, elements - i < kLanes ? elements - i : kLanes);
+  }
+}
+
+struct Sums {
+  F part[kVectors] = {};
+
+  RANKINE_INLINE float total() const {
+    float sums[kGroup];
+    __builtin_memcpy(sums, part, sizeof(sums));
+    for (std::size_t half = kGroup / 2; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+    }
+    return sums[0];
+  }
+};
+
+// Cephes' expf, but for subnormal results: these are 0.
+RANKINE_INLINE F exp_of(F x) {
+  constexpr float kRound = 0x1.8p23F;
+  const F shifted = x * 1.44269504F + kRound;
+  const F n = shifted - kRound;
+  const F r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
+  F y = r * 1.9875691500e-4F + 1.3981999507e-3F;
+  y = y * r + 8.3334519073e-3F;
+  y = y * r + 4.1665795894e-2F;
+  y = y * r + 1.6666665459e-1F;
+  y = y * r + 5.0000001201e-1F;
+  y = y * (r * r) + r + 1.0F;
+  const Words power = (as<Words>(shifted) - __builtin_bit_cast(std::uint32_t, kRound)) << 23;
+  F result = as<F>(as<Words>(y) + power);
+  result = x > 88.7228F ? splat(__builtin_inff()) : result;
+  result = x < -87.3365F ? F{} : result;
+  return x != x ? x : result;
+}
+
+RANKINE_INLINE F activated(F x, Activation activation) {
+  if (activation == Activation::relu) return x < 0.0F ? F{} : x;
+  if (activation == Activation::silu) return x / (exp_of(-x) + 1.0F);
+  if (activation == Activation::gelu_tanh) {
+    const F twice_u = (x + x * x * x * 0.044715F) * (2 * 0.797884561F);
+    return x / (exp_of(-twice_u) + 1.0F);
+  }
+  return x;
+}
+
+template <DataType kType, DataType kOut>
+struct Rows {
+  static constexpr bool kScales = kOut == DataType::i8 || kOut == DataType::f8e4m3;
+  static constexpr float kLargest = kOut == DataType::i8 ? 127.0F : 448.0F;
+
+  // Loads a row and adds to it. The sum of its elements, or of their squares.
+  static float load_row(const RowWork& work, const void* row, void* residual) {
+    const bool squares = work.norm == Norm::rms;
+    const void* const bias = work.bias;
+    float* const scratch = work.scratch;
+    Sums sums;
+    each_register(
+        work.elements, [&](std::size_t k, std::size_t at, std::size_t n)
+                           __attribute__((always_inline)) {
+                             F x = load_some<kType>(row, at, n);
+                             if (bias != nullptr) x += load_some<kType>(bias, at, n);
+                             if (residual != nullptr) {
+                               x += load_some<kType>(residual, at, n);
+                               store_some<kType>(residual, at, n, x);
+                               if constexpr (kType == DataType::f16)
+                                 x = decode_half(narrowed<kType>(x));
+                               if constexpr (kType == DataType::bf16)
+                                 x = as<F>(narrowed<kType>(x) << 16);
+                             }
+                             store(reinterpret_cast<char*>(scratch + at), x);
+                             sums.part[k] += squares ? x * x : x;
+                           });
+    return sums.total();
+  }
+
+  static float deviation(const RowWork& work, float mean) {
+    for (std::size_t i = work.elements; i % kLanes != 0; ++i) work.scratch[i] = mean;
+    Sums sums;
+    each_register(
+        work.elements, [&](std::size_t k, std::size_t at,
+                           std::size_t) __attribute__((always_inline)) {
+          const F x = load<F>(reinterpret_cast<const char*>(work.scratch + at)) - mean;
+          sums.part[k] += x * x;
+        });
+    return sums.total();
+  }
+
+  // Bits of the largest magnitude; those of a NaN are above all numbers'.
+  struct Largest {
+    Ints of_lane{};
+
+    std::int32_t bits() const {
+      std::int32_t most = 0;
+      for (std::size_t i = 0; i < kLanes; ++i) most = of_lane[i] > most ? of_lane[i] : most;
+      return most;
+    }
+  };
+
+  // Norm and activation: to `out`, or back where that is to be scaled.
+  static std::int32_t bend(const RowWork& work, float sum, void* out) {
+    const auto count = static_cast<float>(work.elements);
+    const float mean = work.norm == Norm::layer ? sum / count : 0.0F;
+    float factor = 1.0F;
+    if (work.norm != Norm::none) {
+      const float squares = work.norm == Norm::layer ? deviation(work, mean) : sum;
+      factor = 1.0F / __builtin_sqrtf(squares / count + work.epsilon);
+    }
+    const bool norms = work.norm != Norm::none;
+    const void *const weight = work.weight, *const shift = work.shift;
+    float* const scratch = work.scratch;
+    const Activation activation = work.activation;
+    Largest largest;
+    each_register(
+        work.elements, [&](std::size_t, std::size_t at,
+                           std::size_t n) __attribute__((always_inline)) {
+          F x = load<F>(reinterpret_cast<const char*>(scratch + at));
+          if (norms) {
+            x = (x - mean) * factor;
+            if (weight != nullptr) x *= load_some<kType>(weight, at, n);
+            if (shift != nullptr) x += load_some<kType>(shift, at, n);
+          }
+          x = activated(x, activation);
+          if constexpr (kScales) {
+            store(reinterpret_cast<char*>(scratch + at), x);
+            Ints magnitude = as<Ints>(x) & 0x7fffffff;
+            for (std::size_t i = n; i < kLanes; ++i) magnitude[i] = 0;
+            largest.of_lane = magnitude > largest.of_lane ? magnitude : largest.of_lane;
+          } else {
+            store_some<kOut>(out, at, n, x);
+          }
+        });
+    return largest.bits();
+  }
+
+  // The row's scale.
+  static float scale_row(const RowWork& work, std::int32_t largest_bits, void* out) {
+    const float largest = __builtin_bit_cast(float, largest_bits);
+    const bool is_number = largest_bits < 0x7f800000;
+    if (!is_number || largest <= 0x1p-100F) {
+      __builtin_memset(out, 0, work.elements);
+      return is_number ? 0.0F : largest;
+    }
+    const float factor = kLargest / largest;
+    each_register(
+        work.elements, [&](std::size_t, std::size_t at, std::size_t n)
+                           __attribute__((always_inline)) {
+                             const F x = load<F>(reinterpret_cast<const char*>(work.scratch + at));
+                             store_some<kOut>(out, at, n, x * factor);
+                           });
+    return largest / kLargest;
+  }
+
+  static void run(const RowWork& work) noexcept {
+    const auto* row = static_cast<const char*>(work.rows);
+    auto* residual = static_cast<char*>(work.residual);
+    auto* out = static_cast<char*>(work.out);
+    for (std::size_t r = 0; r < work.count; ++r) {
+      const float sum = load_row(work, row, residual);
+      if (out != nullptr) {
+        const std::int32_t largest = bend(work, sum, out);
+        if constexpr (kScales) {
+          const float scale = scale_row(work, largest, out);
+          if (work.scales != nullptr) work.scales[r] = scale;
+        }
+        out += work.elements * kBytes<kOut>;
+      }
+      row += work.elements * kBytes<kType>;
+      if (residual != nullptr) residual += work.elements * kBytes<kType>;
+    }
+  }
+};
+
+template <DataType kType>
+RowKernel kernel_to(DataType out) noexcept {
+  switch (out) {
+    case DataType::f32:
+      return Rows<kType, DataType::f32>::run;
+    case DataType::f16:
+      return Rows<kType, DataType::f16>::run;
+    case DataType::bf16:
+      return Rows<kType, DataType::bf16>::run;
+    case DataType::i8:
+      return Rows<kType, DataType::i8>::run;
+    case DataType::f8e4m3:
+      return Rows<kType, DataType::f8e4m3>::run;
+    default:
+      return nullptr;
+  }
+}
+
+RowKernel kernel_of(DataType type, DataType out) noexcept {
+  switch (type) {
+    case DataType::f32:
+      return kernel_to<DataType::f32>(out);
+    case DataType::f16:
+      return kernel_to<DataType::f16>(out);
+    case DataType::bf16:
+      return kernel_to<DataType::bf16>(out);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+}  // namespace rankine

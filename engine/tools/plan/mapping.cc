@@ -1,0 +1,159 @@
+#include "engine/tools/plan/mapping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace rankine::tools {
+namespace {
+
+constexpr std::string_view kAxisNames[kAxes] = {"tp", "sp", "ep", "dp", "pp"};
+
+// The divisors of `whole` on both sides of `value`: "2 or 4".
+std::string nearest_divisors(std::int64_t whole, int value) {
+  std::int64_t below = 0, above = 0;
+  for (std::int64_t d = 1; d <= whole && above == 0; ++d) {
+    if (whole % d != 0) continue;
+    (d < value ? below : above) = d;
+  }
+  if (above == 0) return std::to_string(below);
+  return below == 0 ? std::to_string(above) : fmt::format("{} or {}", below, above);
+}
+
+Status must_divide(std::string_view name, int value, std::string_view what, std::int64_t whole) {
+  if (value > 0 && whole % value == 0) return {};
+  return invalid_argument(
+      fmt::format("{} is {}; it must divide {}, which is {}: the nearest are {}", name, value, what,
+                  whole, nearest_divisors(whole, value)));
+}
+
+Status at_least_one(std::string_view name, int value) {
+  if (value >= 1) return {};
+  return invalid_argument(fmt::format("{} is {}; it must be at least 1", name, value));
+}
+
+}  // namespace
+
+std::string_view name_of(Axis axis) { return kAxisNames[static_cast<std::size_t>(axis)]; }
+
+std::string_view name_of(Recompute recompute) {
+  constexpr std::string_view kNames[] = {"none", "selective", "full"};
+  return kNames[static_cast<std::size_t>(recompute)];
+}
+
+std::string_view name_of(PipelineOrder order) {
+  constexpr std::string_view kNames[] = {"gpipe", "1f1b", "zb1p", "zb2p"};
+  return kNames[static_cast<std::size_t>(order)];
+}
+
+int Mapping::ranks() const {
+  return std::accumulate(axes.begin(), axes.end(), 1, std::multiplies<>());
+}
+int Mapping::batch() const { return micro_batch * micro_batches * data_parallel(); }
+
+std::string describe(const Mapping& mapping) {
+  std::vector<std::string> parts;
+  for (std::size_t a = 0; a < kAxes; ++a) {
+    if (mapping.axes[a] > 1) parts.push_back(fmt::format("{} {}", kAxisNames[a], mapping.axes[a]));
+  }
+  if (mapping.splits_norms) parts.push_back("norms split");
+  if (mapping.interleave > 1) parts.push_back(fmt::format("interleaved {}", mapping.interleave));
+  if (mapping.zero > 0) parts.push_back(fmt::format("ZeRO-{}", mapping.zero));
+  if (mapping.recompute != Recompute::none) {
+    parts.push_back(fmt::format("{} recompute", name_of(mapping.recompute)));
+  }
+  return parts.empty() ? "one rank" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string axes_text(const Mapping& mapping, std::span<const Axis> axes) {
+  std::vector<std::string_view> names;
+  for (const Axis axis : axes) {
+    if (mapping[axis] > 1) names.push_back(name_of(axis));
+  }
+  return fmt::format("{}", fmt::join(names, " x "));
+}
+
+std::vector<Rank> group_of(const Mapping& mapping, std::span<const Axis> axes) {
+  std::vector<Rank> group = {0};
+  int stride = 1;
+  for (std::size_t a = 0; a < kAxes; ++a) {
+    if (std::find(axes.begin(), axes.end(), static_cast<Axis>(a)) != axes.end()) {
+      const std::size_t inner = group.size();
+      for (int i = 1; i < mapping.axes[a]; ++i) {
+        for (std::size_t r = 0; r < inner; ++r) group.push_back(group[r] + i * stride);
+      }
+    }
+    stride *= mapping.axes[a];
+  }
+  return group;
+}
+
+Status check_mapping(const Model& model, const Mapping& mapping) {
+  for (std::size_t a = 0; a < kAxes; ++a) {
+    if (Status s = at_least_one(kAxisNames[a], mapping.axes[a]); !s.ok()) return s;
+  }
+  const struct {
+    std::string_view name;
+    int value;
+  } kCounts[] = {{"micro_batch", mapping.micro_batch},
+                 {"micro_batches", mapping.micro_batches},
+                 {"interleave", mapping.interleave}};
+  for (const auto& [name, value] : kCounts) {
+    if (Status s = at_least_one(name, value); !s.ok()) return s;
+  }
+  const struct {
+    std::string_view name;
+    int value;
+    std::string_view what;
+    std::int64_t whole;
+  } kDivides[] = {
+      {"tp", mapping[Axis::tp], "heads", model.heads},
+      {"tp", mapping[Axis::tp], "kv_heads", model.kv_heads},
+      {"tp", mapping[Axis::tp], "feed_forward", model.feed_forward},
+      {"sp", mapping[Axis::sp], "sequence", model.sequence},
+      {"sp x tp", mapping[Axis::sp] * (mapping.splits_norms ? mapping[Axis::tp] : 1), "sequence",
+       model.sequence},
+      {"pp", mapping[Axis::pp], "layers", model.layers},
+      {"pp x interleave", mapping[Axis::pp] * mapping.interleave, "layers", model.layers},
+  };
+  for (const auto& [name, value, what, whole] : kDivides) {
+    if (Status s = must_divide(name, value, what, whole); !s.ok()) return s;
+  }
+  if (model.is_mixture()) {
+    if (Status s = must_divide("ep", mapping[Axis::ep], "experts", model.experts); !s.ok())
+      return s;
+  } else if (mapping[Axis::ep] != 1) {
+    return invalid_argument(
+        fmt::format("ep is {}; {} has no experts, so it must be 1", mapping[Axis::ep], model.name));
+  }
+  if (mapping.interleave > 1) {
+    if (mapping[Axis::pp] == 1) {
+      return invalid_argument(fmt::format(
+          "interleave is {}; without pipeline stages (pp is 1) it must be 1", mapping.interleave));
+    }
+    if (mapping.order != PipelineOrder::one_f_one_b) {
+      return invalid_argument(fmt::format("interleave is {}; with the order {} it must be 1",
+                                          mapping.interleave, name_of(mapping.order)));
+    }
+    if (mapping.micro_batches % mapping[Axis::pp] != 0) {
+      const int pp = mapping[Axis::pp], below = mapping.micro_batches / pp * pp;
+      return invalid_argument(fmt::format(
+          "micro_batches is {}; interleaved stages take a multiple of pp, which is {}: the nearest "
+          "are {}{}",
+          mapping.micro_batches, pp, below > 0 ? fmt::format("{} or ", below) : "", below + pp));
+    }
+  }
+  if (mapping.zero < 0 || mapping.zero > 3) {
+    return invalid_argument(fmt::format("zero is {}; it must be 0 to 3", mapping.zero));
+  }
+  if (mapping.gradient_bytes != 2 && mapping.gradient_bytes != 4) {
+    return invalid_argument(
+        fmt::format("gradient_bytes is {}; it must be 2 or 4", mapping.gradient_bytes));
+  }
+  if (mapping.bucket_bytes == 0) return invalid_argument("bucket_bytes is 0; it must be positive");
+  return {};
+}
+
+}  // namespace rankine::tools

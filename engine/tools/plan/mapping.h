@@ -1,0 +1,78 @@
+// How a model is laid over ranks: the sizes of the axes, and what travels along each.
+//
+//   axis  splits                      collectives along it
+//   tp    every matrix                all-reduces of activations; with split norms all-gathers and
+//                                     reduce-scatters
+//   sp    every sequence              all-gathers of keys and values, reduce-scatters backward
+//   ep    the experts of a layer      all-to-alls of tokens, there and back
+//   dp    the batch                   gradients: all-reduce, or reduce-scatter and all-gather
+//   pp    the layers                  activations from stage to stage
+//
+// Ranks = tp x sp x ep x dp x pp. Ranks along ep have batches of their own: for all that is no
+// expert, ep is one more part of the data parallelism.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/schedule/blocks.h"
+#include "engine/base/status.h"
+#include "engine/tools/plan/model.h"
+
+namespace rankine::tools {
+
+// From the inside out: neighbours on the tp axis have neighbouring ranks.
+enum class Axis : unsigned char { tp, sp, ep, dp, pp };
+inline constexpr std::size_t kAxes = 5;
+std::string_view name_of(Axis axis);
+
+// What is thrown away in the forward pass and computed again in the backward one.
+enum class Recompute : unsigned char { none, selective, full };
+std::string_view name_of(Recompute recompute);
+
+// The order of a stage's work; see pipeline.h.
+enum class PipelineOrder : unsigned char { gpipe, one_f_one_b, zb1p, zb2p };
+std::string_view name_of(PipelineOrder order);
+
+struct Mapping {
+  std::array<int, kAxes> axes{1, 1, 1, 1, 1};
+  bool splits_norms = false;  // between its matrices tp splits the sequence (Megatron's sequence
+                              // parallelism): an all-reduce becomes a reduce-scatter and an
+                              // all-gather
+  int micro_batch = 1;        // sequences that go through the layers together
+  int micro_batches = 1;      // of a step, one after the other
+  int interleave = 1;         // parts of the model per pipeline stage
+  PipelineOrder order = PipelineOrder::one_f_one_b;
+  Recompute recompute = Recompute::none;
+  int zero = 0;            // what data parallelism splits: 1 the optimizer's state, 2 gradients as
+                           // well, 3 parameters as well
+  int gradient_bytes = 4;  // of a gradient while it is kept
+  std::size_t bucket_bytes = std::size_t{25} << 20;  // of gradients that go together
+
+  int operator[](Axis axis) const { return axes[static_cast<std::size_t>(axis)]; }
+  int& operator[](Axis axis) { return axes[static_cast<std::size_t>(axis)]; }
+  int ranks() const;
+  int data_parallel() const { return (*this)[Axis::dp] * (*this)[Axis::ep]; }
+  int batch() const;  // sequences of a step
+  bool operator==(const Mapping&) const = default;
+};
+
+// "tp 8, pp 8, interleaved 3": axes that are not 1.
+std::string describe(const Mapping& mapping);
+
+// "ep x dp": of these the axes that are not 1.
+std::string axes_text(const Mapping& mapping, std::span<const Axis> axes);
+
+// The ranks that rank 0 meets along an axis, or along several at once, each in the order of ranks.
+std::vector<Rank> group_of(const Mapping& mapping, std::span<const Axis> axes);
+
+// Whether the model can be laid out so. The error names the axis, its value, what it must divide,
+// and the nearest values that do.
+Status check_mapping(const Model& model, const Mapping& mapping);
+
+}  // namespace rankine::tools

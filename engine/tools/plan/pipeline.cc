@@ -1,0 +1,156 @@
+#include "engine/tools/plan/pipeline.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace rankine::tools {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+class Player {
+ public:
+  explicit Player(const PipelineQuestion& question)
+      : q_(question),
+        chunks_(q_.stages * q_.parts),
+        stages_(static_cast<std::size_t>(q_.stages)),
+        free_(static_cast<std::size_t>(q_.stages), 0) {
+    for (auto& ends : ends_) {
+      ends.assign(static_cast<std::size_t>(chunks_ * q_.micro_batches), kNever);
+    }
+  }
+
+  // Stages take what comes next in their order as soon as it can be had.
+  Pipeline play() {
+    std::vector<std::vector<Task>> orders;
+    for (int s = 0; s < q_.stages; ++s) orders.push_back(order_of(s));
+    std::vector<std::size_t> next(orders.size(), 0);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int s = 0; s < q_.stages; ++s) {
+        const auto i = static_cast<std::size_t>(s);
+        while (next[i] < orders[i].size() && ready(s, orders[i][next[i]]) < kNever) {
+          perform(s, orders[i][next[i]++]);
+          moved = true;
+        }
+      }
+    }
+    return {std::move(stages_)};
+  }
+
+ private:
+  double& end_of(Pass pass, int chunk, int micro_batch) {
+    return ends_[static_cast<std::size_t>(pass)]
+                [static_cast<std::size_t>(chunk * q_.micro_batches + micro_batch)];
+  }
+
+  // When what a task needs is there; kNever where that is not known yet.
+  double ready(int stage, const Task& task) {
+    const int chunk = task.part * q_.stages + stage;
+    switch (task.pass) {
+      case Pass::forward:
+        return chunk == 0 ? 0 : arrival(Pass::forward, chunk - 1, task.micro_batch);
+      case Pass::backward:
+        return chunk == chunks_ - 1 ? end_of(Pass::forward, chunk, task.micro_batch)
+                                    : arrival(Pass::backward, chunk + 1, task.micro_batch);
+      case Pass::weights:
+        return end_of(Pass::backward, chunk, task.micro_batch);
+    }
+    return kNever;
+  }
+  double arrival(Pass pass, int chunk, int micro_batch) {
+    return end_of(pass, chunk, micro_batch) + q_.hop_seconds;
+  }
+
+  void perform(int stage, Task task) {
+    const auto s = static_cast<std::size_t>(stage);
+    task.begin = std::max(free_[s], ready(stage, task));
+    task.end = free_[s] = task.begin + q_.seconds(task.pass, stage, task.part);
+    end_of(task.pass, task.part * q_.stages + stage, task.micro_batch) = task.end;
+    stages_[s].push_back(task);
+  }
+
+  // The k-th forward, or backward, task of a stage: a group of `stages` micro-batches goes through
+  // all parts before the next one does.
+  Task task_of(Pass pass, int k) const {
+    const int group = q_.stages * q_.parts;
+    const int part = k % group / q_.stages;
+    return {pass, k / group * q_.stages + k % q_.stages,
+            pass == Pass::forward ? part : q_.parts - 1 - part};
+  }
+
+  // Forward passes go ahead of backward ones by so many, and weights come so many backward passes
+  // late: together as many as may be in flight. In the order of Zero Bubble's Figures 2 and 3 that
+  // is the same sum on every stage.
+  struct Distance {
+    int ahead = 0, late = 0;
+  };
+  Distance distance_of(int stage) const {
+    const int below = q_.stages - 1 - stage;
+    switch (q_.order) {
+      case PipelineOrder::gpipe:
+        return {q_.micro_batches, 0};
+      case PipelineOrder::one_f_one_b:
+        return {q_.parts == 1 ? below + 1 : 2 * below + (q_.parts - 1) * q_.stages + 1, 0};
+      case PipelineOrder::zb1p:
+        return {below + 1, stage};
+      case PipelineOrder::zb2p:
+        return {2 * below + 1, 2 * stage};
+    }
+    return {};
+  }
+
+  std::vector<Task> order_of(int stage) const {
+    const bool has_weights = q_.order == PipelineOrder::zb1p || q_.order == PipelineOrder::zb2p;
+    const int all = q_.micro_batches * q_.parts;
+    const auto [ahead, late] = distance_of(stage);
+    std::vector<Task> order;
+    const auto add = [&](Pass pass, int k) {
+      if (k >= 0 && k < all) order.push_back(q_.parts == 1 ? Task{pass, k, 0} : task_of(pass, k));
+    };
+    for (int k = 0; k < ahead; ++k) add(Pass::forward, k);
+    for (int k = 0; k < all + late; ++k) {
+      add(Pass::backward, k);
+      if (has_weights) add(Pass::weights, k - late);
+      add(Pass::forward, ahead + k);
+    }
+    return order;
+  }
+
+  const PipelineQuestion& q_;
+  const int chunks_;
+  std::vector<std::vector<Task>> stages_;
+  std::vector<double> free_;  // when a stage has done what it was given
+  std::vector<double> ends_[3];
+};
+
+}  // namespace
+
+double Pipeline::end(int stage) const {
+  const auto& tasks = stages[static_cast<std::size_t>(stage)];
+  return tasks.empty() ? 0 : tasks.back().end;
+}
+double Pipeline::busy(int stage) const {
+  double sum = 0;
+  for (const Task& task : stages[static_cast<std::size_t>(stage)]) sum += task.end - task.begin;
+  return sum;
+}
+double Pipeline::idle(int stage) const {
+  const auto& tasks = stages[static_cast<std::size_t>(stage)];
+  return tasks.empty() ? 0 : tasks.back().end - tasks.front().begin - busy(stage);
+}
+double Pipeline::most_idle() const {
+  double most = 0;
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) most = std::max(most, idle(s));
+  return most;
+}
+double Pipeline::end() const {
+  double last = 0;
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) last = std::max(last, end(s));
+  return last;
+}
+
+Pipeline play(const PipelineQuestion& question) { return Player(question).play(); }
+
+}  // namespace rankine::tools

@@ -1,0 +1,47 @@
+// A pipeline of stages played through: who works on which micro-batch when.
+//
+// Orders: gpipe (all forward, then all backward); 1f1b, plain (Narayanan et al., PipeDream-Flush)
+// and interleaved (Narayanan et al., 2021, section 2.2); and with weight gradients as work of their
+// own, which nobody waits for, zb1p and zb2p (Qi et al., Zero Bubble Pipeline Parallelism, 2023),
+// the second with twice as many micro-batches in flight.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/tools/plan/mapping.h"
+
+namespace rankine::tools {
+
+enum class Pass : unsigned char { forward, backward, weights };
+
+struct Task {
+  Pass pass = Pass::forward;
+  int micro_batch = 0;
+  int part = 0;  // of the stage's parts of the model; part c of stage s is number c * stages + s
+  double begin = 0, end = 0;  // seconds from the step's begin
+};
+
+struct PipelineQuestion {
+  PipelineOrder order = PipelineOrder::one_f_one_b;
+  int stages = 1, parts = 1, micro_batches = 1;
+  // Seconds of a pass; of orders without weights as work of their own these are backward's.
+  std::function<double(Pass, int stage, int part)> seconds;
+  double hop_seconds = 0;  // from one stage to the next
+};
+
+struct Pipeline {
+  std::vector<std::vector<Task>> stages;  // each in the order of time
+
+  double end(int stage) const;
+  double busy(int stage) const;
+  // Of a stage, from its first task's begin to its last one's end.
+  double idle(int stage) const;
+  double most_idle() const;
+  double end() const;  // of all
+};
+
+// Requires what check_mapping() does of orders, stages and micro-batches.
+Pipeline play(const PipelineQuestion& question);
+
+}  // namespace rankine::tools

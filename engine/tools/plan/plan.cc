@@ -1,0 +1,163 @@
+#include "engine/tools/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/replace_file.h"
+#include "engine/base/units.h"
+#include "engine/tools/plan/decode.h"
+#include "engine/tools/plan/plan_arguments.h"
+#include "engine/tools/plan/plan_report.h"
+#include "engine/tools/plan/search.h"
+#include "engine/tools/plan/step.h"
+#include "engine/tools/plan/timeline.h"
+#include "engine/tools/table.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+struct PlanOptions {
+  PlanArguments asked;
+  std::string svg, trace;
+  bool search = false, decode = false, explain = false, json = false;
+};
+
+Status write_pictures(const PlanOptions& a, const StepPlan& plan) {
+  if (!a.svg.empty()) {
+    if (Status s =
+            of_option("--svg", replace_file(a.svg, timeline_svg(plan_title(plan), plan.pipeline)));
+        !s.ok()) {
+      return s;
+    }
+  }
+  if (a.trace.empty()) return {};
+  return of_option("--trace", replace_file(a.trace, timeline_trace(plan.pipeline)));
+}
+
+Status show(const PlanOptions& a, const StepPlan& plan, Console& console) {
+  if (!a.json) console.out << plan_text(plan, a.explain);
+  return write_pictures(a, plan);
+}
+
+Result<Exit> run_one(const PlanOptions& a, Console& console) {
+  Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
+  const auto plan = plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices);
+  if (!plan.ok()) return plan.status();
+  if (a.json) console.out << plan_json(*plan).dump() << "\n";
+  if (Status s = show(a, *plan, console); !s.ok()) return s;
+  return Exit::ok;
+}
+
+Result<Exit> run_decode(PlanOptions a, Console& console) {
+  if (!a.svg.empty() || !a.trace.empty()) {
+    return invalid_argument(
+        fmt::format("{} is given; --decode has no timeline", a.svg.empty() ? "--trace" : "--svg"));
+  }
+  if (a.asked.batch) {
+    if (*a.asked.batch % a.asked.mapping.data_parallel() != 0) {
+      return invalid_argument(fmt::format("--batch is {}; it must be a multiple of the {} replicas",
+                                          *a.asked.batch, a.asked.mapping.data_parallel()));
+    }
+    a.asked.mapping.micro_batch = *a.asked.batch / a.asked.mapping.data_parallel();
+    a.asked.batch.reset();
+  }
+  if (Status s = settle(a.asked); !s.ok()) return s;
+  Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
+  const auto plan = plan_decode(a.asked.model, a.asked.mapping, a.asked.machine, prices);
+  if (!plan.ok()) return plan.status();
+  console.out << (a.json ? plan_json(*plan).dump() + "\n" : plan_text(*plan, a.explain));
+  return Exit::ok;
+}
+
+std::string ranking(const std::vector<StepPlan>& best) {
+  std::vector<std::vector<std::string>> rows = {{"", "mapping", "step", "", "memory", "loses by"}};
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    const Mapping& m = best[i].mapping;
+    rows.push_back(
+        {std::to_string(i + 1),
+         fmt::format("{}; {} micro-batches of {}", describe(m), m.micro_batches, m.micro_batch),
+         format_duration(best[i].seconds),
+         fmt::format("{:.2f} x", best[i].seconds / best[0].seconds),
+         format_bytes(best[i].memory.all()), i > 0 ? why_slower(best[i], best[0]) : ""});
+  }
+  return columns(rows, "rlrrrl");
+}
+
+Result<Exit> run_search(const PlanOptions& a, Console& console) {
+  if (!a.asked.ranks) return invalid_argument("--search needs --ranks: over how many");
+  if (!a.asked.batch)
+    return invalid_argument("--search needs --batch: how many sequences a step has");
+  constexpr std::size_t kShown = 8;
+  const SearchQuestion question{
+      .ranks = *a.asked.ranks, .batch = *a.asked.batch, .common = a.asked.mapping};
+  const auto found =
+      search_mappings(a.asked.model, a.asked.machine, *a.asked.menu, question, kShown);
+  if (!found.ok()) return found.status();
+  if (found->best.empty()) {
+    return invalid_argument(
+        fmt::format("none of {} mappings of {} over {} ranks fits into {}: the smallest needs {}",
+                    found->too_large, a.asked.model.name, *a.asked.ranks,
+                    format_bytes(a.asked.machine.memory_bytes), format_bytes(found->least.all())));
+  }
+  if (a.json) {
+    nlohmann::ordered_json out = {{"tried", found->tried}, {"too_large", found->too_large}};
+    for (const StepPlan& plan : found->best) out["best"].push_back(plan_json(plan));
+    console.out << out.dump() << "\n";
+  } else {
+    console.out << fmt::format(
+                       "{} mappings tried, {} more do not fit into memory; of each set of axes the "
+                       "best:\n\n",
+                       found->tried, found->too_large)
+                << ranking(found->best) << "\n";
+  }
+  if (Status s = show(a, found->best.front(), console); !s.ok()) return s;
+  return Exit::ok;
+}
+
+Result<Exit> run_plan(PlanOptions a, Console& console) {
+  if (a.search && a.decode) {
+    return invalid_argument("--search is of training steps; leave --decode out");
+  }
+  if (a.search) {
+    if (a.asked.sequence) a.asked.model.sequence = *a.asked.sequence;
+    return run_search(a, console);
+  }
+  if (a.decode) return run_decode(std::move(a), console);
+  if (Status s = settle(a.asked); !s.ok()) return s;
+  return run_one(a, console);
+}
+
+}  // namespace
+
+Subcommand add_plan(Command tool) {
+  auto owned = std::make_shared<PlanOptions>();
+  PlanOptions& a = *owned;
+  const Command app = tool.add_subcommand(
+      "plan", "what a training step of a model costs, mapped to ranks: collectives, time, memory");
+  add_plan_arguments(app, a.asked);
+  app.add_flag("--search", a.search, "try all mappings of --ranks, and show the best");
+  app.add_flag("--decode", a.decode,
+               "not a training step, but one token more of every sequence of the batch");
+  app.add_flag("--explain", a.explain, "what every number is made of");
+  app.add_flag("--json", a.json, "as JSON");
+  add_text(app, "--svg", a.svg, "FILE", "write the pipeline's picture to this file");
+  add_text(app, "--trace", a.trace, "FILE", "write it as trace events, for Perfetto");
+  app.footer(
+      "Examples:\n"
+      "  rankine plan gpt_175b --tp 8 --pp 8 --interleave 3 --batch 64 --split-norms --recompute "
+      "selective\n"
+      "  rankine plan llama3_8b --search --ranks 64 --batch 128 --machine h100\n"
+      "  rankine plan mixtral_8x7b --ep 8 --zero 1 --sequence 4096 --explain\n"
+      "  rankine plan llama3_70b --tp 8 --decode --batch 32 --sequence 2048\n\n" +
+      known_text());
+  return {app, [owned](Console& console) { return run_plan(*owned, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,130 @@
+#include "engine/tools/plan/plan_arguments.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "engine/base/units.h"
+#include "engine/tools/menu.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+// One of several names, by its place.
+template <class Enum>
+struct Named {
+  std::vector<std::string_view> names;
+  Result<Enum> operator()(std::string_view argument, std::string_view text) const {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == text) return static_cast<Enum>(i);
+    }
+    return unknown_name(argument, text, names);
+  }
+};
+
+Result<std::optional<int>> read_count(std::string_view argument, std::string_view text) {
+  const auto value = parse_whole(argument, text, 1, 1 << 24);
+  if (!value.ok()) return value.status();
+  return std::optional(*value);
+}
+
+// Sequences of a step: as asked, or micro-batches as asked, or one.
+Status set_batch(PlanArguments& a) {
+  if (a.batch && a.micro_batches) {
+    return invalid_argument(
+        fmt::format("--micro-batches is {}; with --batch, which is {}, it follows by itself",
+                    *a.micro_batches, *a.batch));
+  }
+  if (a.micro_batches) a.mapping.micro_batches = *a.micro_batches;
+  if (!a.batch) return {};
+  const int each = a.mapping.micro_batch * a.mapping.data_parallel();
+  if (*a.batch % each != 0) {
+    const int below = *a.batch / each * each;
+    return invalid_argument(
+        fmt::format("--batch is {}; {} replicas with micro-batches of {} take a multiple of {}: "
+                    "the nearest are "
+                    "{}{}",
+                    *a.batch, a.mapping.data_parallel(), a.mapping.micro_batch, each,
+                    below > 0 ? fmt::format("{} or ", below) : "", below + each));
+  }
+  a.mapping.micro_batches = *a.batch / each;
+  return {};
+}
+
+}  // namespace
+
+Status settle(PlanArguments& a) {
+  if (a.sequence) a.model.sequence = *a.sequence;
+  if (Status s = check_model(a.model); !s.ok()) return s;
+  if (Status s = set_batch(a); !s.ok()) return s;
+  if (a.ranks && *a.ranks != a.mapping.ranks()) {
+    return invalid_argument(
+        fmt::format("--ranks is {}; the axes multiply to {}", *a.ranks, a.mapping.ranks()));
+  }
+  return check_mapping(a.model, a.mapping);
+}
+
+std::string known_text() {
+  std::string text = "Models:\n";
+  for (const PublishedModel& one : published_models()) {
+    text += fmt::format("  {:13} {}\n", one.model.name, one.source);
+  }
+  text += "Machines:\n";
+  for (const KnownMachine& one : known_machines()) {
+    text += fmt::format("  {:13} {}\n", one.machine.name, one.source);
+  }
+  return text;
+}
+
+void add_plan_arguments(Command app, PlanArguments& a) {
+  add_argument(
+      app, "model", a.model,
+      [](std::string_view argument, std::string_view text) {
+        return find_model(argument, std::string(text));
+      },
+      "MODEL", "a model named below, or a JSON file")
+      .required();
+  add_argument(
+      app, "--machine", a.machine,
+      [](std::string_view argument, std::string_view text) {
+        return find_machine(argument, std::string(text));
+      },
+      "MACHINE", "a machine named below, or a JSON file (a100)");
+  constexpr std::string_view kAxisHelp[kAxes] = {
+      "ranks that share every matrix (1)", "ranks that share every sequence (1)",
+      "ranks that share the experts (1)", "ranks with a batch and all parameters of their own (1)",
+      "pipeline stages (1)"};
+  for (std::size_t i = 0; i < kAxes; ++i) {
+    add_argument(app, fmt::format("--{}", name_of(static_cast<Axis>(i))), a.mapping.axes[i],
+                 Whole{1, 1 << 20}, "N", std::string(kAxisHelp[i]));
+  }
+  add_argument(app, "--ranks", a.ranks, read_count, "N", "of all; with --search needed");
+  add_argument(app, "--batch", a.batch, read_count, "N", "sequences of a step");
+  add_argument(app, "--micro-batch", a.mapping.micro_batch, Whole{1, 1 << 20}, "N",
+               "sequences that go through together (1)");
+  add_argument(app, "--micro-batches", a.micro_batches, read_count, "N",
+               "of a step, in place of --batch (1)");
+  add_argument(app, "--sequence", a.sequence, read_count, "N", "tokens (the model's)");
+  app.add_flag(
+      "--split-norms", a.mapping.splits_norms,
+      "between its matrices tp splits the sequence: reduce-scatter and all-gather in place "
+      "of all-reduce");
+  add_argument(app, "--interleave", a.mapping.interleave, Whole{1, 1 << 10}, "N",
+               "parts of the model per stage (1)");
+  add_argument(app, "--order", a.mapping.order,
+               Named<PipelineOrder>{{"gpipe", "1f1b", "zb1p", "zb2p"}}, "NAME",
+               "of a stage's work: gpipe, 1f1b, zb1p, zb2p (1f1b)");
+  add_argument(app, "--recompute", a.mapping.recompute,
+               Named<Recompute>{{"none", "selective", "full"}}, "NAME",
+               "none, selective (attention), full (none)");
+  add_argument(app, "--zero", a.mapping.zero, Whole{0, 3}, "N",
+               "what dp splits: 1 optimizer, 2 gradients too, 3 parameters too (0)");
+  add_argument(app, "--gradient-bytes", a.mapping.gradient_bytes, Whole{2, 4}, "N", "2 or 4 (4)");
+  add_argument(app, "--bucket", a.mapping.bucket_bytes, parse_size, "SIZE",
+               "gradients that go together (25M)");
+  add_menu(app, a.menu);
+}
+
+}  // namespace rankine::tools

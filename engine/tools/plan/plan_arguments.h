@@ -1,0 +1,35 @@
+// The options that describe a model, what it runs on, and how it is mapped to ranks.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/read/menu.h"
+#include "engine/tools/arguments.h"
+#include "engine/tools/plan/machine.h"
+#include "engine/tools/plan/mapping.h"
+#include "engine/tools/plan/model.h"
+
+namespace rankine::tools {
+
+struct PlanArguments {
+  Model model;
+  Machine machine = known_machines().front().machine;
+  Mapping mapping;
+  std::optional<int> sequence, batch, micro_batches, ranks;
+  const Menu* menu = find_menu("nccl");
+};
+
+// MODEL, --machine, an option per axis, --ranks, --batch, --micro-batch, --micro-batches,
+// --sequence, --split-norms, --interleave, --order, --recompute, --zero, --gradient-bytes, --bucket
+// and --menu.
+void add_plan_arguments(Command app, PlanArguments& arguments);
+
+// The mapping and the model as asked: micro-batches follow from --batch. Errors name the option,
+// its value and the nearest that are allowed.
+Status settle(PlanArguments& arguments);
+
+// The help's lists of models and machines, with their sources.
+std::string known_text();
+
+}  // namespace rankine::tools

@@ -1,0 +1,222 @@
+#include "engine/tools/plan/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "engine/base/units.h"
+#include "engine/tools/table.h"
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string share(double part, double whole) { return fmt::format("{:.1f} %", 100 * part / whole); }
+
+double tokens_of(const StepPlan& plan) {
+  return static_cast<double>(plan.mapping.batch()) * plan.model.sequence;
+}
+
+std::string time_text(const StepPlan& plan) {
+  const auto row = [&](std::string name, double seconds) {
+    return std::vector{std::move(name), format_duration(seconds), share(seconds, plan.seconds)};
+  };
+  return columns({row("step", plan.seconds), row("  computing", plan.computing()),
+                  row("  communicating, exposed", plan.exposed()), row("  bubble", plan.bubble()),
+                  row("  (communicating, hidden)", plan.hidden())},
+                 "lrr") +
+         fmt::format("{:.0f} tokens, {:.1f} a second; {} of what the products reach\n",
+                     tokens_of(plan), tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
+}
+
+std::string memory_text(const StepPlan& plan, bool terms) {
+  const Memory& m = plan.memory;
+  Rows rows = {{"memory of a rank", format_bytes(m.all()),
+                fmt::format("of {}{}", format_bytes(plan.machine.memory_bytes),
+                            plan.fits() ? "" : ": TOO MUCH")}};
+  const auto add = [&](std::string name, double bytes, std::string why) {
+    rows.push_back({"  " + std::move(name), format_bytes(bytes), terms ? std::move(why) : ""});
+  };
+  const double per_parameter = m.layer_parameters > 0 ? m.layer_state / m.layer_parameters : 0;
+  add("layers: parameters, gradients, optimizer", m.layer_state,
+      fmt::format("{:.4g} parameters x {:.4g} B", m.layer_parameters, per_parameter));
+  add("embedding, likewise", m.embedding_state,
+      fmt::format("{:.4g} parameters", m.embedding_parameters));
+  add("activations", m.activations,
+      fmt::format("{} a layer and micro-batch x {} layers x {:.4g} micro-batches",
+                  format_bytes(m.activations_per_layer), plan.model.layers / plan.mapping[Axis::pp],
+                  m.micro_batches_kept));
+  return columns(rows, "lrl");
+}
+
+std::string algorithm_text(const Price& price) {
+  return price.params.segments > 1
+             ? fmt::format("{}, P = {}", price.algorithm->name, price.params.segments)
+             : std::string(price.algorithm->name);
+}
+
+std::string collectives_text(const Mapping& mapping,
+                             const std::vector<PlannedCollective>& collectives) {
+  if (collectives.empty()) return "no collectives: one rank has it all\n";
+  Rows rows = {
+      {"along", "ranks", "collective", "for", "algorithm", "M", "times", "each", "all", "hidden"}};
+  for (const PlannedCollective& c : collectives) {
+    rows.push_back({axes_text(mapping, c.along), std::to_string(c.price.ranks),
+                    std::string(name_of(c.collective)), c.what, algorithm_text(c.price),
+                    format_bytes(c.price.bytes), fmt::format("{:.0f}", c.times),
+                    format_duration(c.price.seconds), format_duration(c.seconds()),
+                    format_duration(c.hidden)});
+  }
+  return columns(rows, "lrlllrrrrr");
+}
+
+std::string computations_text(const std::vector<PlannedComputation>& computations,
+                              const Machine& machine) {
+  Rows rows = {{"computing", "flops", "memory", "times", "each", "all"}};
+  for (const PlannedComputation& c : computations) {
+    rows.push_back({c.what, c.flops > 0 ? fmt::format("{:.4g}", c.flops) : "",
+                    c.bytes > 0 ? format_bytes(c.bytes) : "", fmt::format("{:.0f}", c.times),
+                    format_duration(c.seconds), format_duration(c.times * c.seconds)});
+  }
+  return columns(rows, "lrrrrr") +
+         fmt::format("{:.4g} flops a second, {:.4g} bytes a second through memory, {} a pass\n",
+                     machine.flops, machine.memory_bandwidth,
+                     format_duration(machine.pass_seconds));
+}
+
+template <class Plan>
+std::string title_of(const Plan& plan) {
+  return fmt::format("{} ({:.1f} G parameters) over {} ranks of {}: {}", plan.model.name,
+                     static_cast<double>(plan.model.all()) / 1e9, plan.mapping.ranks(),
+                     plan.machine.name, describe(plan.mapping));
+}
+
+// What both kinds of plans have.
+template <class Plan>
+Json asked_json(const Plan& plan) {
+  const Mapping& m = plan.mapping;
+  Json axes = Json::object();
+  for (std::size_t a = 0; a < kAxes; ++a) {
+    axes[std::string(name_of(static_cast<Axis>(a)))] = m.axes[a];
+  }
+  return {{"model", plan.model.name},
+          {"parameters", plan.model.all()},
+          {"machine", plan.machine.name},
+          {"ranks", m.ranks()},
+          {"axes", axes},
+          {"micro_batch", m.micro_batch},
+          {"sequence", plan.model.sequence}};
+}
+
+Json to_json(const Mapping& mapping, const std::vector<PlannedCollective>& collectives) {
+  Json rows = Json::array();
+  for (const PlannedCollective& c : collectives) {
+    rows.push_back({{"for", c.what},
+                    {"along", axes_text(mapping, c.along)},
+                    {"ranks", c.price.group},
+                    {"collective", name_of(c.collective)},
+                    {"algorithm", c.price.algorithm->name},
+                    {"segments", c.price.params.segments},
+                    {"bytes", c.price.bytes},
+                    {"times", c.times},
+                    {"seconds_each", c.price.seconds},
+                    {"seconds", c.seconds()},
+                    {"exposed", c.exposed()},
+                    {"hidden", c.hidden}});
+  }
+  return rows;
+}
+
+Json to_json(const std::vector<PlannedComputation>& computations) {
+  Json rows = Json::array();
+  for (const PlannedComputation& c : computations) {
+    rows.push_back({{"for", c.what},
+                    {"times", c.times},
+                    {"seconds_each", c.seconds},
+                    {"flops", c.flops},
+                    {"bytes", c.bytes}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string plan_title(const StepPlan& plan) { return title_of(plan); }
+
+std::string plan_text(const StepPlan& plan, bool terms) {
+  const Mapping& m = plan.mapping;
+  std::string text = fmt::format(
+      "{}\n{} sequences of {} tokens a step: {} replicas, each with {} micro-batches of {}\n\n",
+      title_of(plan), m.batch(), plan.model.sequence, m.data_parallel(), m.micro_batches,
+      m.micro_batch);
+  text += time_text(plan) + "\n" + memory_text(plan, terms) + "\n";
+  text += fmt::format("of a rank of stage {}, in a step:\n", plan.stage) +
+          collectives_text(plan.mapping, plan.collectives);
+  if (terms) text += "\n" + computations_text(plan.computations, plan.machine);
+  return text;
+}
+
+std::string plan_text(const DecodePlan& plan, bool terms) {
+  const Mapping& m = plan.mapping;
+  std::string text = fmt::format(
+      "{}\none token more of {} sequences with {} tokens each\n\n"
+      "{} until each has its next token; {:.1f} tokens a second\n"
+      "{} of a rank's {}: {} of weights, {} of keys and values{}\n\n",
+      title_of(plan), m.micro_batch * m.data_parallel(), plan.model.sequence,
+      format_duration(plan.seconds), plan.tokens_per_second(), format_bytes(plan.memory()),
+      format_bytes(plan.machine.memory_bytes), format_bytes(plan.weight_bytes),
+      format_bytes(plan.cache_bytes),
+      plan.memory() > plan.machine.memory_bytes ? ": TOO MUCH" : "");
+  text += collectives_text(plan.mapping, plan.collectives);
+  if (terms) text += "\n" + computations_text(plan.computations, plan.machine);
+  return text;
+}
+
+Json plan_json(const DecodePlan& plan) {
+  Json out = asked_json(plan);
+  out["decode"] = true;
+  out["seconds"] = plan.seconds;
+  out["tokens_per_second"] = plan.tokens_per_second();
+  out["memory"] = {{"all", plan.memory()},
+                   {"weights", plan.weight_bytes},
+                   {"keys_and_values", plan.cache_bytes}};
+  out["collectives"] = to_json(plan.mapping, plan.collectives);
+  out["computations"] = to_json(plan.computations);
+  return out;
+}
+
+Json plan_json(const StepPlan& plan) {
+  const Mapping& m = plan.mapping;
+  Json out = asked_json(plan);
+  out.update({{"micro_batches", m.micro_batches},
+              {"batch", m.batch()},
+              {"interleave", m.interleave},
+              {"order", name_of(m.order)},
+              {"recompute", name_of(m.recompute)},
+              {"split_norms", m.splits_norms},
+              {"zero", m.zero},
+              {"seconds", plan.seconds},
+              {"computing", plan.computing()},
+              {"communicating", plan.communicating()},
+              {"exposed", plan.exposed()},
+              {"hidden", plan.hidden()},
+              {"bubble", plan.bubble()},
+              {"utilisation", plan.utilisation()},
+              {"stage", plan.stage}});
+  const Memory& memory = plan.memory;
+  out["memory"] = {{"all", memory.all()},
+                   {"fits", plan.fits()},
+                   {"layer_state", memory.layer_state},
+                   {"embedding_state", memory.embedding_state},
+                   {"activations", memory.activations},
+                   {"activations_per_layer", memory.activations_per_layer},
+                   {"micro_batches_kept", memory.micro_batches_kept}};
+  out["collectives"] = to_json(plan.mapping, plan.collectives);
+  out["computations"] = to_json(plan.computations);
+  return out;
+}
+
+}  // namespace rankine::tools

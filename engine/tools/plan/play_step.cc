@@ -1,0 +1,250 @@
+#include "engine/tools/plan/play_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "engine/api/network.h"
+#include "engine/api/split.h"
+#include "engine/api/team.h"
+#include "engine/base/statistics.h"
+#include "engine/tools/stage.h"
+
+namespace rankine::tools {
+namespace {
+
+using Byte = std::uint8_t;
+
+// What the member of a group with this number brings at a place.
+Byte brought(int member, std::size_t place) {
+  return static_cast<Byte>(static_cast<std::size_t>(member) * 37 + place * 11 + place / 251);
+}
+
+// What all of them together bring there.
+Byte sum_at(int members, std::size_t place) {
+  unsigned sum = 0;
+  for (int m = 0; m < members; ++m) sum += brought(m, place);
+  return static_cast<Byte>(sum);
+}
+
+// One rank's part in one collective of its group.
+class Part {
+ public:
+  Part(const PlannedCollective& planned, std::unique_ptr<Member> group)
+      : planned_(planned),
+        group_(std::move(group)),
+        me_(group_->rank()),
+        all_(static_cast<std::size_t>(planned.price.bytes)),
+        block_(all_ / static_cast<std::size_t>(planned.price.ranks)) {
+    const bool brings_block = planned.collective == Collective::all_gather;
+    const bool gets_block = planned.collective == Collective::reduce_scatter;
+    in_.resize(brings_block ? block_ : all_);
+    out_.resize(gets_block ? block_ : all_);
+    for (std::size_t i = 0; i < in_.size(); ++i) in_[i] = brought(me_, i);
+  }
+
+  Member& group() { return *group_; }
+
+  Status play() {
+    const std::span<const Byte> in(in_);
+    const std::span<Byte> out(out_);
+    CallOptions options{
+        .algorithm = planned_.price.algorithm->name,
+        .segments = planned_.price.params.segments > 1 ? planned_.price.params.segments : 0};
+    switch (planned_.collective) {
+      case Collective::all_reduce:
+        return group_->all_reduce(in, out, ReduceOp::sum, options);
+      case Collective::reduce_scatter:
+        return group_->reduce_scatter(in, out, ReduceOp::sum, options);
+      case Collective::all_gather:
+        return group_->all_gather(in, out, options);
+      case Collective::all_to_all:
+        return group_->all_to_all(in, out, options);
+      default:  // send_recv: the first two, of however many stages
+        if (me_ == 0) return group_->send(in, 1);
+        return me_ == 1 ? group_->recv(out, 0) : Status();
+    }
+  }
+
+  std::int64_t wrong() const {
+    if (planned_.collective == Collective::send_recv && me_ != 1) return 0;
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < out_.size(); ++i) wrong += out_[i] != expected(i) ? 1 : 0;
+    return wrong;
+  }
+
+ private:
+  Byte expected(std::size_t i) const {
+    const std::size_t mine = static_cast<std::size_t>(me_) * block_;
+    switch (planned_.collective) {
+      case Collective::all_reduce:
+        return sum_at(planned_.price.ranks, i);
+      case Collective::reduce_scatter:
+        return sum_at(planned_.price.ranks, mine + i);
+      case Collective::all_gather:
+        return brought(static_cast<int>(i / block_), i % block_);
+      case Collective::all_to_all:
+        return brought(static_cast<int>(i / block_), mine + i % block_);
+      default:
+        return brought(0, i);
+    }
+  }
+
+  const PlannedCollective& planned_;
+  const std::unique_ptr<Member> group_;
+  const int me_;
+  const std::size_t all_, block_;
+  std::vector<Byte> in_, out_;
+};
+
+// A plan's collectives without those that differ in what they are for only.
+std::vector<PlannedCollective> distinct(const StepPlan& plan) {
+  std::vector<PlannedCollective> found;
+  for (const PlannedCollective& c : plan.collectives) {
+    const auto same = std::find_if(found.begin(), found.end(), [&](const PlannedCollective& other) {
+      return other.collective == c.collective && other.price.group == c.price.group &&
+             other.price.bytes == c.price.bytes;
+    });
+    if (same == found.end()) {
+      found.push_back(c);
+    } else {
+      same->times += c.times;
+      same->hidden += c.hidden;
+      same->what = "several";
+    }
+  }
+  return found;
+}
+
+// All ranks, with a grid of the mapping's axes.
+class Player {
+ public:
+  Player(const StepPlan& plan, const PlayOptions& options) : plan_(plan), options_(options) {}
+
+  Status begin() {
+    const int ranks = plan_.mapping.ranks();
+    TeamOptions team{.ranks = ranks, .timeout = options_.timeout};
+    if (options_.network) {
+      team.network =
+          std::make_shared<const CallNetwork>(CallNetwork{.fabric = plan_.machine.network});
+    }
+    auto made = Team::create(team);
+    if (!made.ok()) return made.status();
+    team_ = std::move(*made);
+    grids_.resize(static_cast<std::size_t>(ranks));
+    return team_->run([&](Member& me) {
+      auto grid = Grid::make(me, axes());
+      grid.status().throw_if_error();
+      grids_[static_cast<std::size_t>(me.rank())] = std::make_unique<Grid>(std::move(*grid));
+    });
+  }
+
+  Result<PlayedCollective> play(const PlannedCollective& planned) {
+    constexpr int kRepeats = 5;
+    std::vector<std::unique_ptr<Part>> parts(grids_.size());
+    if (Status s = prepare(planned, parts); !s.ok()) return s;
+    PlayedCollective played{planned};
+    std::vector<double> seconds;
+    // At full speed the first call also makes the plan.
+    for (int i = 0; i < (options_.network ? 1 : 1 + kRepeats); ++i) {
+      const auto once = play_once(parts);
+      if (!once.ok()) return once.status();
+      if (options_.network || i > 0) seconds.push_back(*once);
+    }
+    played.seconds = median(seconds);
+    for (const auto& part : parts) played.wrong += part->wrong();
+    if (Status s =
+            team_->run([&](Member& me) { parts[static_cast<std::size_t>(me.rank())].reset(); });
+        !s.ok()) {
+      return s;
+    }
+    return played;
+  }
+
+  Status end() {
+    return team_->run([&](Member& me) { grids_[static_cast<std::size_t>(me.rank())].reset(); });
+  }
+
+ private:
+  // From the outside in, as a grid counts.
+  std::vector<GridAxis> axes() const {
+    std::vector<GridAxis> axes;
+    for (std::size_t a = kAxes; a-- > 0;) {
+      axes.push_back({std::string(name_of(static_cast<Axis>(a))), plan_.mapping.axes[a]});
+    }
+    return axes;
+  }
+
+  Status prepare(const PlannedCollective& planned, std::vector<std::unique_ptr<Part>>& parts) {
+    std::vector<std::string> names;
+    for (auto axis = planned.along.rbegin(); axis != planned.along.rend(); ++axis) {
+      names.emplace_back(name_of(*axis));
+    }
+    return team_->run([&](Member& me) {
+      const auto rank = static_cast<std::size_t>(me.rank());
+      auto group = grids_[rank]->across(names);
+      group.status().throw_if_error();
+      parts[rank] = std::make_unique<Part>(planned, std::move(*group));
+    });
+  }
+
+  // Seconds until the last rank is done.
+  Result<double> play_once(std::vector<std::unique_ptr<Part>>& parts) {
+    using Clock = std::chrono::steady_clock;
+    if (options_.network) team_->communicator().restart_model_time();
+    std::vector<double> seconds(parts.size());
+    std::vector<Clock::time_point> ends(parts.size());
+    Clock::time_point begin;
+    const Status status = team_->run([&](Member& me) {
+      const auto rank = static_cast<std::size_t>(me.rank());
+      if (!options_.network) {
+        me.barrier().throw_if_error();
+        if (rank == 0) begin = Clock::now();
+      }
+      parts[rank]->play().throw_if_error();
+      ends[rank] = Clock::now();
+      seconds[rank] = parts[rank]->group().model_time();
+    });
+    if (!status.ok()) return status;
+    if (options_.network) return *std::max_element(seconds.begin(), seconds.end());
+    return std::chrono::duration<double>(*std::max_element(ends.begin(), ends.end()) - begin)
+        .count();
+  }
+
+  const StepPlan& plan_;
+  const PlayOptions& options_;
+  std::unique_ptr<Team> team_;
+  std::vector<std::unique_ptr<Grid>> grids_;
+};
+
+}  // namespace
+
+Result<std::vector<PlayedCollective>> play_collectives(const StepPlan& plan,
+                                                       const PlayOptions& options) {
+  std::vector<PlayedCollective> played;
+  const std::vector<PlannedCollective> collectives = distinct(plan);
+  for (const PlannedCollective& c : collectives) {
+    const Call call{.collective = Collective::all_reduce,
+                    .count = static_cast<std::size_t>(c.price.bytes),
+                    .type = DataType::u8};
+    if (Status s = Stage::check_memory(call, plan.mapping.ranks()); !s.ok()) return s;
+  }
+  if (collectives.empty()) return played;
+  Player player(plan, options);
+  if (Status s = player.begin(); !s.ok()) return s;
+  for (const PlannedCollective& c : collectives) {
+    auto one = player.play(c);
+    if (!one.ok()) return one.status();
+    played.push_back(std::move(*one));
+  }
+  if (Status s = player.end(); !s.ok()) return s;
+  return played;
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,314 @@
+#include "engine/tools/plan/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "engine/tools/plan/hidden_time.h"
+
+namespace rankine::tools {
+namespace {
+
+// Data parallelism of one kind of parameters.
+struct Gradients {
+  std::string_view what;
+  std::vector<Axis> along;
+  double parameters = 0;  // of a rank
+};
+
+class Planner {
+ public:
+  Planner(const Model& model, const Mapping& mapping, const Machine& machine, Prices& prices)
+      : prices_(prices) {
+    plan_.model = model;
+    plan_.mapping = mapping;
+    plan_.machine = machine;
+  }
+
+  Result<StepPlan> plan() {
+    if (Status s = price_layer(); !s.ok()) return s;
+    if (Status s = price_parameters(); !s.ok()) return s;
+    if (Status s = run_pipeline(); !s.ok()) return s;
+    if (Status s = end_step(); !s.ok()) return s;
+    plan_.memory = memory_of(plan_.model, plan_.mapping);
+    return std::move(plan_);
+  }
+
+ private:
+  const Mapping& mapping() const { return plan_.mapping; }
+  Result<Price> price_of(Collective collective, const std::vector<Axis>& along, double bytes) {
+    return prices_.of(collective, group_of(mapping(), along), bytes);
+  }
+  int stages() const { return mapping()[Axis::pp]; }
+  int layers_of_part() const { return plan_.model.layers / (stages() * mapping().interleave); }
+  // How often a stage has each of its layers' work in a step.
+  double layer_times() const {
+    return static_cast<double>(plan_.model.layers) / stages() * mapping().micro_batches;
+  }
+  double seconds_of(const Computation& c) const {
+    return c.flops / plan_.machine.flops + c.bytes / plan_.machine.memory_bandwidth;
+  }
+
+  Status price_layer() {
+    const LayerWork work = layer_work(plan_.model, mapping());
+    for (const Computation& c : work.computations) {
+      const double seconds = seconds_of(c);
+      layer_[static_cast<std::size_t>(c.phase)] += seconds;
+      layer_weights_ += c.weight_flops / plan_.machine.flops;
+      plan_.computations.push_back({fmt::format("{}, {}", c.what, name_of(c.phase)), layer_times(),
+                                    seconds, c.flops, c.bytes});
+    }
+    for (std::size_t phase = 0; phase < kPhases; ++phase) {
+      if (layer_[phase] == 0) continue;
+      // A backward pass launches twice as much as the forward one; what is recomputed only where
+      // that is all of a layer.
+      const double passes = phase == static_cast<std::size_t>(Phase::backward) ? 2
+                            : phase == static_cast<std::size_t>(Phase::recompute) &&
+                                    mapping().recompute != Recompute::full
+                                ? 0
+                                : 1;
+      const double seconds = passes * plan_.machine.pass_seconds;
+      if (seconds == 0) continue;
+      layer_[phase] += seconds;
+      plan_.computations.push_back(
+          {fmt::format("launching, {}", name_of(static_cast<Phase>(phase))), layer_times(),
+           seconds});
+    }
+    for (const Exchange& e : work.exchanges) {
+      auto price = price_of(e.collective, e.along, e.bytes);
+      if (!price.ok()) return price.status();
+      if (price->algorithm == nullptr) continue;
+      layer_[static_cast<std::size_t>(e.phase)] += price->seconds;
+      plan_.collectives.push_back({fmt::format("{}, {}", e.what, name_of(e.phase)), e.along,
+                                   e.collective, *price, layer_times()});
+    }
+    return {};
+  }
+
+  // ZeRO-3: a layer's parameters are gathered while the layer before computes, its gradients
+  // scattered while the next one does; what takes longer than that is waited for.
+  Status price_parameters() {
+    if (mapping().zero < 3) return {};
+    const struct {
+      std::string_view what;
+      Phase phase;
+      Collective collective;
+      int bytes;
+    } kMoves[] = {
+        {"parameters, forward", Phase::forward, Collective::all_gather, Model::kBytes},
+        {"parameters, backward", Phase::backward, Collective::all_gather, Model::kBytes},
+        {"gradients, backward", Phase::backward, Collective::reduce_scatter, Model::kBytes}};
+    std::array<double, kPhases> moved{};
+    std::vector<std::pair<std::size_t, std::size_t>> added;  // collectives and their phases
+    for (const Gradients& kind : gradients_per_layer()) {
+      for (const auto& [what, phase, collective, bytes] : kMoves) {
+        auto price = price_of(collective, kind.along, kind.parameters * bytes);
+        if (!price.ok()) return price.status();
+        if (price->algorithm == nullptr) continue;
+        const auto p = static_cast<std::size_t>(phase);
+        moved[p] += price->seconds;
+        added.emplace_back(plan_.collectives.size(), p);
+        plan_.collectives.push_back(
+            {fmt::format("{} {}", kind.what, what), kind.along, collective, *price, layer_times()});
+      }
+    }
+    const std::array<double, kPhases> computed = layer_;
+    for (const auto& [index, p] : added) {
+      PlannedCollective& collective = plan_.collectives[index];
+      const double covered = std::min(1.0, computed[p] / moved[p]);
+      collective.hidden = collective.seconds() * covered;
+    }
+    for (std::size_t p = 0; p < kPhases; ++p) layer_[p] = std::max(computed[p], moved[p]);
+    return {};
+  }
+
+  std::vector<Gradients> gradients_per_layer() const {
+    const Model& model = plan_.model;
+    const double tp = mapping()[Axis::tp];
+    const double experts = model.is_mixture() ? static_cast<double>(model.experts) *
+                                                    static_cast<double>(model.expert())
+                                              : 0;
+    std::vector<Gradients> kinds = {{"dense",
+                                     {Axis::sp, Axis::ep, Axis::dp},
+                                     (static_cast<double>(model.layer()) - experts) / tp}};
+    if (experts > 0) {
+      kinds.push_back({"experts", {Axis::sp, Axis::dp}, experts / tp / mapping()[Axis::ep]});
+    }
+    return kinds;
+  }
+
+  Status run_pipeline() {
+    for (const Computation& c : head_work(plan_.model, mapping())) {
+      head_[static_cast<std::size_t>(c.phase)] += seconds_of(c);
+      head_weights_ += c.weight_flops / plan_.machine.flops;
+    }
+    PipelineQuestion question{.order = mapping().order,
+                              .stages = stages(),
+                              .parts = mapping().interleave,
+                              .micro_batches = mapping().micro_batches,
+                              .seconds = [this](Pass pass, int stage, int part) {
+                                return pass_seconds(pass, stage, part);
+                              }};
+    const Pipeline without_hops = play(question);
+    auto hop = price_of(Collective::send_recv, {Axis::pp}, boundary_bytes(plan_.model, mapping()));
+    if (!hop.ok()) return hop.status();
+    question.hop_seconds = hop->seconds;
+    plan_.pipeline = play(question);
+    for (int s = 1; s < stages(); ++s) {
+      if (plan_.pipeline.end(s) > plan_.pipeline.end(plan_.stage)) plan_.stage = s;
+    }
+    if (hop->algorithm == nullptr) return {};
+    // In and out, forward and backward, at both borders of every part; one micro-batch's border is
+    // sent by one stage and received by the other, and each rank pays for what it receives.
+    const double times = 2.0 * mapping().micro_batches * mapping().interleave;
+    PlannedCollective hops{
+        "activations, gradients", {Axis::pp}, Collective::send_recv, *hop, times};
+    const double waited = plan_.pipeline.end() - without_hops.end();
+    hops.hidden = hops.seconds() - std::clamp(waited, 0.0, hops.seconds());
+    plan_.collectives.push_back(std::move(hops));
+    return {};
+  }
+
+  double pass_seconds(Pass pass, int stage, int part) const {
+    const auto forward = static_cast<std::size_t>(Phase::forward);
+    const auto backward = static_cast<std::size_t>(Phase::backward);
+    const auto recompute = static_cast<std::size_t>(Phase::recompute);
+    const bool has_head = stage == stages() - 1 && part == mapping().interleave - 1;
+    const double layers = layers_of_part();
+    const double weights = layers * layer_weights_ + (has_head ? head_weights_ : 0);
+    switch (pass) {
+      case Pass::forward:
+        return layers * layer_[forward] + (has_head ? head_[forward] : 0);
+      case Pass::backward: {
+        const bool apart =
+            mapping().order == PipelineOrder::zb1p || mapping().order == PipelineOrder::zb2p;
+        return layers * (layer_[backward] + layer_[recompute]) + (has_head ? head_[backward] : 0) -
+               (apart ? weights : 0);
+      }
+      case Pass::weights:
+        return weights;
+    }
+    return 0;
+  }
+
+  // After the last backward passes: gradients that are still under way, the optimizer, and
+  // parameters that it has split.
+  Status end_step() {
+    if (plan_.stage == stages() - 1) {
+      for (const Computation& c : head_work(plan_.model, mapping())) {
+        plan_.computations.push_back({fmt::format("{}, {}", c.what, name_of(c.phase)),
+                                      static_cast<double>(mapping().micro_batches), seconds_of(c),
+                                      c.flops, c.bytes});
+      }
+    }
+    plan_.seconds = plan_.pipeline.end(plan_.stage);
+    const double layers = static_cast<double>(plan_.model.layers) / stages();
+    std::vector<Gradients> kinds = gradients_per_layer();
+    for (Gradients& kind : kinds) kind.parameters *= layers;
+    kinds.front().parameters += static_cast<double>(plan_.model.embedding()) / mapping()[Axis::tp];
+    const bool split = mapping().zero >= 1;
+    double behind = 0;  // seconds after the last backward pass
+    if (mapping().zero < 3) {
+      for (const Gradients& kind : kinds) {
+        if (Status s = send_buckets(kind, split, behind); !s.ok()) return s;
+      }
+    }
+    plan_.seconds += behind;
+    const double bytes = optimizer_bytes(kinds), optimizer = bytes / plan_.machine.memory_bandwidth;
+    plan_.computations.push_back({"optimizer", 1, optimizer, 0, bytes});
+    plan_.seconds += optimizer;
+    if (!split || mapping().zero == 3) return {};
+    for (const Gradients& kind : kinds) {
+      auto price = price_of(Collective::all_gather, kind.along, kind.parameters * Model::kBytes);
+      if (!price.ok()) return price.status();
+      if (price->algorithm == nullptr) continue;
+      plan_.seconds += price->seconds;
+      plan_.collectives.push_back(
+          {fmt::format("{} parameters", kind.what), kind.along, Collective::all_gather, *price, 1});
+    }
+    return {};
+  }
+
+  // Gradients become ready evenly during the stage's last backward passes, one bucket after the
+  // other, and go one after the other. `behind` is how long those before are late already.
+  Status send_buckets(const Gradients& kind, bool split, double& behind) {
+    const double bytes = kind.parameters * mapping().gradient_bytes;
+    const double buckets =
+        std::max(1.0, std::ceil(bytes / static_cast<double>(mapping().bucket_bytes)));
+    const Collective collective = split ? Collective::reduce_scatter : Collective::all_reduce;
+    auto price = price_of(collective, kind.along, bytes / buckets);
+    if (!price.ok()) return price.status();
+    if (price->algorithm == nullptr) return {};
+    double computing = 0;  // the last backward pass of each part
+    for (int part = 0; part < mapping().interleave; ++part) {
+      computing += pass_seconds(Pass::backward, plan_.stage, part);
+    }
+    const double late = exposed_behind(computing, buckets, price->seconds) + behind;
+    PlannedCollective sent{fmt::format("{} gradients", kind.what), kind.along, collective, *price,
+                           buckets};
+    sent.hidden = sent.seconds() - (late - behind);
+    plan_.collectives.push_back(std::move(sent));
+    behind = late;
+    return {};
+  }
+
+  // It reads the gradient and its state and writes state and parameter.
+  double optimizer_bytes(const std::vector<Gradients>& kinds) const {
+    double bytes = 0;
+    for (const Gradients& kind : kinds) {
+      const double part =
+          mapping().zero >= 1 ? static_cast<double>(group_of(mapping(), kind.along).size()) : 1;
+      bytes += kind.parameters / part * (mapping().gradient_bytes + 12 + 12 + Model::kBytes);
+    }
+    return bytes;
+  }
+
+  StepPlan plan_;
+  Prices& prices_;
+  std::array<double, kPhases> layer_{}, head_{};
+  double layer_weights_ = 0, head_weights_ = 0;
+};
+
+}  // namespace
+
+double StepPlan::bubble() const {
+  const double rest = seconds - computing() - exposed();
+  return rest > 1e-12 * seconds ? rest : 0;  // no more than rounding
+}
+double StepPlan::computing() const {
+  double sum = 0;
+  for (const PlannedComputation& c : computations) sum += c.times * c.seconds;
+  return sum;
+}
+double StepPlan::communicating() const {
+  double sum = 0;
+  for (const PlannedCollective& c : collectives) sum += c.seconds();
+  return sum;
+}
+double StepPlan::exposed() const {
+  double sum = 0;
+  for (const PlannedCollective& c : collectives) sum += c.exposed();
+  return sum;
+}
+double StepPlan::model_flops() const {
+  Mapping once;  // one rank that recomputes nothing
+  once.micro_batch = mapping.micro_batch;
+  double flops = 0;
+  for (const Computation& c : layer_work(model, once).computations) flops += c.flops * model.layers;
+  for (const Computation& c : head_work(model, once)) flops += c.flops;
+  return flops * mapping.batch() / mapping.micro_batch;
+}
+double StepPlan::utilisation() const {
+  return model_flops() / (seconds * mapping.ranks() * machine.flops);
+}
+
+Result<StepPlan> plan_step(const Model& model, const Mapping& mapping, const Machine& machine,
+                           Prices& prices) {
+  if (Status s = check_model(model); !s.ok()) return s;
+  if (Status s = check_mapping(model, mapping); !s.ok()) return s;
+  return Planner(model, mapping, machine, prices).plan();
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,408 @@
+// Requests in C: every call that is there, started and made ready, of one rank and of several that
+// one thread plays; and what only C can get wrong, by name.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <latch>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/api/c/rankine.h"
+#include "numa/topology.h"
+
+namespace {
+
+constexpr int kRanks = 3;
+using Numbers = std::vector<std::int32_t>;
+
+std::string last_error() { return rkGetLastError(nullptr); }
+
+// Whoever makes progress: the ranks themselves, or a thread beside them.
+class Requests : public testing::TestWithParam<bool> {
+ protected:
+  Requests() {
+    rkConfig_t config = RK_CONFIG_INITIALIZER;
+    config.timeoutMs = 60'000;
+    if (GetParam()) config.progressCore = rankine::Topology::detect().cpus().front().os_index;
+    EXPECT_EQ(rkCommInitAllConfig(comms, kRanks, &config), rkSuccess) << last_error();
+  }
+  ~Requests() override {
+    for (rkComm_t comm : comms) EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+  }
+
+  void on_threads(const std::function<void(int, rkComm_t)>& f) {
+    std::vector<std::thread> threads;
+    for (int r = 0; r < kRanks; ++r) {
+      threads.emplace_back([&, r] { f(r, comms[r]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  // A request of rank 0 that the others have not answered.
+  rkRequest_t unanswered() {
+    EXPECT_EQ(rkGroupStart(), rkSuccess);
+    EXPECT_EQ(rkAllReduce(x_, x_, 4, rkInt32, rkSum, comms[0]), rkSuccess);
+    rkRequest_t request = nullptr;
+    EXPECT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
+    return request;
+  }
+  void answer() {
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    for (int r = 1; r < kRanks; ++r) {
+      ASSERT_EQ(rkAllReduce(y_[r], y_[r], 4, rkInt32, rkSum, comms[r]), rkSuccess);
+    }
+    ASSERT_EQ(rkGroupEndAsync(&answered_), rkSuccess) << last_error();
+  }
+
+  rkComm_t comms[kRanks];
+  std::int32_t x_[4] = {1, 1, 1, 1}, y_[kRanks][4] = {};
+  rkRequest_t answered_ = nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(ByProgressThread, Requests, testing::Bool());
+
+// Rank r brings 100 r + i.
+struct Buffers {
+  explicit Buffers(int rank)
+      : in(kRanks),
+        sum(kRanks),
+        most(kRanks),
+        bcast(kRanks),
+        gathered(kRanks * kRanks),
+        one(1),
+        turned(kRanks),
+        at_root(kRanks),
+        part(1),
+        uneven(kRanks),
+        message(kRanks),
+        scaled(1) {
+    std::iota(in.begin(), in.end(), 100 * rank);
+  }
+  Numbers in, sum, most, bcast, gathered, one, turned, at_root, part, uneven, message, scaled;
+};
+
+void call_all(int rank, rkComm_t comm, Buffers& b) {
+  const std::size_t counts[kRanks] = {1, 1, 1};
+  const int right = (rank + 1) % kRanks, left = (rank + kRanks - 1) % kRanks;
+  EXPECT_EQ(rkAllReduce(b.in.data(), b.sum.data(), kRanks, rkInt32, rkSum, comm), rkSuccess);
+  EXPECT_EQ(rkReduce(b.in.data(), b.most.data(), kRanks, rkInt32, rkMax, 1, comm), rkSuccess);
+  EXPECT_EQ(rkBroadcast(b.in.data(), b.bcast.data(), kRanks, rkInt32, 2, comm), rkSuccess);
+  EXPECT_EQ(rkAllGather(b.in.data(), b.gathered.data(), kRanks, rkInt32, comm), rkSuccess);
+  EXPECT_EQ(rkReduceScatter(b.in.data(), b.one.data(), 1, rkInt32, rkSum, comm), rkSuccess);
+  EXPECT_EQ(rkAllToAll(b.in.data(), b.turned.data(), 1, rkInt32, comm), rkSuccess);
+  EXPECT_EQ(rkGather(b.in.data(), b.at_root.data(), 1, rkInt32, 0, comm), rkSuccess);
+  EXPECT_EQ(rkScatter(b.in.data(), b.part.data(), 1, rkInt32, 1, comm), rkSuccess);
+  EXPECT_EQ(rkAllGatherCounts(b.in.data(), b.uneven.data(), counts, rkInt32, comm), rkSuccess);
+  EXPECT_EQ(rkSend(b.in.data(), kRanks, rkInt32, right, comm), rkSuccess);
+  EXPECT_EQ(rkRecv(b.message.data(), kRanks, rkInt32, left, comm), rkSuccess);
+  EXPECT_EQ(rkBarrier(comm), rkSuccess);
+  const std::int32_t factor = rank + 1;
+  rkRedOp_t op;
+  EXPECT_EQ(rkRedOpCreatePreMulSum(&op, &factor, rkInt32, comm), rkSuccess);
+  EXPECT_EQ(rkAllReduce(b.in.data(), b.scaled.data(), 1, rkInt32, op, comm), rkSuccess);
+  EXPECT_EQ(rkRedOpDestroy(op, comm), rkSuccess);  // the request keeps what it needs
+}
+
+void expect_right(int rank, const Buffers& b) {
+  EXPECT_EQ(b.sum, (Numbers{300, 303, 306}));
+  EXPECT_EQ(b.most, rank == 1 ? (Numbers{200, 201, 202}) : Numbers(kRanks));
+  EXPECT_EQ(b.bcast, (Numbers{200, 201, 202}));
+  EXPECT_EQ(b.gathered, (Numbers{0, 1, 2, 100, 101, 102, 200, 201, 202}));
+  EXPECT_EQ(b.one[0], 300 + 3 * rank);
+  EXPECT_EQ(b.turned, (Numbers{rank, 100 + rank, 200 + rank}));
+  EXPECT_EQ(b.at_root, rank == 0 ? (Numbers{0, 100, 200}) : Numbers(kRanks));
+  EXPECT_EQ(b.part[0], 100 + rank);
+  EXPECT_EQ(b.uneven, (Numbers{0, 100, 200}));
+  EXPECT_EQ(b.message[0], 100 * ((rank + kRanks - 1) % kRanks));
+  EXPECT_EQ(b.scaled[0], 100 * 2 + 200 * 3);
+}
+
+TEST_P(Requests, StandForEveryCall) {
+  on_threads([](int rank, rkComm_t comm) {
+    Buffers b(rank);
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    call_all(rank, comm, b);
+    rkRequest_t request = nullptr;
+    ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
+    int over = 0;
+    while (over == 0) {
+      ASSERT_EQ(rkCommProgress(comm), rkSuccess);
+      ASSERT_EQ(rkRequestTest(request, &over), rkSuccess) << last_error();
+    }
+    expect_right(rank, b);
+    EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+    EXPECT_EQ(rkRequestFree(request), rkSuccess) << last_error();
+  });
+}
+
+TEST_P(Requests, ArePreparedAndStartedAgainAndAgain) {
+  on_threads([](int rank, rkComm_t comm) {
+    Buffers b(rank);
+    const Buffers fresh(rank);
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    call_all(rank, comm, b);
+    rkRequest_t request = nullptr;
+    ASSERT_EQ(rkGroupEndPrepare(&request), rkSuccess) << last_error();
+    EXPECT_EQ(b.sum, fresh.sum);  // no call yet
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(rkRequestStart(request), rkSuccess) << last_error();
+      ASSERT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+      expect_right(rank, b);
+      b = fresh;  // vectors of the same size: they stay where they are
+    }
+    EXPECT_EQ(rkRequestFree(request), rkSuccess);
+  });
+}
+
+TEST_P(Requests, OfSeveralRanksThatOneThreadPlays) {
+  // In one request; and in one each, all of which are waited for at once.
+  for (const std::size_t each : {std::size_t{kRanks}, std::size_t{1}}) {
+    std::vector<std::vector<std::int32_t>> x(kRanks, std::vector<std::int32_t>(50'000, 1));
+    std::vector<rkRequest_t> requests;
+    for (std::size_t first = 0; first < kRanks; first += each) {
+      ASSERT_EQ(rkGroupStart(), rkSuccess);
+      for (std::size_t r = first; r < first + each; ++r) {
+        ASSERT_EQ(rkAllReduce(x[r].data(), x[r].data(), x[r].size(), rkInt32, rkSum, comms[r]),
+                  rkSuccess);
+      }
+      requests.push_back(nullptr);
+      ASSERT_EQ(rkGroupEndAsync(&requests.back()), rkSuccess) << last_error();
+    }
+    if (each == kRanks) {
+      int over = 0;
+      EXPECT_EQ(rkRequestWaitFor(requests[0], 60'000, &over), rkSuccess) << last_error();
+      EXPECT_EQ(over, 1);
+    } else {
+      EXPECT_EQ(rkRequestWaitAll(requests.size(), requests.data()), rkSuccess) << last_error();
+    }
+    for (const auto& mine : x) EXPECT_EQ(mine, std::vector<std::int32_t>(50'000, kRanks));
+    for (rkRequest_t request : requests) EXPECT_EQ(rkRequestFree(request), rkSuccess);
+  }
+}
+
+TEST_P(Requests, MayBeOfNothing) {
+  rkRequest_t request = nullptr;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (rkComm_t comm : comms) {
+    ASSERT_EQ(rkAllReduce(nullptr, nullptr, 0, rkFloat32, rkSum, comm), rkSuccess);
+    ASSERT_EQ(rkBcast(nullptr, 0, rkFloat32, 1, comm), rkSuccess);
+  }
+  ASSERT_EQ(rkGroupEndPrepare(&request), rkSuccess) << last_error();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(rkRequestStart(request), rkSuccess) << last_error();
+    ASSERT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+  }
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+TEST_P(Requests, SplitRanks) {
+  rkComm_t parts[kRanks];
+  rkRequest_t request = nullptr;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (int r = 0; r < kRanks; ++r) {
+    ASSERT_EQ(rkCommSplit(comms[r], 0, -r, &parts[r]), rkSuccess);
+  }
+  ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess);
+  ASSERT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+  for (int r = 0; r < kRanks; ++r) {
+    int rank = -1;
+    EXPECT_EQ(rkCommUserRank(parts[r], &rank), rkSuccess) << last_error();
+    EXPECT_EQ(rank, kRanks - 1 - r);
+    EXPECT_EQ(rkCommDestroy(parts[r]), rkSuccess);
+  }
+  EXPECT_EQ(rkRequestStart(request), rkInvalidUsage);
+  EXPECT_EQ(last_error(), "rkRequestStart: request has a rkCommSplit, which is made once");
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+TEST_P(Requests, RefuseWhatTheyCannotDo) {
+  int over = -1;
+  const char* orders = nullptr;
+  // What is no request.
+  const auto none = reinterpret_cast<rkRequest_t>(comms[0]);
+  const std::pair<rkRequest_t, const char*> wrong[] = {
+      {nullptr, "request is NULL"}, {none, "request is none, or one that has been freed"}};
+  for (const auto& [request, text] : wrong) {
+    EXPECT_EQ(rkRequestStart(request), rkInvalidArgument);
+    EXPECT_EQ(last_error(), std::string("rkRequestStart: ") + text);
+    EXPECT_EQ(rkRequestTest(request, &over), rkInvalidArgument);
+    EXPECT_EQ(rkRequestWait(request), rkInvalidArgument);
+    EXPECT_EQ(rkRequestWaitFor(request, 1, &over), rkInvalidArgument);
+    EXPECT_EQ(rkRequestGetOrders(request, &orders), rkInvalidArgument);
+    EXPECT_EQ(rkRequestWaitAll(1, &request), rkInvalidArgument);
+    EXPECT_EQ(last_error(), std::string("rkRequestWaitAll: requests[0]: ") + text);
+  }
+  EXPECT_EQ(rkRequestFree(nullptr), rkSuccess);
+  EXPECT_EQ(rkRequestFree(none), rkInvalidArgument);
+  EXPECT_EQ(rkRequestWaitAll(0, nullptr), rkSuccess);
+  EXPECT_EQ(rkRequestWaitAll(1, nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkCommProgress(nullptr), rkInvalidArgument);
+
+  // Groups.
+  rkRequest_t request = nullptr;
+  EXPECT_EQ(rkGroupEndAsync(&request), rkInvalidUsage);
+  EXPECT_EQ(last_error(), "rkGroupEndAsync: there is no group that rkGroupStart began");
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  EXPECT_EQ(rkGroupEndPrepare(nullptr), rkInvalidArgument);
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  EXPECT_EQ(rkGroupEndPrepare(&request), rkInvalidUsage);
+  EXPECT_EQ(rkGroupEnd(), rkSuccess);                 // both are open still
+  EXPECT_EQ(rkGroupEndPrepare(&request), rkSuccess);  // of nothing
+  EXPECT_EQ(rkRequestStart(request), rkSuccess);
+  EXPECT_EQ(rkRequestWait(request), rkSuccess);
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+  request = nullptr;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  ASSERT_EQ(rkBcast(x_, 4, rkInt32, 9, comms[0]), rkSuccess);
+  EXPECT_EQ(rkGroupEndAsync(&request), rkInvalidArgument);
+  EXPECT_EQ(last_error(), "rkGroupEndAsync: rkBcast of rank 0: root is 9; allowed are 0 to 2");
+  EXPECT_EQ(request, nullptr);
+
+  // One that is under way, and one that is not.
+  request = unanswered();
+  EXPECT_EQ(rkRequestTest(request, nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkRequestWaitFor(request, 1, nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkRequestWaitFor(request, -1, &over), rkInvalidArgument);
+  EXPECT_EQ(last_error(), "rkRequestWaitFor: milliseconds is -1; allowed are 0 and more");
+  EXPECT_EQ(rkRequestWaitFor(request, 1, &over), rkSuccess);
+  EXPECT_EQ(over, 0);
+  EXPECT_EQ(rkRequestTest(request, &over), rkSuccess);
+  EXPECT_EQ(over, 0);
+  EXPECT_EQ(rkRequestStart(request), rkInvalidUsage);
+  EXPECT_EQ(last_error(),
+            "rkRequestStart: request has been started; wait for it before it starts again");
+  EXPECT_EQ(rkRequestFree(request), rkInvalidUsage);
+  EXPECT_EQ(last_error(),
+            "rkRequestFree: request's rkAllReduce of rank 0 is under way; wait for it before it is "
+            "freed");
+  const rkRequest_t twice[] = {request, request};
+  EXPECT_EQ(rkRequestWaitAll(2, twice), rkInvalidArgument);
+  EXPECT_EQ(last_error(), "rkRequestWaitAll: requests[1] is there twice");
+  answer();
+  const rkRequest_t both[] = {request, answered_};
+  EXPECT_EQ(rkRequestWaitAll(2, both), rkSuccess) << last_error();
+  EXPECT_EQ(rkRequestWait(request), rkInvalidUsage);
+  EXPECT_EQ(last_error(),
+            "rkRequestWait: request is not under way: it was not started, or has been waited for");
+  EXPECT_EQ(rkRequestTest(request, &over), rkInvalidUsage);
+  EXPECT_EQ(rkRequestWaitAll(2, both), rkInvalidUsage);
+  EXPECT_EQ(rkRequestFree(answered_), rkSuccess);
+  EXPECT_EQ(rkRequestFree(answered_), rkInvalidArgument);
+
+  // After its rank.
+  ASSERT_EQ(rkCommFinalize(comms[0]), rkSuccess);
+  EXPECT_EQ(rkRequestStart(request), rkInvalidUsage);
+  EXPECT_EQ(last_error(), "rkRequestStart: comm has been finalized");
+  ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
+  comms[0] = nullptr;
+  EXPECT_EQ(rkRequestStart(request), rkInvalidArgument);
+  EXPECT_EQ(last_error(),
+            "rkRequestStart: rkAllReduce of rank 0: the member of the request's all_reduce is "
+            "destroyed");
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+TEST_P(Requests, AreToldWhyTheirCommunicatorHasEnded) {
+  const rkRequest_t request = unanswered();
+  std::thread([&] { EXPECT_EQ(rkCommAbort(comms[1]), rkSuccess); }).join();
+  comms[1] = nullptr;
+  EXPECT_EQ(rkRequestWait(request), rkAborted);
+  EXPECT_EQ(last_error(),
+            "rkRequestWait: rkAllReduce of rank 0: rkCommAbort was called for rank 1");
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+// The handle goes with the wait that another thread is in.
+TEST_P(Requests, WhoseRankIsAbortedEndAWait) {
+  const rkRequest_t request = unanswered();
+  std::thread waits([&] {
+    EXPECT_EQ(rkRequestWait(request), rkAborted);
+    EXPECT_EQ(last_error(),
+              "rkRequestWait: rkAllReduce of rank 0: rkCommAbort was called for rank 0");
+  });
+  std::thread([&] { EXPECT_EQ(rkCommAbort(comms[0]), rkSuccess); }).join();
+  waits.join();
+  int rank = 0;
+  EXPECT_EQ(rkCommUserRank(comms[0], &rank), rkInvalidArgument);
+  comms[0] = nullptr;
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+TEST_P(Requests, WhoseRankIsDestroyedUnderWayEndTheCommunicator) {
+  const rkRequest_t request = unanswered();
+  ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
+  comms[0] = nullptr;
+  rkResult_t result = rkSuccess;
+  EXPECT_EQ(rkCommGetAsyncError(comms[1], &result), rkSuccess);
+  EXPECT_EQ(result, rkAborted);
+  EXPECT_EQ(rkRequestWait(request), rkAborted);
+  EXPECT_NE(last_error().find("destroyed while calls that it had started"), std::string::npos)
+      << last_error();
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+TEST_P(Requests, OfARankThatAnotherThreadUsesAreRefused) {
+  const rkRequest_t request = unanswered();
+  std::latch waits(1);
+  std::thread other([&] {
+    waits.count_down();
+    rkResult_t result = rkInvalidUsage;  // while we look
+    while (result == rkInvalidUsage) result = rkRequestWait(request);
+    EXPECT_EQ(result, rkSuccess) << last_error();
+  });
+  waits.wait();
+  // Once it is inside.
+  while (rkCommProgress(comms[0]) == rkSuccess) std::this_thread::yield();
+  EXPECT_EQ(last_error(),
+            "rkCommProgress: comm is in a call of another thread; a rank's handle is used by one "
+            "thread at a time");
+  EXPECT_EQ(rkRequestFree(request), rkInvalidUsage);
+  EXPECT_EQ(last_error(),
+            "rkRequestFree: request is in a call of another thread; it is used by one thread at a "
+            "time");
+  answer();
+  other.join();
+  EXPECT_EQ(rkRequestWait(answered_), rkSuccess);
+  EXPECT_EQ(rkRequestFree(answered_), rkSuccess);
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+TEST_P(Requests, AreTheParentsInAForkedChild) {
+  const rkRequest_t request = unanswered();
+  const pid_t child = fork();
+  if (child == 0) {
+    int over = 0, failed = 0;
+    failed |= rkRequestWait(request) == rkForked ? 0 : 1;
+    failed |= rkRequestTest(request, &over) == rkForked ? 0 : 2;
+    failed |= rkCommProgress(comms[0]) == rkForked ? 0 : 4;
+    failed |= rkRequestFree(request) == rkSuccess ? 0 : 8;
+    failed |= rkCommDestroy(comms[0]) == rkSuccess ? 0 : 16;
+    _exit(failed);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  answer();
+  EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+  EXPECT_EQ(rkRequestWait(answered_), rkSuccess) << last_error();
+  EXPECT_EQ(rkRequestFree(answered_), rkSuccess);
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+TEST(ProgressCore, MustBeACpu) {
+  rkComm_t comm = nullptr;
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.progressCore = -2;
+  EXPECT_EQ(rkCommInitAllConfig(&comm, 1, &config), rkInvalidArgument);
+  EXPECT_EQ(last_error(),
+            "rkCommInitAllConfig: progressCore is -2; allowed are -1 (none) and CPUs");
+  config.progressCore = 1'000'000;
+  EXPECT_EQ(rkCommInitAllConfig(&comm, 1, &config), rkInvalidArgument);
+  EXPECT_NE(last_error().find("progress_core is 1000000: "), std::string::npos) << last_error();
+}
+
+}  // namespace

@@ -1,0 +1,240 @@
+// A model over ranks: parameters, memory to the digits that were published, groups, and refusals.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/tools/plan/layer_work.h"
+#include "engine/tools/plan/mapping.h"
+#include "engine/tools/plan/memory.h"
+#include "engine/tools/plan/model.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr double kGiB = 1 << 30;
+
+Model model_of(std::string_view name) { return find_published_model(name)->model; }
+
+// What is printed with so many digits behind the point.
+double printed(double value, int digits) {
+  const double scale = std::pow(10, digits);
+  return std::round(value * scale) / scale;
+}
+
+TEST(Model, ParametersAreAsPublished) {
+  // In billions, as the models are called.
+  const struct {
+    std::string_view name;
+    double all, active;
+  } kNamed[] = {
+      {"gpt2", 0.1, 0.1},         {"gpt_22b", 22.1, 22.1},       {"gpt_175b", 174.6, 174.6},
+      {"gpt_530b", 529.5, 529.5}, {"gpt_1t", 1007.9, 1007.9},    {"llama3_8b", 8.0, 8.0},
+      {"llama3_70b", 70.6, 70.6}, {"llama3_405b", 405.8, 405.8}, {"mixtral_8x7b", 46.7, 12.9}};
+  for (const auto& [name, all, active] : kNamed) {
+    EXPECT_EQ(printed(static_cast<double>(model_of(name).all()) / 1e9, 1), all) << name;
+    EXPECT_EQ(printed(static_cast<double>(model_of(name).active()) / 1e9, 1), active) << name;
+  }
+}
+
+struct Published {
+  std::string_view model;
+  int pp, interleave, micro_batch, micro_batches;
+  double state, plain, split;  // GiB
+};
+// Korthikanti et al., 2022; tp is 8.
+constexpr Published kPublished[] = {
+    {"gpt_22b", 1, 1, 4, 1, 45.5625, 59.25, 9.5625},
+    {"gpt_175b", 8, 3, 1, 64, 45.5625, 66.84375, 12.3516},
+    {"gpt_530b", 35, 3, 1, 280, 31.640625, 114.0234, 23.0762},
+    {"gpt_1t", 64, 1, 1, 512, 32.958984, 131.25, 26.5625},
+};
+
+Mapping mapping_of(const Published& row) {
+  Mapping mapping;
+  mapping[Axis::tp] = 8;
+  mapping[Axis::pp] = row.pp;
+  mapping.interleave = row.interleave;
+  mapping.micro_batch = row.micro_batch;
+  mapping.micro_batches = row.micro_batches;
+  return mapping;
+}
+
+TEST(Memory, IsAsPublished) {
+  for (const Published& row : kPublished) {
+    const Model model = model_of(row.model);
+    Mapping mapping = mapping_of(row);
+    const Memory plain = memory_of(model, mapping);
+    EXPECT_EQ(printed(plain.layer_state / kGiB, 6), printed(row.state, 6)) << row.model;
+    EXPECT_EQ(printed(plain.activations / kGiB, 4), printed(row.plain, 4)) << row.model;
+    mapping.splits_norms = true;
+    mapping.recompute = Recompute::selective;
+    EXPECT_EQ(printed(memory_of(model, mapping).activations / kGiB, 4), printed(row.split, 4))
+        << row.model;
+  }
+}
+
+// Units of s b h, by the formulas of the paper.
+TEST(Memory, OfALayerFollowsTheFormulas) {
+  const Model model = model_of("gpt_175b");
+  const double unit = 2048.0 * 12288, t = 8, scores = 5.0 * 96 * 2048 / (12288 * t);
+  const struct {
+    bool splits;
+    Recompute recompute;
+    double formula;
+  } kCases[] = {{false, Recompute::none, 10 + 24 / t + scores},
+                {true, Recompute::none, 34 / t + scores},
+                {false, Recompute::selective, 10 + 24 / t},
+                {true, Recompute::selective, 34 / t},
+                {false, Recompute::full, 2}};
+  for (const auto& [splits, recompute, formula] : kCases) {
+    Mapping mapping;
+    mapping[Axis::tp] = 8;
+    mapping.splits_norms = splits;
+    mapping.recompute = recompute;
+    EXPECT_DOUBLE_EQ(memory_of(model, mapping).activations_per_layer, formula * unit);
+  }
+}
+
+// Rajbhandari et al., ZeRO: with 2 bytes of gradient and k = 12.
+TEST(Memory, OfZeroFollowsTheFormulas) {
+  Mapping mapping;
+  mapping.gradient_bytes = 2;
+  const double k = 12, n = 64;
+  const double formulas[] = {4 + k, 4 + k / n, 2 + (2 + k) / n, (4 + k) / n};
+  for (int zero = 0; zero <= 3; ++zero) {
+    mapping.zero = zero;
+    EXPECT_DOUBLE_EQ(state_bytes(mapping, 64), formulas[zero]) << zero;
+  }
+  mapping.gradient_bytes = 4;  // Megatron's distributed optimizer
+  mapping.zero = 0;
+  EXPECT_DOUBLE_EQ(state_bytes(mapping, 64), 18);
+  mapping.zero = 1;
+  EXPECT_DOUBLE_EQ(state_bytes(mapping, 64), 6 + 12 / n);
+}
+
+TEST(Memory, ExpertsAreSplitAlongTheirAxisOnly) {
+  const Model model = model_of("mixtral_8x7b");
+  Mapping mapping;
+  const double whole = memory_of(model, mapping).layer_parameters;
+  EXPECT_DOUBLE_EQ(whole, static_cast<double>(model.layers * model.layer()));
+  mapping[Axis::ep] = 8;
+  const double experts =
+      static_cast<double>(model.layers) * 8 * static_cast<double>(model.expert());
+  EXPECT_DOUBLE_EQ(memory_of(model, mapping).layer_parameters, whole - experts * 7 / 8);
+}
+
+TEST(Mapping, GroupsAreNumberedFromTheInsideOut) {
+  Mapping mapping;
+  mapping[Axis::tp] = 2;
+  mapping[Axis::ep] = 3;
+  mapping[Axis::dp] = 2;
+  mapping[Axis::pp] = 2;
+  const auto group = [&](std::vector<Axis> axes) { return group_of(mapping, axes); };
+  EXPECT_EQ(group({Axis::tp}), (std::vector<Rank>{0, 1}));
+  EXPECT_EQ(group({Axis::ep}), (std::vector<Rank>{0, 2, 4}));
+  EXPECT_EQ(group({Axis::dp}), (std::vector<Rank>{0, 6}));
+  EXPECT_EQ(group({Axis::pp}), (std::vector<Rank>{0, 12}));
+  EXPECT_EQ(group({Axis::ep, Axis::dp}), (std::vector<Rank>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(mapping.ranks(), 24);
+}
+
+TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
+  const Model gpt = model_of("gpt_175b"), mixture = model_of("mixtral_8x7b");
+  const auto refusal = [](const Model& model, auto change) {
+    Mapping mapping;
+    change(mapping);
+    return check_mapping(model, mapping).text();
+  };
+  EXPECT_EQ(refusal(gpt, [](Mapping& m) { m[Axis::tp] = 10; }),
+            "tp is 10; it must divide heads, which is 96: the nearest are 8 or 12");
+  EXPECT_EQ(refusal(gpt, [](Mapping& m) { m[Axis::pp] = 100; }),
+            "pp is 100; it must divide layers, which is 96: the nearest are 96");
+  EXPECT_EQ(refusal(gpt, [](Mapping& m) { m[Axis::dp] = 0; }), "dp is 0; it must be at least 1");
+  EXPECT_EQ(refusal(gpt, [](Mapping& m) { m[Axis::ep] = 2; }),
+            "ep is 2; gpt_175b has no experts, so it must be 1");
+  EXPECT_EQ(refusal(mixture, [](Mapping& m) { m[Axis::ep] = 3; }),
+            "ep is 3; it must divide experts, which is 8: the nearest are 2 or 4");
+  EXPECT_EQ(
+      refusal(gpt,
+              [](Mapping& m) {
+                m[Axis::pp] = 8;
+                m.interleave = 3;
+                m.micro_batches = 12;
+              }),
+      "micro_batches is 12; interleaved stages take a multiple of pp, which is 8: the nearest "
+      "are 8 or 16");
+}
+
+// Counted from the lists, as bytes of activations s b h.
+TEST(LayerWork, TrafficIsAsStated) {
+  const Model gpt = model_of("gpt_175b");
+  Mapping mapping;
+  mapping[Axis::tp] = 8;
+  const double activation = 2.0 * 2048 * 12288;
+  const auto count = [&](Phase phase, Collective collective) {
+    int found = 0;
+    for (const Exchange& e : layer_work(gpt, mapping).exchanges) {
+      if (e.phase != phase || e.collective != collective || e.along != std::vector{Axis::tp})
+        continue;
+      EXPECT_EQ(e.bytes, activation);
+      ++found;
+    }
+    return found;
+  };
+  for (const Phase phase : {Phase::forward, Phase::backward}) {
+    EXPECT_EQ(count(phase, Collective::all_reduce), 2);
+    EXPECT_EQ(count(phase, Collective::all_gather), 0);
+  }
+  mapping.splits_norms = true;
+  for (const Phase phase : {Phase::forward, Phase::backward}) {
+    EXPECT_EQ(count(phase, Collective::all_reduce), 0);
+    EXPECT_EQ(count(phase, Collective::all_gather), 2);
+    EXPECT_EQ(count(phase, Collective::reduce_scatter), 2);
+  }
+  mapping.recompute = Recompute::full;
+  EXPECT_EQ(count(Phase::recompute, Collective::all_gather), 2);
+}
+
+TEST(LayerWork, ATokenIsSentToItsExpertsAndBack) {
+  const Model model = model_of("mixtral_8x7b");
+  Mapping mapping;
+  mapping[Axis::ep] = 8;
+  double sent = 0;
+  int calls = 0;
+  for (const Exchange& e : layer_work(model, mapping).exchanges) {
+    if (e.collective != Collective::all_to_all || e.phase != Phase::forward) continue;
+    ++calls;
+    sent += e.bytes;
+  }
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(sent, 2.0 * 2 * 32768 * 4096 * 2);  // dispatch and combine, top 2, 2 bytes
+}
+
+// 6 flops per parameter and token, and what attention adds: 72 B L s h^2 (1 + s / 6h) altogether.
+TEST(LayerWork, FlopsAreAsPublished) {
+  const Model gpt = model_of("gpt_175b");
+  double flops = 0;
+  for (const Computation& c : layer_work(gpt, Mapping{}).computations) flops += c.flops;
+  const double h = 12288, s = 2048;
+  EXPECT_DOUBLE_EQ(flops, 72 * s * h * h * (1 + s / (6 * h)));
+}
+
+TEST(Model, FilesAreReadAndWhatIsWrongIsNamed) {
+  const auto model = parse_model(
+      R"({"layers": 2, "hidden": 64, "heads": 4, "feed_forward": 256, "vocabulary": 100, "sequence": 16})",
+      "tiny");
+  ASSERT_TRUE(model.ok()) << model.status().text();
+  EXPECT_EQ(model->kv_heads, 4);
+  const auto refusal = [](std::string_view text) { return parse_model(text, "x").status().text(); };
+  EXPECT_EQ(refusal(R"({"preset": "llama3_8b", "heads": 5})"),
+            "heads is 5; it must divide hidden, which is 4096");
+  EXPECT_EQ(refusal(R"({"preset": "llama3_8b", "layers": -1})"),
+            "layers is -1; it must be a whole number from 1 to 65536");
+  EXPECT_EQ(refusal(R"({"preset": "llama3_8b", "experts": 4})"),
+            "top_k is 0; of 4 experts it must be 1 to 4");
+}
+
+}  // namespace
+}  // namespace rankine::tools

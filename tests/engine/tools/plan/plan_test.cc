@@ -1,0 +1,232 @@
+// rankine plan as a command: what it says, what it writes, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream in(line);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+Json json_of(const std::string& line) {
+  const Captured run = run_captured(words("plan " + line + " --json"));
+  EXPECT_EQ(run.exit, 0) << run.err;
+  return Json::parse(run.out);
+}
+
+std::string error_of(const std::string& line) {
+  const Captured run = run_captured(words("plan " + line));
+  EXPECT_NE(run.exit, 0) << line;
+  EXPECT_EQ(run.out, "") << line;
+  return run.err;
+}
+
+std::string temporary(const std::string& name) {
+  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+}
+
+std::string content(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Plan, SaysWhatAStepCosts) {
+  const Captured run = run_captured(words(
+      "plan gpt_175b --tp 8 --pp 8 --interleave 3 --batch 64 --split-norms --recompute selective "
+      "--explain"));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  EXPECT_TRUE(
+      run.out.starts_with("gpt_175b (174.6 G parameters) over 64 ranks of a100: tp 8, pp 8, "
+                          "norms split, interleaved 3, selective recompute\n"));
+  EXPECT_NE(run.out.find("45.6 GiB  2.718e+09 parameters x 18 B"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("reduce_scatter"), std::string::npos);
+  EXPECT_EQ(run.out.find("logits"), std::string::npos) << "the stage that ends last is the first";
+  EXPECT_NE(run_captured(words("plan gpt_22b --explain")).out.find("logits"), std::string::npos);
+}
+
+TEST(Plan, SumsAreThoseOfItsRows) {
+  const Json plan = json_of("llama3_8b --tp 2 --dp 4 --pp 2 --batch 64");
+  double communicating = 0, hidden = 0, computing = 0;
+  for (const Json& row : plan["collectives"]) {
+    communicating += row["seconds"].get<double>();
+    hidden += row["hidden"].get<double>();
+    EXPECT_NEAR(row["exposed"].get<double>() + row["hidden"].get<double>(),
+                row["seconds"].get<double>(), 1e-12);
+  }
+  for (const Json& row : plan["computations"]) {
+    computing += row["times"].get<double>() * row["seconds_each"].get<double>();
+  }
+  EXPECT_NEAR(plan["communicating"].get<double>(), communicating, 1e-12);
+  EXPECT_NEAR(plan["hidden"].get<double>(), hidden, 1e-12);
+  EXPECT_NEAR(plan["computing"].get<double>(), computing, 1e-9);
+  EXPECT_NEAR(plan["computing"].get<double>() + plan["exposed"].get<double>() +
+                  plan["bubble"].get<double>(),
+              plan["seconds"].get<double>(), 1e-9);
+}
+
+// Each collective's time is the simulator's, asked on its own.
+TEST(Plan, TimesAreTheSimulators) {
+  const Json plan = json_of("llama3_8b --tp 8 --machine a100");
+  ASSERT_FALSE(plan["collectives"].empty());
+  for (const Json& row : plan["collectives"]) {
+    const Captured asked =
+        run_captured({"simulate", row["collective"], "--algo", row["algorithm"], "--ranks", "8",
+                      "--bytes", std::to_string(row["bytes"].get<std::uint64_t>()), "--alpha",
+                      "3800ns", "--bandwidth", "221GB/s", "--json"});
+    ASSERT_EQ(asked.exit, 0) << asked.err;
+    EXPECT_DOUBLE_EQ(Json::parse(asked.out)["time"].get<double>(),
+                     row["seconds_each"].get<double>())
+        << row;
+  }
+}
+
+TEST(Plan, TheSearchFindsNothingWorseThanWhatItCouldHave) {
+  const Json found = json_of("llama3_8b --search --ranks 16 --batch 32 --sequence 4096");
+  ASSERT_FALSE(found["best"].empty());
+  double before = 0;
+  for (const Json& plan : found["best"]) {
+    EXPECT_GE(plan["seconds"].get<double>(), before);
+    before = plan["seconds"].get<double>();
+    EXPECT_TRUE(plan["memory"]["fits"].get<bool>());
+    EXPECT_EQ(plan["ranks"], 16);
+    EXPECT_EQ(plan["batch"], 32);
+  }
+  const double best = found["best"][0]["seconds"].get<double>();
+  for (const std::string other : {"--tp 8 --dp 2 --split-norms", "--tp 8 --pp 2 --split-norms",
+                                  "--tp 4 --dp 4 --split-norms --recompute selective"}) {
+    const Json plan = json_of("llama3_8b --batch 32 --sequence 4096 " + other);
+    EXPECT_LE(best, plan["seconds"].get<double>()) << other;
+  }
+}
+
+// A token reads all weights and all keys and values once; one sequence computes next to nothing.
+TEST(Plan, ADecodeStepWaitsForMemory) {
+  const Json plan = json_of("llama3_8b --decode --batch 1 --sequence 1024");
+  const double layers = 32.0 * (2 * 4096.0 * 4096 + 2 * 4096.0 * 1024 + 3 * 4096.0 * 14336);
+  const double head = 128256.0 * 4096;
+  const double cache = 1024.0 * 2 * 1024 * 32;
+  const double norms = 32 * (10 * 4096.0 + 1.5 * 3 * 14336);
+  EXPECT_NEAR(plan["seconds"].get<double>(), 2 * (layers + head + cache + norms) / 1.4736e12, 1e-9);
+  EXPECT_TRUE(plan["collectives"].empty());
+  EXPECT_EQ(json_of("llama3_8b --decode --tp 8 --batch 4")["collectives"].size(), 2u);
+}
+
+TEST(Plan, PicturesAndTracesHaveEveryPass) {
+  const std::string svg = temporary("plan.svg"), trace = temporary("plan.json");
+  const Captured run =
+      run_captured(words("plan llama3_8b --pp 4 --batch 8 --svg " + svg + " --trace " + trace));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  std::size_t titles = 0;
+  const std::string picture = content(svg);
+  for (std::size_t at = 0; (at = picture.find("<title>", at)) != std::string::npos; ++at) ++titles;
+  EXPECT_EQ(titles, 4u * 8 * 2);
+  int passes = 0;
+  const Json written = Json::parse(content(trace));
+  for (const Json& event : written["traceEvents"]) passes += event["ph"] == "X" ? 1 : 0;
+  EXPECT_EQ(passes, 4 * 8 * 2);
+}
+
+// Threads, groups by axis, real data: the clock says what the plan says.
+// Threads, groups by axis, real data: the clock says what the plan says.
+TEST(Step, PlayedTimesAreThePlanned) {
+  const std::string dense = temporary("dense.json"), mixture = temporary("mixture.json");
+  const std::string sizes = R"("layers": 4, "hidden": 256, "heads": 8, "feed_forward": 512,
+      "vocabulary": 1000, "sequence": 96)";
+  std::ofstream(dense) << "{" << sizes << "}";
+  std::ofstream(mixture) << R"({"experts": 8, "top_k": 2, )" << sizes << "}";
+  for (const std::string& asked :
+       {dense + " --tp 2 --dp 2 --pp 2 --split-norms --zero 1 --bucket 1M",
+        dense + " --tp 4 --dp 3 --bucket 100K", dense + " --sp 2 --dp 2 --zero 3",
+        mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M"}) {
+    const Captured run = run_captured(words("step " + asked + " --json"));
+    ASSERT_EQ(run.exit, 0) << run.out << run.err;
+    const Json played = Json::parse(run.out);
+    EXPECT_GE(played["collectives"].size(), 2u);
+    for (const Json& row : played["collectives"]) {
+      EXPECT_TRUE(row["equal"].get<bool>()) << asked << ": " << row;
+      EXPECT_EQ(row["wrong"], 0) << asked << ": " << row;
+    }
+  }
+}
+
+TEST(Step, WhatThreadsCannotPlayIsRefused) {
+  const auto error = [](const std::string& line) {
+    const Captured run = run_captured(words("step " + line));
+    EXPECT_EQ(run.out, "");
+    return run.err;
+  };
+  EXPECT_NE(error("gpt_1t --tp 8 --pp 64 --dp 32").find("the axes multiply to 16384 ranks"),
+            std::string::npos);
+  EXPECT_NE(error("gpt_1t --dp 8 --zero 1").find("8 ranks need"), std::string::npos);
+}
+
+// The chapter's exercise 4: 1000 tensors of 1 MB, 8 ranks, 10 us, 100 GB/s.
+TEST(Buckets, GainWhatTheChapterSays) {
+  const Captured run = run_captured(words("buckets --alpha 10us --bandwidth 100GB/s --json"));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const Json rows = Json::parse(run.out);
+  for (const Json& row : rows) {
+    EXPECT_NEAR(row["seconds_each"].get<double>(), row["formula_each"].get<double>(), 1e-9);
+    if (row["tensors"] == 1) {
+      EXPECT_NEAR(row["seconds"].get<double>(), 157.5e-3, 1e-6);
+    }
+    if (row["tensors"] == 25) {
+      EXPECT_EQ(row["calls"], 40);
+      EXPECT_NEAR(row["seconds"].get<double>(), 23.1e-3, 1e-6);
+    }
+  }
+  EXPECT_EQ(rows.back()["calls"], 1);
+}
+
+// As many buckets as the formula says wait least, among those near it.
+TEST(Buckets, BehindABackwardPassTheBestIsWhereTheFormulaSays) {
+  const Captured run = run_captured(
+      words("buckets --alpha 10us --bandwidth 10GB/s --backward 20ms --tensors 1024 --json"));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const Json rows = Json::parse(run.out);
+  const auto least = std::min_element(rows.begin(), rows.end(), [](const Json& a, const Json& b) {
+    return a["exposed"].get<double>() < b["exposed"].get<double>();
+  });
+  const double calls = (*least)["calls"].get<double>(), formula = std::sqrt(20e-3 / 140e-6);
+  EXPECT_GT(calls, formula / 2);
+  EXPECT_LT(calls, formula * 2);
+}
+
+TEST(Plan, WhatCannotBeIsRefusedByName) {
+  const auto refuses = [](const std::string& line, const std::string& text) {
+    EXPECT_NE(error_of(line).find(text), std::string::npos) << line << ": " << error_of(line);
+  };
+  refuses("gpt_176b", "model is 'gpt_176b', which is no model known here");
+  refuses("gpt_175b --tp 10",
+          "tp is 10; it must divide heads, which is 96: the nearest are 8 or 12");
+  refuses("gpt_175b --tp 0", "--tp is '0'");
+  refuses("gpt_175b --dp 3 --batch 64",
+          "--batch is 64; 3 replicas with micro-batches of 1 take a "
+          "multiple of 3: the nearest are 63 or 66");
+  refuses("gpt_175b --tp 8 --ranks 16", "--ranks is 16; the axes multiply to 8");
+  refuses("gpt_175b --search --batch 8", "--search needs --ranks");
+  refuses("gpt_175b --search --ranks 1 --batch 8", "fits into 80 GiB: the smallest needs");
+  refuses("llama3_8b --search --ranks 7 --batch 8", "over 7 ranks divides its heads");
+  refuses("llama3_8b --order 1f2b", "--order is '1f2b'; allowed are gpipe, 1f1b, zb1p, zb2p");
+  refuses("llama3_8b --decode --sp 2", "sp is 2; a decode step has one token per sequence");
+  refuses("llama3_8b --machine nowhere", "machines are a100, h100");
+}
+
+}  // namespace
+}  // namespace rankine::tools
