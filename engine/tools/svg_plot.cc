@@ -103,6 +103,9 @@ std::string drawing(const PlotMark& mark, std::size_t number, double x, double y
 // Everything but the paper. id: another one for every plot of a picture.
 std::string drawing(const Plot& plot, int id) {
   const auto x_of = [&plot](double bytes) {
+    if (plot.x_label) {
+      return kLeft + kPlotWidth * (bytes - plot.bytes_low) / (plot.bytes_high - plot.bytes_low);
+    }
     return kLeft + kPlotWidth * std::log2(bytes / plot.bytes_low) /
                        std::log2(plot.bytes_high / plot.bytes_low);
   };
@@ -125,19 +128,29 @@ std::string drawing(const Plot& plot, int id) {
         kLeft, kLeft + kPlotWidth, y_of(y), y_of(y), y == plot.baseline ? "#555" : "#ddd",
         kLeft - 8, y_of(y) + 4, y);
   }
-  constexpr double kBetweenLabels = 4;
-  for (double bytes = plot.bytes_low; bytes <= plot.bytes_high; bytes *= kBetweenLabels) {
+  const auto x_line = [&](double bytes, const std::string& text) {
     svg += fmt::format(
         "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#eee\"/>\n"
         "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
-        x_of(bytes), kTop, kTop + kPlotHeight, kTop + kPlotHeight + 18, format_bytes(bytes));
+        x_of(bytes), kTop, kTop + kPlotHeight, kTop + kPlotHeight + 18, text);
+  };
+  constexpr double kBetweenLabels = 4;
+  if (plot.x_label) {
+    for (const double x : linear_grid(plot.bytes_low, plot.bytes_high)) {
+      x_line(x, fmt::format("{:g}", x));
+    }
+  } else {
+    for (double bytes = plot.bytes_low; bytes <= plot.bytes_high; bytes *= kBetweenLabels) {
+      x_line(bytes, format_bytes(bytes));
+    }
   }
   svg += fmt::format(
       "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#555\"/>\n"
-      "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">size of the vector</text>\n"
+      "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n"
       "<text x=\"16\" y=\"{}\" transform=\"rotate(-90 16 {})\" text-anchor=\"middle\">{}</text>\n",
       kLeft, kTop, kPlotWidth, kPlotHeight, kLeft + kPlotWidth / 2, kHeight - 18,
-      kTop + kPlotHeight / 2, kTop + kPlotHeight / 2, xml_text(plot.y_label));
+      xml_text(plot.x_label.value_or("size of the vector")), kTop + kPlotHeight / 2,
+      kTop + kPlotHeight / 2, xml_text(plot.y_label));
 
   svg += fmt::format("<g clip-path=\"url(#frame{})\">\n", id);
   if (plot.dotted) {
@@ -154,6 +167,7 @@ std::string drawing(const Plot& plot, int id) {
     svg += fmt::format(
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", points,
         kColours[i % kColours.size()], dashes(i));
+    if (plot.x_label) continue;
     for (const PlotPoint& p : plot.curves[i].points) {
       svg += marker(i, x_of(p.bytes), y_of(p.y), p.hollow);
     }

@@ -1,5 +1,5 @@
-// A plot of curves over sizes, as a picture that stands on its own: logarithmic axis of bytes,
-// grid, markers, legend; or several plots in one picture.
+// A plot of curves over sizes, as a picture that stands on its own: logarithmic axis of bytes, or a
+// linear one of something else, grid, markers, legend; or several plots in one picture.
 #pragma once
 
 #include <optional>
@@ -32,6 +32,9 @@ struct Plot {
   double y_low = -50, y_high = 100;
   bool log_y = false;                 // both ends positive then, and so every y
   std::optional<double> baseline{0};  // this grid line is darker
+  // With a label of its own the axis is linear, and "bytes" are whatever the label says, in lines
+  // without markers.
+  std::optional<std::string> x_label{};
   bool legend = true;
   std::vector<PlotCurve> curves{};
   std::optional<double> dotted{};  // a vertical line at so many bytes

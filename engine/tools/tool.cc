@@ -31,6 +31,7 @@
 #include "engine/tools/skips.h"
 #include "engine/tools/text.h"
 #include "engine/tools/topo.h"
+#include "engine/tools/train/train.h"
 #include "engine/tools/tune.h"
 #include "engine/tools/verify.h"
 
@@ -39,10 +40,10 @@ namespace {
 
 // A new subcommand is its file and its name here.
 constexpr Subcommand (*kSubcommands[])(Command) = {
-    add_list,   add_verify,       add_show,      add_perf,       add_compare, add_topo,
-    add_choose, add_map,          add_network,   add_simulate,   add_cost,    add_run,
-    add_claims, add_skips_search, add_reproduce, add_plan,       add_step,    add_buckets,
-    add_tune,   add_faults,       add_page,      add_completion, add_manual};
+    add_list,   add_verify,       add_show,      add_perf,     add_compare,    add_topo,
+    add_choose, add_map,          add_network,   add_simulate, add_cost,       add_run,
+    add_claims, add_skips_search, add_reproduce, add_plan,     add_step,       add_buckets,
+    add_train,  add_tune,         add_faults,    add_page,     add_completion, add_manual};
 
 CLI::App& app_of(const Subcommand& one) { return one.command.app(); }
 

@@ -13,6 +13,12 @@
 
 namespace rankine::testing_processes {
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kChildrenMayHaveThreads = false;  // of a process that has threads
+#else
+constexpr bool kChildrenMayHaveThreads = true;
+#endif
+
 // How a child ended: "exit 7", "signal 6", or "hung" after so long, and then it is killed.
 inline std::string end_of(pid_t child, std::chrono::seconds patience = std::chrono::seconds(60)) {
   const auto until = std::chrono::steady_clock::now() + patience;

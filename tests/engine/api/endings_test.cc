@@ -33,15 +33,10 @@ namespace {
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using testing_processes::end_of;
+using testing_processes::kChildrenMayHaveThreads;
 using testing_processes::run_in_child;
 
 constexpr auto kLong = 60'000ms;
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kChildrenMayHaveThreads = false;  // of a process that has threads
-#else
-constexpr bool kChildrenMayHaveThreads = true;
-#endif
 
 void wait_for(const std::atomic<bool>& flag) {
   while (!flag.load()) std::this_thread::sleep_for(1ms);

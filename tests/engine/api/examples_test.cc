@@ -82,6 +82,24 @@ TEST(Epilogue, FinishesRows) {
   EXPECT_EQ(program("epilogue"), "stream 2.5, quantised 127 of scale 0.0157, mean 4\n");
 }
 
+// Applications of the all-to-all.
+TEST(Transpose, TurnsAMatrix) {
+  EXPECT_EQ(program("transpose"),
+            "96 of 96 elements are where they belong; 4 ranks have their rows back\n");
+}
+
+TEST(Fft, FindsTheWaves) { EXPECT_EQ(program("fft"), "wave 3: 1.000000\nwave 1000: 0.500000\n"); }
+
+TEST(SampleSort, PutsKeysInOrder) {
+  EXPECT_EQ(program("sample_sort"), "40000 keys, in order, no rank with many more than its part\n");
+}
+
+TEST(Experts, GetTheirTokensAndGiveThemBack) {
+  EXPECT_EQ(program("experts"),
+            "with counts: 40 of 40 tokens are back from their experts, 0 dropped, 0 padded\n"
+            "with capacity: 24 of 40 tokens are back from their experts, 16 dropped, 24 padded\n");
+}
+
 TEST(Errors, SayWhatIsWrong) {
   EXPECT_EQ(program("errors"),
             "out has 2 elements; the other argument and 3 ranks ask for 1\n"

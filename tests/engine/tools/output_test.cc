@@ -70,6 +70,8 @@ const std::map<std::string, std::vector<std::string>>& questions() {
       {"reproduce", {"traff"}},
       {"plan", {"gpt2", "--dp", "2"}},
       {"step", {"gpt2", "--dp", "2"}},
+      {"buckets", {}},
+      {"train", {"--steps", "2", "--layers", "1", "--hidden", "8", "--heads", "2"}},
       {"page", {"--ask", question_file()}},
       {"tune", {"--ranks", "3", "--collectives", "gather", "-e", "8", "--rounds", "1"}},
       {"faults", {"--list"}},

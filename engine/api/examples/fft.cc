@@ -1,0 +1,89 @@
+// The Fourier transform of 4,096 samples that are spread over four ranks: as a matrix of 64 x 64,
+// transforms of columns, then of rows, with twiddle factors in between, and transposes so that each
+// rank has whole ones (Bailey, FFTs in external or hierarchical memory, 1990).
+//
+//   bazel run //engine/api/examples:fft
+#include <cmath>
+#include <complex>
+#include <cstddef>
+#include <cstdio>
+#include <numbers>
+#include <span>
+#include <vector>
+
+#include "engine/api/examples/distributed_transpose.h"
+#include "engine/api/team.h"
+
+namespace {
+
+using Complex = std::complex<double>;
+
+constexpr std::size_t kRanks = 4, kSide = 64, kSamples = kSide * kSide;
+
+Complex root(std::size_t of, std::size_t power) {
+  return std::polar(
+      1.0, -2 * std::numbers::pi * static_cast<double>(power % of) / static_cast<double>(of));
+}
+
+// In place, of a power of two (Cooley and Tukey, 1965).
+void transform(std::span<Complex> x) {
+  const std::size_t n = x.size();
+  if (n == 1) return;
+  std::vector<Complex> even, odd;
+  for (std::size_t i = 0; i < n; i += 2) {
+    even.push_back(x[i]);
+    odd.push_back(x[i + 1]);
+  }
+  transform(even);
+  transform(odd);
+  for (std::size_t k = 0; k < n / 2; ++k) {
+    x[k] = even[k] + root(n, k) * odd[k];
+    x[k + n / 2] = even[k] - root(n, k) * odd[k];
+  }
+}
+
+void transform_rows(std::vector<Complex>& rows) {
+  for (std::size_t at = 0; at < rows.size(); at += kSide) {
+    transform(std::span(rows).subspan(at, kSide));
+  }
+}
+
+// This rank's samples in, its part of the spectrum out, both in order.
+std::vector<Complex> distributed_transform(rankine::Member& me, std::vector<Complex> x) {
+  const auto turned = [&](const std::vector<Complex>& rows) {
+    return distributed_transpose(me, std::span<const Complex>(rows), kSide, kSide);
+  };
+  std::vector<Complex> columns = turned(x);
+  transform_rows(columns);
+  const std::size_t first = static_cast<std::size_t>(me.rank()) * kSide / kRanks;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    columns[i] *= root(kSamples, (first + i / kSide) * (i % kSide));
+  }
+  std::vector<Complex> rows = turned(columns);
+  transform_rows(rows);
+  return turned(rows);
+}
+
+}  // namespace
+
+int main() {
+  auto team = rankine::Team::create({.ranks = kRanks});
+  team.status().throw_if_error();
+  std::vector<Complex> spectrum(kSamples);
+  (*team)
+      ->run([&](rankine::Member& me) {
+        std::vector<Complex> mine(kSamples / kRanks);
+        const std::size_t first = static_cast<std::size_t>(me.rank()) * mine.size();
+        for (std::size_t i = 0; i < mine.size(); ++i) {  // two waves
+          mine[i] = root(kSamples, (kSamples - 3) * (first + i)) +
+                    0.5 * root(kSamples, (kSamples - 1000) * (first + i));
+        }
+        mine = distributed_transform(me, std::move(mine));
+        me.gather(std::span<const Complex>(mine), std::span(spectrum), 0).throw_if_error();
+      })
+      .throw_if_error();
+  for (std::size_t k = 0; k < kSamples; ++k) {
+    const double height = std::abs(spectrum[k]) / static_cast<double>(kSamples);
+    if (height > 1e-9) std::printf("wave %zu: %.6f\n", k, height);
+  }
+}

@@ -1,0 +1,21 @@
+// Causal attention of some heads over sequences of tokens (Vaswani et al., 2017).
+#pragma once
+
+#include <vector>
+
+#include "engine/tools/train/matrix.h"
+
+namespace rankine::tools {
+
+struct Attention {
+  int heads, head_width, sequence;
+
+  // `qkv`: a row per token, sequences one after the other; queries, keys and values of all heads
+  // beside each other, head by head: 3 x heads x head_width columns. `weights` gets what each token
+  // gives to which, for the way back: by sequence and head, a square matrix.
+  Matrix forward(const Matrix& qkv, std::vector<Matrix>& weights) const;
+  Matrix backward(const Matrix& qkv, const std::vector<Matrix>& weights,
+                  const Matrix& by_result) const;
+};
+
+}  // namespace rankine::tools

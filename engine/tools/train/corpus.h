@@ -1,0 +1,25 @@
+// Text made on the spot: sentences of a small grammar, and what a model is trained on of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rankine::tools {
+
+class Corpus {
+ public:
+  explicit Corpus(std::uint64_t seed);
+
+  int vocabulary() const;  // characters that occur
+
+  // length + 1 tokens from somewhere in the text: number `sequence` of a step. The same for the
+  // same arguments.
+  std::vector<int> sequence(int step, int sequence, int length) const;
+
+ private:
+  std::uint64_t seed_;
+  std::vector<int> tokens_;
+};
+
+}  // namespace rankine::tools

@@ -1,0 +1,112 @@
+#include "engine/tools/train/matrix.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rankine::tools {
+namespace {
+
+Matrix transposed(MatrixView a) {
+  Matrix t(a.cols, a.rows);
+  for (int i = 0; i < a.rows; ++i) {
+    for (int j = 0; j < a.cols; ++j) t.row(j)[i] = a.values[std::ptrdiff_t{i} * a.cols + j];
+  }
+  return t;
+}
+
+}  // namespace
+
+void add_scaled(float factor, const float* __restrict from, float* __restrict to, int n) {
+  for (int j = 0; j < n; ++j) to[j] += factor * from[j];
+}
+
+Matrix product(MatrixView a, MatrixView b) {
+  Matrix c(a.rows, b.cols);
+  for (int i = 0; i < a.rows; ++i) {
+    for (int k = 0; k < a.cols; ++k) {
+      add_scaled(a.values[std::ptrdiff_t{i} * a.cols + k], b.values + std::ptrdiff_t{k} * b.cols,
+                 c.row(i), b.cols);
+    }
+  }
+  return c;
+}
+
+Matrix product_with_transposed(MatrixView a, MatrixView b) { return product(a, transposed(b)); }
+
+void add_transposed_product(MatrixView a, MatrixView b, std::span<float> sum) {
+  for (int k = 0; k < a.rows; ++k) {
+    for (int i = 0; i < a.cols; ++i) {
+      add_scaled(a.values[std::ptrdiff_t{k} * a.cols + i], b.values + std::ptrdiff_t{k} * b.cols,
+                 sum.data() + std::ptrdiff_t{i} * b.cols, b.cols);
+    }
+  }
+}
+
+void add(const Matrix& from, Matrix& to) {
+  for (std::size_t i = 0; i < to.values.size(); ++i) to.values[i] += from.values[i];
+}
+
+Matrix normed(const Matrix& x, std::span<const float> gains, std::vector<float>& scales) {
+  constexpr float kEpsilon = 1e-5F;
+  Matrix y(x.rows, x.cols);
+  scales.resize(static_cast<std::size_t>(x.rows));
+  for (int i = 0; i < x.rows; ++i) {
+    const float* from = x.row(i);
+    float squares = 0;
+    for (int j = 0; j < x.cols; ++j) squares += from[j] * from[j];
+    const float scale = 1 / std::sqrt(squares / static_cast<float>(x.cols) + kEpsilon);
+    scales[static_cast<std::size_t>(i)] = scale;
+    float* to = y.row(i);
+    for (int j = 0; j < x.cols; ++j) to[j] = from[j] * scale * gains[static_cast<std::size_t>(j)];
+  }
+  return y;
+}
+
+Matrix normed_backward(const Matrix& x, std::span<const float> gains,
+                       const std::vector<float>& scales, const Matrix& by_normed,
+                       std::span<float> by_gains) {
+  Matrix by_x(x.rows, x.cols);
+  for (int i = 0; i < x.rows; ++i) {
+    const float scale = scales[static_cast<std::size_t>(i)];
+    const float* from = x.row(i);
+    const float* by_y = by_normed.row(i);
+    float dot = 0;
+    for (int j = 0; j < x.cols; ++j) {
+      const auto column = static_cast<std::size_t>(j);
+      dot += by_y[j] * gains[column] * from[j];
+      by_gains[column] += by_y[j] * from[j] * scale;
+    }
+    const float along = dot * scale * scale * scale / static_cast<float>(x.cols);
+    float* to = by_x.row(i);
+    for (int j = 0; j < x.cols; ++j) {
+      to[j] = by_y[j] * gains[static_cast<std::size_t>(j)] * scale - along * from[j];
+    }
+  }
+  return by_x;
+}
+
+Matrix silu(const Matrix& x) {
+  Matrix y(x.rows, x.cols);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    y.values[i] = x.values[i] / (1 + std::exp(-x.values[i]));
+  }
+  return y;
+}
+
+Matrix silu_backward(const Matrix& x, const Matrix& by_silu) {
+  Matrix by_x(x.rows, x.cols);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    const float sigmoid = 1 / (1 + std::exp(-x.values[i]));
+    by_x.values[i] = by_silu.values[i] * sigmoid * (1 + x.values[i] * (1 - sigmoid));
+  }
+  return by_x;
+}
+
+void softmax(std::span<float> row) {
+  const float most = *std::max_element(row.begin(), row.end());
+  float sum = 0;
+  for (float& x : row) sum += x = std::exp(x - most);
+  for (float& x : row) x /= sum;
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,314 @@
+#include "engine/tools/train/train.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/team.h"
+#include "engine/base/replace_file.h"
+#include "engine/base/units.h"
+#include "engine/tools/interrupt.h"
+#include "engine/tools/real_number.h"
+#include "engine/tools/svg_plot.h"
+#include "engine/tools/table.h"
+#include "engine/tools/train/trainer.h"
+
+namespace rankine::tools {
+namespace {
+
+struct TrainArguments {
+  Training training;
+  int steps = 100, batch = 16;
+  std::optional<int> micro_batches;
+  double rate = 3e-3;
+  bool alone = false, json = false;
+  std::string svg;
+};
+
+// Losses by step; fewer than asked for where it was interrupted.
+struct Curve {
+  std::vector<double> losses;
+  double seconds = 0;
+};
+
+Status settle(TrainArguments& a) {
+  Training& t = a.training;
+  Model& model = t.model;
+  Mapping& m = t.mapping;
+  model.name = "the model";
+  model.kv_heads = model.heads;
+  model.top_k = model.is_mixture() ? 1 : 0;
+  if (Status s = check_model(model); !s.ok()) return s;
+  m.micro_batches = a.micro_batches.value_or(2 * m[Axis::pp]);
+  const int pieces = m.data_parallel() * m.micro_batches;
+  if (a.batch % pieces != 0) {
+    const int below = a.batch / pieces * pieces;
+    return invalid_argument(fmt::format(
+        "--batch is {}; {} shards of {} micro-batches take a multiple of {}: the nearest are {}{}",
+        a.batch, m.data_parallel(), m.micro_batches, pieces,
+        below > 0 ? fmt::format("{} or ", below) : "", below + pieces));
+  }
+  m.micro_batch = a.batch / pieces;
+  if (m.zero == 2) {
+    return invalid_argument("--zero is 2; allowed are 0, 1 and 3 (gradients are kept whole)");
+  }
+  t.adam.rate = static_cast<float>(a.rate);
+  if (Status s = check_mapping(model, m); !s.ok()) return s;
+  if (m.ranks() > Communicator::kMaxRanks) {
+    return invalid_argument(fmt::format("the axes multiply to {} ranks; threads play at most {}",
+                                        m.ranks(), Communicator::kMaxRanks));
+  }
+  return {};
+}
+
+Result<double> read_rate(std::string_view argument, std::string_view text) {
+  const std::optional<double> rate = parse_real(text);
+  if (rate && *rate > 0 && *rate <= 1) return *rate;
+  return invalid_argument(
+      fmt::format("{} is '{}'; it must be a number above 0, at most 1", argument, text));
+}
+
+Result<std::optional<int>> read_micro_batches(std::string_view argument, std::string_view text) {
+  const auto value = Whole{1, 1 << 16}(argument, text);
+  if (!value.ok()) return value.status();
+  return std::optional(*value);
+}
+
+using Told = std::function<void(int step, double loss)>;
+
+// Where it stops, all ranks stop after the same step.
+void play(Trainer& trainer, int steps, const Told& told) {
+  for (int step = 1; step <= steps; ++step) {
+    const std::optional<double> loss = trainer.step(step, interruption() != 0);
+    if (!loss) return;
+    told(step, *loss);
+  }
+}
+
+Result<Curve> train(const TrainArguments& a, const Training& training, bool alone,
+                    const Told& told) {
+  const Corpus corpus(training.seed);
+  Curve curve;
+  const auto note = [&](int step, double loss) {
+    curve.losses.push_back(loss);
+    told(step, loss);
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  if (alone) {
+    const Seat seat(training.mapping);
+    Trainer trainer(training, seat, corpus);
+    play(trainer, a.steps, note);
+  } else {
+    const int ranks = training.mapping.ranks();
+    auto team = Team::create({.ranks = ranks});
+    if (!team.ok()) return team.status();
+    const Status status = (*team)->run([&](Member& me) {
+      const Seat seat(training.mapping, me);
+      Trainer trainer(training, seat, corpus);
+      play(
+          trainer, a.steps, me.rank() == 0 ? Told(note) : [](int, double) {});
+    });
+    if (!status.ok()) return status;
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  curve.seconds = took.count();
+  return curve;
+}
+
+// One thread's model that is not cut into anything.
+Training plain(const Training& training, int batch) {
+  Training whole = training;
+  whole.mapping = {};
+  whole.mapping.micro_batch = batch;
+  return whole;
+}
+
+struct Outcome {
+  Curve ranks;
+  std::optional<Curve> parts, whole;  // of one thread: the same parts, and the model in one piece
+
+  std::size_t equal_steps() const {
+    std::size_t equal = 0;
+    for (std::size_t i = 0; i < ranks.losses.size(); ++i) {
+      equal += ranks.losses[i] == parts->losses[i] ? 1 : 0;
+    }
+    return equal;
+  }
+  double largest_difference() const {
+    double most = 0;
+    for (std::size_t i = 0; i < ranks.losses.size(); ++i) {
+      most = std::max(most, std::abs(ranks.losses[i] - whole->losses[i]));
+    }
+    return most;
+  }
+  bool good() const { return !parts || equal_steps() == ranks.losses.size(); }
+};
+
+std::string title_of(const TrainArguments& a) {
+  const Mapping& m = a.training.mapping;
+  return fmt::format("{} parameters, {} of {} characters a step, {}: {} micro-batches of {}\n",
+                     a.training.model.all(), a.batch, a.training.model.sequence, describe(m),
+                     m.micro_batches, m.micro_batch);
+}
+
+std::string text_of(const Outcome& o) {
+  std::vector<std::vector<std::string>> rows = {{"step", "loss"}};
+  if (o.parts) rows.front().insert(rows.front().end(), {"one thread", "", "in one piece"});
+  const std::size_t steps = o.ranks.losses.size();
+  constexpr std::size_t kRows = 10;
+  for (std::size_t i = 0; i < steps; ++i) {
+    if (i != 0 && (i + 1) * kRows / steps == i * kRows / steps) continue;
+    const double loss = o.ranks.losses[i];
+    rows.push_back({std::to_string(i + 1), fmt::format("{:.6f}", loss)});
+    if (!o.parts) continue;
+    const double parts = o.parts->losses[i];
+    rows.back().insert(rows.back().end(),
+                       {fmt::format("{:.6f}", parts), loss == parts ? "equal" : "DIFFERENT",
+                        fmt::format("{:.6f}", o.whole->losses[i])});
+  }
+  std::string text = fmt::format("\n{}\n{} steps in {}", columns(rows, o.parts ? "rrrlr" : "rr"),
+                                 steps, format_duration(o.ranks.seconds));
+  if (!o.parts) return text + "\n";
+  return text + fmt::format(
+                    "; one thread takes {}\n{} of {} losses are one thread's, bit for bit; in one "
+                    "piece they differ by at most {:.1e}\n",
+                    format_duration(o.parts->seconds), o.equal_steps(), steps,
+                    o.largest_difference());
+}
+
+nlohmann::ordered_json json_of(const TrainArguments& a, const Outcome& o) {
+  nlohmann::ordered_json out = {{"ranks", a.training.mapping.ranks()},
+                                {"mapping", describe(a.training.mapping)},
+                                {"parameters", a.training.model.all()},
+                                {"losses", o.ranks.losses},
+                                {"seconds", o.ranks.seconds}};
+  if (o.parts) {
+    out["one_thread"] = o.parts->losses;
+    out["one_piece"] = o.whole->losses;
+    out["equal_steps"] = o.equal_steps();
+  }
+  return out;
+}
+
+std::string svg_of(const TrainArguments& a, const Outcome& o) {
+  Plot plot{.title = fmt::format("Loss while training, {}", describe(a.training.mapping)),
+            .y_label = "nats per character",
+            .baseline = {},
+            .x_label = "step"};
+  const auto add = [&](std::string name, const Curve& curve) {
+    PlotCurve& drawn = plot.curves.emplace_back(PlotCurve{.name = std::move(name)});
+    for (std::size_t i = 0; i < curve.losses.size(); ++i) {
+      drawn.points.push_back({.bytes = static_cast<double>(i + 1), .y = curve.losses[i]});
+    }
+  };
+  if (o.whole) add("in one piece", *o.whole);
+  add(describe(a.training.mapping), o.ranks);
+  fit_axes(plot);
+  return to_svg(plot);
+}
+
+Result<Exit> run_train(TrainArguments a, Console& console) {
+  if (Status s = settle(a); !s.ok()) return s;
+  const InterruptGuard guard;
+  if (!a.json) console.out << title_of(a) << std::flush;
+  Progress progress(console);
+  const auto told = [&](std::string who) {
+    return
+        [&, who = std::move(who), begin = std::chrono::steady_clock::now()](int step, double loss) {
+          if (!progress.due()) return;
+          const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begin;
+          progress.show(fmt::format("{}: step {} of {}, loss {:.4f}{}", who, step, a.steps, loss,
+                                    time_left(static_cast<std::size_t>(step),
+                                              static_cast<std::size_t>(a.steps), since.count())));
+        };
+  };
+  Outcome outcome;
+  const bool serial = a.training.mapping.ranks() == 1;
+  const auto curve = [&](const Training& training, bool alone, std::string who) {
+    return train(a, training, alone, told(std::move(who)));
+  };
+  auto ranks = curve(a.training, false, describe(a.training.mapping));
+  if (!ranks.ok()) return ranks.status();
+  outcome.ranks = std::move(*ranks);
+  if (!a.alone && !serial && interruption() == 0) {
+    auto parts = curve(a.training, true, "one thread");
+    if (!parts.ok()) return parts.status();
+    auto whole = curve(plain(a.training, a.batch), true, "in one piece");
+    if (!whole.ok()) return whole.status();
+    outcome.parts = std::move(*parts);
+    outcome.whole = std::move(*whole);
+  }
+  progress.clear();
+  if (interruption() != 0) {
+    console.err << "rankine train: interrupted; nothing is written\n";
+    return exit_of_interruption();
+  }
+  if (!a.svg.empty()) {
+    if (Status s = replace_file(a.svg, svg_of(a, outcome)); !s.ok()) return of_option("--svg", s);
+  }
+  console.out << (a.json ? json_of(a, outcome).dump() + "\n" : text_of(outcome));
+  return outcome.good() ? Exit::ok : Exit::wrong;
+}
+
+}  // namespace
+
+Subcommand add_train(Command tool) {
+  auto owned = std::make_shared<TrainArguments>();
+  TrainArguments& a = *owned;
+  Model& model = a.training.model;
+  model = {.layers = 4,
+           .hidden = 64,
+           .heads = 4,
+           .feed_forward = 256,
+           .vocabulary = Corpus(1).vocabulary(),
+           .sequence = 32};
+  const Command app = tool.add_subcommand(
+      "train", "a small model, trained by ranks and by one thread: the same losses, bit for bit");
+  const Whole from_one{1, 1 << 16};
+  const auto add = [&](const std::string& flags, int& target, const std::string& help) {
+    add_argument(app, flags, target, from_one, "N", fmt::format("{} ({})", help, target));
+  };
+  Mapping& m = a.training.mapping;
+  add("--tp", m[Axis::tp], "ranks that share every matrix");
+  add("--dp", m[Axis::dp], "ranks with parts of the batch");
+  add("--ep", m[Axis::ep], "ranks that share the experts, with parts of the batch of their own");
+  add("--pp", m[Axis::pp], "pipeline stages");
+  add_argument(app, "--micro-batches", a.micro_batches, read_micro_batches, "N",
+               "of a step and shard, one after the other (2 per stage)");
+  add_argument(app, "--zero", m.zero, Whole{0, 3}, "N",
+               "what data parallelism splits: 1 the optimizer's state, 3 parameters as well (0)");
+  add("--steps", a.steps, "of training");
+  add("--batch", a.batch, "sequences of a step");
+  add("--layers", model.layers, "of the model");
+  add("--hidden", model.hidden, "its width");
+  add("--heads", model.heads, "of attention");
+  add("--feed-forward", model.feed_forward, "width of the feed-forward parts");
+  add_argument(app, "--experts", model.experts, Whole{0, 1024}, "N",
+               "that a token goes to one of; 0: one feed-forward part for all (0)");
+  add("--sequence", model.sequence, "characters");
+  add_argument(app, "--rate", a.rate, read_rate, "X", "how fast Adam learns (0.003)");
+  app.add_flag("--no-compare", a.alone, "without the runs of one thread");
+  add_text(app, "--svg", a.svg, "FILE", "a plot of the losses");
+  app.add_flag("--json", a.json, "one line of JSON in place of the table");
+  app.footer(
+      "The text is made on the spot. Sums over ranks are in the order of ranks, so one thread that "
+      "plays all parts has the same losses,\nbit for bit; the model in one piece has them but for "
+      "rounding. Exit codes: 0 good, 1 other bits, 130 interrupted.\n\n"
+      "Examples:\n"
+      "  rankine train\n"
+      "  rankine train --dp 4 --zero 1 --svg loss.svg\n"
+      "  rankine train --tp 2 --pp 2 --dp 2\n"
+      "  rankine train --experts 4 --ep 4");
+  return {app, [owned](Console& console) { return run_train(*owned, console); }};
+}
+
+}  // namespace rankine::tools

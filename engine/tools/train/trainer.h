@@ -1,0 +1,92 @@
+// A small decoder, trained: on one thread, or by ranks that play its parts between them. Both add
+// up the same sums in the same order (share.h), so that with the same mapping every loss has the
+// same bits, however many ranks there are.
+//
+// In a step each shard of the batch goes through in micro-batches, forward and backward, in the
+// order of its pipeline stage (plan/pipeline.h); activations travel as messages, and a gradient
+// whose last micro-batch is through is being reduced while the layers below it are at work.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/api/split.h"
+#include "engine/tools/plan/mapping.h"
+#include "engine/tools/plan/pipeline.h"
+#include "engine/tools/train/corpus.h"
+#include "engine/tools/train/layer.h"
+
+namespace rankine::tools {
+
+struct Training {
+  Model model;  // not gated, not tied, as many kv_heads as heads, one expert per token
+  Mapping mapping;
+  Adam adam;
+  std::uint64_t seed = 1;
+};
+
+// The parts that a rank plays, and its groups.
+class Seat {
+ public:
+  // One thread that plays everything.
+  explicit Seat(const Mapping& mapping);
+  // This rank's part, among mapping.ranks() ranks: a call of all. Throws the call's error.
+  Seat(const Mapping& mapping, Member& me);
+
+  const Places& places() const { return places_; }
+
+ private:
+  std::optional<Grid> grid_;
+  std::unique_ptr<Member> data_;
+  Places places_;
+};
+
+class Trainer {
+ public:
+  // Both outlive it. Requires check_mapping(), and sp = 1.
+  Trainer(const Training& training, const Seat& seat, const Corpus& corpus);
+
+  // The batch's mean loss (nats per token) before the update, on all ranks; steps from 1 on. A call
+  // of all ranks, which throws what calls return. Where a rank wants to stop, all get nothing.
+  std::optional<double> step(int number, bool stop);
+
+ private:
+  struct MicroBatch {
+    std::vector<std::vector<int>> sequences;
+    std::vector<Layer::Saved> layers;
+    Matrix by_out;  // of the last stage: the loss by what its layers give
+  };
+
+  bool is_first() const { return places_.stages.first == 0; }
+  bool is_last() const { return places_.stages.first + places_.stages.count == places_.stages.of; }
+  std::vector<Task> tasks() const;
+  MicroBatch read(int number, int shard, int micro_batch) const;
+  Matrix embed(const MicroBatch& b) const;
+  void embed_backward(const MicroBatch& b, int shard, const Matrix& by_embedded);
+  double head(MicroBatch& b, int shard, const Matrix& out);  // the loss, and by_out
+  double forward(MicroBatch& b, int shard);
+  void backward(MicroBatch& b, int shard, bool last);
+
+  // Of one unit or several: while `work` is at it the parameters are here.
+  template <class Work>
+  auto with(const std::vector<Unit*>& units, const Work& work) const;
+  void reduce(const std::vector<Unit*>& units);
+  Matrix received(int from_stage) const;
+  void send(Matrix rows, int to_stage);
+
+  const Training& training_;
+  const Places& places_;
+  const Corpus& corpus_;
+  Weights tokens_, positions_, gains_, logits_;
+  std::optional<Unit> embedding_, head_;  // of the first stage, and of the last
+  std::deque<Layer> layers_;              // of this rank's stages
+  std::vector<std::pair<std::unique_ptr<Matrix>, Request>> sent_;
+  std::map<Member*, Buckets> buckets_;
+};
+
+}  // namespace rankine::tools

@@ -1,0 +1,89 @@
+// rankine train as a command: what it says, what it writes, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/engine/tools/captured_tool.h"
+#include "tests/engine/tools/tool_process.h"
+
+namespace rankine::tools {
+namespace {
+
+std::vector<std::string> small(std::vector<std::string> more) {
+  std::vector<std::string> all = {"train",    "--steps",    "3",       "--layers", "2",
+                                  "--hidden", "16",         "--heads", "2",        "--feed-forward",
+                                  "16",       "--sequence", "8"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::string temporary(const std::string& name) {
+  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+}
+
+TEST(Train, ComparesWithOneThread) {
+  const std::string file = temporary("loss.svg");
+  const Captured run = run_captured(small({"--dp", "2", "--zero", "1", "--svg", file}));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  EXPECT_NE(run.out.find("3 of 3 losses are one thread's, bit for bit"), std::string::npos)
+      << run.out;
+  std::ifstream in(file);
+  const std::string svg{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_NE(svg.find("dp 2, ZeRO-1"), std::string::npos);
+  EXPECT_NE(svg.find("in one piece"), std::string::npos);
+}
+
+TEST(Train, AnswersInJson) {
+  const Captured run = run_captured(small({"--tp", "2", "--json"}));
+  ASSERT_EQ(run.exit, 0) << run.err;
+  const auto answer = nlohmann::json::parse(run.out);
+  EXPECT_EQ(answer["losses"].size(), 3u);
+  EXPECT_EQ(answer["losses"], answer["one_thread"]);
+  EXPECT_EQ(answer["equal_steps"], 3);
+  const Captured alone = run_captured(small({"--tp", "2", "--json", "--no-compare"}));
+  EXPECT_EQ(nlohmann::json::parse(alone.out)["losses"], answer["losses"]);
+  EXPECT_FALSE(nlohmann::json::parse(alone.out).contains("one_thread"));
+}
+
+TEST(Train, RefusesWhatCannotBe) {
+  const struct {
+    std::vector<std::string> arguments;
+    std::string says;
+  } kCases[] = {
+      {{"--dp", "3"},
+       "--batch is 16; 3 shards of 2 micro-batches take a multiple of 6: the nearest"},
+      {{"--tp", "3"}, "tp is 3"},
+      {{"--pp", "3", "--batch", "6"}, "pp is 3"},
+      {{"--ep", "2"}, "ep is 2; the model has no experts"},
+      {{"--zero", "2"}, "--zero is 2; allowed are 0, 1 and 3"},
+      {{"--rate", "-1"}, "rate is '-1'; it must be a number above 0, at most 1"},
+      {{"--dp", "4096", "--batch", "8192"}, "threads play at most"},
+      {{"--svg", "/no/such/folder/x.svg"}, "--svg: "},
+  };
+  for (const auto& [arguments, says] : kCases) {
+    const Captured run = run_captured(small(arguments));
+    EXPECT_NE(run.exit, 0) << says;
+    EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
+  }
+}
+
+TEST(Train, LeavesNothingWhenInterrupted) {
+  const std::string folder = temporary("interrupted");
+  std::filesystem::create_directory(folder);
+  ToolProcess tool({"train", "--dp", "2", "--steps", "65536", "--svg", folder + "/loss.svg"});
+  ASSERT_FALSE(tool.line().empty()) << tool.err();
+  tool.signal(SIGINT);
+  EXPECT_EQ(tool.wait(), 130);
+  EXPECT_NE(tool.err().find("interrupted"), std::string::npos) << tool.err();
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
+
+}  // namespace
+}  // namespace rankine::tools
