@@ -11,6 +11,7 @@
 #include "engine/api/first_count.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/engine/api/until_it_waits.h"
 #include "tests/engine/run/random.h"
 
 namespace rankine {

@@ -26,7 +26,7 @@ namespace rankine {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kMostRanks = 5;
+constexpr int kMostRanks = 3;
 constexpr std::size_t kMostTokens = 64;
 #else
 constexpr int kMostRanks = 9;

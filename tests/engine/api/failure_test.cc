@@ -17,6 +17,7 @@
 #include "engine/api/team.h"
 #include "engine/run/interpret.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/engine/api/until_it_waits.h"
 
 namespace rankine {
 namespace {

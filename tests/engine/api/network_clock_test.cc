@@ -25,7 +25,7 @@ std::shared_ptr<const CallNetwork> on(Fabric fabric, Sync sync) {
 
 // The thread sanitizer is some 20 times slower: there, small N and one budget of ports must do.
 #if defined(__SANITIZE_THREAD__)
-constexpr int kMostRanks = 8;
+constexpr int kMostRanks = 6;
 constexpr std::array<int, 1> kPorts = {2};
 #else
 constexpr int kMostRanks = 33;

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,15 +44,5 @@ class Ranks {
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::unique_ptr<Member>> members_;
 };
-
-// Returns when rank r waits inside a call, as its record says.
-inline void until_it_waits(const Communicator& communicator, Rank r) {
-  for (;;) {
-    const auto record = nlohmann::json::parse(communicator.flight_record());
-    const std::string state = record["ranks"][static_cast<std::size_t>(r)]["state"];
-    if (state.find("waits for rank") != std::string::npos) return;
-    std::this_thread::yield();
-  }
-}
 
 }  // namespace rankine

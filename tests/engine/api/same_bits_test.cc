@@ -19,7 +19,7 @@ namespace rankine {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kMostRanks = 9;
+constexpr int kMostRanks = 5;
 #else
 constexpr int kMostRanks = 33;
 #endif

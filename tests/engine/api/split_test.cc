@@ -19,6 +19,7 @@
 #include "engine/api/team.h"
 #include "engine/base/splitmix.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/engine/api/until_it_waits.h"
 
 namespace rankine {
 namespace {
