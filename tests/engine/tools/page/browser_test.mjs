@@ -72,7 +72,7 @@ note(`${facts} numbers of the race are the native tool's`);
 for (const [width, scheme] of [[1600, 'light'], [1600, 'dark'], [360, 'light']]) {
   const tab = await open('', { width, scheme });
   await tab.waitForSelector('#papers .card', { timeout: 60000 });
-  await tab.waitForFunction(() => document.querySelectorAll('#cost .curve').length > 7, { timeout: 60000 });
+  await tab.waitForFunction(() => document.querySelectorAll('#cost .curve').length > 7 && document.querySelector('#planner td'), { timeout: 60000 });
   const where = `at ${width} pixels, ${scheme}`;
   const outside = tab.asked.filter((url) => !/^(file|blob|data):/.test(url));
   check(`no request leaves the page ${where}`, outside.length === 0, outside.join(' '));
@@ -155,6 +155,25 @@ for (const [member, question, hash] of [
   const said = (await texts(tab, '#break .proof'))[0];
   check('a quiz is the same for everybody', json.proof.proved ? said.startsWith('Proved') : said.endsWith(json.proof.text), JSON.stringify([said, json.proof]));
   await tab.close();
+}
+
+// --- A step's plan is the tool's, and so is what is wrong with one.
+{
+  const asked = { ask: 'plan', model: 'gpt2', machine: 'a100', order: 'gpipe', recompute: 'none', zero: 0, tp: 2, sp: 1, ep: 1, dp: 2, pp: 4, micro_batches: 6 };
+  const tab = await open('#planner?planner.order=gpipe&planner.micro_batches=6');
+  await tab.waitForSelector('#planner td');
+  const { json } = native(tool, [asked])[0];
+  const values = await tab.$$eval('#planner [data-value]', (all) => all.map((one) => Number(one.dataset.value)));
+  const wanted = [json.computing, json.exposed, json.bubble, json.hidden, json.exposed, json.memory.layer_state, json.memory.embedding_state, json.memory.activations];
+  check('the planner shows the plan of the tool', JSON.stringify(values) === JSON.stringify(wanted), JSON.stringify([values, wanted]));
+  check('the planner lists every collective', (await tab.$$('#planner tbody tr')).length === json.collectives.length);
+  await tab.close();
+  const wrong = await open('#planner?planner.tp=5');
+  await wrong.waitForSelector('#planner .field.wrong');
+  const { json: refused } = native(tool, [{ ...asked, tp: 5, order: '1f1b', micro_batches: 8 }])[0];
+  const beside = await wrong.$$eval('#planner .field.wrong', (fields) => fields.map((field) => field.querySelector('.error').textContent));
+  check('what is wrong with an axis stands beside it', JSON.stringify(beside) === JSON.stringify([refused.error]), JSON.stringify([beside, refused]));
+  await wrong.close();
 }
 
 // --- Motion, and none. No JavaScript.
