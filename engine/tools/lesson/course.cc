@@ -57,19 +57,23 @@ std::vector<std::string> command_words(std::string_view command) {
 
 Result<std::string> with_answers(std::string_view markdown, const AnswerCommand& answer) {
   std::string out;
-  bool commands = false;
+  bool commands = false, first = true;  // in a block of them; nothing of it is answered yet
   for (std::size_t at = 0; at < markdown.size();) {
     const std::size_t end = std::min(markdown.find('\n', at), markdown.size());
     const std::string_view line = markdown.substr(at, end - at);
     at = end + 1;
     const bool fence = line.starts_with("```");
+    if (commands && !fence && !first) out += '\n';
     out += fmt::format("{}\n", line);
     if (commands && !fence) {
       const auto said = answer_to(line, answer);
       if (!said.ok()) return said.status();
       out += *said;
+      first = false;
     }
-    if (fence) commands = !commands && line == "```console";
+    if (!fence) continue;
+    commands = !commands && line == "```console";
+    first = true;
   }
   return out;
 }

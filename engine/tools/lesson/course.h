@@ -1,8 +1,9 @@
 // The course as it lies in the sources, and how its text gets the engine's figures.
 //
 // Lessons are Markdown. A block that begins with ```console holds commands, one a line, each as
-// "$ rankine ...", and nothing else: what each prints goes below it when the lesson is written, so
-// no figure of the course is typed. A command may end with "| head -N". A block that begins with
+// "$ rankine ...", and nothing else: what each prints goes below it when the lesson is written, and
+// an empty line between two, so no figure of the course is typed. A command may end with "| head
+// -N". A block that begins with
 // ```sh is for the reader's shell and stays as it is.
 #pragma once
 

@@ -178,9 +178,8 @@ TEST(Check, SaysWhatItNeeds) {
   }
 }
 
-// The formulas that the lesson's readers are to find. Each is wrong for every other question, but
-// for two that have the same answer.
-TEST(Formulas, OfTheCourseAreRightForTheirOwnTaskOnly) {
+// The formulas that the lesson's readers are to find.
+TEST(Formulas, OfTheCourseAreRightAndWhatIsNearThemIsWrong) {
   const std::vector<std::pair<std::string, std::string>> right = {
       {"ring_bytes", "2*(N-1)/N*S"},
       {"ring_time", "2*(N-1)*A + 2*(N-1)/N*S/W"},

@@ -44,15 +44,20 @@ struct Commands {
 Commands commands_of(const std::string& markdown) {
   Commands out;
   std::string block;
+  bool first = true;  // command of it
   for (std::size_t at = 0; at < markdown.size();) {
     const std::size_t end = markdown.find('\n', at);
     const std::string line = markdown.substr(at, end - at);
     at = end + 1;
     if (line.starts_with("```")) {
       block = block.empty() ? line : "";
+      first = true;
     } else if (block == "```sh") {
       out.for_the_shell.push_back({line, ""});
     } else if (block == "```console" && line.starts_with("$ ")) {
+      // An empty line stands between two.
+      if (!first) out.answered.back().printed.pop_back();
+      first = false;
       out.answered.push_back({line.substr(2), ""});
     } else if (block == "```console") {
       out.answered.back().printed += line + '\n';
@@ -211,7 +216,7 @@ TEST(CourseText, HasItsAnswersBelowItsCommands) {
   EXPECT_EQ(*with_answers("a\n```console\n$ rankine x 'y z' ''\n$ rankine b c | head -1\n```\n"
                           "```sh\n$ rankine b\n```\nb",
                           echo),
-            "a\n```console\n$ rankine x 'y z' ''\n<x>\n<y z>\n<>\n$ rankine b c | head -1\n<b>\n"
+            "a\n```console\n$ rankine x 'y z' ''\n<x>\n<y z>\n<>\n\n$ rankine b c | head -1\n<b>\n"
             "```\n```sh\n$ rankine b\n```\nb\n");
   for (const char* wrong :
        {"```console\nrankine x\n```\n", "```console\n$ ls\n```\n",
