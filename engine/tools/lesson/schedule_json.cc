@@ -88,6 +88,9 @@ Result<ScheduleHead> read_head(const Json& object) {
     if (!value.ok()) return value.status();
     *into = *value;
   }
+  // The player's answers have a root for every collective.
+  if (!has_root(head.collective)) head.root.reset();
+  if (head.collective != Collective::send_recv) head.peer.reset();
   if (object.contains("other_bits")) {
     const Json& bits = object["other_bits"];
     if (!bits.is_boolean()) return bad_member("other_bits", bits, "true and false");

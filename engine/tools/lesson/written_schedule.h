@@ -19,7 +19,7 @@
 //   {"from": 0, "to": [1], "what": [0], "act": "copy" or "reduce", "what_plane": 0,
 //    "where_plane": 0}
 //
-// as the page's player has it; other members are left aside.
+// as the page's player has it; other members are left aside, and so is a root that means nothing.
 #pragma once
 
 #include <cstddef>
