@@ -13,6 +13,7 @@
 #include "engine/network/fabric.h"
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
+#include "engine/tools/lesson/written_schedule.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/port_budget.h"
 #include "engine/tools/schedule_svg.h"
@@ -128,6 +129,10 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
                                               schedule.rounds - 1));
   }
 
+  if (options.text) {
+    console.out << schedule_text(schedule, goal);
+    return Exit::ok;
+  }
   const RankCounts busiest = count(schedule).busiest;
   const int needed = std::max(busiest.send_ports, busiest.receive_ports);
   if (options.json) {
@@ -212,6 +217,7 @@ Subcommand add_show(Command tool) {
   app.add_flag("--all", o.all, "drawings to their end, however long");
   add_text(app, "--svg", o.svg_file, "FILE", "ranks side by side and an arrow per message, as SVG");
   app.add_flag("--json", o.json, "transfers and holdings of every round");
+  app.add_flag("--text", o.text, "rounds and transfers as text that 'rankine check' reads");
   app.footer(
       "Examples:\n"
       "  rankine show all_gather --algo ring --ranks 4\n"

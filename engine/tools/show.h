@@ -18,6 +18,7 @@ struct ShowOptions {
   std::string colour = "auto", lines = "auto";
   int width = 0;  // 0: of the terminal
   bool json = false;
+  bool text = false;     // as rankine check reads it, in place of the drawing
   bool all = false;      // rounds and lines, however many
   std::string svg_file;  // a drawing as a picture, in place of the text
 };

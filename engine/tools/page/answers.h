@@ -9,6 +9,8 @@
 //               questions, then what the catalogue's formulas come to; who is fastest, crossovers
 //   play        what every rank holds after every round (states.h), and whether that is proved;
 //               `edits` (edits.h) change the schedule before that
+//   plan        a training step mapped to ranks (plans.h): times, memory, collectives, and as
+//               numbers the passes of the pipeline
 //
 // The answer has the members below, or only `error`, whose text is that of the tool.
 #pragma once

@@ -1,11 +1,13 @@
 // The page that was there when this was built; third_party/page makes it.
 #pragma once
 
-#include <string>
+#include <vector>
+
+#include "engine/tools/embedded_file.h"
 
 namespace rankine::tools {
 
-// One HTML file; empty where there was none.
-std::string built_page();
+// One HTML file; none where there was none.
+std::vector<EmbeddedFile> built_page();
 
 }  // namespace rankine::tools

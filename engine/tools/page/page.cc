@@ -10,6 +10,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
@@ -58,17 +59,17 @@ Result<Exit> run_page(const PageArguments& a, Console& console) {
     return invalid_argument("--output or --ask is needed, and one of them only");
   }
   if (!a.ask.empty()) return run_ask(a.ask, console);
-  const std::string page = built_page();
+  const std::vector<EmbeddedFile> page = built_page();
   if (page.empty()) {
     return Status(Code::system,
                   "the page is not in this build; in Rankine's sources third_party/page builds it, "
                   "and third_party/page --to FILE writes it");
   }
-  if (Status status = replace_file(a.output, page); !status.ok()) {
+  if (Status status = replace_file(a.output, page[0].text); !status.ok()) {
     return of_option("--output", status);
   }
-  console.err << fmt::format("rankine page: {} bytes in {}; any browser opens it\n", page.size(),
-                             a.output);
+  console.err << fmt::format("rankine page: {} bytes in {}; any browser opens it\n",
+                             page[0].text.size(), a.output);
   return Exit::ok;
 }
 

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 
 const [cache, page, into] = process.argv.slice(2);
 const { default: puppeteer } = await import(pathToFileURL(createRequire(join(resolve(cache), 'package.json')).resolve('puppeteer-core')).href);
-const sections = ['race', 'primitives', 'player', 'timeline', 'cost', 'break', 'papers', 'catalogue'];
+const sections = ['race', 'primitives', 'player', 'timeline', 'cost', 'break', 'planner', 'papers', 'catalogue'];
 
 mkdirSync(into, { recursive: true });
 const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--force-device-scale-factor=1'] });
@@ -18,7 +18,7 @@ try {
     await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: 'reduce' }]);
     await tab.goto(pathToFileURL(resolve(page)).href + (process.env.PAGE_HASH ?? '#?player.k=2'));
     await tab.waitForSelector('[data-ready]', { timeout: 60000 });
-    await tab.waitForFunction(() => document.querySelectorAll('#race dd').length > 15 && document.querySelectorAll('#cost .curve').length > 7, { timeout: 60000 });
+    await tab.waitForFunction(() => document.querySelectorAll('#race dd').length > 15 && document.querySelectorAll('#cost .curve').length > 7 && document.querySelector('#planner td'), { timeout: 60000 });
     await new Promise((done) => setTimeout(done, 500));
     await tab.addStyleTag({ content: '.top { position: static !important; }' });
     // Where the race is half run there is something to see.

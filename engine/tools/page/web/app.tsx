@@ -5,6 +5,7 @@ import { Catalogue } from './catalogue';
 import { Cost } from './cost';
 import { ask, start } from './engine';
 import { Papers } from './papers';
+import { Planner } from './planner';
 import { Player } from './player';
 import { Primitives } from './primitives';
 import { Race } from './race';
@@ -14,7 +15,7 @@ import type { Catalogue as Data } from './setting';
 
 const sections: [string, string][] = [
   ['race', 'Race'], ['primitives', 'Primitives'], ['player', 'Player'], ['timeline', 'Timeline'], ['cost', 'Cost'], ['break', 'Break it'],
-  ['papers', 'Papers'], ['catalogue', 'Catalogue'],
+  ['planner', 'Planner'], ['papers', 'Papers'], ['catalogue', 'Catalogue'],
 ];
 
 function App({ catalogue }: { catalogue: Data }) {
@@ -36,6 +37,7 @@ function App({ catalogue }: { catalogue: Data }) {
         <Timeline catalogue={catalogue} />
         <Cost catalogue={catalogue} />
         <BreakIt catalogue={catalogue} />
+        <Planner />
         <Papers catalogue={catalogue} />
         <Catalogue catalogue={catalogue} />
       </main>

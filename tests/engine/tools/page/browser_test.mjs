@@ -1,16 +1,21 @@
-// The page in Debian's Chromium, opened from a file: browser_test.mjs CACHE PAGE TOOL, where CACHE has npm's packages.
+// The page in a browser of Debian's, opened from a file: browser_test.mjs CACHE PAGE TOOL BROWSER, where CACHE has npm's packages and
+// BROWSER is chromium or firefox. Of Firefox, WebDriver BiDi neither turns JavaScript off nor light to dark, so these checks are
+// Chromium's.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check, done, native, note } from './native.mjs';
 
-const [cache, page, tool] = process.argv.slice(2);
+const [cache, page, tool, which = 'chromium'] = process.argv.slice(2);
+const chromium = which === 'chromium';
 const require = createRequire(join(resolve(cache), 'package.json'));
 const { default: puppeteer } = await import(pathToFileURL(require.resolve('puppeteer-core')).href);
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const address = pathToFileURL(resolve(page)).href;
-const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+const browser = await puppeteer.launch(chromium
+  ? { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] }
+  : { browser: 'firefox', executablePath: process.env.FIREFOX ?? '/usr/bin/firefox-esr', extraPrefsFirefox: { 'ui.prefersReducedMotion': 1 } });
 
 async function open(hash = '', { width = 1600, scheme = 'light', motion = 'reduce', script = true } = {}) {
   const tab = await browser.newPage();
@@ -19,9 +24,11 @@ async function open(hash = '', { width = 1600, scheme = 'light', motion = 'reduc
   tab.on('request', (request) => tab.asked.push(request.url()));
   tab.on('pageerror', (error) => tab.wrong.push(String(error)));
   tab.on('console', (message) => message.type() === 'error' && tab.wrong.push(message.text()));
-  await tab.setJavaScriptEnabled(script);
   await tab.setViewport({ width, height: 900 });
-  await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: motion }]);
+  if (chromium) {
+    await tab.setJavaScriptEnabled(script);
+    await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: motion }]);
+  }
   await tab.goto(address + hash);
   if (script) {
     await tab.waitForSelector('[data-ready]', { timeout: 60000 });
@@ -69,10 +76,10 @@ native(tool, asked).forEach(({ json }, i) => {
 note(`${facts} numbers of the race are the native tool's`);
 
 // --- Nothing is loaded, nothing goes wrong, nothing is too wide, everybody can use it.
-for (const [width, scheme] of [[1600, 'light'], [1600, 'dark'], [360, 'light']]) {
+for (const [width, scheme] of [[1600, 'light'], [1600, 'dark'], [360, 'light']].filter(([, scheme]) => chromium || scheme === 'light')) {
   const tab = await open('', { width, scheme });
   await tab.waitForSelector('#papers .card', { timeout: 60000 });
-  await tab.waitForFunction(() => document.querySelectorAll('#cost .curve').length > 7, { timeout: 60000 });
+  await tab.waitForFunction(() => document.querySelectorAll('#cost .curve').length > 7 && document.querySelector('#planner td'), { timeout: 60000 });
   const where = `at ${width} pixels, ${scheme}`;
   const outside = tab.asked.filter((url) => !/^(file|blob|data):/.test(url));
   check(`no request leaves the page ${where}`, outside.length === 0, outside.join(' '));
@@ -157,6 +164,25 @@ for (const [member, question, hash] of [
   await tab.close();
 }
 
+// --- A step's plan is the tool's, and so is what is wrong with one.
+{
+  const asked = { ask: 'plan', model: 'gpt2', machine: 'a100', order: 'gpipe', recompute: 'none', zero: 0, tp: 2, sp: 1, ep: 1, dp: 2, pp: 4, micro_batches: 6 };
+  const tab = await open('#planner?planner.order=gpipe&planner.micro_batches=6');
+  await tab.waitForSelector('#planner td');
+  const { json } = native(tool, [asked])[0];
+  const values = await tab.$$eval('#planner [data-value]', (all) => all.map((one) => Number(one.dataset.value)));
+  const wanted = [json.computing, json.exposed, json.bubble, json.hidden, json.exposed, json.memory.layer_state, json.memory.embedding_state, json.memory.activations];
+  check('the planner shows the plan of the tool', JSON.stringify(values) === JSON.stringify(wanted), JSON.stringify([values, wanted]));
+  check('the planner lists every collective', (await tab.$$('#planner tbody tr')).length === json.collectives.length);
+  await tab.close();
+  const wrong = await open('#planner?planner.tp=5');
+  await wrong.waitForSelector('#planner .field.wrong');
+  const { json: refused } = native(tool, [{ ...asked, tp: 5, order: '1f1b', micro_batches: 8 }])[0];
+  const beside = await wrong.$$eval('#planner .field.wrong', (fields) => fields.map((field) => field.querySelector('.error').textContent));
+  check('what is wrong with an axis stands beside it', JSON.stringify(beside) === JSON.stringify([refused.error]), JSON.stringify([beside, refused]));
+  await wrong.close();
+}
+
 // --- Motion, and none. No JavaScript.
 {
   const tab = await open('#race?race.n=32', { motion: 'no-preference' });
@@ -175,6 +201,8 @@ for (const [member, question, hash] of [
   await new Promise((wait) => setTimeout(wait, 1000));
   check('nothing moves by itself where that is asked for', (await still.evaluate(() => window.raceFrames)) === before);
   await still.close();
+}
+if (chromium) {
   const bare = await open('', { script: false });
   const [text, pictures] = await Promise.all([bare.$eval('main', (main) => main.innerText), bare.$$eval('svg.state', (all) => all.length)]);
   check('without JavaScript it says so and shows the gallery', /Without JavaScript/.test(text) && pictures === 15, `${pictures}`);

@@ -35,6 +35,9 @@ requests.push(
   { ask: 'curve', over: 'bytes', values: [64, 4096, 1 << 20, 1 << 28], questions: algorithms.filter((line) => line.collective === 'all_reduce').map((line) => ({ collective: 'all_reduce', algorithm: line.name, ranks: 6 })) },
   { ask: 'curve', over: 'ranks', values: [2, 3, 4, 12], questions: [{ collective: 'broadcast', algorithm: 'chain', bytes: '1M', segments: 'auto' }] },
 );
+for (const model of ['gpt2', 'gpt_175b', 'nowhere']) {
+  for (const axes of [{}, { tp: 2, dp: 2, pp: 4, micro_batches: 8 }, { dp: 8, zero: 3, recompute: 'full' }, { pp: 2, order: 'zb1p', micro_batches: 4 }, { tp: 5 }, { tp: 0 }]) requests.push({ ask: 'plan', model, ...axes });
+}
 const wrong = [
   null, 5, [], {}, { ask: 'nothing' }, { ask: 7 }, { ask: 'simulate' }, { ask: 'simulate', question: 3 }, { ask: 'catalogue', ranks: -1 },
   ...[{ ranks: 0 }, { ranks: 1e9 }, { ranks: 'x' }, { bytes: '1e99' }, { bytes: -1 }, { algorithm: 'rnig' }, { network: { prots: 1 } }, { ports: 0 },

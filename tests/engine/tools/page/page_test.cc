@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/tools/page/answers.h"
 #include "tests/engine/tools/captured_tool.h"
@@ -46,6 +49,54 @@ TEST(Page, AnswersAsItsEngineDoes) {
   whole.erase("numbers");
   EXPECT_EQ(whole, json::parse(answer.json));
   EXPECT_TRUE(json::parse(second).contains("error"));
+}
+
+TEST(Page, PlansAsThePlannerDoes) {
+  const Captured captured = run_captured({"plan", "gpt2", "--tp", "2", "--dp", "2", "--pp", "4",
+                                          "--micro-batches", "6", "--order", "gpipe", "--json"});
+  ASSERT_EQ(captured.exit, 0) << captured.err;
+  const json there = json::parse(captured.out);
+  const PageAnswer answer = answer_page(
+      R"({"ask":"plan","model":"gpt2","tp":2,"dp":2,"pp":4,"micro_batches":6,"order":"gpipe"})");
+  const json here = json::parse(answer.json);
+  for (const auto& [name, value] : there.items()) {
+    json mine = here[name];
+    if (name == "memory") mine.erase("of");
+    EXPECT_EQ(mine, value) << name;
+  }
+  // A forward and a backward pass of each micro-batch on each stage, none beside another.
+  constexpr std::size_t kColumns = 6;
+  ASSERT_EQ(answer.numbers.size(), kColumns * 4 * 6 * 2);
+  double last = 0;
+  for (std::size_t i = 0; i < answer.numbers.size(); i += kColumns) {
+    const double* pass = answer.numbers.data() + i;
+    if (i > 0 && pass[0] == pass[-static_cast<std::ptrdiff_t>(kColumns)]) {
+      EXPECT_GE(pass[4], pass[-1] - 1e-12);
+    }
+    last = std::max(last, pass[5]);
+  }
+  EXPECT_EQ(last, here["end"].get<double>());
+}
+
+TEST(Page, SaysWhatIsWrongWithAPlan) {
+  const auto error = [](const std::string& members) {
+    return json::parse(answer_page("{\"ask\":\"plan\"" + members + "}").json).value("error", "");
+  };
+  EXPECT_EQ(error(""), "");
+  EXPECT_EQ(error(R"(,"model":"gpt2","tp":5)"),
+            "tp is 5; it must divide heads, which is 12: the nearest are 4 or 6");
+  for (const auto& [members, begin] : std::vector<std::pair<const char*, const char*>>{
+           {R"(,"model":"gpt3")", "model is \"gpt3\"; allowed are gpt2, "},
+           {R"(,"machine":7)", "machine is 7; allowed are a100"},
+           {R"(,"dp":0)", "dp is 0; allowed are whole numbers from 1 to "},
+           {R"(,"dp":"x")", "dp is \"x\""},
+           {R"(,"dp":4096)", "dp is 4096; the axes multiply to more than"},
+           {R"(,"order":"2f2b")", "order is \"2f2b\"; allowed are gpipe, 1f1b, zb1p, zb2p"},
+           {R"(,"split_norms":1)", "split_norms is 1"},
+           {R"(,"zero":4)", "zero is 4"},
+           {R"(,"model":"gpt_175b","pp":96,"micro_batches":4096)", "micro_batches is 4096; "}}) {
+    EXPECT_TRUE(error(members).starts_with(begin)) << members << ": " << error(members);
+  }
 }
 
 TEST(Page, SaysWhatItNeeds) {

@@ -1,0 +1,10 @@
+// rankine check: judges a schedule that a learner wrote, or a formula for the question of a task.
+#pragma once
+
+#include "engine/tools/arguments.h"
+
+namespace rankine::tools {
+
+Subcommand add_check(Command tool);
+
+}  // namespace rankine::tools

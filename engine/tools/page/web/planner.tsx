@@ -1,0 +1,115 @@
+// The planner: a training step mapped to ranks, as the engine plans it; the pipeline over time, what hides and what does not.
+import { useState } from 'preact/hooks';
+import { duration, size } from './format';
+import { Canvas, Choice, colour, errorOf, number, Section, Slider, useAnswer } from './parts';
+import { useParam } from './state';
+
+const columns = 6;
+const passes: [string, string][] = [['forward', 'lane0'], ['backward', 'lane1'], ['weights', 'lane2']];
+const axes: [string, string, number][] = [
+  ['tp', 'tp, ranks that share every matrix', 16], ['sp', 'sp, ranks that share every sequence', 16], ['ep', 'ep, ranks that share the experts', 16],
+  ['dp', 'dp, ranks with a batch of their own', 64], ['pp', 'pp, pipeline stages', 16],
+];
+const first: Record<string, string> = { tp: '2', dp: '2', pp: '4', micro_batches: '8' };
+
+/** Parts of a whole, as widths: what each is stands beside it. */
+function Bar(props: { label: string; parts: [string, number, string][]; whole: number; text: (value: number) => string }) {
+  return (
+    <figure class="card">
+      <figcaption>{props.label}</figcaption>
+      <span class="parts" role="img" aria-label={props.parts.map(([name, value]) => `${name} ${props.text(value)}`).join(', ')}>
+        {props.parts.map(([, value, lane]) => <span class={lane} style={{ width: `${(100 * value) / Math.max(props.whole, 1e-30)}%` }} />)}
+      </span>
+      <ul class="legend">{props.parts.map(([name, value, lane]) => <li class={lane}>{name}: <b data-value={value}>{props.text(value)}</b></li>)}</ul>
+    </figure>
+  );
+}
+
+export function Planner() {
+  const [model, setModel] = useParam('planner.model', 'gpt2');
+  const [machine, setMachine] = useParam('planner.machine', 'a100');
+  const [order, setOrder] = useParam('planner.order', '1f1b');
+  const [recompute, setRecompute] = useParam('planner.recompute', 'none');
+  const [zero, setZero] = useParam('planner.zero', '0');
+  const sizes = [...axes, ['micro_batches', 'micro-batches of a step', 64] as [string, string, number]].map(([key, label, most]) => {
+    const [value, set] = useParam('planner.' + key, first[key] ?? '1');
+    return { key, label, most, value, set };
+  });
+  const answer = useAnswer({ ask: 'plan', model, machine, order, recompute, zero: number(zero), ...Object.fromEntries(sizes.map((one) => [one.key, number(one.value)])) });
+  const [told, tell] = useState('');
+  // Names to choose from come with an answer that is none, too.
+  const names = useAnswer({ ask: 'plan' });
+  const json = answer?.json, error = json?.error as string | undefined, errors = [error];
+  const numbers = answer?.numbers ?? new Float64Array();
+  const stages = json && !error ? json.axes.pp : 0;
+  const tall = stages > 8 ? 16 : 24, left = 34;
+  let shown = 300;
+  const beside = error && sizes.some((one) => errorOf(one.key, errors));
+  return (
+    <Section id="planner" title="The planner" lead={<>Where a training step’s time goes. Map a model to ranks along five axes; every collective below is simulated on the machine’s network, and every pass of the pipeline is played. What computing covers costs nothing.</>}>
+      <div class="controls">
+        <Choice label="model" value={model} set={setModel} of={(names?.json.models ?? [{ name: model }]).map((one: any) => [one.name, one.name])} />
+        <Choice label="machine" value={machine} set={setMachine} of={(names?.json.machines ?? [{ name: machine }]).map((one: any) => [one.name, one.name])} />
+        {sizes.map((one) => <Slider label={one.label} value={one.value} set={one.set} least={1} most={one.most} error={errorOf(one.key, errors)} />)}
+        <Choice label="order of a stage’s work" value={order} set={setOrder} of={[['gpipe', 'GPipe'], ['1f1b', '1F1B'], ['zb1p', 'ZB1P'], ['zb2p', 'ZB2P']]} />
+        <Choice label="thrown away and computed again" value={recompute} set={setRecompute} of={[['none', 'nothing'], ['selective', 'attention'], ['full', 'all']]} />
+        <Choice label="split along dp (ZeRO)" value={zero} set={setZero} of={[['0', 'nothing'], ['1', 'the optimizer'], ['2', 'gradients, too'], ['3', 'parameters, too']]} />
+      </div>
+      {error && !beside && <p class="error" role="status">{error}</p>}
+      {json && !error && (
+        <>
+          <p class="verdict"><b>{json.title}</b>: a step takes {duration(json.seconds)}, with {(100 * json.utilisation).toFixed(1)} % of what the products reach{json.memory.fits ? '' : '; it does not fit into a rank’s memory'}.</p>
+          <div class="stage">
+            <Bar label={`A step of stage ${json.stage}`} whole={json.seconds} text={duration}
+              parts={[['computing', json.computing, 'lane0'], ['communicating, exposed', json.exposed, 'lane1'], ['waiting for other stages', json.bubble, 'lane3']]} />
+            <Bar label={`Communicating, ${duration(json.communicating)} in all`} whole={json.communicating} text={duration}
+              parts={[['hidden behind computing', json.hidden, 'lane0'], ['exposed', json.exposed, 'lane1']]} />
+            <Bar label={`Memory of a rank of the first stage, ${size(json.memory.all)} of ${size(json.memory.of)}`} whole={Math.max(json.memory.of, json.memory.all)} text={size}
+              parts={[['layers: parameters, gradients, optimizer', json.memory.layer_state, 'lane0'], ['embedding, likewise', json.memory.embedding_state, 'lane2'], ['activations', json.memory.activations, 'lane1']]} />
+          </div>
+          <figure class="card">
+            <figcaption>Every stage’s passes over time</figcaption>
+            <Canvas height={stages * tall + 30} label={`${numbers.length / columns} passes of ${stages} stages over ${duration(json.end)}`}
+              onPoint={(x, y) => {
+                const stage = Math.floor((y - 4) / tall), time = ((x - left) / (shown - left - 8)) * json.end;
+                for (let i = 0; i < numbers.length; i += columns) {
+                  if (numbers[i] !== stage || time < numbers[i + 4] || time >= numbers[i + 5]) continue;
+                  tell(`stage ${stage}: ${passes[numbers[i + 1]][0]} of micro-batch ${numbers[i + 2]}, from ${duration(numbers[i + 4])} to ${duration(numbers[i + 5])}`);
+                }
+              }}
+              draw={(g, width) => {
+                shown = width;
+                const scale = (width - left - 8) / (json.end || 1);
+                g.font = '11px system-ui';
+                g.textBaseline = 'middle';
+                for (let s = 0; s < stages; ++s) {
+                  g.fillStyle = colour('soft');
+                  g.fillText(String(s), 8, 4 + (s + 0.5) * tall);
+                }
+                for (let i = 0; i < numbers.length; i += columns) {
+                  g.fillStyle = colour(passes[numbers[i + 1]][1]);
+                  g.fillRect(left + numbers[i + 4] * scale, 5 + numbers[i] * tall, Math.max(1, (numbers[i + 5] - numbers[i + 4]) * scale - 1), tall - 2);
+                }
+                g.fillStyle = colour('soft');
+                for (let t = 0; t <= 4; ++t) {
+                  g.textAlign = t === 0 ? 'left' : t === 4 ? 'right' : 'center';
+                  g.fillText(duration((json.end * t) / 4), left + (width - left - 8) * (t / 4), stages * tall + 20);
+                }
+                g.textAlign = 'left';
+              }} />
+            <ul class="legend">{passes.map(([name, lane]) => <li class={lane}>{name}</li>)}</ul>
+            <p class="readout" role="status">{told || 'A row is a stage; gaps are the bubble. Point at a pass to read it.'}</p>
+          </figure>
+          <div class="wide" tabIndex={0} role="region" aria-label="collectives of the step">
+            <table>
+              <thead><tr>{['along', 'collective', 'for', 'algorithm', 'M', 'times', 'all', 'hidden', 'exposed'].map((head) => <th scope="col">{head}</th>)}</tr></thead>
+              <tbody>{json.collectives.map((one: any) => (
+                <tr><td>{one.along} ({one.ranks.length})</td><td>{one.collective}</td><td>{one.for}</td><td>{one.algorithm}</td><td>{size(one.bytes)}</td><td>{Math.round(one.times)}</td><td>{duration(one.seconds)}</td><td>{duration(one.hidden)}</td><td>{duration(one.exposed)}</td></tr>
+              ))}</tbody>
+            </table>
+          </div>
+        </>
+      )}
+    </Section>
+  );
+}
