@@ -37,6 +37,7 @@ _LIBRARIES = {
     "rapidcheck": _library(["librapidcheck-dev"], ["rapidcheck", "rapidcheck.h"], ["librapidcheck.a"]),
     "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"]),
     "simgrid": _library(["libsimgrid-dev"], ["simgrid", "xbt", "xbt.h"], optional = True),
+    "tomlplusplus": _library(["libtomlplusplus-dev"], ["toml++"]),
 }
 
 def _link_first(ctx, packages, wanted, candidates):

@@ -33,7 +33,9 @@ class Evaluation {
   const std::vector<RunText>& texts() const { return texts_; }
 
   Case compare(const Letters& letters) {
-    Case out{letters, 0, 0, false};
+    Case out{.letters = letters, .stated = 0, .found = 0};
+    out.own = met(claim_.own, letters);
+    out.degenerate = met(claim_.degenerate, letters);
     if (!claim_.stated.empty()) out.stated = worked_out(claim_.stated, letters);
     if (!claim_.found.empty()) out.found = worked_out(claim_.found, letters);
     if (printed_) {
@@ -44,6 +46,7 @@ class Evaluation {
                    (claim_.found.empty() || rounds_to_it(out.found));
       if (claim_.found.empty()) out.found = out.stated;
       out.stated = printed_->value;
+      out.allowed = printed_->tolerance;
       return out;
     }
     out.agrees = related(out);
@@ -54,14 +57,28 @@ class Evaluation {
   Value worked_out(std::string_view text, const Letters& letters) {
     return formulas::evaluate(
         text, [&](std::string_view name, std::span<const Value> arguments) -> std::optional<Value> {
-          if (!arguments.empty()) return std::nullopt;
           const auto found = letters.find(name);
-          if (found != letters.end()) return found->second;
-          return runs_.quantity(texts_, letters, name);
+          if (arguments.empty() && found != letters.end()) return found->second;
+          return runs_.quantity(texts_, letters, name, arguments);
         });
   }
 
-  bool related(const Case& c) {
+  // Whether an expression in the letters of the set is true; without one of its letters it is not.
+  static bool met(std::string_view expression, const Letters& letters) {
+    if (expression.empty()) return false;
+    bool known = true;
+    const Value value = formulas::evaluate(
+        expression,
+        [&](std::string_view name, std::span<const Value> arguments) -> std::optional<Value> {
+          const auto found = letters.find(name);
+          if (!arguments.empty()) return std::nullopt;
+          known = known && found != letters.end();
+          return found != letters.end() ? found->second : Value(1);
+        });
+    return known && !equal(value, 0);
+  }
+
+  bool related(Case& c) {
     const std::string_view sign = claim_.relation;
     if (sign == "=") return equal(c.stated, c.found);
     if (sign == "<=") return !less(c.found, c.stated);
@@ -69,13 +86,14 @@ class Evaluation {
     if (sign == "<") return less(c.stated, c.found);
     if (sign == ">") return less(c.found, c.stated);
     if (!sign.starts_with("~ ")) {
-      throw std::logic_error("claim '" + std::string(claim_.id) + "' has the relation '" +
-                             std::string(sign) + "'");
+      throw std::logic_error("claim '" + claim_.id + "' has the relation '" + claim_.relation +
+                             "'");
     }
     Letters more = c.letters;
     more["stated"] = c.stated;
     more["found"] = c.found;
-    return !less(worked_out(sign.substr(2), more), absolute(c.stated - c.found));
+    c.allowed = worked_out(sign.substr(2), more);
+    return !less(*c.allowed, absolute(c.stated - c.found));
   }
 
   const Claim& claim_;
@@ -84,29 +102,44 @@ class Evaluation {
   std::optional<Printed> printed_;
 };
 
+// In words, where the cases that pass the test are: as the claim has it, if it is right.
+std::string where_text(const Finding& finding, const std::vector<bool>& holds) {
+  const Claim& claim = *finding.claim;
+  std::vector<Letters> sets;
+  bool as_expected = !claim.when.empty();
+  for (std::size_t i = 0; i < finding.cases.size(); ++i) {
+    const Letters& letters = finding.cases[i].letters;
+    sets.push_back(letters);
+    as_expected = as_expected && holds[i] == !equal(formulas::evaluate(claim.when, letters), 0);
+  }
+  return as_expected ? claim.condition : condition_of(finding.order, sets, holds);
+}
+
 Verdict verdict_of(Finding& finding) {
   if (finding.cases.empty()) {
     finding.reason = "no parameter set for which its algorithms exist";
-    return Verdict::open;
+    return Verdict::beyond_model;
   }
-  std::vector<Letters> sets;
   std::vector<bool> holds;
+  bool proved = false;
   for (const Case& c : finding.cases) {
-    sets.push_back(c.letters);
     holds.push_back(c.agrees);
+    proved = proved || (c.agrees && !c.degenerate);
   }
   const auto agreeing = std::count(holds.begin(), holds.end(), true);
   if (agreeing == 0) return Verdict::fails;
   if (agreeing == static_cast<std::ptrdiff_t>(holds.size())) return Verdict::holds;
-  const std::string_view when = finding.claim->when;
-  const auto as_expected = [when](const Case& c) {
-    return c.agrees == !equal(formulas::evaluate(when, c.letters), 0);
-  };
-  finding.condition =
-      !when.empty() && std::all_of(finding.cases.begin(), finding.cases.end(), as_expected)
-          ? std::string(when)
-          : condition_of(finding.order, sets, holds);
-  return Verdict::holds_if;
+  (proved ? finding.condition : finding.exception) = where_text(finding, holds);
+  return proved ? Verdict::conditional : Verdict::fails;
+}
+
+// Every so many of them, the last one included.
+std::vector<Letters> some_of(std::vector<Letters> sets, std::size_t most) {
+  if (most == 0 || sets.size() <= most) return sets;
+  std::vector<Letters> out;
+  for (std::size_t i = 1; i <= most; ++i)
+    out.push_back(std::move(sets[i * sets.size() / most - 1]));
+  return out;
 }
 
 // The last case is the largest one in most tables; the one in the middle is another.
@@ -130,13 +163,13 @@ void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& run
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
-  constexpr std::string_view kNames[kVerdicts] = {"holds", "holds_if", "fails", "open"};
+  constexpr std::string_view kNames[kVerdicts] = {"holds", "conditional", "fails", "beyond_model"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
 std::string_view words_of(Verdict verdict) {
   constexpr std::string_view kWords[kVerdicts] = {"holds", "holds only if", "does not hold",
-                                                  "not checkable yet"};
+                                                  "not reproducible by this model"};
   return kWords[static_cast<std::size_t>(verdict)];
 }
 
@@ -159,7 +192,13 @@ Printed read_printed(std::string_view text) {
   }
   const Letters none;
   const Value factor = formulas::evaluate(known->factor, none);
-  return {formulas::evaluate(number, none) * factor, formulas::power(10, last_place) / 2 * factor};
+  return {formulas::evaluate(number, none) * factor,
+          formulas::power(10, last_place) / (about ? 1 : 2) * factor};
+}
+
+const Case* Finding::own() const {
+  const auto found = std::find_if(cases.begin(), cases.end(), [](const Case& c) { return c.own; });
+  return found == cases.end() ? nullptr : &*found;
 }
 
 const Case* Finding::shown() const {
@@ -182,7 +221,10 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
   }
   if (claim.reproduced) {
     const reproduce::Outcome& outcome = runs.reproduced(claim.id);
-    finding.verdict = outcome.agrees ? Verdict::holds : Verdict::fails;
+    // A simulator of packets decides what Eq. (1) does not, unless the paper itself says otherwise.
+    finding.verdict = outcome.agrees                    ? Verdict::holds
+                      : outcome.statement->contradicted ? Verdict::fails
+                                                        : Verdict::beyond_model;
     finding.said = stated_text(*outcome.statement);
     finding.measured = found_text(outcome) + ": " + verdict_text(outcome);
     return finding;
@@ -191,7 +233,7 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
   formulas::ParameterSets sets = formulas::parameter_sets(claim.sets);
   finding.order = std::move(sets.order);
   try {
-    for (const Letters& letters : sets.sets) {
+    for (const Letters& letters : some_of(std::move(sets.sets), options.most_cases)) {
       try {
         finding.cases.push_back(evaluation.compare(letters));
       } catch (const NotDefined&) {
@@ -206,7 +248,7 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
     finding.cases.clear();
     finding.reason = missing.what();
   } catch (const std::domain_error& undefined) {
-    throw std::logic_error("claim '" + std::string(claim.id) + "': " + undefined.what());
+    throw std::logic_error("claim '" + claim.id + "': " + undefined.what());
   }
   return finding;
 }

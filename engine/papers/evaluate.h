@@ -1,6 +1,8 @@
 // From a claim to a verdict: both sides computed for every parameter set, and compared.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,26 +18,32 @@ using formulas::Value;
 
 enum class Verdict : unsigned char {
   holds,
-  holds_if,  // in some of the cases; Finding::condition says in which
-  fails,
-  open,  // not checkable yet
+  conditional,   // in some of the cases; Finding::condition says in which
+  fails,         // in none, or in degenerate ones only
+  beyond_model,  // what decides it is not in the model: another program, a simulator of packets
 };
 inline constexpr int kVerdicts = 4;
-std::string_view name_of(Verdict verdict);   // "holds", "holds_if", "fails", "open": for machines
-std::string_view words_of(Verdict verdict);  // "holds", "holds only if", "does not hold", ...
+// "holds", "conditional", "fails", "beyond_model": for machines.
+std::string_view name_of(Verdict verdict);
+// "holds", "holds only if", "does not hold", "not reproducible by this model".
+std::string_view words_of(Verdict verdict);
 
 struct Case {
   Letters letters;
-  Value stated, found;  // in SI units; what is not there is 0
+  Value stated, found;             // in SI units; what is not there is 0
+  std::optional<Value> allowed{};  // how far apart they may be; none: the relation is exact
   bool agrees = false;
+  bool own = false;         // the paper's own parameters
+  bool degenerate = false;  // agreeing there proves nothing
 };
 
 struct Finding {
   const Paper* paper = nullptr;
   const Claim* claim = nullptr;
-  Verdict verdict = Verdict::open;
-  std::string condition;       // holds_if: "N is a power of two"
-  std::string reason;          // open: what is missing
+  Verdict verdict = Verdict::beyond_model;
+  std::string condition;       // conditional: "N is a power of two"
+  std::string exception;       // fails: of the degenerate cases that agree, likewise
+  std::string reason;          // beyond_model: what is missing
   std::string said, measured;  // of what engine/papers measured, in words; else cases have it
   std::vector<std::string> order;
   std::vector<Case> cases;
@@ -44,19 +52,22 @@ struct Finding {
   int first_executed = 0;  // of these: not executed for an earlier claim
   std::string fault;       // executing gave something else: the engine's mistake
 
+  // The first case with the paper's own parameters; null: none.
+  const Case* own() const;
   // The case that shows the verdict best: one that disagrees where there is one.
   const Case* shown() const;
 };
 
 struct EvaluateOptions {
-  bool execute = true;  // repeat some of the cases on threads
-  int most_ranks = 16;  // that are executed
+  bool execute = true;         // repeat some of the cases on threads
+  int most_ranks = 16;         // that are executed
+  std::size_t most_cases = 0;  // so many of the sets, evenly; 0: all of them
 };
 
 Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
                  const EvaluateOptions& options = {});
 
-// A printed number: "35.3 MB" is 35300000 with a tolerance of 50000; "~280 ms" 0.28 with 0.005.
+// A printed number: "35.3 MB" is 35300000 with a tolerance of 50000; "~280 ms" 0.28 with 0.01.
 struct Printed {
   Value value, tolerance;
 };

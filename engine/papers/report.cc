@@ -2,85 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <numeric>
 #include <ostream>
+#include <utility>
 
 #include "engine/papers/condition.h"
+#include "engine/papers/report_row.h"
 
 namespace rankine::claims {
 namespace {
-
-bool shown(const Finding& finding, const Filter& filter) {
-  return !filter.verdict || finding.verdict == *filter.verdict;
-}
-
-// "holds only if N is a power of two".
-std::string verdict_text(const Finding& finding) {
-  std::string text(words_of(finding.verdict));
-  if (finding.verdict == Verdict::holds_if) text += " " + finding.condition;
-  return text;
-}
-
-std::string reason_text(const Finding& finding) {
-  if (finding.verdict == Verdict::open) return finding.reason;
-  return std::string(finding.claim->why);
-}
-
-// What the paper says: its formula, its number, or both.
-std::string stated_text(const Claim& claim) {
-  if (claim.printed.empty()) return std::string(claim.stated);
-  if (claim.stated.empty()) return std::string(claim.printed);
-  return fmt::format("{} = {}", claim.printed, claim.stated);
-}
-
-// The paper's number as it stands there; what is compared with it in decimals, too.
-std::string stated_value(const Claim& claim, const Case& c) {
-  return claim.printed.empty() ? to_string(c.stated) : std::string(claim.printed);
-}
-std::string found_value(const Claim& claim, const Case& c) {
-  return claim.printed.empty() ? to_string(c.found) : to_string(Value::real(c.found.approximate()));
-}
-
-std::string relation_text(const Claim& claim) {
-  if (!claim.printed.empty()) return "rounds to";
-  return claim.relation.starts_with("~ ") ? "~" : std::string(claim.relation);
-}
-
-std::string cases_text(const Finding& finding) {
-  const auto agreeing = std::count_if(finding.cases.begin(), finding.cases.end(),
-                                      [](const Case& c) { return c.agrees; });
-  std::string text = fmt::format("{} of {} cases", agreeing, finding.cases.size());
-  if (finding.executed > 0) text += fmt::format(", {} executed on threads", finding.executed);
-  if (finding.skipped > 0) text += fmt::format(", {} not defined", finding.skipped);
-  return text;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
-
-std::string summary(const Totals& totals) {
-  std::string text = fmt::format("{} claims, {} checked:", totals.claims, totals.checked());
-  for (int v = 0; v < kVerdicts; ++v) {
-    text += fmt::format("{} {} {}", v == 0 ? "" : ",", totals.by_verdict[v],
-                        words_of(static_cast<Verdict>(v)));
-  }
-  text += fmt::format(
-      ". {} different runs repeated on threads under the virtual clock, {} of them with another "
-      "result.",
-      totals.executed, totals.faults);
-  return text;
-}
 
 nlohmann::ordered_json json_of(const Value& value) {
   return {{"exact", value.exact() ? nlohmann::ordered_json(to_string(value))
                                   : nlohmann::ordered_json(nullptr)},
           {"number", static_cast<double>(value.approximate())}};
+}
+
+nlohmann::ordered_json json_of(const Finding& finding, const Case* c) {
+  if (c == nullptr) return nullptr;
+  return {{"with", describe(finding.order, c->letters)},
+          {"stated", json_of(c->stated)},
+          {"found", json_of(c->found)},
+          {"allowed", c->allowed ? json_of(*c->allowed) : nlohmann::ordered_json(nullptr)},
+          {"agrees", c->agrees}};
 }
 
 }  // namespace
@@ -91,7 +35,7 @@ std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& optio
   for (const Paper& paper : papers()) {
     if (!filter.paper.empty() && paper.key != filter.paper) continue;
     for (const Claim& claim : paper.claims) {
-      if (claim.id.starts_with(filter.id)) asked.emplace_back(find_paper(paper.key), &claim);
+      if (claim.id.starts_with(filter.id)) asked.emplace_back(&paper, &claim);
     }
   }
   Runs runs;
@@ -103,11 +47,22 @@ std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& optio
   return findings;
 }
 
+int Totals::of_kind(Kind kind) const {
+  const auto& row = of[static_cast<int>(kind)];
+  return std::accumulate(std::begin(row), std::end(row), 0);
+}
+
+int Totals::checked() const {
+  int beyond = 0;
+  for (const auto& row : of) beyond += row[static_cast<int>(Verdict::beyond_model)];
+  return claims - beyond;
+}
+
 Totals totals_of(const std::vector<Finding>& findings) {
   Totals totals;
   for (const Finding& finding : findings) {
     ++totals.claims;
-    ++totals.by_verdict[static_cast<int>(finding.verdict)];
+    ++totals.of[static_cast<int>(finding.claim->kind)][static_cast<int>(finding.verdict)];
     totals.executed += finding.first_executed;
     totals.faults += finding.fault.empty() ? 0 : 1;
   }
@@ -117,94 +72,71 @@ Totals totals_of(const std::vector<Finding>& findings) {
 void print_text(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
   const Paper* paper = nullptr;
   for (const Finding& finding : findings) {
-    if (!shown(finding, filter)) continue;
+    if (!filter.shows(finding)) continue;
     const Claim& claim = *finding.claim;
+    const ReportRow row = report_row(finding);
     if (finding.paper != paper) {
-      paper = finding.paper;
-      out << fmt::format("{}{}\n  {}\n", out.tellp() > 0 ? "\n" : "", paper->title, paper->letters);
-    }
-    out << fmt::format("\n{}  [{}]  {}\n  {}\n", claim.id, claim.where, verdict_text(finding),
-                       claim.text);
-    if (const Case* c = finding.shown()) {
-      const std::string letters = describe(finding.order, c->letters);
-      out << fmt::format("  stated  {}\n", stated_text(claim));
-      if (!claim.found.empty()) out << fmt::format("  found   {}\n", claim.found);
-      if (!claim.runs.empty()) out << fmt::format("  of      {}\n", claim.runs);
-      out << fmt::format("  {}{}stated {}, found {}{}  ({})\n", letters,
-                         letters.empty() ? "" : ":  ", stated_value(claim, *c),
-                         found_value(claim, *c), c->agrees ? "" : "  <- differ",
-                         cases_text(finding));
-    }
-    if (!finding.measured.empty()) {
-      out << fmt::format("  stated {}, found {}\n", finding.said, finding.measured);
-    }
-    const std::string reason = reason_text(finding);
-    if (!reason.empty()) out << fmt::format("  {}\n", reason);
-    if (!finding.fault.empty()) out << fmt::format("  ENGINE: {}\n", finding.fault);
-  }
-  out << "\n" << summary(totals_of(findings)) << "\n";
-}
-
-void print_markdown(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter) {
-  const Paper* paper = nullptr;
-  for (const Finding& finding : findings) {
-    if (!shown(finding, filter)) continue;
-    const Claim& claim = *finding.claim;
-    if (finding.paper != paper) {
-      out << fmt::format("{}## {}\n\n{}\n\n", paper == nullptr ? "" : "\n", finding.paper->title,
+      out << fmt::format("{}{}\n  {}\n", paper == nullptr ? "" : "\n", finding.paper->title,
                          finding.paper->letters);
-      out << "| where | claim | stated | with | value stated | value found | verdict | why |\n"
-             "|---|---|---|---|---|---|---|---|\n";
       paper = finding.paper;
     }
-    const Case* c = finding.shown();
-    out << fmt::format(
-        "| {} | {} | {} | {} | {} | {} | {} | {} |\n", escaped(claim.where), escaped(claim.text),
-        claim.stated.empty() && claim.printed.empty() ? ""
-                                                      : "`" + escaped(stated_text(claim)) + "`",
-        c == nullptr ? "" : escaped(describe(finding.order, c->letters)),
-        escaped(c == nullptr ? finding.said : stated_value(claim, *c)),
-        escaped(c == nullptr ? finding.measured : found_value(claim, *c)),
-        "**" + escaped(verdict_text(finding)) + "**", escaped(reason_text(finding)));
+    out << fmt::format("\n{}  [{}]  {}\n  {}\n", claim.id, claim.where, row.verdict, claim.text);
+    const auto line = [&out](std::string_view name, const std::string& text) {
+      if (!text.empty()) out << fmt::format("  {:7} {}\n", name, text);
+    };
+    line("kind", std::string(name_of(claim.kind)));
+    if (!finding.cases.empty()) {
+      line("stated", row.stated);
+      line("is", claim.found.empty() ? "" : row.relation + " " + claim.found);
+      line("of", claim.runs);
+    }
+    line("own", row.own);
+    line("found", row.shown);
+    line("tried", row.cases);
+    line("why", row.why);
+    line("ENGINE", finding.fault);
   }
-  out << "\n" << summary(totals_of(findings)) << "\n";
+  out << "\n";
+  for (const std::string& line : summary_lines(totals_of(findings))) out << line << "\n";
 }
 
 nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filter& filter) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
-    if (!shown(finding, filter)) continue;
+    if (!filter.shows(finding)) continue;
     const Claim& claim = *finding.claim;
-    nlohmann::ordered_json row{
-        {"id", claim.id},
-        {"paper", finding.paper->key},
-        {"where", claim.where},
-        {"claim", claim.text},
-        {"stated", finding.said.empty() ? std::string(claim.stated) : finding.said},
-        {"printed", claim.printed},
-        {"relation", relation_text(claim)},
-        {"found", finding.said.empty() ? std::string(claim.found) : finding.measured},
-        {"runs", claim.runs},
-        {"sets", claim.sets},
-        {"verdict", name_of(finding.verdict)},
-        {"condition", finding.condition},
-        {"why", reason_text(finding)},
-        {"cases", finding.cases.size()},
-        {"not_defined", finding.skipped},
-        {"executed", finding.executed},
-        {"fault", finding.fault}};
-    if (const Case* c = finding.shown()) {
-      row["shown"] = {{"with", describe(finding.order, c->letters)},
-                      {"stated", json_of(c->stated)},
-                      {"found", json_of(c->found)},
-                      {"agrees", c->agrees}};
-    }
-    rows.push_back(std::move(row));
+    const ReportRow row = report_row(finding);
+    rows.push_back({{"id", claim.id},
+                    {"paper", finding.paper->key},
+                    {"where", claim.where},
+                    {"claim", claim.text},
+                    {"kind", name_of(claim.kind)},
+                    {"stated", finding.said.empty() ? claim.stated : finding.said},
+                    {"printed", claim.printed},
+                    {"relation", row.relation},
+                    {"found", finding.said.empty() ? claim.found : finding.measured},
+                    {"runs", claim.runs},
+                    {"sets", claim.sets},
+                    {"verdict", name_of(finding.verdict)},
+                    {"condition", finding.condition},
+                    {"exception", finding.exception},
+                    {"why", row.why},
+                    {"cases", finding.cases.size()},
+                    {"not_defined", finding.skipped},
+                    {"executed", finding.executed},
+                    {"fault", finding.fault},
+                    {"own", json_of(finding, finding.own())},
+                    {"shown", json_of(finding, finding.shown())}});
   }
   const Totals totals = totals_of(findings);
   nlohmann::ordered_json counts{{"claims", totals.claims}, {"checked", totals.checked()}};
-  for (int v = 0; v < kVerdicts; ++v) {
-    counts[std::string(name_of(static_cast<Verdict>(v)))] = totals.by_verdict[v];
+  for (int k = 0; k < kKinds; ++k) {
+    const auto kind = static_cast<Kind>(k);
+    nlohmann::ordered_json& of = counts["kinds"][std::string(name_of(kind))];
+    of["claims"] = totals.of_kind(kind);
+    for (int v = 0; v < kVerdicts; ++v) {
+      of[std::string(name_of(static_cast<Verdict>(v)))] = totals.of[k][v];
+    }
   }
   counts["executed"] = totals.executed;
   counts["faults"] = totals.faults;
@@ -212,8 +144,10 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
 }
 
 std::string golden_line(const Finding& finding) {
-  std::string line = fmt::format("{} {}", finding.claim->id, name_of(finding.verdict));
-  if (finding.verdict == Verdict::holds_if) line += ": " + finding.condition;
+  std::string line = fmt::format("{} {} {}", finding.claim->id, name_of(finding.claim->kind),
+                                 name_of(finding.verdict));
+  if (finding.verdict == Verdict::conditional) line += ": " + finding.condition;
+  if (!finding.exception.empty()) line += ", but where " + finding.exception;
   return line;
 }
 

@@ -1,4 +1,4 @@
-// Findings as people and programs read them: text, Markdown, JSON.
+// Findings as people and programs read them: text, Markdown, HTML, JSON.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,14 @@
 namespace rankine::claims {
 
 struct Filter {
-  std::string paper;               // its key; empty: all
-  std::optional<Verdict> verdict;  // only these rows; the counts are of all that were evaluated
-  std::string id;                  // only claims whose id begins so
+  std::string paper{};               // its key; empty: all
+  std::optional<Verdict> verdict{};  // only these rows; the counts are of all that were evaluated
+  std::optional<Kind> kind{};        // likewise
+  std::string id{};                  // only claims whose id begins so
+
+  bool shows(const Finding& finding) const {
+    return (!verdict || finding.verdict == *verdict) && (!kind || finding.claim->kind == *kind);
+  }
 };
 
 // All claims of the papers asked for, in their order. `progress` is called before each.
@@ -26,18 +31,23 @@ std::vector<Finding> find_out(
 
 struct Totals {
   int claims = 0;
-  int by_verdict[kVerdicts] = {};
+  int of[kKinds][kVerdicts] = {};
   int executed = 0;  // different runs on threads
   int faults = 0;    // of the engine: executed and simulated differ
-  int checked() const { return claims - by_verdict[static_cast<int>(Verdict::open)]; }
+
+  int of_kind(Kind kind) const;
+  int checked() const;  // all that are not beyond the model
 };
 Totals totals_of(const std::vector<Finding>& findings);
 
 void print_text(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter);
 void print_markdown(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter);
+// A page of its own, to print or hand out.
+void print_html(std::ostream& out, const std::vector<Finding>& findings, const Filter& filter);
 nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filter& filter);
 
-// "lu-5.1-time holds", "lu-b1-time holds_if: N is a power of two": a line of the golden list.
+// "lu-5.1-time executed holds", "lu-b1-time executed conditional: N is a power of two": a line of
+// the golden list.
 std::string golden_line(const Finding& finding);
 
 }  // namespace rankine::claims

@@ -11,6 +11,7 @@
 #include "engine/network/ticks.h"
 #include "engine/network/wire.h"
 #include "engine/papers/execute.h"
+#include "engine/papers/messages.h"
 #include "engine/papers/statements.h"
 #include "engine/read/profile.h"
 
@@ -163,6 +164,8 @@ class Played {
     if (name == "rank_crossing") return crossing(false);
     if (name == "delay") return delay(setup_.fabric.wiring);
     if (name == "ring_load") return delay({.kind = WiringKind::ring});
+    if (name == "one_path_delay") return one_path_delay();
+    if (name == "largest") return bytes_of(largest_message(messages()));
     if (name == "send_ports" || name == "receive_ports") {
       return name == "send_ports" ? simulated().send_ports_needed
                                   : simulated().receive_ports_needed;
@@ -183,6 +186,22 @@ class Played {
     if (name == "least_received") return least(s.received);
     if (name == "ports") return s.ports_needed();
     if (name == "partners") return s.partners_max;
+    return std::nullopt;
+  }
+
+  // Those of single messages; nullopt: there is no such one, or it has other arguments.
+  std::optional<Value> quantity(std::string_view name, std::span<const Value> arguments) {
+    if (arguments.empty()) return quantity(name);
+    std::vector<int> a;
+    for (const Value& value : arguments) a.push_back(static_cast<int>(whole(value, name)));
+    const std::vector<Message>& all = messages();
+    if (name == "sends" && a.size() == 2) return bytes_of(sent_between(all, a[0], a[1]));
+    if (name == "sends" && a.size() == 3) return bytes_of(sent_between(all, a[0], a[1], a[2]));
+    if (a.size() != 1) return std::nullopt;
+    if (name == "sent_by") return bytes_of(sent_by(all, a[0]));
+    if (name == "sent_in") return bytes_of(most_sent_in(all, a[0]));
+    if (name == "first_round") return first_round_of(all, a[0]);
+    if (name == "last_round") return last_round_of(all, a[0]);
     return std::nullopt;
   }
 
@@ -215,30 +234,22 @@ class Played {
     return *simulation_;
   }
 
-  // Calls visit(from, to, weight) for every message.
-  template <class Visit>
-  void for_each_message(int k, const Pricing& pricing, const Visit& visit) const {
-    for_each_transfer(schedule_, k, [&](const Transfer& t) {
-      const std::int64_t weight = pricing.weight(t.what.list);
-      t.from.for_each([&](Rank from) {
-        t.to.for_each([&](Rank to) {
-          if (from != to) visit(from, to, weight);
-        });
-      });
-    });
+  const std::vector<Message>& messages() {
+    if (messages_.empty()) messages_ = messages_of(schedule_, priced(setup_.fabric));
+    return messages_;
+  }
+  Value bytes_of(std::int64_t weight) const {
+    return Rational(weight, priced(setup_.fabric).weight_per_byte());
   }
 
-  Value crossing(bool of_nodes) const {
+  Value crossing(bool of_nodes) {
     if (setup_.nodes == 0) throw std::logic_error("crossing asks for the option nodes");
-    const Pricing pricing = priced(setup_.fabric);
     std::vector<std::int64_t> out(static_cast<std::size_t>(setup_.params.ranks), 0);
-    for (int k = 0; k < schedule_.rounds; ++k) {
-      for_each_message(k, pricing, [&](Rank from, Rank to, std::int64_t weight) {
-        if (from / setup_.nodes == to / setup_.nodes) return;
-        out[static_cast<std::size_t>(of_nodes ? from / setup_.nodes : from)] += weight;
-      });
+    for (const Message& m : messages()) {
+      if (m.from / setup_.nodes == m.to / setup_.nodes) continue;
+      out[static_cast<std::size_t>(of_nodes ? m.from / setup_.nodes : m.from)] += m.weight;
     }
-    return Rational(*std::max_element(out.begin(), out.end()), pricing.weight_per_byte());
+    return bytes_of(*std::max_element(out.begin(), out.end()));
   }
 
   // Against the ideal of one vector over the dimensions of the network.
@@ -248,11 +259,18 @@ class Played {
     const Value dimensions(static_cast<long long>(std::max<std::size_t>(1, wiring.dims.size())));
     return Value(Rational(found->total_load(), found->per_m)) * dimensions;
   }
+  Value one_path_delay() {
+    std::vector<int> dims = setup_.fabric.wiring.dims;
+    if (dims.empty()) dims = {setup_.params.ranks};
+    return bytes_of(one_path_load(messages(), dims)) *
+           Rational(static_cast<Int128>(dims.size()), static_cast<Int128>(setup_.bytes));
+  }
 
   Setup setup_;
   Schedule schedule_;
   Goal goal_;
   std::optional<Simulation> simulation_;
+  std::vector<Message> messages_;  // none: not asked for yet
 };
 
 // The number of segments with the least time. The time falls, then rises: thirds close in on it.
@@ -348,15 +366,17 @@ std::vector<RunText> read_runs(std::string_view runs, std::string_view before) {
 }
 
 std::optional<Value> Runs::quantity(const std::vector<RunText>& runs, const Letters& letters,
-                                    std::string_view name) {
+                                    std::string_view name, std::span<const Value> arguments) {
   const std::size_t point = name.find('.');
   const std::string_view who = point == std::string_view::npos ? "" : name.substr(0, point);
   const std::string_view what = point == std::string_view::npos ? name : name.substr(point + 1);
   const auto run = std::find_if(runs.begin(), runs.end(),
                                 [who](const RunText& each) { return each.name == who; });
   if (run == runs.end()) return std::nullopt;
+  std::string quantity(what);
+  for (const Value& each : arguments) quantity += "," + to_string(each);
   auto& known = state_->known[key_of(*run, letters)];
-  if (const auto found = known.find(what); found != known.end()) return found->second;
+  if (const auto found = known.find(quantity); found != known.end()) return found->second;
   const Setup setup = set_up(*run, letters);
   if (what == "best" || what == "best_segments") {
     const auto [time, segments] = best_of(setup);
@@ -364,8 +384,8 @@ std::optional<Value> Runs::quantity(const std::vector<RunText>& runs, const Lett
     known.emplace("best_segments", segments);
     return what == "best" ? time : Value(segments);
   }
-  const auto value = Played(setup).quantity(what);
-  if (value) known.emplace(what, *value);
+  const auto value = Played(setup).quantity(what, arguments);
+  if (value) known.emplace(std::move(quantity), *value);
   return value;
 }
 

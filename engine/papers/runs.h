@@ -24,11 +24,20 @@
 //   delay                    sum over the rounds of the bytes on the busiest link, over M / D where
 //                            the wiring has D dimensions (profile.h)
 //   ring_load                the same as if ranks were wired as a ring
+//   one_path_delay           the same where no message is split between two ways (messages.h)
+//   largest                  bytes of the largest message
 //   best best_segments       the least time over all numbers of segments up to kMostSegments
+//
+// and, of single messages, with rounds from 1 and ranks from 0:
+//
+//   sends(i,j) sends(k,i,j)  bytes that i sends to j, in all and in round k
+//   sent_by(i) sent_in(k)    bytes that i sends; that the busiest rank sends in round k
+//   first_round(i) last_round(i)     in which i sends
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -82,7 +91,7 @@ class Runs {
 
   // nullopt: no run of that name, or no such quantity. Throws NotDefined, NotInCatalogue.
   std::optional<Value> quantity(const std::vector<RunText>& runs, const Letters& letters,
-                                std::string_view name);
+                                std::string_view name, std::span<const Value> arguments = {});
 
   // What a statement of engine/papers comes to; the first call works all of them out. An unknown
   // id throws std::logic_error.

@@ -1,57 +1,18 @@
-// What Trivance's text says of its evaluation, number by number, and what comes out here.
-//
-// A statement is data: what is measured, where, and the range in which the paper says it lies. The
-// verdict is the distance of what is found from that range. The paper's figures come from a
-// simulator of packets; figures.h says what is computed here instead.
+// What Trivance's text says of its evaluation, and what comes out here. The paper's figures come
+// from a simulator of packets; figures.h says what is computed here instead. The verdict is the
+// distance of what is found from the range that the paper states.
 #pragma once
 
-#include <limits>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/papers/figures.h"
+#include "engine/papers/statement.h"
 
 namespace rankine::reproduce {
 
-enum class Measure : unsigned char {
-  // By how much Trivance is faster than the fastest of the others, T / T of Trivance - 1, at every
-  // size of the figures between `from` and `to`.
-  gain,
-  greatest_gain,     // the largest of these in each panel
-  latency_gain,      // like gain, (L) forms among themselves
-  spread,            // the most that gains at one size differ from panel to panel
-  overtaken,         // the size from which on one of the others is faster for good, in every panel
-  latest_overtaken,  // the largest of these
-  shift,             // overtaken, each panel over the one before
-  wins_from,         // the size from which on the one other is the fastest of all
-  change_of_form,  // the size where the one other goes over from (L) to (B), over that of Trivance
-  delay,           // Theta of the one other, each form, over that of Trivance
-};
-std::string_view name_of(Measure measure);
-
-enum class Unit : unsigned char { percent, bytes, factor };
-std::string_view name_of(Unit unit);
-Unit unit_of(Measure measure);
-
-inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-
-struct Statement {
-  std::string_view id;  // never changes
-  std::string_view where;
-  std::string_view text;  // quoted or in short; in brackets how it is taken
-  Measure measure;
-  std::string_view panels;  // "6a 6b"; "8" stands for all of figure 8
-  std::string_view others;  // "Swing, Bruck"; empty: all
-  double from = 0, to = 0;  // bytes; of gains
-  // The paper's range. kNoLimit where it has no end, percents as percents.
-  double low = 0, high = kNoLimit;
-  // How far outside is still agreement: percentage points, or the larger over the smaller.
-  double allowed = 0;
-  std::string_view why{};  // for people, where it is known
-};
-std::span<const Statement> statements();
+std::span<const Statement> statements();  // those of trivance.toml
 
 // One end of what was found.
 struct Spot {

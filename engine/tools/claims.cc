@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <ostream>
+#include <sstream>
 #include <vector>
 
+#include "engine/base/replace_file.h"
 #include "engine/papers/claim.h"
 #include "engine/papers/report.h"
 #include "engine/tools/text.h"
@@ -21,15 +24,46 @@ Result<std::string> read_paper(std::string_view argument, std::string_view text)
   return unknown_name(argument, text, keys);
 }
 
-Result<std::optional<claims::Verdict>> read_verdict(std::string_view argument,
-                                                    std::string_view text) {
+std::vector<std::string_view> verdicts_and_kinds() {
   std::vector<std::string_view> names;
+  for (int v = 0; v < claims::kVerdicts; ++v)
+    names.push_back(name_of(static_cast<claims::Verdict>(v)));
+  for (int k = 0; k < claims::kKinds; ++k) names.push_back(name_of(static_cast<claims::Kind>(k)));
+  return names;
+}
+
+Result<std::string> read_only(std::string_view argument, std::string_view text) {
+  const auto names = verdicts_and_kinds();
+  if (std::find(names.begin(), names.end(), text) != names.end()) return std::string(text);
+  return unknown_name(argument, text, names);
+}
+
+claims::Filter filter_of(const ClaimsOptions& options) {
+  claims::Filter filter{.paper = options.paper, .id = options.id};
   for (int v = 0; v < claims::kVerdicts; ++v) {
     const auto verdict = static_cast<claims::Verdict>(v);
-    if (name_of(verdict) == text) return std::optional(verdict);
-    names.push_back(name_of(verdict));
+    if (name_of(verdict) == options.only) filter.verdict = verdict;
   }
-  return unknown_name(argument, text, names);
+  for (int k = 0; k < claims::kKinds; ++k) {
+    const auto kind = static_cast<claims::Kind>(k);
+    if (name_of(kind) == options.only) filter.kind = kind;
+  }
+  return filter;
+}
+
+using Printer = void (*)(std::ostream&, const std::vector<claims::Finding>&, const claims::Filter&);
+
+// Before the work, so that nobody waits for it in vain.
+Status check_file(std::string_view option, const std::string& file) {
+  return file.empty() ? Status() : of_option(option, check_replaceable(file));
+}
+
+Status write_file(std::string_view option, const std::string& file, Printer print,
+                  const std::vector<claims::Finding>& findings, const claims::Filter& filter) {
+  if (file.empty()) return {};
+  std::ostringstream text;
+  print(text, findings, filter);
+  return of_option(option, replace_file(file, text.str()));
 }
 
 }  // namespace
@@ -41,28 +75,34 @@ Subcommand add_claims(Command tool) {
   add_text(app, "id", options->id, "TEXT", "only claims whose id begins so");
   add_argument(app, "-p,--paper", options->paper, read_paper,
                "only one paper's: lesson, chapter, lu, traff or trivance");
-  add_argument(app, "-v,--verdict", options->verdict, read_verdict,
-               "only rows with that verdict: holds, holds_if, fails or open");
+  add_argument(
+      app, "--only", options->only, read_only,
+      "only rows with that verdict (holds, conditional, fails, beyond_model) or of that kind "
+      "(executed, arithmetic, definition, own_formula)");
   app.add_flag("--json", options->json, "as JSON");
-  app.add_flag("--markdown", options->markdown, "as Markdown tables");
+  add_text(app, "--markdown", options->markdown, "FILE",
+           "write the report there, as Markdown tables");
+  add_text(app, "--html", options->html, "FILE", "write the report there, as a page to hand out");
   app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
   app.add_flag("--no-execute", options->no_execute, "simulate only; start no threads");
   app.footer(
       "Examples:\n"
-      "  rankine claims --verdict fails\n"
-      "  rankine claims --paper lu --markdown > claims.md\n"
+      "  rankine claims --only fails\n"
+      "  rankine claims --paper lu --html claims.html\n"
       "  rankine claims lu-5.2");
   return {app, [options](Console& console) { return claims_report(*options, console); }};
 }
 
 Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
-  if (options.json + options.markdown + options.golden > 1) {
-    return invalid_argument("--json, --markdown and --golden exclude each other");
+  if (options.json && options.golden) {
+    return invalid_argument("--json and --golden exclude each other");
   }
+  if (Status status = check_file("--markdown", options.markdown); !status.ok()) return status;
+  if (Status status = check_file("--html", options.html); !status.ok()) return status;
   Progress progress(console);
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  const claims::Filter filter{options.paper, options.verdict, options.id};
+  const claims::Filter filter = filter_of(options);
   const auto findings =
       claims::find_out(filter, {.execute = !options.no_execute && !options.golden},
                        [&](std::size_t done, std::size_t all) {
@@ -74,13 +114,16 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   if (findings.empty()) {
     return invalid_argument(fmt::format("id is '{}'; no claim's id begins so", options.id));
   }
+  Status written =
+      write_file("--markdown", options.markdown, claims::print_markdown, findings, filter);
+  if (written.ok())
+    written = write_file("--html", options.html, claims::print_html, findings, filter);
+  if (!written.ok()) return written;
   if (options.json) {
     console.out << to_json(findings, filter).dump(2) << "\n";
-  } else if (options.markdown) {
-    print_markdown(console.out, findings, filter);
   } else if (options.golden) {
     for (const claims::Finding& finding : findings) console.out << golden_line(finding) << "\n";
-  } else {
+  } else if (options.markdown.empty() && options.html.empty()) {
     print_text(console.out, findings, filter);
   }
   return totals_of(findings).faults > 0 ? Exit::wrong : Exit::ok;

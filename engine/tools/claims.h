@@ -1,27 +1,26 @@
 // rankine claims: every quantitative claim of the papers, and what the engine finds.
 #pragma once
 
-#include <optional>
 #include <string>
 
-#include "engine/papers/evaluate.h"
 #include "engine/tools/arguments.h"
 #include "engine/tools/console.h"
 
 namespace rankine::tools {
 
 struct ClaimsOptions {
-  std::string paper;  // its key; empty: all
-  std::optional<claims::Verdict> verdict;
-  std::string id;  // only claims whose id begins so
-  bool json = false, markdown = false, golden = false;
+  std::string paper;           // its key; empty: all
+  std::string only;            // the name of a verdict or of a kind of claim; empty: all
+  std::string id;              // only claims whose id begins so
+  std::string markdown, html;  // files for the report; empty: none
+  bool json = false, golden = false;
   bool no_execute = false;
 };
 
 Subcommand add_claims(Command tool);
 
 // Exit::wrong where executing gave something else than simulating. What a claim comes to is no
-// error, whatever it is.
+// error, whatever it is. Errors: a file that cannot be written.
 Result<Exit> claims_report(const ClaimsOptions& options, Console& console);
 
 }  // namespace rankine::tools

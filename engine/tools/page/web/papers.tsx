@@ -6,19 +6,22 @@ import { Choice, Section, Text } from './parts';
 import { goTo, set, useParam } from './state';
 import { lineOf, type Catalogue } from './setting';
 
-const verdicts: Record<string, string> = { holds: 'holds', holds_if: 'holds only if', fails: 'does not hold', open: 'not checkable yet' };
+const verdicts: Record<string, string> = { holds: 'holds', conditional: 'holds only if', fails: 'does not hold', beyond_model: 'not reproducible by this model' };
 
-const plural: Record<string, string> = { holds: 'hold', holds_if: 'hold under a condition', fails: 'do not hold', open: 'cannot be checked yet' };
+const plural: Record<string, string> = { holds: 'hold', conditional: 'hold under a condition', fails: 'do not hold', beyond_model: 'cannot be reproduced by this model' };
+
+const kinds: Record<string, string> = { executed: 'executed', arithmetic: 'arithmetic', definition: 'definition', own_formula: 'own formula' };
 
 export function Papers({ catalogue }: { catalogue: Catalogue }) {
   const [claims, setClaims] = useState<Json>();
   const [paper, setPaper] = useParam('papers.paper', '');
   const [verdict, setVerdict] = useParam('papers.verdict', '');
+  const [kind, setKind] = useParam('papers.kind', '');
   const [text, setText] = useParam('papers.text', '');
   const [shown, show] = useState(12);
   useEffect(() => void bytesOf('claims').then((bytes) => setClaims(JSON.parse(new TextDecoder().decode(bytes)))), []);
   const all: Json[] = claims?.claims ?? [];
-  const found = all.filter((one) => (!paper || one.paper === paper) && (!verdict || one.verdict === verdict) &&
+  const found = all.filter((one) => (!paper || one.paper === paper) && (!verdict || one.verdict === verdict) && (!kind || one.kind === kind) &&
     (!text || `${one.id} ${one.claim} ${one.runs} ${one.why}`.toLowerCase().includes(text.toLowerCase())));
   // "scatter: reduce_scatter ring; segments=4 | ..." is of the catalogue.
   const playable = (one: Json): [string, string] | undefined => {
@@ -26,18 +29,19 @@ export function Papers({ catalogue }: { catalogue: Catalogue }) {
     return collective && lineOf(catalogue, collective, algorithm) ? [collective, algorithm] : undefined;
   };
   return (
-    <Section id="papers" title="The papers" lead={claims ? `${claims.counts.claims} claims of papers and lessons, each computed on both sides: ${Object.keys(verdicts).map((v) => `${claims.counts[v]} ${plural[v]}`).join(', ')}.` : 'Claims and their verdicts.'}>
+    <Section id="papers" title="The papers" lead={claims ? `${claims.counts.claims} claims of papers and lessons, each computed on both sides. Of ${claims.counts.kinds.executed.claims} that run a schedule ${Object.keys(verdicts).map((v) => `${claims.counts.kinds.executed[v]} ${plural[v]}`).join(', ')}; the others are arithmetic, definitions or formulas of our own.` : 'Claims and their verdicts.'}>
       <div class="controls">
         <Choice label="paper" value={paper} set={(value) => (show(12), setPaper(value))} of={[['', 'all'], ...[...new Set(all.map((one) => one.paper as string))].map((p) => [p, p] as [string, string])]} />
         <Choice label="verdict" value={verdict} set={(value) => (show(12), setVerdict(value))} of={[['', 'all'], ...Object.entries(verdicts)]} />
+        <Choice label="kind" value={kind} set={(value) => (show(12), setKind(value))} of={[['', 'all'], ...Object.entries(kinds)]} />
         <Text label="with the words" value={text} set={setText} />
       </div>
       <ul class="claims">
         {found.slice(0, shown).map((one) => (
           <li class="card">
-            <p><span class={'badge ' + one.verdict}>{verdicts[one.verdict]}{one.condition ? ' ' + one.condition : ''}</span> <b>{one.where}</b></p>
+            <p><span class={'badge ' + one.verdict}>{verdicts[one.verdict]}{one.condition ? ' ' + one.condition : ''}{one.exception ? ', but where ' + one.exception : ''}</span> <b>{one.where}</b> <span class="note">{kinds[one.kind]}</span></p>
             <p>{one.claim}</p>
-            {(one.stated || one.printed) && <p class="note"><code>{one.printed || one.stated}</code>{one.found && <> {one.relation.startsWith('~') ? '~' : one.relation} <code>{one.found}</code></>}{one.shown && `, with ${one.shown.with}: stated ${one.printed || one.shown.stated.exact || one.shown.stated.number}, found ${one.shown.found.exact ?? one.shown.found.number}`}</p>}
+            {(one.stated || one.printed) && <p class="note"><code>{one.printed || one.stated}</code>{one.found && <> {one.relation} <code>{one.found}</code></>}{one.shown && `, with ${one.shown.with}: stated ${one.printed || one.shown.stated.exact || one.shown.stated.number}, found ${one.shown.found.exact ?? one.shown.found.number}`}</p>}
             {(one.why || one.reason) && <p>{one.why || one.reason}</p>}
             {playable(one) && (
               <button onClick={() => {
