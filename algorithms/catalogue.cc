@@ -69,7 +69,11 @@ constexpr std::string_view kOwnBrackets = "its ranks add in different brackets";
 // On a torus. Of dimensions that differ in size the largest goes on alone: D - 1 times the rounds of
 // the next one, and its own.
 constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
-constexpr std::string_view kTwoPerDimension = "each(min(2,a-1))";
+// Two messages per dimension; where all meet in the largest one, two of each, but one where that is
+// for one round whose ternary digit of a - 1 is 1.
+constexpr std::string_view kTwoPerDimension =
+    "max(each(min(2,a-1)),(most(clog3(a))>next(clog3(a)))*D*"
+    "(1+or(most(clog3(a))-next(clog3(a))>=2,most(a)>2*pow(3,most(clog3(a))-1))))";
 constexpr std::string_view kPowersOfTwo = "1-min(1,each(1-pow2(a)))";
 constexpr std::string_view kPowersOfTwoInWords =
     "every size of the torus must be a power of two";
@@ -82,8 +86,6 @@ constexpr std::string_view kExchanges = "each(flog2(a))";
 // ternary digit of a - 1 is 1.
 constexpr std::string_view kBruckSums =
     "each(min(1,a-1)*(2*clog3(a)-(2*pow(3,clog3(a)-1)>=a)))";
-constexpr std::string_view kBruckSumPorts =
-    "max(each(min(1,a-1)*(2-(2*pow(3,clog3(a)-1)>=a))),each(2*(a>3)))";
 
 // With radix K. Of a k-nomial tree's root, and of dissemination: messages of all rounds, K - 1 each
 // but for the last; in a pipeline those of P rounds at once. Butterflies fold what is no power of K:
@@ -581,7 +583,7 @@ const Algorithm kCatalogue[] = {
      .make = [](const Params& a) { return bruck_ternary_latency_all_reduce(resolved(a).dims); },
      .parameters = "dims",
      .rounds = kLog3Rounds, .sent = kBruckSums, .received = kBruckSums,
-     .send_ports = kBruckSumPorts, .receive_ports = kBruckSumPorts,
+     .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "whole vectors from 3^k and 2 3^k on one side; D of them side by side", .citation = kBruck,
      .other_bits = kOwnBrackets},
     {.collective = all_reduce, .name = "trivance",
