@@ -74,10 +74,10 @@ TEST(LevelExchange, IsRefusedWhereGroupsDoNotDivide) {
   for (const Collective c : {Collective::all_gather, Collective::all_to_all}) {
     const Algorithm& line = *find_algorithm(c, "level_exchange");
     EXPECT_EQ(line.refusal({.ranks = 12, .levels = {2, 6}}), std::nullopt);
-    EXPECT_TRUE(
-        line.refusal({.ranks = 10, .levels = {4}})
-            ->ends_with(
-                "levels is 4; the number of ranks must be a multiple of the largest group"));
+    EXPECT_EQ(line.refusal({.ranks = 10, .levels = {4}}),
+              std::string(name_of(c)) +
+                  " 'level_exchange': ranks is 10, levels is 4; the number of ranks must be a "
+                  "multiple of the largest group");
   }
 }
 
