@@ -9,6 +9,7 @@
 #include "algorithms/chain.h"
 #include "algorithms/circulant.h"
 #include "algorithms/direct.h"
+#include "algorithms/disjoint_cycles.h"
 #include "algorithms/dissemination.h"
 #include "algorithms/double_ring.h"
 #include "algorithms/double_tree.h"
@@ -74,6 +75,9 @@ constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
 constexpr std::string_view kTwoPerDimension =
     "max(each(min(2,a-1)),(most(clog3(a))>next(clog3(a)))*D*"
     "(1+or(most(clog3(a))-next(clog3(a))>=2,most(a)>2*pow(3,most(clog3(a))-1))))";
+constexpr std::string_view kAlike = "or(D=1,and(and(D=2,each(a<3)=0),mod(most(a)-next(a),2)=0))";
+constexpr std::string_view kAlikeInWords =
+    "one dimension, or two of 3 and more ranks that are both even or both odd";
 constexpr std::string_view kPowersOfTwo = "1-min(1,each(1-pow2(a)))";
 constexpr std::string_view kPowersOfTwoInWords =
     "every size of the torus must be a power of two";
@@ -152,6 +156,7 @@ constexpr std::string_view kChapter = "ring and tree chapter, hierarchical algor
 constexpr std::string_view kTraff = "Traff, Non-pipelined Reduce-scatter and Allreduce, 2025";
 constexpr std::string_view kTrivance = "Juerss, Addanki & Schmid, Trivance, 2026";
 constexpr std::string_view kSwing = "De Sensi et al., Swing, NSDI 2024";
+constexpr std::string_view kBae = "Bae & Bose, IEEE Trans. Computers 52(10), 2003";
 constexpr std::string_view kBucket = "Jain & Sabharwal, ICS 2010";
 constexpr std::string_view kSack = "Sack & Gropp, ACM TOPC 1(2), 2015";
 constexpr std::string_view kLi = "Li, Hoefler & Snir, HPDC 2013";
@@ -541,6 +546,12 @@ const Algorithm kCatalogue[] = {
      .rounds = "2*(N-1)", .sent = kTwoShares, .received = kTwoShares,
      .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "ring both ways along a Hamiltonian cycle of the torus", .citation = kPatarasuk},
+    {.collective = all_reduce, .name = "hamiltonian_disjoint",
+     .make = [](const Params& a) { return hamiltonian_disjoint_all_reduce(resolved(a).dims); },
+     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .rounds = "2*(N-1)", .sent = kTwoShares, .received = kTwoShares,
+     .send_ports = kAllPorts, .receive_ports = kAllPorts,
+     .summary = "rings both ways along Hamiltonian cycles that share no link: all ports of the torus", .citation = kBae},
     {.collective = all_reduce, .name = "bucket",
      .make = [](const Params& a) { return bucket_all_reduce(resolved(a).dims); },
      .parameters = "dims",
@@ -700,6 +711,12 @@ const Algorithm kCatalogue[] = {
      .rounds = "N-1", .sent = kShare, .received = kShare,
      .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "ring both ways along a Hamiltonian cycle of the torus", .citation = kPatarasuk},
+    {.collective = all_gather, .name = "hamiltonian_disjoint",
+     .make = [](const Params& a) { return hamiltonian_disjoint_all_gather(resolved(a).dims); },
+     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .rounds = "N-1", .sent = kShare, .received = kShare,
+     .send_ports = kAllPorts, .receive_ports = kAllPorts,
+     .summary = "rings both ways along Hamiltonian cycles that share no link: all ports of the torus", .citation = kBae},
     {.collective = all_gather, .name = "bucket",
      .make = [](const Params& a) { return bucket_all_gather(resolved(a).dims); },
      .parameters = "dims",
@@ -821,6 +838,12 @@ const Algorithm kCatalogue[] = {
      .rounds = "N-1", .sent = kShare, .received = kShare,
      .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "the hamiltonian all-gather reversed in time", .citation = kPatarasuk},
+    {.collective = reduce_scatter, .name = "hamiltonian_disjoint",
+     .make = [](const Params& a) { return hamiltonian_disjoint_reduce_scatter(resolved(a).dims); },
+     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .rounds = "N-1", .sent = kShare, .received = kShare,
+     .send_ports = kAllPorts, .receive_ports = kAllPorts,
+     .summary = "the hamiltonian_disjoint all-gather reversed in time", .citation = kBae},
     {.collective = reduce_scatter, .name = "bucket",
      .make = [](const Params& a) { return bucket_reduce_scatter(resolved(a).dims); },
      .parameters = "dims",

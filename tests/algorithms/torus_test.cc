@@ -10,6 +10,7 @@
 
 #include "algorithms/bruck_ternary.h"
 #include "algorithms/bucket.h"
+#include "algorithms/disjoint_cycles.h"
 #include "algorithms/trivance.h"
 #include "tests/algorithms/reference.h"
 
@@ -101,6 +102,45 @@ TEST(HamiltonianCycle, VisitsAllAndOnlyNeighbours) {
               << dims_text(dims) << ": " << cycle[i] << " to " << cycle[(i + 1) % n];
         }
       }
+    }
+  }
+}
+
+// Together the cycles have every edge once, so rings along them load every link alike.
+TEST(DisjointCycles, HaveEveryEdgeOnce) {
+  for (int a = 3; a <= 12; ++a) {
+    for (int b = 3 + (a + 1) % 2; b <= 12; b += 2) {
+      const Dims dims = {a, b};
+      SCOPED_TRACE(dims_text(dims));
+      const auto cycles = disjoint_cycles(dims);
+      ASSERT_EQ(cycles.size(), 2u);
+      std::set<std::pair<Rank, Rank>> edges;
+      for (const std::vector<Rank>& cycle : cycles) {
+        EXPECT_EQ(std::set<Rank>(cycle.begin(), cycle.end()).size(), cycle.size());
+        ASSERT_EQ(static_cast<int>(cycle.size()), a * b);
+        for (std::size_t i = 0; i < cycle.size(); ++i) {
+          const Rank x = cycle[i], y = cycle[(i + 1) % cycle.size()];
+          EXPECT_TRUE(neighbours(dims, x, y));
+          EXPECT_TRUE(edges.insert({std::min(x, y), std::max(x, y)}).second);
+        }
+      }
+      EXPECT_EQ(static_cast<int>(edges.size()), 2 * a * b);
+    }
+  }
+}
+
+TEST(DisjointCycles, CarryOneMessageOnEveryLinkInEveryRound) {
+  for (const Dims& dims : {Dims{7}, {3, 3}, {4, 6}, {7, 5}}) {
+    const Torus torus(dims);
+    const Schedule s = hamiltonian_disjoint_all_gather(dims);
+    EXPECT_EQ(failure(s, {Collective::all_gather, s.ranks, s.blocks}), "");
+    for (int k = 0; k < s.rounds; ++k) {
+      std::set<std::pair<Rank, Rank>> links;
+      for_each_transfer(s, k, [&](const Transfer& t) {
+        EXPECT_TRUE(neighbours(dims, t.from.front(), t.to.front()));
+        EXPECT_TRUE(links.insert({t.from.front(), t.to.front()}).second);
+      });
+      EXPECT_EQ(static_cast<int>(links.size()), 2 * torus.dimensions() * s.ranks);
     }
   }
 }
