@@ -1,7 +1,8 @@
-// Bruck: ceil(log2 p) rounds for any p, with partners at distance 2^k modulo p.
+// Bruck: ceil(log_x p) rounds for any p, with partners at distances d, 2d ... (x - 1) d modulo p,
+// d = x^k. With radix x = 2 one message per round; with more, one for every port.
 // Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all communications in
-// multiport message-passing systems", IEEE TPDS 8(11), 1997.
-//   p ranks    r rank    k round    d = 2^k
+// multiport message-passing systems", IEEE TPDS 8(11), 1997. MPICH 4 calls it k-Bruck.
+//   p ranks    x radix    r rank    k round    d distance    j messages of a round
 #pragma once
 
 #include <algorithm>
@@ -12,27 +13,33 @@ namespace rankine {
 
 // Round k: r has the blocks r ... r + d - 1, and sends them to the left; in the last round only as
 // many as are missing there.
-inline Schedule bruck_all_gather(int p) {
-  return {p, p, ceil_log2(p), [p](int k, Send send) {
-            const int d = 1 << k;
-            for (Rank r : ranks(p)) send(r, r - d, blocks(r, std::min(d, p - d)), copy);
+inline Schedule bruck_all_gather(int p, int x = 2) {
+  return {p, p, ceil_log(x, p), [p, x](int k, Send send) {
+            const int d = power_of(x, k);
+            for (int j = 1; j < x && j * d < p; ++j) {
+              for (Rank r : ranks(p)) {
+                send(r, r - j * d, blocks(r, std::min(d, p - j * d)), copy);
+              }
+            }
           }};
 }
 
-inline Schedule bruck_reduce_scatter(int p) { return dual(bruck_all_gather(p)); }
+inline Schedule bruck_reduce_scatter(int p, int x = 2) { return dual(bruck_all_gather(p, x)); }
 
-// A block with way w to go (from its source to its destination, modulo p) moves in the rounds that
-// are bits of w. Before round k it has gone w mod d: the rotations of the paper, before and after,
-// are where it lies in memory, and no business of a schedule.
-inline Schedule bruck_all_to_all(int p) {
-  return {p, p * p, ceil_log2(p), [p](int k, Send send) {
-            const int d = 1 << k;
-            for (Rank r : ranks(p)) {
-              BlockSet moving;
-              for (int w = d; w < p; w = (w + 1) | d) {
-                moving.list.append(pair_of(p, r - w % d, r - w % d + w));
+// A block with way w to go (from its source to its destination, modulo p) moves in the rounds in
+// which w has a digit j that is not 0, by j d. Before round k it has gone w mod d: the rotations of
+// the paper, before and after, are where it lies in memory, and no business of a schedule.
+inline Schedule bruck_all_to_all(int p, int x = 2) {
+  return {p, p * p, ceil_log(x, p), [p, x](int k, Send send) {
+            const int d = power_of(x, k);
+            for (int j = 1; j < x && j * d < p; ++j) {
+              for (Rank r : ranks(p)) {
+                BlockSet moving;
+                for (int w = j * d; w < p; ++w) {
+                  if (w / d % x == j) moving.list.append(pair_of(p, r - w % d, r - w % d + w));
+                }
+                send(r, r + j * d, moving, copy);
               }
-              send(r, r + d, moving, copy);
             }
           }};
 }

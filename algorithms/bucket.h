@@ -23,15 +23,20 @@ inline Schedule bucket_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(bucket_all_gather(dims));
 }
 
-// ring_mirrored_all_gather() among the ranks in the order of the cycle; blocks go by the same name.
+// ring_mirrored_all_gather() among the ranks in the order of the cycle, with two of the `parts` of
+// every block, from `first` on; blocks go by the same name.
+inline Schedule mirrored_ring_along(const std::vector<Rank>& cycle, int parts, int first) {
+  Schedule ring = ring_mirrored_all_gather(static_cast<int>(cycle.size()));
+  const int p = ring.ranks;
+  const auto name = [cycle](Rank r) { return cycle[static_cast<std::size_t>(r)]; };
+  return on(
+      {p, p * parts, name,
+       [name, parts, first](Block b) { return IndexList(parts * name(b / 2) + first + b % 2); }},
+      std::move(ring));
+}
+
 inline Schedule hamiltonian_all_gather(const std::vector<int>& dims) {
-  Schedule ring = ring_mirrored_all_gather(Torus(dims).ranks());
-  const int p = ring.ranks, blocks = ring.blocks;
-  const auto name = [cycle = hamiltonian_cycle(dims)](Rank r) {
-    return cycle[static_cast<std::size_t>(r)];
-  };
-  return on({p, blocks, name, [name](Block b) { return IndexList(2 * name(b / 2) + b % 2); }},
-            std::move(ring));
+  return mirrored_ring_along(hamiltonian_cycle(dims), 2, 0);
 }
 inline Schedule hamiltonian_reduce_scatter(const std::vector<int>& dims) {
   return dual(hamiltonian_all_gather(dims));

@@ -9,7 +9,9 @@
 #include "algorithms/chain.h"
 #include "algorithms/circulant.h"
 #include "algorithms/direct.h"
+#include "algorithms/disjoint_cycles.h"
 #include "algorithms/dissemination.h"
+#include "algorithms/double_ring.h"
 #include "algorithms/double_tree.h"
 #include "algorithms/closed_form.h"
 #include "algorithms/exscan.h"
@@ -17,14 +19,18 @@
 #include "algorithms/hierarchical.h"
 #include "algorithms/in_network.h"
 #include "algorithms/k_ary_tree.h"
+#include "algorithms/level_exchange.h"
 #include "algorithms/levels.h"
+#include "algorithms/neighbour_exchange.h"
 #include "algorithms/pat.h"
+#include "algorithms/pat_ring.h"
 #include "algorithms/pipelined_doubling.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
 #include "algorithms/scan.h"
 #include "algorithms/scatter_all_gather.h"
 #include "algorithms/skips.h"
+#include "algorithms/sparbit.h"
 #include "algorithms/swing.h"
 #include "algorithms/torus.h"
 #include "algorithms/torus_doubling.h"
@@ -42,9 +48,15 @@ constexpr Collective kReduce = Collective::reduce;  // `reduce` alone is the Act
 constexpr std::string_view kEqualGroups = "divides(G,N)";
 constexpr std::string_view kEqualGroupsInWords =
     "the number of ranks must be a multiple of the group";
+constexpr std::string_view kNested = "divides(outermost,N)";
+constexpr std::string_view kNestedInWords =
+    "the number of ranks must be a multiple of the largest group";
 constexpr std::string_view kAggregation = "and(pow2(A),max(1,pow(2,clog2(N)-1))>=A)";
 constexpr std::string_view kAggregationInWords =
     "the aggregation must be a power of two that is less than the number of ranks";
+constexpr std::string_view kAggregationOfGroups = "and(divides(G,N),pow2(A))";
+constexpr std::string_view kAggregationOfGroupsInWords =
+    "the number of ranks must be a multiple of the group, and the aggregation a power of two";
 
 // Formulas that recur. kOne: 1, but nothing among one rank.
 constexpr std::string_view kOne = "min(1,N-1)";
@@ -55,23 +67,59 @@ constexpr std::string_view kTwoShares = "2*(N-1)/N";
 // Whole vectors travel, and every rank joins other runs of ranks.
 constexpr std::string_view kOwnBrackets = "its ranks add in different brackets";
 
-// On a torus. Dimensions that differ in size let turns pass, so the largest one says how many.
+// On a torus. Of dimensions that differ in size the largest goes on alone: D - 1 times the rounds of
+// the next one, and its own.
 constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
-constexpr std::string_view kTwoPerDimension = "each(min(2,a-1))";
+// Two messages per dimension; where all meet in the largest one, two of each, but one where that is
+// for one round whose ternary digit of a - 1 is 1.
+constexpr std::string_view kTwoPerDimension =
+    "max(each(min(2,a-1)),(most(clog3(a))>next(clog3(a)))*D*"
+    "(1+or(most(clog3(a))-next(clog3(a))>=2,most(a)>2*pow(3,most(clog3(a))-1))))";
+constexpr std::string_view kAlike = "or(D=1,and(and(D=2,each(a<3)=0),mod(most(a)-next(a),2)=0))";
+constexpr std::string_view kAlikeInWords =
+    "one dimension, or two of 3 and more ranks that are both even or both odd";
 constexpr std::string_view kPowersOfTwo = "1-min(1,each(1-pow2(a)))";
 constexpr std::string_view kPowersOfTwoInWords =
     "every size of the torus must be a power of two";
-constexpr std::string_view kLog3Rounds = "D*most(clog3(a))";
-constexpr std::string_view kTwiceLog3Rounds = "2*D*most(clog3(a))";
-constexpr std::string_view kLog2Rounds = "D*most(flog2(a))";
-constexpr std::string_view kTwiceLog2Rounds = "2*D*most(flog2(a))";
+constexpr std::string_view kLog3Rounds = "(D-1)*next(clog3(a))+most(clog3(a))";
+constexpr std::string_view kTwiceLog3Rounds = "2*((D-1)*next(clog3(a))+most(clog3(a)))";
+constexpr std::string_view kLog2Rounds = "(D-1)*next(flog2(a))+most(flog2(a))";
+constexpr std::string_view kTwiceLog2Rounds = "2*((D-1)*next(flog2(a))+most(flog2(a)))";
 constexpr std::string_view kExchanges = "each(flog2(a))";
 // Messages of Bruck's latency-optimal form: two a round, but one in the first round where the first
 // ternary digit of a - 1 is 1.
 constexpr std::string_view kBruckSums =
     "each(min(1,a-1)*(2*clog3(a)-(2*pow(3,clog3(a)-1)>=a)))";
-constexpr std::string_view kBruckSumPorts =
-    "max(each(min(1,a-1)*(2-(2*pow(3,clog3(a)-1)>=a))),each(2*(a>3)))";
+
+// With radix K. Of a k-nomial tree's root, and of dissemination: messages of all rounds, K - 1 each
+// but for the last; in a pipeline those of P rounds at once. Butterflies fold what is no power of K:
+// Q is the largest one, and ceil(N/Q) - 1 ranks are folded into the first of the core.
+constexpr std::string_view kKnomialRounds = "clog(K,N)";
+constexpr std::string_view kKnomial =
+    "if(N-1,(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1,0)";
+constexpr std::string_view kKnomialPipeline = "if(N-1,clog(K,N)+P-1,0)";
+constexpr std::string_view kKnomialPorts =
+    "if(N-1,min(P*(K-1),(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1),0)";
+constexpr std::string_view kLargestSubtree =
+    "if(N-1,max(min(ceil(N/pow(K,clog(K,N)-1))-2,1)*pow(K,clog(K,N)-1),"
+    "max(N-(ceil(N/pow(K,clog(K,N)-1))-1)*pow(K,clog(K,N)-1),floor(pow(K,clog(K,N)-2))))/N,0)";
+constexpr std::string_view kRadixPorts = "(K-1)*min(1,N-1)";
+constexpr std::string_view kFoldedRounds = "flog(K,N)+2*(Q<N)";
+constexpr std::string_view kTwiceFoldedRounds = "2*flog(K,N)+2*(Q<N)";
+constexpr std::string_view kFoldedVectors = "(K-1)*flog(K,N)+ceil(N/Q)-1";
+constexpr std::string_view kFoldedShares = "2*(Q-1)/Q+ceil(N/Q)-1";
+constexpr std::string_view kFoldedGather =
+    "(sum(i,0,flog(K,N)-1,(K-1)*(pow(K,i)*floor(N/Q)+min(pow(K,i),mod(N,Q))))"
+    "+(ceil(N/Q)-1)*(N-1))/N";
+constexpr std::string_view kFoldedFarGather =
+    "(sum(i,0,flog(K,N)-1,(K-1)*(pow(K,i)*floor(N/Q)+ceil(mod(N,Q)*pow(K,i)/Q)))"
+    "+(ceil(N/Q)-1)*(N-1))/N";
+constexpr std::string_view kDigits =
+    "sum(i,0,clog(K,N)-1,N-floor(N/pow(K,i+1))*pow(K,i)-min(pow(K,i),mod(N,pow(K,i+1))))/N";
+// Rank 1 of a k-ary tree sends up and down, where it has children.
+constexpr std::string_view kUpAndDown = "max(min(K,N-1),min(1,N-1)+min(K,max(0,N-1-K)))";
+constexpr std::string_view kUpAndDownPorts =
+    "if(P>=3,max(min(K,N-1),min(1,N-1)+min(K,max(0,N-1-K))),min(K,N-1))";
 
 // Two levels. In a small last group a member holds up to ceil(G/last) blocks of every other group.
 constexpr std::string_view kTwoLevelRounds = "(N>G)+(G>1)";
@@ -108,10 +156,16 @@ constexpr std::string_view kChapter = "ring and tree chapter, hierarchical algor
 constexpr std::string_view kTraff = "Traff, Non-pipelined Reduce-scatter and Allreduce, 2025";
 constexpr std::string_view kTrivance = "Juerss, Addanki & Schmid, Trivance, 2026";
 constexpr std::string_view kSwing = "De Sensi et al., Swing, NSDI 2024";
+constexpr std::string_view kBae = "Bae & Bose, IEEE Trans. Computers 52(10), 2003";
 constexpr std::string_view kBucket = "Jain & Sabharwal, ICS 2010";
 constexpr std::string_view kSack = "Sack & Gropp, ACM TOPC 1(2), 2015";
 constexpr std::string_view kLi = "Li, Hoefler & Snir, HPDC 2013";
 constexpr std::string_view kJain = "Jain et al., SC 2018";
+constexpr std::string_view kChen = "Chen et al., HPC Asia 2005; Open MPI";
+constexpr std::string_view kLoch = "Loch & Koslovski, arXiv:2109.08751; Open MPI";
+constexpr std::string_view kOpenMpi = "Open MPI 5, coll/base";
+constexpr std::string_view kRougier = "Traff & Rougier, EuroMPI/ASIA 2014";
+constexpr std::string_view kRecursiveExchange = "MPICH 4, recursive exchange (distance halving)";
 constexpr std::string_view kMpich = "MPICH 4, tree algorithms (kary)";
 constexpr std::string_view kBlelloch = "Blelloch, Prefix sums and their applications, 1990";
 constexpr std::string_view kBrent = "Brent & Kung, IEEE Trans. Computers C-31(3), 1982";
@@ -138,6 +192,8 @@ std::optional<std::string> outside(const Parameter& row, const Params& params) {
          (row.has_default() ? ", and 0 for the default" : "");
 }
 
+int radix(const Params& a) { return resolved(a).radix; }
+
 Tree levels_of(const Params& a) { return level_tree(a.ranks, a.root, resolved(a).levels); }
 
 // clang-format off
@@ -149,25 +205,25 @@ const Algorithm kCatalogue[] = {
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "segments handed from neighbour to neighbour", .citation = kPatarasuk},
     {.collective = broadcast, .name = "binomial_near",
-     .make = [](const Params& a) { return tree_broadcast(binomial_near(a.ranks), a.root, a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,clog2(N)+P-1,0)", .sent = "clog2(N)", .received = kOne,
-     .send_ports = "min(P,clog2(N))", .receive_ports = kOne,
+     .make = [](const Params& a) { return tree_broadcast(knomial_near(a.ranks, radix(a)), a.root, a.segments); },
+     .parameters = "segments,radix",
+     .rounds = kKnomialPipeline, .sent = kKnomial, .received = kOne,
+     .send_ports = kKnomialPorts, .receive_ports = kOne,
      .summary = "everyone who has it tells the rank 1, then 2, then 4 ... further on", .citation = kJohnsson},
     {.collective = broadcast, .name = "binomial_far",
-     .make = [](const Params& a) { return tree_broadcast(binomial_far(a.ranks), a.root, a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,clog2(N)+P-1,0)", .sent = "clog2(N)", .received = kOne,
-     .send_ports = "min(P,clog2(N))", .receive_ports = kOne,
+     .make = [](const Params& a) { return tree_broadcast(knomial_far(a.ranks, radix(a)), a.root, a.segments); },
+     .parameters = "segments,radix",
+     .rounds = kKnomialPipeline, .sent = kKnomial, .received = kOne,
+     .send_ports = kKnomialPorts, .receive_ports = kOne,
      .summary = "everyone who has it tells the rank ... 4, then 2, then 1 further on", .citation = kJohnsson},
     {.collective = broadcast, .name = "binary_tree",
-     .make = [](const Params& a) { return tree_broadcast(heap(a.ranks), a.root, a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,flog2(N)+P-1,0)", .sent = "min(2,N-1)", .received = kOne,
-     .send_ports = "min(2,N-1)", .receive_ports = kOne,
+     .make = [](const Params& a) { return tree_broadcast(k_ary_tree(a.ranks, radix(a)), a.root, a.segments); },
+     .parameters = "segments,radix",
+     .rounds = "if(N-1,flog(K,(K-1)*(N-1)+1)+P-1,0)", .sent = "min(K,N-1)", .received = kOne,
+     .send_ports = "min(K,N-1)", .receive_ports = kOne,
      .summary = "from every rank to both of its children at once", .citation = kLu},
     {.collective = broadcast, .name = "quaternary_tree",
-     .make = [](const Params& a) { return k_ary_tree_broadcast(a.ranks, 4, a.root, a.segments); },
+     .make = [](const Params& a) { return tree_broadcast(k_ary_tree(a.ranks, 4), a.root, a.segments); },
      .parameters = "segments",
      .rounds = "if(N-1,floor(flog2(3*N-2)/2)+P-1,0)", .sent = "min(4,N-1)", .received = kOne,
      .send_ports = "min(4,N-1)", .receive_ports = kOne,
@@ -230,24 +286,24 @@ const Algorithm kCatalogue[] = {
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the chain broadcast reversed in time", .citation = kPatarasuk},
     {.collective = kReduce, .name = "binomial_near",
-     .make = [](const Params& a) { return tree_reduce(binomial_near(a.ranks), a.root, a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,clog2(N)+P-1,0)", .sent = kOne, .received = "clog2(N)",
-     .send_ports = kOne, .receive_ports = "min(P,clog2(N))",
+     .make = [](const Params& a) { return tree_reduce(knomial_near(a.ranks, radix(a)), a.root, a.segments); },
+     .parameters = "segments,radix",
+     .rounds = kKnomialPipeline, .sent = kOne, .received = kKnomial,
+     .send_ports = kOne, .receive_ports = kKnomialPorts,
      .summary = "the near-first binomial broadcast reversed in time: distances ... 4, 2, 1",
      .citation = kJohnsson},
     {.collective = kReduce, .name = "binomial_far",
-     .make = [](const Params& a) { return tree_reduce(binomial_far(a.ranks), a.root, a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,clog2(N)+P-1,0)", .sent = kOne, .received = "clog2(N)",
-     .send_ports = kOne, .receive_ports = "min(P,clog2(N))",
+     .make = [](const Params& a) { return tree_reduce(knomial_far(a.ranks, radix(a)), a.root, a.segments); },
+     .parameters = "segments,radix",
+     .rounds = kKnomialPipeline, .sent = kOne, .received = kKnomial,
+     .send_ports = kOne, .receive_ports = kKnomialPorts,
      .summary = "the far-first binomial broadcast reversed in time: distances 1, 2, 4 ...",
      .citation = kJohnsson},
     {.collective = kReduce, .name = "binary_tree",
-     .make = [](const Params& a) { return tree_reduce(heap(a.ranks), a.root, a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,flog2(N)+P-1,0)", .sent = kOne, .received = "min(2,N-1)",
-     .send_ports = kOne, .receive_ports = "min(2,N-1)",
+     .make = [](const Params& a) { return tree_reduce(k_ary_tree(a.ranks, radix(a)), a.root, a.segments); },
+     .parameters = "segments,radix",
+     .rounds = "if(N-1,flog(K,(K-1)*(N-1)+1)+P-1,0)", .sent = kOne, .received = "min(K,N-1)",
+     .send_ports = kOne, .receive_ports = "min(K,N-1)",
      .summary = "from both children at once to every rank", .citation = kLu},
     {.collective = kReduce, .name = "double_tree",
      .make = [](const Params& a) { return double_tree_reduce(a.ranks, a.root, a.segments); },
@@ -323,22 +379,22 @@ const Algorithm kCatalogue[] = {
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "chain reduce to rank 0, then chain broadcast: a baseline", .citation = kLu},
     {.collective = all_reduce, .name = "binomial_near",
-     .make = [](const Params& a) { return tree_reduce_then_broadcast(binomial_near(a.ranks), a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,2*(clog2(N)+P-1),0)", .sent = "clog2(N)", .received = "clog2(N)",
-     .send_ports = "min(P,clog2(N))", .receive_ports = "min(P,clog2(N))",
+     .make = [](const Params& a) { return tree_reduce_then_broadcast(knomial_near(a.ranks, radix(a)), a.segments); },
+     .parameters = "segments,radix",
+     .rounds = "if(N-1,2*(clog(K,N)+P-1),0)", .sent = kKnomial, .received = kKnomial,
+     .send_ports = kKnomialPorts, .receive_ports = kKnomialPorts,
      .summary = "near-first binomial tree, up to rank 0 and down again: a baseline", .citation = kLu},
     {.collective = all_reduce, .name = "binomial_far",
-     .make = [](const Params& a) { return tree_reduce_then_broadcast(binomial_far(a.ranks), a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,2*(clog2(N)+P-1),0)", .sent = "clog2(N)", .received = "clog2(N)",
-     .send_ports = "min(P,clog2(N))", .receive_ports = "min(P,clog2(N))",
+     .make = [](const Params& a) { return tree_reduce_then_broadcast(knomial_far(a.ranks, radix(a)), a.segments); },
+     .parameters = "segments,radix",
+     .rounds = "if(N-1,2*(clog(K,N)+P-1),0)", .sent = kKnomial, .received = kKnomial,
+     .send_ports = kKnomialPorts, .receive_ports = kKnomialPorts,
      .summary = "far-first binomial tree, up to rank 0 and down again: a baseline", .citation = kChapter},
     {.collective = all_reduce, .name = "binary_tree",
-     .make = [](const Params& a) { return tree_all_reduce(heap(a.ranks), a.segments); },
-     .parameters = "segments",
-     .rounds = "if(N-1,2*flog2(N)+P-1,0)", .sent = "if(N>=5,3,min(2,N-1))", .received = "if(N>=5,3,min(2,N-1))",
-     .send_ports = "if(and(N>=5,P>=3),3,min(2,N-1))", .receive_ports = "if(and(N>=5,P>=3),3,min(2,N-1))",
+     .make = [](const Params& a) { return tree_all_reduce(k_ary_tree(a.ranks, radix(a)), a.segments); },
+     .parameters = "segments,radix",
+     .rounds = "if(N-1,2*flog(K,(K-1)*(N-1)+1)+P-1,0)", .sent = kUpAndDown, .received = kUpAndDown,
+     .send_ports = kUpAndDownPorts, .receive_ports = kUpAndDownPorts,
      .summary = "up one binary tree and down again, segments meeting on the way", .citation = kLu},
     {.collective = all_reduce, .name = "double_tree",
      .make = [](const Params& a) { return double_tree_all_reduce(a.ranks, a.segments); },
@@ -355,6 +411,13 @@ const Algorithm kCatalogue[] = {
      .received = "if(N>=4,2,if(N-1,N/2,0))",
      .send_ports = "if(N>=4,2,if(N>=3,min(2,P),N-1))", .receive_ports = "if(N>=4,2,if(N>=3,min(2,P),N-1))",
      .summary = "NCCL's two trees, half of the vector up each, then down", .citation = kNccl},
+    {.collective = all_reduce, .name = "double_tree_nccl_split",
+     .make = [](const Params& a) { return nccl_split_tree_all_reduce(a.ranks, a.segments); },
+     .parameters = "segments",
+     .rounds = "if(N-1,2*clog2(N)+P-1,0)", .sent = "if(N>=4,2,if(N-1,N/2,0))",
+     .received = "if(N>=4,2,if(N-1,N/2,0))",
+     .send_ports = kComputed, .receive_ports = kComputed,
+     .summary = "NCCL's two trees, segments on their way down meeting those on their way up", .citation = kNccl},
     {.collective = all_reduce, .name = "two_tree",
      .make = [](const Params& a) { return two_tree_all_reduce(a.ranks, a.segments); },
      .parameters = "segments",
@@ -363,20 +426,23 @@ const Algorithm kCatalogue[] = {
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the double tree in two colours: one message in and one out per round", .citation = kSanders},
     {.collective = all_reduce, .name = "recursive_doubling",
-     .make = [](const Params& a) { return recursive_doubling_all_reduce(a.ranks); },
-     .rounds = "flog2(N)+2*(1-pow2(N))", .sent = "flog2(N)+1-pow2(N)", .received = "flog2(N)+1-pow2(N)",
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return recursive_doubling_all_reduce(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kFoldedRounds, .sent = kFoldedVectors, .received = kFoldedVectors,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "partners at distance 2^k exchange everything; surplus ranks folded", .citation = kThakur},
     {.collective = all_reduce, .name = "halving_doubling",
-     .make = [](const Params& a) { return halving_doubling_all_reduce(a.ranks); },
-     .rounds = "2*flog2(N)+2*(1-pow2(N))", .sent = "2*(Q-1)/Q+1-pow2(N)", .received = "2*(Q-1)/Q+1-pow2(N)",
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return halving_doubling_all_reduce(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kTwiceFoldedRounds, .sent = kFoldedShares, .received = kFoldedShares,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "halve between partners at distance 1, 2, 4 ..., then double; surplus ranks folded",
      .citation = kRabenseifner},
     {.collective = all_reduce, .name = "halving_doubling_far",
-     .make = [](const Params& a) { return halving_doubling_far_all_reduce(a.ranks); },
-     .rounds = "2*flog2(N)+2*(1-pow2(N))", .sent = "2*(Q-1)/Q+1-pow2(N)", .received = "2*(Q-1)/Q+1-pow2(N)",
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return halving_doubling_far_all_reduce(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kTwiceFoldedRounds, .sent = kFoldedShares, .received = kFoldedShares,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "halve between partners at distance ... 4, 2, 1, then double; surplus ranks folded",
      .citation = kThakur},
     {.collective = all_reduce, .name = "direct_one_shot",
@@ -448,6 +514,12 @@ const Algorithm kCatalogue[] = {
      .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "up from leader to leader, a round per level of the machine, and down again",
      .citation = kJain},
+    {.collective = all_reduce, .name = "level_exchange",
+     .make = [](const Params& a) { return level_exchange_all_reduce(a.ranks, resolved(a).levels); },
+     .allowed_when = kNested, .needs = kNestedInWords, .parameters = "levels",
+     .rounds = "2*L", .sent = kTwoShares, .received = kTwoShares,
+     .send_ports = kComputed, .receive_ports = kComputed,
+     .summary = "direct exchanges level by level, the innermost first, and back", .citation = kRougier},
     {.collective = all_reduce, .name = "circulant",
      .make = [](const Params& a) { return circulant_all_reduce(circulant(a)); },
      .parameters = "skips",
@@ -474,10 +546,16 @@ const Algorithm kCatalogue[] = {
      .rounds = "2*(N-1)", .sent = kTwoShares, .received = kTwoShares,
      .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "ring both ways along a Hamiltonian cycle of the torus", .citation = kPatarasuk},
+    {.collective = all_reduce, .name = "hamiltonian_disjoint",
+     .make = [](const Params& a) { return hamiltonian_disjoint_all_reduce(resolved(a).dims); },
+     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .rounds = "2*(N-1)", .sent = kTwoShares, .received = kTwoShares,
+     .send_ports = kAllPorts, .receive_ports = kAllPorts,
+     .summary = "rings both ways along Hamiltonian cycles that share no link: all ports of the torus", .citation = kBae},
     {.collective = all_reduce, .name = "bucket",
      .make = [](const Params& a) { return bucket_all_reduce(resolved(a).dims); },
      .parameters = "dims",
-     .rounds = "2*D*(most(a)-1)", .sent = kTwoShares, .received = kTwoShares,
+     .rounds = "2*((D-1)*next(a-1)+most(a-1))", .sent = kTwoShares, .received = kTwoShares,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "rings along one dimension after the other, 2D of them side by side", .citation = kBucket},
     {.collective = all_reduce, .name = "torus_doubling",
@@ -516,7 +594,7 @@ const Algorithm kCatalogue[] = {
      .make = [](const Params& a) { return bruck_ternary_latency_all_reduce(resolved(a).dims); },
      .parameters = "dims",
      .rounds = kLog3Rounds, .sent = kBruckSums, .received = kBruckSums,
-     .send_ports = kBruckSumPorts, .receive_ports = kBruckSumPorts,
+     .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "whole vectors from 3^k and 2 3^k on one side; D of them side by side", .citation = kBruck,
      .other_bits = kOwnBrackets},
     {.collective = all_reduce, .name = "trivance",
@@ -554,23 +632,49 @@ const Algorithm kCatalogue[] = {
      .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "both directions of the ring, every block the shorter way", .citation = kPatarasuk},
     {.collective = all_gather, .name = "recursive_doubling",
-     .make = [](const Params& a) { return recursive_doubling_all_gather(a.ranks); },
-     .rounds = "flog2(N)+2*(1-pow2(N))",
-     .sent = "if(pow2(N),N-1,N+Q-3+2*pow(2,flog2(N-Q))+(N-Q)*(flog2(N)-1-flog2(N-Q)))/N", .received = kShare,
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return recursive_doubling_all_gather(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kFoldedRounds, .sent = kFoldedGather, .received = kShare,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "partners at distance 1, 2, 4 ... exchange all they have; surplus ranks folded",
      .citation = kThakur},
+    {.collective = all_gather, .name = "recursive_doubling_far",
+     .make = [](const Params& a) { return recursive_doubling_far_all_gather(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kFoldedRounds, .sent = kFoldedFarGather, .received = kShare,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
+     .summary = "partners at distance ... 4, 2, 1 exchange all they have; surplus ranks folded",
+     .citation = kRecursiveExchange},
     {.collective = all_gather, .name = "bruck",
-     .make = [](const Params& a) { return bruck_all_gather(a.ranks); },
-     .rounds = "clog2(N)", .sent = kShare, .received = kShare,
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return bruck_all_gather(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kKnomialRounds, .sent = kShare, .received = kShare,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "all one has, up to what is missing, to the rank 2^k to the left", .citation = kBruck},
+    {.collective = all_gather, .name = "neighbour_exchange",
+     .make = [](const Params& a) { return neighbour_exchange_all_gather(a.ranks); },
+     .rounds = "if(divides(2,N),N/2,N-1)", .sent = kShare, .received = kShare,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "two blocks to either neighbour in turn; the ring where N is odd", .citation = kChen},
+    {.collective = all_gather, .name = "sparbit",
+     .make = [](const Params& a) { return sparbit_all_gather(a.ranks); },
+     .rounds = "clog2(N)", .sent = kShare, .received = kShare,
+     .send_ports = "floor(N/2)", .receive_ports = "floor(N/2)",
+     .summary = "a binomial tree for every block, far first, each block in a message of its own", .citation = kLoch},
     {.collective = all_gather, .name = "pat",
      .make = [](const Params& a) { return pat_all_gather(a.ranks, resolved(a).aggregation); },
      .allowed_when = kAggregation, .needs = kAggregationInWords, .parameters = "aggregation",
      .rounds = "flog2(A)+min(N,pow(2,clog2(N))/A)-1", .sent = kShare, .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "a binomial tree for every block, far first, at most A blocks per message", .citation = kPat},
+    {.collective = all_gather, .name = "pat_ring",
+     .make = [](const Params& a) { return pat_ring_all_gather(a.ranks, resolved(a).group, resolved(a).aggregation); },
+     .allowed_when = kAggregationOfGroups, .needs = kAggregationOfGroupsInWords,
+     .parameters = "group,aggregation",
+     .rounds = "flog2(min(A,max(1,pow(2,clog2(N/G)-1))))+min(N/G,pow(2,clog2(N/G))/min(A,max(1,pow(2,clog2(N/G)-1))))-1+G-1",
+     .sent = kShare, .received = kShare,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "PAT among those who stand alike in groups of G, then rings in the groups", .citation = kPat},
     {.collective = all_gather, .name = "direct",
      .make = [](const Params& a) { return direct_all_gather(a.ranks); },
      .rounds = kOne, .sent = kShare, .received = kShare,
@@ -582,6 +686,12 @@ const Algorithm kCatalogue[] = {
      .rounds = kTwoLevelRounds, .sent = kHolders, .received = kShare,
      .send_ports = kHolderPorts, .receive_ports = kMemberPorts,
      .summary = "every block once into every group, then among its members", .citation = kLi},
+    {.collective = all_gather, .name = "level_exchange",
+     .make = [](const Params& a) { return level_exchange_all_gather(a.ranks, resolved(a).levels); },
+     .allowed_when = kNested, .needs = kNestedInWords, .parameters = "levels",
+     .rounds = "L", .sent = kShare, .received = kShare,
+     .send_ports = kComputed, .receive_ports = kComputed,
+     .summary = "direct exchanges level by level of the machine, the outermost first", .citation = kRougier},
     {.collective = all_gather, .name = "circulant",
      .make = [](const Params& a) { return circulant_all_gather(circulant(a)); },
      .parameters = "skips",
@@ -601,10 +711,16 @@ const Algorithm kCatalogue[] = {
      .rounds = "N-1", .sent = kShare, .received = kShare,
      .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "ring both ways along a Hamiltonian cycle of the torus", .citation = kPatarasuk},
+    {.collective = all_gather, .name = "hamiltonian_disjoint",
+     .make = [](const Params& a) { return hamiltonian_disjoint_all_gather(resolved(a).dims); },
+     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .rounds = "N-1", .sent = kShare, .received = kShare,
+     .send_ports = kAllPorts, .receive_ports = kAllPorts,
+     .summary = "rings both ways along Hamiltonian cycles that share no link: all ports of the torus", .citation = kBae},
     {.collective = all_gather, .name = "bucket",
      .make = [](const Params& a) { return bucket_all_gather(resolved(a).dims); },
      .parameters = "dims",
-     .rounds = "D*(most(a)-1)", .sent = kShare, .received = kShare,
+     .rounds = "(D-1)*next(a-1)+most(a-1)", .sent = kShare, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "rings along one dimension after the other, 2D of them side by side", .citation = kBucket},
     {.collective = all_gather, .name = "torus_doubling",
@@ -653,16 +769,24 @@ const Algorithm kCatalogue[] = {
      .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "both directions of the ring, every block the shorter way", .citation = kPatarasuk},
     {.collective = reduce_scatter, .name = "recursive_halving",
-     .make = [](const Params& a) { return recursive_halving_reduce_scatter(a.ranks); },
-     .rounds = "flog2(N)+2*(1-pow2(N))", .sent = kShare,
-     .received = "if(pow2(N),N-1,N+Q-3+2*pow(2,flog2(N-Q))+(N-Q)*(flog2(N)-1-flog2(N-Q)))/N",
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return recursive_halving_reduce_scatter(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kFoldedRounds, .sent = kShare, .received = kFoldedGather,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "the recursive doubling all-gather reversed in time; surplus ranks folded",
      .citation = kThakur},
+    {.collective = reduce_scatter, .name = "recursive_halving_near",
+     .make = [](const Params& a) { return recursive_halving_near_reduce_scatter(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kFoldedRounds, .sent = kShare, .received = kFoldedFarGather,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
+     .summary = "the recursive_doubling_far all-gather reversed in time; surplus ranks folded",
+     .citation = kRecursiveExchange},
     {.collective = reduce_scatter, .name = "bruck",
-     .make = [](const Params& a) { return bruck_reduce_scatter(a.ranks); },
-     .rounds = "clog2(N)", .sent = kShare, .received = kShare,
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return bruck_reduce_scatter(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kKnomialRounds, .sent = kShare, .received = kShare,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "Bruck's all-gather reversed in time", .citation = kBruck},
     {.collective = reduce_scatter, .name = "pat",
      .make = [](const Params& a) { return pat_reduce_scatter(a.ranks, resolved(a).aggregation); },
@@ -670,6 +794,14 @@ const Algorithm kCatalogue[] = {
      .rounds = "flog2(A)+min(N,pow(2,clog2(N))/A)-1", .sent = kShare, .received = kShare,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the PAT all-gather reversed in time", .citation = kPat},
+    {.collective = reduce_scatter, .name = "pat_ring",
+     .make = [](const Params& a) { return pat_ring_reduce_scatter(a.ranks, resolved(a).group, resolved(a).aggregation); },
+     .allowed_when = kAggregationOfGroups, .needs = kAggregationOfGroupsInWords,
+     .parameters = "group,aggregation",
+     .rounds = "flog2(min(A,max(1,pow(2,clog2(N/G)-1))))+min(N/G,pow(2,clog2(N/G))/min(A,max(1,pow(2,clog2(N/G)-1))))-1+G-1",
+     .sent = kShare, .received = kShare,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "the pat_ring all-gather reversed in time", .citation = kPat},
     {.collective = reduce_scatter, .name = "direct",
      .make = [](const Params& a) { return direct_reduce_scatter(a.ranks); },
      .rounds = kOne, .sent = kShare, .received = kShare,
@@ -681,6 +813,12 @@ const Algorithm kCatalogue[] = {
      .rounds = kTwoLevelRounds, .sent = kShare, .received = kHolders,
      .send_ports = kMemberPorts, .receive_ports = kHolderPorts,
      .summary = "the two_level all-gather reversed in time", .citation = kLi},
+    {.collective = reduce_scatter, .name = "level_exchange",
+     .make = [](const Params& a) { return level_exchange_reduce_scatter(a.ranks, resolved(a).levels); },
+     .allowed_when = kNested, .needs = kNestedInWords, .parameters = "levels",
+     .rounds = "L", .sent = kShare, .received = kShare,
+     .send_ports = kComputed, .receive_ports = kComputed,
+     .summary = "the level_exchange all-gather reversed in time", .citation = kRougier},
     {.collective = reduce_scatter, .name = "circulant",
      .make = [](const Params& a) { return circulant_reduce_scatter(circulant(a)); },
      .parameters = "skips",
@@ -700,10 +838,16 @@ const Algorithm kCatalogue[] = {
      .rounds = "N-1", .sent = kShare, .received = kShare,
      .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "the hamiltonian all-gather reversed in time", .citation = kPatarasuk},
+    {.collective = reduce_scatter, .name = "hamiltonian_disjoint",
+     .make = [](const Params& a) { return hamiltonian_disjoint_reduce_scatter(resolved(a).dims); },
+     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .rounds = "N-1", .sent = kShare, .received = kShare,
+     .send_ports = kAllPorts, .receive_ports = kAllPorts,
+     .summary = "the hamiltonian_disjoint all-gather reversed in time", .citation = kBae},
     {.collective = reduce_scatter, .name = "bucket",
      .make = [](const Params& a) { return bucket_reduce_scatter(resolved(a).dims); },
      .parameters = "dims",
-     .rounds = "D*(most(a)-1)", .sent = kShare, .received = kShare,
+     .rounds = "(D-1)*next(a-1)+most(a-1)", .sent = kShare, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "the bucket all-gather reversed in time", .citation = kBucket},
     {.collective = reduce_scatter, .name = "torus_doubling",
@@ -752,10 +896,17 @@ const Algorithm kCatalogue[] = {
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "one partner after the other, staggered so that nobody receives twice", .citation = kThakur},
     {.collective = all_to_all, .name = "bruck",
-     .make = [](const Params& a) { return bruck_all_to_all(a.ranks); },
-     .rounds = "clog2(N)", .sent = "ones(N)/N", .received = "ones(N)/N",
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return bruck_all_to_all(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kKnomialRounds, .sent = kDigits, .received = kDigits,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "in round k all blocks whose way to go has bit k", .citation = kBruck},
+    {.collective = all_to_all, .name = "level_exchange",
+     .make = [](const Params& a) { return level_exchange_all_to_all(a.ranks, resolved(a).levels); },
+     .allowed_when = kNested, .needs = kNestedInWords, .parameters = "levels",
+     .rounds = "L", .sent = kComputed, .received = kComputed,
+     .send_ports = kComputed, .receive_ports = kComputed,
+     .summary = "direct exchanges level by level, what is for one group in one message", .citation = kRougier},
     {.collective = all_to_all, .name = "circulant",
      .make = [](const Params& a) { return circulant_all_to_all(circulant(a)); },
      .parameters = "skips",
@@ -769,10 +920,11 @@ const Algorithm kCatalogue[] = {
      .summary = "everyone to everyone at once", .citation = kFolklore},
 
     {.collective = gather, .name = "binomial",
-     .make = [](const Params& a) { return tree_gather(binomial_far(a.ranks), a.root); },
-     .rounds = "clog2(N)", .sent = "if(N>1,max(N-pow(2,clog2(N)-1),floor(pow(2,clog2(N)-2)))/N,0)",
+     .make = [](const Params& a) { return tree_gather(knomial_far(a.ranks, radix(a)), a.root); },
+     .parameters = "radix",
+     .rounds = kKnomialRounds, .sent = kLargestSubtree,
      .received = kShare,
-     .send_ports = kOne, .receive_ports = kOne,
+     .send_ports = kOne, .receive_ports = kRadixPorts,
      .summary = "the binomial scatter reversed in time", .citation = kJohnsson},
     {.collective = gather, .name = "linear",
      .make = [](const Params& a) { return tree_gather(star(a.ranks), a.root); },
@@ -792,10 +944,10 @@ const Algorithm kCatalogue[] = {
      .summary = "the circulant scatter reversed in time", .citation = kTraff},
 
     {.collective = scatter, .name = "binomial",
-     .make = [](const Params& a) { return tree_scatter(binomial_far(a.ranks), a.root); },
-     .rounds = "clog2(N)", .sent = kShare,
-     .received = "if(N>1,max(N-pow(2,clog2(N)-1),floor(pow(2,clog2(N)-2)))/N,0)",
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return tree_scatter(knomial_far(a.ranks, radix(a)), a.root); },
+     .parameters = "radix",
+     .rounds = kKnomialRounds, .sent = kShare, .received = kLargestSubtree,
+     .send_ports = kRadixPorts, .receive_ports = kOne,
      .summary = "every rank hands half of what it has to the other half of its ranks", .citation = kJohnsson},
     {.collective = scatter, .name = "linear",
      .make = [](const Params& a) { return tree_scatter(star(a.ranks), a.root); },
@@ -821,10 +973,33 @@ const Algorithm kCatalogue[] = {
      .summary = "one hop", .citation = kFolklore},
 
     {.collective = barrier, .name = "dissemination",
-     .make = [](const Params& a) { return dissemination_barrier(a.ranks); },
-     .rounds = "clog2(N)", .sent = "clog2(N)", .received = "clog2(N)",
-     .send_ports = kOne, .receive_ports = kOne,
+     .make = [](const Params& a) { return dissemination_barrier(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kKnomialRounds, .sent = kKnomial, .received = kKnomial,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
      .summary = "in round k everyone tells the rank 2^k to the right", .citation = kHensgen},
+    {.collective = barrier, .name = "recursive_doubling",
+     .make = [](const Params& a) { return recursive_doubling_all_reduce(a.ranks, radix(a)); },
+     .parameters = "radix",
+     .rounds = kFoldedRounds, .sent = kFoldedVectors, .received = kFoldedVectors,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
+     .summary = "partners at distance 2^k tell each other; surplus ranks folded", .citation = kThakur},
+    {.collective = barrier, .name = "binomial",
+     .make = [](const Params& a) { return up_and_down(tree_hops(knomial_far(a.ranks, radix(a)))); },
+     .parameters = "radix",
+     .rounds = "2*clog(K,N)", .sent = kKnomial, .received = kKnomial,
+     .send_ports = kRadixPorts, .receive_ports = kRadixPorts,
+     .summary = "up a binomial tree to rank 0, and down again", .citation = kJohnsson},
+    {.collective = barrier, .name = "double_ring",
+     .make = [](const Params& a) { return double_ring_barrier(a.ranks); },
+     .rounds = "2*(N-1)", .sent = "min(2,N-1)", .received = "min(2,N-1)",
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "a token goes round the ring twice", .citation = kOpenMpi},
+    {.collective = barrier, .name = "central",
+     .make = [](const Params& a) { return central_all_reduce(a.ranks); },
+     .rounds = kTwo, .sent = "N-1", .received = "N-1",
+     .send_ports = "N-1", .receive_ports = "N-1",
+     .summary = "everyone tells rank 0, which tells everyone: the naive baseline", .citation = kFolklore},
 
     {.collective = scan, .name = "direct",
      .make = [](const Params& a) { return direct_scan(a.ranks); },

@@ -17,9 +17,9 @@ namespace rankine {
 // readers count it in the schedule, and nothing is compared.
 inline constexpr std::string_view kComputed = "computed";
 
-// Formulas are text in N (ranks), P (segments), G (group), A (aggregation), D (dimensions), a (the
-// size of one of them), S (skips) and L (levels); closed_form.h evaluates them. They are read by
-// people, compared with the schedules by a test, and used by no executor.
+// Formulas are text in N (ranks), P (segments), G (group), A (aggregation), K (radix), D
+// (dimensions), a (the size of one of them), S (skips) and L (levels); closed_form.h evaluates
+// them. They are read by people, compared with the schedules by a test, and used by no executor.
 struct Algorithm {
   Collective collective;
   std::string_view name;

@@ -14,6 +14,13 @@ using formulas::Value;
 
 int groups(const Params& params) { return (params.ranks - 1) / params.group + 1; }
 
+// The size of the largest groups that are not all ranks.
+int outermost(const Params& params) {
+  int size = 1;
+  for (const int level : params.levels) size = level < params.ranks ? level : size;
+  return size;
+}
+
 int levels(const Params& params) {
   if (params.ranks == 1) return 0;
   return 1 + static_cast<int>(
@@ -21,11 +28,12 @@ int levels(const Params& params) {
                                [&params](int size) { return 1 < size && size < params.ranks; }));
 }
 
-// `params` are resolved().
+// `params` are resolved(). Q: the largest power of the radix that is not above N.
 std::optional<Value> letter(std::string_view name, const Params& params) {
-  if (name == "Q") return 1 << floor_log2(params.ranks);
+  if (name == "Q") return power_of(params.radix, floor_log(params.radix, params.ranks));
   if (name == "H") return params.root == params.peer ? 0 : 1;
   if (name == "L") return levels(params);
+  if (name == "outermost") return outermost(params);
   if (name == "groups") return groups(params);
   if (name == "last") return params.ranks - (groups(params) - 1) * params.group;
   for (const Parameter& row : parameters()) {

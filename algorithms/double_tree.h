@@ -28,11 +28,16 @@ inline Schedule double_tree_all_reduce(int p, int s) {
   return coloured(pipelined(up_and_down(both_hops(complementary_trees(p))), s));
 }
 
-// As NCCL's runTreeUpDown: all segments up, then all down (its runTreeSplit overlaps the two).
+// As NCCL's runTreeUpDown: all segments up, then all down.
 inline Schedule nccl_double_tree_all_reduce(int p, int s) {
   const Schedule hops = both_hops(nccl_trees(p));
   return coloured(
       then(named("reduce", pipelined(dual(hops), s)), named("broadcast", pipelined(hops, s))));
+}
+
+// As its runTreeSplit: segments on their way down meet those that still go up.
+inline Schedule nccl_split_tree_all_reduce(int p, int s) {
+  return coloured(pipelined(up_and_down(both_hops(nccl_trees(p))), s));
 }
 
 // One message in and one out per rank and round: the first tree's edges of even colour and the

@@ -1,10 +1,10 @@
-// The fold: how an algorithm for q = 2^floor(log2 p) ranks serves any p. The surplus ranks hand
+// The fold: how an algorithm for q = x^floor(log_x p) ranks serves any p. The surplus ranks hand
 // everything to a neighbour before, and get the result from it after: two more rounds, and once
-// more the vector for those neighbours.
+// more the vector for each of those neighbours.
 // Rabenseifner & Traff, "More efficient reduction algorithms for non-power-of-two number of
-// processors", EuroPVM/MPI 2004.
-//   core member c is rank 2c, with rank 2c + 1 folded into it, while c < surplus; then rank
-//   c + surplus
+// processors", EuroPVM/MPI 2004, for radix x = 2.
+//   The p ranks are shared out to the q core members in order, to the first ones one more each
+//   (with radix two: pairs, then single ranks); core member c is the first rank of its share.
 #pragma once
 
 #include <algorithm>
@@ -13,39 +13,52 @@
 
 namespace rankine {
 
-constexpr int core_size(int p) { return 1 << floor_log2(p); }
+constexpr int core_size(int p, int x = 2) { return power_of(x, floor_log(x, p)); }
 
 struct Fold {
-  explicit Fold(int p) : core(core_size(p)), surplus(p - core) {}
-  Rank rank(int c) const { return c + std::min(c, surplus); }
+  Fold(int p, int q) : core(q), share(p / q), longer(p % q) {}
+  Rank rank(int c) const { return c * share + std::min(c, longer); }
+  int surplus() const { return share - (longer > 0 ? 0 : 1); }  // ranks, of core member 0
 
-  int core, surplus;
+  int core, share, longer;
 };
 
-// From each pair's even rank to its odd one: what(odd rank), in one round.
+// visit(core member's rank, surplus rank): the first surplus rank of everybody, then the second, so
+// that nobody's second message keeps another's first one waiting.
+template <class Visit>
+void for_each_surplus(const Fold& fold, const Visit& visit) {
+  for (int i = 1; i <= fold.surplus(); ++i) {
+    for (int c = 0; c < fold.core && fold.rank(c) + i < fold.rank(c + 1); ++c) {
+      visit(fold.rank(c), fold.rank(c) + i);
+    }
+  }
+}
+
+// From each core member to its surplus ranks: what(surplus rank), in one round.
 template <class What>
-Schedule unfold(int p, int blocks, const What& what) {
-  const int surplus = Fold(p).surplus;
-  return {p, blocks, surplus > 0 ? 1 : 0, [surplus, what](int, Send send) {
-            for (int i = 0; i < surplus; ++i) send(2 * i, 2 * i + 1, what(2 * i + 1), copy);
+Schedule unfold(int p, const Fold& fold, int blocks, const What& what) {
+  return {p, blocks, fold.surplus() > 0 ? 1 : 0, [fold, what](int, Send send) {
+            for_each_surplus(fold, [&](Rank c, Rank r) { send(c, r, what(r), copy); });
           }};
 }
 
 inline Schedule in_core(int p, const Schedule& core) {
-  return on({p, core.blocks, [fold = Fold(p)](Rank c) { return fold.rank(c); }}, core);
+  return on({p, core.blocks, [fold = Fold(p, core.ranks)](Rank c) { return fold.rank(c); }}, core);
 }
 
 inline Schedule folded_all_reduce(int p, const Schedule& core) {
-  const Schedule out = unfold(p, core.blocks, [n = core.blocks](Rank) { return blocks(0, n); });
+  const Schedule out =
+      unfold(p, Fold(p, core.ranks), core.blocks, [n = core.blocks](Rank) { return blocks(0, n); });
   return then(then(dual(out), in_core(p, core)), out);
 }
 
-// `core` takes the p blocks as the pairs have them: those of ranks 2c and 2c + 1 at 2c.
+// `core` takes the p blocks as its members have them: each its own and those of its surplus ranks.
 inline Schedule folded_all_gather(int p, const Schedule& core) {
-  const Schedule in{p, p, Fold(p).surplus > 0 ? 1 : 0, [n = Fold(p).surplus](int, Send send) {
-                      for (int i = 0; i < n; ++i) send(2 * i + 1, 2 * i, block(2 * i + 1), copy);
+  const Fold fold(p, core.ranks);
+  const Schedule in{p, p, fold.surplus() > 0 ? 1 : 0, [fold](int, Send send) {
+                      for_each_surplus(fold, [&](Rank c, Rank r) { send(r, c, block(r), copy); });
                     }};
-  const Schedule out = unfold(p, p, [p](Rank odd) { return blocks(odd + 1, p - 1); });
+  const Schedule out = unfold(p, fold, p, [p](Rank r) { return blocks(r + 1, p - 1); });
   return then(then(in, in_core(p, core)), out);
 }
 

@@ -12,15 +12,12 @@ bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool truth(const Value& value) { return !equal(value, 0); }
 
-// Of what is 1 or more, rounded up or down to a whole number. Logarithms of fractions round as
-// those of the whole number next to them do, and these are exact.
-Value whole_logarithm(const Value& a, int base, bool up) {
-  if (less(a, 1)) return 0;
-  const Value n = up ? a.ceil() : a.floor();
-  if (!n.whole()) return up ? logarithm(n, base).ceil() : logarithm(n, base).floor();
-  int k = 0;
-  for (Int128 left = n.rational().top(); left >= base; left /= base) ++k;
-  return up && !equal(power(base, k), n) ? k + 1 : k;
+int base_of(const Value& b) {
+  constexpr int kMostBase = 1 << 20;
+  if (!b.whole() || less(b, 2) || less(kMostBase, b)) {
+    throw std::domain_error("a logarithm whose base is no whole number from 2 on");
+  }
+  return static_cast<int>(b.rational().top());
 }
 
 bool is_power(const Value& a, int base) {
@@ -64,6 +61,8 @@ constexpr Function kFunctions[] = {
     {"clog2", 1, [](const Value* a) { return whole_logarithm(a[0], 2, true); }},
     {"flog3", 1, [](const Value* a) { return whole_logarithm(a[0], 3, false); }},
     {"clog3", 1, [](const Value* a) { return whole_logarithm(a[0], 3, true); }},
+    {"flog", 2, [](const Value* a) { return whole_logarithm(a[1], base_of(a[0]), false); }},
+    {"clog", 2, [](const Value* a) { return whole_logarithm(a[1], base_of(a[0]), true); }},
     {"pow2", 1, [](const Value* a) { return Value(is_power(a[0], 2)); }},
     {"pow3", 1, [](const Value* a) { return Value(is_power(a[0], 3)); }},
     {"ones", 1, [](const Value* a) { return ones_below(a[0]); }},
@@ -149,7 +148,7 @@ class Parser {
     if (name.empty()) fail("a number, a letter or a function");
     if (take('(')) {
       if (name == "sum") return sum_over();
-      if (name == "each" || name == "most") return over_sizes(name == "each");
+      if (name == "each" || name == "most" || name == "next") return over_sizes(name);
       return call(name);
     }
     if (const auto bound = bound_.find(name); bound != bound_.end()) return bound->second;
@@ -246,17 +245,19 @@ class Parser {
     return total;
   }
 
-  // After "each(" or "most(".
-  Value over_sizes(bool sum_up) {
+  // After "each(", "most(" or "next(".
+  Value over_sizes(std::string_view name) {
     if (bound_.contains("a")) fail("no sizes of a size");
     const std::size_t start = at_;
-    Value total;
+    Value total, most, next;
     for (const int size : sizes_) {
       const Value value = with("a", size, start);
-      total = sum_up ? total + value : less(total, value) ? value : total;
+      total = total + value;
+      next = less(most, value) ? most : less(next, value) ? value : next;
+      most = less(most, value) ? value : most;
     }
     expect(')');
-    return total;
+    return name == "each" ? total : name == "most" ? most : next;
   }
 
   void skip_blanks() {

@@ -6,10 +6,12 @@
 //   rounding    floor(a) ceil(a) abs(a) mod(a,b)   divides(a,b) 1 if b is a multiple of a
 //   powers      pow(a,b) sqrt(a) log2(a) log3(a), exact where they are whole, else real numbers
 //               flog2(a) clog2(a) flog3(a) clog3(a) logarithms rounded down and up; 0 below 1
+//               flog(b,a) clog(b,a) the same to base b
 //               pow2(a) pow3(a) 1 for a power of two, of three
 //   digits      ones(a) how many ones the binary numbers 0 ... a - 1 have together
 //   sums        sum(k,a,b,e) of e over k = a ... b
-//               each(e) most(e) the sum and the maximum of e over the sizes a of the scope
+//               each(e) most(e) next(e) over the sizes a of the scope the sum of e, the maximum, and
+//               the largest but one; none is negative
 //
 // Letters, and functions beyond these, are what the caller knows.
 #pragma once

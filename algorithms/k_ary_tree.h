@@ -16,8 +16,4 @@ inline Tree k_ary_tree(int p, int k) {
   return by_levels(std::move(parents));
 }
 
-inline Schedule k_ary_tree_broadcast(int p, int k, Rank root, int s) {
-  return tree_broadcast(k_ary_tree(p, k), root, s);
-}
-
 }  // namespace rankine

@@ -1,5 +1,6 @@
 #include "algorithms/parameters.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "algorithms/levels.h"
@@ -17,6 +18,10 @@ constexpr int kMost = 1 << 14;
 
 using Kind = Parameter::Kind;
 
+constexpr int kLeastRadix = 2;
+
+int two(int) { return kLeastRadix; }
+int all_ranks_or_two(int ranks) { return std::max(ranks, kLeastRadix); }
 int last_rank(int ranks) { return ranks - 1; }
 int all_ranks(int ranks) { return ranks; }
 std::vector<int> one_dimension(int ranks) { return {ranks}; }
@@ -43,6 +48,10 @@ const Parameter kParameters[] = {
      .argument = "A", .help = "blocks per message of pat; 0: its default (0)", .most = kMost,
      .most_among = pat_default_aggregation, .default_number = pat_default_aggregation,
      .tried = "0;1;2;4"},
+    {.name = "radix", .number = &Params::radix, .letter = "K", .argument = "K",
+     .help = "children of trees, partners and messages per round plus one: 3, 4 ... (2)",
+     .least = kLeastRadix, .most = kMost, .most_among = all_ranks_or_two, .default_number = two,
+     .tried = "2;3;4"},
     {.name = "dims", .kind = Kind::torus, .list = &Params::dims, .letter = "D", .argument = "AxB",
      .help = "sizes of a torus or mesh, of the network and of algorithms on tori: 4x4, 3x3x3",
      .default_list = one_dimension, .list_refusal = dims_refusal},

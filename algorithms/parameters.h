@@ -21,6 +21,7 @@ struct Params {
   int segments = 1;           // P, of pipelined algorithms
   int group = 0;              // G, ranks per group of hierarchical algorithms; 0: the default
   int aggregation = 0;        // A, blocks per message of PAT at most; 0: the default
+  int radix = 0;              // K, of trees, butterflies and Bruck's; 0: the default
   std::vector<int> dims{};    // sizes of a torus (torus.h), N ranks together; empty: a ring of N
   std::vector<int> skips{};   // of a circulant graph (skips.h), round by round; empty: the default
   std::vector<int> levels{};  // sizes of groups, innermost first (levels.h); empty: the default
@@ -70,9 +71,9 @@ std::span<const Parameter> parameters();
 const Parameter* find_parameter(std::string_view name);  // or nullptr
 
 // The same with the defaults in place of zeros. G: the divisor of N nearest to its square root. A:
-// as many blocks per message as any message could have, 2^(ceil(log2 N) - 1), or 1 for N = 1. The
-// torus: one dimension of N. Skips: repeated halving with rounding up. Levels: groups of G.
-// Every function that takes Params does this by itself; tools call it to show what will run.
+// as many blocks per message as any message could have, 2^(ceil(log2 N) - 1), or 1 for N = 1. K:
+// two. The torus: one dimension of N. Skips: repeated halving with rounding up. Levels: groups of
+// G. Every function that takes Params does this by itself; tools call it to show what will run.
 Params resolved(Params params);
 
 }  // namespace rankine

@@ -25,7 +25,9 @@ Tree tree(int n, const Parent& parent, const When& when) {
 }
 
 int lowest_bit(int r) { return r & -r; }
-int highest_bit(int r) { return 1 << floor_log2(r); }
+
+// The place of the lowest digit of r that is not 0, to base k.
+int lowest_place(int k, int r) { return r % k != 0 ? 0 : 1 + lowest_place(k, r / k); }
 
 // The same tree, in which r hears as early as possible, and only in rounds of its colour (0: even,
 // 1: odd). Parents have smaller numbers than their children.
@@ -75,16 +77,17 @@ Tree by_levels(std::vector<Rank> parents) {
   return out;
 }
 
-Tree binomial_near(int n) {
+Tree knomial_near(int n, int k) {
   return tree(
-      n, [](Rank r) { return r - highest_bit(r); }, [](Rank r) { return floor_log2(r); });
+      n, [k](Rank r) { return r % power_of(k, floor_log(k, r)); },
+      [k](Rank r) { return floor_log(k, r); });
 }
 
-Tree binomial_far(int n) {
-  const int last = ceil_log2(n) - 1;
+Tree knomial_far(int n, int k) {
+  const int last = ceil_log(k, n) - 1;
   return tree(
-      n, [](Rank r) { return r - lowest_bit(r); },
-      [last](Rank r) { return last - floor_log2(lowest_bit(r)); });
+      n, [k](Rank r) { return r - r % power_of(k, lowest_place(k, r) + 1); },
+      [k, last](Rank r) { return last - lowest_place(k, r); });
 }
 
 Tree star(int n) {

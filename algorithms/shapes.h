@@ -30,11 +30,14 @@ struct Tree {
 // The tree with these parents, level by level: a rank hears one round after its parent.
 Tree by_levels(std::vector<Rank> parents);
 
-// Binomial trees of ceil(log2 n) rounds. In each round everyone who has it tells one who has not:
-// near first at distance 1, 2, 4 ..., far first at ... 4, 2, 1. Far first, everyone below r is one
-// of its right-hand neighbours: subtrees are intervals.
-Tree binomial_near(int n);
-Tree binomial_far(int n);
+// k-nomial trees of ceil(log_k n) rounds. In each round everyone who has it tells k - 1 who have
+// not: near first at distances 1 ... k - 1, then k, 2k ... (k - 1) k, then multiples of k^2 ...;
+// far first in the reverse order of these. Far first, everyone below r is one of its right-hand
+// neighbours: subtrees are intervals. Binomial where k is two.
+Tree knomial_near(int n, int k);
+Tree knomial_far(int n, int k);
+inline Tree binomial_near(int n) { return knomial_near(n, 2); }
+inline Tree binomial_far(int n) { return knomial_far(n, 2); }
 
 // The root tells 1, 2, ... n - 1, one after the other.
 Tree star(int n);

@@ -9,16 +9,35 @@
 namespace rankine {
 namespace {
 
-// Whose turn it is, and which of its rounds.
+// Whose turn it is, and which of its rounds; kIdle where it has none left.
 struct Turn {
   int dimension = 0;
   int round = 0;
 };
+constexpr int kIdle = -1;
 
-// `most`: rounds of the dimension that has most of them.
-Turn turn_of(Turns turns, int t, int first, int dimensions, int most) {
-  const int d = turns == Turns::rotating ? t % dimensions : t / most;
-  return {(first + d) % dimensions, turns == Turns::rotating ? t / dimensions : t % most};
+// All turns of a collective that begins with that dimension, in the order of a reduce-scatter;
+// `rounds`: how many each dimension has.
+std::vector<Turn> turns_from(int first, const std::vector<int>& rounds, Turns turns) {
+  const int dimensions = static_cast<int>(rounds.size());
+  std::vector<int> falling = rounds;
+  std::sort(falling.rbegin(), falling.rend());
+  const int most = falling.front(), next = dimensions > 1 ? falling[1] : 0;
+  std::vector<Turn> out;
+  const auto add = [&](int i, int round) {
+    const int d = (first + i) % dimensions, of_line = rounds[static_cast<std::size_t>(d)];
+    if (round < std::max(next, of_line)) out.push_back({d, round < of_line ? round : kIdle});
+  };
+  if (turns == Turns::rotating) {
+    for (int round = 0; round < most; ++round) {
+      for (int i = 0; i < dimensions; ++i) add(i, round);
+    }
+  } else {
+    for (int i = 0; i < dimensions; ++i) {
+      for (int round = 0; round < most; ++round) add(i, round);
+    }
+  }
+  return out;
 }
 
 // Sorted indices, as few runs.
@@ -69,18 +88,19 @@ class Gather {
  public:
   Gather(const Torus& torus, const Line& line, Turns turns, int first) : torus_(torus) {
     const int dimensions = torus.dimensions();
+    std::vector<int> of_lines;
     for (int d = 0; d < dimensions; ++d) {
       lines_.push_back(line(torus.size(d)));
-      most_ = std::max(most_, lines_.back().rounds);
+      of_lines.push_back(lines_.back().rounds);
     }
+    // The reduce-scatter's, from the last to the first.
+    std::vector<Turn> all = turns_from(first, of_lines, turns);
     std::vector<int> done(lines_.size(), 0);
-    for (int k = 0; k < most_ * dimensions; ++k) {
-      // The reduce-scatter runs them from the last to the first, so an idle turn comes early.
-      Turn turn = turn_of(turns, most_ * dimensions - 1 - k, first, dimensions, most_);
-      const int of_line = line_of(turn.dimension).rounds;
-      turn.round = turn.round < of_line ? of_line - 1 - turn.round : -1;
+    for (; !all.empty(); all.pop_back()) {
+      Turn turn = all.back();
+      if (turn.round != kIdle) turn.round = line_of(turn.dimension).rounds - 1 - turn.round;
       rounds_.push_back({turn, done});
-      if (turn.round >= 0) ++done[static_cast<std::size_t>(turn.dimension)];
+      if (turn.round != kIdle) ++done[static_cast<std::size_t>(turn.dimension)];
     }
     for (int d = 0; d < dimensions; ++d) {
       std::vector<int> asked;
@@ -96,7 +116,7 @@ class Gather {
   // Round k, with block b as b * parts + part.
   void round(int k, int part, int parts, Send send) const {
     const auto& [turn, done] = rounds_[static_cast<std::size_t>(k)];
-    if (turn.round < 0) return;
+    if (turn.round == kIdle) return;
     const int d = turn.dimension;
     std::vector<const Held*> others(lines_.size(), nullptr);
     for (std::size_t e = 0; e < lines_.size(); ++e) {
@@ -114,7 +134,7 @@ class Gather {
 
  private:
   struct Round {
-    Turn turn;              // its round is the line's, or -1 where the dimension is idle
+    Turn turn;              // of the all-gather's line
     std::vector<int> done;  // by dimension: rounds of its line that lie before
   };
   const Schedule& line_of(int d) const { return lines_[static_cast<std::size_t>(d)]; }
@@ -170,7 +190,7 @@ Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int pa
   const Torus torus(dims);
   std::vector<Schedule> lines;
   std::vector<int> first_plane;  // of every dimension's partial sums: planes are not used twice
-  int most = 0, planes = 1;
+  int planes = 1;
   for (int d = 0; d < torus.dimensions(); ++d) {
     lines.push_back(line(torus.size(d)));
     first_plane.push_back(planes - 1);
@@ -178,13 +198,20 @@ Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int pa
   }
   const auto width = [](const Schedule& of) { return of.planes == 1 ? 1 : kRoundsPerTurn; };
   const int widest = planes == 1 ? 1 : kRoundsPerTurn;
-  for (const Schedule& of : lines) most = std::max(most, of.rounds / width(of));
-  const Turns turns = planes == 1 ? Turns::rotating : Turns::whole;
+  std::vector<int> of_lines;
+  for (const Schedule& of : lines) of_lines.push_back(of.rounds / width(of));
+  std::vector<std::vector<Turn>> turns;  // of every part
+  for (int part = 0; part < parts; ++part) {
+    turns.push_back(
+        turns_from(part, of_lines, planes == 1 ? Turns::rotating : Turns::whole));
+  }
 
-  Schedule out{torus.ranks(), parts, most * torus.dimensions() * widest, {}, {}, planes};
+  const int rounds = static_cast<int>(turns.front().size()) * widest;
+  Schedule out{torus.ranks(), parts, rounds, {}, {}, planes};
   out.round = [=](int k, Send send) {
     for (int part = 0; part < parts; ++part) {
-      const Turn turn = turn_of(turns, k / widest, part, torus.dimensions(), most);
+      const Turn turn = turns[static_cast<std::size_t>(part)][static_cast<std::size_t>(k / widest)];
+      if (turn.round == kIdle) continue;
       const int d = turn.dimension;
       const Schedule& along = lines[static_cast<std::size_t>(d)];
       const int before = width(along) - widest + k % widest;  // this turn's rounds before this one

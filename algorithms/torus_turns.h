@@ -9,8 +9,12 @@
 //   rotating  one round in every dimension in turn: 0 1 2 0 1 2 ...
 //   whole     all rounds of a dimension, then of the next: 0 0 0 1 1 1 ...
 //
-// A dimension that has no round left when its turn comes lets it pass: dimensions of different
-// sizes never get into each other's way, at the price of idle turns.
+// Where sizes differ, a dimension that has no round left when its turn comes lets it pass, so that
+// collectives stay out of each other's way; but nobody waits for the largest dimension, in which
+// they meet. That takes D - 1 times the rounds of the largest dimension but one, and its own. What
+// meets adds up on links that would have carried one after the other, so the busiest links of all
+// rounds together carry no more. Of two dimensions no turn is idle. Of more, those that still are
+// could be had only at the price of such links: two dimensions cannot keep three collectives busy.
 #pragma once
 
 #include <functional>

@@ -96,6 +96,15 @@ Value logarithm(const Value& a, int base) {
   return Value::real(std::log(a.approximate()) / std::log(static_cast<long double>(base)));
 }
 
+Value whole_logarithm(const Value& a, int base, bool up) {
+  if (less(a, 1)) return 0;
+  const Value n = up ? a.ceil() : a.floor();
+  if (!n.whole()) return up ? logarithm(n, base).ceil() : logarithm(n, base).floor();
+  int k = 0;
+  for (Int128 left = n.rational().top(); left >= base; left /= base) ++k;
+  return up && !equal(power(base, k), n) ? k + 1 : k;
+}
+
 Value power(const Value& a, const Value& b) {
   constexpr int kLargest = 256;
   if (!b.whole() || std::fabs(b.approximate()) > kLargest) {

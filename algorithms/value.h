@@ -39,6 +39,9 @@ bool less(const Value& a, const Value& b);  // and not equal
 Value square_root(const Value& a);          // of a negative number: throws std::domain_error
 Value logarithm(const Value& a, int base);  // of zero or less: throws std::domain_error
 Value power(const Value& a, const Value& b);
+// Of what is 1 or more, rounded up or down to a whole number; 0 below. Logarithms of fractions
+// round as those of the whole number next to them do, and these are exact.
+Value whole_logarithm(const Value& a, int base, bool up);
 
 // "14", "7/4", "0.28": what is exact and short as it is, the rest with six significant digits.
 std::string to_string(const Value& value);

@@ -135,9 +135,12 @@ constexpr int floor_log2(int n) {
 constexpr int ceil_log2(int n) { return n <= 1 ? 0 : floor_log2(n - 1) + 1; }
 constexpr bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
 
-// The same to base three; 3^k.
-constexpr int power_of_three(int k) { return k <= 0 ? 1 : 3 * power_of_three(k - 1); }
-constexpr int floor_log3(int n) { return n < 3 ? 0 : 1 + floor_log3(n / 3); }
-constexpr int ceil_log3(int n) { return n <= 1 ? 0 : floor_log3(n - 1) + 1; }
+// The same to base b, two or more; b^k; and to base three.
+constexpr int power_of(int b, int k) { return k <= 0 ? 1 : b * power_of(b, k - 1); }
+constexpr int floor_log(int b, int n) { return n < b ? 0 : 1 + floor_log(b, n / b); }
+constexpr int ceil_log(int b, int n) { return n <= 1 ? 0 : floor_log(b, n - 1) + 1; }
+constexpr int power_of_three(int k) { return power_of(3, k); }
+constexpr int floor_log3(int n) { return floor_log(3, n); }
+constexpr int ceil_log3(int n) { return ceil_log(3, n); }
 
 }  // namespace rankine

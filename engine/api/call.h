@@ -26,6 +26,7 @@ struct CallOptions {
   int segments = 0;  // P of pipelined algorithms; 0: chosen by size
   int group = 0;  // ranks per group of hierarchical ones; 0: the communicator's, else their default
   int aggregation = 0;                   // blocks per message of PAT; 0: its default
+  int radix = 0;                         // of trees, butterflies and Bruck's; 0: two
   std::optional<Transport> transport{};  // forced, or the faster one
   // What the call may wait for its peers (also for one that plans the call), from its first long
   // wait on; 0: the communicator's timeout; milliseconds::max(): for ever. Then the communicator

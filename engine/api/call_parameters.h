@@ -16,8 +16,9 @@ struct CallParameter {
 };
 inline constexpr CallParameter kCallParameters[] = {
     {"segments", &CallOptions::segments},       {"group", &CallOptions::group},
-    {"aggregation", &CallOptions::aggregation}, {"dims", nullptr, &CallOptions::dims},
-    {"skips", nullptr, &CallOptions::skips},    {"levels", nullptr, &CallOptions::levels}};
+    {"aggregation", &CallOptions::aggregation}, {"radix", &CallOptions::radix},
+    {"dims", nullptr, &CallOptions::dims},      {"skips", nullptr, &CallOptions::skips},
+    {"levels", nullptr, &CallOptions::levels}};
 
 // What the options say; segments are 0 where they leave them open.
 inline Params params_of(const CallOptions& options, int ranks) {

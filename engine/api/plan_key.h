@@ -16,8 +16,8 @@
 namespace rankine {
 
 // A view of a call, which it must not outlive. Made for every call: the numbers lie packed side by
-// side, and names, lists and an aggregation, which few calls have, are looked at only where there
-// are some. Arguments that a collective does not take make no difference.
+// side, and names, lists, an aggregation and a radix, which few calls have, are looked at only
+// where there are some. Arguments that a collective does not take make no difference.
 class PlanKey {
  public:
   explicit PlanKey(const Call& call) noexcept : call_(&call) {
@@ -27,7 +27,7 @@ class PlanKey {
     const bool in_place = knows_in_place && call.in == call.out && call.in != nullptr;
     const std::size_t listed = call.counts.size() | options.dims.size() | options.skips.size() |
                                options.levels.size() |
-                               static_cast<std::uint32_t>(options.aggregation);
+                               static_cast<std::uint32_t>(options.aggregation | options.radix);
     const std::uint64_t transport =
         options.transport ? 1 + static_cast<std::uint64_t>(*options.transport) : 0;
     // Four bits, and no value that there is not shall look like one that there is.
@@ -98,7 +98,8 @@ class PlanKey {
   bool same_lists(const PlanKey& other) const noexcept {
     const CallOptions &a = call_->options, &b = other.call_->options;
     return same(call_->counts, other.call_->counts) && same(a.dims, b.dims) &&
-           same(a.skips, b.skips) && same(a.levels, b.levels) && a.aggregation == b.aggregation;
+           same(a.skips, b.skips) && same(a.levels, b.levels) && a.aggregation == b.aggregation &&
+           a.radix == b.radix;
   }
   std::uint64_t with_lists(std::uint64_t h) const noexcept {
     const auto list = [&h](const auto& numbers) {
@@ -110,7 +111,7 @@ class PlanKey {
     list(options.dims);
     list(options.skips);
     list(options.levels);
-    return mixed(h, static_cast<std::uint64_t>(options.aggregation));
+    return mixed(h, pair(options.aggregation, options.radix));
   }
 
   const Call* call_;

@@ -23,7 +23,7 @@ struct Menu {
   bool has(const Algorithm& algorithm) const;
 };
 
-// all, mpich, nccl.
+// all, mpich, nccl, openmpi, ucc.
 std::span<const Menu> menus();
 const Menu* find_menu(std::string_view name);  // or nullptr
 

@@ -18,7 +18,7 @@ Result<const Menu*> read_menu(std::string_view argument, std::string_view text) 
 
 void add_menu(Command app, const Menu*& menu) {
   add_argument(app, "--menu", menu, read_menu, "NAME",
-               fmt::format("only what that library ships: nccl, mpich; or all ({})", menu->name));
+               fmt::format("only what that library ships: nccl, mpich, openmpi, ucc; or all ({})", menu->name));
 }
 
 Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective collective,

@@ -85,6 +85,7 @@ TEST(Catalogue, FormulasUseWhatTheLineTakes) {
     EXPECT_EQ(all.find('P') != std::string::npos, line.takes("segments")) << title(line);
     EXPECT_EQ(all.find('G') != std::string::npos, line.takes("group")) << title(line);
     EXPECT_EQ(all.find('A') != std::string::npos, line.takes("aggregation")) << title(line);
+    EXPECT_EQ(all.find('K') != std::string::npos, line.takes("radix")) << title(line);
     EXPECT_EQ(line.rounds.find('S') != std::string::npos, line.takes("skips")) << title(line);
     EXPECT_EQ(all.find('L') != std::string::npos, line.takes("levels")) << title(line);
     EXPECT_EQ(all.find('H') != std::string::npos, line.collective == Collective::send_recv);

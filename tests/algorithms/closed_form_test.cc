@@ -4,6 +4,8 @@
 
 #include <bit>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "algorithms/catalogue.h"
 
@@ -60,6 +62,37 @@ TEST(ClosedForm, KnowsTheLetters) {
   params.group = params.aggregation = 0;
   EXPECT_EQ(evaluate("G", params), 3);
   EXPECT_EQ(evaluate("A", params), 8);
+}
+
+TEST(ClosedForm, KnowsRadices) {
+  Params params;
+  params.ranks = 30;
+  EXPECT_EQ(evaluate("K", params), 2);
+  EXPECT_EQ(evaluate("Q", params), 16);
+  params.radix = 3;
+  EXPECT_EQ(evaluate("K", params), 3);
+  EXPECT_EQ(evaluate("Q", params), 27);
+  EXPECT_EQ(evaluate("flog(K,N)+10*clog(K,N)", params), 43);
+  EXPECT_EQ(evaluate("clog(3,27)+10*flog(3,26)+100*clog(3,1)", params), 23);
+  EXPECT_THROW(evaluate("flog(1,N)", params), std::domain_error);
+  EXPECT_THROW(evaluate("clog(5/2,N)", params), std::domain_error);
+}
+
+TEST(ClosedForm, KnowsTheOutermostLevel) {
+  EXPECT_EQ(evaluate("outermost", {.ranks = 24, .levels = {2, 6}}), 6);
+  EXPECT_EQ(evaluate("outermost", {.ranks = 6, .levels = {2, 6}}), 2);
+  EXPECT_EQ(evaluate("outermost", {.ranks = 6, .levels = {6}}), 1);
+}
+
+TEST(ClosedForm, KnowsTheLargestSizeButOne) {
+  const auto next = [](std::vector<int> dims, int ranks) {
+    return evaluate("most(a)*100+next(a)", {.ranks = ranks, .dims = std::move(dims)});
+  };
+  EXPECT_EQ(next({3, 5}, 15), 503);
+  EXPECT_EQ(next({5, 3}, 15), 503);
+  EXPECT_EQ(next({4, 4, 2}, 32), 404);
+  EXPECT_EQ(next({2, 7, 3}, 42), 703);
+  EXPECT_EQ(next({7}, 7), 700);
 }
 
 TEST(ClosedForm, Compares) {

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "algorithms/levels.h"
 #include "algorithms/list_text.h"
@@ -90,6 +94,43 @@ TEST(Shapes, BinaryTreesHaveTwoChildrenAtMost) {
     EXPECT_LE(most_children(nccl_trees(n).first), 2u);
     EXPECT_LE(most_children(nccl_trees(n).second), 2u);
     EXPECT_LE(most_children(complementary_trees(n).second), 2u);
+  }
+}
+
+// In every round everybody who has it tells k - 1 others, as long as there are some; far first,
+// subtrees are neighbours.
+TEST(Knomial, EverybodyWhoHasItTellsAsManyAsTheRadixSays) {
+  for (int k = 2; k <= 6; ++k) {
+    for (int n = 1; n <= kMost; ++n) {
+      SCOPED_TRACE(std::to_string(n) + " ranks, radix " + std::to_string(k));
+      for (const Tree& tree : {knomial_near(n, k), knomial_far(n, k)}) {
+        expect_tree(tree, n, 0);
+        EXPECT_EQ(n == 1 ? 0 : tree.rounds(), ceil_log(k, n));
+        std::map<std::pair<Rank, int>, int> told;
+        for (Rank r = 1; r < n; ++r) {
+          const int here = ++told[std::pair(tree.parent_of(r), tree.when_of(r))];
+          EXPECT_LE(here, k - 1);
+        }
+        int have = 1;
+        for (int round = 0; round < ceil_log(k, n) && power_of(k, ceil_log(k, n)) == n; ++round) {
+          have *= k;
+          EXPECT_EQ(1 + std::count_if(tree.when.begin(), tree.when.end(),
+                                      [round](int w) { return w >= 0 && w <= round; }),
+                    have);
+        }
+      }
+      std::vector<int> last(static_cast<std::size_t>(n)), size(static_cast<std::size_t>(n), 0);
+      const Tree far = knomial_far(n, k);
+      for (Rank r = 0; r < n; ++r) {
+        for (Rank above = r; above != kNoParent; above = far.parent_of(above)) {
+          last[static_cast<std::size_t>(above)] = r;
+          ++size[static_cast<std::size_t>(above)];
+        }
+      }
+      for (Rank r = 0; r < n; ++r) {
+        EXPECT_EQ(last[static_cast<std::size_t>(r)] - r + 1, size[static_cast<std::size_t>(r)]);
+      }
+    }
   }
 }
 

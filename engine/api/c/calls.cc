@@ -256,6 +256,7 @@ rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* given) noe
     owned->options.segments = options->segments;
     owned->options.group = options->group;
     owned->options.aggregation = options->aggregation;
+    owned->options.radix = options->radix;
     owned->options.tag = options->tag;
     handle->call_options = std::move(owned);
     return {};

@@ -181,9 +181,10 @@ typedef struct rkCallOptions_t {
   int levelCount;
   uint64_t tag;      /* what ranks must agree on beside count and type, as a number */
   const char* order; /* as rkConfig_t's; NULL: the communicator's */
+  int radix;         /* of trees, butterflies and Bruck's; 0: two */
 } rkCallOptions_t;
 #define RK_CALL_OPTIONS_INITIALIZER \
-  { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, NULL }
+  { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0 }
 
 /* The library's, as RK_VERSION_CODE is the header's. */
 RK_API rkResult_t rkGetVersion(int* version) RK_NOEXCEPT;

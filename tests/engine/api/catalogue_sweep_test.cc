@@ -101,6 +101,11 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
       variants.push_back({.algorithm = algorithm.name, .aggregation = blocks});
     }
   }
+  if (algorithm.takes("radix")) {
+    for (const int radix : {3, 4, ranks}) {
+      variants.push_back({.algorithm = algorithm.name, .radix = radix});
+    }
+  }
   for (CallOptions options : variants) {
     Params params = params_of(options, ranks);
     params.segments = std::max(1, params.segments);

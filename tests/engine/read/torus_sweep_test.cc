@@ -34,11 +34,14 @@ class TorusSweep : public testing::TestWithParam<std::vector<int>> {};
 
 TEST_P(TorusSweep, IsProvedAndStatedTruthfully) {
   const std::vector<SweepResult> results = swept(GetParam());
-  const bool powers_of_two = std::all_of(GetParam().begin(), GetParam().end(),
-                                         [](int a) { return is_power_of_two(a); });
+  const bool powers_of_two =
+      std::all_of(GetParam().begin(), GetParam().end(), [](int a) { return is_power_of_two(a); });
   // All-reduces in ten forms, all-gathers and reduce-scatters in six; four and two of them exchange
-  // with partners.
-  EXPECT_EQ(results.size(), powers_of_two ? 22u : 14u);
+  // with partners. And one each along two cycles, where there are two.
+  const std::vector<int>& dims = GetParam();
+  const bool alike = dims.size() == 1 || (dims.size() == 2 && dims[0] > 2 && dims[1] > 2 &&
+                                          (dims[0] - dims[1]) % 2 == 0);
+  EXPECT_EQ(results.size(), (powers_of_two ? 22u : 14u) + (alike ? 3u : 0u));
   for (const SweepResult& result : results) {
     EXPECT_TRUE(on_tori(result));
     EXPECT_EQ(result.failure, "") << result.name();
@@ -53,13 +56,14 @@ INSTANTIATE_TEST_SUITE_P(Rings, TorusSweep,
                          testing::Values(std::vector{130}, std::vector{243}, std::vector{256},
                                          std::vector{512}, std::vector{729}, std::vector{1000}),
                          name_of_case);
-INSTANTIATE_TEST_SUITE_P(
-    Tori, TorusSweep,
-    testing::Values(std::vector{3, 3}, std::vector{4, 4}, std::vector{3, 5}, std::vector{8, 8},
-                    std::vector{9, 9}, std::vector{3, 3, 3}, std::vector{4, 4, 4},
-                    std::vector{27, 27}, std::vector{5, 3}, std::vector{2, 3, 4},
-                    std::vector{2, 2, 2, 2}, std::vector{3, 3, 3, 3}, std::vector{16, 16}),
-    name_of_case);
+INSTANTIATE_TEST_SUITE_P(Tori, TorusSweep,
+                         testing::Values(std::vector{3, 3}, std::vector{4, 4}, std::vector{3, 5},
+                                         std::vector{8, 8}, std::vector{9, 9}, std::vector{3, 3, 3},
+                                         std::vector{4, 4, 4}, std::vector{27, 27},
+                                         std::vector{5, 3}, std::vector{2, 3, 4},
+                                         std::vector{2, 2, 2, 2}, std::vector{3, 3, 3, 3},
+                                         std::vector{16, 16}),
+                         name_of_case);
 
 }  // namespace
 }  // namespace rankine

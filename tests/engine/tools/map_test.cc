@@ -70,7 +70,7 @@ TEST(Menu, RefusesWhatItCannotAnswer) {
     return run.err;
   };
   EXPECT_NE(error({"choose", "all_reduce", "--menu", "mpi", "--ports", "2"})
-                .find("--menu is 'mpi'; allowed are all, mpich, nccl"),
+                .find("--menu is 'mpi'; allowed are all, mpich, nccl, openmpi, ucc"),
             std::string::npos);
   EXPECT_NE(error({"choose", "barrier", "--menu", "nccl", "--ports", "2"})
                 .find("--menu is 'nccl', which has nothing of barrier"),

@@ -91,6 +91,7 @@ class CallOptions(ctypes.Structure):
         ("levelCount", c_int),
         ("tag", c_uint64),
         ("order", c_char_p),
+        ("radix", c_int),
     ]
 
 

@@ -318,6 +318,7 @@ class Member:
         segments: int = 0,
         group: int = 0,
         aggregation: int = 0,
+        radix: int = 0,
         dims: Sequence[int] | None = None,
         skips: Sequence[int] | None = None,
         levels: Sequence[int] | None = None,
@@ -330,6 +331,7 @@ class Member:
         options = CallOptions(ctypes.sizeof(CallOptions), text(algorithm), text(transport))
         options.timeoutMs = milliseconds("timeout", timeout)
         options.segments, options.group, options.aggregation = segments, group, aggregation
+        options.radix = radix
         options.dims, options.dimCount = ints("dims", dims)
         options.skips, options.skipCount = ints("skips", skips)
         options.levels, options.levelCount = ints("levels", levels)

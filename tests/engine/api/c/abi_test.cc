@@ -114,14 +114,15 @@ TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
                      offsetof(rkCallOptions_t, dimCount), offsetof(rkCallOptions_t, skips),
                      offsetof(rkCallOptions_t, skipCount), offsetof(rkCallOptions_t, levels),
                      offsetof(rkCallOptions_t, levelCount), offsetof(rkCallOptions_t, tag),
-                     offsetof(rkCallOptions_t, order), sizeof(rkCallOptions_t)}),
-            (Offsets{0, 8, 16, 24, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112}));
+                     offsetof(rkCallOptions_t, order), offsetof(rkCallOptions_t, radix),
+                     sizeof(rkCallOptions_t)}),
+            (Offsets{0, 8, 16, 24, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120}));
   EXPECT_EQ((Offsets{sizeof(rkUniqueId), alignof(rkUniqueId), sizeof(rkComm_t), sizeof(rkRequest_t),
                      sizeof(rkResult_t), sizeof(rkDataType_t), sizeof(rkRedOp_t)}),
             (Offsets{128, 1, 8, 8, 4, 4, 4}));
   // What a program that was built before the last members came says of its own.
   EXPECT_EQ((rkConfig_t RK_CONFIG_INITIALIZER).size, 88u);
-  EXPECT_EQ((rkCallOptions_t RK_CALL_OPTIONS_INITIALIZER).size, 112u);
+  EXPECT_EQ((rkCallOptions_t RK_CALL_OPTIONS_INITIALIZER).size, 120u);
 }
 
 }  // namespace
