@@ -1,0 +1,44 @@
+// A test that is an MPI program: what every rank finds wrong is collected, and rank 0 says it.
+//
+//   int main(int argc, char** argv) { return rankine::mpi::run_program(argc, argv, [](...) {...});
+//   }
+//
+// The last line is "N passed, M failed"; the status is 1 where anything failed on any rank.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace rankine::mpi {
+
+class Checks {
+ public:
+  // One check of all ranks: passed where no rank has anything to say against it.
+  void check(const std::string& name, const std::string& wrong) {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const int bad = wrong.empty() ? 0 : 1;
+    int any = 0;
+    MPI_Allreduce(&bad, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (bad != 0) {
+      std::printf("%s, rank %d: %s\n", name.c_str(), rank, wrong.c_str());
+      std::fflush(stdout);
+    }
+    ++(any != 0 ? failed_ : passed_);
+  }
+  int end() const {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) std::printf("%d passed, %d failed\n", passed_, failed_);
+    return failed_ == 0 && passed_ > 0 ? 0 : 1;
+  }
+
+ private:
+  int passed_ = 0, failed_ = 0;
+};
+
+}  // namespace rankine::mpi
