@@ -12,6 +12,7 @@
 #include "engine/api/mpi/mpi_error.h"
 #include "engine/api/plan_maker.h"
 #include "engine/base/deadline.h"
+#include "engine/base/splitmix.h"
 #include "engine/run/machine.h"
 
 namespace rankine::mpi {

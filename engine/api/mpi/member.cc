@@ -13,6 +13,7 @@
 #include "engine/api/mpi/mpi_error.h"
 #include "engine/api/version.h"
 #include "engine/base/splitmix.h"
+#include "engine/network/fabric.h"
 #include "engine/network/write_network.h"
 
 namespace rankine::mpi {
@@ -195,7 +196,9 @@ Result<std::unique_ptr<Member>> join(MPI_Comm comm, const JoinOptions& options) 
   }
   Status status = compare(comms.data, mine, agreed(options, known, network));
   if (!status.ok()) return status;
-  auto state = make_process_owned<Member::State>(options, known, std::move(clock), policy,
+  Environment forced = known;
+  forced.transport = Transport::mailbox;
+  auto state = make_process_owned<Member::State>(options, forced, std::move(clock), policy,
                                                  comms.data, comms.alarms);
   comms.data = comms.alarms = MPI_COMM_NULL;
   return std::unique_ptr<Member>(new Member(std::move(state)));

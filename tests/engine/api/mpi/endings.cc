@@ -114,7 +114,7 @@ void what_calls_have(Checks& checks) {
   std::vector<std::int64_t> x(10'007), sum(x.size());
   std::iota(x.begin(), x.end(), me.rank());
   std::string wrong;
-  for (const char* algorithm : {"ring", "recursive_doubling", "one_shot"}) {
+  for (const char* algorithm : {"ring", "recursive_doubling", "direct_one_shot"}) {
     const Status status =
         me.all_reduce(std::span<const std::int64_t>(x), std::span<std::int64_t>(sum), ReduceOp::sum,
                       {.algorithm = algorithm});
@@ -227,12 +227,12 @@ void nobody_comes(Checks& checks) {
   if (me.rank() == 1) {
     std::this_thread::sleep_for(milliseconds(900));
     const Status status =
-        me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "one_shot"});
+        me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "direct_one_shot"});
     // It may be told at once, or wait in vain for who has gone.
     wrong = expect(status, Code::timeout, "no answer within 300 ms");
   } else {
     const Status status =
-        me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "one_shot"});
+        me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "direct_one_shot"});
     wrong = expect(status, Code::timeout, "no answer within 300 ms");
     const Status again = me.all_reduce(std::span<float>(x));
     if (wrong.empty()) wrong = expect(again, Code::timeout, status.text());
@@ -247,7 +247,7 @@ void counts_differ(Checks& checks) {
   Member& me = **joined;
   std::vector<float> x(me.rank() == 0 ? 20 : 10, 1.0F);
   const Status status =
-      me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "one_shot"});
+      me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "direct_one_shot"});
   // Whoever is told by another rank first has its words.
   checks.check("counts differ", status.code() == Code::mismatch || status.code() == Code::timeout
                                     ? ""
@@ -267,7 +267,7 @@ void one_aborts(Checks& checks) {
     me.abort("enough of it");
     status = me.all_reduce(std::span<float>(x));
   } else {
-    status = me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "one_shot"});
+    status = me.all_reduce(std::span<float>(x), ReduceOp::sum, {.algorithm = "direct_one_shot"});
   }
   checks.check("one aborts", expect(status, Code::aborted, "enough of it"));
 }

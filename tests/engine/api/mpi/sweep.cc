@@ -45,25 +45,25 @@ std::vector<CallOptions> variants_of(const Algorithm& algorithm) {
   return all;
 }
 
-Params params_for(const CallOptions& options, const Member& me, Rank root, Rank peer) {
+Params params_for(const CallOptions& options, const Member& me) {
   Params params = params_of(options, me.ranks());
   params.segments = std::max(1, params.segments);
-  params.root = root;
-  params.peer = peer;
   return params;
 }
 
 // What all ranks together send: a message per round and pair that anything goes between, and the
 // bytes of the transfers.
-WireCount stated(const CollectiveCase& test, const Algorithm& algorithm, const Params& params,
+WireCount stated(const CollectiveCase& test, const Algorithm& algorithm, Params params,
                  const Call& call) {
+  if (has_root(test.collective)) params.root = test.root;
+  if (test.collective == Collective::send_recv) params.peer = test.peer;
   CompileRequest request;
   request.algorithm = &algorithm;
   request.params = params;
   request.counts = natural_counts(call, test.ranks);
   request.type = test.type;
   request.op = test.op;
-  const auto compiled = compile(request);
+  const auto compiled = compile(request).value();
   const Schedule schedule = algorithm.make(params);
   WireCount all;
   for (int k = 0; k < schedule.rounds; ++k) {
@@ -71,7 +71,7 @@ WireCount stated(const CollectiveCase& test, const Algorithm& algorithm, const P
     for_each_transfer(schedule, k, [&](const Transfer& t) {
       std::uint64_t bytes = 0;
       t.what.list.for_each(
-          [&](Block b) { bytes += compiled->layout.blocks[static_cast<std::size_t>(b)].bytes; });
+          [&](Block b) { bytes += compiled.layout.blocks[static_cast<std::size_t>(b)].bytes; });
       t.from.for_each([&](Rank from) {
         t.to.for_each([&](Rank to) {
           if (from == to || bytes == 0) return;
@@ -99,8 +99,7 @@ std::string run(Member& me, const CollectiveCase& test, const Algorithm& algorit
   const Status status = me.call(call);
   std::string wrong = status.ok() ? buffers.check() : status.text();
   const WireCount sent = of_all_ranks(wire_count);
-  const WireCount wanted =
-      stated(test, algorithm, params_for(test.options, me, test.root, test.peer), call);
+  const WireCount wanted = stated(test, algorithm, params_for(test.options, me), call);
   if (wrong.empty() && (sent.messages != wanted.messages || sent.bytes != wanted.bytes)) {
     wrong = "sent " + std::to_string(sent.messages) + " messages, " + std::to_string(sent.bytes) +
             " bytes; the schedule states " + std::to_string(wanted.messages) + ", " +
@@ -119,7 +118,7 @@ void sweep(Member& me, Checks& checks) {
     std::string wrong;
     bool runs = false;
     for (const CallOptions& options : variants_of(algorithm)) {
-      if (algorithm.refusal(params_for(options, me, 0, 0))) continue;
+      if (algorithm.refusal(params_for(options, me))) continue;
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n + 1, 13 * n + 5}) {
         for (const bool in_place : {false, true}) {
           Kind kind = kKinds[number * 7 % std::size(kKinds)];
