@@ -50,39 +50,26 @@ Report& report() {
   return all;
 }
 
+// A communicator that is made for a call or two is not worth a backend: its first calls are MPI's.
+// All ranks count alike, since all make the same calls.
+constexpr int kFirstCalls = 3;
+
 // A communicator's backend is its attribute, so it goes when the communicator does.
 struct Attached {
-  std::unique_ptr<Backend> backend;  // or none could be made, on any rank
   MPI_Comm comm = MPI_COMM_NULL;
+  int calls = 0;                     // that might have been taken
+  std::unique_ptr<Backend> backend;  // or none could be made, on any rank
 };
 
 class Communicators {
  public:
-  // Or nullptr. A call of all ranks where it is the first on `comm`.
-  Backend* find(MPI_Comm comm) {
+  // For its next call. A call of all ranks where that makes the backend.
+  const Attached& find(MPI_Comm comm) {
     const Inside now;
-    Attached* attached = nullptr;
-    int found = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      if (keyval_ == MPI_KEYVAL_INVALID) {
-        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval_, this);
-      }
-    }
-    MPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&attached), &found);
-    if (found != 0) return attached->backend.get();
-    auto backend = make_backend(comm);
-    const std::lock_guard lock(mutex_);
-    attached = &all_.emplace_back();
-    attached->comm = comm;
-    if (backend.ok()) {
-      attached->backend = std::move(*backend);
-    } else {
-      std::fprintf(stderr, "rankine: a communicator is left to MPI: %s\n",
-                   backend.status().text().c_str());
-    }
-    MPI_Comm_set_attr(comm, keyval_, attached);
-    return attached->backend.get();
+    Attached& attached = attached_to(comm);
+    // Without the lock: another thread may make one of another communicator.
+    if (++attached.calls == kFirstCalls + 1) make(attached);
+    return attached;
   }
   // Before MPI ends.
   void forget_all() {
@@ -92,12 +79,38 @@ class Communicators {
   }
 
  private:
+  Attached& attached_to(MPI_Comm comm) {
+    const std::lock_guard lock(mutex_);
+    if (keyval_ == MPI_KEYVAL_INVALID) {
+      MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval_, this);
+    }
+    Attached* attached = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&attached), &found);
+    if (found == 0) {
+      attached = &all_.emplace_back();
+      attached->comm = comm;
+      MPI_Comm_set_attr(comm, keyval_, attached);
+    }
+    return *attached;
+  }
+  static void make(Attached& attached) {
+    auto backend = make_backend(attached.comm);
+    if (backend.ok()) {
+      attached.backend = std::move(*backend);
+      return;
+    }
+    std::fprintf(stderr, "rankine: a communicator is left to MPI: %s\n",
+                 backend.status().text().c_str());
+  }
   static int forget(MPI_Comm, int, void* attribute, void* self) {
     const Inside now;
-    auto& all = static_cast<Communicators*>(self)->all_;
-    for (auto at = all.begin(); at != all.end(); ++at) {
+    auto& mine = *static_cast<Communicators*>(self);
+    std::list<Attached> gone;  // its end waits for other ranks: after the lock
+    const std::lock_guard lock(mine.mutex_);
+    for (auto at = mine.all_.begin(); at != mine.all_.end(); ++at) {
       if (&*at != attribute) continue;
-      all.erase(at);
+      gone.splice(gone.end(), mine.all_, at);
       break;
     }
     return MPI_SUCCESS;
@@ -201,18 +214,19 @@ class Taking {
   }
   template <class Pass, class Then>
   int run(const Call& call, std::size_t bytes, const Pass& pass_on, const Then& then) {
-    Backend* const backend = communicators().find(comm_);
+    const Attached& here = communicators().find(comm_);
+    if (here.calls <= kFirstCalls || here.backend == nullptr) {
+      why_ = here.calls <= kFirstCalls ? Passed::first_calls : Passed::refused;
+      return pass(pass_on);
+    }
+    Backend& backend = *here.backend;
     const auto began = std::chrono::steady_clock::now();
     Status status;
     {
       const Inside now;
-      if (backend == nullptr)
-        status = invalid_argument("no backend");
-      else
-        status = call.collective == Collective::barrier ? backend->barrier() : backend->call(call);
+      status = call.collective == Collective::barrier ? backend.barrier() : backend.call(call);
       // What has no plan has none on any rank; else it is this rank's buffers that are wrong.
-      if (status.code() == Code::invalid_argument &&
-          (backend == nullptr || !backend->can(call).ok())) {
+      if (status.code() == Code::invalid_argument && !backend.can(call).ok()) {
         why_ = Passed::refused;
         return pass(pass_on);
       }

@@ -30,7 +30,7 @@ std::string_view name_of(Function function) {
 
 std::string_view name_of(Passed why) {
   constexpr std::string_view kNames[kPassed] = {"arguments", "intercommunicator", "type",
-                                                "operation", "refused"};
+                                                "operation", "first calls",       "refused"};
   return kNames[static_cast<std::size_t>(why)];
 }
 

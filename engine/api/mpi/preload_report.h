@@ -31,9 +31,10 @@ enum class Passed : std::uint8_t {
   intercommunicator,
   type,
   operation,
-  refused,  // the engine has no plan for it, or no communicator
+  first_calls,  // of a communicator that may not live long
+  refused,      // the engine has no plan for it, or no communicator
 };
-inline constexpr int kPassed = 5;
+inline constexpr int kPassed = 6;
 std::string_view name_of(Passed why);
 
 // Thread-safe: numbers that are only added to.
