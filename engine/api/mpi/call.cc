@@ -141,6 +141,7 @@ Result<Call> Member::State::multiplied(const Call& call) {
 }
 
 Status Member::State::call(const Call& call) {
+  if (ended.ok()) ended = alarm.heard();
   if (!ended.ok()) return ended;
   if (call.displacements != nullptr) return run_displaced(call);
   if (call.user_op != nullptr) {
