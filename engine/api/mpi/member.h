@@ -24,12 +24,11 @@
 //
 // Errors. invalid_argument: found before anything is sent; the communicator goes on. Else it has
 // ended: its other ranks are told as they wait or make their next call, and every call returns the
-// same error. timeout,
-// of a message that does not come (from a call's first long wait on), says who waits for whom, and
-// is a mismatch where messages of another call have come instead; mismatch: a message of another
-// length; system: MPI's error, its text. Of a call that failed what was sent may still be under
-// way: its buffers stay as they are until MPI_Finalize. A process that dies ends the job where MPI
-// is set up so; else the others' time passes.
+// same error. timeout: of a message that does not come (from a call's first long wait on); says who
+// waits for whom, and is a mismatch where messages of another call have come instead. mismatch: a
+// message of another length. system: MPI's error, its text. Of a call that failed what was sent may
+// still be under way: its buffers stay as they are until MPI_Finalize. A process that dies ends the
+// job where MPI is set up so; else the others' time passes.
 #pragma once
 
 #include <mpi.h>

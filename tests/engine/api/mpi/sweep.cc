@@ -86,9 +86,9 @@ WireCount stated(const CollectiveCase& test, const Algorithm& algorithm, Params 
 }
 
 WireCount of_all_ranks(const WireCount& mine) {
-  std::uint64_t in[2] = {mine.messages, mine.bytes}, out[2] = {};
-  MPI_Allreduce(in, out, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-  return {out[0], out[1]};
+  std::uint64_t all[2] = {mine.messages, mine.bytes};
+  add_up(all, 2);
+  return {all[0], all[1]};
 }
 
 std::string run(Member& me, const CollectiveCase& test, const Algorithm& algorithm,
