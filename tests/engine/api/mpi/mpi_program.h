@@ -1,9 +1,5 @@
-// A test that is an MPI program: what every rank finds wrong is collected, and rank 0 says it.
-//
-//   int main(int argc, char** argv) { return rankine::mpi::run_program(argc, argv, [](...) {...});
-//   }
-//
-// The last line is "N passed, M failed"; the status is 1 where anything failed on any rank.
+// For tests that are MPI programs: what any rank finds wrong is said, and rank 0 ends with
+// "N passed, M failed".
 #pragma once
 
 #include <mpi.h>
