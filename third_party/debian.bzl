@@ -13,8 +13,8 @@ _LIBRARY_FOLDERS = [
     _PREFIX + "/lib",
 ]
 
-def _library(packages, headers, archives = [], optional = False):
-    return struct(archives = archives, headers = headers, optional = optional, packages = packages)
+def _library(packages, headers, archives = [], optional = False, folders = [_PREFIX + "/include"]):
+    return struct(archives = archives, folders = folders, headers = headers, optional = optional, packages = packages)
 
 # Names as in the Bazel registry; headers are below the system's include folder. Shared libraries come by -l in <name>.BUILD, since
 # the system's linker and loader find them without help. What a listed header includes in turn may stay unlisted (Boost has 15,000
@@ -32,8 +32,19 @@ _LIBRARIES = {
     ),
     "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"]),
     "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"]),
+    # Two headers of one name: each has a folder of its own.
+    "mpich": _library(
+        ["libmpich-dev"],
+        ["mpi.h", "mpi_proto.h", "mpio.h"],
+        folders = [f.replace("/lib", "/include", 1) + "/mpich" for f in _LIBRARY_FOLDERS],
+    ),
     "numactl": _library(["libnuma-dev"], ["numa.h", "numacompat1.h", "numaif.h"]),
     "onetbb": _library(["libtbb-dev"], ["oneapi", "tbb"]),
+    "openmpi": _library(
+        ["libopenmpi-dev"],
+        ["mpi.h", "mpi_portable_platform.h"],
+        folders = [f + "/openmpi/include" for f in _LIBRARY_FOLDERS],
+    ),
     "rapidcheck": _library(["librapidcheck-dev"], ["rapidcheck", "rapidcheck.h"], ["librapidcheck.a"]),
     "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"]),
     "simgrid": _library(["libsimgrid-dev"], ["simgrid", "xbt", "xbt.h"], optional = True),
@@ -50,11 +61,11 @@ def _link_first(ctx, packages, wanted, candidates):
 
 def _debian_library_impl(ctx):
     library = _LIBRARIES[ctx.attr.library]
-    if library.optional and not all([ctx.path(_PREFIX + "/include/" + header).exists for header in library.headers]):
+    if library.optional and not all([ctx.path(library.folders[0] + "/" + header).exists for header in library.headers]):
         ctx.symlink(Label("//third_party:%s_absent.BUILD" % ctx.attr.library), "BUILD.bazel")
         return
     for header in library.headers:
-        _link_first(ctx, library.packages, "include/" + header, [_PREFIX + "/include/" + header])
+        _link_first(ctx, library.packages, "include/" + header, [f + "/" + header for f in library.folders])
     for archive in library.archives:
         _link_first(ctx, library.packages, "lib/" + archive, [f + "/" + archive for f in _LIBRARY_FOLDERS])
     ctx.symlink(Label("//third_party:%s.BUILD" % ctx.attr.library), "BUILD.bazel")

@@ -127,14 +127,6 @@ struct CommunicatorShared {
   // The plan of the key's call, made now where nobody has made it.
   Result<PreparedPtr> prepare(const PlanKey& key, Waiter& waiter);
   Result<PreparedPtr> make(const PlanKey& key, Waiter& waiter);
-  Result<std::shared_ptr<const TimedSchedule>> time(const CompileRequest& request,
-                                                    const Compiled& compiled, std::size_t m,
-                                                    Waiter& waiter) const;
-  // What may run in the place of what was chosen, the best first.
-  Result<std::vector<Candidate>> others_to_try(const Call& call, const CompileRequest& chosen,
-                                               std::size_t m, const Costs& by,
-                                               const std::vector<int>& fitting_levels,
-                                               Waiter& waiter) const;
   // The communicator among those ranks of this one, with nobody on it: made by the first of them
   // that asks, and found by the others. Who asks is rank `there` of it.
   struct GroupKey {

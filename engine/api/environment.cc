@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kVariables[] = {
     "RANKINE_ALGO",    "RANKINE_FLIGHT_RECORD", "RANKINE_FLIGHT_TIMES", "RANKINE_ISA",
     "RANKINE_NETWORK", "RANKINE_TRANSPORT",     "RANKINE_TUNING",       "RANKINE_WAIT"};
-// Of the build and of the tests, which read them themselves.
-constexpr std::string_view kOthers[] = {"RANKINE_WITH_", "RANKINE_TEST_"};
+// Of the build, of the tests and of MPI programs' library, which read them themselves.
+constexpr std::string_view kOthers[] = {"RANKINE_WITH_", "RANKINE_TEST_", "RANKINE_MPI"};
 
 // A misspelt variable would be ignored, and nobody would know.
 Status check_names() {

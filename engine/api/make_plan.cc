@@ -6,6 +6,7 @@
 #include "engine/api/call_parameters.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
+#include "engine/api/plan_maker.h"
 #include "engine/compile/compile.h"
 #include "engine/network/wire.h"
 
@@ -38,19 +39,18 @@ Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
 }
 
 // The call's schedule on our network: of M bytes, or where users give counts, of theirs.
-Result<std::shared_ptr<const TimedSchedule>> CommunicatorShared::time(const CompileRequest& request,
-                                                                      const Compiled& compiled,
-                                                                      std::size_t m,
-                                                                      Waiter& waiter) const {
+Result<std::shared_ptr<const TimedSchedule>> PlanMaker::time(const CompileRequest& request,
+                                                             const Compiled& compiled,
+                                                             std::size_t m) const {
   const bool equal =
       std::all_of(request.counts.begin(), request.counts.end(),
                   [&](std::size_t count) { return count == request.counts.front(); });
   std::vector<std::uint64_t> blocks;
   for (const BlockHome& block : compiled.layout.blocks) blocks.push_back(block.bytes);
-  const auto pricing = equal ? clock->price(compiled.goal, m) : clock->price(blocks);
+  const auto pricing = equal ? network->price(compiled.goal, m) : network->price(blocks);
   if (!pricing.ok()) return pricing.status();
-  return TimedSchedule::make(clock->schedule(*request.algorithm, request.params), compiled.goal,
-                             clock->fabric(), *pricing, [&] { return may_go_on_planning(waiter); });
+  return TimedSchedule::make(network->schedule(*request.algorithm, request.params), compiled.goal,
+                             network->fabric(), *pricing, may_go_on);
 }
 
 namespace {
@@ -121,16 +121,13 @@ Result<Compiled> compile_another(CompileRequest& request, std::span<const Candid
 
 }  // namespace
 
-Result<std::vector<Candidate>> CommunicatorShared::others_to_try(const Call& call,
-                                                                 const CompileRequest& chosen,
-                                                                 std::size_t m, const Costs& by,
-                                                                 const std::vector<int>& fitting,
-                                                                 Waiter& waiter) const {
+Result<std::vector<Candidate>> PlanMaker::others_to_try(const Call& call,
+                                                        const CompileRequest& chosen, std::size_t m,
+                                                        const Costs& by,
+                                                        const std::vector<int>& fitting) const {
   Params asked = params_of(call.options, ranks);
   asked.root = chosen.params.root;
-  if (clock != nullptr) {
-    return clock->candidates(call.collective, asked, m, [&] { return may_go_on_planning(waiter); });
-  }
+  if (network != nullptr) return network->candidates(call.collective, asked, m, may_go_on);
   std::vector<Candidate> out;
   const Bracket bracket = chosen.bracket.value_or(Bracket::flat);
   for (const Algorithm* line :
@@ -146,7 +143,7 @@ Result<std::vector<Candidate>> CommunicatorShared::others_to_try(const Call& cal
   return out;
 }
 
-Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
+Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   const Call& call = key.call();
   const CallOptions& options = call.options;
   Status status = check_call(call, ranks);
@@ -182,10 +179,9 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   params = params_of(options, ranks);
   params.root = key.root();
   params.peer = key.peer();
-  if (clock != nullptr) {
+  if (network != nullptr) {
     if (asked != nullptr && options.algorithm.empty()) params = asked->only_taken(params);
-    const auto cheapest = clock->cheapest(call.collective, asked, params, m,
-                                          [&] { return may_go_on_planning(waiter); });
+    const auto cheapest = network->cheapest(call.collective, asked, params, m, may_go_on);
     if (!cheapest.ok()) return cheapest.status();
     request.algorithm = cheapest->algorithm;
     params = cheapest->params;
@@ -209,16 +205,15 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   request.commutative = call.user_op == nullptr || call.user_op->commutative;
   request.transport = forced.transport;
   if (options.transport) request.transport = *options.transport;
-  request.slot_payload = payload_of(mail.stride);
+  request.slot_payload = slot_payload;
   request.board_bytes = board_bytes(ranks, costs);
   request.costs = costs;
-  request.mailbox_capacity = static_cast<int>(mail.slots / 2);
-  request.limits = {.bytes = most_plan_bytes,
-                    .interrupted = [&] { return may_go_on_planning(waiter); }};
+  request.mailbox_capacity = mailbox_capacity;
+  request.limits = {.bytes = most_plan_bytes, .interrupted = may_go_on};
   auto compiled = compile(request);
   if ((!request.commutative || request.bracket) && asked == nullptr && !compiled.ok() &&
       compiled.status().code() == Code::invalid_argument) {
-    const auto others = others_to_try(call, request, m, chosen_by, fitting_levels, waiter);
+    const auto others = others_to_try(call, request, m, chosen_by, fitting_levels);
     if (!others.ok()) return others.status();
     compiled = compile_another(request, *others);
   }
@@ -233,10 +228,10 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   prepared->algorithm = request.algorithm->name.data();
   prepared->parameters = request.algorithm->text_of(params);
   prepared->orders = orders;
-  if (clock != nullptr) {
-    auto timed = time(request, *compiled, m, waiter);
-    if (!timed.ok()) return timed.status();
-    prepared->timed = std::move(*timed);
+  if (timed) {
+    auto on_network = time(request, *compiled, m);
+    if (!on_network.ok()) return on_network.status();
+    prepared->timed = std::move(*on_network);
   }
   prepared->rules = buffer_rules(compiled->layout, compiled->goal);
   for (std::size_t r = 0; r < prepared->rules.size(); ++r) {
@@ -265,6 +260,26 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
   prepared->bytes = sizeof(Prepared) + prepared->key.bytes() +
                     prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan) +
                     (prepared->timed != nullptr ? prepared->timed->bytes() : 0);
+  return prepared;
+}
+
+Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter) {
+  const std::function<Status()> may_go_on = [&] { return may_go_on_planning(waiter); };
+  const PlanMaker maker{.ranks = ranks,
+                        .costs = costs,
+                        .forced = forced,
+                        .slot_payload = payload_of(mail.stride),
+                        .mailbox_capacity = static_cast<int>(mail.slots / 2),
+                        .most_plan_bytes = most_plan_bytes,
+                        .levels = levels,
+                        .tuning = tuning,
+                        .order = order,
+                        .network = clock.get(),
+                        .timed = clock != nullptr,
+                        .may_go_on = may_go_on};
+  auto made = maker.make(key);
+  if (!made.ok()) return made.status();
+  std::unique_ptr<Prepared> prepared = std::move(*made);
   plan_bytes.fetch_add(prepared->bytes, std::memory_order_relaxed);  // pairs with nothing: a count
   return PreparedPtr(prepared.release(), [&count = plan_bytes](const Prepared* plan) {
     count.fetch_sub(plan->bytes, std::memory_order_relaxed);  // likewise

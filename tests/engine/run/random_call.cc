@@ -391,6 +391,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
     for (Rank r = 0; r < goal.ranks; ++r) {
       call.before.push_back(random_image(random, call, layout, in_place, r));
     }
+    call.layout = layout;
     call.after = execute_literally(call.schedule, goal, layout, call.type, call.op, call.before);
     if (rules.algorithm != nullptr) call.text = std::string(rules.algorithm->name) + " ";
     call.text += std::string(name_of(goal.collective)) + " " + std::string(name_of(call.type)) +

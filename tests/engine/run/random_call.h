@@ -22,6 +22,7 @@ namespace rankine {
 struct TestCall {
   Schedule schedule;
   Goal goal;
+  Layout layout;
   DataType type = DataType::u32;
   ReduceOp op = ReduceOp::sum;
   Plan plan;

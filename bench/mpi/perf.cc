@@ -1,0 +1,206 @@
+// An MPI program: a collective by every algorithm over MPI's messages, beside the MPI's own call.
+// third_party/mpi --perf builds and starts it.
+//
+//   mpirun -n 8 perf all_reduce --algo all --bytes 8,4K,256K
+//
+// A time is that of the slowest rank, from a barrier on; of some calls the median. M as in
+// nccl-tests; f32 sums. Buffers stay where they are.
+#include <mpi.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/mpi/member.h"
+#include "engine/base/statistics.h"
+#include "engine/base/units.h"
+
+namespace rankine::mpi {
+namespace {
+
+// So many calls of each, at most, or as many as take so long.
+constexpr int kMostCalls = 200, kLeastCalls = 5;
+constexpr double kSeconds = 0.3;
+
+struct Question {
+  Collective collective = Collective::all_reduce;
+  std::size_t bytes = 0;  // M
+};
+
+// A rank's part of it, and the count of the calls.
+struct Buffers {
+  std::vector<float> in, out;
+  std::size_t count = 0;
+
+  Buffers(const Question& question, int ranks) {
+    const auto n = static_cast<std::size_t>(ranks);
+    const std::size_t all = std::max<std::size_t>(question.bytes / sizeof(float), 1);
+    const bool by_rank = natural_blocks(question.collective, ranks) > 1;
+    count = by_rank ? std::max<std::size_t>(all / n, 1) : all;
+    const std::size_t elements = by_rank ? count * n : count;
+    in.assign(elements, 1.0F);
+    out.assign(elements, 0.0F);
+  }
+};
+
+int mpis_own(const Question& question, Buffers& at) {
+  const int count = static_cast<int>(at.count);
+  const float* in = at.in.data();
+  float* out = at.out.data();
+  switch (question.collective) {
+    case Collective::all_reduce:
+      return MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    case Collective::broadcast:
+      return MPI_Bcast(out, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    case Collective::reduce:
+      return MPI_Reduce(in, out, count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+    case Collective::all_gather:
+      return MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, MPI_COMM_WORLD);
+    case Collective::reduce_scatter:
+      return MPI_Reduce_scatter_block(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    case Collective::all_to_all:
+      return MPI_Alltoall(in, count, MPI_FLOAT, out, count, MPI_FLOAT, MPI_COMM_WORLD);
+    case Collective::gather:
+      return MPI_Gather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    case Collective::scatter:
+      return MPI_Scatter(in, count, MPI_FLOAT, out, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    case Collective::scan:
+      return MPI_Scan(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    case Collective::exscan:
+      return MPI_Exscan(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    case Collective::barrier:
+      return MPI_Barrier(MPI_COMM_WORLD);
+    case Collective::send_recv:
+      break;  // MPI has no such collective; main() refuses it
+  }
+  return MPI_ERR_OTHER;
+}
+
+Call call_of(const Question& question, Buffers& at, std::string_view algorithm) {
+  Call call{.collective = question.collective,
+            .in = at.in.data(),
+            .out = at.out.data(),
+            .count = at.count,
+            .options = {.algorithm = algorithm}};
+  if (question.collective == Collective::barrier) {
+    call.count = 1;
+    call.type = DataType::u32;
+    call.op = ReduceOp::bor;
+  }
+  return call;
+}
+
+// Seconds; below 0 where a call failed anywhere.
+double time_of(const std::function<bool()>& call) {
+  std::vector<double> times;
+  double total = 0;
+  for (int i = -1; i < kMostCalls && (i < kLeastCalls || total < kSeconds); ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double began = MPI_Wtime();
+    const bool good = call();
+    double took = good ? MPI_Wtime() - began : -1e9;
+    double worst[2] = {took, -took};
+    MPI_Allreduce(MPI_IN_PLACE, worst, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (worst[1] > 0) return -1;
+    if (i < 0) continue;  // plans are made
+    times.push_back(worst[0]);
+    total += worst[0];
+  }
+  return median(times);
+}
+
+void print_row(int rank, const std::string& name, const std::vector<double>& times) {
+  if (rank != 0) return;
+  std::printf("%-28s", name.c_str());
+  for (const double t : times) {
+    std::printf(" %12s", t < 0 ? "-" : format_seconds(t).c_str());
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+int run(Collective collective, const std::string& algorithm,
+        const std::vector<std::size_t>& sizes) {
+  auto joined = join(MPI_COMM_WORLD);
+  if (!joined.ok()) {
+    std::fprintf(stderr, "perf: %s\n", joined.status().text().c_str());
+    return 1;
+  }
+  Member& me = **joined;
+  std::vector<std::string> names;
+  for (const Algorithm& line : catalogue()) {
+    Params params;
+    params.ranks = me.ranks();
+    const bool wanted = algorithm == "all" || algorithm == line.name;
+    if (line.collective == collective && wanted && !line.refusal(params)) {
+      names.emplace_back(line.name);
+    }
+  }
+  char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(library, &length);
+  const std::string version(library, static_cast<std::size_t>(length));
+  if (me.rank() == 0) {
+    std::printf("%s among %d processes, f32, median time of the slowest rank\n%-28s",
+                std::string(name_of(collective)).c_str(), me.ranks(), "");
+    for (const std::size_t bytes : sizes) std::printf(" %12s", format_size(bytes).c_str());
+    std::printf("\n");
+  }
+  std::vector<Question> questions;
+  for (const std::size_t bytes : sizes) questions.push_back({collective, bytes});
+  const auto row = [&](const std::string& name, const auto& make) {
+    std::vector<double> times;
+    for (const Question& question : questions) {
+      Buffers at(question, me.ranks());
+      times.push_back(time_of([&] { return make(question, at); }));
+    }
+    print_row(me.rank(), name, times);
+  };
+  row(version.substr(0, version.find_first_of(",\n\t")),
+      [](const Question& question, Buffers& at) { return mpis_own(question, at) == MPI_SUCCESS; });
+  row("rankine, its choice", [&](const Question& question, Buffers& at) {
+    return me.call(call_of(question, at, "")).ok();
+  });
+  for (const std::string& name : names) {
+    row(name, [&](const Question& question, Buffers& at) {
+      return me.call(call_of(question, at, name)).ok();
+    });
+  }
+  return me.health().ok() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace rankine::mpi
+
+int main(int argc, char** argv) {
+  CLI::App app("A collective by every algorithm over MPI's messages, beside the MPI's own call");
+  std::string collective = "all_reduce", algorithm = "all";
+  std::vector<std::string> bytes = {"8", "4K", "256K"};
+  app.add_option("collective", collective, "all_reduce, broadcast, ...");
+  app.add_option("--algo", algorithm, "one of its algorithms, or all");
+  app.add_option("--bytes", bytes, "M: 8, 4K, 1M, ...")->delimiter(',');
+  CLI11_PARSE(app, argc, argv);
+  const auto known = rankine::parse_collective(collective);
+  if (!known || *known == rankine::Collective::send_recv) {
+    std::fprintf(stderr, "perf: collective is '%s', which there is not, or MPI has not\n",
+                 collective.c_str());
+    return 2;
+  }
+  std::vector<std::size_t> sizes;
+  for (const std::string& text : bytes) {
+    const auto size = rankine::parse_size("--bytes", text);
+    if (!size.ok()) {
+      std::fprintf(stderr, "perf: %s\n", size.status().text().c_str());
+      return 2;
+    }
+    sizes.push_back(*size);
+  }
+  MPI_Init(&argc, &argv);
+  const int result = rankine::mpi::run(*known, algorithm, sizes);
+  MPI_Finalize();
+  return result;
+}

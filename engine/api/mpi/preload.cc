@@ -1,0 +1,542 @@
+// The collective calls of a program that knows nothing of Rankine, taken over by MPI's profiling
+// interface:
+//
+//   LD_PRELOAD=librankine_mpi_openmpi.so RANKINE_MPI=report mpirun -n 4 program
+//
+// A call is taken where it is on an intracommunicator and either adds up a basic type by a
+// predefined operation that the engine has, or moves data, whatever their type: then it is the
+// bytes that are moved, of which all ranks know how many. So all ranks decide alike, since each
+// decides by what MPI wants them to give alike: the communicator, the operation, in reductions the
+// type, and never by what may differ (buffers, derived types, what only a root has). Everything
+// else is passed on, and so are arguments that MPI has errors for.
+//
+// RANKINE_MPI: report (say at the end what was done), off (pass everything on) or on, the default.
+#include <mpi.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/call.h"
+#include "engine/api/mpi/preload_backend.h"
+#include "engine/api/mpi/preload_kinds.h"
+#include "engine/api/mpi/preload_report.h"
+
+namespace rankine::mpi {
+namespace {
+
+// Calls of MPI that the engine itself makes are not taken.
+thread_local int inside = 0;
+struct Inside {
+  Inside() { ++inside; }
+  ~Inside() { --inside; }
+};
+
+std::string_view setting() {
+  const char* text = std::getenv("RANKINE_MPI");
+  return text == nullptr ? std::string_view("on") : std::string_view(text);
+}
+
+Report& report() {
+  static Report all;
+  return all;
+}
+
+// A communicator that is made for a call or two is not worth a backend: its first calls are MPI's.
+// All ranks count alike, since all make the same calls.
+constexpr int kFirstCalls = 3;
+
+// A communicator's backend is its attribute, so it goes when the communicator does.
+struct Attached {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int calls = 0;                     // that might have been taken
+  std::unique_ptr<Backend> backend;  // or none could be made, on any rank
+};
+
+class Communicators {
+ public:
+  // For its next call. A call of all ranks where that makes the backend.
+  const Attached& find(MPI_Comm comm) {
+    const Inside now;
+    Attached& attached = attached_to(comm);
+    // Without the lock: another thread may make one of another communicator.
+    if (++attached.calls == kFirstCalls + 1) make(attached);
+    return attached;
+  }
+  // Before MPI ends.
+  void forget_all() {
+    const Inside now;
+    while (!all_.empty()) MPI_Comm_delete_attr(all_.front().comm, keyval_);
+    if (keyval_ != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&keyval_);
+  }
+
+ private:
+  Attached& attached_to(MPI_Comm comm) {
+    const std::lock_guard lock(mutex_);
+    if (keyval_ == MPI_KEYVAL_INVALID) {
+      MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval_, this);
+    }
+    Attached* attached = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(comm, keyval_, static_cast<void*>(&attached), &found);
+    if (found == 0) {
+      attached = &all_.emplace_back();
+      attached->comm = comm;
+      MPI_Comm_set_attr(comm, keyval_, attached);
+    }
+    return *attached;
+  }
+  static void make(Attached& attached) {
+    auto backend = make_backend(attached.comm);
+    if (backend.ok()) {
+      attached.backend = std::move(*backend);
+      return;
+    }
+    std::fprintf(stderr, "rankine: a communicator is left to MPI: %s\n",
+                 backend.status().text().c_str());
+  }
+  static int forget(MPI_Comm, int, void* attribute, void* self) {
+    const Inside now;
+    auto& mine = *static_cast<Communicators*>(self);
+    std::list<Attached> gone;  // its end waits for other ranks: after the lock
+    const std::lock_guard lock(mine.mutex_);
+    for (auto at = mine.all_.begin(); at != mine.all_.end(); ++at) {
+      if (&*at != attribute) continue;
+      gone.splice(gone.end(), mine.all_, at);
+      break;
+    }
+    return MPI_SUCCESS;
+  }
+
+  std::mutex mutex_;
+  int keyval_ = MPI_KEYVAL_INVALID;
+  std::list<Attached> all_;
+};
+
+Communicators& communicators() {
+  static auto* all = new Communicators;  // MPI may end after static objects have
+  return *all;
+}
+
+// A buffer of elements of any type, as bytes side by side: itself, or packed.
+class Bytes {
+ public:
+  Bytes(const void* buffer, std::size_t count, MPI_Datatype type, MPI_Comm comm)
+      : buffer_(const_cast<void*>(buffer)), count_(count), type_(type), comm_(comm) {
+    int size = 0;
+    MPI_Type_size(type, &size);
+    size_ = count * static_cast<std::size_t>(size);
+    if (!is_plain(type)) packed_.resize(size_);
+  }
+  std::size_t size() const { return size_; }
+  // What is to be sent.
+  const void* to_send() {
+    if (packed_.empty()) return buffer_;
+    int at = 0;
+    MPI_Pack(buffer_, static_cast<int>(count_), type_, packed_.data(),
+             static_cast<int>(packed_.size()), &at, comm_);
+    return packed_.data();
+  }
+  // Where to receive; and what was received goes to its places.
+  void* to_receive() { return packed_.empty() ? buffer_ : packed_.data(); }
+  void received() {
+    if (packed_.empty()) return;
+    int at = 0;
+    MPI_Unpack(packed_.data(), static_cast<int>(packed_.size()), &at, buffer_,
+               static_cast<int>(count_), type_, comm_);
+  }
+
+ private:
+  void* buffer_;
+  std::size_t count_, size_ = 0;
+  MPI_Datatype type_;
+  MPI_Comm comm_;
+  std::vector<std::byte> packed_;
+};
+
+// One call of a program's.
+class Taking {
+ public:
+  Taking(Function function, MPI_Comm comm) : function_(function), comm_(comm) {
+    if (inside > 0) return;
+    static const bool off = setting() == "off";
+    if (off) return;
+    counts_ = true;
+    if (comm == MPI_COMM_NULL) {
+      why_ = Passed::arguments;
+      return;
+    }
+    int is_inter = 0;
+    MPI_Comm_test_inter(comm, &is_inter);
+    if (is_inter != 0) {
+      why_ = Passed::intercommunicator;
+      return;
+    }
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    going_ = true;
+  }
+
+  explicit operator bool() const { return going_; }
+  // Nothing of this may be wrong, or MPI says so.
+  Taking& unless(bool wrong) { return unless(wrong, Passed::arguments); }
+  Taking& root(int root) { return unless(root < 0 || root >= ranks); }
+  Taking& moves(int count, MPI_Datatype type) {
+    return unless(count < 0 || type == MPI_DATATYPE_NULL);
+  }
+  Taking& reduces(Collective collective, int count, MPI_Datatype type, MPI_Op op) {
+    unless(count < 0);
+    if (!going_) return *this;
+    const auto ours = data_type_of(type);
+    const auto by = reduce_op_of(op);
+    unless(!by, Passed::operation).unless(!ours, Passed::type);
+    if (!going_) return *this;
+    unless(!takes(collective, *ours, *by), Passed::operation);
+    kind = *ours;
+    operation = *by;
+    return *this;
+  }
+
+  // What is left is MPI's own.
+  template <class Pass>
+  int pass(const Pass& pass_on) const {
+    if (counts_) report().passed(function_, why_);
+    const Inside now;  // of an implementation that calls one by another
+    return pass_on();
+  }
+  template <class Pass, class Then>
+  int run(const Call& call, std::size_t bytes, const Pass& pass_on, const Then& then) {
+    const Attached& here = communicators().find(comm_);
+    if (here.calls <= kFirstCalls || here.backend == nullptr) {
+      why_ = here.calls <= kFirstCalls ? Passed::first_calls : Passed::refused;
+      return pass(pass_on);
+    }
+    Backend& backend = *here.backend;
+    const auto began = std::chrono::steady_clock::now();
+    Status status;
+    {
+      const Inside now;
+      status = call.collective == Collective::barrier ? backend.barrier() : backend.call(call);
+      // What has no plan has none on any rank; else it is this rank's buffers that are wrong.
+      if (status.code() == Code::invalid_argument && !backend.can(call).ok()) {
+        why_ = Passed::refused;
+        return pass(pass_on);
+      }
+    }
+    if (!status.ok()) {
+      std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
+                   std::string(name_of(function_)).c_str(), rank,
+                   std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
+      const int error = status.code() == Code::invalid_argument ? MPI_ERR_BUFFER : MPI_ERR_OTHER;
+      MPI_Comm_call_errhandler(comm_, error);
+      return error;
+    }
+    then();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    report().taken(function_, bytes, took.count());
+    return MPI_SUCCESS;
+  }
+  template <class Pass>
+  int run(const Call& call, std::size_t bytes, const Pass& pass_on) {
+    return run(call, bytes, pass_on, [] {});
+  }
+
+  int rank = 0, ranks = 1;
+  DataType kind = DataType::u8;
+  ReduceOp operation = ReduceOp::sum;
+
+ private:
+  Taking& unless(bool wrong, Passed why) {
+    if (going_ && wrong) {
+      going_ = false;
+      why_ = why;
+    }
+    return *this;
+  }
+
+  const Function function_;
+  const MPI_Comm comm_;
+  bool counts_ = false, going_ = false;
+  Passed why_ = Passed::arguments;
+};
+
+std::size_t of(int n) { return static_cast<std::size_t>(n); }
+const void* at(const void* buffer, std::size_t bytes) {
+  return static_cast<const std::byte*>(buffer) + bytes;
+}
+
+// A reduction, which is in place where `in` says so.
+template <class Pass>
+int reduction(Function function, Collective collective, const void* in, void* out, int count,
+              MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm, const Pass& pass) {
+  Taking taking(function, comm);
+  taking.root(root).reduces(collective, count, type, op);
+  if (!taking) return taking.pass(pass);
+  return taking.run({.collective = collective,
+                     .in = in == MPI_IN_PLACE ? out : in,
+                     .out = out,
+                     .count = of(count),
+                     .type = taking.kind,
+                     .op = taking.operation,
+                     .root = root},
+                    of(count) * size_of(taking.kind), pass);
+}
+
+// Blocks of a reduction, of those counts; in place they come out at the beginning of `out`.
+template <class Pass>
+int reduce_blocks(Function function, const void* in, void* out, const int* counts, int equal,
+                  MPI_Datatype type, MPI_Op op, MPI_Comm comm, const Pass& pass) {
+  Taking taking(function, comm);
+  taking.unless(counts == nullptr && equal < 0).reduces(Collective::reduce_scatter, 0, type, op);
+  std::vector<std::size_t> sizes;
+  for (int r = 0; taking && r < taking.ranks; ++r) {
+    const int size = counts == nullptr ? equal : counts[r];
+    taking.unless(size < 0);
+    sizes.push_back(of(size));
+  }
+  if (!taking) return taking.pass(pass);
+  const std::size_t mine = sizes[of(taking.rank)] * size_of(taking.kind);
+  std::vector<std::byte> block(in == MPI_IN_PLACE ? mine : 0);
+  return taking.run({.collective = Collective::reduce_scatter,
+                     .in = in == MPI_IN_PLACE ? out : in,
+                     .out = in == MPI_IN_PLACE ? block.data() : out,
+                     .type = taking.kind,
+                     .op = taking.operation,
+                     .counts = sizes},
+                    mine, pass, [&] {
+                      if (!block.empty()) std::memcpy(out, block.data(), block.size());
+                    });
+}
+
+}  // namespace
+}  // namespace rankine::mpi
+
+using namespace rankine;
+using namespace rankine::mpi;
+
+extern "C" {
+
+int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm) {
+  return reduction(Function::allreduce, Collective::all_reduce, in, out, count, type, op, 0, comm,
+                   [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
+}
+
+int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root,
+               MPI_Comm comm) {
+  return reduction(Function::reduce, Collective::reduce, in, out, count, type, op, root, comm,
+                   [&] { return PMPI_Reduce(in, out, count, type, op, root, comm); });
+}
+
+int MPI_Scan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return reduction(Function::scan, Collective::scan, in, out, count, type, op, 0, comm,
+                   [&] { return PMPI_Scan(in, out, count, type, op, comm); });
+}
+
+int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return reduction(Function::exscan, Collective::exscan, in, out, count, type, op, 0, comm,
+                   [&] { return PMPI_Exscan(in, out, count, type, op, comm); });
+}
+
+int MPI_Reduce_scatter(const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op,
+                       MPI_Comm comm) {
+  return reduce_blocks(Function::reduce_scatter, in, out, counts, 0, type, op, comm,
+                       [&] { return PMPI_Reduce_scatter(in, out, counts, type, op, comm); });
+}
+
+int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm) {
+  return reduce_blocks(Function::reduce_scatter_block, in, out, nullptr, count, type, op, comm,
+                       [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
+}
+
+int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  const auto pass = [&] { return PMPI_Bcast(buffer, count, type, root, comm); };
+  Taking taking(Function::bcast, comm);
+  taking.root(root).moves(count, type);
+  if (!taking) return taking.pass(pass);
+  Bytes data(buffer, of(count), type, comm);
+  void* const memory = data.to_receive();
+  const bool sends = taking.rank == root;
+  return taking.run({.collective = Collective::broadcast,
+                     .in = sends ? data.to_send() : memory,
+                     .out = memory,
+                     .count = data.size(),
+                     .type = DataType::u8,
+                     .root = root},
+                    data.size(), pass, [&] {
+                      if (!sends) data.received();
+                    });
+}
+
+int MPI_Allgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                  MPI_Datatype out_type, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Allgather(in, in_count, in_type, out, out_count, out_type, comm);
+  };
+  Taking taking(Function::allgather, comm);
+  const bool in_place = in == MPI_IN_PLACE;
+  taking.moves(out_count, out_type);
+  if (!in_place) taking.moves(in_count, in_type);
+  if (!taking) return taking.pass(pass);
+  Bytes all(out, of(out_count) * of(taking.ranks), out_type, comm);
+  const std::size_t block = all.size() / of(taking.ranks);
+  Bytes mine(in, in_place ? 0 : of(in_count), in_place ? MPI_BYTE : in_type, comm);
+  if (!in_place && mine.size() != block) return taking.unless(true).pass(pass);
+  void* const to = all.to_receive();
+  // In place the own block is packed with the rest.
+  const void* const from = in_place ? at(all.to_send(), block * of(taking.rank)) : mine.to_send();
+  return taking.run({.collective = Collective::all_gather,
+                     .in = from,
+                     .out = to,
+                     .count = block,
+                     .type = DataType::u8},
+                    all.size(), pass, [&] { all.received(); });
+}
+
+int MPI_Allgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* counts,
+                   const int* places, MPI_Datatype out_type, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Allgatherv(in, in_count, in_type, out, counts, places, out_type, comm);
+  };
+  Taking taking(Function::allgatherv, comm);
+  const bool in_place = in == MPI_IN_PLACE;
+  taking.moves(0, out_type);
+  if (!in_place) taking.moves(in_count, in_type);
+  for (int r = 0; taking && r < taking.ranks; ++r) taking.unless(counts[r] < 0);
+  if (!taking) return taking.pass(pass);
+  // Where blocks lie is each rank's own affair: what is gathered is handed out afterwards.
+  MPI_Aint begin = 0, extent = 0;
+  MPI_Type_get_extent(out_type, &begin, &extent);
+  std::vector<Bytes> blocks;
+  std::vector<std::size_t> sizes;
+  std::size_t total = 0, before = 0;
+  for (int r = 0; r < taking.ranks; ++r) {
+    blocks.emplace_back(static_cast<std::byte*>(out) + extent * places[r], of(counts[r]), out_type,
+                        comm);
+    sizes.push_back(blocks.back().size());
+    if (r < taking.rank) before += sizes.back();
+    total += sizes.back();
+  }
+  std::vector<std::byte> gathered(total);
+  Bytes mine(in, in_place ? 0 : of(in_count), in_place ? MPI_BYTE : in_type, comm);
+  if (!in_place && mine.size() != sizes[of(taking.rank)]) return taking.unless(true).pass(pass);
+  const void* const from = in_place ? blocks[of(taking.rank)].to_send() : mine.to_send();
+  return taking.run({.collective = Collective::all_gather,
+                     .in = from,
+                     .out = gathered.data(),
+                     .type = DataType::u8,
+                     .counts = sizes},
+                    total, pass, [&] {
+                      std::size_t next = 0;
+                      for (std::size_t r = 0; r < blocks.size(); ++r) {
+                        std::memcpy(blocks[r].to_receive(), gathered.data() + next, sizes[r]);
+                        blocks[r].received();
+                        next += sizes[r];
+                      }
+                    });
+}
+
+int MPI_Alltoall(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                 MPI_Datatype out_type, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Alltoall(in, in_count, in_type, out, out_count, out_type, comm);
+  };
+  Taking taking(Function::alltoall, comm);
+  const bool in_place = in == MPI_IN_PLACE;
+  taking.moves(out_count, out_type);
+  if (!in_place) taking.moves(in_count, in_type);
+  if (!taking) return taking.pass(pass);
+  Bytes to(out, of(out_count) * of(taking.ranks), out_type, comm);
+  Bytes from(in, in_place ? 0 : of(in_count) * of(taking.ranks), in_place ? MPI_BYTE : in_type,
+             comm);
+  if (!in_place && from.size() != to.size()) return taking.unless(true).pass(pass);
+  void* const received = to.to_receive();
+  return taking.run({.collective = Collective::all_to_all,
+                     .in = in_place ? to.to_send() : from.to_send(),
+                     .out = received,
+                     .count = to.size() / of(taking.ranks),
+                     .type = DataType::u8},
+                    to.size(), pass, [&] { to.received(); });
+}
+
+int MPI_Gather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+               MPI_Datatype out_type, int root, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Gather(in, in_count, in_type, out, out_count, out_type, root, comm);
+  };
+  Taking taking(Function::gather, comm);
+  taking.root(root);
+  const bool at_root = taking && taking.rank == root, in_place = in == MPI_IN_PLACE;
+  if (at_root) taking.moves(out_count, out_type);
+  if (!in_place) taking.moves(in_count, in_type);
+  if (!taking) return taking.pass(pass);
+  Bytes all(out, at_root ? of(out_count) * of(taking.ranks) : 0, at_root ? out_type : MPI_BYTE,
+            comm);
+  Bytes mine(in, in_place ? 0 : of(in_count), in_place ? MPI_BYTE : in_type, comm);
+  const std::size_t block = at_root ? all.size() / of(taking.ranks) : mine.size();
+  if (!in_place && mine.size() != block) return taking.unless(true).pass(pass);
+  void* const to = all.to_receive();
+  return taking.run({.collective = Collective::gather,
+                     .in = in_place ? at(all.to_send(), block * of(root)) : mine.to_send(),
+                     .out = to,
+                     .count = block,
+                     .type = DataType::u8,
+                     .root = root},
+                    block, pass, [&] { all.received(); });
+}
+
+int MPI_Scatter(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                MPI_Datatype out_type, int root, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Scatter(in, in_count, in_type, out, out_count, out_type, root, comm);
+  };
+  Taking taking(Function::scatter, comm);
+  taking.root(root);
+  const bool at_root = taking && taking.rank == root, in_place = out == MPI_IN_PLACE;
+  if (at_root) taking.moves(in_count, in_type);
+  if (!in_place) taking.moves(out_count, out_type);
+  if (!taking) return taking.pass(pass);
+  Bytes all(in, at_root ? of(in_count) * of(taking.ranks) : 0, at_root ? in_type : MPI_BYTE, comm);
+  Bytes mine(out, in_place ? 0 : of(out_count), in_place ? MPI_BYTE : out_type, comm);
+  const std::size_t block = at_root ? all.size() / of(taking.ranks) : mine.size();
+  if (!in_place && mine.size() != block) return taking.unless(true).pass(pass);
+  const void* const from = all.to_send();
+  return taking.run(
+      {.collective = Collective::scatter,
+       .in = from,
+       .out = in_place ? const_cast<void*>(at(from, block * of(root))) : mine.to_receive(),
+       .count = block,
+       .type = DataType::u8,
+       .root = root},
+      block, pass, [&] {
+        if (!in_place) mine.received();
+      });
+}
+
+int MPI_Barrier(MPI_Comm comm) {
+  const auto pass = [&] { return PMPI_Barrier(comm); };
+  Taking taking(Function::barrier, comm);
+  if (!taking) return taking.pass(pass);
+  return taking.run({.collective = Collective::barrier}, 0, pass);
+}
+
+int MPI_Finalize() {
+  communicators().forget_all();
+  if (setting() == "report") {
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (rank == 0) report().print(rank, ranks);
+  }
+  return PMPI_Finalize();
+}
+}

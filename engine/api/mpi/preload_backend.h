@@ -1,0 +1,27 @@
+// Who makes the calls that the preload library takes over: one object per communicator of the
+// program's and process. The one place that knows what ranks are connected by.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "engine/api/call.h"
+#include "engine/base/status.h"
+
+namespace rankine::mpi {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  // As mpi::Member has it: invalid_argument before anything is sent.
+  virtual Status call(const Call& call) = 0;
+  virtual Status barrier() = 0;
+  // Whether such a call can be made at all, wherever its buffers lie: the same on all ranks.
+  virtual Status can(const Call& call) = 0;
+};
+
+// A call of all ranks of `comm`.
+Result<std::unique_ptr<Backend>> make_backend(MPI_Comm comm);
+
+}  // namespace rankine::mpi

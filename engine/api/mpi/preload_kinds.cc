@@ -1,0 +1,66 @@
+#include "engine/api/mpi/preload_kinds.h"
+
+#include <utility>
+
+namespace rankine::mpi {
+
+std::optional<DataType> data_type_of(MPI_Datatype type) {
+  using enum DataType;
+  static_assert(sizeof(long) == 8);
+  const std::pair<MPI_Datatype, DataType> known[] = {
+      {MPI_FLOAT, f32},
+      {MPI_DOUBLE, f64},
+      {MPI_INT, i32},
+      {MPI_UNSIGNED, u32},
+      {MPI_LONG, i64},
+      {MPI_UNSIGNED_LONG, u64},
+      {MPI_LONG_LONG, i64},
+      {MPI_UNSIGNED_LONG_LONG, u64},
+      {MPI_SIGNED_CHAR, i8},
+      {MPI_UNSIGNED_CHAR, u8},
+      {MPI_INT8_T, i8},
+      {MPI_UINT8_T, u8},
+      {MPI_INT32_T, i32},
+      {MPI_UINT32_T, u32},
+      {MPI_INT64_T, i64},
+      {MPI_UINT64_T, u64},
+      {MPI_AINT, i64},
+      {MPI_OFFSET, i64},
+      {MPI_COUNT, i64},
+      {MPI_C_FLOAT_COMPLEX, c64},
+      {MPI_C_DOUBLE_COMPLEX, c128},
+      {MPI_REAL, f32},
+      {MPI_DOUBLE_PRECISION, f64},
+      {MPI_INTEGER, i32},
+      {MPI_COMPLEX, c64},
+      {MPI_DOUBLE_COMPLEX, c128},
+  };
+  for (const auto& [theirs, ours] : known) {
+    if (theirs == type && theirs != MPI_DATATYPE_NULL) return ours;
+  }
+  return {};
+}
+
+std::optional<ReduceOp> reduce_op_of(MPI_Op op) {
+  using enum ReduceOp;
+  const std::pair<MPI_Op, ReduceOp> known[] = {
+      {MPI_SUM, sum},   {MPI_PROD, prod}, {MPI_MIN, min},   {MPI_MAX, max},
+      {MPI_BAND, band}, {MPI_BOR, bor},   {MPI_BXOR, bxor},
+  };
+  for (const auto& [theirs, ours] : known) {
+    if (theirs == op) return ours;
+  }
+  return {};
+}
+
+bool is_plain(MPI_Datatype type) {
+  int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
+  MPI_Aint begin = 0, extent = 0;
+  MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  if (combiner != MPI_COMBINER_NAMED) return false;
+  MPI_Type_size(type, &size);
+  MPI_Type_get_extent(type, &begin, &extent);
+  return begin == 0 && extent == size;
+}
+
+}  // namespace rankine::mpi

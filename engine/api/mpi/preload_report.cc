@@ -1,0 +1,73 @@
+#include "engine/api/mpi/preload_report.h"
+
+#include <cstdio>
+#include <string>
+
+namespace rankine::mpi {
+namespace {
+
+void add(std::uint64_t& to, std::uint64_t n) { __atomic_fetch_add(&to, n, __ATOMIC_RELAXED); }
+std::uint64_t of(const std::uint64_t& n) { return __atomic_load_n(&n, __ATOMIC_RELAXED); }
+
+}  // namespace
+
+std::string_view name_of(Function function) {
+  constexpr std::string_view kNames[kFunctions] = {"MPI_Allgather",
+                                                   "MPI_Allgatherv",
+                                                   "MPI_Allreduce",
+                                                   "MPI_Alltoall",
+                                                   "MPI_Barrier",
+                                                   "MPI_Bcast",
+                                                   "MPI_Exscan",
+                                                   "MPI_Gather",
+                                                   "MPI_Reduce",
+                                                   "MPI_Reduce_scatter",
+                                                   "MPI_Reduce_scatter_block",
+                                                   "MPI_Scan",
+                                                   "MPI_Scatter"};
+  return kNames[static_cast<std::size_t>(function)];
+}
+
+std::string_view name_of(Passed why) {
+  constexpr std::string_view kNames[kPassed] = {"arguments", "intercommunicator", "type",
+                                                "operation", "first calls",       "refused"};
+  return kNames[static_cast<std::size_t>(why)];
+}
+
+void Report::taken(Function function, std::uint64_t bytes, double seconds) noexcept {
+  Line& line = lines_[static_cast<std::size_t>(function)];
+  add(line.taken, 1);
+  add(line.bytes, bytes);
+  add(line.nanoseconds, static_cast<std::uint64_t>(seconds * 1e9));
+}
+
+void Report::passed(Function function, Passed why) noexcept {
+  add(lines_[static_cast<std::size_t>(function)].passed[static_cast<std::size_t>(why)], 1);
+}
+
+void Report::print(int rank, int ranks) const {
+  std::fprintf(stderr, "rankine: calls of rank %d of %d\n", rank, ranks);
+  std::fprintf(stderr, "rankine: %-26s %10s %14s %12s   passed on\n", "function", "taken", "bytes",
+               "seconds");
+  for (int f = 0; f < kFunctions; ++f) {
+    const Line& line = lines_[static_cast<std::size_t>(f)];
+    std::string passed;
+    std::uint64_t all = 0;
+    for (int why = 0; why < kPassed; ++why) {
+      const std::uint64_t n = of(line.passed[static_cast<std::size_t>(why)]);
+      all += n;
+      if (n == 0) continue;
+      passed += (passed.empty() ? "" : ", ") + std::to_string(n) + " (" +
+                std::string(name_of(static_cast<Passed>(why))) + ")";
+    }
+    if (of(line.taken) + all == 0) continue;
+    std::fprintf(stderr, "rankine: %-26s %10llu %14llu %12.6f   %s\n",
+                 std::string(name_of(static_cast<Function>(f))).c_str(),
+                 static_cast<unsigned long long>(of(line.taken)),
+                 static_cast<unsigned long long>(of(line.bytes)),
+                 static_cast<double>(of(line.nanoseconds)) * 1e-9,
+                 passed.empty() ? "0" : passed.c_str());
+  }
+}
+
+}  // namespace rankine::mpi

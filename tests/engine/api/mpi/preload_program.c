@@ -1,0 +1,307 @@
+/* A program of MPI's that knows nothing of Rankine: every call that the preload library takes over,
+ * in place and apart, with basic and derived types, and what it must pass on. It says the same with
+ * the library and without: "N passed, M failed". */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, ranks, passed, failed;
+
+static void check(const char* what, int right) {
+  int all = 0;
+  PMPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (!right) printf("rank %d: %s is wrong\n", rank, what);
+  if (all)
+    ++passed;
+  else
+    ++failed;
+}
+
+static int sum_of_ranks(void) { return ranks * (ranks - 1) / 2; }
+
+static void allreduces(void) {
+  enum { N = 1000 };
+  static int in[N], out[N];
+  int i, right = 1;
+  for (i = 0; i < N; ++i) in[i] = rank + i;
+  MPI_Allreduce(in, out, N, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  for (i = 0; i < N; ++i) right &= out[i] == sum_of_ranks() + i * ranks && in[i] == rank + i;
+  check("MPI_Allreduce", right);
+  MPI_Allreduce(MPI_IN_PLACE, in, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  for (right = 1, i = 0; i < N; ++i) right &= in[i] == ranks - 1 + i;
+  check("MPI_Allreduce in place", right);
+
+  double x = 0.5 + rank, y = 0;
+  MPI_Allreduce(&x, &y, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  check("MPI_Allreduce of doubles", y == 0.5 * ranks + sum_of_ranks());
+  short s = (short)rank, t = 0;
+  MPI_Allreduce(&s, &t, 1, MPI_SHORT, MPI_SUM, MPI_COMM_WORLD);
+  check("MPI_Allreduce of shorts", t == sum_of_ranks());
+  int yes = rank == 0, any = 0;
+  MPI_Allreduce(&yes, &any, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
+  check("MPI_LOR", any == 1);
+  struct {
+    double value;
+    int index;
+  } mine = {(double)((rank + 1) % ranks), rank}, most;
+  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD);
+  check("MPI_MAXLOC", most.value == ranks - 1 && most.index == (2 * ranks - 2) % ranks);
+  unsigned bits = 1u << (rank % 30), all = 0;
+  MPI_Allreduce(&bits, &all, 1, MPI_UNSIGNED, MPI_BOR, MPI_COMM_WORLD);
+  check("MPI_BOR", all == (ranks >= 30 ? (1u << 30) - 1 : (1u << ranks) - 1));
+  MPI_Allreduce(NULL, NULL, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  check("MPI_Allreduce of nothing", 1);
+}
+
+static void first_times_ten(void* in, void* inout, int* n, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *n; ++i) ((int*)inout)[i] = ((int*)in)[i] * 10 % 1000007;
+}
+
+static void operations(void) {
+  MPI_Op op;
+  MPI_Op_create(first_times_ten, 0, &op);
+  int x = rank + 1, y = 0;
+  MPI_Reduce(&x, &y, 1, MPI_INT, op, 0, MPI_COMM_WORLD);
+  check("an operation of the program's", rank != 0 || ranks < 2 || y % 10 == 0);
+  MPI_Op_free(&op);
+}
+
+static void reduces_and_scans(void) {
+  int root;
+  for (root = 0; root < ranks; root += 2) {
+    long x[3] = {rank, 2 * rank, 1}, y[3] = {-1, -1, -1};
+    MPI_Reduce(x, y, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD);
+    check("MPI_Reduce",
+          rank == root ? y[0] == sum_of_ranks() && y[1] == 2 * y[0] && y[2] == ranks : y[0] == -1);
+    if (rank == root)
+      MPI_Reduce(MPI_IN_PLACE, x, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD);
+    else
+      MPI_Reduce(x, NULL, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD);
+    check("MPI_Reduce in place", rank == root ? x[0] == sum_of_ranks() : x[0] == rank);
+  }
+  float f = 1, g = -1;
+  MPI_Scan(&f, &g, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  check("MPI_Scan", g == rank + 1);
+  g = -1;
+  MPI_Exscan(&f, &g, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  check("MPI_Exscan", rank == 0 || g == rank);
+  if (rank % 2)
+    MPI_Scan(&f, &g, 1, MPI_FLOAT, MPI_PROD, MPI_COMM_WORLD);
+  else {
+    g = f;
+    MPI_Scan(MPI_IN_PLACE, &g, 1, MPI_FLOAT, MPI_PROD, MPI_COMM_WORLD);
+  }
+  check("MPI_Scan in place on some ranks", g == 1);
+}
+
+static void reduce_scatters(void) {
+  int* in = malloc(sizeof(int) * 3 * (size_t)ranks);
+  int* counts = malloc(sizeof(int) * (size_t)ranks);
+  int i, total = 0, before = 0, out[3] = {-1, -1, -1};
+  for (i = 0; i < 2 * ranks; ++i) in[i] = i + rank;
+  MPI_Reduce_scatter_block(in, out, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  check("MPI_Reduce_scatter_block", out[0] == 2 * rank * ranks + sum_of_ranks() &&
+                                        out[1] == (2 * rank + 1) * ranks + sum_of_ranks());
+  MPI_Reduce_scatter_block(MPI_IN_PLACE, in, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  check("MPI_Reduce_scatter_block in place", in[0] == out[0] && in[1] == out[1]);
+  for (i = 0; i < ranks; ++i) {
+    counts[i] = i % 3;
+    if (i < rank) before += counts[i];
+    total += counts[i];
+  }
+  for (i = 0; i < total; ++i) in[i] = i * 100 + rank;
+  MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  int right = 1;
+  for (i = 0; i < counts[rank]; ++i) right &= out[i] == (before + i) * 100 * ranks + sum_of_ranks();
+  check("MPI_Reduce_scatter", right);
+  free(counts);
+  free(in);
+}
+
+static void moves(void) {
+  int n = ranks, i, right;
+  int* all = malloc(sizeof(int) * 4 * (size_t)n);
+  int* to = malloc(sizeof(int) * 4 * (size_t)n);
+  int* counts = malloc(sizeof(int) * (size_t)n);
+  int* places = malloc(sizeof(int) * (size_t)n);
+  int mine[2] = {rank, -rank}, root = n - 1;
+
+  int word = rank == root ? 4711 : 0;
+  MPI_Bcast(&word, 1, MPI_INT, root, MPI_COMM_WORLD);
+  check("MPI_Bcast", word == 4711);
+  /* Every other element, sent as that and received side by side. */
+  MPI_Datatype every_other;
+  MPI_Type_vector(4, 1, 2, MPI_INT, &every_other);
+  MPI_Type_commit(&every_other);
+  int apart[8] = {1, -1, 2, -1, 3, -1, 4, -1}, together[4] = {0, 0, 0, 0};
+  if (rank == root)
+    MPI_Bcast(apart, 1, every_other, root, MPI_COMM_WORLD);
+  else
+    MPI_Bcast(together, 4, MPI_INT, root, MPI_COMM_WORLD);
+  check("MPI_Bcast of other types on other ranks",
+        rank == root ? apart[1] == -1 && apart[6] == 4 : together[0] == 1 && together[3] == 4);
+  for (i = 0; i < 8; ++i) apart[i] = rank == 0 ? i : -7;
+  MPI_Bcast(apart, 1, every_other, 0, MPI_COMM_WORLD);
+  check("MPI_Bcast into gaps", apart[2] == 2 && apart[6] == 6 && apart[1] == (rank == 0 ? 1 : -7));
+
+  MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, MPI_COMM_WORLD);
+  for (right = 1, i = 0; i < n; ++i) right &= all[2 * i] == i && all[2 * i + 1] == -i;
+  check("MPI_Allgather", right);
+  for (i = 0; i < 2 * n; ++i) all[i] = i / 2 == rank ? 10 * i : -1;
+  MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 2, MPI_INT, MPI_COMM_WORLD);
+  for (right = 1, i = 0; i < 2 * n; ++i) right &= all[i] == 10 * i;
+  check("MPI_Allgather in place", right);
+
+  int at = 0;
+  for (i = n - 1; i >= 0; --i) { /* the last one first, with a gap behind each */
+    counts[i] = i % 3;
+    places[i] = at;
+    at += counts[i] + 1;
+  }
+  for (i = 0; i < 4 * n; ++i) to[i] = -5;
+  int some[2] = {100 * rank, 100 * rank + 1};
+  MPI_Allgatherv(some, counts[rank], MPI_INT, to, counts, places, MPI_INT, MPI_COMM_WORLD);
+  for (right = 1, i = 0; i < n; ++i) {
+    for (int k = 0; k < counts[i]; ++k) right &= to[places[i] + k] == 100 * i + k;
+    right &= to[places[i] + counts[i]] == -5;
+  }
+  check("MPI_Allgatherv", right);
+
+  for (i = 0; i < n; ++i) all[i] = 100 * rank + i;
+  MPI_Alltoall(all, 1, MPI_INT, to, 1, MPI_INT, MPI_COMM_WORLD);
+  for (right = 1, i = 0; i < n; ++i) right &= to[i] == 100 * i + rank;
+  check("MPI_Alltoall", right);
+  MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 1, MPI_INT, MPI_COMM_WORLD);
+  for (right = 1, i = 0; i < n; ++i) right &= all[i] == 100 * i + rank;
+  check("MPI_Alltoall in place", right);
+
+  for (i = 0; i < 2 * n; ++i) all[i] = -1;
+  MPI_Gather(mine, 2, MPI_INT, rank == root ? all : NULL, rank == root ? 2 : 0,
+             rank == root ? MPI_INT : MPI_DATATYPE_NULL, root, MPI_COMM_WORLD);
+  for (right = 1, i = 0; i < n && rank == root; ++i) right &= all[2 * i] == i;
+  check("MPI_Gather", right);
+  if (rank == root) {
+    for (i = 0; i < n; ++i) to[i] = i == root ? 100 : -1;
+    MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, to, 1, MPI_INT, root, MPI_COMM_WORLD);
+    for (right = 1, i = 0; i < n; ++i) right &= to[i] == (i == root ? 100 : i);
+  } else {
+    MPI_Gather(mine, 1, MPI_INT, NULL, 0, MPI_INT, root, MPI_COMM_WORLD);
+  }
+  check("MPI_Gather in place", right);
+
+  int got[2] = {-1, -1};
+  for (i = 0; i < 2 * n; ++i) all[i] = 7 * i;
+  MPI_Scatter(rank == root ? all : NULL, 2, MPI_INT, got, 2, MPI_INT, root, MPI_COMM_WORLD);
+  check("MPI_Scatter", got[0] == 14 * rank && got[1] == 14 * rank + 7);
+  if (rank == root)
+    MPI_Scatter(all, 2, MPI_INT, MPI_IN_PLACE, 2, MPI_INT, root, MPI_COMM_WORLD);
+  else
+    MPI_Scatter(NULL, 2, MPI_INT, got, 2, MPI_INT, root, MPI_COMM_WORLD);
+  check("MPI_Scatter in place", rank == root ? all[0] == 0 : got[0] == 14 * rank);
+  MPI_Type_free(&every_other);
+  free(places);
+  free(counts);
+  free(to);
+  free(all);
+}
+
+static int copies, deletions;
+static int copy_attribute(MPI_Comm comm, int key, void* extra, void* in, void* out, int* flag) {
+  (void)comm, (void)key, (void)extra, (void)in, (void)out;
+  ++copies;
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+static int delete_attribute(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm, (void)key, (void)value, (void)extra;
+  ++deletions;
+  return MPI_SUCCESS;
+}
+
+static void communicators(void) {
+  MPI_Comm half, twin, inter;
+  int key, x, i, right = 1, half_rank, half_ranks;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  MPI_Comm_rank(half, &half_rank);
+  MPI_Comm_size(half, &half_ranks);
+  MPI_Comm_create_keyval(copy_attribute, delete_attribute, &key, NULL);
+  MPI_Comm_set_attr(half, key, &x);
+  for (i = 0; i < 10; ++i) {
+    x = 1;
+    MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_INT, MPI_SUM, half);
+    right &= x == half_ranks;
+    MPI_Barrier(half);
+  }
+  check("another communicator", right);
+  check("its attributes are not copied", copies == 0);
+  MPI_Comm_dup(half, &twin);
+  check("but by MPI_Comm_dup", copies == 1);
+  x = half_rank == 0 ? 5 : 0;
+  MPI_Bcast(&x, 1, MPI_INT, 0, twin);
+  check("a duplicate", x == 5);
+  MPI_Comm_free(&twin);
+  MPI_Comm_free(&half);
+  check("attributes go with it", deletions == 1);
+  for (i = 0; i < 50; ++i) { /* come and gone */
+    MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+    x = 1;
+    MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_INT, MPI_SUM, twin);
+    right &= x == ranks;
+    MPI_Comm_free(&twin);
+  }
+  check("many communicators", right);
+  if (ranks > 1) {
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 3, &inter);
+    x = 1;
+    int y = 0, remote = 0;
+    MPI_Comm_remote_size(inter, &remote);
+    MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, inter);
+    check("an intercommunicator", y == remote);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
+  }
+  MPI_Comm_free_keyval(&key);
+}
+
+/* Debian's MPICH looks at no argument. */
+#ifdef OPEN_MPI
+static void errors(void) {
+  int x = 1, y = 0, class = 0;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int code = MPI_Bcast(&x, 1, MPI_INT, ranks, MPI_COMM_WORLD);
+  MPI_Error_class(code, &class);
+  check("a root that there is not", class == MPI_ERR_ROOT);
+  code = MPI_Allreduce(&x, &y, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Error_class(code, &class);
+  check("a count below 0", class == MPI_ERR_COUNT);
+  code = MPI_Allreduce(&x, &y, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD);
+  check("bits of a double", code != MPI_SUCCESS);
+  code = MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  check("and it goes on", code == MPI_SUCCESS && y == ranks);
+}
+#endif
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  /* The library leaves the first calls of a communicator to MPI. */
+  for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  allreduces();
+  operations();
+  reduces_and_scans();
+  reduce_scatters();
+  moves();
+  communicators();
+  MPI_Barrier(MPI_COMM_WORLD);
+#ifdef OPEN_MPI
+  errors();
+#endif
+  if (rank == 0) printf("%d passed, %d failed\n", passed, failed);
+  fflush(stdout);
+  MPI_Finalize();
+  return failed != 0;
+}
