@@ -79,6 +79,27 @@ Status check_common(int ranks, std::chrono::milliseconds timeout,
                    check_least("wait.spin_ns", policy.spin_ns, 0, "")});
 }
 
+Status check_processes(const CommunicatorOptions& options) {
+  if (options.name.empty() && !options.rank) return {};
+  constexpr std::size_t kMostLetters = 100;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  if (options.name.empty() || options.name.size() > kMostLetters ||
+      options.name.find_first_not_of(kLetters) != std::string_view::npos) {
+    return invalid_argument("name is '" + std::string(options.name) +
+                            "'; ranks that are processes find each other by one of 1 to " +
+                            std::to_string(kMostLetters) + " letters, digits, '.', '-' and '_'");
+  }
+  if (!options.rank)
+    return invalid_argument("name is '" + std::string(options.name) +
+                            "', and rank says not which one this process plays");
+  if (options.network != nullptr) {
+    return invalid_argument("network: ranks that are processes have none");
+  }
+  return first_of({check_range("ranks", options.ranks, 1, Communicator::kMaxProcesses),
+                   check_range("rank", *options.rank, 0, options.ranks - 1)});
+}
+
 }  // namespace
 
 Status check_communicator(const CommunicatorOptions& options) {
@@ -89,6 +110,8 @@ Status check_communicator(const CommunicatorOptions& options) {
                             std::to_string(*options.costs.*field->value) + "; allowed are " +
                             allowed(*field));
   }
+  status = check_processes(options);
+  if (!status.ok()) return status;
   status = check_enum("order", options.order.value_or(Order::coherent), kOrders);
   if (!status.ok()) return status;
   status = check_least("progress_core", options.progress_core.value_or(0), 0, "");

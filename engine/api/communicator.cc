@@ -7,7 +7,9 @@
 #include <new>
 
 #include "engine/api/agenda.h"
+#include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
+#include "engine/api/process_settings.h"
 #include "engine/api/progress_thread.h"
 #include "engine/api/rank_threads.h"
 #include "numa/cpu_budget.h"
@@ -75,6 +77,7 @@ Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Wai
 }
 
 CommunicatorShared::~CommunicatorShared() {
+  if (processes != nullptr) crossbar.leave(processes->self());
   crossbar.depend_no_more();
   // The process may end next. No promise is kept waiting any more, but a disk may stand still.
   constexpr std::chrono::seconds kPatience{2};
@@ -88,6 +91,30 @@ CommunicatorShared::~CommunicatorShared() {
   } catch (const std::bad_alloc&) {  // it is a remark, and nobody is here to be told
   }
 }
+
+namespace {
+
+// The ranks that are processes, when all of them are there.
+Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
+                                           const Environment& environment, const Costs& costs) {
+  if (environment.network != nullptr) {
+    return invalid_argument(
+        "environment variable RANKINE_NETWORK: ranks that are processes have no network");
+  }
+  auto settings = process_settings(options, environment, costs);
+  if (!settings.ok()) return settings.status();
+  const MailboxShape mail = mailbox_shape(options.ranks);
+  return ProcessRanks::meet(
+      {.name = std::string(options.name),
+       .rank = *options.rank,
+       .settings = *settings,
+       .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout))},
+      {.board_stride = board_stride(board_bytes(options.ranks, costs)),
+       .slots = mail.slots,
+       .slot_stride = mail.stride});
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
   if (Status status = check_communicator(options); !status.ok()) return status;
@@ -108,8 +135,17 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     if (!made.ok()) return made.status();
     clock = std::move(*made);
   }
+  std::shared_ptr<ProcessRanks> processes;
+  if (options.rank) {
+    auto met = meet(options, *environment, costs);
+    if (!met.ok()) return met.status();
+    processes = std::move(*met);
+  }
   auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
-                                                        std::move(clock));
+                                                        std::move(clock), processes);
+  if (processes != nullptr) {
+    if (Status status = processes->begin(); !status.ok()) return status;
+  }
   if (options.progress_core && shared->clock == nullptr) {
     auto progress = ProgressThread::start(*options.progress_core, shared->crossbar);
     if (!progress.ok()) return progress.status();
@@ -133,6 +169,10 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
   if (rank < 0 || rank >= shared_->ranks) {
     return invalid_argument("rank is " + std::to_string(rank) + "; allowed are 0 to " +
                             std::to_string(shared_->ranks - 1));
+  }
+  if (shared_->is_elsewhere(rank)) {
+    return invalid_argument("rank is " + std::to_string(rank) + ", which another process plays; " +
+                            "this one is rank " + std::to_string(shared_->processes->self()));
   }
   const std::lock_guard lock(shared_->mutex);
   if (shared_->joined[static_cast<std::size_t>(rank)]) {
@@ -180,7 +220,9 @@ void CommunicatorShared::end_with(Status reason) {
 
 void Communicator::abort(std::string_view why) { abort(Status(Code::aborted, std::string(why))); }
 void Communicator::abort(Status reason) { shared_->end_with(std::move(reason)); }
-void Communicator::abort() noexcept { shared_->crossbar.abort_now(); }
+void Communicator::abort() noexcept {
+  if (!shared_->forked()) shared_->crossbar.abort_now();  // else of processes that are not its own
+}
 
 Status CommunicatorShared::health() const {
   if (forked()) return forked_status();
@@ -227,6 +269,10 @@ RankMemory Communicator::memory_of(Rank rank) const {
   RankMemory out;
   out.lines = {sizeof(RankLines), {shared_->lines.range(rank)}};
   out.mailboxes = {whole_pages(arena.bytes_used()), arena.chunks()};
+  if (shared_->processes != nullptr) {
+    const MemoryRange range = shared_->processes->range(rank);
+    out.mailboxes = {range.bytes, {range}};
+  }
   for (Rank from = 0; from < shared_->ranks; ++from) {
     const auto pair = static_cast<std::size_t>(from * shared_->ranks) + i;
     if (shared_->mailboxes[pair].slots != nullptr) ++out.senders;

@@ -1,9 +1,19 @@
-// What C++ users call: a communicator of N ranks in one process.
+// What C++ users call: a communicator of N ranks, threads of one process.
 //
 //   auto comm = rankine::Communicator::create({.ranks = 2});
 //   // on the thread that plays rank r:
 //   auto member = (*comm)->join(r);
 //   Status s = member->all_reduce(std::span<const float>(x), std::span<float>(sum));
+//
+// Or among processes, each of which makes one with a name and joins as the rank that it plays:
+//
+//   auto comm = rankine::Communicator::create({.ranks = 2, .rank = r, .name = "job"});
+//   auto member = (*comm)->join(r);
+//
+// Calls are the same there, in buffers of any kind: what others read of them passes through memory
+// that all of them share. There are no groups (split) and no messages between two ranks yet. A
+// process that ends or becomes another program is rank_lost for whoever waits for it, within 0.1 s
+// of its end; one that is stopped, their deadline. Nothing is left behind in /dev/shm in any case.
 //
 // A Communicator is shared by all ranks and thread-safe; members go on where it is destroyed before
 // them. A Member is one rank's handle and is used by one thread at a time. Every rank makes the
@@ -77,6 +87,10 @@ struct CommunicatorOptions {
   // teams that are made later keep off it where they can. On a modelled network there is none:
   // started calls overlap with compute() as they are.
   std::optional<int> progress_core{};
+  // Ranks that are processes of one user on one machine: the rank that this one plays, and a name
+  // by which they find each other, of letters, digits, '.', '-' and '_'. Both or none.
+  std::optional<Rank> rank{};
+  std::string_view name{};
 };
 
 // The policy for that many ranks on the cores that this process may use (affinity and quota).
@@ -110,10 +124,16 @@ struct SharedMemory {
 class Communicator {
  public:
   static constexpr int kMaxRanks = 1024;
+  static constexpr int kMaxProcesses = 256;
 
   // Errors: ranks outside 1 .. kMaxRanks, a timeout or plan_bytes that is not positive, a wait
   // policy, arenas or levels that there are not, a progress_core where no thread can be pinned, out
   // of memory.
+  // With a name, it waits until all ranks of that name are there, no longer than the timeout, and
+  // what goes wrong for one is the error of all that are waiting: a rank that is there twice or
+  // ends (rank_lost), different numbers of ranks, versions, instruction sets, tuning tables, costs
+  // or options (mismatch), one that does not come (timeout), memory or a right that the system
+  // refuses (system, out_of_memory), a modelled network, which only threads have.
   static Result<std::unique_ptr<Communicator>> create(const CommunicatorOptions& options);
   ~Communicator();
   Communicator(const Communicator&) = delete;

@@ -22,6 +22,7 @@
 #include "engine/api/payloads.h"
 #include "engine/api/placed_lines.h"
 #include "engine/api/plan_table.h"
+#include "engine/api/process_ranks.h"
 #include "engine/api/tuning.h"
 #include "engine/base/deadline.h"
 #include "engine/compile/compile.h"
@@ -64,8 +65,10 @@ struct SplitOptions;
 
 struct CommunicatorShared {
   CommunicatorShared(const CommunicatorOptions& options, const Costs& costs_, WaitPolicy policy,
-                     Crowd crowd, const Environment& environment, std::unique_ptr<CallClock> clock_)
+                     Crowd crowd, const Environment& environment, std::unique_ptr<CallClock> clock_,
+                     std::shared_ptr<ProcessRanks> processes_ = nullptr)
       : ranks(options.ranks),
+        processes(std::move(processes_)),
         costs(costs_),
         forced(environment),
         first_count(FirstCount::current()),
@@ -75,11 +78,14 @@ struct CommunicatorShared {
                                  : std::vector<int>(options.levels.begin(), options.levels.end())),
         tuning(options.tuned ? machine_tuning() : nullptr),
         order(options.order),
-        recorder(options.ranks, options.record_times || environment.flight_times),
+        recorder(options.ranks, options.record_times || environment.flight_times,
+                 processes != nullptr ? processes->records() : nullptr,
+                 processes != nullptr ? processes->record_stride() : 0),
         record_file(environment.flight_record),
-        lines(options.ranks, options.arenas),
+        lines(processes != nullptr ? PlacedLines(options.ranks, processes->lines())
+                                   : PlacedLines(options.ranks, options.arenas)),
         crossbar(options.ranks, policy, saturated_ns(options.timeout), std::nullopt, lines.memory(),
-                 crowd),
+                 crowd, processes.get()),
         clock(std::move(clock_)),
         network_is_environments(options.network == nullptr),
         joined(static_cast<std::size_t>(options.ranks), false),
@@ -94,9 +100,11 @@ struct CommunicatorShared {
       near.chunk_bytes = 64 * 1024;
       near.huge_pages = false;
       arenas.emplace_back(near);
+      if (is_elsewhere(r)) continue;
       crossbar.progress(r).value.store(first_count, std::memory_order_relaxed);
       crossbar.entry(r).call.store(first_count, std::memory_order_relaxed);
     }
+    if (processes != nullptr) share_posts();
   }
 
   ~CommunicatorShared();
@@ -145,6 +153,9 @@ struct CommunicatorShared {
       const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
       const SplitOptions& options) const;
 
+  // Of processes: all that there may ever be.
+  void share_posts();
+  bool is_elsewhere(Rank r) const { return processes != nullptr && !processes->is_here(r); }
   Status provide_mailboxes(const Plan& plan);
   Status provide_boards(const Plan& plan);
 
@@ -158,6 +169,7 @@ struct CommunicatorShared {
   void leave_flight_record() noexcept;
 
   const int ranks;
+  const std::shared_ptr<ProcessRanks> processes;  // nullptr: ranks are threads of this process
   const Costs costs;
   const HomeProcess home;
   const Environment forced;  // for calls that leave the choice to us

@@ -175,6 +175,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
       needs->order ? "order is " + std::string(name_of(*needs->order)) : "";
   request.bracket_for = bracket_for;
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
+  request.staged = processes != nullptr;
   Params& params = request.params;
   params = params_of(options, ranks);
   params.root = key.root();
@@ -225,7 +226,9 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   }
   auto prepared = std::make_unique<Prepared>(key);
   prepared->plan = std::move(compiled->plan);
-  prepared->algorithm = request.algorithm->name.data();
+  const auto line = static_cast<std::size_t>(request.algorithm - catalogue().data());
+  prepared->algorithm =
+      processes != nullptr ? processes->name_of_line(line) : request.algorithm->name.data();
   prepared->parameters = request.algorithm->text_of(params);
   prepared->orders = orders;
   if (timed) {
@@ -234,7 +237,8 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
     prepared->timed = std::move(*on_network);
   }
   prepared->rules = buffer_rules(compiled->layout, compiled->goal);
-  for (std::size_t r = 0; r < prepared->rules.size(); ++r) {
+  // Addresses of different processes say nothing about who shares.
+  for (std::size_t r = 0; processes == nullptr && r < prepared->rules.size(); ++r) {
     prepared->plan.rank[r].input_bytes = prepared->rules[r].input_bytes;
     prepared->plan.rank[r].output_bytes = prepared->rules[r].output_bytes;
   }
@@ -253,10 +257,9 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
       for (const int n : params.*row.list) mix(n);
     }
   }
-  const auto line = static_cast<int>(request.algorithm - catalogue().data());
   prepared->fingerprint = make_fingerprint(
       call.collective, call.type, reduces(call.collective) ? call.op : ReduceOp::sum,
-      key.in_place(), prepared->plan.transport, key.root(), line, hash);
+      key.in_place(), prepared->plan.transport, key.root(), static_cast<int>(line), hash);
   prepared->bytes = sizeof(Prepared) + prepared->key.bytes() +
                     prepared->rules.capacity() * sizeof(BufferRule) + trim(prepared->plan) +
                     (prepared->timed != nullptr ? prepared->timed->bytes() : 0);

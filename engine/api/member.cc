@@ -150,6 +150,7 @@ Status MemberState::adopt(const Prepared& prepared) {
   if (plan.scratch_bytes > scratch_bytes) {
     // Between calls nobody reads our scratch, so it may move.
     const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);
+    if (shared->processes != nullptr) return share_scratch(plan.scratch_bytes);
     ArenaOptions options = shared->arena_options[self];
     options.chunk_bytes = 4096;
     auto larger = std::make_unique<Arena>(options);
@@ -166,6 +167,17 @@ Status MemberState::adopt(const Prepared& prepared) {
     shared->scratch[self] = {
         {memory, bytes}, scratch->binding(), scratch->huge_pages(), scratch->locking()};
   }
+  return {};
+}
+
+Status MemberState::share_scratch(std::size_t bytes) {
+  const auto self = static_cast<std::size_t>(run.waiter.rank);
+  auto memory = shared->processes->scratch(bytes);
+  if (!memory.ok()) return memory.status();
+  scratch_bytes = bytes;
+  run.memory_of(self, Memory::scratch) = *memory;
+  const std::lock_guard lock(shared->mutex);
+  shared->scratch[self].range = {*memory, bytes};
   return {};
 }
 

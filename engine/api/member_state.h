@@ -84,7 +84,7 @@ struct MemberState {
     ++run.waiter.call;
     std::uint64_t tag = given.tag;
     if (given.user_op != nullptr) [[unlikely]] {
-      tag ^= identity_of(*given.user_op);
+      tag ^= identity_of(*given.user_op, shared->processes != nullptr);
       run.user_op = given.user_op;
     }
     run.epilogue = given.epilogue;
@@ -140,6 +140,7 @@ struct MemberState {
   }
   Status ended();
   Status adopt(const Prepared& prepared);
+  Status share_scratch(std::size_t bytes);  // of a process
   void count_thread();
   std::size_t table_bytes() const;
   std::size_t counted_bytes = 0;  // of the tables, in the communicator's count

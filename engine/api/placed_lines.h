@@ -19,6 +19,9 @@ class PlacedLines {
  public:
   // arenas: of each rank, or empty; their node (and lock) is what counts. Throws std::bad_alloc.
   PlacedLines(int ranks, std::span<const ArenaOptions> arenas);
+  // Where others have placed them.
+  PlacedLines(int ranks, LinesMemory placed)
+      : memory_(placed), bindings_(static_cast<std::size_t>(ranks)) {}
 
   // Valid while this object lives.
   LinesMemory memory() const { return memory_; }

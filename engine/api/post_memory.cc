@@ -19,7 +19,45 @@ MailboxShape mailbox_shape(int ranks) {
   return {kSlots / 2, slots_for(kSmallPayload)};
 }
 
+namespace {
+
+void set_up(const Mailbox& mailbox, std::uint32_t first_count) {
+  for (std::uint32_t i = 0; i < mailbox.capacity; ++i) {
+    (new (mailbox.slots + std::size_t{i} * mailbox.stride) PostHeader)
+        ->flag.store(first_count, std::memory_order_relaxed);
+  }
+}
+
+void set_up(Counter* credit, std::uint32_t first_count) {
+  (new (credit) Counter)->value.store(first_count, std::memory_order_relaxed);
+}
+
+void set_up(const Board& board, std::uint32_t first_count) {
+  for (const std::uint32_t number : {0U, 1U}) {
+    (new (&board.half(number)) PostHeader)->flag.store(first_count, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+void CommunicatorShared::share_posts() {
+  const Rank self = processes->self();
+  for (Rank q = 0; q < ranks; ++q) {
+    const auto i = static_cast<std::size_t>(q);
+    boards[i] = processes->board(q);
+    for (Rank to = 0; to < ranks; ++to) {
+      mailboxes[i * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)] =
+          processes->mailbox(q, to);
+    }
+    // What lies with us.
+    set_up(processes->mailbox(q, self), first_count);
+    set_up(processes->mailbox(self, q).credit, first_count);
+  }
+  set_up(processes->board(self), first_count);
+}
+
 Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
+  if (processes != nullptr) return {};
   for (Rank from = 0; from < plan.ranks; ++from) {
     for (const Traffic& traffic : plan.rank[static_cast<std::size_t>(from)].traffic) {
       if (traffic.sent == 0) continue;
@@ -36,19 +74,16 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
                                          std::to_string(std::size_t{mail.slots} * mail.stride) +
                                          " bytes"};
       }
-      mailbox = {slots, mail.stride, new (credit) Counter, mail.slots};
-      mailbox.credit->value.store(first_count, std::memory_order_relaxed);
-      for (std::uint32_t i = 0; i < mail.slots; ++i) {
-        (new (slots + std::size_t{i} * mail.stride) PostHeader)
-            ->flag.store(first_count, std::memory_order_relaxed);
-      }
+      mailbox = {slots, mail.stride, static_cast<Counter*>(credit), mail.slots};
+      set_up(mailbox.credit, first_count);
+      set_up(mailbox, first_count);
     }
   }
   return {};
 }
 
 Status CommunicatorShared::provide_boards(const Plan& plan) {
-  if (plan.transport != Transport::board) return {};
+  if (plan.transport != Transport::board || processes != nullptr) return {};
   const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
   for (std::size_t r = 0; r < boards.size(); ++r) {
     if (boards[r].halves != nullptr) continue;
@@ -58,10 +93,7 @@ Status CommunicatorShared::provide_boards(const Plan& plan) {
                                        std::to_string(2 * std::size_t{stride}) + " bytes"};
     }
     boards[r] = {halves, stride};
-    for (const std::uint32_t number : {0U, 1U}) {
-      (new (&boards[r].half(number)) PostHeader)
-          ->flag.store(first_count, std::memory_order_relaxed);
-    }
+    set_up(boards[r], first_count);
   }
   return {};
 }

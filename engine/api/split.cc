@@ -119,6 +119,10 @@ Result<std::unique_ptr<Member>> Member::split(int color, int key) { return split
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
     const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
     const SplitOptions& options) const {
+  if (processes != nullptr) {
+    return invalid_argument(
+        "ranks are processes; groups and messages between two of them are for threads");
+  }
   const auto n = static_cast<int>(members.size());
   std::vector<ArenaOptions> near;
   std::string who;

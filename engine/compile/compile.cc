@@ -86,13 +86,15 @@ struct Job {
 
   Program program(Buffers buffers, bool eager = false) {
     if (!versions) versions = *Versions::of(schedule, goal, layout, &meter);  // as once before
-    return make_program(versions, goal, layout, buffers, {.eager = eager, .meter = &meter});
+    return make_program(versions, goal, layout, buffers,
+                        {.eager = eager, .staged = request.staged && !eager, .meter = &meter});
   }
   Program eager_program() { return program(request.buffers, true); }
   // Without keeping the versions meanwhile: among many ranks memory is dear, and few of their plans
   // take another look.
   Program large_program() {
-    return make_program(std::move(versions), goal, layout, request.buffers, {.meter = &meter});
+    return make_program(std::move(versions), goal, layout, request.buffers,
+                        {.staged = request.staged, .meter = &meter});
   }
 };
 
@@ -119,6 +121,11 @@ Program direct_all_reduce(Job& job, Program program, bool streams) {
 }
 
 Plan direct_plan(Job& job, Program program) {
+  // The passes have ranks store in others' outputs, or read their inputs.
+  if (job.request.staged) {
+    return lower_direct(std::move(program),
+                        {.keeps_waits = job.request.row_elements > 0, .meter = &job.meter});
+  }
   // What an epilogue reads next is to stay in the caches.
   const bool streams = job.request.buffers == Buffers::apart && job.request.row_elements == 0 &&
                        result_bytes(job.layout, job.goal) >= job.request.costs.stream_results;

@@ -78,6 +78,14 @@ class Builder {
     return read;
   }
 
+  // Others read it, and reach scratch only.
+  bool is_shown(const Version& v) {
+    if (!options_.staged) return false;
+    bool shown = false;
+    versions_->for_each_reader(v, [&](int reader) { shown |= at(reader).rank != v.rank; });
+    return shown;
+  }
+
   void choose_homes() {
     // A chain is met at its last version and walked backwards.
     for (int i = 0; i < versions_->size(); ++i) {
@@ -90,21 +98,27 @@ class Builder {
     const Rank r = at(last).rank;
     const int slot = at(last).slot;
     const bool output = has_output(r, slot);
-    const auto elsewhere = [output](Home home) {
+    const auto elsewhere = [output](Home home, bool shown) {
       if (home != Home::scratch0) return Home::scratch0;
-      return output ? Home::output : Home::scratch1;
+      return output && !shown ? Home::output : Home::scratch1;
     };
     int v = last;
     Home home = output ? Home::output : Home::scratch0;
     int first_written = kNone;
     while (v != kNone && at(v).round != kStaging) {
-      if (v != last && is_read_while_replaced(at(v))) home = elsewhere(home);
+      const bool shown = is_shown(at(v));
+      if (v != last && is_read_while_replaced(at(v))) {
+        home = elsewhere(home, shown);
+      } else if (shown && home == Home::output) {
+        home = Home::scratch0;
+        if (v == last) late_copies_.push_back(v);
+      }
       placed(v).home = home;
       first_written = v;
       v = at(v).previous;
     }
     if (v == kNone) return;  // nothing was there before: no input to protect
-    if (stage_all_) {
+    if (stage_all_ || is_shown(at(v))) {
       // Where the first version would overwrite what others still read, the input goes elsewhere.
       const bool taken = first_written != kNone && placed(first_written).home == Home::scratch0 &&
                          is_read_while_replaced(at(v));
@@ -188,6 +202,10 @@ class Builder {
   void emit() {
     sort_by_place(staged_);
     sort_by_place(local_copies_);
+    std::sort(late_copies_.begin(), late_copies_.end(), [this](int a, int b) {
+      return std::tuple(at(a).round, at(a).rank, at(a).slot) <
+             std::tuple(at(b).round, at(b).rank, at(b).slot);
+    });
     program_.ranks = versions_->ranks();
     program_.rounds = versions_->rounds();
     program_.eager = options_.eager;
@@ -196,12 +214,16 @@ class Builder {
       placed(v).operation = add({at(v).rank, kStaging, place(v), block_of(at(v).slot).bytes},
                                 {{at(v).rank, kNone, from}}, {});
     }
-    // Own blocks that only change buffers: they depend on nobody, and go first.
+    // Own blocks that only change buffers: they depend on nobody, and go first. They come from the
+    // input, staged or not, but where other blocks' outputs lie over it.
     for (const int v : local_copies_) {
-      Operation copy{
-          at(v).rank, 0, {Memory::output, block_of(at(v).slot).output}, block_of(at(v).slot).bytes};
-      copy.only_if_moved = placed(v).home == Home::input;
-      add(copy, {{at(v).rank, placed(v).operation, place(v)}}, {});
+      Operation copy = copy_of(v, 0);
+      copy.only_if_moved = !stage_all_;
+      if (stage_all_) {
+        add(copy, {{at(v).rank, placed(v).operation, place(v)}}, {});
+      } else {
+        add(copy, {{at(v).rank, kNone, {Memory::input, block_of(at(v).slot).input}}}, {});
+      }
     }
     std::vector<int> made_from;
     std::vector<Source> sources;
@@ -211,6 +233,7 @@ class Builder {
       fetch_source(i + kAhead);
       const Version& v = at(i);
       if (v.round == kStaging) continue;
+      copy_late_until(v.round);
       made_from.clear();
       versions_->for_each_source(v, [&](int s) { made_from.push_back(s); });
       // The language's order of additions (schedule.h), the same whoever adds.
@@ -235,6 +258,23 @@ class Builder {
       op.replaces = v.previous != kNone;
       op.completes = v.contributions == goal_.ranks && sources.size() > 1;
       placed(i).operation = add(op, sources, earlier);
+    }
+    copy_late_until(versions_->rounds());
+  }
+
+  // A version's way to its rank's output.
+  Operation copy_of(int v, int round) const {
+    const BlockHome& block = block_of(at(v).slot);
+    return {at(v).rank, round, {Memory::output, block.output}, block.bytes};
+  }
+
+  // What rounds before that one have left in scratch for others to read.
+  void copy_late_until(int round) {
+    if (options_.mutant == ProgramOptions::Mutant::no_late_copies) return;
+    for (; copied_late_ < late_copies_.size(); ++copied_late_) {
+      const int v = late_copies_[copied_late_];
+      if (at(v).round >= round) return;
+      add(copy_of(v, at(v).round), {{at(v).rank, placed(v).operation, place(v)}}, {});
     }
   }
 
@@ -312,6 +352,8 @@ class Builder {
   const bool stage_all_;       // input blocks lie under other blocks' outputs
   HugeVector<Placed> placed_;  // by version
   std::vector<int> staged_, local_copies_;
+  std::vector<int> late_copies_;      // last versions that others read, by round
+  std::size_t copied_late_ = 0;       // of them
   std::vector<std::size_t> scratch_;  // offsets
   Pool<Operation> operations_;        // of program_, until it is done
   Pool<Source> sources_;              // likewise

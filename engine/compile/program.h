@@ -10,6 +10,10 @@
 //    first version that may not overwrite v_0 goes to scratch, and if it is the only one, v_0 is
 //    *staged*: copied to scratch before round 0, and read there by everybody.
 //
+// Where peers reach scratch only (ProgramOptions::staged: ranks that are processes), whatever
+// another rank reads lives in scratch: inputs are staged there, and a last version that others read
+// as well is copied to the output by its own rank, at the end of the round that has made it.
+//
 // Neighbouring blocks that share their sources and lie side by side everywhere become one
 // operation.
 #pragma once
@@ -90,9 +94,12 @@ struct ProgramOptions {
   // All messages travel inside mailbox slots, and a rank sends all of a round before it writes
   // anything: what other ranks read in a round cannot be overwritten in it, and needs no renaming.
   bool eager = false;
+  // Peers reach a rank's scratch only, never its input or output. Of programs that are not eager:
+  // with these nobody reads where others' data lie.
+  bool staged = false;
   // Faults for the tests of the tests: a rule for places left out, to see that the fuzz test
   // notices.
-  enum class Mutant : std::uint8_t { none, no_renaming, no_staging };
+  enum class Mutant : std::uint8_t { none, no_renaming, no_staging, no_late_copies };
   Mutant mutant = Mutant::none;
   PlanMeter* meter = nullptr;  // what the making is counted on
 };

@@ -21,18 +21,24 @@ Status told_below(const Status& reason) {
 }  // namespace
 
 Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
-                   std::optional<bool> strict, LinesMemory lines, Crowd crowd)
+                   std::optional<bool> strict, LinesMemory lines, Crowd crowd,
+                   RankProcesses* processes)
     : ranks_(ranks),
       policy_(policy),
       timeout_ns_(timeout_ns),
-      strict_(strict.value_or(false) || !membarrier_available()),
+      strict_(processes != nullptr || strict.value_or(false) || !membarrier_available()),
       own_lines_(lines.base == nullptr ? std::make_unique<RankLines[]>(index(ranks)) : nullptr),
       lines_(lines.base != nullptr ? lines
                                    : LinesMemory{reinterpret_cast<std::byte*>(own_lines_.get())}),
       crowd_(crowd),
-      slow_waits_(std::make_unique<SlowWaits[]>(index(ranks))) {
+      processes_(processes),
+      own_slow_waits_(processes == nullptr ? std::make_unique<SlowWaits[]>(index(ranks)) : nullptr),
+      slow_waits_(processes == nullptr ? own_slow_waits_.get() : processes->slow_waits()),
+      aborted_(processes == nullptr ? own_aborted_ : processes->aborted()) {
   if (own_lines_ != nullptr) return;
-  for (Rank r = 0; r < ranks; ++r) new (lines_.base + index(r) * lines_.stride) RankLines;
+  for (Rank r = 0; r < ranks; ++r) {
+    if (!is_elsewhere(r)) new (lines_.base + index(r) * lines_.stride) RankLines;
+  }
 }
 
 void Crossbar::depend_no_more() {
@@ -60,7 +66,7 @@ void Crossbar::ring(Rank r, bool abort) noexcept {
   } else {
     word.fetch_add(2, std::memory_order_release);
   }
-  futex_wake_all(word);
+  futex_wake_all(word, sleepers());
 }
 
 void Crossbar::wake_parked_on(const Atomic<std::uint32_t>& word) {
@@ -79,6 +85,7 @@ void Crossbar::abort(Status reason) {
     // Sequentially consistent: pairs with aborted() and begin().
     if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
     reason_ = reason;
+    if (processes_ != nullptr) processes_->say_why(reason.code(), reason.text().c_str());
   }
   for (Rank r = 0; r < ranks_; ++r) ring(r, true);
   dependents_.tell([&](Crossbar& below) { below.abort(told_below(reason)); });
@@ -91,6 +98,7 @@ void Crossbar::abort(Status reason) {
 void Crossbar::abort_now() noexcept {
   bool over = false;
   if (!aborted_.compare_exchange_strong(over, true, std::memory_order_seq_cst)) return;
+  if (processes_ != nullptr) processes_->say_why(Code::aborted, "abort() was called");
   for (Rank r = 0; r < ranks_; ++r) ring(r, true);
   dependents_.tell([](Crossbar& below) { below.abort_now(); });
   if (above_ != nullptr && ends_above_) above_->abort_now();
@@ -99,11 +107,31 @@ void Crossbar::abort_now() noexcept {
 Status Crossbar::reason() const {
   const std::lock_guard lock(reason_mutex_);
   if (!reason_.ok()) return reason_;
+  if (processes_ != nullptr) return processes_->why();
   // A signal handler has nowhere to leave a text.
   return make_error(Code::aborted, [] { return "abort() was called"; });
 }
 
+bool Crossbar::has_ended(Rank r) {
+  return is_elsewhere(r) ? processes_->has_ended(r)
+                         : thread_has_ended(record(r).thread.load(std::memory_order_relaxed));
+}
+
+bool Crossbar::is_lost(Rank r) {
+  if (is_elsewhere(r)) return has_ended(r);
+  // Of a thread that has ended between calls another one may play the rank.
+  const CallRecord& made = record(r);
+  const auto number = made.number.load(std::memory_order_relaxed);
+  if (!made.inside.load(std::memory_order_relaxed) || !has_ended(r)) return false;
+  // Not one that came out of it while we looked, nor one that went on with another thread: what a
+  // thread stored is visible once the kernel says that it has ended. Relaxed: x86 keeps the order
+  // of a new call's number and `inside`.
+  return made.inside.load(std::memory_order_relaxed) &&
+         made.number.load(std::memory_order_relaxed) == number;
+}
+
 void Crossbar::wait_until_quiet(Rank r) {
+  if (processes_ != nullptr) return;
   if (!strict_) barrier_everywhere();  // pairs with begin(): who began without a look is seen here
   const std::int64_t until = now_ns() + kQuietNs;
   std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
@@ -143,7 +171,13 @@ Crossbar::State Crossbar::state_of(Rank r) {
   if (bell(r).left.load(std::memory_order_relaxed)) {
     return {name + " has left after " + std::to_string(number) + " calls"};
   }
-  const bool gone = thread_has_ended(call.thread.load(std::memory_order_relaxed));
+  const bool gone = has_ended(r);
+  if (gone && is_elsewhere(r)) {
+    return {name + "'s process " + std::to_string(processes_->process_of(r)) + " has ended " +
+            (call.inside.load(std::memory_order_relaxed)
+                 ? "in " + describe_call(r, number)
+                 : "after " + std::to_string(number) + " calls")};
+  }
   if (!call.inside.load(std::memory_order_relaxed)) {
     return {name + " is in no collective; it has made " + std::to_string(number) + " calls" +
             (gone ? ", and the thread that made the last one has ended" : "")};

@@ -29,6 +29,7 @@
 #include "engine/base/status.h"
 #include "engine/run/dependents.h"
 #include "engine/run/machine.h"
+#include "engine/run/rank_processes.h"
 #include "engine/run/slow_waits.h"
 #include "engine/run/wait_policy.h"
 
@@ -74,7 +75,7 @@ struct alignas(kCacheLine) CallRecord {
   struct What {
     Atomic<std::uint64_t> fingerprint{0};
     Atomic<std::uint64_t> count{0};
-    Atomic<const char*> algorithm{nullptr};  // a string of the catalogue
+    Atomic<const char*> algorithm{nullptr};  // a string that all ranks reach
   };
   Atomic<std::uint64_t> number{0};  // calls begun
   What what[2];
@@ -135,9 +136,12 @@ struct Crowd {
 
 class Crossbar {
  public:
-  // strict: do without membarrier; none: where the kernel refuses it.
+  // strict: do without membarrier; none: where the kernel refuses it. processes: where ranks are
+  // not threads of this one; then each has a crossbar of its own, of which these and the lines, of
+  // each rank made by its own process, are what all share.
   Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
-           std::optional<bool> strict = std::nullopt, LinesMemory lines = {}, Crowd crowd = {});
+           std::optional<bool> strict = std::nullopt, LinesMemory lines = {}, Crowd crowd = {},
+           RankProcesses* processes = nullptr);
   Crossbar(const Crossbar&) = delete;
   Crossbar& operator=(const Crossbar&) = delete;
 
@@ -224,8 +228,17 @@ class Crossbar {
   // its buffers are its caller's again. Every rank that is inside finds out at its next wait. Gives
   // up after kQuietNs, so that a rank that is stopped inside a call stops nobody else for longer:
   // should it go on one day, it may still read what the others have brought.
+  // Processes do not wait: nobody else reaches what their callers own.
   void wait_until_quiet(Rank r);
   static constexpr std::int64_t kQuietNs = 700'000'000;
+
+  // Whether nothing will come of that rank any more, though it has not said so: its process has
+  // ended, or the thread that made its last call. For a rank that waits for it.
+  bool is_lost(Rank r);
+  // Who sleeps on bells.
+  Sleepers sleepers() const {
+    return processes_ != nullptr ? Sleepers::of_all_processes : Sleepers::of_this_process;
+  }
 
   // This rank takes part no more: ranks that wait for it are told (rank_lost).
   void leave(Rank r);
@@ -248,6 +261,8 @@ class Crossbar {
   RankLines& lines(Rank r) {
     return *reinterpret_cast<RankLines*>(lines_.base + index(r) * lines_.stride);
   }
+  bool is_elsewhere(Rank r) const { return processes_ != nullptr && !processes_->is_here(r); }
+  bool has_ended(Rank r);
   void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
 
@@ -258,8 +273,11 @@ class Crossbar {
   const std::unique_ptr<RankLines[]> own_lines_;  // where nobody gave us memory
   const LinesMemory lines_;
   const Crowd crowd_;
-  const std::unique_ptr<SlowWaits[]> slow_waits_;  // by rank
-  Atomic<bool> aborted_{false};
+  RankProcesses* const processes_;                     // nullptr: ranks are threads of this process
+  const std::unique_ptr<SlowWaits[]> own_slow_waits_;  // likewise
+  SlowWaits* const slow_waits_;                        // by rank
+  Atomic<bool> own_aborted_{false};
+  Atomic<bool>& aborted_;  // that, or the processes'
   mutable Mutex reason_mutex_;
   Status reason_;
   Dependents<Crossbar> dependents_;

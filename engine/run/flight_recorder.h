@@ -6,6 +6,7 @@
 // are at work may be a call behind.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,26 +23,37 @@ class FlightRecorder {
  public:
   static constexpr std::uint64_t kCalls = 1024;
 
-  FlightRecorder(int ranks, bool times) : tracks_(static_cast<std::size_t>(ranks)) {
+  // memory: zeroes, kBytesPerRank for each rank at so many bytes from the one before, where ranks
+  // are processes that share it; nullptr: the recorder takes its own.
+  FlightRecorder(int ranks, bool times, std::byte* memory = nullptr, std::size_t stride = 0)
+      : tracks_(static_cast<std::size_t>(ranks)) {
     for (Track& track : tracks_) {
-      track.fingerprints = std::make_unique<std::atomic<std::uint64_t>[]>(kCalls);
-      if (times) track.times = std::make_unique<Times[]>(kCalls);
+      if (memory == nullptr) {
+        track.own_fingerprints = std::make_unique<Fingerprints>();
+        if (times) track.own_times = std::make_unique<AllTimes>();
+        track.fingerprints = track.own_fingerprints.get();
+        track.times = track.own_times.get();
+      } else {
+        track.fingerprints = reinterpret_cast<Fingerprints*>(memory);
+        if (times) track.times = reinterpret_cast<AllTimes*>(memory + sizeof(Fingerprints));
+        memory += stride;
+      }
     }
   }
 
   // Rank r begins its call of that number, from 1; its thread only.
   void begin(Rank r, std::uint64_t number, std::uint64_t fingerprint) noexcept {
     Track& track = track_of(r);
-    track.fingerprints[number % kCalls].store(fingerprint, std::memory_order_relaxed);
+    (*track.fingerprints)[number % kCalls].store(fingerprint, std::memory_order_relaxed);
     if (track.times == nullptr) return;
-    Times& times = track.times[number % kCalls];
+    Times& times = (*track.times)[number % kCalls];
     times.end_ns.store(0, std::memory_order_relaxed);
     times.begin_ns.store(now_ns(), std::memory_order_relaxed);
   }
   void end(Rank r, std::uint64_t number) noexcept {
     Track& track = track_of(r);
     if (track.times == nullptr) return;
-    track.times[number % kCalls].end_ns.store(now_ns(), std::memory_order_relaxed);
+    (*track.times)[number % kCalls].end_ns.store(now_ns(), std::memory_order_relaxed);
   }
 
   struct Call {
@@ -54,10 +66,10 @@ class FlightRecorder {
     const Track& track = tracks_[static_cast<std::size_t>(r)];
     std::vector<Call> out;
     for (std::uint64_t n = begun < kCalls ? 1 : begun - kCalls + 1; n <= begun; ++n) {
-      Call call{n, {track.fingerprints[n % kCalls].load(std::memory_order_relaxed)}};
+      Call call{n, {(*track.fingerprints)[n % kCalls].load(std::memory_order_relaxed)}};
       if (track.times != nullptr) {
-        call.begin_ns = track.times[n % kCalls].begin_ns.load(std::memory_order_relaxed);
-        call.end_ns = track.times[n % kCalls].end_ns.load(std::memory_order_relaxed);
+        call.begin_ns = (*track.times)[n % kCalls].begin_ns.load(std::memory_order_relaxed);
+        call.end_ns = (*track.times)[n % kCalls].end_ns.load(std::memory_order_relaxed);
       }
       out.push_back(call);
     }
@@ -75,10 +87,19 @@ class FlightRecorder {
   struct Times {
     std::atomic<std::int64_t> begin_ns{0}, end_ns{0};
   };
+  using Fingerprints = std::array<std::atomic<std::uint64_t>, kCalls>;
+  using AllTimes = std::array<Times, kCalls>;
   struct alignas(kCacheLine) Track {
-    std::unique_ptr<std::atomic<std::uint64_t>[]> fingerprints;
-    std::unique_ptr<Times[]> times;  // nullptr: not recorded
+    Fingerprints* fingerprints = nullptr;
+    AllTimes* times = nullptr;  // nullptr: not recorded
+    std::unique_ptr<Fingerprints> own_fingerprints;
+    std::unique_ptr<AllTimes> own_times;
   };
+
+ public:
+  static constexpr std::size_t kBytesPerRank = sizeof(Fingerprints) + sizeof(AllTimes);
+
+ private:
   Track& track_of(Rank r) { return tracks_[static_cast<std::size_t>(r)]; }
 
   std::vector<Track> tracks_;

@@ -34,15 +34,24 @@ bool membarrier_available() {
 
 void barrier_everywhere() { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
 
-void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns) {
+namespace {
+
+int futex_operation(int operation, Sleepers sleepers) {
+  return sleepers == Sleepers::of_this_process ? operation | FUTEX_PRIVATE_FLAG : operation;
+}
+
+}  // namespace
+
+void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns,
+                Sleepers sleepers) {
   const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
   // WAIT_BITSET takes an absolute time of the monotonic clock.
-  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, seen, &until, nullptr,
+  syscall(SYS_futex, &word, futex_operation(FUTEX_WAIT_BITSET, sleepers), seen, &until, nullptr,
           FUTEX_BITSET_MATCH_ANY);
 }
 
-void futex_wake_all(const Atomic<std::uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0);
+void futex_wake_all(const Atomic<std::uint32_t>& word, Sleepers sleepers) {
+  syscall(SYS_futex, &word, futex_operation(FUTEX_WAKE, sleepers), 0x7fffffff, nullptr, nullptr, 0);
 }
 
 }  // namespace rankine

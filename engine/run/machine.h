@@ -64,10 +64,14 @@ bool membarrier_available();
 // A full barrier on every running thread of the process. Only after membarrier_available().
 void barrier_everywhere();
 
-// futex(2) on a 32-bit word of this process: sleeps while the word is `seen`, until rung or until
-// that time. Any return is a reason to look again.
-void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns);
-void futex_wake_all(const Atomic<std::uint32_t>& word);
+// Whose threads sleep on a word and wake each other there.
+enum class Sleepers : bool { of_this_process, of_all_processes };
+// futex(2) on a 32-bit word: sleeps while the word is `seen`, until rung or until that time. Any
+// return is a reason to look again.
+void futex_wait(const Atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t until_ns,
+                Sleepers sleepers = Sleepers::of_this_process);
+void futex_wake_all(const Atomic<std::uint32_t>& word,
+                    Sleepers sleepers = Sleepers::of_this_process);
 
 // A parked rank looks about at least this often: nobody rings when a peer enters another
 // collective, or when its thread ends.

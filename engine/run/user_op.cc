@@ -35,8 +35,8 @@ void combine_piece(const UserOp& op, void* const* dsts, std::size_t n_dsts, cons
 
 }  // namespace
 
-std::uint64_t identity_of(const UserOp& op) noexcept {
-  const auto code = reinterpret_cast<std::uintptr_t>(op.apply);
+std::uint64_t identity_of(const UserOp& op, bool between_processes) noexcept {
+  const auto code = between_processes ? 0 : reinterpret_cast<std::uintptr_t>(op.apply);
   const std::uint64_t kind = op.element_bytes * 2 + (op.commutative ? 1 : 0);
   return splitmix(code * kSplitMixStep ^ kind) | 1;
 }

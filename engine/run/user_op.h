@@ -32,8 +32,8 @@ struct UserOp {
 
 inline constexpr std::size_t kMostElementBytes = 4096;
 
-// What ranks compare. Never 0.
-std::uint64_t identity_of(const UserOp& op) noexcept;
+// What ranks compare. Never 0. between_processes: without where the function lies, which differs.
+std::uint64_t identity_of(const UserOp& op, bool between_processes = false) noexcept;
 
 // Destinations 0 to n_dsts - 1 = srcs[0] op srcs[1] op ... folded left to right. A destination may
 // be one of the sources, and else overlaps none; no alignment. n_srcs is 2 or more, bytes a

@@ -65,20 +65,6 @@ void report_gone_on(Crossbar& crossbar, const Waiter& waiter, Rank peer, int rou
   }));
 }
 
-// The thread that made the rank's last call has ended before that call did.
-bool ended_inside_a_call(const CallRecord& record) {
-  const auto number = record.number.load(std::memory_order_relaxed);
-  if (!record.inside.load(std::memory_order_relaxed) ||
-      !thread_has_ended(record.thread.load(std::memory_order_relaxed))) {
-    return false;
-  }
-  // Not one that came out of it while we looked, nor one that went on with another thread: what a
-  // thread stored is visible once the kernel says that it has ended. Relaxed: x86 keeps the order
-  // of a new call's number and `inside`.
-  return record.inside.load(std::memory_order_relaxed) &&
-         record.number.load(std::memory_order_relaxed) == number;
-}
-
 // A wait that the bare probes did not end.
 class LongWait {
  public:
@@ -194,8 +180,8 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
              " has left and is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
     });
   }
-  // A thread that has ended inside a call told nobody.
-  if (ended_inside_a_call(crossbar_.record(owner_)) && !done()) {
+  // Who has been killed told nobody.
+  if (crossbar_.is_lost(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
       return "rank " + std::to_string(owner_) +
              " is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);
@@ -297,7 +283,7 @@ bool LongWait::sleep() noexcept {
     const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
     if (done()) return true;
     if (fails(rung)) return false;
-    futex_wait(bell_.word, rung, next_look_ns_);
+    futex_wait(bell_.word, rung, next_look_ns_, crossbar_.sleepers());
   }
 }
 

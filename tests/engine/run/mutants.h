@@ -40,8 +40,8 @@ inline CallRules shared() {
           .transport = Transport::direct,
           .passes = Passes{.shares = ShareOptions{.from = 1, .streams = true, .stream_from = 1}}};
 }
-inline CallRules placed(ProgramOptions::Mutant mutant) {
-  return {.ranks = 9, .program = {.mutant = mutant}};
+inline CallRules placed(ProgramOptions::Mutant mutant, bool staged = false) {
+  return {.ranks = 9, .program = {.staged = staged, .mutant = mutant}};
 }
 
 inline std::vector<Mutant> mutants() {
@@ -80,6 +80,9 @@ inline std::vector<Mutant> mutants() {
       {"board: one half", lowered(none, Transport::board), nullptr, true, true},
       {"no renaming", placed(ProgramOptions::Mutant::no_renaming)},
       {"no staging", placed(ProgramOptions::Mutant::no_staging)},
+      {"staged: no renaming", placed(ProgramOptions::Mutant::no_renaming, true)},
+      {"staged: what others read stays in scratch",
+       placed(ProgramOptions::Mutant::no_late_copies, true)},
   };
 }
 

@@ -369,13 +369,17 @@ TestCall random_call(Random& random, const CallRules& rules) {
     program.eager =
         transport == Transport::board ||
         (transport == Transport::mailbox && fits(layout, rules.slot_payload) && random.one_in(2));
+    program.staged &= !program.eager;
+    // No pass knows of stages.
     const Passes passes =
-        rules.passes.value_or(Passes{.copy_first = random.one_in(2),
-                                     .pushes = random.one_in(2),
-                                     .own_first_from = random.one_in(2)   ? std::size_t{0}
-                                                       : random.one_in(2) ? 1u
-                                                                          : 200u,
-                                     .shares = random_shares(random)});
+        rules.program.staged
+            ? Passes{}
+            : rules.passes.value_or(Passes{.copy_first = random.one_in(2),
+                                           .pushes = random.one_in(2),
+                                           .own_first_from = random.one_in(2)   ? std::size_t{0}
+                                                             : random.one_in(2) ? 1u
+                                                                                : 200u,
+                                           .shares = random_shares(random)});
     auto plan = make_plan(call.schedule, goal, layout, buffers, transport, lower, program, passes);
     if (!plan.ok()) {
       // The refusals that a legal schedule may meet: too many messages at once, too much to post.
@@ -398,7 +402,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
                  " " + std::string(name_of(call.op)) + ", " + std::to_string(goal.ranks) +
                  " ranks, root " + std::to_string(goal.root) + ", " +
                  std::string(name_of(transport)) + (in_place ? ", in place" : ", apart") +
-                 ", counts";
+                 (program.staged ? ", staged" : "") + ", counts";
     for (const std::size_t n : counts) call.text += " " + std::to_string(n);
     return call;
   }

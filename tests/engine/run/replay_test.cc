@@ -13,9 +13,25 @@
 namespace rankine {
 namespace {
 
+// Of other ranks, beside what lies in mailboxes and on boards, whose addresses are of scratch too.
+bool reaches_scratch_only(const Plan& plan) {
+  bool only = true;
+  for (std::size_t r = 0; r < plan.rank.size(); ++r) {
+    const Operand* operand = plan.rank[r].operands.data();
+    for (const Op& op : plan.rank[r].ops) {
+      for (int i = 0; i < op.operands + op.copies; ++i, ++operand) {
+        const bool is_mine = operand->rank == r;
+        const bool is_shown = op.code == OpCode::send && (op.flags & kByAddress) != 0;
+        only &= (is_mine && !is_shown) || operand->memory >= Memory::scratch;
+      }
+    }
+  }
+  return only;
+}
+
 constexpr int kSessions = affordable(20000);  // RANKINE_TEST_SESSIONS runs another number
 
-TEST(Replay, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
+void play_random_schedules(const CallRules& calls) {
   const auto only = number_from_environment("RANKINE_TEST_SEED");
   const auto sessions =
       only ? 1
@@ -25,8 +41,11 @@ TEST(Replay, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
   for (int i = 0; i < sessions; ++i) {
     const std::uint64_t seed = only.value_or(0x5eed0000u + static_cast<std::uint64_t>(i));
     Random random(seed);
-    const Session session = random_session(random, {.calls = {.ranks = 9}});
+    const Session session = random_session(random, {.calls = calls});
     ASSERT_EQ(session.fault, "") << "replay with RANKINE_TEST_SEED=" << seed;
+    for (const TestCall& call : session.made) {
+      ASSERT_TRUE(!calls.program.staged || reaches_scratch_only(call.plan)) << call.text;
+    }
     Replay replay({session.ranks, session.first_count, session.slot_payload}, random);
     const std::string fault = replay.run(session.calls);
     ASSERT_EQ(fault, "") << session.explain(fault) << "\nreplay with RANKINE_TEST_SEED=" << seed;
@@ -36,21 +55,31 @@ TEST(Replay, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
   std::printf("%zu schedules, %llu steps\n", schedules, static_cast<unsigned long long>(steps));
 }
 
+TEST(Replay, RandomSchedulesOfAllFormsGiveWhatTheyMean) { play_random_schedules({.ranks = 9}); }
+
+TEST(Replay, AndSoTheyDoWhereOthersReachScratchOnly) {
+  play_random_schedules({.ranks = 9, .program = {.staged = true}});
+}
+
 // The real algorithms, back to back with one another in one team.
 TEST(Replay, EveryAlgorithmOfTheCatalogueInAnyOrder) {
   int calls = 0;
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (int attempt = 0; attempt < affordable(8); ++attempt) {
+      const bool staged = attempt % 2 == 1;
       Random random(static_cast<std::uint64_t>(1000 * ranks + attempt));
       std::vector<TestCall> made;
       for (const Algorithm& algorithm : catalogue()) {
         Params params;
         params.ranks = ranks;
         if (algorithm.refusal(params)) continue;
-        made.push_back(
-            random_call(random, {.ranks = ranks, .most_elements = 60, .algorithm = &algorithm}));
+        made.push_back(random_call(random, {.ranks = ranks,
+                                            .most_elements = 60,
+                                            .program = {.staged = staged},
+                                            .algorithm = &algorithm}));
         ASSERT_FALSE(made.back().before.empty()) << algorithm.name << ": " << made.back().text;
         ASSERT_EQ(fault_of(made.back().plan), "") << algorithm.name;
+        ASSERT_TRUE(!staged || reaches_scratch_only(made.back().plan)) << made.back().text;
       }
       std::vector<const TestCall*> order;
       for (const TestCall& call : made) order.push_back(&call);

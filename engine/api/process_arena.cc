@@ -1,0 +1,121 @@
+#include "engine/api/process_arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "algorithms/catalogue.h"
+#include "engine/run/flight_recorder.h"
+#include "numa/pages.h"
+
+namespace rankine {
+namespace {
+
+// Two regions that neither the kernel nor libraries choose by themselves; the first one is free
+// under the thread and address sanitizers as well.
+constexpr std::uint64_t kHigh = 0x7e9000000000, kLow = 0x600000000000;
+constexpr int kHighBases = 24, kBases = 64;
+constexpr int kEnough = 4;  // to find a common one, and to leave some to others that are being made
+
+std::uint64_t base_of(int i) {
+  return i < kHighBases ? kHigh + static_cast<std::uint64_t>(i) * kProcessSpan
+                        : kLow + static_cast<std::uint64_t>(i - kHighBases) * kProcessSpan;
+}
+
+void* address_of(int i) { return reinterpret_cast<void*>(base_of(i)); }
+
+// The i-th to be tried.
+int base_in_turn(int i, std::uint64_t seed) {
+  return static_cast<int>((seed % kBases + static_cast<std::uint64_t>(i)) % kBases);
+}
+
+}  // namespace
+
+ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, std::size_t board_bytes,
+                                std::size_t mailbox_bytes) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto whole_pages = [](std::size_t bytes) {
+    return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+  };
+  ProcessLayout out;
+  std::size_t end = 0;
+  const auto part = [&end](std::size_t bytes) {
+    const std::size_t begin = end;
+    end += (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+    return begin;
+  };
+  out.lobby_bytes = whole_pages(lobby_bytes);
+  end = out.lobby_bytes;
+  std::size_t letters = 0;
+  for (const Algorithm& line : catalogue()) letters += line.name.size() + 1;
+  out.names = part(letters);
+  out.lines = part(n * sizeof(RankLines));
+  out.slow_waits = part(n * sizeof(SlowWaits));
+  out.common_bytes = whole_pages(end);
+  end = 0;
+  out.mailbox_bytes = mailbox_bytes;
+  out.board = part(board_bytes);
+  out.slots = part(n * mailbox_bytes);
+  out.credits = part(n * kCacheLine);
+  out.records = part(FlightRecorder::kBytesPerRank);
+  out.rank_bytes = whole_pages(end);
+  out.scratch = out.of_rank(ranks);
+  out.scratch_bytes = (kProcessSpan - out.scratch) / n / page_bytes() * page_bytes();
+  return out;
+}
+
+ReservedBases::~ReservedBases() {
+  for (int i = 0; i < kBases; ++i) {
+    if ((reserved_ >> i & 1) != 0) munmap(address_of(i), kProcessSpan);
+  }
+}
+
+std::uint64_t ReservedBases::reserve(std::uint64_t seed) noexcept {
+  int found = 0;
+  for (int i = 0; i < kBases && found < kEnough; ++i) {
+    const int base = base_in_turn(i, seed);
+    void* const at = mmap(address_of(base), kProcessSpan, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at == MAP_FAILED) continue;
+    if (at != address_of(base)) {  // a kernel that does not know the flag
+      munmap(at, kProcessSpan);
+      continue;
+    }
+    reserved_ |= std::uint64_t{1} << base;
+    ++found;
+  }
+  return reserved_;
+}
+
+std::byte* ReservedBases::map(std::uint64_t common, std::uint64_t seed, int file) noexcept {
+  errno = 0;
+  for (int i = 0; i < kBases; ++i) {
+    const int base = base_in_turn(i, seed);
+    const std::uint64_t bit = std::uint64_t{1} << base;
+    if ((common & reserved_ & bit) == 0) continue;
+    void* const at = mmap(address_of(base), kProcessSpan, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+    if (at == MAP_FAILED) return nullptr;
+    reserved_ &= ~bit;
+    return static_cast<std::byte*>(at);
+  }
+  return nullptr;
+}
+
+Status take_pages(int file, std::size_t offset, std::size_t bytes, const std::string& what) {
+  if (bytes == 0) return {};
+  int error;
+  do {
+    error =
+        fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  if (error == 0) return {};
+  return make_error(error == ENOSPC || error == ENOMEM ? Code::out_of_memory : Code::system, [&] {
+    return what + ": /dev/shm has no " + std::to_string(bytes) +
+           " bytes: " + std::string(std::strerror(error));
+  });
+}
+
+}  // namespace rankine

@@ -1,0 +1,340 @@
+#include "engine/api/process_lobby.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace rankine {
+namespace {
+
+constexpr char kLobbyMagic[8] = "rankine";
+constexpr std::uint32_t kLobbyLayout = 1;
+
+struct flock byte_lock(off_t first, off_t bytes, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = first;
+  lock.l_len = bytes;
+  return lock;
+}
+
+// Until the open file description is closed, by whoever closes it last.
+bool try_lock(int file, off_t byte) {
+  struct flock lock = byte_lock(byte, 1, F_WRLCK);
+  return fcntl(file, F_OFD_SETLK, &lock) == 0;
+}
+
+// By somebody else.
+bool is_locked(int file, off_t first, off_t bytes) {
+  struct flock lock = byte_lock(first, bytes, F_WRLCK);
+  return fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+// By errno.
+Status system_error(const std::string& what) {
+  const int error = errno;
+  const Code code = error == ENOSPC || error == ENOMEM ? Code::out_of_memory : Code::system;
+  return make_error(code, [&] { return what + ": " + std::strerror(error); });
+}
+
+std::string in_words(std::int32_t process) { return "process " + std::to_string(process); }
+
+constexpr off_t kRemoving = kMostProcesses;  // the byte that is locked by who removes the name
+
+Status lost(Rank r, std::int32_t pid, const std::string& name) {
+  return make_error(Code::rank_lost, [&] {
+    return "rank " + std::to_string(r) + " (" + in_words(pid) +
+           ") has ended before all ranks of '" + name + "' were there";
+  });
+}
+
+}  // namespace
+
+ProcessLobby::ProcessLobby(Meeting meeting)
+    : meeting_(std::move(meeting)), path_("/dev/shm/rankine." + meeting_.name) {
+  watched_.fill(-1);
+}
+
+ProcessLobby::~ProcessLobby() {
+  for (const int one : watched_) {
+    if (one >= 0) close(one);
+  }
+  if (base_ != nullptr) munmap(base_, kProcessSpan);
+  close_file();
+}
+
+void ProcessLobby::close_file() noexcept {
+  if (page_ != nullptr && base_ == nullptr) munmap(page_, sizeof(LobbyPage));
+  page_ = nullptr;
+  if (file_ >= 0) close(file_);
+  file_ = -1;
+}
+
+std::string ProcessLobby::me() const {
+  return "rank " + std::to_string(meeting_.rank) + " (" + in_words(getpid()) + ")";
+}
+
+int ProcessLobby::process_of(Rank r) const noexcept {
+  return page_->seats[static_cast<std::size_t>(r)].process.load(std::memory_order_acquire);
+}
+
+bool ProcessLobby::has_ended(Rank r) const noexcept {
+  const int watched = watched_[static_cast<std::size_t>(r)];
+  pollfd ended{watched, POLLIN, 0};
+  return (watched >= 0 && poll(&ended, 1, 0) == 1) || !is_locked(file_, r, 1);
+}
+
+Status ProcessLobby::fail(const Status& reason) noexcept {
+  if (page_ == nullptr) return reason;
+  page_->ending.end(reason);
+  remove_name();
+  return page_->ending.why();
+}
+
+// --- The name ---
+
+bool ProcessLobby::is_current() const noexcept {
+  struct stat here {
+  }, there{};
+  return fstat(file_, &here) == 0 && lstat(path_.c_str(), &there) == 0 &&
+         here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
+// A rank's lock can only be missing where its process has ended: the file appears with its maker's.
+bool ProcessLobby::anybody_there() const noexcept { return is_locked(file_, 0, kMostProcesses); }
+
+void ProcessLobby::remove_name() noexcept {
+  // One at a time looks whose name it is and removes it, so nobody removes the next one's. A
+  // process that is stopped with the lock is not waited for: others remove what it has left.
+  constexpr std::int64_t kPatienceNs = 100'000'000;
+  const std::int64_t until = now_ns() + kPatienceNs;
+  while (!try_lock(file_, kRemoving)) {
+    if (now_ns() >= until || !is_current()) return;
+    sleep_ns(50'000);
+  }
+  if (is_current()) unlink(path_.c_str());
+  struct flock lock = byte_lock(kRemoving, 1, F_UNLCK);
+  fcntl(file_, F_OFD_SETLK, &lock);
+}
+
+Status ProcessLobby::map_page() noexcept {
+  void* const at = mmap(nullptr, sizeof(LobbyPage), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (at == MAP_FAILED) return system_error("mapping " + path_);
+  page_ = static_cast<LobbyPage*>(at);
+  return {};
+}
+
+Status ProcessLobby::create(bool& exists) {
+  exists = false;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kProcessSpan) {
+    return make_error(Code::system, [&] {
+      return "files may have " + std::to_string(limit.rlim_cur) + " bytes (RLIMIT_FSIZE); ranks " +
+             "that are processes share one of " + std::to_string(kProcessSpan);
+    });
+  }
+  file_ = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file_ < 0) return system_error("a file in /dev/shm");
+  if (fchmod(file_, 0600) != 0 || ftruncate(file_, static_cast<off_t>(kProcessSpan)) != 0) {
+    return system_error("a file in /dev/shm");
+  }
+  if (Status status = take_pages(file_, 0, sizeof(LobbyPage), path_); !status.ok()) return status;
+  if (Status status = map_page(); !status.ok()) return status;
+  std::memcpy(page_->magic, kLobbyMagic, sizeof(kLobbyMagic));
+  page_->layout = kLobbyLayout;
+  page_->settings = meeting_.settings;
+  page_->maker = meeting_.rank;
+  if (getrandom(&page_->nonce, sizeof(page_->nonce), 0) !=
+      static_cast<ssize_t>(sizeof(page_->nonce))) {
+    return system_error("getrandom");
+  }
+  if (Status status = sit_down(); !status.ok()) return status;
+  const std::string unnamed = "/proc/self/fd/" + std::to_string(file_);
+  if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    exists = errno == EEXIST;
+    return system_error(path_);
+  }
+  return {};
+}
+
+Status ProcessLobby::check_found() const {
+  const auto refused = [this](const std::string& why) {
+    return make_error(Code::system, [&] { return path_ + " is there and " + why; });
+  };
+  struct stat found {};
+  if (fstat(file_, &found) != 0) return system_error(path_);
+  if (!S_ISREG(found.st_mode)) return refused("is no regular file");
+  if (found.st_uid != geteuid()) {
+    return refused("belongs to user " + std::to_string(found.st_uid) + "; this is user " +
+                   std::to_string(geteuid()));
+  }
+  if ((found.st_mode & 0777) != 0600) {
+    const unsigned mode = found.st_mode & 0777;
+    std::string octal;
+    for (const int shift : {6, 3, 0}) octal += static_cast<char>('0' + (mode >> shift & 7));
+    return refused("others may use it: its mode is " + octal + ", it must be 600");
+  }
+  if (static_cast<std::size_t>(found.st_size) < sizeof(LobbyPage)) {
+    return refused("is no communicator's: it has " + std::to_string(found.st_size) + " bytes");
+  }
+  return {};
+}
+
+Status ProcessLobby::enter_found(bool& again) {
+  again = false;
+  if (Status status = check_found(); !status.ok()) return status;
+  if (Status status = map_page(); !status.ok()) return status;
+  if (std::memcmp(page_->magic, kLobbyMagic, sizeof(kLobbyMagic)) != 0) {
+    return make_error(Code::system, [&] { return path_ + " is there and is no communicator's"; });
+  }
+  if (!anybody_there()) {
+    remove_name();
+    again = true;
+    return {};
+  }
+  if (page_->layout != kLobbyLayout) {
+    return fail(make_error(Code::mismatch, [&] {
+      return "layout of shared memory is " + std::to_string(page_->layout) + " of those that are " +
+             "there and " + std::to_string(kLobbyLayout) + " of " + me();
+    }));
+  }
+  // It is complete, and its name about to be free, or it never was to be ours.
+  again = page_->seated.load(std::memory_order_acquire) == page_->settings.ranks;
+  if (again) return {};
+  if (!(page_->settings == meeting_.settings)) {
+    return fail(make_error(Code::mismatch, [&] {
+      return difference(page_->settings, "rank " + std::to_string(page_->maker), meeting_.settings,
+                        me());
+    }));
+  }
+  if (page_->ending.has_ended()) {
+    again = !is_current();
+    return again ? Status() : page_->ending.why();
+  }
+  return sit_down();
+}
+
+Status ProcessLobby::sit_down() {
+  LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(meeting_.rank)];
+  const std::int32_t self = getpid();
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    if (process_of(r) != self || r == meeting_.rank) continue;
+    return fail(make_error(Code::invalid_argument, [&] {
+      return "ranks " + std::to_string(r) + " and " + std::to_string(meeting_.rank) +
+             " are of one process, " + std::to_string(self) +
+             "; each rank of a communicator with a name has a process of its own";
+    }));
+  }
+  if (!try_lock(file_, meeting_.rank)) {
+    return fail(make_error(Code::invalid_argument, [&] {
+      return "rank " + std::to_string(meeting_.rank) + " of '" + meeting_.name +
+             "' is there twice: " + in_words(seat.process.load(std::memory_order_relaxed)) +
+             " and " + in_words(self);
+    }));
+  }
+  seat.bases = bases_.reserve(page_->nonce);
+  seat.process.store(self, std::memory_order_release);
+  page_->seated.fetch_add(1, std::memory_order_acq_rel);  // pairs with wait_for()
+  return {};
+}
+
+Status ProcessLobby::enter() {
+  for (std::int64_t nap_ns = 50'000;;) {
+    bool again = false;
+    file_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file_ < 0 && errno != ENOENT) return system_error(path_);
+    Status status = file_ < 0 ? create(again) : enter_found(again);
+    if (!again) return status;
+    close_file();
+    if (now_ns() >= meeting_.deadline_ns) {
+      return make_error(Code::timeout,
+                        [&] { return path_ + " is another communicator's, which is still there"; });
+    }
+    sleep_ns(nap_ns);
+    nap_ns = std::min<std::int64_t>(2 * nap_ns, 5'000'000);
+  }
+}
+
+// --- Together ---
+
+// A process that has come is watched from then on. False: it has ended.
+bool ProcessLobby::watch(Rank r) noexcept {
+  int& watched = watched_[static_cast<std::size_t>(r)];
+  if (watched < 0) watched = static_cast<int>(syscall(SYS_pidfd_open, process_of(r), 0));
+  // Where it cannot be watched its lock says the same, as long as it has no children.
+  return !has_ended(r);
+}
+
+std::string ProcessLobby::missing(const char* what) const {
+  std::string ranks;
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    if (process_of(r) == 0) ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
+  }
+  return ranks.empty() ? std::string(what)
+                       : "ranks " + ranks + " of '" + meeting_.name + "' have not come";
+}
+
+Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, const char* what) {
+  for (std::int64_t nap_ns = 20'000;;) {
+    if (page_->ending.has_ended()) return fail({});
+    if (count.load(std::memory_order_acquire) == meeting_.settings.ranks) return {};
+    for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+      if (r == meeting_.rank || process_of(r) == 0 || watch(r)) continue;
+      return fail(lost(r, process_of(r), meeting_.name));
+    }
+    if (now_ns() >= meeting_.deadline_ns) {
+      return fail(make_error(Code::timeout, [&] { return missing(what); }));
+    }
+    sleep_ns(nap_ns);
+    nap_ns = std::min<std::int64_t>(2 * nap_ns, 2'000'000);
+  }
+}
+
+Status ProcessLobby::agree_on_base() {
+  std::uint64_t common = ~std::uint64_t{0};
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    common &= page_->seats[static_cast<std::size_t>(r)].bases;
+  }
+  base_ = bases_.map(common, page_->nonce, file_);
+  if (base_ == nullptr && errno != 0) return system_error("mapping " + path_);
+  if (base_ == nullptr) {
+    return make_error(Code::system, [] {
+      return "there is no address at which all processes have 16 GiB of address space to share "
+             "(RLIMIT_AS, or many communicators at once)";
+    });
+  }
+  munmap(page_, sizeof(LobbyPage));
+  page_ = reinterpret_cast<LobbyPage*>(base_);
+  return {};
+}
+
+Status ProcessLobby::meet() {
+  if (Status status = enter(); !status.ok()) return status;
+  if (Status status = wait_for(page_->seated, "not all ranks have come"); !status.ok()) {
+    return status;
+  }
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    if (r != meeting_.rank && !watch(r)) return fail(lost(r, process_of(r), meeting_.name));
+  }
+  if (Status status = agree_on_base(); !status.ok()) return fail(status);
+  return {};
+}
+
+Status ProcessLobby::be_ready() {
+  page_->ready.fetch_add(1, std::memory_order_acq_rel);  // pairs with wait_for()
+  Status status = wait_for(page_->ready, "not all ranks have got ready");
+  if (status.ok()) remove_name();
+  return status;
+}
+
+}  // namespace rankine

@@ -1,0 +1,96 @@
+// Where processes meet that will be the ranks of one communicator: a file /dev/shm/rankine.NAME,
+// readable by its user only, which is gone from there when all have come or one has failed.
+//
+// It appears whole, by a link, with its maker in it. Who is in it holds a lock on the byte of its
+// rank for as long as it lives (an open file description's, which ends with the process and with
+// exec), so a file without locks is what killed processes have left: it is removed, and its name
+// taken over. What goes wrong for one while they meet is told to all.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "engine/api/process_arena.h"
+#include "engine/api/process_settings.h"
+#include "engine/api/shared_ending.h"
+#include "engine/base/status.h"
+
+namespace rankine {
+
+// What stands at the beginning of the file, in memory of zeroes.
+struct LobbyPage {
+  // These stay as they are in all layouts, so that even a stranger can be told.
+  char magic[8];
+  std::uint32_t layout;
+  SharedEnding ending;
+
+  ProcessSettings settings;  // of its maker
+  std::int32_t maker;        // rank
+  std::uint64_t nonce;       // tells one communicator of that name from the next
+  std::atomic<std::int32_t> seated, ready;
+  struct Seat {
+    std::atomic<std::int32_t> process;  // 0: nobody
+    std::uint64_t bases;                // where this process can map the file
+  };
+  std::array<Seat, kMostProcesses> seats;
+};
+static_assert(std::atomic<std::int32_t>::is_always_lock_free);
+
+class ProcessLobby {
+ public:
+  struct Meeting {
+    std::string name;
+    Rank rank = 0;
+    ProcessSettings settings;
+    std::int64_t deadline_ns = 0;  // of the monotonic clock
+  };
+  explicit ProcessLobby(Meeting meeting);
+  ~ProcessLobby();
+  ProcessLobby(const ProcessLobby&) = delete;
+  ProcessLobby& operator=(const ProcessLobby&) = delete;
+
+  // Until all are in it; then the file lies at base() in each of them. Errors end the meeting for
+  // all who are there.
+  Status meet();
+  // Until all have said so; from then on the name is free.
+  Status be_ready();
+  // The meeting has failed here, or does so now: tells all. Returns why it has.
+  Status fail(const Status& reason) noexcept;
+
+  int file() const { return file_; }
+  std::byte* base() const { return base_; }
+  LobbyPage& page() const { return *page_; }
+  int process_of(Rank r) const noexcept;
+  // Whether that rank's process has ended or become another program.
+  bool has_ended(Rank r) const noexcept;
+
+ private:
+  Status enter();
+  Status create(bool& exists);
+  // Nothing to be done with this file; another one may be there soon.
+  Status enter_found(bool& again);
+  Status check_found() const;
+  Status map_page() noexcept;
+  Status sit_down();
+  Status wait_for(const std::atomic<std::int32_t>& count, const char* what);
+  std::string missing(const char* what) const;
+  bool watch(Rank r) noexcept;
+  Status agree_on_base();
+  bool is_current() const noexcept;  // the name is this file's
+  bool anybody_there() const noexcept;
+  void remove_name() noexcept;
+  void close_file() noexcept;
+  std::string me() const;
+
+  const Meeting meeting_;
+  const std::string path_;
+  int file_ = -1;
+  LobbyPage* page_ = nullptr;
+  std::byte* base_ = nullptr;
+  ReservedBases bases_;
+  std::array<int, kMostProcesses> watched_;  // pidfds, by rank; -1: none
+};
+
+}  // namespace rankine

@@ -1,0 +1,312 @@
+// One rank of a communicator of processes, for processes_test: what it does is named on its command
+// line, and what became of it is printed.
+//
+//   process_rank NAME RANK RANKS PLAY [AT]
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/call_parameters.h"
+#include "engine/api/communicator.h"
+#include "engine/faults/collective_case.h"
+
+namespace rankine {
+namespace {
+
+struct Given {
+  std::string name;
+  Rank rank = 0;
+  int ranks = 1;
+  int at = 0;  // microseconds
+  std::chrono::milliseconds timeout{180'000};
+
+  CommunicatorOptions options() const {
+    return {.ranks = ranks, .timeout = timeout, .rank = rank, .name = name};
+  }
+};
+
+int say(const std::string& text) {
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+  return 0;
+}
+int say(const Status& status) {
+  return say(status.ok() ? "ok" : std::string(name_of(status.code())) + ": " + status.text());
+}
+
+Status create(const CommunicatorOptions& options) {
+  const auto made = Communicator::create(options);
+  return made.ok() ? Status() : made.status();
+}
+
+struct Joined {
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<Member> member;
+};
+Joined join(const CommunicatorOptions& options) {
+  Joined out;
+  out.communicator = Communicator::create(options).value();
+  out.member = out.communicator->join(*options.rank).value();
+  return out;
+}
+
+// Sums with what all ranks bring, so that one that read nonsense shows.
+Status add_up(Member& me, std::size_t count, int times) {
+  std::vector<float> in(count), out(count);
+  for (int i = 0; i < times; ++i) {
+    float wanted = 0;
+    for (Rank r = 0; r < me.ranks(); ++r) wanted += static_cast<float>(r + 1 + i % 7);
+    std::fill(in.begin(), in.end(), static_cast<float>(me.rank() + 1 + i % 7));
+    Status status = me.all_reduce(std::span<const float>(in), std::span<float>(out));
+    if (!status.ok()) return status;
+    const auto is_wrong = [wanted](float x) { return x != wanted; };
+    if (std::any_of(out.begin(), out.end(), is_wrong)) {
+      return Status(Code::remote_error, "wrong sum in call " + std::to_string(i));
+    }
+  }
+  return {};
+}
+
+// --- Every line of the catalogue ---
+
+struct Kind {
+  DataType type;
+  ReduceOp op;
+};
+constexpr Kind kKinds[] = {
+    {DataType::f32, ReduceOp::sum}, {DataType::u32, ReduceOp::sum}, {DataType::bf16, ReduceOp::avg},
+    {DataType::u8, ReduceOp::bxor}, {DataType::f64, ReduceOp::avg}, {DataType::i64, ReduceOp::prod},
+};
+
+std::vector<CollectiveCase> cases_of(const Algorithm& algorithm, int ranks) {
+  std::vector<CollectiveCase> cases;
+  const auto n = static_cast<std::size_t>(ranks);
+  for (const int segments : {0, 3}) {
+    if (segments > 0 && !algorithm.takes("segments")) continue;
+    CallOptions options{.algorithm = algorithm.name, .segments = segments};
+    Params params = params_of(options, ranks);
+    params.segments = std::max(1, params.segments);
+    if (algorithm.refusal(params)) continue;
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n + 1, std::size_t{1009}}) {
+      for (const auto& transport :
+           {std::optional(Transport::direct), std::optional(Transport::mailbox),
+            std::optional<Transport>()}) {
+        for (const bool in_place : {false, true}) {
+          options.transport = transport;
+          const std::size_t number = cases.size();
+          Kind kind = kKinds[number * 7 % std::size(kKinds)];
+          if (!takes(algorithm.collective, kind.type, kind.op)) kind.op = ReduceOp::sum;
+          const Rank root = has_root(algorithm.collective) ? static_cast<Rank>(number % n) : 0;
+          cases.push_back({algorithm.collective, ranks, count, kind.type, kind.op, root,
+                           static_cast<Rank>((number / 2) % n), in_place,
+                           number % 3 == 0 ? 0 : number % 61, number, options});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+int sweep(const Given& given) {
+  const Joined joined = join(given.options());
+  CaseBuffers buffers;
+  std::size_t made = 0;
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective == Collective::barrier) continue;
+    for (const CollectiveCase& test : cases_of(algorithm, given.ranks)) {
+      const std::string fault = run_case(*joined.member, test, buffers);
+      if (!fault.empty()) return say(fault);
+      ++made;
+    }
+  }
+  if (made < 1000) return say("only " + std::to_string(made) + " cases");
+  joined.member->barrier().throw_if_error();
+  return say("ok");
+}
+
+// --- Sizes ---
+
+// What passes in one line, on a board, through slots, in scratch, and in scratch that has to grow.
+int sizes(const Given& given) {
+  const Joined joined = join(given.options());
+  for (const std::size_t count : {1u, 12u, 500u, 5'000u, 300'000u, 3'000'000u}) {
+    if (Status status = add_up(*joined.member, count, 5); !status.ok()) return say(status);
+  }
+  return say("ok");
+}
+
+// --- Ends ---
+
+// Ranks go on until they are told that the last one is gone; then the others meet again.
+int outlive(const Given& given, const std::function<void()>& end) {
+  const bool is_last = given.rank == given.ranks - 1;
+  Status status;
+  {
+    const Joined joined = join(given.options());
+    status = add_up(*joined.member, 1000, 20);
+    if (!status.ok()) return say(status);
+    if (is_last) {
+      end();
+      return 0;
+    }
+    while (status.ok()) status = add_up(*joined.member, 1000, 1);
+    if (joined.communicator->health().text() != status.text()) return say("another health");
+  }
+  CommunicatorOptions fewer = given.options();
+  fewer.ranks = given.ranks - 1;
+  const Joined again = join(fewer);
+  if (Status now = add_up(*again.member, 1000, 20); !now.ok()) return say(now);
+  return say(status);
+}
+
+// As long as the others are there. The last rank is killed after so many microseconds, wherever it
+// is then.
+int survive(const Given& given) {
+  if (given.rank == given.ranks - 1) {
+    std::thread([at = given.at] {
+      std::this_thread::sleep_for(std::chrono::microseconds(at));
+      kill(getpid(), SIGKILL);
+    }).detach();
+  }
+  auto made = Communicator::create(given.options());
+  if (!made.ok()) return say(made.status());
+  const auto member = (*made)->join(given.rank).value();
+  Status status;
+  for (std::size_t count = 1; status.ok(); count = count * 3 % 100'003) {
+    status = add_up(*member, count, 1);
+  }
+  return say(status);
+}
+
+// A call by all ranks, in which the last one does something else.
+int disagree(const Given& given, const std::function<Status(Joined&)>& other) {
+  Joined joined = join(given.options());
+  Status status = add_up(*joined.member, 100, 3);
+  if (status.ok() && given.rank == given.ranks - 1) status = other(joined);
+  while (status.ok()) status = add_up(*joined.member, 100, 1);
+  return say(status);
+}
+
+int fork_and_go_on(const Given& given) {
+  const Joined joined = join(given.options());
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool told = add_up(*joined.member, 10, 1).code() == Code::forked &&
+                      joined.communicator->health().code() == Code::forked;
+    joined.communicator->abort();
+    _exit(told ? 7 : 8);
+  }
+  int end = 0;
+  waitpid(child, &end, 0);
+  if (!WIFEXITED(end) || WEXITSTATUS(end) != 7) return say("the child was not told");
+  return say(add_up(*joined.member, 1000, 20));
+}
+
+// An operation of the user's, which lies elsewhere in each process.
+int combine_by_own(const Given& given) {
+  const Joined joined = join(given.options());
+  const UserOp op{.apply =
+                      [](const void* in, void* inout, std::size_t count, void*) {
+                        for (std::size_t i = 0; i < count; ++i) {
+                          static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];
+                        }
+                      },
+                  .element_bytes = sizeof(int)};
+  std::vector<int> data(5000, given.rank + 1);
+  Status status = joined.member->call({.collective = Collective::all_reduce,
+                                       .in = data.data(),
+                                       .out = data.data(),
+                                       .count = data.size(),
+                                       .type = DataType::raw,
+                                       .op = ReduceOp::user,
+                                       .user_op = &op});
+  const int wanted = given.ranks * (given.ranks + 1) / 2;
+  const bool right = std::all_of(data.begin(), data.end(), [&](int x) { return x == wanted; });
+  return status.ok() && !right ? say("wrong data") : say(status);
+}
+
+int limited(const Given& given, int resource, rlim_t most) {
+  const rlimit limit{most, most};
+  setrlimit(resource, &limit);
+  return say(create(given.options()));
+}
+
+using Play = std::function<int(const Given&)>;
+const std::map<std::string, Play>& plays() {
+  static const std::map<std::string, Play> all = {
+      {"sweep", sweep},
+      {"sizes", sizes},
+      {"create", [](const Given& given) { return say(create(given.options())); }},
+      {"hurried", [](const Given& given) { return say(create(given.options())); }},
+      {"other_costs",
+       [](const Given& given) {
+         CommunicatorOptions options = given.options();
+         options.costs = Costs{.claim = 8192};
+         return say(create(options));
+       }},
+      {"small_files", [](const Given& given) { return limited(given, RLIMIT_FSIZE, 1 << 20); }},
+      {"small_space",
+       [](const Given& given) { return limited(given, RLIMIT_AS, rlim_t{1} << 30); }},
+      {"killed",
+       [](const Given& given) { return outlive(given, [] { kill(getpid(), SIGKILL); }); }},
+      {"exits", [](const Given& given) { return outlive(given, [] { _exit(0); }); }},
+      {"leaves", [](const Given& given) { return outlive(given, [] {}); }},
+      {"becomes",
+       [](const Given& given) {
+         return outlive(given, [] { execl("/bin/sleep", "sleep", "100", nullptr); });
+       }},
+      {"killed_at", survive},
+      {"stopped",
+       [](const Given& given) {
+         return disagree(given, [](Joined&) {
+           raise(SIGSTOP);
+           return Status(Code::aborted, "");
+         });
+       }},
+      {"calls_something_else",
+       [](const Given& given) {
+         return disagree(given, [](Joined& joined) {
+           std::vector<float> in(100), out(100 * static_cast<std::size_t>(joined.member->ranks()));
+           return joined.member->all_gather(std::span<const float>(in), std::span<float>(out));
+         });
+       }},
+      {"aborts",
+       [](const Given& given) {
+         return disagree(given, [](Joined& joined) {
+           joined.communicator->abort("enough");
+           return Status();
+         });
+       }},
+      {"forks", fork_and_go_on},
+      {"user_op", combine_by_own},
+  };
+  return all;
+}
+
+}  // namespace
+}  // namespace rankine
+
+int main(int argc, char** argv) try {
+  if (argc < 5 || !rankine::plays().contains(argv[4])) return 2;
+  const std::string play = argv[4];
+  rankine::Given given{argv[1], std::atoi(argv[2]), std::atoi(argv[3])};
+  if (argc > 5) given.at = std::atoi(argv[5]);
+  // Whoever waits for what does not come; all others are told at once.
+  if (play == "hurried" || play == "stopped") given.timeout = std::chrono::milliseconds(500);
+  if (play == "killed_at") given.timeout = std::chrono::seconds(5);
+  return rankine::plays().at(play)(given);
+} catch (const std::exception& error) {
+  return rankine::say(std::string(error.what()));
+}

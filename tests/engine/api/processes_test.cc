@@ -1,0 +1,282 @@
+// Ranks that are processes: all that they may do together, and all that keeps them from it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/run/kernels/reduce.h"
+#include "tests/engine/api/spawned.h"
+
+namespace rankine {
+namespace {
+
+using testing_processes::Spawned;
+
+// One that nobody else has.
+std::string fresh_name() {
+  static int names = 0;
+  return "test." + std::to_string(getpid()) + "." + std::to_string(++names);
+}
+std::string path_of(const std::string& name) { return "/dev/shm/rankine." + name; }
+bool is_there(const std::string& name) { return access(path_of(name).c_str(), F_OK) == 0; }
+
+Spawned rank(const std::string& name, int rank, int ranks, const std::string& play, int at = 0,
+             const std::vector<std::string>& variables = {}) {
+  return Spawned({"tests/engine/api/process_rank", name, std::to_string(rank),
+                  std::to_string(ranks), play, std::to_string(at)},
+                 variables);
+}
+
+// What each rank says in the end.
+std::vector<std::string> told(std::vector<Spawned>& ranks) {
+  std::vector<std::string> all;
+  for (Spawned& one : ranks) all.push_back(one.finish());
+  return all;
+}
+std::vector<std::string> all_play(const std::string& name, int ranks, const std::string& play) {
+  std::vector<Spawned> all;
+  for (int r = 0; r < ranks; ++r) all.push_back(rank(name, r, ranks, play));
+  return told(all);
+}
+// Two of them, of which the second plays something else, or elsewhere.
+std::vector<std::string> two(Spawned first, Spawned second) {
+  std::vector<Spawned> both;
+  both.push_back(std::move(first));
+  both.push_back(std::move(second));
+  return told(both);
+}
+
+class ManyProcesses : public testing::TestWithParam<int> {};
+
+TEST_P(ManyProcesses, RunEveryAlgorithmOfTheCatalogue) {
+  const std::string name = fresh_name();
+  for (const std::string& said : all_play(name, GetParam(), "sweep")) EXPECT_EQ(said, "ok\n");
+  EXPECT_FALSE(is_there(name));
+}
+
+TEST_P(ManyProcesses, AddUpVectorsOfAllSizes) {
+  for (const std::string& said : all_play(fresh_name(), GetParam(), "sizes")) {
+    EXPECT_EQ(said, "ok\n");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ManyProcesses, testing::Range(1, 10));
+
+TEST(Processes, TakeOperationsOfTheUsers) {
+  for (const std::string& said : all_play(fresh_name(), 3, "user_op")) EXPECT_EQ(said, "ok\n");
+}
+
+TEST(Processes, RunTheGuidesProgram) {
+  const std::string name = fresh_name();
+  std::vector<Spawned> ranks;
+  for (const char* r : {"0", "1", "2"}) {
+    ranks.push_back(Spawned({"engine/api/examples/processes", name, r, "3"}, {}));
+  }
+  EXPECT_EQ(told(ranks), (std::vector<std::string>{"rank 0: 6\n", "rank 1: 6\n", "rank 2: 6\n"}));
+}
+
+// --- Ends ---
+
+class EndOfAProcess : public testing::TestWithParam<const char*> {};
+
+TEST_P(EndOfAProcess, IsToldToTheOthersWhoGoOnWithoutIt) {
+  const std::string name = fresh_name();
+  const std::vector<std::string> said = all_play(name, 3, GetParam());
+  for (const int r : {0, 1}) {
+    EXPECT_TRUE(said[r].starts_with("rank_lost: rank 2 ")) << said[r];
+    const bool leaves = std::string_view(GetParam()) == "leaves";
+    EXPECT_NE(said[r].find(leaves ? "rank 2 has left" : "rank 2's process "), std::string::npos)
+        << said[r];
+  }
+  EXPECT_FALSE(is_there(name));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, EndOfAProcess,
+                         testing::Values("killed", "exits", "becomes", "leaves"));
+
+// At any time: while ranks meet, in calls and between them. Nobody hangs, nobody gets wrong data,
+// and nothing is left.
+TEST(Processes, AreToldOfOneThatIsKilledAtAnyTime) {
+  for (int at = 100; at < 200'000; at = at * 5 / 4) {
+    const std::string name = fresh_name();
+    std::vector<Spawned> ranks;
+    for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, "killed_at", at));
+    const std::vector<std::string> said = told(ranks);
+    EXPECT_EQ(said[2], "(signal 9)") << at;
+    for (const int r : {0, 1}) {
+      const bool had_come = said[r].starts_with("rank_lost: rank 2 ");
+      EXPECT_TRUE(had_come || said[r] == "timeout: ranks 2 of '" + name + "' have not come\n")
+          << at << " us: " << said[r];
+    }
+    EXPECT_FALSE(is_there(name)) << at;
+  }
+}
+
+TEST(Processes, EndAtTheirDeadlineWhereOneIsStopped) {
+  std::vector<Spawned> ranks;
+  const std::string name = fresh_name();
+  for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, "stopped"));
+  for (const int r : {0, 1}) {
+    const std::string said = ranks[static_cast<std::size_t>(r)].finish();
+    EXPECT_TRUE(said.starts_with("timeout: no answer within 500 ms: ")) << said;
+    EXPECT_NE(said.find("rank 2"), std::string::npos) << said;
+  }
+  ranks[2].send(SIGKILL);
+  EXPECT_EQ(ranks[2].finish(), "(signal 9)");
+}
+
+TEST(Processes, TellEachOtherWhoCallsSomethingElse) {
+  const std::vector<std::string> said = all_play(fresh_name(), 3, "calls_something_else");
+  for (const std::string& one : said) {
+    EXPECT_TRUE(one.starts_with("mismatch: collective is ")) << one;
+    EXPECT_EQ(one, said[0]);
+  }
+}
+
+TEST(Processes, EndTogether) {
+  for (const std::string& one : all_play(fresh_name(), 3, "aborts")) {
+    EXPECT_EQ(one, "aborted: enough\n");
+  }
+}
+
+TEST(Processes, GoOnAfterOneHasForked) {
+  for (const std::string& one : all_play(fresh_name(), 2, "forks")) EXPECT_EQ(one, "ok\n");
+}
+
+// --- Beginnings ---
+
+// Both say the same, and it begins so.
+void expect_refused(const std::vector<std::string>& said, const std::string& begins) {
+  ASSERT_EQ(said.size(), 2U);
+  EXPECT_TRUE(said[0].starts_with(begins)) << said[0];
+  EXPECT_EQ(said[0], said[1]);
+}
+
+TEST(Meeting, RefusesRanksThatDoNotAgree) {
+  const auto meet = [](const std::string& play, int ranks, const std::string& variable) {
+    const std::string name = fresh_name();
+    const auto said = two(rank(name, 0, 2, "create"), rank(name, 1, ranks, play, 0, {variable}));
+    EXPECT_FALSE(is_there(name));
+    return said;
+  };
+  const std::string nothing = "SOME=1";
+  EXPECT_EQ(meet("create", 2, nothing), std::vector<std::string>(2, "ok\n"));
+  expect_refused(meet("create", 3, nothing), "mismatch: ranks is ");
+  expect_refused(meet("other_costs", 2, nothing), "mismatch: costs of rank ");
+  if (best_isa() != Isa::portable) {
+    expect_refused(meet("create", 2, "RANKINE_ISA=portable"), "mismatch: instruction set is ");
+  }
+  expect_refused(meet("create", 2, "RANKINE_ALGO=ring"), "mismatch: variables of rank ");
+}
+
+TEST(Meeting, RefusesARankThatIsThereTwice) {
+  const std::string name = fresh_name();
+  expect_refused(two(rank(name, 0, 2, "create"), rank(name, 0, 2, "create")),
+                 "invalid_argument: rank 0 of '" + name + "' is there twice: process ");
+  EXPECT_FALSE(is_there(name));
+}
+
+TEST(Meeting, SaysWhoHasNotCome) {
+  const std::string name = fresh_name();
+  const auto said = two(rank(name, 0, 4, "hurried"), rank(name, 2, 4, "hurried"));
+  expect_refused(said, "timeout: ranks 1, 3 of '" + name + "' have not come");
+  EXPECT_FALSE(is_there(name));
+}
+
+TEST(Meeting, SaysWhatASystemDoesNotAllow) {
+  std::map<std::string, std::string> refused = {
+      {"small_files", "system: files may have 1048576 bytes (RLIMIT_FSIZE)"}};
+#if !defined(__SANITIZE_ADDRESS__)  // which needs more itself
+  refused["small_space"] = "system: there is no address at which all processes have ";
+#endif
+  for (const auto& [play, begins] : refused) {
+    const std::string name = fresh_name();
+    const auto said = two(rank(name, 0, 2, play), rank(name, 1, 2, play));
+    for (const std::string& one : said) EXPECT_TRUE(one.starts_with(begins)) << one;
+    EXPECT_FALSE(is_there(name));
+  }
+}
+
+TEST(Meeting, TakesOverANameThatKilledProcessesHaveLeft) {
+  const std::string name = fresh_name();
+  {
+    Spawned alone = rank(name, 0, 2, "create");
+    while (!is_there(name)) usleep(1000);
+    alone.send(SIGKILL);
+    EXPECT_EQ(alone.finish(), "(signal 9)");
+  }
+  EXPECT_TRUE(is_there(name));
+  EXPECT_EQ(two(rank(name, 0, 2, "create"), rank(name, 1, 2, "create")),
+            std::vector<std::string>(2, "ok\n"));
+  EXPECT_FALSE(is_there(name));
+}
+
+TEST(Meeting, LeavesAloneWhatIsNotItsOwn) {
+  struct Found {
+    std::string text;
+    mode_t mode;
+    std::string why;
+  };
+  for (const Found& found :
+       {Found{"", 0600, "is no communicator's: it has 0 bytes"},
+        Found{std::string(1 << 20, 'x'), 0600, "is no communicator's"},
+        Found{"", 0644, "others may use it: its mode is 644, it must be 600"}}) {
+    const std::string name = fresh_name();
+    const int file = open(path_of(name).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    ASSERT_GE(file, 0);
+    ASSERT_EQ(write(file, found.text.data(), found.text.size()),
+              static_cast<ssize_t>(found.text.size()));
+    fchmod(file, found.mode);
+    close(file);
+    const auto made = Communicator::create({.ranks = 2, .rank = 0, .name = name});
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.status().code(), Code::system);
+    EXPECT_EQ(made.status().text(), path_of(name) + " is there and " + found.why);
+    EXPECT_EQ(unlink(path_of(name).c_str()), 0);
+  }
+  const std::string name = fresh_name();
+  ASSERT_EQ(symlink("/etc/passwd", path_of(name).c_str()), 0);
+  EXPECT_EQ(Communicator::create({.ranks = 2, .rank = 0, .name = name}).status().code(),
+            Code::system);
+  EXPECT_EQ(unlink(path_of(name).c_str()), 0);
+}
+
+TEST(Meeting, ChecksItsArguments) {
+  const auto refusal = [](const CommunicatorOptions& options) {
+    const auto made = Communicator::create(options);
+    EXPECT_EQ(made.status().code(), Code::invalid_argument);
+    return made.status().text();
+  };
+  EXPECT_TRUE(refusal({.rank = 0}).starts_with("name is ''; "));
+  EXPECT_TRUE(refusal({.rank = 0, .name = "a/b"}).starts_with("name is 'a/b'; "));
+  EXPECT_TRUE(refusal({.rank = 0, .name = std::string(101, 'a')}).starts_with("name is 'aaa"));
+  EXPECT_TRUE(refusal({.name = "job"}).starts_with("name is 'job', and rank "));
+  EXPECT_EQ(refusal({.ranks = 2, .rank = 2, .name = "job"}), "rank is 2; allowed are 0 to 1");
+  EXPECT_EQ(refusal({.ranks = 2, .rank = -1, .name = "job"}), "rank is -1; allowed are 0 to 1");
+  EXPECT_EQ(refusal({.ranks = 257, .rank = 0, .name = "job"}),
+            "ranks is 257; allowed are 1 to 256");
+}
+
+TEST(Meeting, OfOneProcessIsACommunicatorToo) {
+  const std::string name = fresh_name();
+  const auto made = Communicator::create({.ranks = 1, .rank = 0, .name = name}).value();
+  EXPECT_FALSE(is_there(name));
+  const auto member = made->join(0).value();
+  const std::vector<float> in(1000, 3);
+  std::vector<float> out(1000);
+  EXPECT_TRUE(member->all_reduce(std::span<const float>(in), std::span<float>(out)).ok());
+  EXPECT_EQ(out, in);
+  const auto split = member->split(0, 0);
+  EXPECT_EQ(split.status().code(), Code::invalid_argument);
+  EXPECT_TRUE(member->barrier().ok());  // and it goes on
+}
+
+}  // namespace
+}  // namespace rankine
