@@ -279,6 +279,7 @@ Result<PreparedPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waiter)
                         .order = order,
                         .network = clock.get(),
                         .timed = clock != nullptr,
+                        .processes = processes.get(),
                         .may_go_on = may_go_on};
   auto made = maker.make(key);
   if (!made.ok()) return made.status();

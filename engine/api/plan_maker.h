@@ -13,6 +13,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/order.h"
 #include "engine/api/plan_table.h"
+#include "engine/api/process_ranks.h"
 #include "engine/api/tuning.h"
 #include "engine/base/costs.h"
 #include "engine/base/status.h"
@@ -29,10 +30,11 @@ struct PlanMaker {
   int mailbox_capacity;         // likewise
   std::size_t most_plan_bytes;  // of memory that the making may take
   const std::vector<int>& levels;
-  const TuningTable* tuning;   // or nullptr
-  std::optional<Order> order;  // of calls that ask for none
-  const CallClock* network;    // whose network chooses; or nullptr
-  bool timed;                  // whether plans have a schedule for that network's clocks
+  const TuningTable* tuning;      // or nullptr
+  std::optional<Order> order;     // of calls that ask for none
+  const CallClock* network;       // whose network chooses; or nullptr
+  bool timed;                     // whether plans have a schedule for that network's clocks
+  const ProcessRanks* processes;  // whose memory ranks share that are processes; nullptr: threads
   // Asked as it goes on; an error ends the making.
   const std::function<Status()>& may_go_on;
 

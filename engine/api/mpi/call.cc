@@ -87,6 +87,7 @@ Result<std::unique_ptr<Ready>> Member::State::make(const PlanKey& key) {
                         .order = options.order,
                         .network = network.get(),
                         .timed = false,
+                        .processes = nullptr,
                         .may_go_on = may_go_on};
   auto prepared = maker.make(key);
   if (!prepared.ok()) return prepared.status();
