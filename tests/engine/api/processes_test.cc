@@ -90,7 +90,7 @@ TEST_P(EndOfAProcess, IsToldToTheOthersWhoGoOnWithoutIt) {
   const std::string name = fresh_name();
   const std::vector<std::string> said = all_play(name, 3, GetParam());
   for (const int r : {0, 1}) {
-    EXPECT_TRUE(said[r].starts_with("rank_lost: rank 2 ")) << said[r];
+    EXPECT_TRUE(said[r].starts_with("rank lost: rank 2 ")) << said[r];
     const bool leaves = std::string_view(GetParam()) == "leaves";
     EXPECT_NE(said[r].find(leaves ? "rank 2 has left" : "rank 2's process "), std::string::npos)
         << said[r];
@@ -111,7 +111,7 @@ TEST(Processes, AreToldOfOneThatIsKilledAtAnyTime) {
     const std::vector<std::string> said = told(ranks);
     EXPECT_EQ(said[2], "(signal 9)") << at;
     for (const int r : {0, 1}) {
-      const bool had_come = said[r].starts_with("rank_lost: rank 2 ");
+      const bool had_come = said[r].starts_with("rank lost: rank 2 ");
       EXPECT_TRUE(had_come || said[r] == "timeout: ranks 2 of '" + name + "' have not come\n")
           << at << " us: " << said[r];
     }
@@ -179,7 +179,7 @@ TEST(Meeting, RefusesRanksThatDoNotAgree) {
 TEST(Meeting, RefusesARankThatIsThereTwice) {
   const std::string name = fresh_name();
   expect_refused(two(rank(name, 0, 2, "create"), rank(name, 0, 2, "create")),
-                 "invalid_argument: rank 0 of '" + name + "' is there twice: process ");
+                 "invalid argument: rank 0 of '" + name + "' is there twice: process ");
   EXPECT_FALSE(is_there(name));
 }
 
