@@ -212,8 +212,12 @@ Result<Plan> plan_of(Job& job) {
   }
   if (small) {
     if (!eager) eager = job.eager_program();
-    auto plan = mailbox_plan(job, *eager);
-    if (plan.ok()) return plan;  // else a round has too many messages for that
+    // Blocks that lie apart in scratch may travel together in an eager program, and then be too
+    // long.
+    if (every_message_fits(*eager, request.slot_payload)) {
+      auto plan = mailbox_plan(job, *eager);
+      if (plan.ok()) return plan;  // else a round has too many messages for that
+    }
   }
   return mailbox_plan(job, program);
 }

@@ -305,7 +305,7 @@ int main(int argc, char** argv) try {
   if (argc > 5) given.at = std::atoi(argv[5]);
   // Whoever waits for what does not come; all others are told at once.
   if (play == "hurried" || play == "stopped") given.timeout = std::chrono::milliseconds(500);
-  if (play == "killed_at") given.timeout = std::chrono::seconds(5);
+  if (play == "killed_at") given.timeout = std::chrono::seconds(3);
   return rankine::plays().at(play)(given);
 } catch (const std::exception& error) {
   return rankine::say(std::string(error.what()));
