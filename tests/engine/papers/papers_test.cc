@@ -65,7 +65,7 @@ TEST(Papers, MistakesAreNamed) {
   EXPECT_NE(mistake(kRow + "kind = \"arithmetic\"\n"), "none");
   EXPECT_NE(mistake("[[statement]]\nid = \"x\"\nmeasure = \"speed\"\n"), "none");
   EXPECT_NE(mistake("[[row]]\nid = \"x\"\n"), "none");
-  EXPECT_NE(mistake("claim = 3\n"), "none");
+  EXPECT_THROW(read_paper("claim = 3\n" + kHead), std::logic_error);
   EXPECT_NE(mistake("[[claim\n"), "none");
 }
 
