@@ -5,40 +5,10 @@
 #include <memory>
 
 #include "algorithms/schedule/combine.h"
+#include "algorithms/turn_order.h"
 
 namespace rankine {
 namespace {
-
-// Whose turn it is, and which of its rounds; kIdle where it has none left.
-struct Turn {
-  int dimension = 0;
-  int round = 0;
-};
-constexpr int kIdle = -1;
-
-// All turns of a collective that begins with that dimension, in the order of a reduce-scatter;
-// `rounds`: how many each dimension has.
-std::vector<Turn> turns_from(int first, const std::vector<int>& rounds, Turns turns) {
-  const int dimensions = static_cast<int>(rounds.size());
-  std::vector<int> falling = rounds;
-  std::sort(falling.rbegin(), falling.rend());
-  const int most = falling.front(), next = dimensions > 1 ? falling[1] : 0;
-  std::vector<Turn> out;
-  const auto add = [&](int i, int round) {
-    const int d = (first + i) % dimensions, of_line = rounds[static_cast<std::size_t>(d)];
-    if (round < std::max(next, of_line)) out.push_back({d, round < of_line ? round : kIdle});
-  };
-  if (turns == Turns::rotating) {
-    for (int round = 0; round < most; ++round) {
-      for (int i = 0; i < dimensions; ++i) add(i, round);
-    }
-  } else {
-    for (int i = 0; i < dimensions; ++i) {
-      for (int round = 0; round < most; ++round) add(i, round);
-    }
-  }
-  return out;
-}
 
 // Sorted indices, as few runs.
 IndexList runs_of(const std::vector<int>& sorted) {
@@ -202,8 +172,7 @@ Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int pa
   for (const Schedule& of : lines) of_lines.push_back(of.rounds / width(of));
   std::vector<std::vector<Turn>> turns;  // of every part
   for (int part = 0; part < parts; ++part) {
-    turns.push_back(
-        turns_from(part, of_lines, planes == 1 ? Turns::rotating : Turns::whole));
+    turns.push_back(turns_from(part, of_lines, planes == 1 ? Turns::rotating : Turns::whole));
   }
 
   const int rounds = static_cast<int>(turns.front().size()) * widest;
