@@ -304,7 +304,8 @@ int main(int argc, char** argv) try {
   rankine::Given given{argv[1], std::atoi(argv[2]), std::atoi(argv[3])};
   if (argc > 5) given.at = std::atoi(argv[5]);
   // Whoever waits for what does not come; all others are told at once.
-  if (play == "hurried" || play == "stopped") given.timeout = std::chrono::milliseconds(500);
+  if (play == "hurried") given.timeout = std::chrono::milliseconds(500);
+  if (play == "stopped") given.timeout = std::chrono::seconds(20);  // they have to meet first
   if (play == "killed_at") given.timeout = std::chrono::seconds(3);
   return rankine::plays().at(play)(given);
 } catch (const std::exception& error) {
