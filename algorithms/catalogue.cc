@@ -1135,7 +1135,8 @@ std::optional<std::string> Algorithm::refusal(const Params& given) const {
 std::string Algorithm::text_of(const Params& params) const {
   std::string text;
   for (const Parameter& row : rankine::parameters()) {
-    if (!takes(row.name) || row.name == "ranks" || (row.letter.empty() && row.open(params))) continue;
+    if (!takes(row.name) || row.name == "ranks") continue;
+    if (row.open(params) && (row.letter.empty() || row.has_default())) continue;
     if (!text.empty()) text += ", ";
     const bool by_letter = row.number != nullptr && !row.letter.empty();
     text += by_letter ? std::string(row.letter) + " = " : std::string(row.name) + " ";
