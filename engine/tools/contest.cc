@@ -110,6 +110,10 @@ std::size_t Contest::stands_for(const Algorithm& algorithm) const {
 
 std::vector<Contest> make_contests(Collective collective, int ranks,
                                    const std::vector<std::size_t>& sizes, const Costs& costs) {
+  // A barrier has no size.
+  if (collective == Collective::barrier && sizes != std::vector{size_of(kType)}) {
+    return make_contests(collective, ranks, {size_of(kType)}, costs);
+  }
   std::vector<Contest> contests;
   for (const std::size_t size : sizes) {
     Contest contest{.collective = collective, .ranks = ranks};
