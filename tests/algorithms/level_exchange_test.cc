@@ -76,7 +76,7 @@ TEST(LevelExchange, IsRefusedWhereGroupsDoNotDivide) {
     EXPECT_EQ(line.refusal({.ranks = 12, .levels = {2, 6}}), std::nullopt);
     EXPECT_EQ(line.refusal({.ranks = 10, .levels = {4}}),
               std::string(name_of(c)) +
-                  " 'level_exchange': ranks is 10, levels is 4; the number of ranks must be a "
+                  " 'level_exchange': ranks is 10; the number of ranks must be a "
                   "multiple of the largest group");
   }
 }
