@@ -204,37 +204,40 @@ void fold(const Op& op, const Operand* operands, const Plan& plan, RankState& st
   publish_progress(op, state);
 }
 
+// A function of the user's threw, which ends the call on all ranks. False, for who returns it.
+bool end_call(RankState& state, const char* function, const std::string& why) noexcept {
+  state.waiter.crossbar->abort(make_error(Code::remote_error, [&] {
+    return "the " + std::string(function) + " of rank " + std::to_string(state.waiter.rank) +
+           " threw: " + why;
+  }));
+  return false;
+}
+
+// These two are called, not put in place: else every walk had a frame for their texts.
+
 // Nothing is published of an operation that threw.
-bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
+[[gnu::noinline]] bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
   find_operands(op, operands, state);
   void** sources = state.operands.data();
   will_write(sources[op.operands], op.bytes);
   std::string why;
   if (!combine(*state.user_op, sources + op.operands, 1 + std::size_t{op.copies}, sources,
                op.operands, op.bytes, why)) {
-    state.waiter.crossbar->abort(make_error(Code::remote_error, [&] {
-      return "the operation of rank " + std::to_string(state.waiter.rank) + " threw: " + why;
-    }));
-    return false;
+    return end_call(state, "operation", why);
   }
   publish_progress(op, state);
   return true;
 }
 
 // What threw may have been published long ago, so others may have ended this call well.
-bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
+[[gnu::noinline]] bool finish(const Op& op, const Plan& plan, RankState& state) noexcept {
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   const std::byte* rows = state.memory_of(self, Memory::output) + op.offset;
   will_read(rows, op.bytes);
   std::string why;
-  if (finish_rows(*state.epilogue, rows, op.offset / plan.row_bytes, op.bytes / plan.row_bytes,
-                  why)) {
-    return true;
-  }
-  state.waiter.crossbar->abort(make_error(Code::remote_error, [&] {
-    return "the epilogue of rank " + std::to_string(state.waiter.rank) + " threw: " + why;
-  }));
-  return false;
+  return finish_rows(*state.epilogue, rows, op.offset / plan.row_bytes, op.bytes / plan.row_bytes,
+                     why) ||
+         end_call(state, "epilogue", why);
 }
 
 bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
