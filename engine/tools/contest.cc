@@ -110,16 +110,13 @@ std::size_t Contest::stands_for(const Algorithm& algorithm) const {
 
 std::vector<Contest> make_contests(Collective collective, int ranks,
                                    const std::vector<std::size_t>& sizes, const Costs& costs) {
-  // A barrier has no size.
-  if (collective == Collective::barrier && sizes != std::vector{size_of(kType)}) {
-    return make_contests(collective, ranks, {size_of(kType)}, costs);
-  }
   std::vector<Contest> contests;
   for (const std::size_t size : sizes) {
     Contest contest{.collective = collective, .ranks = ranks};
     contest.bytes = count_for(collective, ranks, size, size_of(kType)) *
                     counts_per_size(collective, ranks) * size_of(kType);
-    if (!contests.empty() && contests.back().bytes == contest.bytes) continue;  // by rounding
+    if (!contests.empty() && contests.back().bytes == contest.bytes)
+      continue;  // by rounding, or of a barrier
     const auto enter = [&contest](const Algorithm& line) {
       std::string schedule = schedule_of(line, contest.ranks, contest.bytes);
       if (schedule.empty() || std::find(contest.schedules.begin(), contest.schedules.end(),

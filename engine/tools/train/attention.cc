@@ -17,12 +17,6 @@ Columns columns_of(int head, int head_width) {
   return {first, first + head_width, first + 2 * head_width};
 }
 
-float dot(const float* a, const float* b, int n) {
-  float sum = 0;
-  for (int i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 }  // namespace
 
 Matrix Attention::forward(const Matrix& qkv, std::vector<Matrix>& weights) const {

@@ -23,8 +23,6 @@ Matrix put_back(const Matrix& from, std::span<const int> rows) {
   return to;
 }
 
-float dot(const float* a, const float* b, int n) { return std::inner_product(a, a + n, b, 0.0F); }
-
 }  // namespace
 
 Experts::Experts(const Model& model, const Places& places, int zero, std::uint64_t seed)

@@ -20,6 +20,12 @@ void add_scaled(float factor, const float* __restrict from, float* __restrict to
   for (int j = 0; j < n; ++j) to[j] += factor * from[j];
 }
 
+float dot(const float* a, const float* b, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 Matrix product(MatrixView a, MatrixView b) {
   Matrix c(a.rows, b.cols);
   for (int i = 0; i < a.rows; ++i) {

@@ -41,7 +41,9 @@ Matrix product_with_transposed(MatrixView a, MatrixView b);                     
 void add_transposed_product(MatrixView a, MatrixView b, std::span<float> sum);  // sum += a^T b
 
 void add(const Matrix& from, Matrix& to);
-void add_scaled(float factor, const float* from, float* to, int n);  // two vectors of n
+// Of two vectors of n.
+void add_scaled(float factor, const float* from, float* to, int n);
+float dot(const float* a, const float* b, int n);
 
 // Each row over its root of the mean of squares, times the gains (RMSNorm; Zhang & Sennrich, 2019).
 // `scales` gets what each row was multiplied with.
