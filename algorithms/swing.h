@@ -2,7 +2,7 @@
 // round a ring.
 // De Sensi, Bonato, Saam & Hoefler, "Swing: Short-cutting rings for higher bandwidth allreduce",
 // NSDI 2024.
-//   a ranks of a line, a power of two    k round of the reduce-scatter
+//   a ranks of a line, an even number    k round of the reduce-scatter
 #pragma once
 
 #include "algorithms/exchange.h"
