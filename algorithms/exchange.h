@@ -5,7 +5,8 @@
 // partners first, and doubles it again on the way back; 2D of them at once, half of them mirrored,
 // use all ports. Where partners in distant rounds have heard of the same ranks (lines that are no
 // power of two), each tells only what the other lacks. The latency-optimal one exchanges the whole
-// vector, on one port, among a power of two; the other ranks of a line are folded (fold.h).
+// vector, on one port, among a power of two; the other ranks of a line are folded
+// (folded_torus.h).
 //   a ranks of a line    k round of the reduce-scatter    l = ceil(log2 a)
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <iterator>
 #include <vector>
 
-#include "algorithms/fold.h"
+#include "algorithms/folded_torus.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus_turns.h"
 
@@ -56,16 +57,19 @@ inline Line halving_line(Partner partner) {
   };
 }
 
-// The all-reduce of one line, whole vectors in every round.
+// The all-reduce of one line of a power of two, whole vectors in every round.
 inline Line whole_line(Partner partner) {
-  return [partner](int a) {
-    const int q = core_size(a);
-    return folded_all_reduce(a, {q, 1, floor_log2(q), [q, partner](int k, Send send) {
-                                   for (Rank r : ranks(q)) {
-                                     send(r, partner(q, r, k), block(0), reduce);
-                                   }
-                                 }});
+  return [partner](int a) -> Schedule {
+    return {a, 1, floor_log2(a), [a, partner](int k, Send send) {
+              for (Rank r : ranks(a)) send(r, partner(a, r, k), block(0), reduce);
+            }};
   };
+}
+
+inline Schedule exchange_all_reduce(const std::vector<int>& dims, Partner partner) {
+  return folded_torus_all_reduce(dims, [partner](const std::vector<int>& core) {
+    return torus_all_reduce(core, whole_line(partner), 1);
+  });
 }
 
 inline Schedule exchange_all_gather(const std::vector<int>& dims, Partner partner) {

@@ -21,7 +21,7 @@ inline Schedule torus_doubling_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(torus_doubling_all_gather(dims));
 }
 inline Schedule torus_doubling_latency_all_reduce(const std::vector<int>& dims) {
-  return torus_all_reduce(dims, whole_line(doubling_partner), 1);
+  return exchange_all_reduce(dims, doubling_partner);
 }
 
 }  // namespace rankine
