@@ -81,11 +81,17 @@ constexpr std::string_view kAlikeInWords =
 constexpr std::string_view kPowersOfTwo = "1-min(1,each(1-pow2(a)))";
 constexpr std::string_view kPowersOfTwoInWords =
     "every size of the torus must be a power of two";
+constexpr std::string_view kEven = "1-min(1,each(mod(a,2)*(a>1)))";
+constexpr std::string_view kEvenInWords = "every size of the torus must be even, or 1";
 constexpr std::string_view kLog3Rounds = "(D-1)*next(clog3(a))+most(clog3(a))";
 constexpr std::string_view kTwiceLog3Rounds = "2*((D-1)*next(clog3(a))+most(clog3(a)))";
 constexpr std::string_view kLog2Rounds = "(D-1)*next(flog2(a))+most(flog2(a))";
 constexpr std::string_view kTwiceLog2Rounds = "2*((D-1)*next(flog2(a))+most(flog2(a)))";
-constexpr std::string_view kExchanges = "each(flog2(a))";
+constexpr std::string_view kCeilLog2Rounds = "(D-1)*next(clog2(a))+most(clog2(a))";
+constexpr std::string_view kTwiceCeilLog2Rounds = "2*((D-1)*next(clog2(a))+most(clog2(a)))";
+// Of whole vectors; the ranks of a line beyond a power of two are folded.
+constexpr std::string_view kExchangeRounds = "each(flog2(a)+2*(1-pow2(a)))";
+constexpr std::string_view kExchanges = "each(flog2(a)+1-pow2(a))";
 // Messages of Bruck's latency-optimal form: two a round, but one in the first round where the first
 // ternary digit of a - 1 is 1.
 constexpr std::string_view kBruckSums =
@@ -549,21 +555,21 @@ const Algorithm kCatalogue[] = {
      .summary = "halving and doubling, dimensions in turn, 2D of them side by side", .citation = kSack},
     {.collective = all_reduce, .name = "torus_doubling_latency",
      .make = [](const Params& a) { return torus_doubling_latency_all_reduce(resolved(a).dims); },
-     .allowed_when = kPowersOfTwo, .needs = kPowersOfTwoInWords, .parameters = "dims",
-     .rounds = kExchanges, .sent = kExchanges, .received = kExchanges,
+     .parameters = "dims",
+     .rounds = kExchangeRounds, .sent = kExchanges, .received = kExchanges,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "recursive doubling of whole vectors along the dimensions in turn", .citation = kSack},
     {.collective = all_reduce, .name = "swing",
      .make = [](const Params& a) { return swing_all_reduce(resolved(a).dims); },
-     .allowed_when = kPowersOfTwo, .needs = kPowersOfTwoInWords, .parameters = "dims",
-     .rounds = kTwiceLog2Rounds, .sent = kTwoShares, .received = kTwoShares,
+     .allowed_when = kEven, .needs = kEvenInWords, .parameters = "dims",
+     .rounds = kTwiceCeilLog2Rounds, .sent = kTwoShares, .received = kTwoShares,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "Swing: partners at 1, -1, 3, -5 ...; halving and doubling, 2D side by side",
      .citation = kSwing},
     {.collective = all_reduce, .name = "swing_latency",
      .make = [](const Params& a) { return swing_latency_all_reduce(resolved(a).dims); },
-     .allowed_when = kPowersOfTwo, .needs = kPowersOfTwoInWords, .parameters = "dims",
-     .rounds = kExchanges, .sent = kExchanges, .received = kExchanges,
+     .parameters = "dims",
+     .rounds = kExchangeRounds, .sent = kExchanges, .received = kExchanges,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "Swing with whole vectors along the dimensions in turn", .citation = kSwing,
      .other_bits = kOwnBrackets},
@@ -696,8 +702,8 @@ const Algorithm kCatalogue[] = {
      .summary = "doubling, farthest first, dimensions in turn, 2D of them side by side", .citation = kSack},
     {.collective = all_gather, .name = "swing",
      .make = [](const Params& a) { return swing_all_gather(resolved(a).dims); },
-     .allowed_when = kPowersOfTwo, .needs = kPowersOfTwoInWords, .parameters = "dims",
-     .rounds = kLog2Rounds, .sent = kShare, .received = kShare,
+     .allowed_when = kEven, .needs = kEvenInWords, .parameters = "dims",
+     .rounds = kCeilLog2Rounds, .sent = kShare, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "Swing: partners at ... -5, 3, -1, 1; 2D of them side by side", .citation = kSwing},
     {.collective = all_gather, .name = "bruck_ternary",
@@ -833,8 +839,8 @@ const Algorithm kCatalogue[] = {
      .summary = "the torus_doubling all-gather reversed in time", .citation = kSack},
     {.collective = reduce_scatter, .name = "swing",
      .make = [](const Params& a) { return swing_reduce_scatter(resolved(a).dims); },
-     .allowed_when = kPowersOfTwo, .needs = kPowersOfTwoInWords, .parameters = "dims",
-     .rounds = kLog2Rounds, .sent = kShare, .received = kShare,
+     .allowed_when = kEven, .needs = kEvenInWords, .parameters = "dims",
+     .rounds = kCeilLog2Rounds, .sent = kShare, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "the swing all-gather reversed in time", .citation = kSwing},
     {.collective = reduce_scatter, .name = "bruck_ternary",

@@ -3,13 +3,18 @@
 //
 // Each comes in two forms. The bandwidth-optimal one halves the vector from round to round, nearest
 // partners first, and doubles it again on the way back; 2D of them at once, half of them mirrored,
-// use all ports. The latency-optimal one exchanges the whole vector, on one port.
-//   a ranks of a line, a power of two    k round of the reduce-scatter    l = log2 a
+// use all ports. Where partners in distant rounds have heard of the same ranks (lines that are no
+// power of two), each tells only what the other lacks. The latency-optimal one exchanges the whole
+// vector, on one port, among a power of two; the other ranks of a line are folded
+// (folded_torus.h).
+//   a ranks of a line    k round of the reduce-scatter    l = ceil(log2 a)
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
+#include "algorithms/folded_torus.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus_turns.h"
 
@@ -22,36 +27,49 @@ using Partner = Rank (*)(int a, Rank r, int k);
 // farthest partners first), ascending.
 inline std::vector<Rank> heard_of(int a, Rank r, int k, Partner partner) {
   std::vector<Rank> out = {r};
-  for (int i = floor_log2(a) - 1; i >= k; --i) {
-    // Everybody in `out` has heard of its partner in round i: partners of a round are disjoint.
+  for (int i = k; i < ceil_log2(a); ++i) {
+    // In round i everybody in `out` was told what its partner had heard in the rounds before.
     const std::size_t size = out.size();
     for (std::size_t j = 0; j < size; ++j) out.push_back(partner(a, out[j], i));
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
   }
-  std::sort(out.begin(), out.end());
   return out;
 }
 
 // The all-gather of one line; its dual halves.
 inline Line halving_line(Partner partner) {
   return [partner](int a) -> Schedule {
-    return {a, a, floor_log2(a), [a, partner, l = floor_log2(a)](int round, Send send) {
+    return {a, a, ceil_log2(a), [a, partner, l = ceil_log2(a)](int round, Send send) {
               const int k = l - 1 - round;
               for (Rank r : ranks(a)) {
+                const Rank to = partner(a, r, k);
+                const auto mine = heard_of(a, r, k + 1, partner);
+                const auto known = heard_of(a, to, k + 1, partner);
+                std::vector<Rank> news;
+                std::set_difference(mine.begin(), mine.end(), known.begin(), known.end(),
+                                    std::back_inserter(news));
                 BlockSet what;
-                for (const Rank b : heard_of(a, r, k + 1, partner)) what.list.append(Run{b, 1, 1});
-                send(r, partner(a, r, k), what, copy);
+                for (const Rank b : news) what.list.append(Run{b, 1, 1});
+                send(r, to, what, copy);
               }
             }};
   };
 }
 
-// The all-reduce of one line, whole vectors in every round.
+// The all-reduce of one line of a power of two, whole vectors in every round.
 inline Line whole_line(Partner partner) {
   return [partner](int a) -> Schedule {
     return {a, 1, floor_log2(a), [a, partner](int k, Send send) {
               for (Rank r : ranks(a)) send(r, partner(a, r, k), block(0), reduce);
             }};
   };
+}
+
+inline Schedule exchange_all_reduce(const std::vector<int>& dims, Partner partner) {
+  return folded_torus_all_reduce(dims, [partner](const std::vector<int>& core) {
+    return torus_all_reduce(core, whole_line(partner), 1);
+  });
 }
 
 inline Schedule exchange_all_gather(const std::vector<int>& dims, Partner partner) {

@@ -18,6 +18,9 @@ constexpr int core_size(int p, int x = 2) { return power_of(x, floor_log(x, p));
 struct Fold {
   Fold(int p, int q) : core(q), share(p / q), longer(p % q) {}
   Rank rank(int c) const { return c * share + std::min(c, longer); }
+  bool has(Rank r) const {  // is r a core member?
+    return (r < longer * (share + 1) ? r % (share + 1) : (r - longer) % share) == 0;
+  }
   int surplus() const { return share - (longer > 0 ? 0 : 1); }  // ranks, of core member 0
 
   int core, share, longer;

@@ -2,7 +2,7 @@
 // round a ring.
 // De Sensi, Bonato, Saam & Hoefler, "Swing: Short-cutting rings for higher bandwidth allreduce",
 // NSDI 2024.
-//   a ranks of a line, a power of two    k round of the reduce-scatter
+//   a ranks of a line, an even number    k round of the reduce-scatter
 #pragma once
 
 #include "algorithms/exchange.h"
@@ -26,7 +26,7 @@ inline Schedule swing_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(swing_all_gather(dims));
 }
 inline Schedule swing_latency_all_reduce(const std::vector<int>& dims) {
-  return torus_all_reduce(dims, whole_line(swing_partner), 1);
+  return exchange_all_reduce(dims, swing_partner);
 }
 
 }  // namespace rankine

@@ -1,7 +1,8 @@
 // Recursive doubling along the lines of a torus: partners at distances 1, 2, 4 ...
 // Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; on tori Sack & Gropp,
 // "Collective algorithms for multiported torus networks", ACM TOPC 1(2), 2015.
-//   a ranks of a line, a power of two    k round of the reduce-scatter
+//   a ranks of a line, a power of two (with whole vectors: any number, folded)    k round of the
+//   reduce-scatter
 #pragma once
 
 #include "algorithms/exchange.h"
@@ -20,7 +21,7 @@ inline Schedule torus_doubling_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(torus_doubling_all_gather(dims));
 }
 inline Schedule torus_doubling_latency_all_reduce(const std::vector<int>& dims) {
-  return torus_all_reduce(dims, whole_line(doubling_partner), 1);
+  return exchange_all_reduce(dims, doubling_partner);
 }
 
 }  // namespace rankine

@@ -204,6 +204,11 @@ Status check_epilogue(const Call& call) {
   if (epilogue.row_elements == 0) {
     return invalid_argument("epilogue.row_elements is 0; allowed are 1 and more");
   }
+  if (epilogue.type && *epilogue.type != call.type) {
+    return invalid_argument("type is " + std::string(name_of(call.type)) +
+                            "; the rows of the epilogue are " +
+                            std::string(name_of(*epilogue.type)));
+  }
   return {};
 }
 

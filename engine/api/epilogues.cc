@@ -75,12 +75,14 @@ struct alignas(64) Line {
 
 struct RowEpilogue::State {
   RowKernel kernel;
+  DataType type;
   RowWork work;  // of row 0
   std::size_t row_bytes, out_bytes;
   std::vector<Line> scratch;
 
   explicit State(const RowSteps& steps)
       : kernel(find_rows(steps.type, steps.out_type, best_isa())),
+        type(steps.type),
         work{.elements = steps.row_elements,
              .bias = steps.bias,
              .residual = steps.residual,
@@ -113,6 +115,7 @@ struct RowEpilogue::State {
 
 RowEpilogue::RowEpilogue(std::unique_ptr<State> state) : state_(std::move(state)) {
   row_elements = state_->work.elements;
+  type = state_->type;
   context = state_.get();
   finish = [](const void* rows, std::size_t first, std::size_t count, void* self) {
     static_cast<const State*>(self)->run(rows, first, count);

@@ -64,6 +64,7 @@ class FunctionEpilogue : public Epilogue {
  public:
   FunctionEpilogue(std::size_t elements, F& f) : function_(f) {
     row_elements = elements;
+    if constexpr (TypedElement<T>) type = data_type_of<T>;
     context = this;
     finish = [](const void* rows, std::size_t first, std::size_t count, void* self) {
       const auto& me = *static_cast<const FunctionEpilogue*>(self);

@@ -54,15 +54,7 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   Answer all_reduce(std::span<const T> in, std::span<T> out, const By<T>& op = ReduceOp::sum,
                     const CallOptions& options = {}) {
     if (in.size() != out.size()) return mismatch("out", out.size(), in.size());
-    return caller().submit(Call{.collective = Collective::all_reduce,
-                                .in = in.data(),
-                                .out = out.data(),
-                                .count = in.size(),
-                                .type = op.type(),
-                                .op = op.op(),
-                                .user_op = op.user_op(),
-                                .factor = op.factor(),
-                                .options = options});
+    return caller().submit(reducing(Collective::all_reduce, in, out, in.size(), op, options));
   }
   template <class T>
   requires(!std::is_const_v<T>) Answer
@@ -98,15 +90,7 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                         const CallOptions& options = {}) {
     const std::size_t all = out.size() * n();
     if (in.size() != all) return mismatch("in", in.size(), all);
-    return caller().submit(Call{.collective = Collective::reduce_scatter,
-                                .in = in.data(),
-                                .out = out.data(),
-                                .count = out.size(),
-                                .type = op.type(),
-                                .op = op.op(),
-                                .user_op = op.user_op(),
-                                .factor = op.factor(),
-                                .options = options});
+    return caller().submit(reducing(Collective::reduce_scatter, in, out, out.size(), op, options));
   }
   template <class T>
   Answer reduce_scatter(std::span<const T> in, std::span<T> out, const CallOptions& options) {
@@ -131,17 +115,9 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
     if (caller().rank() == root && out.size() != in.size()) {
       return mismatch("out", out.size(), in.size());
     }
-    return caller().submit(Call{.collective = Collective::reduce,
-                                .in = in.data(),
-                                .out = out.data(),
-                                .count = in.size(),
-
-                                .type = op.type(),
-                                .op = op.op(),
-                                .root = root,
-                                .user_op = op.user_op(),
-                                .factor = op.factor(),
-                                .options = options});
+    Call call = reducing(Collective::reduce, in, out, in.size(), op, options);
+    call.root = root;
+    return caller().submit(call);
   }
   // out at rank r = in of ranks 0 to r, reduced in the order of the ranks. Sizes must agree. in and
   // out are one or lie apart, on each rank as it likes.
@@ -247,16 +223,9 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   Answer with_counts(Collective collective, std::span<const T> in, std::span<T> out,
                      std::span<const std::size_t> counts, Rank root = 0,
                      const By<T>& op = ReduceOp::sum, const CallOptions& options = {}) {
-    const Call request{.collective = collective,
-                       .in = in.data(),
-                       .out = out.data(),
-                       .type = op.type(),
-                       .op = op.op(),
-                       .root = root,
-                       .counts = counts,
-                       .user_op = op.user_op(),
-                       .factor = op.factor(),
-                       .options = options};
+    Call request = reducing(collective, in, out, 0, op, options);
+    request.root = root;
+    request.counts = counts;
     Status status = check_sizes(request, caller().rank(), caller().ranks(), in.size(), out.size());
     if (!status.ok()) return status;
     return caller().submit(request);
@@ -281,15 +250,20 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                 const CallOptions& options) {
     const bool no_result = collective == Collective::exscan && caller().rank() == 0 && out.empty();
     if (!no_result && in.size() != out.size()) return mismatch("out", out.size(), in.size());
-    return caller().submit(Call{.collective = collective,
-                                .in = in.data(),
-                                .out = out.data(),
-                                .count = in.size(),
-                                .type = op.type(),
-                                .op = op.op(),
-                                .user_op = op.user_op(),
-                                .factor = op.factor(),
-                                .options = options});
+    return caller().submit(reducing(collective, in, out, in.size(), op, options));
+  }
+  template <class T>
+  static Call reducing(Collective collective, std::span<const T> in, std::span<T> out,
+                       std::size_t count, const By<T>& op, const CallOptions& options) {
+    return {.collective = collective,
+            .in = in.data(),
+            .out = out.data(),
+            .count = count,
+            .type = op.type(),
+            .op = op.op(),
+            .user_op = op.user_op(),
+            .factor = op.factor(),
+            .options = options};
   }
   Caller& caller() { return static_cast<Caller&>(*this); }
   std::size_t n() { return static_cast<std::size_t>(caller().ranks()); }

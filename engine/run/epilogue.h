@@ -19,14 +19,18 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+
+#include "engine/run/kernels/types.h"
 
 namespace rankine {
 
 struct Epilogue {
   void (*finish)(const void* rows, std::size_t first, std::size_t count, void* context) = nullptr;
   void* context = nullptr;
-  std::size_t row_elements = 0;  // of the call's type: 1 and more
+  std::size_t row_elements = 0;    // of the call's type: 1 and more
+  std::optional<DataType> type{};  // that the call must have; none: any
 };
 
 // The pass over `count` rows afterwards; it throws what the function throws.

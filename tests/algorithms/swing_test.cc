@@ -9,8 +9,8 @@ namespace rankine {
 namespace {
 
 TEST(Swing, PartnersAreMutual) {
-  for (const int a : {2, 4, 8, 16, 64}) {
-    for (int k = 0; k < floor_log2(a); ++k) {
+  for (const int a : {2, 4, 6, 8, 10, 12, 16, 22, 64}) {
+    for (int k = 0; k < ceil_log2(a); ++k) {
       for (Rank r : ranks(a)) {
         const Rank partner = swing_partner(a, r, k);
         EXPECT_NE(partner, r);
@@ -27,20 +27,40 @@ TEST(Swing, SwingsFromSideToSide) {
   EXPECT_EQ(ways, (std::vector<int>{1, -1, 3, -5, 11}));
 }
 
+void expect_right(const std::vector<int>& dims, Schedule (*make)(const std::vector<int>&),
+                  Collective collective) {
+  SCOPED_TRACE(dims_text(dims));
+  const Schedule s = make(dims);
+  EXPECT_EQ(failure(s, {collective, Torus(dims).ranks(), s.blocks, 0, 0}), "");
+}
+
 TEST(Swing, ExchangesGiveTheRightNumbers) {
   for (const std::vector<int>& dims :
        std::vector<std::vector<int>>{{2}, {8}, {16}, {2, 4}, {4, 2}, {4, 4}, {2, 2, 4}}) {
-    const int n = Torus(dims).ranks();
-    SCOPED_TRACE(dims_text(dims));
     for (const auto& make : {swing_all_reduce, swing_latency_all_reduce, torus_doubling_all_reduce,
                              torus_doubling_latency_all_reduce}) {
-      const Schedule s = make(dims);
-      EXPECT_EQ(failure(s, {Collective::all_reduce, n, s.blocks, 0, 0}), "");
+      expect_right(dims, make, Collective::all_reduce);
     }
     for (const auto& make : {swing_all_gather, torus_doubling_all_gather}) {
-      const Schedule s = make(dims);
-      EXPECT_EQ(failure(s, {Collective::all_gather, n, s.blocks, 0, 0}), "");
+      expect_right(dims, make, Collective::all_gather);
     }
+  }
+}
+
+TEST(Swing, HalvesOnAnyEvenLine) {
+  for (const std::vector<int>& dims : std::vector<std::vector<int>>{
+           {6}, {10}, {12}, {36}, {100}, {6, 4}, {4, 6}, {1, 6}, {12, 10}, {6, 2, 10}}) {
+    expect_right(dims, swing_all_reduce, Collective::all_reduce);
+    expect_right(dims, swing_all_gather, Collective::all_gather);
+    expect_right(dims, swing_reduce_scatter, Collective::reduce_scatter);
+  }
+}
+
+TEST(Swing, WholeVectorsAreFoldedOnOtherLines) {
+  for (const std::vector<int>& dims :
+       std::vector<std::vector<int>>{{3}, {6}, {27}, {3, 5}, {5, 4}, {27, 3}, {3, 4, 5}, {1, 7}}) {
+    expect_right(dims, swing_latency_all_reduce, Collective::all_reduce);
+    expect_right(dims, torus_doubling_latency_all_reduce, Collective::all_reduce);
   }
 }
 

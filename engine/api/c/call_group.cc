@@ -58,6 +58,7 @@ Result<CallGroup> CallGroup::prepare(std::vector<CollectedCall> calls) {
     if (call.displacements != nullptr) call.displacements = &displacements;
     options.tag ^= call.options.tag;  // of what the rank has created
     call.options = options;
+    call.options.epilogue = one.epilogue.get();
     auto request = one.message                              ? member.prepare(*one.message, options)
                    : call.collective == Collective::barrier ? member.prepared().barrier(options)
                                                             : member.prepare(call);

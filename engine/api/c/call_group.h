@@ -33,6 +33,7 @@ struct CollectedCall {
   std::vector<std::size_t> counts{};
   std::vector<std::size_t> in_displacements{}, out_displacements{};  // where the call has some
   std::shared_ptr<const CreatedOperation> created{};                 // that the call refers to
+  std::shared_ptr<const Epilogue> epilogue{};                        // that it has, or nullptr
   std::optional<Message> message{};                                  // in place of the call
   std::optional<Split> split{};                                      // likewise
 };

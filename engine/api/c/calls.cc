@@ -1,11 +1,13 @@
 // The C functions of collectives: each is its row of a Call.
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/api/c/created_operation.h"
+#include "engine/api/c/epilogue_handle.h"
 #include "engine/api/c/group.h"
 #include "engine/api/c/last_error.h"
 #include "engine/api/c/numbers.h"
@@ -29,6 +31,7 @@ struct Arguments {
   bool has_counts = false;
   const std::size_t* in_displacements = nullptr;  // NULL: none
   const std::size_t* out_displacements = nullptr;
+  std::optional<rkEpilogue_t> epilogue{};
 };
 
 std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& handle, int op) {
@@ -71,6 +74,8 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
     if (!displacements.in.empty() || !displacements.out.empty()) {
       call.displacements = &displacements;
     }
+    std::optional<BorrowedEpilogue> epilogue;
+    if (arguments.epilogue) epilogue.emplace(*arguments.epilogue, BorrowedEpilogue::As::caller);
     if (in_group()) {
       if (created != nullptr) created->describe(call, arguments.type);
       collect({function,
@@ -79,10 +84,12 @@ rkResult_t call(const char* function, rkComm_t comm, const Arguments& arguments)
                {call.counts.begin(), call.counts.end()},
                {displacements.in.begin(), displacements.in.end()},
                {displacements.out.begin(), displacements.out.end()},
-               created});
+               created,
+               epilogue ? (*epilogue)->epilogue : nullptr});
       return {};
     }
     call.options = handle->options();
+    if (epilogue) call.options.epilogue = (*epilogue)->epilogue.get();
     if (created != nullptr) created->describe(call, arguments.type);
     return call.collective == Collective::barrier ? handle->member->barrier(call.options)
                                                   : handle->member->call(call);
@@ -166,6 +173,39 @@ rkResult_t rkScatter(const void* in, void* out, size_t count, rkDataType_t type,
 }
 rkResult_t rkBarrier(rkComm_t comm) noexcept {
   return call("rkBarrier", comm, {Collective::barrier});
+}
+
+rkResult_t rkAllReduceThen(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
+                           rkEpilogue_t epilogue, rkComm_t comm) noexcept {
+  return call("rkAllReduceThen", comm,
+              {.collective = Collective::all_reduce,
+               .in = in,
+               .out = out,
+               .count = count,
+               .type = type,
+               .op = op,
+               .epilogue = epilogue});
+}
+rkResult_t rkReduceScatterThen(const void* in, void* out, size_t count, rkDataType_t type,
+                               rkRedOp_t op, rkEpilogue_t epilogue, rkComm_t comm) noexcept {
+  return call("rkReduceScatterThen", comm,
+              {.collective = Collective::reduce_scatter,
+               .in = in,
+               .out = out,
+               .count = count,
+               .type = type,
+               .op = op,
+               .epilogue = epilogue});
+}
+rkResult_t rkAllGatherThen(const void* in, void* out, size_t count, rkDataType_t type,
+                           rkEpilogue_t epilogue, rkComm_t comm) noexcept {
+  return call("rkAllGatherThen", comm,
+              {.collective = Collective::all_gather,
+               .in = in,
+               .out = out,
+               .count = count,
+               .type = type,
+               .epilogue = epilogue});
 }
 
 rkResult_t rkSend(const void* data, size_t count, rkDataType_t type, int peer,

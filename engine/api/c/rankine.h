@@ -30,8 +30,9 @@
  * rkCommFlightRecord, which may be called at any time. A handle that has been destroyed, or is
  * none, is an error and never followed.
  *
- * Processes. In a forked child all inherited handles give rkForked; rkCommDestroy, rkCommAbort and
- * rkRequestFree drop them there and leave the parent's ranks alone. The child may make communicators of its own.
+ * Processes. In a forked child all inherited handles give rkForked; rkCommDestroy, rkCommAbort,
+ * rkRequestFree and rkEpilogueDestroy drop them there and leave the parent's ranks alone. The child
+ * may make communicators of its own.
  *
  * Stability. Within librankine.so.1 functions are added and never changed; structs begin with their
  * size and grow at their ends.
@@ -124,12 +125,21 @@ typedef enum rkRedOp_t rkRedOp_t;
  */
 typedef int (*rkRedFunction_t)(const void* in, void* inout, size_t count, void* context);
 
+/* Behind a collective: `count` rows of this rank's output from row `first` on, side by side at
+ * `rows`. It returns 0, or else the call fails as where its rank had failed, with rkRemoteError. It
+ * is called on the thread of its rank, or on that of a progressCore, on each row once, in no
+ * promised order; it leaves the rows as they are and makes no calls of ranks. */
+typedef int (*rkRowFunction_t)(const void* rows, size_t first, size_t count, void* context);
+
 typedef struct rkComm* rkComm_t;
 #define RK_COMM_NULL NULL
 
 /* Calls that are not waited for. */
 typedef struct rkRequest* rkRequest_t;
 #define RK_REQUEST_NULL NULL
+
+/* What a rank goes on to do with the rows of its result. */
+typedef struct rkEpilogue* rkEpilogue_t;
 
 #define RK_SPLIT_NOCOLOR (-1)
 
@@ -185,6 +195,45 @@ typedef struct rkCallOptions_t {
 } rkCallOptions_t;
 #define RK_CALL_OPTIONS_INITIALIZER \
   { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0 }
+
+enum rkNorm_t RK_INT_ENUM {
+  rkNormNone = 0,
+  rkNormRms = 1,  /* x / sqrt(mean(x^2) + epsilon) * weight */
+  rkNormLayer = 2 /* (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * weight + shift */
+};
+typedef enum rkNorm_t rkNorm_t;
+
+enum rkActivation_t RK_INT_ENUM {
+  rkActivationNone = 0,
+  rkActivationRelu = 1,
+  rkActivationGeluTanh = 2,
+  rkActivationSilu = 3
+};
+typedef enum rkActivation_t rkActivation_t;
+
+/* What becomes of each row x of a result, in this order, in floats: `rkRowSteps_t steps =
+ * RK_ROW_STEPS_INITIALIZER;`, then what shall be done. What is NULL or none is left out. */
+typedef struct rkRowSteps_t {
+  size_t size;       /* sizeof(rkRowSteps_t) */
+  rkDataType_t type; /* rkFloat32, rkFloat16 or rkBfloat16: of the call, and of bias to shift */
+  size_t rowElements;
+  const void* bias; /* a row: x += bias */
+  void* residual;   /* as many rows as the call's out has here: residual += x, and x = residual */
+  rkNorm_t norm;
+  const void* weight; /* a row; NULL: ones */
+  const void* shift;  /* a row, of layer norms; NULL: zeros */
+  float epsilon;
+  rkActivation_t activation;
+  rkDataType_t outType; /* the same three, or rkInt8 and rkFloat8e4m3, which are scaled by row: the
+                           largest |x| becomes 127, or 448 */
+  void* out;            /* rows; NULL: only the residual is wanted */
+  float* scales;        /* one a row, of rkInt8 and rkFloat8e4m3: x is out times scale */
+} rkRowSteps_t;
+#define RK_ROW_STEPS_INITIALIZER                                                    \
+  {                                                                                 \
+    sizeof(rkRowSteps_t), rkBfloat16, 0, NULL, NULL, rkNormNone, NULL, NULL, 1e-5f, \
+        rkActivationNone, rkBfloat16, NULL, NULL                                    \
+  }
 
 /* The library's, as RK_VERSION_CODE is the header's. */
 RK_API rkResult_t rkGetVersion(int* version) RK_NOEXCEPT;
@@ -306,6 +355,32 @@ RK_API rkResult_t rkRedOpCreate(rkRedOp_t* op, rkRedFunction_t function, size_t 
                                 int commutative, void* context, rkComm_t comm) RK_NOEXCEPT;
 /* The number is not given again. Calls that a group has collected keep what they need. */
 RK_API rkResult_t rkRedOpDestroy(rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;
+
+/* --- Epilogues: what a rank goes on to do with rows of its result while they are in its cache ---
+ */
+
+/* The steps' buffers stay the caller's until the epilogue is destroyed, and overlap neither each
+ * other nor a buffer of the call. An epilogue is used by one thread, in one call at a time. */
+RK_API rkResult_t rkEpilogueCreate(rkEpilogue_t* epilogue, const rkRowSteps_t* steps) RK_NOEXCEPT;
+/* A function of the caller's on rows of `rowElements` elements. */
+RK_API rkResult_t rkEpilogueCreateFunction(rkEpilogue_t* epilogue, size_t rowElements,
+                                           rkRowFunction_t function, void* context) RK_NOEXCEPT;
+/* The pass over `count` rows by itself, with the same bits. */
+RK_API rkResult_t rkEpilogueApply(rkEpilogue_t epilogue, const void* rows,
+                                  size_t count) RK_NOEXCEPT;
+/* Requests keep what they need. NULL is nothing. */
+RK_API rkResult_t rkEpilogueDestroy(rkEpilogue_t epilogue) RK_NOEXCEPT;
+
+/* The collective of the same name, and the epilogue on what this rank gets, which is whole rows.
+ * All ranks call with one, of rows of the same size; what it does is each rank's own affair. The
+ * result's bits are those of the call without. */
+RK_API rkResult_t rkAllReduceThen(const void* in, void* out, size_t count, rkDataType_t type,
+                                  rkRedOp_t op, rkEpilogue_t epilogue, rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkReduceScatterThen(const void* in, void* out, size_t count, rkDataType_t type,
+                                      rkRedOp_t op, rkEpilogue_t epilogue,
+                                      rkComm_t comm) RK_NOEXCEPT;
+RK_API rkResult_t rkAllGatherThen(const void* in, void* out, size_t count, rkDataType_t type,
+                                  rkEpilogue_t epilogue, rkComm_t comm) RK_NOEXCEPT;
 
 /* --- Messages from one rank to one rank: the call of these two alone --- */
 

@@ -124,6 +124,31 @@ inline int version() {
 
 inline rkConfig_t default_config() { return RK_CONFIG_INITIALIZER; }
 inline rkCallOptions_t default_call_options() { return RK_CALL_OPTIONS_INITIALIZER; }
+inline rkRowSteps_t default_row_steps() { return RK_ROW_STEPS_INITIALIZER; }
+
+// What a rank goes on to do with the rows of its result.
+class Epilogue {
+ public:
+  explicit Epilogue(const rkRowSteps_t& steps) { check(rkEpilogueCreate(&epilogue_, &steps)); }
+  Epilogue(std::size_t row_elements, rkRowFunction_t function, void* context = nullptr) {
+    check(rkEpilogueCreateFunction(&epilogue_, row_elements, function, context));
+  }
+  ~Epilogue() { rkEpilogueDestroy(epilogue_); }
+  Epilogue(Epilogue&& other) noexcept : epilogue_(std::exchange(other.epilogue_, nullptr)) {}
+  Epilogue& operator=(Epilogue&& other) noexcept {
+    std::swap(epilogue_, other.epilogue_);
+    return *this;
+  }
+
+  rkEpilogue_t get() const noexcept { return epilogue_; }
+  // The pass over the rows by itself.
+  void apply(const void* rows, std::size_t count) {
+    check(rkEpilogueApply(epilogue_, rows, count));
+  }
+
+ private:
+  rkEpilogue_t epilogue_ = nullptr;
+};
 
 // One rank's handle, and the calls that it makes.
 class Member {
@@ -167,6 +192,17 @@ class Member {
   void all_reduce(Buffer&& in_place, rkRedOp_t op = rkSum) {
     all_reduce(in_place, in_place, op);
   }
+  template <class In, class Out, class T = ElementOf<In>, class = ElementOf<Out>>
+  void all_reduce(const In& in, Out&& out, const Epilogue& epilogue, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    must_have("out", std::size(out), std::size(in));
+    check(rkAllReduceThen(std::data(in), std::data(out), std::size(in), DataType<T>::value, op,
+                          epilogue.get(), comm_));
+  }
+  template <class Buffer, class = ElementOf<Buffer>>
+  void all_reduce(Buffer&& in_place, const Epilogue& epilogue, rkRedOp_t op = rkSum) {
+    all_reduce(in_place, in_place, epilogue, op);
+  }
   // Elsewhere than at the root, out is not used and may be empty.
   template <class In, class Out, class T = ElementOf<In>>
   void reduce(const In& in, Out&& out, int root, rkRedOp_t op = rkSum) {
@@ -184,6 +220,20 @@ class Member {
     same_type<T, Out>();
     must_have("out", std::size(out), all(std::size(in)));
     check(rkAllGather(std::data(in), std::data(out), std::size(in), DataType<T>::value, comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void all_gather(const In& in, Out&& out, const Epilogue& epilogue) {
+    same_type<T, Out>();
+    must_have("out", std::size(out), all(std::size(in)));
+    check(rkAllGatherThen(std::data(in), std::data(out), std::size(in), DataType<T>::value,
+                          epilogue.get(), comm_));
+  }
+  template <class In, class Out, class T = ElementOf<In>>
+  void reduce_scatter(const In& in, Out&& out, const Epilogue& epilogue, rkRedOp_t op = rkSum) {
+    same_type<T, Out>();
+    must_have("in", std::size(in), all(std::size(out)));
+    check(rkReduceScatterThen(std::data(in), std::data(out), std::size(out), DataType<T>::value, op,
+                              epilogue.get(), comm_));
   }
   template <class In, class Out, class T = ElementOf<In>>
   void reduce_scatter(const In& in, Out&& out, rkRedOp_t op = rkSum) {
@@ -257,11 +307,10 @@ class Member {
     for (const auto* list : {&in_displacements, &out_displacements}) {
       if (!list->empty()) must_have("displacements", list->size(), all(1));
     }
-    check(rkAllToAllDisplaced(std::data(in),
-                              in_displacements.empty() ? nullptr : in_displacements.data(),
-                              std::data(out),
-                              out_displacements.empty() ? nullptr : out_displacements.data(),
-                              counts.data(), DataType<T>::value, comm_));
+    check(rkAllToAllDisplaced(
+        std::data(in), in_displacements.empty() ? nullptr : in_displacements.data(), std::data(out),
+        out_displacements.empty() ? nullptr : out_displacements.data(), counts.data(),
+        DataType<T>::value, comm_));
   }
   template <class In, class Out, class T = ElementOf<In>>
   void gather(const In& in, Out&& out, int root, const std::vector<std::size_t>& counts) {

@@ -66,6 +66,11 @@ Result<Mapping> read_mapping(const Json& request) {
     if (!split.is_boolean()) return bad_member("split_norms", split, "true and false");
     out.splits_norms = split.get<bool>();
   }
+  if (request.contains("router_skew")) {
+    const Json& skew = request["router_skew"];
+    if (!skew.is_number()) return bad_member("router_skew", skew, "numbers from 1 on");
+    out.router_skew = skew.get<double>();
+  }
   for (Status read :
        {read_number(request, "micro_batch", 1, kMost, out.micro_batch),
         read_number(request, "micro_batches", 1, kMost, out.micro_batches),

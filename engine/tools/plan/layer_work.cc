@@ -15,9 +15,11 @@ LayerWork forward(const Model& model, const Mapping& mapping) {
   const double h = model.hidden, kv = static_cast<double>(model.kv_width());
   const double bytes = n * h * Model::kBytes;  // of an activation
   const double split = mapping.splits_norms ? t : 1;
-  const double feed_forward = static_cast<double>(model.expert()) * std::max(model.top_k, 1) +
-                              static_cast<double>(model.router());
-  const double widths = (model.gated ? 3.0 : 2.0) * model.feed_forward * std::max(model.top_k, 1);
+  // Of every token, on the busiest rank.
+  const double experts = std::max(model.top_k, 1) * mapping.router_skew;
+  const double feed_forward =
+      static_cast<double>(model.expert()) * experts + static_cast<double>(model.router());
+  const double widths = (model.gated ? 3.0 : 2.0) * model.feed_forward * experts;
 
   LayerWork work;
   // A product of n rows with a matrix of so many elements is 2 n of them.
@@ -44,7 +46,8 @@ LayerWork forward(const Model& model, const Mapping& mapping) {
                                 {Axis::sp},
                                 2 * kv / t * n * mapping[Axis::sp] * Model::kBytes});
     } else if (model.is_mixture()) {
-      const double sent = bytes / split * model.top_k;
+      // All that the busiest rank gets in a dispatch, and gives back.
+      const double sent = bytes / split * experts;
       work.exchanges.push_back(
           {"dispatch", Phase::forward, Collective::all_to_all, {Axis::ep}, sent});
       work.exchanges.push_back(

@@ -58,6 +58,7 @@ std::string describe(const Mapping& mapping) {
   for (std::size_t a = 0; a < kAxes; ++a) {
     if (mapping.axes[a] > 1) parts.push_back(fmt::format("{} {}", kAxisNames[a], mapping.axes[a]));
   }
+  if (mapping.router_skew != 1) parts.push_back(fmt::format("skew {}", mapping.router_skew));
   if (mapping.splits_norms) parts.push_back("norms split");
   if (mapping.interleave > 1) parts.push_back(fmt::format("interleaved {}", mapping.interleave));
   if (mapping.zero > 0) parts.push_back(fmt::format("ZeRO-{}", mapping.zero));
@@ -102,6 +103,11 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
                  {"interleave", mapping.interleave}};
   for (const auto& [name, value] : kCounts) {
     if (Status s = at_least_one(name, value); !s.ok()) return s;
+  }
+  if (!(mapping.router_skew >= 1 && mapping.router_skew <= mapping[Axis::ep])) {
+    return invalid_argument(fmt::format(
+        "router_skew is {}; the busiest of {} ranks along ep gets 1 to {} times the mean",
+        mapping.router_skew, mapping[Axis::ep], mapping[Axis::ep]));
   }
   const struct {
     std::string_view name;

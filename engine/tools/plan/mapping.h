@@ -52,6 +52,8 @@ struct Mapping {
   int zero = 0;            // what data parallelism splits: 1 the optimizer's state, 2 gradients as
                            // well, 3 parameters as well
   int gradient_bytes = 4;  // of a gradient while it is kept
+  double router_skew = 1;  // tokens that the busiest rank along ep gets, over their mean: it is the
+                           // one that is planned, since others wait for it
   std::size_t bucket_bytes = std::size_t{25} << 20;  // of gradients that go together
 
   int operator[](Axis axis) const { return axes[static_cast<std::size_t>(axis)]; }

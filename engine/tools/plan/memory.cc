@@ -15,7 +15,7 @@ double activations_per_layer(const Model& model, const Mapping& mapping) {
   if (mapping.recompute == Recompute::full) return 2 * unit / (mapping.splits_norms ? tp : 1);
   const double kv = static_cast<double>(model.kv_width()) / model.hidden;
   const double feed_forward = static_cast<double>(model.feed_forward) / model.hidden *
-                              model.matrices() * std::max(model.top_k, 1);
+                              model.matrices() * std::max(model.top_k, 1) * mapping.router_skew;
   const double whole = 10 / (mapping.splits_norms ? tp : 1);
   const double split = 2 * (1 + 2 * kv + 1 + feed_forward) / tp;
   const double scores = mapping.recompute == Recompute::selective

@@ -121,6 +121,14 @@ void add_plan_arguments(Command app, PlanArguments& a) {
                "none, selective (attention), full (none)");
   add_argument(app, "--zero", a.mapping.zero, Whole{0, 3}, "N",
                "what dp splits: 1 optimizer, 2 gradients too, 3 parameters too (0)");
+  add_argument(
+      app, "--router-skew", a.mapping.router_skew,
+      [](std::string_view argument, std::string_view text) -> Result<double> {
+        const auto value = parse_decimal(argument, text);
+        if (!value.ok()) return value.status();
+        return value->to_double();
+      },
+      "X", "tokens of the busiest rank along ep, over their mean (1)");
   add_argument(app, "--gradient-bytes", a.mapping.gradient_bytes, Whole{2, 4}, "N", "2 or 4 (4)");
   add_argument(app, "--bucket", a.mapping.bucket_bytes, parse_size, "SIZE",
                "gradients that go together (25M)");

@@ -198,6 +198,7 @@ Json plan_json(const StepPlan& plan) {
               {"recompute", name_of(m.recompute)},
               {"split_norms", m.splits_norms},
               {"zero", m.zero},
+              {"router_skew", m.router_skew},
               {"seconds", plan.seconds},
               {"computing", plan.computing()},
               {"communicating", plan.communicating()},

@@ -18,6 +18,7 @@ argument, and leave the communicator as it was (but other ranks wait for the cal
 deadline). Every other error ends the communicator on all its ranks.
 """
 
+from rankine._epilogues import Epilogue, FunctionEpilogue, RowEpilogue
 from rankine._library import Code, Error, InvalidArgument, version
 from rankine._member import Member, group
 from rankine._operations import Operation, PreMulSum
@@ -29,12 +30,15 @@ __version__ = version()
 __all__ = [
     "Code",
     "Communicator",
+    "Epilogue",
     "Error",
+    "FunctionEpilogue",
     "InvalidArgument",
     "Member",
     "Operation",
     "PreMulSum",
     "Request",
+    "RowEpilogue",
     "Team",
     "group",
     "prepare",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import pathlib
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import NoReturn
 
 
@@ -95,7 +95,28 @@ class CallOptions(ctypes.Structure):
     ]
 
 
+class RowSteps(ctypes.Structure):
+    """rkRowSteps_t."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("type", c_int),
+        ("rowElements", c_size_t),
+        ("bias", c_void_p),
+        ("residual", c_void_p),
+        ("norm", c_int),
+        ("weight", c_void_p),
+        ("shift", c_void_p),
+        ("epsilon", c_float),
+        ("activation", c_int),
+        ("outType", c_int),
+        ("out", c_void_p),
+        ("scales", c_void_p),
+    ]
+
+
 ReduceFunction = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_void_p)
+RowFunction = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t, c_size_t, c_void_p)
 
 _COUNTS = POINTER(c_size_t)
 _PROTOTYPES = {
@@ -127,6 +148,13 @@ _PROTOTYPES = {
     "rkRedOpCreate": [POINTER(c_int), ReduceFunction, c_size_t, c_int, c_void_p, c_void_p],
     "rkRedOpCreatePreMulSum": [POINTER(c_int), c_void_p, c_int, c_void_p],
     "rkRedOpDestroy": [c_int, c_void_p],
+    "rkEpilogueCreate": [POINTER(c_void_p), POINTER(RowSteps)],
+    "rkEpilogueCreateFunction": [POINTER(c_void_p), c_size_t, RowFunction, c_void_p],
+    "rkEpilogueApply": [c_void_p, c_void_p, c_size_t],
+    "rkEpilogueDestroy": [c_void_p],
+    "rkAllReduceThen": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p, c_void_p],
+    "rkReduceScatterThen": [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p, c_void_p],
+    "rkAllGatherThen": [c_void_p, c_void_p, c_size_t, c_int, c_void_p, c_void_p],
     "rkCommGetOrder": [c_void_p, POINTER(c_char_p)],
     "rkCommProgress": [c_void_p],
     "rkGroupEndAsync": [POINTER(c_void_p)],

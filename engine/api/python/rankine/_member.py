@@ -10,6 +10,7 @@ from typing import Any, Callable, Sequence, Union
 
 from rankine import _operations
 from rankine._buffers import NUMBERS, OPAQUE, Buffer
+from rankine._callbacks import HasRaised, raise_for
 from rankine._library import (
     CallOptions,
     Code,
@@ -22,6 +23,7 @@ from rankine._library import (
     refuse,
     text,
 )
+from rankine._epilogues import Epilogue
 from rankine._operations import Operation, PreMulSum
 
 Reduction = Union[str, PreMulSum, Operation]
@@ -32,27 +34,15 @@ class _OpenGroups(threading.local):
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
-        self.operations: list[Operation] = []
+        self.callbacks: list[HasRaised] = []
 
-    def take(self) -> tuple[list[Buffer], list[Operation]]:
-        taken = self.buffers, self.operations
-        self.buffers, self.operations = [], []
+    def take(self) -> tuple[list[Buffer], list[HasRaised]]:
+        taken = self.buffers, self.callbacks
+        self.buffers, self.callbacks = [], []
         return taken
 
 
 _open = _OpenGroups()
-
-
-def raise_for(code: int, operations: Sequence[Operation]) -> None:
-    """For a call that returned ``code``, with what its operations raised on this thread."""
-    raised = [cause for operation in operations if (cause := operation.take_raised()) is not None]
-    if code == 0 and not raised:
-        return
-    error = last_error(code) if code != 0 else None
-    if raised and (error is None or not isinstance(raised[0], Exception)):
-        raise raised[0] from error  # KeyboardInterrupt, say
-    assert error is not None
-    raise error from (raised[0] if raised else None)
 
 
 class group:
@@ -80,16 +70,16 @@ class group:
         code = library.rkGroupEnd()
         if _open.depth > 0:
             return
-        buffers, operations = _open.take()
+        buffers, callbacks = _open.take()
         for buffer in buffers:
             buffer.release()
         if error is None:
-            raise_for(code, operations)
+            raise_for(code, callbacks)
 
 
 def group_of_calls(
     end: Callable[[], int], call: Callable[..., object], arguments: Any, options: Any
-) -> tuple[list[Buffer], list[Operation]]:
+) -> tuple[list[Buffer], list[HasRaised]]:
     """What the calls use that ``call`` makes, of a group that ends by ``end()``, which has worked."""
     if _open.depth > 0:
         raise Error(Code.invalid_usage, "a group is open; calls are started in none")
@@ -170,10 +160,19 @@ class Member:
 
     # --- Collectives: every rank makes the same calls in the same order ---
 
-    def all_reduce(self, x: Any, out: Any = None, op: Reduction = "sum", *, dtype: str | None = None) -> None:
+    def all_reduce(
+        self,
+        x: Any,
+        out: Any = None,
+        op: Reduction = "sum",
+        *,
+        dtype: str | None = None,
+        epilogue: Epilogue | None = None,
+    ) -> None:
         """out = x of all ranks, reduced: the same bits on every rank. In place without ``out``."""
         data, result = self._pair(x, out)
-        self._collective(library.rkAllReduce, library.rkAllReduce, data, result, op, dtype, (1, 1), None)
+        function = library.rkAllReduce if epilogue is None else library.rkAllReduceThen
+        self._collective(function, function, data, result, op, dtype, (1, 1), None, epilogue=epilogue)
 
     def reduce(
         self, x: Any, out: Any = None, root: int = 0, op: Reduction = "sum", *, dtype: str | None = None
@@ -190,14 +189,16 @@ class Member:
         *,
         counts: Sequence[int] | None = None,
         dtype: str | None = None,
+        epilogue: Epilogue | None = None,
     ) -> None:
         """out = this rank's block of the reduced inputs: x is ranks blocks. ``counts``: elements of
-        each rank's block, the same on all ranks."""
+        each rank's block, the same on all ranks; not with an epilogue."""
         data, result = Buffer("x", x, False), Buffer("out", out, True)
         blocks = self._counts(counts, self._ranks)
         sizes = (self._ranks, 1) if blocks is None else (sum(blocks), blocks[self._rank])
+        even = library.rkReduceScatter if epilogue is None else library.rkReduceScatterThen
         self._collective(
-            library.rkReduceScatter, library.rkReduceScatterCounts, data, result, op, dtype, sizes, blocks
+            even, library.rkReduceScatterCounts, data, result, op, dtype, sizes, blocks, epilogue=epilogue
         )
 
     def broadcast(self, x: Any, root: int = 0, *, dtype: str | None = None) -> None:
@@ -207,13 +208,23 @@ class Member:
         self._run(library.rkBcast, (data,), (), data.address, count, number, root)
 
     def all_gather(
-        self, x: Any, out: Any, *, counts: Sequence[int] | None = None, dtype: str | None = None
+        self,
+        x: Any,
+        out: Any,
+        *,
+        counts: Sequence[int] | None = None,
+        dtype: str | None = None,
+        epilogue: Epilogue | None = None,
     ) -> None:
-        """out = the ranks' x one after the other. ``counts``: elements of each rank's x."""
+        """out = the ranks' x one after the other. ``counts``: elements of each rank's x; not with an
+        epilogue."""
         data, result = Buffer("x", x, False), Buffer("out", out, True)
         blocks = self._counts(counts, self._ranks)
         sizes = (1, self._ranks) if blocks is None else (blocks[self._rank], sum(blocks))
-        self._collective(library.rkAllGather, library.rkAllGatherCounts, data, result, None, dtype, sizes, blocks)
+        even = library.rkAllGather if epilogue is None else library.rkAllGatherThen
+        self._collective(
+            even, library.rkAllGatherCounts, data, result, None, dtype, sizes, blocks, epilogue=epilogue
+        )
 
     def gather(
         self, x: Any, out: Any = None, root: int = 0, *, counts: Sequence[int] | None = None, dtype: str | None = None
@@ -446,22 +457,34 @@ class Member:
         sizes: tuple[int, int],
         counts: list[int] | None,
         *root: int,
+        epilogue: Epilogue | None = None,
     ) -> None:
         """A collective, which reduces unless ``op`` is None."""
+        last: tuple[int, ...] = root
+        callbacks: tuple[HasRaised, ...] = ()
+        if epilogue is not None:
+            if counts is not None:
+                refuse("counts are given; with an epilogue all ranks' blocks have the same size")
+            if not isinstance(epilogue, Epilogue):
+                raise TypeError(f"epilogue is a {type(epilogue).__name__}; it must be a rankine.Epilogue")
+            assert result is not None
+            epilogue.check_rows(result.bytes)
+            last = (epilogue._handle,)
+            callbacks = (epilogue,)
+            epilogue.take_raised()
         buffers = tuple(buffer for buffer in (data, None if result is data else result) if buffer is not None)
-        operations: tuple[Operation, ...] = ()
         created: int | None = None
         if isinstance(op, Operation):
             number, element_bytes = OPAQUE, op.element_bytes
             op_number = self._operations.get(op) or self._create(op)
-            operations = (op,)
+            callbacks += (op,)
             op.take_raised()
         else:
-            first, last = buffers[0], buffers[-1]
-            name = first.type_name(dtype)
-            if last is not first and last.type_name(dtype) != name:
-                refuse(f"{last.name} has elements of {last.type_name(dtype)}; those of {first.name} are {name}")
-            number, element_bytes = NUMBERS[name], first.item_bytes
+            one, other = buffers[0], buffers[-1]
+            name = one.type_name(dtype)
+            if other is not one and other.type_name(dtype) != name:
+                refuse(f"{other.name} has elements of {other.type_name(dtype)}; those of {one.name} are {name}")
+            number, element_bytes = NUMBERS[name], one.item_bytes
             if op is None:
                 op_number = 0
             elif isinstance(op, PreMulSum):
@@ -485,7 +508,7 @@ class Member:
         reduction = () if op is None else (op_number,)
         addresses = (None if data is None else data.address, None if result is None else result.address)
         try:
-            self._run(function, buffers, operations, *addresses, unit, number, *reduction, *root)
+            self._run(function, buffers, callbacks, *addresses, unit, number, *reduction, *last)
         finally:
             if created is not None and self._comm is not None:
                 library.rkRedOpDestroy(created, self._comm)
@@ -542,7 +565,7 @@ class Member:
         self,
         function: Callable[..., int],
         buffers: Sequence[Buffer],
-        operations: Sequence[Operation],
+        callbacks: Sequence[HasRaised],
         *arguments: Any,
     ) -> None:
         comm = self._handle
@@ -555,9 +578,9 @@ class Member:
         finally:
             if collected:
                 _open.buffers.extend(buffers)
-                _open.operations.extend(operations)
+                _open.callbacks.extend(callbacks)
             else:
                 for buffer in buffers:
                     buffer.release()
-        if not collected and (code != 0 or operations):
-            raise_for(code, operations)
+        if not collected and (code != 0 or callbacks):
+            raise_for(code, callbacks)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
-import threading
 from typing import Any, Callable
 
+from rankine._callbacks import Pieces, RaisedHere
 from rankine._library import ReduceFunction, refuse
 
 # By rkRedOp_t.
@@ -64,40 +63,17 @@ class Operation:
         commutative: bool = True,
     ) -> None:
         self._function = function
-        self._dtype: Any = None
-        if isinstance(element, int):
-            self.element_bytes = element
-        else:
-            import numpy
-
-            self._dtype = numpy.dtype(element)
-            self.element_bytes = self._dtype.itemsize
-            if self._dtype.hasobject:
-                refuse(f"element is {self._dtype}, which has Python objects in it")
-        if not 1 <= self.element_bytes <= 4096:
-            refuse(f"element has {self.element_bytes} bytes; allowed are 1 to 4096")
+        self._pieces = Pieces(element)
+        self.element_bytes = self._pieces.element_bytes
         self.commutative = bool(commutative)
-        self._raised = threading.local()
+        self._raised = RaisedHere()
         self.thunk = ReduceFunction(self._apply)
 
-    def _piece(self, address: int, count: int) -> Any:
-        piece = memoryview((ctypes.c_ubyte * (count * self.element_bytes)).from_address(address)).cast("B")
-        if self._dtype is None:
-            return piece
-        import numpy
-
-        return numpy.frombuffer(piece, self._dtype)
-
     def _apply(self, lower: int, inout: int, count: int, _context: int | None) -> int:
-        try:
-            self._function(self._piece(lower, count), self._piece(inout, count))
+        with self._raised:
+            self._function(self._pieces.at(lower, count), self._pieces.at(inout, count))
             return 0
-        except BaseException as error:  # nothing may get out of here into C
-            self._raised.error = error
-            return 1
+        return 1
 
     def take_raised(self) -> BaseException | None:
-        """What the function has raised on this thread since it was last asked for."""
-        error = getattr(self._raised, "error", None)
-        self._raised.error = None
-        return error
+        return self._raised.take()

@@ -8,16 +8,16 @@ from types import TracebackType
 from typing import Any, Callable, Generator, Sequence
 
 from rankine._buffers import Buffer
+from rankine._callbacks import HasRaised, raise_for
 from rankine._library import Code, Error, check, library, milliseconds
-from rankine._member import group_of_calls, raise_for
-from rankine._operations import Operation
+from rankine._member import group_of_calls
 
 _start = library.rkRequestStart
 _wait = library.rkRequestWait
 
 # Requests that nobody refers to while they are under way go on, with their buffers, until the next
 # one is made.
-_left: list[tuple[int, Sequence[Buffer], Sequence[Operation]]] = []
+_left: list[tuple[int, Sequence[Buffer], Sequence[HasRaised]]] = []
 
 
 class Request:
@@ -32,10 +32,10 @@ class Request:
     statement it is waited for at the end, where it has not been, and closed.
     """
 
-    def __init__(self, request: int, buffers: Sequence[Buffer], operations: Sequence[Operation], out: bool) -> None:
+    def __init__(self, request: int, buffers: Sequence[Buffer], callbacks: Sequence[HasRaised], out: bool) -> None:
         """Takes over a rkRequest_t; programs get requests from start() and prepare()."""
         self._request: int | None = request
-        self._buffers, self._operations, self._out = buffers, operations, out
+        self._buffers, self._callbacks, self._out = buffers, callbacks, out
         self._over = c_int()
         left, _left[:] = _left[:], []
         for one in left:
@@ -45,7 +45,7 @@ class Request:
     def __del__(self) -> None:
         request = getattr(self, "_request", None)
         if request is not None and library.rkRequestFree(request) != 0:
-            _left.append((request, self._buffers, self._operations))
+            _left.append((request, self._buffers, self._callbacks))
 
     def __enter__(self) -> Request:
         return self
@@ -92,8 +92,8 @@ class Request:
                 return False
         if code not in (Code.invalid_usage, Code.forked):
             self._out = False
-        if code != 0 or self._operations:
-            raise_for(code, self._operations)
+        if code != 0 or self._callbacks:
+            raise_for(code, self._callbacks)
         return True
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -117,16 +117,16 @@ class Request:
             self._request = None
             for buffer in self._buffers:
                 buffer.release()
-            self._buffers = self._operations = ()
+            self._buffers = self._callbacks = ()
 
 
 def _collected(
     end: Callable[..., int], out: bool, call: Callable[..., object], arguments: Any, options: Any
 ) -> Request:
     made = c_void_p()
-    buffers, operations = group_of_calls(lambda: end(byref(made)), call, arguments, options)
+    buffers, callbacks = group_of_calls(lambda: end(byref(made)), call, arguments, options)
     assert made.value is not None
-    return Request(made.value, buffers, operations, out)
+    return Request(made.value, buffers, callbacks, out)
 
 
 def start(call: Callable[..., object], *arguments: Any, **options: Any) -> Request:
@@ -154,4 +154,4 @@ def wait_all(requests: Sequence[Request]) -> None:
     if code not in (Code.invalid_usage, Code.forked):
         for request in requests:
             request._out = False
-    raise_for(code, [operation for request in requests for operation in request._operations])
+    raise_for(code, [callback for request in requests for callback in request._callbacks])

@@ -31,11 +31,12 @@ export function Planner() {
   const [order, setOrder] = useParam('planner.order', '1f1b');
   const [recompute, setRecompute] = useParam('planner.recompute', 'none');
   const [zero, setZero] = useParam('planner.zero', '0');
+  const [skew, setSkew] = useParam('planner.skew', '100');
   const sizes = [...axes, ['micro_batches', 'micro-batches of a step', 64] as [string, string, number]].map(([key, label, most]) => {
     const [value, set] = useParam('planner.' + key, first[key] ?? '1');
     return { key, label, most, value, set };
   });
-  const answer = useAnswer({ ask: 'plan', model, machine, order, recompute, zero: number(zero), ...Object.fromEntries(sizes.map((one) => [one.key, number(one.value)])) });
+  const answer = useAnswer({ ask: 'plan', model, machine, order, recompute, zero: number(zero), router_skew: number(skew) / 100, ...Object.fromEntries(sizes.map((one) => [one.key, number(one.value)])) });
   const [told, tell] = useState('');
   // Names to choose from come with an answer that is none, too.
   const names = useAnswer({ ask: 'plan' });
@@ -44,13 +45,14 @@ export function Planner() {
   const stages = json && !error ? json.axes.pp : 0;
   const tall = stages > 8 ? 16 : 24, left = 34;
   let shown = 300;
-  const beside = error && sizes.some((one) => errorOf(one.key, errors));
+  const beside = error && ['router_skew', ...sizes.map((one) => one.key)].some((key) => errorOf(key, errors));
   return (
     <Section id="planner" title="The planner" lead={<>Where a training step’s time goes. Map a model to ranks along five axes; every collective below is simulated on the machine’s network, and every pass of the pipeline is played. What computing covers costs nothing.</>}>
       <div class="controls">
         <Choice label="model" value={model} set={setModel} of={(names?.json.models ?? [{ name: model }]).map((one: any) => [one.name, one.name])} />
         <Choice label="machine" value={machine} set={setMachine} of={(names?.json.machines ?? [{ name: machine }]).map((one: any) => [one.name, one.name])} />
         {sizes.map((one) => <Slider label={one.label} value={one.value} set={one.set} least={1} most={one.most} error={errorOf(one.key, errors)} />)}
+        <Slider label="tokens of the busiest rank along ep, % of the mean" value={skew} set={setSkew} least={100} most={100 * Math.max(1, json?.axes?.ep ?? 1)} error={errorOf('router_skew', errors)} />
         <Choice label="order of a stage’s work" value={order} set={setOrder} of={[['gpipe', 'GPipe'], ['1f1b', '1F1B'], ['zb1p', 'ZB1P'], ['zb2p', 'ZB2P']]} />
         <Choice label="thrown away and computed again" value={recompute} set={setRecompute} of={[['none', 'nothing'], ['selective', 'attention'], ['full', 'all']]} />
         <Choice label="split along dp (ZeRO)" value={zero} set={setZero} of={[['0', 'nothing'], ['1', 'the optimizer'], ['2', 'gradients, too'], ['3', 'parameters, too']]} />

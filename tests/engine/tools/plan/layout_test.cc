@@ -156,6 +156,15 @@ TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
             "ep is 2; gpt_175b has no experts, so it must be 1");
   EXPECT_EQ(refusal(mixture, [](Mapping& m) { m[Axis::ep] = 3; }),
             "ep is 3; it must divide experts, which is 8: the nearest are 2 or 4");
+  for (const double skew : {0.5, 4.5, std::nan("")}) {
+    const std::string text = refusal(mixture, [skew](Mapping& m) {
+      m[Axis::ep] = 4;
+      m.router_skew = skew;
+    });
+    EXPECT_NE(text.find("the busiest of 4 ranks along ep gets 1 to 4 times the mean"),
+              std::string::npos)
+        << text;
+  }
   EXPECT_EQ(
       refusal(gpt,
               [](Mapping& m) {
@@ -165,6 +174,33 @@ TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
               }),
       "micro_batches is 12; interleaved stages take a multiple of pp, which is 8: the nearest "
       "are 8 or 16");
+}
+
+// Others wait for the rank that the router sends most to.
+TEST(LayerWork, TheBusiestRankIsPlanned) {
+  const Model mixture = model_of("mixtral_8x7b");
+  Mapping even;
+  even[Axis::ep] = 8;
+  Mapping skewed = even;
+  skewed.router_skew = 2.5;
+  const LayerWork before = layer_work(mixture, even), after = layer_work(mixture, skewed);
+  ASSERT_EQ(before.exchanges.size(), after.exchanges.size());
+  for (std::size_t i = 0; i < before.exchanges.size(); ++i) {
+    const bool routed = before.exchanges[i].collective == Collective::all_to_all;
+    EXPECT_DOUBLE_EQ(after.exchanges[i].bytes, before.exchanges[i].bytes * (routed ? 2.5 : 1));
+  }
+  const double tokens = mixture.sequence;
+  for (std::size_t i = 0; i < before.computations.size(); ++i) {
+    const Computation &one = before.computations[i], &other = after.computations[i];
+    if (one.what == "feed-forward" && one.phase == Phase::forward) {
+      const double experts = 2 * tokens * static_cast<double>(mixture.expert()) * mixture.top_k;
+      EXPECT_NEAR(other.flops - one.flops, 1.5 * experts, 1e-9 * experts);
+    } else if (one.what == "attention") {
+      EXPECT_DOUBLE_EQ(other.flops, one.flops);
+    }
+  }
+  EXPECT_GT(memory_of(mixture, skewed).activations_per_layer,
+            memory_of(mixture, even).activations_per_layer);
 }
 
 // Counted from the lists, as bytes of activations s b h.

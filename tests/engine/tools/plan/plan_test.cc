@@ -143,7 +143,6 @@ TEST(Plan, PicturesAndTracesHaveEveryPass) {
 }
 
 // Threads, groups by axis, real data: the clock says what the plan says.
-// Threads, groups by axis, real data: the clock says what the plan says.
 TEST(Step, PlayedTimesAreThePlanned) {
   const std::string dense = temporary("dense.json"), mixture = temporary("mixture.json");
   const std::string sizes = R"("layers": 4, "hidden": 256, "heads": 8, "feed_forward": 512,
@@ -153,7 +152,7 @@ TEST(Step, PlayedTimesAreThePlanned) {
   for (const std::string& asked :
        {dense + " --tp 2 --dp 2 --pp 2 --split-norms --zero 1 --bucket 1M",
         dense + " --tp 4 --dp 3 --bucket 100K", dense + " --sp 2 --dp 2 --zero 3",
-        mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M"}) {
+        mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M", mixture + " --ep 4 --router-skew 1.5"}) {
     const Captured run = run_captured(words("step " + asked + " --json"));
     ASSERT_EQ(run.exit, 0) << run.out << run.err;
     const Json played = Json::parse(run.out);

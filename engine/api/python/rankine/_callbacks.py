@@ -1,0 +1,74 @@
+"""Functions of the caller's that a call runs: what they get, and what they raise."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any, Protocol, Sequence
+
+from rankine._library import last_error, refuse
+
+
+class Pieces:
+    """Memory that a callback gets, of elements of so many bytes or of a NumPy dtype: a memoryview of
+    bytes, or an array."""
+
+    def __init__(self, element: Any) -> None:
+        self._dtype: Any = None
+        if isinstance(element, int):
+            self.element_bytes = element
+        else:
+            import numpy
+
+            self._dtype = numpy.dtype(element)
+            self.element_bytes = self._dtype.itemsize
+            if self._dtype.hasobject:
+                refuse(f"element is {self._dtype}, which has Python objects in it")
+        if not 1 <= self.element_bytes <= 4096:
+            refuse(f"element has {self.element_bytes} bytes; allowed are 1 to 4096")
+        self.is_array = self._dtype is not None
+
+    def at(self, address: int, count: int) -> Any:
+        piece = memoryview((ctypes.c_ubyte * (count * self.element_bytes)).from_address(address)).cast("B")
+        if self._dtype is None:
+            return piece
+        import numpy
+
+        return numpy.frombuffer(piece, self._dtype)
+
+
+class RaisedHere(threading.local):
+    """What a callback has raised on a thread: nothing may get out of it into C. ``with`` keeps it."""
+
+    error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if error is not None:
+            self.error = error
+        return True
+
+    def take(self) -> BaseException | None:
+        error, self.error = self.error, None
+        return error
+
+
+class HasRaised(Protocol):
+    """What runs Python inside a call."""
+
+    def take_raised(self) -> BaseException | None:
+        """What it has raised on this thread since it was last asked for."""
+
+
+def raise_for(code: int, callbacks: Sequence[HasRaised]) -> None:
+    """For a call that returned ``code``, with what its callbacks raised on this thread."""
+    raised = [cause for callback in callbacks if (cause := callback.take_raised()) is not None]
+    if code == 0 and not raised:
+        return
+    error = last_error(code) if code != 0 else None
+    if raised and (error is None or not isinstance(raised[0], Exception)):
+        raise raised[0] from error  # KeyboardInterrupt, say
+    assert error is not None
+    raise error from (raised[0] if raised else None)

@@ -1,0 +1,193 @@
+"""What a rank goes on to do with the rows of its result while they are in its cache."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_void_p
+from typing import Any, Callable
+
+from rankine._buffers import BYTES, TYPES, Buffer
+from rankine._callbacks import Pieces, RaisedHere, raise_for
+from rankine._library import Code, Error, RowFunction, RowSteps, check, library, refuse
+
+# By rkNorm_t and rkActivation_t.
+_NORMS = (None, "rms", "layer")
+_ACTIVATIONS = (None, "relu", "gelu_tanh", "silu")
+
+
+def _check_row(row_elements: int) -> None:
+    if not 1 <= row_elements < 2**31:
+        refuse(f"row_elements is {row_elements}; allowed are 1 to {2**31 - 1}")
+
+
+def _number(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
+    if value not in allowed:
+        refuse(f"{name} is {value!r}; allowed are {', '.join(map(repr, allowed))}")
+    return allowed.index(value)
+
+
+class Epilogue:
+    """Steps or a function, as made by RowEpilogue and FunctionEpilogue: ``me.all_reduce(x,
+    epilogue=norm)``, likewise reduce_scatter and all_gather, waited for, started or prepared. All
+    ranks give one, on rows of the same size; what it does is each rank's own affair. The result's
+    own bits are those of the call without. One thread uses it, in one call at a time."""
+
+    _row_bytes: int  # of the call's elements
+
+    def __init__(self, make: Callable[[Any], int]) -> None:
+        made = c_void_p()
+        check(make(byref(made)))
+        self._epilogue: int | None = made.value
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a rankine.{type(self).__name__} cannot be copied or pickled: it has places of its own")
+
+    @property
+    def _handle(self) -> int:
+        if self._epilogue is None:
+            raise Error(Code.invalid_usage, "the epilogue has been closed")
+        return self._epilogue
+
+    def close(self) -> None:
+        """A second time it does nothing. Requests that have it keep what they need."""
+        epilogue, self._epilogue = getattr(self, "_epilogue", None), None
+        if epilogue is not None:
+            library.rkEpilogueDestroy(epilogue)
+
+    def check_rows(self, result_bytes: int) -> None:
+        """Refuses a result that has other rows than the places of this."""
+
+    def take_raised(self) -> BaseException | None:
+        """What it has raised on this thread since it was last asked for."""
+        return None
+
+    def apply(self, rows: Any) -> None:
+        """The pass over all rows by itself, with the same bits."""
+        buffer = Buffer("rows", rows, False)
+        try:
+            if buffer.bytes % self._row_bytes != 0:
+                refuse(f"rows has {buffer.bytes} bytes; rows have {self._row_bytes} each")
+            self.check_rows(buffer.bytes)
+            code = library.rkEpilogueApply(self._handle, buffer.address, buffer.bytes // self._row_bytes)
+        finally:
+            buffer.release()
+        raise_for(code, (self,))
+
+
+class RowEpilogue(Epilogue):
+    """Each row x of ``row_elements`` elements, in floats and in this order, what is None left out:
+
+        x += bias;  residual += x and x = residual;  norm;  activation;  out, with a scale per row
+
+    ``dtype`` is the call's, "f32", "f16" or "bf16", and that of bias, residual, weight and shift.
+    ``norm``: "rms" (weight) or "layer" (weight and shift). ``activation``: "relu", "gelu_tanh" or
+    "silu". ``out`` has elements of ``out_dtype`` (dtype's by default), which is one of these three, or
+    "i8" or "f8e4m3": then x is out times ``scales``, a float32 per row. residual, out and scales are
+    written to, and hold as many rows as the call's result has at this rank. No buffer may overlap
+    another one, or one of the call.
+    """
+
+    def __init__(
+        self,
+        row_elements: int,
+        dtype: str,
+        *,
+        bias: Any = None,
+        residual: Any = None,
+        norm: str | None = None,
+        weight: Any = None,
+        shift: Any = None,
+        epsilon: float = 1e-5,
+        activation: str | None = None,
+        out: Any = None,
+        out_dtype: str | None = None,
+        scales: Any = None,
+    ) -> None:
+        _check_row(row_elements)
+        number, out_number = _number("dtype", dtype, TYPES), _number(
+            "out_dtype", dtype if out_dtype is None else out_dtype, TYPES
+        )
+        self._row_bytes = row_elements * BYTES[dtype]
+        self._rows: int | None = None
+        self._buffers: list[Buffer] = []  # in use as long as this is
+
+        def row(name: str, value: Any) -> int | None:
+            return self._place(name, value, dtype, row_elements, writable=False, one=True)
+
+        def rows(name: str, value: Any, type_name: str, width: int) -> int | None:
+            return self._place(name, value, type_name, width, writable=True, one=False)
+
+        steps = RowSteps(
+            ctypes.sizeof(RowSteps),
+            number,
+            row_elements,
+            row("bias", bias),
+            rows("residual", residual, dtype, row_elements),
+            _number("norm", norm, _NORMS),
+            row("weight", weight),
+            row("shift", shift),
+            epsilon,
+            _number("activation", activation, _ACTIVATIONS),
+            out_number,
+            rows("out", out, TYPES[out_number], row_elements),
+            rows("scales", scales, "f32", 1),
+        )
+        super().__init__(lambda made: library.rkEpilogueCreate(made, byref(steps)))
+
+    def _place(self, name: str, value: Any, type_name: str, width: int, *, writable: bool, one: bool) -> int | None:
+        if value is None:
+            return None
+        buffer = Buffer(name, value, writable)
+        self._buffers.append(buffer)
+        buffer.type_name(type_name)  # which refuses other elements
+        count = buffer.bytes // BYTES[type_name]
+        wanted = 1 if one else self._rows
+        if count % width != 0 or wanted not in (None, count // width):
+            needs = f"rows of {width}" if wanted is None else f"{wanted} x {width}"
+            refuse(f"{name} has {count} elements; it must have {needs}")
+        if not one:
+            self._rows = count // width
+        return buffer.address
+
+    def check_rows(self, result_bytes: int) -> None:
+        if self._rows is not None and result_bytes != self._rows * self._row_bytes:
+            refuse(
+                f"epilogue has places for {self._rows} rows of {self._row_bytes} bytes; "
+                f"the result has {result_bytes} bytes"
+            )
+
+
+class FunctionEpilogue(Epilogue):
+    """A function of yours: ``function(rows, first)`` gets rows of the result that are final, from row
+    ``first`` on. It reads them, leaves them as they are, and writes to places of its own; it is
+    called on each row once, in no promised order, with the GIL, on the thread of its rank.
+
+    ``element`` is the bytes of an element, and rows come as a memoryview of bytes; or it is a NumPy
+    dtype, and they come as an array of shape (rows, row_elements). What the function raises ends the
+    call: on its own rank the error has it as ``__cause__``, unless it was raised on the thread of a
+    progress_core; others get Code.remote_error.
+    """
+
+    def __init__(self, function: Callable[[Any, int], object], row_elements: int, element: Any) -> None:
+        _check_row(row_elements)
+        pieces = Pieces(element)
+        self._row_bytes = row_elements * pieces.element_bytes
+        raised = self._raised = RaisedHere()
+
+        def call(address: int, first: int, count: int, _context: int | None) -> int:
+            with raised:
+                rows = pieces.at(address, count * row_elements)
+                function(rows.reshape(count, row_elements) if pieces.is_array else rows, first)
+                return 0
+            return 1
+
+        self._thunk = RowFunction(call)
+        super().__init__(
+            lambda made: library.rkEpilogueCreateFunction(made, row_elements, self._thunk, None)
+        )
+
+    def take_raised(self) -> BaseException | None:
+        return self._raised.take()
