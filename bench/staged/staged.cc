@@ -1,11 +1,11 @@
 // The staged form among processes and among threads, against the threads' own form, and against a
-// copy by one's own core: all_reduce of f32 sums on fresh buffers.
+// copy by one's own core: collectives of f32, sums where they add up, on fresh buffers.
 //
 //   third_party/bazel run //bench/staged -- --ranks 2
 //
 // Rows are sizes, times are microseconds: the median over all calls of the slowest rank, from a
-// barrier until the result has been read once. Each rank rewrites its input before a call. Forms
-// take turns, round by round:
+// barrier until the result has been read once. Each rank rewrites its input before a call (of a
+// broadcast the root alone). Forms take turns, round by round:
 //   threads     as calls of threads are by the costs in force
 //   staged      the same threads, where others reach scratch only (Costs::stage_apart,
 //               stage_in_place)
@@ -25,7 +25,6 @@
 #include <functional>
 #include <memory>
 #include <new>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -49,8 +48,9 @@ using rivals::Meeting;
 constexpr std::size_t kMost = std::size_t{8} << 20;
 
 struct Job {
-  std::size_t bytes = 0;
-  int calls = 1;  // at most rivals::kMaxCalls
+  Collective collective = Collective::all_reduce;
+  std::size_t bytes = 0;  // of the longer one of input and output
+  int calls = 1;          // at most rivals::kMaxCalls
   bool in_place = false;
 };
 
@@ -59,21 +59,37 @@ struct RankMemory {
   rivals::Buffer in{kMost}, out{kMost};
 };
 
-// What is timed, once: reads `bytes` of in, leaves the result in out (in place: both are one).
-using Form = std::function<void(std::span<const float> in, std::span<float> out)>;
+// Between these buffers.
+Call call_of(const Job& job, int ranks, const float* in, float* out) {
+  const bool is_whole =
+      job.collective == Collective::all_reduce || job.collective == Collective::broadcast;
+  const std::size_t n = job.bytes / sizeof(float);
+  return {.collective = job.collective,
+          .in = in,
+          .out = out,
+          .count = is_whole ? n : n / static_cast<std::size_t>(ranks)};
+}
+
+// What is timed, once.
+using Form = std::function<void(const Call& call)>;
 
 // Called by all ranks at once. On rank 0 the times of the slowest rank, in microseconds.
 std::vector<double> play(Meeting& meeting, int rank, RankMemory& memory, const Job& job,
                          const Form& form) {
   const std::size_t n = job.bytes / sizeof(float);
   float* const in = memory.in.data();
-  float* const out = job.in_place ? in : memory.out.data();
+  const bool is_broadcast = job.collective == Collective::broadcast;
+  float* const out = job.in_place || is_broadcast ? in : memory.out.data();
+  const Call call = call_of(job, meeting.ranks, in, out);
+  const std::size_t result = job.collective == Collective::reduce_scatter
+                                 ? job.bytes / static_cast<std::size_t>(meeting.ranks)
+                                 : job.bytes;
   for (int i = 0; i < job.calls; ++i) {
-    std::fill_n(in, n, static_cast<float>(rank + i % 5));
+    if (!is_broadcast || rank == call.root) std::fill_n(in, n, static_cast<float>(rank + i % 5));
     meeting.barrier(rank);
     const rivals::Ticks begin = rivals::ticks_now();
-    form({in, n}, {out, n});
-    tools::read_result(out, job.bytes);
+    form(call);
+    tools::read_result(out, result);
     meeting.seats[rank].calls[i] = rivals::ticks_now() - begin;
   }
   meeting.barrier(rank);
@@ -89,14 +105,12 @@ std::vector<double> play(Meeting& meeting, int rank, RankMemory& memory, const J
   return times;
 }
 
-Form all_reduce_by(Member& me) {
-  return [&me](std::span<const float> in, std::span<float> out) {
-    me.all_reduce(in, out).throw_if_error();
-  };
+Form calls_of(Member& me) {
+  return [&me](const Call& call) { me.call(call).throw_if_error(); };
 }
 
-void copy(std::span<const float> in, std::span<float> out) {
-  if (in.data() != out.data()) std::memcpy(out.data(), in.data(), in.size_bytes());
+void copy(const Call& call) {
+  if (call.in != call.out) std::memcpy(call.out, call.in, call.count * sizeof(float));
 }
 
 // A pipe's end, all of it.
@@ -160,7 +174,7 @@ class Processes {
     const auto me = communicator->join(rank).value();
     RankMemory memory;
     for (Job job; hear(jobs, &job);) {
-      const auto times = play(meeting, rank, memory, job, all_reduce_by(*me));
+      const auto times = play(meeting, rank, memory, job, calls_of(*me));
       if (rank == 0) tell(answers_[1], times.data(), times.size());
     }
     _exit(0);
@@ -186,7 +200,7 @@ class Threads {
     std::vector<double> times;
     team_
         ->run([&](Member& me) {
-          const Form form = copies ? Form(copy) : all_reduce_by(me);
+          const Form form = copies ? Form(copy) : calls_of(me);
           const auto mine =
               play(meeting_, me.rank(), memory_[static_cast<std::size_t>(me.rank())], job, form);
           if (me.rank() == 0) times = mine;
@@ -217,7 +231,7 @@ Costs staged(Costs costs, bool plain) {
   return costs;
 }
 
-void measure(int ranks, int rounds, bool in_place) {
+void measure(Collective collective, int ranks, int rounds, bool in_place) {
   const std::vector<int> cpus = rivals::allowed_cpus();
   const bool crowded = static_cast<std::size_t>(ranks) > cpus.size();
   Processes processes(shared_meeting(ranks, crowded), cpus);  // forked before there are threads
@@ -233,18 +247,19 @@ void measure(int ranks, int rounds, bool in_place) {
       {"processes", [&](const Job& job) { return processes.run(job); }},
       {"copy", [&](const Job& job) { return threads.run(job, true); }},
   };
-  std::printf("# all_reduce f32 sum, %d ranks on %zu cores, %s, fresh; us\n", ranks, cpus.size(),
+  std::printf("# %s f32, %d ranks on %zu cores, %s, fresh; us\n",
+              std::string(name_of(collective)).c_str(), ranks, cpus.size(),
               in_place ? "in place" : "apart");
   std::printf("%10s %8s", "size", "line ns");
   for (const auto& [name, form] : forms) std::printf(" %10s", name);
   std::printf("\n");
-  for (std::size_t bytes = 8; bytes <= kMost; bytes *= bytes < 2048 ? 16 : 4) {
+  for (std::size_t bytes = 32; bytes <= kMost; bytes *= bytes < 2048 ? 16 : 4) {
     std::vector<double> line, times[std::size(forms)];
     for (int round = 0; round < rounds; ++round) {
       line.push_back(crew.ping_pong_ns());
       for (std::size_t f = 0; f < std::size(forms); ++f) {
-        const auto more =
-            forms[f].second({bytes, bytes <= (std::size_t{256} << 10) ? 40 : 5, in_place});
+        const auto more = forms[f].second(
+            {collective, bytes, bytes <= (std::size_t{256} << 10) ? 40 : 5, in_place});
         times[f].insert(times[f].end(), more.begin(), more.end());
       }
     }
@@ -258,22 +273,33 @@ void measure(int ranks, int rounds, bool in_place) {
 int run(int argc, char** argv) {
   int ranks = 2, rounds = 15;
   bool in_place = false;
+  std::string collective = "all_reduce";
   CLI::App app("The staged form among processes and threads, against the threads' own form.");
+  app.add_option("--collective", collective, "what is called")
+      ->check(
+          CLI::IsMember({"all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"}))
+      ->capture_default_str();
   app.add_option("--ranks", ranks, "processes, and threads")
       ->check(CLI::Range(2, rivals::kMaxRanks))
       ->capture_default_str();
   app.add_option("--rounds", rounds, "of all forms in turn")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  app.add_flag("--in-place", in_place, "input and output are one");
-  app.footer("Example:\n  staged --ranks 4 --in-place");
+  app.add_flag("--in-place", in_place, "input and output are one memory: all_reduce, all_to_all");
+  app.footer("Example:\n  staged --collective broadcast --ranks 4");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  const bool takes_in_place = collective == "all_reduce" || collective == "all_to_all";
+  if (in_place && !takes_in_place) {
+    std::fprintf(stderr, "staged: --in-place is for all_reduce and all_to_all, not %s\n",
+                 collective.c_str());
+    return 2;
+  }
   try {
-    measure(ranks, rounds, in_place);
+    measure(*parse_collective(collective), ranks, rounds, in_place);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "staged: %s\n", error.what());
     return 3;
