@@ -41,6 +41,10 @@ struct Costs {
   std::size_t share_copies = std::size_t{16} << 10;
   std::size_t stream = std::size_t{1} << 20;
   std::size_t stream_results = std::size_t{32} << 20;
+  std::size_t stage_apart = std::size_t{1} << 40;
+  std::size_t stage_in_place = std::size_t{1} << 40;
+  std::size_t stage_stream = 4096;
+  std::size_t stage_piece = std::size_t{64} << 10;
 
   // How bytes are moved (engine/run).
   std::size_t claim = 4096;

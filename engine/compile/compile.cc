@@ -16,6 +16,7 @@
 #include "engine/compile/push.h"
 #include "engine/compile/rank_order.h"
 #include "engine/compile/share_copies.h"
+#include "engine/compile/stage.h"
 
 namespace rankine {
 namespace {
@@ -57,6 +58,12 @@ std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   return bytes;
 }
 
+// M of a call, by which costs go.
+std::size_t bytes_per_rank(const Layout& layout, const Goal& goal) {
+  const int senders = goal.collective == Collective::all_to_all ? goal.ranks : 1;
+  return vector_bytes(layout) / static_cast<std::size_t>(senders);
+}
+
 // Stores to lines that others hold, in pieces too short to take them over unread.
 bool fetches_to_store(const Program& program) {
   return std::any_of(program.operations.begin(), program.operations.end(),
@@ -84,17 +91,25 @@ struct Job {
   PlanMeter& meter;
   std::shared_ptr<const Versions> versions;
 
+  // Peers reach scratch only: processes always, threads on direct transport from a size on.
+  bool staged() const {
+    if (request.staged) return true;
+    if (request.transport.value_or(Transport::direct) != Transport::direct) return false;
+    const Costs& costs = request.costs;
+    return bytes_per_rank(layout, goal) >=
+           (request.buffers == Buffers::in_place ? costs.stage_in_place : costs.stage_apart);
+  }
   Program program(Buffers buffers, bool eager = false) {
     if (!versions) versions = *Versions::of(schedule, goal, layout, &meter);  // as once before
     return make_program(versions, goal, layout, buffers,
-                        {.eager = eager, .staged = request.staged && !eager, .meter = &meter});
+                        {.eager = eager, .staged = staged() && !eager, .meter = &meter});
   }
   Program eager_program() { return program(request.buffers, true); }
   // Without keeping the versions meanwhile: among many ranks memory is dear, and few of their plans
   // take another look.
   Program large_program() {
     return make_program(std::move(versions), goal, layout, request.buffers,
-                        {.staged = request.staged, .meter = &meter});
+                        {.staged = staged(), .meter = &meter});
   }
 };
 
@@ -121,10 +136,15 @@ Program direct_all_reduce(Job& job, Program program, bool streams) {
 }
 
 Plan direct_plan(Job& job, Program program) {
-  // The passes have ranks store in others' outputs, or read their inputs.
-  if (job.request.staged) {
-    return lower_direct(std::move(program),
-                        {.keeps_waits = job.request.row_elements > 0, .meter = &job.meter});
+  // The other passes have ranks store in others' outputs, or read their inputs.
+  if (job.staged()) {
+    const std::size_t piece = job.request.costs.stage_piece;
+    return lower_direct(
+        stage(program, {.stream = job.request.costs.stage_stream,
+                        .piece = piece,
+                        .element_bytes = job.layout.element_bytes,
+                        .meter = &job.meter}),
+        {.keeps_waits = job.request.row_elements > 0, .staged_first = piece, .meter = &job.meter});
   }
   // What an epilogue reads next is to stay in the caches.
   const bool streams = job.request.buffers == Buffers::apart && job.request.row_elements == 0 &&

@@ -30,7 +30,8 @@ struct CompileRequest {
   std::optional<Bracket> bracket;
   std::string_view bracket_for{};  // "order is by_rank"
   Buffers buffers = Buffers::apart;
-  // Ranks are processes: they reach each other's scratch, mailboxes and boards only.
+  // Ranks are processes: they reach each other's scratch, mailboxes and boards only. Threads that
+  // could reach more do the same where the costs say that it is faster.
   bool staged = false;
   // None: boards where everybody hears from everybody and they hold it; else the mailboxes where
   // every message fits into a slot, of an all-reduce the whole vector; else direct.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 #include "engine/base/status.h"
 #include "engine/compile/program.h"
@@ -15,6 +16,8 @@ struct LowerOptions {
   std::size_t board_bytes = 0;    // of data that fit into half a board (board.h)
   // Direct: ops that only wait for what others store stay, where they wait.
   bool keeps_waits = false;
+  // Direct: a rank that has staged so many bytes enters the call, and stages the rest after that.
+  std::size_t staged_first = std::numeric_limits<std::size_t>::max();
   // Faults for the tests of the tests: a rule left out, to see that the fuzz test notices.
   enum class Mutant : std::uint8_t {
     none,
@@ -25,6 +28,7 @@ struct LowerOptions {
     no_entry_waits,
     receives_first,  // in a sub-round of the mailbox transport
     early_release,   // messages are given back before they are used
+    early_entry,     // what is staged after entering is taken for staged before
   };
   Mutant mutant = Mutant::none;
   PlanMeter* meter = nullptr;  // what the making is counted on

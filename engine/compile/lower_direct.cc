@@ -83,11 +83,25 @@ class Lowering {
     find_awaited();
     make_room();
     int next = 0;
-    // What a rank stages of its own is done when it enters: its entry says so.
-    for (; next < operations && is_staging(next); ++next) lower(next);
+    // What a rank stages of its own first is done when it enters: its entry says so.
+    std::vector<std::size_t> staged(ranks_, 0);
+    std::vector<int> staged_later;
+    for (; next < operations && is_staging(next); ++next) {
+      std::size_t& bytes = staged[rank_of(next)];
+      if (bytes >= options_.staged_first) {
+        staged_later.push_back(next);
+        continue;
+      }
+      bytes += program_.operations[static_cast<std::size_t>(next)].bytes;
+      lower(next);
+    }
     for (std::size_t r = 0; r < ranks_ && ranks_ > 1; ++r) {
       before_entry_[r] = next_ordinal_[r] - 1;
       add(r, {.code = OpCode::enter});
+    }
+    for (const int later : staged_later) lower(later);
+    if (options_.mutant == LowerOptions::Mutant::early_entry) {
+      for (std::size_t r = 0; r < ranks_; ++r) before_entry_[r] = next_ordinal_[r] - 1;
     }
     for (; next < operations; ++next) {
       if (next + kAhead < operations) fetch(next + kAhead);

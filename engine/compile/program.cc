@@ -14,11 +14,11 @@ constexpr int kNone = Version::kNone;
 // Where a version lives, before offsets are known.
 enum class Home : std::uint8_t { input, output, scratch0, scratch1 };
 
-// Where a version lives, and what makes it.
+// Where a version lives, or is shown, and what makes it.
 struct Placed {
   int operation = kNone;
   std::uint32_t scratch : 30 = 0;  // in Builder::scratch_, where its home is there
-  Home home : 2 = Home::input;
+  Home home : 2 = Home::input;     // of what is shown: scratch0
 };
 static_assert(sizeof(Placed) == 8);
 constexpr std::uint32_t kMostScratch = (1U << 30) - 1;
@@ -38,7 +38,8 @@ class Builder {
         shared_(buffers == Buffers::in_place || (goal.collective != Collective::all_reduce &&
                                                  goal.collective != Collective::all_to_all)),
         stage_all_(buffers == Buffers::in_place && goal.collective == Collective::all_to_all),
-        placed_(static_cast<std::size_t>(versions_->size())) {}
+        placed_(static_cast<std::size_t>(versions_->size())),
+        shown_(options.staged ? placed_.size() : 0) {}
 
   Program build() {
     choose_homes();
@@ -47,6 +48,7 @@ class Builder {
     // The largest parts, one after the other.
     versions_.reset();
     placed_ = {};
+    shown_ = {};
     program_.operations = operations_.take();
     program_.sources = sources_.take();
     return std::move(program_);
@@ -56,7 +58,13 @@ class Builder {
   const Version& at(int version) const { return (*versions_)[version]; }
   Placed& placed(int version) { return placed_[static_cast<std::size_t>(version)]; }
   const Placed& placed(int version) const { return placed_[static_cast<std::size_t>(version)]; }
-  Home home_of(int version) const { return placed(version).home; }
+  Placed& shown(int version) { return shown_[static_cast<std::size_t>(version)]; }
+  const Placed& shown(int version) const { return shown_[static_cast<std::size_t>(version)]; }
+  bool is_shown(int version) const { return options_.staged && shown(version).home != Home::input; }
+  // What readers of rank `r` read.
+  const Placed& seen_by(Rank r, int version) const {
+    return at(version).rank != r && is_shown(version) ? shown(version) : placed(version);
+  }
   const BlockHome& block_of(int slot) const {
     return layout_
         .blocks[static_cast<std::size_t>(is_vector(slot) ? slot : slot % versions_->blocks())];
@@ -70,20 +78,23 @@ class Builder {
   bool is_read_while_replaced(const Version& v) {
     if (options_.mutant == ProgramOptions::Mutant::no_renaming) return false;
     const Version& next = at(v.next);
+    // Others read what has been sent before, or is shown.
+    const bool own_readers_only =
+        options_.eager || (options_.staged && v.round == kStaging && !stage_all_);
     bool read = false;
     versions_->for_each_reader(v, [&](int reader) {
       read |= reader != v.next && at(reader).round == next.round &&
-              !(options_.eager && at(reader).rank != v.rank);
+              !(own_readers_only && at(reader).rank != v.rank);
     });
     return read;
   }
 
   // Others read it, and reach scratch only.
-  bool is_shown(const Version& v) {
+  bool must_be_in_scratch(const Version& v) {
     if (!options_.staged) return false;
-    bool shown = false;
-    versions_->for_each_reader(v, [&](int reader) { shown |= at(reader).rank != v.rank; });
-    return shown;
+    bool read = false;
+    versions_->for_each_reader(v, [&](int reader) { read |= at(reader).rank != v.rank; });
+    return read;
   }
 
   void choose_homes() {
@@ -98,27 +109,28 @@ class Builder {
     const Rank r = at(last).rank;
     const int slot = at(last).slot;
     const bool output = has_output(r, slot);
-    const auto elsewhere = [output](Home home, bool shown) {
+    const auto elsewhere = [output](Home home, bool in_scratch) {
       if (home != Home::scratch0) return Home::scratch0;
-      return output && !shown ? Home::output : Home::scratch1;
+      return output && !in_scratch ? Home::output : Home::scratch1;
     };
     int v = last;
     Home home = output ? Home::output : Home::scratch0;
     int first_written = kNone;
     while (v != kNone && at(v).round != kStaging) {
-      const bool shown = is_shown(at(v));
-      if (v != last && is_read_while_replaced(at(v))) {
-        home = elsewhere(home, shown);
-      } else if (shown && home == Home::output) {
+      const bool in_scratch = must_be_in_scratch(at(v));
+      if (v == last) {
+        if (in_scratch && home == Home::output) show(v);
+      } else if (is_read_while_replaced(at(v))) {
+        home = elsewhere(home, in_scratch);
+      } else if (in_scratch && home == Home::output) {
         home = Home::scratch0;
-        if (v == last) late_copies_.push_back(v);
       }
       placed(v).home = home;
       first_written = v;
       v = at(v).previous;
     }
     if (v == kNone) return;  // nothing was there before: no input to protect
-    if (stage_all_ || is_shown(at(v))) {
+    if (stage_all_) {
       // Where the first version would overwrite what others still read, the input goes elsewhere.
       const bool taken = first_written != kNone && placed(first_written).home == Home::scratch0 &&
                          is_read_while_replaced(at(v));
@@ -132,6 +144,7 @@ class Builder {
         placed(first_written).home = second == Home::scratch0 ? Home::scratch1 : Home::scratch0;
       }
     }
+    if (placed(v).home == Home::input && must_be_in_scratch(at(v))) show(v);
     if (first_written == kNone && output) copy_to_output(v);
   }
 
@@ -145,39 +158,62 @@ class Builder {
 
   void copy_to_output(int input) { local_copies_.push_back(input); }
 
-  // First all that lives in scratch0, then scratch1, each by slot; the versions of a place share
-  // it.
+  // Its copy has a place of its own, which nothing else is written to.
+  void show(int version) {
+    shown(version).home = Home::scratch0;
+    (at(version).round == kStaging ? shown_inputs_ : shown_results_).push_back(version);
+  }
+
+  enum class Area : std::uint8_t { scratch0, scratch1, inputs, results };
+  struct InScratch {
+    Rank rank = 0;
+    Area area = Area::scratch0;
+    int slot = 0;
+    Placed* placed = nullptr;
+
+    auto where() const { return std::tuple(rank, area, slot); }
+  };
+
+  // First all that lives in scratch0, then scratch1, then what is shown of inputs and of results,
+  // each by slot; the versions of a place share it.
   void allocate_scratch() {
-    std::vector<int> there;
+    std::vector<InScratch> there;
+    const auto add_to = [&](Area area, int version, Placed& placed) {
+      there.push_back({at(version).rank, area, at(version).slot, &placed});
+    };
     for (int i = 0; i < versions_->size(); ++i) {
-      if (placed(i).home == Home::scratch0 || placed(i).home == Home::scratch1) there.push_back(i);
+      const Home home = placed(i).home;
+      if (home == Home::scratch0) add_to(Area::scratch0, i, placed(i));
+      if (home == Home::scratch1) add_to(Area::scratch1, i, placed(i));
     }
-    const auto where = [this](int v) { return std::tuple(at(v).rank, home_of(v), at(v).slot); };
-    std::sort(there.begin(), there.end(), [&](int a, int b) { return where(a) < where(b); });
+    for (const int v : shown_inputs_) add_to(Area::inputs, v, shown(v));
+    for (const int v : shown_results_) add_to(Area::results, v, shown(v));
+    std::sort(there.begin(), there.end(),
+              [](const InScratch& a, const InScratch& b) { return a.where() < b.where(); });
     const auto whole_lines = [](std::size_t bytes) {
       return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
     };
     program_.scratch_bytes.assign(static_cast<std::size_t>(versions_->ranks()), 0);
     for (std::size_t i = 0; i < there.size(); ++i) {
       step(options_.meter);
-      const Version& v = at(there[i]);
-      std::size_t& end = program_.scratch_bytes[static_cast<std::size_t>(v.rank)];
-      if (i == 0 || where(there[i]) != where(there[i - 1])) {
-        if (i > 0 && at(there[i - 1]).rank == v.rank &&
-            placed(there[i - 1]).home != placed(there[i]).home) {
-          end = whole_lines(end);
+      const InScratch& one = there[i];
+      std::size_t& end = program_.scratch_bytes[static_cast<std::size_t>(one.rank)];
+      if (i == 0 || one.where() != there[i - 1].where()) {
+        if (i > 0 && there[i - 1].rank == one.rank && there[i - 1].area != one.area) {
+          // With a line between, so that no operation reads on from one to the other.
+          end = whole_lines(end) + (one.area < Area::inputs ? 0 : kCacheLine);
         }
         scratch_.push_back(end);
-        end += block_of(v.slot).bytes;
+        end += block_of(one.slot).bytes;
       }
-      placed(there[i]).scratch = static_cast<std::uint32_t>(scratch_.size() - 1) & kMostScratch;
+      one.placed->scratch = static_cast<std::uint32_t>(scratch_.size() - 1) & kMostScratch;
     }
     for (std::size_t& end : program_.scratch_bytes) end = whole_lines(end);
   }
 
-  Place place(int version) const {
+  Place place(int version) const { return place(version, placed(version)); }
+  Place place(int version, const Placed& there) const {
     const BlockHome& block = block_of(at(version).slot);
-    const Placed& there = placed(version);
     switch (there.home) {
       case Home::input:
         return {Memory::input, block.input};
@@ -201,10 +237,11 @@ class Builder {
 
   void emit() {
     sort_by_place(staged_);
+    sort_by_place(shown_inputs_);
     sort_by_place(local_copies_);
-    std::sort(late_copies_.begin(), late_copies_.end(), [this](int a, int b) {
-      return std::tuple(at(a).round, at(a).rank, at(a).slot) <
-             std::tuple(at(b).round, at(b).rank, at(b).slot);
+    // Those of a rank and round in the order in which they are made.
+    std::sort(shown_results_.begin(), shown_results_.end(), [this](int a, int b) {
+      return std::tuple(at(a).round, at(a).rank, a) < std::tuple(at(b).round, at(b).rank, b);
     });
     program_.ranks = versions_->ranks();
     program_.rounds = versions_->rounds();
@@ -214,6 +251,7 @@ class Builder {
       placed(v).operation = add({at(v).rank, kStaging, place(v), block_of(at(v).slot).bytes},
                                 {{at(v).rank, kNone, from}}, {});
     }
+    for (const int v : shown_inputs_) add_show(v);
     // Own blocks that only change buffers: they depend on nobody, and go first. They come from the
     // input, staged or not, but where other blocks' outputs lie over it.
     for (const int v : local_copies_) {
@@ -233,7 +271,7 @@ class Builder {
       fetch_source(i + kAhead);
       const Version& v = at(i);
       if (v.round == kStaging) continue;
-      copy_late_until(v.round);
+      show_results_until(v.round);
       made_from.clear();
       versions_->for_each_source(v, [&](int s) { made_from.push_back(s); });
       // The language's order of additions (schedule.h), the same whoever adds.
@@ -243,11 +281,13 @@ class Builder {
       }
       sources.clear();
       for (const int s : made_from) {
-        sources.push_back({at(s).rank, placed(s).operation, place(s)});
+        const Placed& seen = seen_by(v.rank, s);
+        sources.push_back({at(s).rank, seen.operation, place(s, seen)});
       }
       earlier.clear();
       const int occupant = occupant_before(i);
-      if (occupant != kNone) {
+      // What is shown others read elsewhere.
+      if (occupant != kNone && !is_shown(occupant)) {
         versions_->for_each_reader(at(occupant), [&](int reader) {
           // Without renaming (a mutant) a reader may come later; else all are of earlier rounds.
           if (at(reader).rank == v.rank || placed(reader).operation == kNone) return;
@@ -259,7 +299,7 @@ class Builder {
       op.completes = v.contributions == goal_.ranks && sources.size() > 1;
       placed(i).operation = add(op, sources, earlier);
     }
-    copy_late_until(versions_->rounds());
+    show_results_until(versions_->rounds());
   }
 
   // A version's way to its rank's output.
@@ -268,13 +308,19 @@ class Builder {
     return {at(v).rank, round, {Memory::output, block.output}, block.bytes};
   }
 
-  // What rounds before that one have left in scratch for others to read.
-  void copy_late_until(int round) {
-    if (options_.mutant == ProgramOptions::Mutant::no_late_copies) return;
-    for (; copied_late_ < late_copies_.size(); ++copied_late_) {
-      const int v = late_copies_[copied_late_];
+  void add_show(int v) {
+    shown(v).operation =
+        add({at(v).rank, at(v).round, place(v, shown(v)), block_of(at(v).slot).bytes},
+            {{at(v).rank, placed(v).operation, place(v)}}, {});
+  }
+
+  // What rounds before that one have made in the output for others to read.
+  void show_results_until(int round) {
+    if (options_.mutant == ProgramOptions::Mutant::no_shown_results) return;
+    for (; results_shown_ < shown_results_.size(); ++results_shown_) {
+      const int v = shown_results_[results_shown_];
       if (at(v).round >= round) return;
-      add(copy_of(v, at(v).round), {{at(v).rank, placed(v).operation, place(v)}}, {});
+      add_show(v);
     }
   }
 
@@ -351,9 +397,10 @@ class Builder {
   const bool shared_;          // output may be the same memory as the input
   const bool stage_all_;       // input blocks lie under other blocks' outputs
   HugeVector<Placed> placed_;  // by version
+  HugeVector<Placed> shown_;   // likewise, where peers reach scratch only
   std::vector<int> staged_, local_copies_;
-  std::vector<int> late_copies_;      // last versions that others read, by round
-  std::size_t copied_late_ = 0;       // of them
+  std::vector<int> shown_inputs_, shown_results_;
+  std::size_t results_shown_ = 0;     // by the operations that there are so far
   std::vector<std::size_t> scratch_;  // offsets
   Pool<Operation> operations_;        // of program_, until it is done
   Pool<Source> sources_;              // likewise

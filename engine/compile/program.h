@@ -10,9 +10,10 @@
 //    first version that may not overwrite v_0 goes to scratch, and if it is the only one, v_0 is
 //    *staged*: copied to scratch before round 0, and read there by everybody.
 //
-// Where peers reach scratch only (ProgramOptions::staged: ranks that are processes), whatever
-// another rank reads lives in scratch: inputs are staged there, and a last version that others read
-// as well is copied to the output by its own rank, at the end of the round that has made it.
+// Where peers reach scratch only (ProgramOptions::staged), whatever another rank reads lives in
+// scratch, or is *shown* there: an input before round 0, a last version that lives in the output at
+// the end of the round that has made it. Its own rank copies it, to a place that nothing else is
+// written to, and goes on with what it has; the others read the copy.
 //
 // Neighbouring blocks that share their sources and lie side by side everywhere become one
 // operation.
@@ -99,7 +100,7 @@ struct ProgramOptions {
   bool staged = false;
   // Faults for the tests of the tests: a rule for places left out, to see that the fuzz test
   // notices.
-  enum class Mutant : std::uint8_t { none, no_renaming, no_staging, no_late_copies };
+  enum class Mutant : std::uint8_t { none, no_renaming, no_staging, no_shown_results };
   Mutant mutant = Mutant::none;
   PlanMeter* meter = nullptr;  // what the making is counted on
 };

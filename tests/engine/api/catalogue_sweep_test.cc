@@ -135,15 +135,15 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
 
 class CatalogueSweep : public testing::TestWithParam<int> {};
 
-TEST_P(CatalogueSweep, EveryAlgorithmMeansWhatItSays) {
-  const int ranks = GetParam();
+// One case in so many, by a team with these costs.
+void run_cases(int ranks, std::size_t step, const Costs& costs) {
   std::vector<CollectiveCase> all;
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective != Collective::barrier) append_cases(algorithm, ranks, all);
   }
   std::vector<CollectiveCase> cases;
-  for (std::size_t i = 0; i < all.size(); i += step(ranks)) cases.push_back(all[i]);
-  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4)});
+  for (std::size_t i = 0; i < all.size(); i += step) cases.push_back(all[i]);
+  auto team = Team::create({.ranks = ranks, .timeout = std::chrono::minutes(4), .costs = costs});
   ASSERT_TRUE(team.ok()) << team.status().text();
   std::mutex mutex;
   std::string fault;
@@ -160,6 +160,21 @@ TEST_P(CatalogueSweep, EveryAlgorithmMeansWhatItSays) {
   EXPECT_EQ(fault, "");
   EXPECT_TRUE(fault.empty() ? status.ok() : true) << status.text();
   std::printf("%d ranks: %zu cases\n", ranks, cases.size());
+}
+
+TEST_P(CatalogueSweep, EveryAlgorithmMeansWhatItSays) {
+  run_cases(GetParam(), step(GetParam()), {});
+}
+
+// In pieces of one line to sixteen, past the caches and not.
+TEST_P(CatalogueSweep, AndSoItDoesWhereOthersReachScratchOnly) {
+  const int ranks = GetParam();
+  if (ranks > 17) GTEST_SKIP() << "what is staged does not depend on how many read it";
+  Costs costs;
+  costs.stage_apart = costs.stage_in_place = 1;
+  costs.stage_stream = ranks % 2 == 0 ? 1 : 512;
+  costs.stage_piece = std::size_t{64} << ranks % 5;
+  run_cases(ranks, 5 * step(ranks), costs);
 }
 
 // Nobody may leave before everybody has come.

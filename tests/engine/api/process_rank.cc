@@ -120,7 +120,12 @@ std::vector<CollectiveCase> cases_of(const Algorithm& algorithm, int ranks) {
 }
 
 int sweep(const Given& given) {
-  const Joined joined = join(given.options());
+  CommunicatorOptions options = given.options();
+  // Messages of the sweep are short; in pieces nevertheless.
+  options.costs = Costs();
+  options.costs->stage_piece = 256;
+  options.costs->stage_stream = given.ranks % 2 == 0 ? 512 : 1;
+  const Joined joined = join(options);
   CaseBuffers buffers;
   std::size_t made = 0;
   for (const Algorithm& algorithm : catalogue()) {

@@ -40,6 +40,13 @@ inline CallRules shared() {
           .transport = Transport::direct,
           .passes = Passes{.shares = ShareOptions{.from = 1, .streams = true, .stream_from = 1}}};
 }
+inline CallRules staged(LowerOptions::Mutant mutant, StageMutant of_pass = StageMutant::none) {
+  return {.ranks = 9,
+          .program = {.staged = true},
+          .mutant = mutant,
+          .transport = Transport::direct,
+          .passes = Passes{.stages = StageOptions{.stream = 1, .piece = 64, .mutant = of_pass}}};
+}
 inline CallRules placed(ProgramOptions::Mutant mutant, bool staged = false) {
   return {.ranks = 9, .program = {.staged = staged, .mutant = mutant}};
 }
@@ -81,8 +88,9 @@ inline std::vector<Mutant> mutants() {
       {"no renaming", placed(ProgramOptions::Mutant::no_renaming)},
       {"no staging", placed(ProgramOptions::Mutant::no_staging)},
       {"staged: no renaming", placed(ProgramOptions::Mutant::no_renaming, true)},
-      {"staged: what others read stays in scratch",
-       placed(ProgramOptions::Mutant::no_late_copies, true)},
+      {"staged: entries speak of pieces to come", staged(early_entry)},
+      {"staged: first pieces stand for all", staged(none, StageMutant::first_pieces)},
+      {"staged: results are not shown", placed(ProgramOptions::Mutant::no_shown_results, true)},
   };
 }
 

@@ -287,6 +287,13 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
   if (!program.ok()) return program.status();
   if (transport == Transport::mailbox) return lower_mailbox(*program, lower);
   if (transport == Transport::board) return lower_board(*program, lower);
+  if (passes.stages.has_value()) {
+    StageOptions stages = *passes.stages;
+    stages.element_bytes = layout.element_bytes;
+    LowerOptions staged = lower;
+    staged.staged_first = stages.piece;
+    return lower_direct(stage(*program, stages), staged);
+  }
   if (copies) *program = copy_first(*program);
   if (goal.collective == Collective::all_reduce) {
     if (passes.own_first_from > 0) *program = own_first(*program, buffers, passes.own_first_from);
@@ -305,6 +312,11 @@ namespace {
 std::optional<ShareOptions> random_shares(Random& random) {
   if (random.one_in(2)) return std::nullopt;
   return ShareOptions{.from = 1, .streams = random.one_in(2), .stream_from = 1};
+}
+std::optional<StageOptions> random_stages(Random& random) {
+  if (random.one_in(4)) return std::nullopt;
+  return StageOptions{.stream = random.one_in(2) ? std::size_t{1} : std::size_t{1} << 20,
+                      .piece = static_cast<std::size_t>(random.between(1, 300))};
 }
 
 }  // namespace
@@ -370,10 +382,10 @@ TestCall random_call(Random& random, const CallRules& rules) {
         transport == Transport::board ||
         (transport == Transport::mailbox && fits(layout, rules.slot_payload) && random.one_in(2));
     program.staged &= !program.eager;
-    // No pass knows of stages.
+    // No other pass knows of stages.
     const Passes passes =
         rules.program.staged
-            ? Passes{}
+            ? rules.passes.value_or(Passes{.stages = random_stages(random)})
             : rules.passes.value_or(Passes{.copy_first = random.one_in(2),
                                            .pushes = random.one_in(2),
                                            .own_first_from = random.one_in(2)   ? std::size_t{0}

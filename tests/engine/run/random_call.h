@@ -13,6 +13,7 @@
 #include "engine/compile/program.h"
 #include "engine/compile/push.h"
 #include "engine/compile/share_copies.h"
+#include "engine/compile/stage.h"
 #include "engine/run/plan.h"
 #include "tests/engine/run/random.h"
 #include "tests/engine/run/reference.h"
@@ -41,6 +42,7 @@ struct Passes {
   std::size_t own_first_from = 0;  // 0: never
   PushMutant push_mutant = PushMutant::none;
   std::optional<ShareOptions> shares{};  // none: never
+  std::optional<StageOptions> stages{};  // likewise; of programs that are staged, and then alone
 };
 
 // Data that half a board of a test's team holds.
