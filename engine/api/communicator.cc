@@ -24,10 +24,6 @@ Costs costs_for(const CommunicatorOptions& options) {
   return options.tuned ? machine_costs() : Costs();
 }
 
-std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
-}
-
 // A rank that spins on a hardware thread of its own takes turns with nobody.
 WaitPolicy wait_policy_for(bool crowded, const Costs& costs) {
   WaitPolicy policy;
@@ -103,15 +99,12 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
   }
   auto settings = process_settings(options, environment, costs);
   if (!settings.ok()) return settings.status();
-  const MailboxShape mail = mailbox_shape(options.ranks);
   return ProcessRanks::meet(
       {.name = std::string(options.name),
        .rank = *options.rank,
        .settings = *settings,
        .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout))},
-      {.board_stride = board_stride(board_bytes(options.ranks, costs)),
-       .slots = mail.slots,
-       .slot_stride = mail.stride});
+      costs);
 }
 
 }  // namespace

@@ -72,7 +72,9 @@ struct CommunicatorShared {
         costs(costs_),
         forced(environment),
         first_count(FirstCount::current()),
-        mail(mailbox_shape(options.ranks)),
+        mail(processes != nullptr
+                 ? MailboxShape{processes->shape().slots, processes->shape().slot_stride}
+                 : mailbox_shape(options.ranks)),
         most_plan_bytes(options.plan_bytes),
         levels(clock_ != nullptr ? std::vector<int>()
                                  : std::vector<int>(options.levels.begin(), options.levels.end())),
@@ -100,7 +102,7 @@ struct CommunicatorShared {
       near.chunk_bytes = 64 * 1024;
       near.huge_pages = false;
       arenas.emplace_back(near);
-      if (is_elsewhere(r)) continue;
+      if (processes != nullptr && !processes->sets_up(r)) continue;
       crossbar.progress(r).value.store(first_count, std::memory_order_relaxed);
       crossbar.entry(r).call.store(first_count, std::memory_order_relaxed);
     }
@@ -146,12 +148,16 @@ struct CommunicatorShared {
                                                     GroupKey key, const std::vector<Rank>& members,
                                                     std::size_t there, const SplitOptions& options,
                                                     Waiter& waiter);
+  // The same of processes, which all call this: until all are there.
+  Result<std::shared_ptr<CommunicatorShared>> group_of_processes(
+      const std::shared_ptr<CommunicatorShared>& self, GroupKey key,
+      const std::vector<Rank>& members, std::size_t there, const SplitOptions& options);
   // The one on which messages go between two of them, in that direction; likewise.
   Result<std::shared_ptr<CommunicatorShared>> pair(const std::shared_ptr<CommunicatorShared>& self,
                                                    Rank from, Rank to, Waiter& waiter);
   Result<std::shared_ptr<CommunicatorShared>> make_group(
       const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
-      const SplitOptions& options) const;
+      const SplitOptions& options, std::shared_ptr<ProcessRanks> as_processes = nullptr) const;
 
   // Of processes: all that there may ever be.
   void share_posts();

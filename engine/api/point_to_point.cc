@@ -1,7 +1,8 @@
 // Messages between just two ranks. Each ordered pair that talks has a communicator of its own, made
 // when one of them first needs it, on which a message is a send_recv: so messages between two ranks
 // are matched in order, plans are cached, deadlines and errors are those of calls, and a modelled
-// network takes them as it takes calls.
+// network takes them as it takes calls. Where ranks are processes it lies in the memory of all, in
+// a place of its own.
 #include <new>
 #include <string>
 #include <utility>
@@ -20,8 +21,18 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   std::shared_ptr<CommunicatorShared>& known = pairs[{from, to}];
   if (known != nullptr) return known;
-  auto made = make_group(self, {from, to}, {.ends_parent = true});
+  std::shared_ptr<ProcessRanks> both;  // but for messages to oneself
+  if (processes != nullptr && from != to) {
+    auto found =
+        ProcessRanks::pair(*processes, from, to, [&] { return may_go_on_planning(waiter); });
+    if (!found.ok()) return found.status();
+    both = std::move(*found);
+  }
+  auto made = make_group(self, {from, to}, {.ends_parent = true}, both);
   if (!made.ok()) return made;
+  if (both != nullptr) {
+    if (Status status = both->begin(); !status.ok()) return status;
+  }
   known = *made;
   known->parent.reset();
   // Who has left here has left there, and may never come to know of it.

@@ -41,7 +41,6 @@ void set_up(const Board& board, std::uint32_t first_count) {
 }  // namespace
 
 void CommunicatorShared::share_posts() {
-  const Rank self = processes->self();
   for (Rank q = 0; q < ranks; ++q) {
     const auto i = static_cast<std::size_t>(q);
     boards[i] = processes->board(q);
@@ -49,11 +48,15 @@ void CommunicatorShared::share_posts() {
       mailboxes[i * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)] =
           processes->mailbox(q, to);
     }
-    // What lies with us.
-    set_up(processes->mailbox(q, self), first_count);
-    set_up(processes->mailbox(self, q).credit, first_count);
   }
-  set_up(processes->board(self), first_count);
+  for (Rank r = 0; r < ranks; ++r) {
+    if (!processes->sets_up(r)) continue;
+    for (Rank q = 0; q < ranks; ++q) {
+      set_up(processes->mailbox(q, r), first_count);
+      set_up(processes->mailbox(r, q).credit, first_count);
+    }
+    set_up(processes->board(r), first_count);
+  }
 }
 
 Status CommunicatorShared::provide_mailboxes(const Plan& plan) {

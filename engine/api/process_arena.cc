@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "algorithms/catalogue.h"
+#include "engine/api/shared_ending.h"
 #include "engine/run/flight_recorder.h"
 #include "numa/pages.h"
 
@@ -17,7 +18,9 @@ namespace {
 // under the thread and address sanitizers as well.
 constexpr std::uint64_t kHigh = 0x7e9000000000, kLow = 0x600000000000;
 constexpr int kHighBases = 24, kBases = 64;
-constexpr int kEnough = 4;  // to find a common one, and to leave some to others that are being made
+// To find a common one, though each process has others that are taken, and to leave some to
+// communicators that are being made.
+constexpr int kEnough = 16;
 
 std::uint64_t base_of(int i) {
   return i < kHighBases ? kHigh + static_cast<std::uint64_t>(i) * kProcessSpan
@@ -31,45 +34,60 @@ int base_in_turn(int i, std::uint64_t seed) {
   return static_cast<int>((seed % kBases + static_cast<std::uint64_t>(i)) % kBases);
 }
 
+// Parts that follow one another, each from a cache line on.
+struct Parts {
+  std::size_t end = 0;
+  std::size_t add(std::size_t bytes) {
+    const std::size_t begin = (end + kCacheLine - 1) / kCacheLine * kCacheLine;
+    end = begin + bytes;
+    return begin;
+  }
+};
+
 }  // namespace
 
-ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, std::size_t board_bytes,
-                                std::size_t mailbox_bytes) {
+CallsLayout CallsLayout::of(int ranks, std::size_t head_bytes, const PostsShape& shape) {
   const auto n = static_cast<std::size_t>(ranks);
-  const auto whole_pages = [](std::size_t bytes) {
-    return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
-  };
-  ProcessLayout out;
-  std::size_t end = 0;
-  const auto part = [&end](std::size_t bytes) {
-    const std::size_t begin = end;
-    end += (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-    return begin;
-  };
-  out.lobby_bytes = whole_pages(lobby_bytes);
-  end = out.lobby_bytes;
-  std::size_t letters = 0;
-  for (const Algorithm& line : catalogue()) letters += line.name.size() + 1;
-  out.names = part(letters);
-  out.lines = part(n * sizeof(RankLines));
-  out.slow_waits = part(n * sizeof(SlowWaits));
-  out.common_bytes = whole_pages(end);
-  end = 0;
-  out.mailbox_bytes = mailbox_bytes;
-  out.board = part(board_bytes);
-  out.slots = part(n * mailbox_bytes);
-  out.credits = part(n * kCacheLine);
-  out.records = part(FlightRecorder::kBytesPerRank);
-  out.rank_bytes = whole_pages(end);
-  out.scratch = out.of_rank(ranks);
-  out.scratch_bytes = (kProcessSpan - out.scratch) / n / page_bytes() * page_bytes();
+  CallsLayout out;
+  Parts common{head_bytes};
+  out.lines = common.add(n * sizeof(RankLines));
+  out.slow_waits = common.add(n * sizeof(SlowWaits));
+  out.common_bytes = whole_pages(common.end);
+  Parts own;
+  out.mailbox_bytes = std::size_t{shape.slots} * shape.slot_stride;
+  out.board = own.add(2 * std::size_t{shape.board_stride});
+  out.slots = own.add(n * out.mailbox_bytes);
+  out.credits = own.add(n * kCacheLine);
+  out.records = own.add(FlightRecorder::kBytesPerRank);
+  out.rank_bytes = whole_pages(own.end);
+  out.bytes = out.of_rank(ranks);
   return out;
 }
 
-ReservedBases::~ReservedBases() {
+ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, const PostsShape& calls,
+                                const PostsShape& messages) {
+  const auto n = static_cast<std::size_t>(ranks);
+  ProcessLayout out;
+  out.ranks = ranks;
+  Parts head{lobby_bytes};
+  std::size_t letters = 0;
+  for (const Algorithm& line : catalogue()) letters += line.name.size() + 1;
+  out.names = head.add(letters);
+  out.pairs_made = head.add(n * n * sizeof(Atomic<PairMade>));
+  out.calls = CallsLayout::of(ranks, head.end, calls);
+  out.pair = CallsLayout::of(2, sizeof(SharedEnding), messages);
+  out.pairs = out.calls.bytes;
+  out.scratch = out.pairs + n * n * out.pair.bytes;
+  const std::size_t two_pages = 2 * page_bytes();
+  out.scratch_bytes = (kProcessSpan - out.scratch) / n / two_pages * two_pages;
+  return out;
+}
+
+void ReservedBases::let_go() noexcept {
   for (int i = 0; i < kBases; ++i) {
     if ((reserved_ >> i & 1) != 0) munmap(address_of(i), kProcessSpan);
   }
+  reserved_ = 0;
 }
 
 std::uint64_t ReservedBases::reserve(std::uint64_t seed) noexcept {
@@ -99,6 +117,7 @@ std::byte* ReservedBases::map(std::uint64_t common, std::uint64_t seed, int file
                           MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
     if (at == MAP_FAILED) return nullptr;
     reserved_ &= ~bit;
+    let_go();
     return static_cast<std::byte*>(at);
   }
   return nullptr;

@@ -1,7 +1,8 @@
 // The memory that ranks share which are processes: one file, mapped by all of them at the same
 // address, so that what lies in it may point into it.
 //
-//   lobby | names | lines | slow waits | each rank's posts and records | each rank's scratch
+//   lobby | names | pairs made | lines | slow waits | each rank's posts and records
+//         | the same of each pair, for messages | each rank's scratch
 //
 // All of it has its place from the start, so nobody allocates, and nothing moves; pages are taken
 // from the machine (fallocate, so that a full machine is an error and no SIGBUS) when a rank needs
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/api/shared_name.h"
 #include "engine/base/status.h"
 #include "engine/run/crossbar.h"
 
@@ -19,24 +21,53 @@ namespace rankine {
 
 // Address space of a communicator; most of it is scratch that is never taken.
 inline constexpr std::size_t kProcessSpan = std::size_t{16} << 30;
-inline constexpr int kMostProcesses = 256;
+inline constexpr int kMostProcesses = kSeats;
 
-// Offsets in the file.
-struct ProcessLayout {
-  std::size_t lobby_bytes = 0;  // from 0
-  std::size_t names = 0, lines = 0, slow_waits = 0;
-  std::size_t common_bytes = 0;  // of all of those
-  std::size_t rank_bytes = 0;    // each rank's posts and records, from common_bytes on
+// How far the making of a pair has come, since each of the two may be the first to need it: nobody,
+// somebody, done.
+enum class PairMade : std::uint32_t { no, going_on, yes };
+
+// What ranks post in (mailbox.h, board.h).
+struct PostsShape {
+  std::uint32_t board_stride = 0;
+  std::uint32_t slots = 0, slot_stride = 0;  // of a mailbox
+};
+
+// What some ranks share for their calls, at offsets from where it begins, in whole pages.
+struct CallsLayout {
+  std::size_t lines = 0, slow_waits = 0;  // behind a head
+  std::size_t common_bytes = 0;           // of all of those
+  std::size_t rank_bytes = 0;             // each rank's posts and records, from common_bytes on
   // In these.
   std::size_t board = 0, slots = 0, credits = 0, records = 0;
   std::size_t mailbox_bytes = 0;  // slots of one
-  std::size_t scratch = 0, scratch_bytes = 0;
+  std::size_t bytes = 0;          // in all
 
-  static ProcessLayout of(int ranks, std::size_t lobby_bytes, std::size_t board_bytes,
-                          std::size_t mailbox_bytes);
+  static CallsLayout of(int ranks, std::size_t head_bytes, const PostsShape& shape);
   std::size_t of_rank(Rank r) const {
     return common_bytes + static_cast<std::size_t>(r) * rank_bytes;
   }
+};
+
+// Offsets in the file.
+struct ProcessLayout {
+  std::size_t names = 0, pairs_made = 0;  // behind the lobby
+  CallsLayout calls;                      // of all ranks, from 0; their head is all before
+  CallsLayout pair;                       // of two, whose head is why they have ended
+  std::size_t pairs = 0, scratch = 0, scratch_bytes = 0;
+  int ranks = 0;
+
+  static ProcessLayout of(int ranks, std::size_t lobby_bytes, const PostsShape& calls,
+                          const PostsShape& messages);
+  std::size_t number_of_pair(Rank from, Rank to) const {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
+           static_cast<std::size_t>(to);
+  }
+  std::size_t of_pair(Rank from, Rank to) const {
+    return pairs + number_of_pair(from, to) * pair.bytes;
+  }
+  // Half of a rank's scratch is for calls of all ranks, the other half for messages.
+  std::size_t half_of_scratch() const { return scratch_bytes / 2; }
   std::size_t scratch_of(Rank r) const {
     return scratch + static_cast<std::size_t>(r) * scratch_bytes;
   }
@@ -47,7 +78,7 @@ struct ProcessLayout {
 class ReservedBases {
  public:
   ReservedBases() = default;
-  ~ReservedBases();
+  ~ReservedBases() { let_go(); }
   ReservedBases(const ReservedBases&) = delete;
   ReservedBases& operator=(const ReservedBases&) = delete;
 
@@ -58,6 +89,8 @@ class ReservedBases {
   std::byte* map(std::uint64_t common, std::uint64_t seed, int file) noexcept;
 
  private:
+  void let_go() noexcept;
+
   std::uint64_t reserved_ = 0;
 };
 

@@ -13,32 +13,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/api/shared_name.h"
+
 namespace rankine {
 namespace {
 
-constexpr char kLobbyMagic[8] = "rankine";
-constexpr std::uint32_t kLobbyLayout = 1;
-
-struct flock byte_lock(off_t first, off_t bytes, short type) {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = first;
-  lock.l_len = bytes;
-  return lock;
-}
-
-// Until the open file description is closed, by whoever closes it last.
-bool try_lock(int file, off_t byte) {
-  struct flock lock = byte_lock(byte, 1, F_WRLCK);
-  return fcntl(file, F_OFD_SETLK, &lock) == 0;
-}
-
-// By somebody else.
-bool is_locked(int file, off_t first, off_t bytes) {
-  struct flock lock = byte_lock(first, bytes, F_WRLCK);
-  return fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
-}
+constexpr std::uint32_t kLobbyLayout = 2;
 
 // By errno.
 Status system_error(const std::string& what) {
@@ -48,8 +28,6 @@ Status system_error(const std::string& what) {
 }
 
 std::string in_words(std::int32_t process) { return "process " + std::to_string(process); }
-
-constexpr off_t kRemoving = kMostProcesses;  // the byte that is locked by who removes the name
 
 Status lost(Rank r, std::int32_t pid, const std::string& name) {
   return make_error(Code::rank_lost, [&] {
@@ -61,7 +39,7 @@ Status lost(Rank r, std::int32_t pid, const std::string& name) {
 }  // namespace
 
 ProcessLobby::ProcessLobby(Meeting meeting)
-    : meeting_(std::move(meeting)), path_("/dev/shm/rankine." + meeting_.name) {
+    : meeting_(std::move(meeting)), path_(shared_path(meeting_.name)) {
   watched_.fill(-1);
 }
 
@@ -97,35 +75,11 @@ bool ProcessLobby::has_ended(Rank r) const noexcept {
 Status ProcessLobby::fail(const Status& reason) noexcept {
   if (page_ == nullptr) return reason;
   page_->ending.end(reason);
-  remove_name();
+  remove_name(file_, path_);
   return page_->ending.why();
 }
 
 // --- The name ---
-
-bool ProcessLobby::is_current() const noexcept {
-  struct stat here {
-  }, there{};
-  return fstat(file_, &here) == 0 && lstat(path_.c_str(), &there) == 0 &&
-         here.st_ino == there.st_ino && here.st_dev == there.st_dev;
-}
-
-// A rank's lock can only be missing where its process has ended: the file appears with its maker's.
-bool ProcessLobby::anybody_there() const noexcept { return is_locked(file_, 0, kMostProcesses); }
-
-void ProcessLobby::remove_name() noexcept {
-  // One at a time looks whose name it is and removes it, so nobody removes the next one's. A
-  // process that is stopped with the lock is not waited for: others remove what it has left.
-  constexpr std::int64_t kPatienceNs = 100'000'000;
-  const std::int64_t until = now_ns() + kPatienceNs;
-  while (!try_lock(file_, kRemoving)) {
-    if (now_ns() >= until || !is_current()) return;
-    sleep_ns(50'000);
-  }
-  if (is_current()) unlink(path_.c_str());
-  struct flock lock = byte_lock(kRemoving, 1, F_UNLCK);
-  fcntl(file_, F_OFD_SETLK, &lock);
-}
 
 Status ProcessLobby::map_page() noexcept {
   void* const at = mmap(nullptr, sizeof(LobbyPage), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
@@ -143,14 +97,15 @@ Status ProcessLobby::create(bool& exists) {
              "that are processes share one of " + std::to_string(kProcessSpan);
     });
   }
-  file_ = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  file_ = open(kSharedFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file_ < 0) return system_error("a file in /dev/shm");
   if (fchmod(file_, 0600) != 0 || ftruncate(file_, static_cast<off_t>(kProcessSpan)) != 0) {
     return system_error("a file in /dev/shm");
   }
+  remove_orphans();
   if (Status status = take_pages(file_, 0, sizeof(LobbyPage), path_); !status.ok()) return status;
   if (Status status = map_page(); !status.ok()) return status;
-  std::memcpy(page_->magic, kLobbyMagic, sizeof(kLobbyMagic));
+  std::memcpy(page_->magic, kSharedMagic, sizeof(kSharedMagic));
   page_->layout = kLobbyLayout;
   page_->settings = meeting_.settings;
   page_->maker = meeting_.rank;
@@ -194,11 +149,11 @@ Status ProcessLobby::enter_found(bool& again) {
   again = false;
   if (Status status = check_found(); !status.ok()) return status;
   if (Status status = map_page(); !status.ok()) return status;
-  if (std::memcmp(page_->magic, kLobbyMagic, sizeof(kLobbyMagic)) != 0) {
+  if (std::memcmp(page_->magic, kSharedMagic, sizeof(kSharedMagic)) != 0) {
     return make_error(Code::system, [&] { return path_ + " is there and is no communicator's"; });
   }
-  if (!anybody_there()) {
-    remove_name();
+  if (!anybody_in(file_)) {
+    remove_name(file_, path_);
     again = true;
     return {};
   }
@@ -218,7 +173,7 @@ Status ProcessLobby::enter_found(bool& again) {
     }));
   }
   if (page_->ending.has_ended()) {
-    again = !is_current();
+    again = !is_named(file_, path_);
     return again ? Status() : page_->ending.why();
   }
   return sit_down();
@@ -292,6 +247,12 @@ Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, const char
       if (r == meeting_.rank || process_of(r) == 0 || watch(r)) continue;
       return fail(lost(r, process_of(r), meeting_.name));
     }
+    if (meeting_.may_wait) {
+      // What kept the last one from coming may be that it has come, and gone.
+      Status status = meeting_.may_wait();
+      if (count.load(std::memory_order_acquire) == meeting_.settings.ranks) return {};
+      if (!status.ok()) return fail(status);
+    }
     if (now_ns() >= meeting_.deadline_ns) {
       return fail(make_error(Code::timeout, [&] { return missing(what); }));
     }
@@ -333,7 +294,7 @@ Status ProcessLobby::meet() {
 Status ProcessLobby::be_ready() {
   page_->ready.fetch_add(1, std::memory_order_acq_rel);  // pairs with wait_for()
   Status status = wait_for(page_->ready, "not all ranks have got ready");
-  if (status.ok()) remove_name();
+  if (status.ok()) remove_name(file_, path_);
   return status;
 }
 

@@ -4,12 +4,14 @@
 // It appears whole, by a link, with its maker in it. Who is in it holds a lock on the byte of its
 // rank for as long as it lives (an open file description's, which ends with the process and with
 // exec), so a file without locks is what killed processes have left: it is removed, and its name
-// taken over. What goes wrong for one while they meet is told to all.
+// taken over; where nobody asks for its name any more, whoever makes a file next removes it. What
+// goes wrong for one while they meet is told to all.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "engine/api/process_arena.h"
@@ -45,6 +47,9 @@ class ProcessLobby {
     Rank rank = 0;
     ProcessSettings settings;
     std::int64_t deadline_ns = 0;  // of the monotonic clock
+    // Asked while not all are there, until be_ready() is over: an error ends the meeting. None:
+    // they may come until the deadline.
+    std::function<Status()> may_wait{};
   };
   explicit ProcessLobby(Meeting meeting);
   ~ProcessLobby();
@@ -78,9 +83,6 @@ class ProcessLobby {
   std::string missing(const char* what) const;
   bool watch(Rank r) noexcept;
   Status agree_on_base();
-  bool is_current() const noexcept;  // the name is this file's
-  bool anybody_there() const noexcept;
-  void remove_name() noexcept;
   void close_file() noexcept;
   std::string me() const;
 

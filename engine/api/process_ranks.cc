@@ -1,80 +1,161 @@
 #include "engine/api/process_ranks.h"
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <utility>
 
-#include "algorithms/catalogue.h"
+#include "engine/api/choose.h"
+#include "engine/api/communicator_state.h"
 #include "numa/pages.h"
 
 namespace rankine {
+namespace {
 
-ProcessRanks::ProcessRanks(const ProcessLobby::Meeting& meeting, const Shape& shape)
-    : self_(meeting.rank),
-      ranks_(meeting.settings.ranks),
-      shape_(shape),
-      layout_(ProcessLayout::of(ranks_, sizeof(LobbyPage), 2 * std::size_t{shape.board_stride},
-                                std::size_t{shape.slots} * shape.slot_stride)),
-      lobby_(meeting) {}
+std::string in_hexadecimal(std::uint64_t number) {
+  char text[17] = {};
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+}  // namespace
+
+ProcessRanks::ProcessRanks(std::shared_ptr<ProcessMemory> memory, std::vector<Rank> seats,
+                           Rank self, const Part& part, bool sets_up_all)
+    : memory_(std::move(memory)),
+      seats_(std::move(seats)),
+      self_(self),
+      layout_(part.layout),
+      shape_(part.shape),
+      base_(part.base),
+      ending_(*part.ending),
+      sets_up_all_(sets_up_all) {}
 
 Result<std::shared_ptr<ProcessRanks>> ProcessRanks::meet(const ProcessLobby::Meeting& meeting,
-                                                         const Shape& shape) {
-  std::shared_ptr<ProcessRanks> out(new ProcessRanks(meeting, shape));
-  if (Status status = out->lobby_.meet(); !status.ok()) return status;
-  if (Status status = out->take_memory(); !status.ok()) return out->fail(status);
-  if (out->self_ == 0) out->write_names();
+                                                         const Costs& costs) {
+  const MailboxShape mail = mailbox_shape(meeting.settings.ranks);
+  const auto posts = [&](int among) {
+    return PostsShape{.board_stride = board_stride(board_bytes(among, costs)),
+                      .slots = mail.slots,
+                      .slot_stride = mail.stride};
+  };
+  // Pairs have mailboxes as small as all have: there are as many of them.
+  auto met = ProcessMemory::meet(meeting, posts(meeting.settings.ranks), posts(2));
+  if (!met.ok()) return met.status();
+  std::shared_ptr<ProcessMemory> memory = std::move(*met);
+  std::vector<Rank> seats(static_cast<std::size_t>(memory->layout().ranks));
+  std::iota(seats.begin(), seats.end(), 0);
+  const ProcessLayout& layout = memory->layout();
+  const Part part{layout.calls, memory->calls(), memory->at(0), &memory->lobby().page().ending};
+  const Rank self = memory->self();
+  std::shared_ptr<ProcessRanks> out(
+      new ProcessRanks(std::move(memory), std::move(seats), self, part, false));
+  out->scratch_ = layout.scratch_of(self);
+  out->scratch_room_ = layout.half_of_scratch();
   return out;
 }
 
-Status ProcessRanks::take_memory() {
-  const std::string rank = "rank " + std::to_string(self_);
-  Status status = take_pages(lobby_.file(), 0, layout_.common_bytes, "the lines of all ranks");
-  if (!status.ok()) return status;
-  return take_pages(lobby_.file(), layout_.of_rank(self_), layout_.rank_bytes,
-                    "mailboxes and board of " + rank);
+Result<std::shared_ptr<ProcessRanks>> ProcessRanks::group(
+    const ProcessRanks& of, std::size_t members, std::size_t there, const std::string& which,
+    const Costs& costs, std::int64_t deadline_ns, const std::function<Status()>& may_wait) {
+  const LobbyPage& page = of.lobby().page();
+  ProcessSettings settings = page.settings;
+  settings.ranks = static_cast<std::int32_t>(members);
+  return meet({.name = in_hexadecimal(page.nonce) + "." + which,
+               .rank = static_cast<Rank>(there),
+               .settings = settings,
+               .deadline_ns = deadline_ns,
+               .may_wait = may_wait},
+              costs);
 }
 
-void ProcessRanks::write_names() noexcept {
-  std::byte* to = at(layout_.names);
-  for (const Algorithm& line : catalogue()) {
-    std::memcpy(to, line.name.data(), line.name.size());  // the zero is there
-    to += line.name.size() + 1;
+Result<std::shared_ptr<ProcessRanks>> ProcessRanks::pair(const ProcessRanks& of, Rank from, Rank to,
+                                                         const std::function<Status()>& may_wait) {
+  const ProcessMemory& memory = *of.memory_;
+  Atomic<PairMade>& made = memory.made(from, to);
+  PairMade seen = PairMade::no;
+  // Acquire: pairs with begin(), before which all has been set up.
+  const bool first =
+      made.compare_exchange_strong(seen, PairMade::going_on, std::memory_order_acquire);
+  const Rank other = of.self() == from ? to : from;
+  while (!first && seen != PairMade::yes) {
+    // Looked at before the last look at what it has made.
+    const bool has_ended = of.has_ended(other);
+    Status status = may_wait();
+    seen = made.load(std::memory_order_acquire);  // likewise
+    if (seen == PairMade::yes) break;
+    if (!status.ok()) return status;
+    if (has_ended) {
+      return make_error(Code::rank_lost, [&] {
+        return "rank " + std::to_string(other) + "'s process " +
+               std::to_string(of.process_of(other)) + " has ended while it set up messages from " +
+               "rank " + std::to_string(from) + " to rank " + std::to_string(to);
+      });
+    }
+    sleep_ns(20'000);
   }
+  const ProcessLayout& layout = memory.layout();
+  const std::size_t begin = layout.of_pair(from, to);
+  if (first) {
+    Status status = memory.take(
+        begin, layout.pair.bytes,
+        "messages from rank " + std::to_string(from) + " to rank " + std::to_string(to));
+    if (!status.ok()) return status;
+  }
+  std::byte* const base = memory.at(begin);
+  const Part part{layout.pair, memory.messages(), base, reinterpret_cast<SharedEnding*>(base)};
+  return std::shared_ptr<ProcessRanks>(
+      new ProcessRanks(of.memory_, {from, to}, of.self() == from ? 0 : 1, part, first));
 }
 
-const char* ProcessRanks::name_of_line(std::size_t line) const noexcept {
-  std::size_t before = 0;
-  for (std::size_t i = 0; i < line; ++i) before += catalogue()[i].name.size() + 1;
-  return reinterpret_cast<const char*>(at(layout_.names + before));
+Status ProcessRanks::begin() {
+  if (!is_pair()) return memory_->begin();
+  // Release: pairs with pair().
+  if (sets_up_all_) memory_->made(seat(0), seat(1)).store(PairMade::yes, std::memory_order_release);
+  return {};
+}
+
+bool ProcessRanks::has_left(Rank r) const noexcept {
+  // Acquire: pairs with Crossbar::leave() of all; what the rank published before is visible.
+  return is_pair() && memory_->lines(seat(r)).bell.left.load(std::memory_order_acquire);
 }
 
 Board ProcessRanks::board(Rank of) const noexcept {
-  return {at(layout_.of_rank(of) + layout_.board), shape_.board_stride};
+  return {base_ + layout_.of_rank(of) + layout_.board, shape_.board_stride};
 }
 
 Mailbox ProcessRanks::mailbox(Rank from, Rank to) const noexcept {
   const auto sender = static_cast<std::size_t>(from), reader = static_cast<std::size_t>(to);
   // As in post_memory.cc: slots are with the reader, and credit with the sender, who wait for them.
-  return {
-      at(layout_.of_rank(to) + layout_.slots + sender * layout_.mailbox_bytes), shape_.slot_stride,
-      reinterpret_cast<Counter*>(at(layout_.of_rank(from) + layout_.credits + reader * kCacheLine)),
-      shape_.slots};
+  return {base_ + layout_.of_rank(to) + layout_.slots + sender * layout_.mailbox_bytes,
+          shape_.slot_stride,
+          reinterpret_cast<Counter*>(base_ + layout_.of_rank(from) + layout_.credits +
+                                     reader * kCacheLine),
+          shape_.slots};
 }
 
 Result<std::byte*> ProcessRanks::scratch(std::size_t bytes) {
-  const std::string what = "scratch of rank " + std::to_string(self_);
-  if (bytes > layout_.scratch_bytes) {
-    return make_error(Code::out_of_memory, [&] {
-      return what + ": " + std::to_string(bytes) + " bytes; allowed are " +
-             std::to_string(layout_.scratch_bytes) + " among " + std::to_string(ranks_) +
-             " processes";
-    });
+  if (bytes > scratch_room_) {
+    if (!is_pair()) {
+      return no_room_in_scratch(self_, "calls", bytes, scratch_room_, memory_->layout().ranks);
+    }
+    // What it had before is nobody's: so it takes twice what it needs at most.
+    const std::size_t room = std::bit_ceil(std::max(bytes, page_bytes()));
+    auto begin = memory_->room_for_messages(room);
+    if (!begin.ok()) return begin.status();
+    scratch_ = *begin;
+    scratch_room_ = room;
+    scratch_taken_ = 0;
   }
   if (bytes > scratch_taken_) {
-    Status status = take_pages(lobby_.file(), layout_.scratch_of(self_) + scratch_taken_,
-                               bytes - scratch_taken_, what);
+    Status status = memory_->take(scratch_ + scratch_taken_, bytes - scratch_taken_,
+                                  "scratch of rank " + std::to_string(seat(self_)));
     if (!status.ok()) return status;
-    scratch_taken_ = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+    scratch_taken_ = whole_pages(bytes);
   }
-  return at(layout_.scratch_of(self_));
+  return memory_->at(scratch_);
 }
 
 }  // namespace rankine

@@ -1,16 +1,20 @@
-// Ranks that are processes, as their communicators have them: where what they share lies, and what
-// a crossbar asks of them (rank_processes.h).
+// Ranks that are processes, as a communicator of theirs has them: where what they share lies, and
+// what a crossbar asks of them (rank_processes.h). All that have met, or two of them, between which
+// messages go.
 //
 // Each process has a communicator of its own, with its own plans, tables and members; lines,
 // boards, mailboxes, records and scratch are those of all.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "engine/api/process_arena.h"
-#include "engine/api/process_lobby.h"
+#include "engine/api/process_memory.h"
+#include "engine/api/shared_ending.h"
+#include "engine/base/costs.h"
 #include "engine/base/status.h"
 #include "engine/run/board.h"
 #include "engine/run/crossbar.h"
@@ -22,57 +26,82 @@ namespace rankine {
 
 class ProcessRanks final : public RankProcesses {
  public:
-  struct Shape {
-    std::uint32_t board_stride = 0;
-    std::uint32_t slots = 0, slot_stride = 0;  // of a mailbox
-  };
-  // Until all are there, and what this rank needs from the start is its own. Throws std::bad_alloc.
+  // Until all are there, and what this rank needs from the start is its own. Throws
+  // std::bad_alloc, as the next ones.
   static Result<std::shared_ptr<ProcessRanks>> meet(const ProcessLobby::Meeting& meeting,
-                                                    const Shape& shape);
-  // What this rank shares is as it is to be: until all have come so far.
-  Status begin() { return lobby_.be_ready(); }
-  // It cannot come so far: tells all.
-  Status fail(const Status& reason) noexcept { return lobby_.fail(reason); }
+                                                    const Costs& costs);
+  // Some of these, which meet as the ranks of one more communicator: this one is rank `there` of
+  // `members`. `which` tells it from all others of these, and is known to its ranks alone.
+  static Result<std::shared_ptr<ProcessRanks>> group(const ProcessRanks& of, std::size_t members,
+                                                     std::size_t there, const std::string& which,
+                                                     const Costs& costs, std::int64_t deadline_ns,
+                                                     const std::function<Status()>& may_wait);
+  // Two of these, one of which this process plays: rank 0 sends, rank 1 receives. The first of them
+  // that needs the pair sets up all of it, the other one finds it; where that one is at it just now
+  // it is waited for, as long as that may be. Errors: memory that the machine has not, a first one
+  // that has ended meanwhile, and what may_wait() says.
+  static Result<std::shared_ptr<ProcessRanks>> pair(const ProcessRanks& of, Rank from, Rank to,
+                                                    const std::function<Status()>& may_wait);
+  // What this process shares is as it is to be: of all, until all have come so far.
+  Status begin();
 
   Rank self() const noexcept { return self_; }
-  LinesMemory lines() const noexcept { return {at(layout_.lines)}; }
-  std::byte* records() const noexcept { return at(layout_.of_rank(0) + layout_.records); }
+  const PostsShape& shape() const noexcept { return shape_; }
+  LinesMemory lines() const noexcept { return {base_ + layout_.lines}; }
+  std::byte* records() const noexcept { return base_ + layout_.of_rank(0) + layout_.records; }
   std::size_t record_stride() const noexcept { return layout_.rank_bytes; }
-  // Zeroed, in all processes the same. What is this rank's is to be set up by this process.
+  // Zeroed, in all processes the same. What is this rank's is to be set up by who sets_up() it.
   Board board(Rank of) const noexcept;
   Mailbox mailbox(Rank from, Rank to) const noexcept;
-  // The algorithm's name, by its line in the catalogue, where all processes find it.
-  const char* name_of_line(std::size_t line) const noexcept;
+  const char* name_of_line(std::size_t line) const noexcept { return memory_->name_of_line(line); }
 
-  // This rank's scratch, which has room for so many bytes then and stays where it is.
+  // This rank's scratch, which has room for so many bytes then. That of a pair moves where it has
+  // to grow; it shares a half of the rank's scratch with the other pairs, of the thread that plays
+  // the rank.
   Result<std::byte*> scratch(std::size_t bytes);
   // Its posts and records.
-  MemoryRange range(Rank r) const noexcept { return {at(layout_.of_rank(r)), layout_.rank_bytes}; }
+  MemoryRange range(Rank r) const noexcept {
+    return {base_ + layout_.of_rank(r), layout_.rank_bytes};
+  }
 
   bool is_here(Rank r) const noexcept override { return r == self_; }
-  int process_of(Rank r) const noexcept override { return lobby_.process_of(r); }
-  bool has_ended(Rank r) const noexcept override { return lobby_.has_ended(r); }
-  Atomic<bool>& aborted() const noexcept override { return lobby_.page().ending.ended(); }
+  bool sets_up(Rank r) const noexcept override {
+    return sets_up_all_ || (!is_pair() && is_here(r));
+  }
+  int process_of(Rank r) const noexcept override { return lobby().process_of(seat(r)); }
+  bool has_ended(Rank r) const noexcept override { return lobby().has_ended(seat(r)); }
+  bool has_left(Rank r) const noexcept override;
+  Atomic<bool>& aborted() const noexcept override { return ending_.ended(); }
   SlowWaits* slow_waits() const noexcept override {
-    return reinterpret_cast<SlowWaits*>(at(layout_.slow_waits));
+    return reinterpret_cast<SlowWaits*>(base_ + layout_.slow_waits);
   }
-  void say_why(Code code, const char* text) noexcept override {
-    lobby_.page().ending.say(code, text);
-  }
-  Status why() const noexcept override { return lobby_.page().ending.why(); }
+  void say_why(Code code, const char* text) noexcept override { ending_.say(code, text); }
+  Status why() const noexcept override { return ending_.why(); }
 
  private:
-  ProcessRanks(const ProcessLobby::Meeting& meeting, const Shape& shape);
-  Status take_memory();
-  void write_names() noexcept;
-  std::byte* at(std::size_t offset) const noexcept { return lobby_.base() + offset; }
+  struct Part {
+    CallsLayout layout;
+    PostsShape shape;
+    std::byte* base;
+    SharedEnding* ending;
+  };
+  ProcessRanks(std::shared_ptr<ProcessMemory> memory, std::vector<Rank> seats, Rank self,
+               const Part& part, bool sets_up_all);
+  bool is_pair() const noexcept { return &ending_ != &lobby().page().ending; }
+  const ProcessLobby& lobby() const noexcept { return memory_->lobby(); }
+  // There, of a rank here.
+  Rank seat(Rank r) const noexcept { return seats_[static_cast<std::size_t>(r)]; }
 
+  const std::shared_ptr<ProcessMemory> memory_;
+  const std::vector<Rank> seats_;
   const Rank self_;
-  const int ranks_;
-  const Shape shape_;
-  const ProcessLayout layout_;
-  ProcessLobby lobby_;
-  std::size_t scratch_taken_ = 0;
+  const CallsLayout layout_;
+  const PostsShape shape_;
+  std::byte* const base_;
+  SharedEnding& ending_;
+  const bool sets_up_all_;
+  // Offset, room, and how much of it has pages.
+  std::size_t scratch_ = 0, scratch_room_ = 0, scratch_taken_ = 0;
 };
 
 }  // namespace rankine

@@ -118,11 +118,7 @@ Result<std::unique_ptr<Member>> Member::split(int color, int key) { return split
 
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
     const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
-    const SplitOptions& options) const {
-  if (processes != nullptr) {
-    return invalid_argument(
-        "ranks are processes; groups and messages between two of them are for threads");
-  }
+    const SplitOptions& options, std::shared_ptr<ProcessRanks> as_processes) const {
   const auto n = static_cast<int>(members.size());
   std::vector<ArenaOptions> near;
   std::string who;
@@ -159,7 +155,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
       .network = named,
       .order = order};
   auto group = make_shared_at_home<CommunicatorShared>(
-      as_here, costs, crossbar.policy_alone(), crossbar.crowd(), forced, std::move(group_clock));
+      as_here, costs, crossbar.policy_alone(), crossbar.crowd(), forced, std::move(group_clock),
+      std::move(as_processes));
   group->joined.assign(members.size(), true);
   group->parent = self;
   group->crossbar.depend_on(self->crossbar, options.ends_parent, std::move(who));
@@ -169,6 +166,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
     std::size_t there, const SplitOptions& options, Waiter& waiter) {
+  if (processes != nullptr) return group_of_processes(self, key, members, there, options);
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   Group& group = groups[key];

@@ -12,6 +12,10 @@
 // and times are those of the communicator that it was split from. It ends when that one does, and
 // keeps it alive.
 //
+// Where ranks are processes, those of a group meet anew: split() waits until all of them have come,
+// no longer than the timeout. An end of what a group was split from reaches ranks that are not in
+// it when they begin their next call, or have waited for 50 ms.
+//
 // Threads: a member and those that are split from it are used by one thread at a time, all of them,
 // since whoever waits on one moves on what is started on the others; but for a group that has
 // `own_thread`.

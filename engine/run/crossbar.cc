@@ -37,7 +37,8 @@ Crossbar::Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
       aborted_(processes == nullptr ? own_aborted_ : processes->aborted()) {
   if (own_lines_ != nullptr) return;
   for (Rank r = 0; r < ranks; ++r) {
-    if (!is_elsewhere(r)) new (lines_.base + index(r) * lines_.stride) RankLines;
+    if (processes_ == nullptr || processes_->sets_up(r))
+      new (lines_.base + index(r) * lines_.stride) RankLines;
   }
 }
 
@@ -55,6 +56,13 @@ void Crossbar::depend_on(Crossbar& above, bool both_ways, std::string who) {
   // It may have ended before it knew of us. Sequentially consistent: pairs with abort(), which
   // looks for us after it has said so.
   if (above.aborted_.load(std::memory_order_seq_cst)) abort(told_below(above.reason()));
+}
+
+bool Crossbar::follow_above() {
+  if (above_ != nullptr && above_->processes_ != nullptr && above_->aborted()) {
+    abort(told_below(above_->reason()));
+  }
+  return aborted();
 }
 
 void Crossbar::ring(Rank r, bool abort) noexcept {
@@ -117,6 +125,12 @@ bool Crossbar::has_ended(Rank r) {
                          : thread_has_ended(record(r).thread.load(std::memory_order_relaxed));
 }
 
+bool Crossbar::has_left(Rank r) {
+  // Acquire: pairs with leave().
+  return bell(r).left.load(std::memory_order_acquire) ||
+         (processes_ != nullptr && processes_->has_left(r));
+}
+
 bool Crossbar::is_lost(Rank r) {
   if (is_elsewhere(r)) return has_ended(r);
   // Of a thread that has ended between calls another one may play the rank.
@@ -148,7 +162,7 @@ void Crossbar::wait_until_quiet(Rank r) {
 }
 
 void Crossbar::leave(Rank r) {
-  bell(r).left.store(true, std::memory_order_release);  // pairs with wait_long()
+  bell(r).left.store(true, std::memory_order_release);  // pairs with has_left()
   for (Rank q = 0; q < ranks_; ++q) ring(q, false);
 }
 
@@ -168,7 +182,7 @@ Crossbar::State Crossbar::state_of(Rank r) {
   const auto number = call.number.load(std::memory_order_relaxed);
   const Rank next = bell(r).waits_for.load(std::memory_order_relaxed);
   const std::string name = "rank " + std::to_string(r);
-  if (bell(r).left.load(std::memory_order_relaxed)) {
+  if (has_left(r)) {
     return {name + " has left after " + std::to_string(number) + " calls"};
   }
   const bool gone = has_ended(r);

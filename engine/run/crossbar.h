@@ -138,7 +138,7 @@ class Crossbar {
  public:
   // strict: do without membarrier; none: where the kernel refuses it. processes: where ranks are
   // not threads of this one; then each has a crossbar of its own, of which these and the lines, of
-  // each rank made by its own process, are what all share.
+  // each rank made by who sets it up, are what all share.
   Crossbar(int ranks, WaitPolicy policy, std::int64_t timeout_ns,
            std::optional<bool> strict = std::nullopt, LinesMemory lines = {}, Crowd crowd = {},
            RankProcesses* processes = nullptr);
@@ -194,6 +194,9 @@ class Crossbar {
   // ranks are there: "ranks 0 and 2". Once, before anybody uses it; `above` must outlive it. May
   // throw std::bad_alloc.
   void depend_on(Crossbar& above, bool both_ways, std::string who);
+  // Where ranks are processes, whoever ends what this depends on may not know of this: for those
+  // who begin or wait. True: this has ended.
+  bool follow_above();
   // It is told nothing any more; where it depended on something, before that may go.
   void depend_no_more();
   bool aborted() const {
@@ -211,7 +214,7 @@ class Crossbar {
     // announce(), the rare side runs the barrier for both where it can.
     if (strict_) {
       inside.store(true, std::memory_order_seq_cst);
-      over = aborted_.load(std::memory_order_seq_cst);
+      over = aborted_.load(std::memory_order_seq_cst) || (above_ != nullptr && follow_above());
     } else {
       inside.store(true, std::memory_order_relaxed);
       compiler_fence();
@@ -232,6 +235,8 @@ class Crossbar {
   void wait_until_quiet(Rank r);
   static constexpr std::int64_t kQuietNs = 700'000'000;
 
+  // Whether that rank has said that it takes part no more: what it published before is visible.
+  bool has_left(Rank r);
   // Whether nothing will come of that rank any more, though it has not said so: its process has
   // ended, or the thread that made its last call. For a rank that waits for it.
   bool is_lost(Rank r);

@@ -21,9 +21,13 @@ class RankProcesses {
 
   // Whether that rank is played by this process.
   virtual bool is_here(Rank r) const noexcept = 0;
+  // Whether this process makes what that rank shares as it is at first.
+  virtual bool sets_up(Rank r) const noexcept = 0;
   virtual int process_of(Rank r) const noexcept = 0;
   // Whether that rank's process, another one, has ended or become another program. A microsecond.
   virtual bool has_ended(Rank r) const noexcept = 0;
+  // Whether that rank has said that it takes part no more, elsewhere than on its bell here.
+  virtual bool has_left(Rank r) const noexcept = 0;
 
   // In memory of all, zeroed at first.
   virtual Atomic<bool>& aborted() const noexcept = 0;

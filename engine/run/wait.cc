@@ -168,13 +168,12 @@ bool LongWait::fails(std::uint32_t rung) noexcept {
 }
 
 bool LongWait::is_over(std::uint32_t rung) noexcept {
-  if ((rung & kAbortBit) != 0) {
+  if ((rung & kAbortBit) != 0 || crossbar_.follow_above()) {
     begin_record();
     slow_waits_.end(SlowWait::End::aborted, now_ns());
     return true;
   }
-  // Acquire: pairs with leave(); what the owner published before it left is visible.
-  if (crossbar_.bell(owner_).left.load(std::memory_order_acquire) && !done()) {
+  if (crossbar_.has_left(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
       return "rank " + std::to_string(owner_) +
              " has left and is still needed: " + crossbar_.who_waits_for_whom(waiter_.rank);

@@ -21,21 +21,9 @@
 #include "engine/api/call_parameters.h"
 #include "engine/api/communicator.h"
 #include "engine/faults/collective_case.h"
+#include "tests/engine/api/process_play.h"
 
-namespace rankine {
-namespace {
-
-struct Given {
-  std::string name;
-  Rank rank = 0;
-  int ranks = 1;
-  int at = 0;  // microseconds
-  std::chrono::milliseconds timeout{180'000};
-
-  CommunicatorOptions options() const {
-    return {.ranks = ranks, .timeout = timeout, .rank = rank, .name = name};
-  }
-};
+namespace rankine::testing_processes {
 
 int say(const std::string& text) {
   std::printf("%s\n", text.c_str());
@@ -46,15 +34,6 @@ int say(const Status& status) {
   return say(status.ok() ? "ok" : std::string(name_of(status.code())) + ": " + status.text());
 }
 
-Status create(const CommunicatorOptions& options) {
-  const auto made = Communicator::create(options);
-  return made.ok() ? Status() : made.status();
-}
-
-struct Joined {
-  std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<Member> member;
-};
 Joined join(const CommunicatorOptions& options) {
   Joined out;
   out.communicator = Communicator::create(options).value();
@@ -62,7 +41,6 @@ Joined join(const CommunicatorOptions& options) {
   return out;
 }
 
-// Sums with what all ranks bring, so that one that read nonsense shows.
 Status add_up(Member& me, std::size_t count, int times) {
   std::vector<float> in(count), out(count);
   for (int i = 0; i < times; ++i) {
@@ -77,6 +55,20 @@ Status add_up(Member& me, std::size_t count, int times) {
     }
   }
   return {};
+}
+
+void be_killed_after(int microseconds) {
+  std::thread([microseconds] {
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+    kill(getpid(), SIGKILL);
+  }).detach();
+}
+
+namespace {
+
+Status create(const CommunicatorOptions& options) {
+  const auto made = Communicator::create(options);
+  return made.ok() ? Status() : made.status();
 }
 
 // --- Every line of the catalogue ---
@@ -156,13 +148,12 @@ int sizes(const Given& given) {
 
 // Ranks go on until they are told that the last one is gone; then the others meet again.
 int outlive(const Given& given, const std::function<void()>& end) {
-  const bool is_last = given.rank == given.ranks - 1;
   Status status;
   {
     const Joined joined = join(given.options());
     status = add_up(*joined.member, 1000, 20);
     if (!status.ok()) return say(status);
-    if (is_last) {
+    if (given.is_last()) {
       end();
       return 0;
     }
@@ -176,15 +167,9 @@ int outlive(const Given& given, const std::function<void()>& end) {
   return say(status);
 }
 
-// As long as the others are there. The last rank is killed after so many microseconds, wherever it
-// is then.
+// As long as the others are there.
 int survive(const Given& given) {
-  if (given.rank == given.ranks - 1) {
-    std::thread([at = given.at] {
-      std::this_thread::sleep_for(std::chrono::microseconds(at));
-      kill(getpid(), SIGKILL);
-    }).detach();
-  }
+  if (given.is_last()) be_killed_after(given.at);
   auto made = Communicator::create(given.options());
   if (!made.ok()) return say(made.status());
   const auto member = (*made)->join(given.rank).value();
@@ -199,7 +184,7 @@ int survive(const Given& given) {
 int disagree(const Given& given, const std::function<Status(Joined&)>& other) {
   Joined joined = join(given.options());
   Status status = add_up(*joined.member, 100, 3);
-  if (status.ok() && given.rank == given.ranks - 1) status = other(joined);
+  if (status.ok() && given.is_last()) status = other(joined);
   while (status.ok()) status = add_up(*joined.member, 100, 1);
   return say(status);
 }
@@ -248,9 +233,8 @@ int limited(const Given& given, int resource, rlim_t most) {
   return say(create(given.options()));
 }
 
-using Play = std::function<int(const Given&)>;
-const std::map<std::string, Play>& plays() {
-  static const std::map<std::string, Play> all = {
+const Plays& own_plays() {
+  static const Plays all = {
       {"sweep", sweep},
       {"sizes", sizes},
       {"create", [](const Given& given) { return say(create(given.options())); }},
@@ -301,18 +285,23 @@ const std::map<std::string, Play>& plays() {
 }
 
 }  // namespace
-}  // namespace rankine
+}  // namespace rankine::testing_processes
 
 int main(int argc, char** argv) try {
-  if (argc < 5 || !rankine::plays().contains(argv[4])) return 2;
+  using namespace rankine::testing_processes;
+  Plays plays = own_plays();
+  for (const Plays* more : {&message_plays(), &group_plays()}) {
+    plays.insert(more->begin(), more->end());
+  }
+  if (argc < 5 || !plays.contains(argv[4])) return 2;
   const std::string play = argv[4];
-  rankine::Given given{argv[1], std::atoi(argv[2]), std::atoi(argv[3])};
+  Given given{argv[1], std::atoi(argv[2]), std::atoi(argv[3])};
   if (argc > 5) given.at = std::atoi(argv[5]);
   // Whoever waits for what does not come; all others are told at once.
   if (play == "hurried") given.timeout = std::chrono::milliseconds(500);
   if (play == "stopped") given.timeout = std::chrono::seconds(20);  // they have to meet first
-  if (play == "killed_at") given.timeout = std::chrono::seconds(3);
-  return rankine::plays().at(play)(given);
+  if (play.ends_with("killed_at")) given.timeout = std::chrono::seconds(3);
+  return plays.at(play)(given);
 } catch (const std::exception& error) {
-  return rankine::say(std::string(error.what()));
+  return rankine::testing_processes::say(std::string(error.what()));
 }

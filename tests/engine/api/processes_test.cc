@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/api/shared_name.h"
 #include "engine/run/kernels/reduce.h"
 #include "tests/engine/api/spawned.h"
 
@@ -25,6 +27,18 @@ std::string fresh_name() {
   return "test." + std::to_string(getpid()) + "." + std::to_string(++names);
 }
 std::string path_of(const std::string& name) { return "/dev/shm/rankine." + name; }
+// Of files that no process holds, in which communicators met.
+int names_of_nobody() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kSharedFolder)) {
+    if (!entry.path().filename().string().starts_with("rankine.")) continue;
+    const int file = open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) continue;
+    if (!anybody_in(file)) ++count;
+    close(file);
+  }
+  return count;
+}
 bool is_there(const std::string& name) { return access(path_of(name).c_str(), F_OK) == 0; }
 
 Spawned rank(const std::string& name, int rank, int ranks, const std::string& play, int at = 0,
@@ -67,6 +81,18 @@ TEST_P(ManyProcesses, AddUpVectorsOfAllSizes) {
   }
 }
 
+TEST_P(ManyProcesses, SendEachOtherMessages) {
+  for (const std::string& said : all_play(fresh_name(), GetParam(), "messages")) {
+    EXPECT_EQ(said, "ok\n");
+  }
+}
+
+TEST_P(ManyProcesses, DivideThemselvesIntoGroups) {
+  for (const std::string& said : all_play(fresh_name(), GetParam(), "groups")) {
+    EXPECT_EQ(said, "ok\n");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, ManyProcesses, testing::Range(1, 10));
 
 TEST(Processes, TakeOperationsOfTheUsers) {
@@ -103,15 +129,17 @@ INSTANTIATE_TEST_SUITE_P(Ways, EndOfAProcess,
 
 // At any time: while ranks meet, in calls and between them. Nobody hangs, nobody gets wrong data,
 // and nothing is left.
-TEST(Processes, AreToldOfOneThatIsKilledAtAnyTime) {
+class KilledAtAnyTime : public testing::TestWithParam<const char*> {};
+
+TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
   for (int at = 1000; at < 200'000; at = 2 * at) {
     const std::string name = fresh_name();
     std::vector<Spawned> ranks;
-    for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, "killed_at", at));
+    for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, GetParam(), at));
     const std::vector<std::string> said = told(ranks);
     EXPECT_EQ(said[2], "(signal 9)") << at;
     for (const int r : {0, 1}) {
-      const bool had_come = said[r].starts_with("rank lost: rank 2 ");
+      const bool had_come = said[r].starts_with("rank lost: ");
       const bool had_not = said[r].starts_with("timeout: ranks ") &&
                            said[r].ends_with("2 of '" + name + "' have not come\n");
       EXPECT_TRUE(had_come || had_not) << at << " us: " << said[r];
@@ -119,6 +147,9 @@ TEST(Processes, AreToldOfOneThatIsKilledAtAnyTime) {
     EXPECT_FALSE(is_there(name)) << at;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Doing, KilledAtAnyTime,
+                         testing::Values("killed_at", "messages_killed_at", "groups_killed_at"));
 
 TEST(Processes, EndAtTheirDeadlineWhereOneIsStopped) {
   std::vector<Spawned> ranks;
@@ -149,6 +180,91 @@ TEST(Processes, EndTogether) {
 
 TEST(Processes, GoOnAfterOneHasForked) {
   for (const std::string& one : all_play(fresh_name(), 2, "forks")) EXPECT_EQ(one, "ok\n");
+}
+
+// --- Messages ---
+
+TEST(Messages, OutliveTheirSender) {
+  const std::vector<std::string> said = all_play(fresh_name(), 2, "message_outlives");
+  EXPECT_EQ(said[0], "ok\n");
+  EXPECT_TRUE(said[1].starts_with("rank lost: rank 0 has left and is still needed")) << said[1];
+}
+
+// Rank 0 waits for a message of rank 2, and rank 1 for one of rank 0.
+TEST(Messages, ThatDoNotComeEndTheCommunicatorOfAll) {
+  struct End {
+    std::string play, of_rank_0, of_rank_1, of_rank_2;
+  };
+  const std::string told = "the communicator that this one was split from has ended: ";
+  for (const End& end :
+       {End{"dies_instead_of_sending", "rank lost: rank 0 is still needed: ", "rank lost: ", ""},
+        End{"leaves_instead_of_sending", "rank lost: rank 0 has left and is still needed: ",
+            "rank lost: ", "rank lost: among ranks 2, 0: rank 0 has left"},
+        End{"sends_less", "mismatch: ", "mismatch: ", "mismatch: "},
+        End{"aborts_instead_of_sending", "aborted: " + told + "enough",
+            "aborted: ", "aborted: enough"},
+        End{"does_not_send",
+            "timeout: no answer within 300 ms: ", "timeout: ", "timeout: among ranks "}}) {
+    const std::vector<std::string> said = all_play(fresh_name(), 3, end.play);
+    EXPECT_TRUE(said[0].starts_with(end.of_rank_0)) << end.play << ": " << said[0];
+    EXPECT_TRUE(said[1].starts_with(end.of_rank_1)) << end.play << ": " << said[1];
+    EXPECT_TRUE(said[2].starts_with(end.of_rank_2)) << end.play << ": " << said[2];
+  }
+}
+
+// --- Groups ---
+
+TEST(Groups, OutliveWhatTheyCameFrom) {
+  for (const std::string& one : all_play(fresh_name(), 2, "group_outlives")) EXPECT_EQ(one, "ok\n");
+}
+
+TEST(Groups, EndAloneOrWithAll) {
+  const std::vector<std::string> alone = all_play(fresh_name(), 4, "dies_in_a_group");
+  for (const int r : {0, 1}) EXPECT_EQ(alone[r], "aborted: lived; then rank lost\n");
+  EXPECT_TRUE(alone[2].starts_with("rank lost: ")) << alone[2];
+  const std::vector<std::string> all = all_play(fresh_name(), 4, "dies_in_a_group_of_all");
+  for (const int r : {0, 1}) {
+    EXPECT_TRUE(
+        all[r].starts_with("rank lost: the communicator that this one was split from has "
+                           "ended: among ranks 2, 3: rank 1 is still needed: "))
+        << all[r];
+  }
+  EXPECT_TRUE(all[2].ends_with("; then rank lost\n")) << all[2];
+}
+
+TEST(Groups, EndWithWhatTheyCameFrom) {
+  for (const std::string& one : all_play(fresh_name(), 3, "aborts_above_a_group")) {
+    EXPECT_EQ(one, "aborted: the communicator that this one was split from has ended: enough\n");
+  }
+}
+
+TEST(Groups, AreNotWaitedForWhereOneHasEnded) {
+  const std::vector<std::string> said = all_play(fresh_name(), 3, "dies_before_a_group");
+  for (const int r : {0, 1}) {
+    EXPECT_TRUE(said[r].starts_with(
+        "rank lost: rank 2 is still needed in the group that it was split into: rank 2's process "))
+        << said[r];
+  }
+}
+
+// A file whose ranks have all been killed, and whose name is nobody's, goes when another one comes.
+TEST(Groups, LeaveNothingWhereAllAreKilled) {
+  for (int at = 20'000; at < 200'000; at = at * 5 / 4) {
+    std::vector<Spawned> ranks;
+    const std::string name = fresh_name();
+    for (int r = 0; r < 4; ++r) ranks.push_back(rank(name, r, 4, "groups_all_killed_at", at));
+    told(ranks);
+  }
+  const std::string name = fresh_name();
+  { const auto made = Communicator::create({.ranks = 1, .rank = 0, .name = name}).value(); }
+  // What others leave just now is theirs to remove.
+  int left = 0;
+  for (int looks = 0; looks < 100; ++looks) {
+    left = names_of_nobody();
+    if (left == 0) break;
+    usleep(50'000);
+  }
+  EXPECT_EQ(left, 0);
 }
 
 // --- Beginnings ---
@@ -205,15 +321,23 @@ TEST(Meeting, SaysWhatASystemDoesNotAllow) {
   }
 }
 
+void leave_behind(const std::string& name) {
+  Spawned alone = rank(name, 0, 2, "create");
+  while (!is_there(name)) usleep(1000);
+  alone.send(SIGKILL);
+  EXPECT_EQ(alone.finish(), "(signal 9)");
+}
+
+TEST(Meeting, RemovesWhatKilledProcessesHaveLeft) {
+  const std::string name = fresh_name(), another = fresh_name();
+  leave_behind(name);
+  EXPECT_TRUE(Communicator::create({.ranks = 1, .rank = 0, .name = another}).ok());
+  EXPECT_FALSE(is_there(name));
+}
+
 TEST(Meeting, TakesOverANameThatKilledProcessesHaveLeft) {
   const std::string name = fresh_name();
-  {
-    Spawned alone = rank(name, 0, 2, "create");
-    while (!is_there(name)) usleep(1000);
-    alone.send(SIGKILL);
-    EXPECT_EQ(alone.finish(), "(signal 9)");
-  }
-  EXPECT_TRUE(is_there(name));
+  leave_behind(name);
   EXPECT_EQ(two(rank(name, 0, 2, "create"), rank(name, 1, 2, "create")),
             std::vector<std::string>(2, "ok\n"));
   EXPECT_FALSE(is_there(name));
@@ -274,9 +398,8 @@ TEST(Meeting, OfOneProcessIsACommunicatorToo) {
   std::vector<float> out(1000);
   EXPECT_TRUE(member->all_reduce(std::span<const float>(in), std::span<float>(out)).ok());
   EXPECT_EQ(out, in);
-  const auto split = member->split(0, 0);
-  EXPECT_EQ(split.status().code(), Code::invalid_argument);
-  EXPECT_TRUE(member->barrier().ok());  // and it goes on
+  const auto group = member->split(0, 0).value();
+  EXPECT_TRUE(group->barrier().ok());
 }
 
 }  // namespace

@@ -1,0 +1,93 @@
+#include "engine/api/shared_name.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "engine/run/machine.h"
+
+namespace rankine {
+namespace {
+
+constexpr std::string_view kPrefix = "rankine.";
+constexpr off_t kRemoving = kSeats;
+
+struct flock byte_lock(off_t first, off_t bytes, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = first;
+  lock.l_len = bytes;
+  return lock;
+}
+
+}  // namespace
+
+std::string shared_path(const std::string& name) {
+  return std::string(kSharedFolder) + "/" + std::string(kPrefix) + name;
+}
+
+bool try_lock(int file, off_t byte) noexcept {
+  struct flock lock = byte_lock(byte, 1, F_WRLCK);
+  return fcntl(file, F_OFD_SETLK, &lock) == 0;
+}
+
+bool is_locked(int file, off_t first, off_t bytes) noexcept {
+  struct flock lock = byte_lock(first, bytes, F_WRLCK);
+  return fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+bool is_named(int file, const std::string& path) noexcept {
+  struct stat here {
+  }, there{};
+  return fstat(file, &here) == 0 && lstat(path.c_str(), &there) == 0 &&
+         here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
+void remove_name(int file, const std::string& path) noexcept {
+  // One at a time looks whose name it is and removes it, so nobody removes the next one's. A
+  // process that is stopped with the lock is not waited for: others remove what it has left.
+  constexpr std::int64_t kPatienceNs = 100'000'000;
+  const std::int64_t until = now_ns() + kPatienceNs;
+  while (!try_lock(file, kRemoving)) {
+    if (now_ns() >= until || !is_named(file, path)) return;
+    sleep_ns(50'000);
+  }
+  if (is_named(file, path)) unlink(path.c_str());
+  struct flock lock = byte_lock(kRemoving, 1, F_UNLCK);
+  fcntl(file, F_OFD_SETLK, &lock);
+}
+
+namespace {
+
+bool is_communicators_own(int file) noexcept {
+  struct stat found {};
+  char magic[sizeof(kSharedMagic)] = {};
+  return fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == geteuid() &&
+         pread(file, magic, sizeof(magic), 0) == static_cast<ssize_t>(sizeof(magic)) &&
+         std::memcmp(magic, kSharedMagic, sizeof(magic)) == 0;
+}
+
+}  // namespace
+
+void remove_orphans() noexcept try {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(kSharedFolder), closedir);
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder.get())) {
+    if (!std::string_view(entry->d_name).starts_with(kPrefix)) continue;
+    const std::string path = std::string(kSharedFolder) + "/" + entry->d_name;
+    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) continue;
+    if (is_communicators_own(file) && !anybody_in(file)) remove_name(file, path);
+    close(file);
+  }
+} catch (const std::bad_alloc&) {  // the next one will
+}
+
+}  // namespace rankine
