@@ -4,6 +4,7 @@
 // Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, with k = 2 ports; on tori as in
 // Trivance, section 2.4. The all-gather runs farthest first, when messages are smallest, as
 // Trivance's evaluation has it (after Jeaugey's PAT, arXiv:2506.20252).
+// What a line is stated by is rank 0's part (schedule/everyone.h).
 //   n ranks of a line    s = ceil(log3 n)    d = 3^(s - 1 - k) distance
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include "algorithms/run_sums.h"
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
 #include "algorithms/torus_turns.h"
 
 namespace rankine {
@@ -19,16 +21,16 @@ namespace rankine {
 // them on by d and by 2d, as far as that is not beyond n - 1.
 inline Schedule bruck_ternary_line(int n) {
   const int s = ceil_log3(n);
-  return {n, n, s, [n, s](int k, Send send) {
-            const int d = power_of_three(s - 1 - k);
-            for (const int way : {d, 2 * d}) {
-              const int count = n > way ? (n - 1 - way) / (3 * d) + 1 : 0;
-              if (count == 0) continue;
-              for (Rank r : ranks(n)) {
-                send(r, r + way, blocks(r - 3 * d * (count - 1), count, 3 * d), copy);
-              }
-            }
-          }};
+  return everyone({n, n, s,
+                   [n, s](int k, Send send) {
+                     const int d = power_of_three(s - 1 - k);
+                     for (const int way : {d, 2 * d}) {
+                       const int count = n > way ? (n - 1 - way) / (3 * d) + 1 : 0;
+                       if (count == 0) continue;
+                       send(0, way, blocks(-3 * d * (count - 1), count, 3 * d), copy);
+                     }
+                   }},
+                  Moves::with_rank);
 }
 
 inline Schedule bruck_ternary_all_gather(const std::vector<int>& dims) {

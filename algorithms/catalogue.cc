@@ -1,6 +1,7 @@
 #include "algorithms/catalogue.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "algorithms/all_to_all.h"
 #include "algorithms/bruck.h"
@@ -196,6 +197,24 @@ std::optional<std::string> outside(const Parameter& row, const Params& params) {
   return std::string(row.name) + " is " + std::to_string(value) + "; allowed are " +
          std::to_string(first) + " to " + std::to_string(last) +
          (row.has_default() ? ", and 0 for the default" : "");
+}
+
+// Why so many ranks would make more blocks than are counted (parameters.cc), or than lines that
+// look at all pairs of them when they are made can be waited for.
+std::optional<std::string> too_many_blocks(const Algorithm& line, const Params& params) {
+  constexpr int kMostPaired = 1 << 14;
+  constexpr std::int64_t kMostSegments = std::int64_t{1} << 28;
+  const bool pairs = line.collective == all_to_all || line.name.ends_with("_push");
+  if (pairs && params.ranks > kMostPaired) {
+    return "ranks is " + std::to_string(params.ranks) + "; allowed are 1 to " +
+           std::to_string(kMostPaired) + " where all pairs of them have blocks of their own";
+  }
+  if (line.takes("segments") && std::int64_t{params.ranks} * params.segments > kMostSegments) {
+    return "ranks is " + std::to_string(params.ranks) + ", segments is " +
+           std::to_string(params.segments) + "; their product may be up to " +
+           std::to_string(kMostSegments);
+  }
+  return std::nullopt;
 }
 
 int radix(const Params& a) { return resolved(a).radix; }
@@ -1132,6 +1151,7 @@ std::optional<std::string> Algorithm::refusal(const Params& given) const {
     all += (all.empty() ? "" : ", ") + std::string(row.name) + " is " + row.text(params);
   }
   if (auto why = untaken(given)) return why;
+  if (const auto why = too_many_blocks(*this, params)) return title(*this) + ": " + *why;
   if (evaluate(allowed_when, params) == 0) {
     return title(*this) + ": " + all + "; " + std::string(needs);
   }

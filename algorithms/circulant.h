@@ -1,15 +1,16 @@
 // Circulant: in round k everyone sends to the rank skip(k) further on, for any p.
 // Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025.
-//   p ranks    r rank    k round    i distance: R[i] of rank r is about block r + i
+//   p ranks    k round    i distance: R[i] of rank 0, whose part is stated, is about block i
 //   c: skips, and which R[i] travel in which round (skips.h)
-// The paper copies blocks into R, rotated by r, and back. Here blocks keep their number wherever
-// they are: R[i] is block r + i, and nothing is copied.
+// The paper copies blocks into R, rotated by its rank r, and back. Here blocks keep their number
+// wherever they are: R[i] is block r + i, and nothing is copied.
 #pragma once
 
 #include <memory>
 
 #include "algorithms/all_to_all.h"
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
 #include "algorithms/skips.h"
 
 namespace rankine {
@@ -18,16 +19,9 @@ using SharedRounds = std::shared_ptr<const CirculantRounds>;
 
 // Algorithm 1.
 inline Schedule circulant_reduce_scatter(const SharedRounds& c) {
-  return {c->ranks(), c->ranks(), c->rounds(), [c](int k, Send send) {
-            for (Rank r : ranks(c->ranks())) {
-              BlockSet moving;
-              for (int n = 0; n < c->sent(k).runs(); ++n) {
-                const Run i = c->sent(k).run(n);
-                moving.list.append(Run{r + i.first, i.count, i.stride});
-              }
-              send(r, r + c->skip(k), moving, reduce);
-            }
-          }};
+  return everyone({c->ranks(), c->ranks(), c->rounds(),
+                   [c](int k, Send send) { send(0, c->skip(k), BlockSet{c->sent(k)}, reduce); }},
+                  Moves::with_rank);
 }
 
 // The second half of Algorithm 2: the skips in reverse.
@@ -40,19 +34,19 @@ inline Schedule circulant_all_reduce(const SharedRounds& c) {
   return reduce_scatter_then(circulant_all_gather(c));
 }
 
-// Algorithm 1 with concatenation for the sum: R[i] is all the blocks for rank r + i that have come
-// this far, each from where it has `gone` from.
+// Algorithm 1 with concatenation for the sum: R[i] is all the blocks for rank i that have come this
+// far, each from where it has `gone` from.
 inline Schedule circulant_all_to_all(const SharedRounds& c) {
   const int p = c->ranks();
-  return {p, p * p, c->rounds(), [c, p, ways = c->ways()](int k, Send send) {
-            for (Rank r : ranks(p)) {
-              BlockSet moving;
-              for (const auto& [gone, left] : ways[static_cast<std::size_t>(k)]) {
-                moving.list.append(pair_of(p, r - gone, r + left));
-              }
-              send(r, r + c->skip(k), moving, copy);
-            }
-          }};
+  return everyone({p, p * p, c->rounds(),
+                   [c, p, ways = c->ways()](int k, Send send) {
+                     BlockSet moving;
+                     for (const auto& [gone, left] : ways[static_cast<std::size_t>(k)]) {
+                       moving.list.append(pair_of(p, -gone, left));
+                     }
+                     send(0, c->skip(k), moving, copy);
+                   }},
+                  Moves::with_pair);
 }
 
 // What the all-to-all does with the blocks of one rank, the root.

@@ -1,36 +1,38 @@
 // Direct: one round, everyone to everyone. In shared memory it needs no network at all; elsewhere
 // it pays with N - 1 concurrent messages per rank. Rounds are stated by distance, i = 1, 2 ...: of
 // one distance nobody sends or receives two (schedule/edge_colours.h).
-//   p ranks and blocks    r rank
+//   p ranks and blocks    r rank    Where nothing is one rank's, rank 0's part is stated, which is
+//   everyone's (schedule/everyone.h).
 #pragma once
 
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
 
 namespace rankine {
 
 inline Schedule direct_all_gather(int p) {
-  return {p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (int i = 1; i < p; ++i) {
-              for (Rank r : ranks(p)) send(r, r + i, block(r), copy);
-            }
-          }};
+  return everyone({p, p, p > 1 ? 1 : 0,
+                   [p](int, Send send) {
+                     for (int i = 1; i < p; ++i) send(0, i, block(0), copy);
+                   }},
+                  Moves::with_rank);
 }
 
 inline Schedule direct_reduce_scatter(int p) {
-  return {p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (int i = 1; i < p; ++i) {
-              for (Rank r : ranks(p)) send(r + i, r, block(r), reduce);
-            }
-          }};
+  return everyone({p, p, p > 1 ? 1 : 0,
+                   [p](int, Send send) {
+                     for (int i = 1; i < p; ++i) send(i, 0, block(0), reduce);
+                   }},
+                  Moves::with_rank);
 }
 
 // One-shot: everyone reads all vectors and adds them up by itself.
 inline Schedule direct_all_reduce_one_shot(int p) {
-  return {p, 1, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (int i = 1; i < p; ++i) {
-              for (Rank r : ranks(p)) send(r + i, r, block(0), reduce);
-            }
-          }};
+  return everyone({p, 1, p > 1 ? 1 : 0,
+                   [p](int, Send send) {
+                     for (int i = 1; i < p; ++i) send(i, 0, block(0), reduce);
+                   }},
+                  Moves::nothing);
 }
 
 // Two-shot: everyone adds up one block, then hands it to all.

@@ -13,8 +13,10 @@
 namespace rankine {
 namespace {
 
-// Places are counted in an int: these bounds leave room for every algorithm's blocks.
+// Places are counted in an int: these bounds, and those of Algorithm::refusal(), leave room for
+// every algorithm's blocks.
 constexpr int kMost = 1 << 14;
+constexpr int kMostRanks = 1 << 20;
 
 using Kind = Parameter::Kind;
 
@@ -30,22 +32,22 @@ std::vector<int> one_level(int ranks) { return {middle_divisor(ranks)}; }
 // clang-format off
 const Parameter kParameters[] = {
     {.name = "ranks", .number = &Params::ranks, .letter = "N", .in_request = true,
-     .short_flag = 't', .argument = "N", .help = "ranks", .least = 1, .most = kMost},
+     .short_flag = 't', .argument = "N", .help = "ranks", .least = 1, .most = kMostRanks},
     {.name = "root", .number = &Params::root, .in_request = true, .short_flag = 'r',
      .argument = "RANK", .help = "of rooted collectives; the sender of send_recv (0)",
-     .most = kMost - 1, .most_among = last_rank},
+     .most = kMostRanks - 1, .most_among = last_rank},
     {.name = "peer", .number = &Params::peer,
      .argument = "RANK", .help = "the receiver of send_recv (the rank after the root)",
-     .most = kMost - 1, .most_among = last_rank},
+     .most = kMostRanks - 1, .most_among = last_rank},
     {.name = "segments", .number = &Params::segments, .letter = "P", .in_request = true,
      .argument = "P",
      .help = "of pipelined algorithms; auto: by size, and by the network where there is one",
      .least = 1, .most = kMost, .zero = "auto", .tried = "1;2;3"},
     {.name = "group", .number = &Params::group, .letter = "G",
      .argument = "G", .help = "ranks per group of hierarchical algorithms; 0: their default (0)",
-     .most = kMost, .most_among = all_ranks, .default_number = middle_divisor, .tried = "0;2;3;4"},
+     .most = kMostRanks, .most_among = all_ranks, .default_number = middle_divisor, .tried = "0;2;3;4"},
     {.name = "aggregation", .number = &Params::aggregation, .letter = "A",
-     .argument = "A", .help = "blocks per message of pat; 0: its default (0)", .most = kMost,
+     .argument = "A", .help = "blocks per message of pat; 0: its default (0)", .most = kMostRanks,
      .most_among = pat_default_aggregation, .default_number = pat_default_aggregation,
      .tried = "0;1;2;4"},
     {.name = "radix", .number = &Params::radix, .letter = "K", .argument = "K",

@@ -4,11 +4,13 @@
 // Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
 // arXiv:2506.20252.
 //   p ranks    q = 2^ceil(log2 p)    a = 2^i blocks per message at most, a <= max(1, q / 2)
+//   What is stated is rank 0's part (schedule/everyone.h).
 //   w way: a block reaches the rank w to the right of its own from the one that is w without its
 //   lowest bit to the right
 #pragma once
 
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
 #include "algorithms/shapes.h"
 
 namespace rankine {
@@ -34,15 +36,15 @@ inline std::vector<std::vector<int>> pat_offsets(int p, int a) {
 inline Schedule pat_all_gather(int p, int a) {
   auto offsets = pat_offsets(p, a);
   const int rounds = static_cast<int>(offsets.size());
-  return {p, p, rounds, [p, offsets = std::move(offsets)](int k, Send send) {
-            const std::vector<int>& served = offsets[static_cast<std::size_t>(k)];
-            const int d = served.front() & -served.front();
-            for (Rank r : ranks(p)) {
-              BlockSet moving;
-              for (int w : served) moving.list.append(((r - w + d) % p + p) % p);
-              send(r, r + d, moving, copy);
-            }
-          }};
+  return everyone({p, p, rounds,
+                   [offsets = std::move(offsets)](int k, Send send) {
+                     const std::vector<int>& served = offsets[static_cast<std::size_t>(k)];
+                     const int d = served.front() & -served.front();
+                     BlockSet moving;
+                     for (int w : served) moving.list.append(d - w);
+                     send(0, d, moving, copy);
+                   }},
+                  Moves::with_rank);
 }
 
 inline Schedule pat_reduce_scatter(int p, int a) { return dual(pat_all_gather(p, a)); }

@@ -1,18 +1,18 @@
 // The ring: everyone passes one block to the right-hand neighbour in every round.
 // Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
 // 69(2), 2009.
-//   p ranks and blocks    r rank    k round
+//   p ranks and blocks    k round    What is stated is rank 0's part (schedule/everyone.h).
 #pragma once
 
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
 
 namespace rankine {
 
-// Round k: rank r passes on the block that it received in round k - 1, its own one at first.
+// Round k: a rank passes on the block that it received in round k - 1, its own one at first.
 inline Schedule ring_all_gather(int p) {
-  return {p, p, p - 1, [p](int k, Send send) {
-            for (Rank r : ranks(p)) send(r, r + 1, block(r - k), copy);
-          }};
+  return everyone({p, p, p - 1, [](int k, Send send) { send(0, 1, block(-k), copy); }},
+                  Moves::with_rank);
 }
 
 // Both directions, each with one half of every block: as many rounds of half the size.
@@ -26,14 +26,12 @@ inline Schedule ring_mirrored_all_gather(int p) {
 //   s parts of a block    h rounds in which whole blocks arrive from both sides
 inline Schedule ring_shortest_all_gather(int p) {
   const int s = p % 2 == 0 ? 2 : 1, h = (p - 1) / 2;
-  return {p, s * p, p / 2, [p, s, h](int k, Send send) {
-            for (Rank r : ranks(p)) {
-              send(r, r + 1, k < h ? blocks(s * (r - k), s) : block(s * (r - k)), copy);
-            }
-            for (Rank r : ranks(p)) {
-              send(r, r - 1, k < h ? blocks(s * (r + k), s) : block(s * (r + k) + 1), copy);
-            }
-          }};
+  return everyone({p, s * p, p / 2,
+                   [s, h](int k, Send send) {
+                     send(0, 1, k < h ? blocks(-s * k, s) : block(-s * k), copy);
+                     send(0, -1, k < h ? blocks(s * k, s) : block(s * k + 1), copy);
+                   }},
+                  Moves::with_rank);
 }
 
 // Reversed in time, the ring turns left, and rank r ends with block r, as the contract asks (the

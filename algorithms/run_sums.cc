@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithms/schedule/everyone.h"
 #include "algorithms/torus_turns.h"
 
 namespace rankine {
@@ -101,33 +102,30 @@ RunMessage message_from_right(Runs theirs, Runs now, RunParts parts) {
 Schedule run_sums_all_reduce(int n, const RunPlan& plan) {
   const int rounds = static_cast<int>(plan.size());
   if (whole_sums_only(plan)) {
-    return {n, 1, rounds, [n, plan](int k, Send send) {
-              for (const RunMessage& message : plan[static_cast<std::size_t>(k)]) {
-                for (Rank r : ranks(n)) send(r, r + message.distance, block(0), reduce);
-              }
-            }};
+    const auto part = [plan](int k, Send send) {
+      for (const RunMessage& message : plan[static_cast<std::size_t>(k)]) {
+        send(0, message.distance, block(0), reduce);
+      }
+    };
+    return everyone({n, 1, rounds, part}, Moves::nothing);
   }
   const auto turns = turns_of(plan);
   int planes = kSum;
   for (const PlannedTurn& turn : turns) {
     for (const Local& local : turn.first) planes = std::max(planes, local.where + 1);
   }
-  const auto round = [n, turns](int k, Send send) {
+  const auto part = [turns](int k, Send send) {
     const PlannedTurn& turn = turns[static_cast<std::size_t>(k / kRoundsPerTurn)];
-    const int part = k % kRoundsPerTurn;
-    for (const Local& local : part == 0 ? turn.first : part == 1 ? turn.second : turn.last) {
-      for (Rank r : ranks(n)) {
-        send(r, r, block(0, local.what), block(0, local.where), local.act);
-      }
+    const int in_turn = k % kRoundsPerTurn;
+    for (const Local& local : in_turn == 0 ? turn.first : in_turn == 1 ? turn.second : turn.last) {
+      send(0, 0, block(0, local.what), block(0, local.where), local.act);
     }
-    if (part + 1 < kRoundsPerTurn) return;
+    if (in_turn + 1 < kRoundsPerTurn) return;
     for (const Wire& wire : turn.wires) {
-      for (Rank r : ranks(n)) {
-        send(r, r + wire.distance, block(0, wire.what), block(0, wire.where), reduce);
-      }
+      send(0, wire.distance, block(0, wire.what), block(0, wire.where), reduce);
     }
   };
-  return {n, 1, rounds * kRoundsPerTurn, round, {}, planes};
+  return everyone({n, 1, rounds * kRoundsPerTurn, part, {}, planes}, Moves::nothing);
 }
 
 }  // namespace rankine

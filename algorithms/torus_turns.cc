@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
 #include "algorithms/turn_order.h"
 
 namespace rankine {
@@ -23,15 +24,19 @@ IndexList runs_of(const std::vector<int>& sorted) {
   return out;
 }
 
-// By coordinate: the blocks of its line that a rank has, as coordinates.
+// By coordinate: the blocks of its line that a rank has, as coordinates. Where everyone does the
+// same, of coordinate 0.
 using Held = std::vector<IndexList>;
 
 // What the ranks of a line have before round k of its all-gather, for every k asked for.
 std::map<int, Held> held_before(const Schedule& line, const std::vector<int>& rounds_asked) {
-  const auto a = static_cast<std::size_t>(line.ranks);
-  std::vector<std::vector<char>> has(a, std::vector<char>(a, 0));
-  for (std::size_t c = 0; c < a; ++c) has[c][c] = 1;
   std::map<int, Held> out;
+  if (rounds_asked.empty()) return out;
+  const Everyone* all = everyone_in(line);
+  const Schedule& stated = all != nullptr ? all->part() : line;
+  const auto a = static_cast<std::size_t>(line.ranks);
+  std::vector<std::vector<char>> has(all != nullptr ? 1 : a, std::vector<char>(a, 0));
+  for (std::size_t c = 0; c < has.size(); ++c) has[c][c] = 1;
   for (int k = 0; k <= line.rounds; ++k) {
     if (std::find(rounds_asked.begin(), rounds_asked.end(), k) != rounds_asked.end()) {
       Held& held = out[k];
@@ -44,12 +49,29 @@ std::map<int, Held> held_before(const Schedule& line, const std::vector<int>& ro
       }
     }
     if (k == line.rounds) break;
-    for_each_transfer(line, k, [&has](const Transfer& t) {
-      auto& receiver = has[static_cast<std::size_t>(t.to.front())];
-      t.where.list.for_each([&](Block b) { receiver[static_cast<std::size_t>(b)] = 1; });
+    for_each_transfer(stated, k, [&](const Transfer& t) {
+      const Rank to = t.to.front();
+      auto& receiver = has[all != nullptr ? 0 : static_cast<std::size_t>(to)];
+      const IndexList where = all != nullptr
+                                  ? all->rotation().rotated(t.where.list, all->rotation().back(to))
+                                  : t.where.list;
+      where.for_each([&](Block b) { receiver[static_cast<std::size_t>(b)] = 1; });
     });
   }
   return out;
+}
+
+// What is stated of a line: the part of coordinate 0, where everyone does the same.
+const Schedule& stated_of(const Schedule& line, bool of_one) {
+  return of_one ? everyone_in(line)->part() : line;
+}
+
+// visit(Rank) for all who do what coordinate x of their line does; or for the one of them whose
+// other coordinates are 0.
+template <class Visit>
+void for_each_doing(const Torus& torus, int dimension, int x, bool of_one, const Visit& visit) {
+  if (of_one) return visit(x * torus.stride(dimension));
+  torus.for_each_at(dimension, x, visit);
 }
 
 // One all-gather over the torus. All ranks have come equally far, so what rank r has is a product:
@@ -82,9 +104,14 @@ class Gather {
   }
 
   int rounds() const { return static_cast<int>(rounds_.size()); }
+  // Whether everyone does the same, along every line.
+  bool alike() const {
+    return std::all_of(lines_.begin(), lines_.end(),
+                       [](const Schedule& line) { return everyone_in(line) != nullptr; });
+  }
 
-  // Round k, with block b as b * parts + part.
-  void round(int k, int part, int parts, Send send) const {
+  // Round k, with block b as b * parts + part; all of it, or where all are alike the part of one.
+  void round(int k, int part, int parts, bool of_one, Send send) const {
     const auto& [turn, done] = rounds_[static_cast<std::size_t>(k)];
     if (turn.round == kIdle) return;
     const int d = turn.dimension;
@@ -92,9 +119,9 @@ class Gather {
     for (std::size_t e = 0; e < lines_.size(); ++e) {
       if (static_cast<int>(e) != d) others[e] = &held_[e].at(done[e]);
     }
-    for_each_transfer(line_of(d), turn.round, [&](const Transfer& t) {
+    for_each_transfer(stated_of(line_of(d), of_one), turn.round, [&](const Transfer& t) {
       const int way = (t.to.front() - t.from.front()) * torus_.stride(d);
-      torus_.for_each_at(d, t.from.front(), [&](Rank r) {
+      for_each_doing(torus_, d, t.from.front(), of_one, [&](Rank r) {
         BlockSet what;
         append_product(others, t.what.list, r, 0, 0, part, parts, what.list);
         send.exactly({r, r + way, what, what, t.act});
@@ -148,12 +175,16 @@ Schedule torus_all_gather(const std::vector<int>& dims, const std::vector<Line>&
     gathers.push_back(std::make_shared<const Gather>(
         torus, lines[static_cast<std::size_t>(part / d)], turns, part % d));
   }
-  return {torus.ranks(), torus.ranks() * parts, gathers.front()->rounds(),
-          [gathers, parts](int k, Send send) {
-            for (int part = 0; part < parts; ++part) {
-              gathers[static_cast<std::size_t>(part)]->round(k, part, parts, send);
-            }
-          }};
+  const bool of_one = std::all_of(gathers.begin(), gathers.end(),
+                                  [](const auto& gather) { return gather->alike(); });
+  const int blocks = torus.ranks() * parts;
+  Schedule out{torus.ranks(), blocks, gathers.front()->rounds(),
+               [gathers, parts, of_one](int k, Send send) {
+                 for (int part = 0; part < parts; ++part) {
+                   gathers[static_cast<std::size_t>(part)]->round(k, part, parts, of_one, send);
+                 }
+               }};
+  return of_one ? everyone(std::move(out), Rotation(dims, blocks, Moves::with_rank)) : out;
 }
 
 Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int parts) {
@@ -176,6 +207,9 @@ Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int pa
   }
 
   const int rounds = static_cast<int>(turns.front().size()) * widest;
+  const bool of_one = std::all_of(lines.begin(), lines.end(), [](const Schedule& along) {
+    return everyone_in(along) != nullptr;
+  });
   Schedule out{torus.ranks(), parts, rounds, {}, {}, planes};
   out.round = [=](int k, Send send) {
     for (int part = 0; part < parts; ++part) {
@@ -189,15 +223,16 @@ Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int pa
       const auto plane = [&](int of_line) {
         return of_line == 0 ? 0 : first_plane[static_cast<std::size_t>(d)] + of_line;
       };
-      for_each_transfer(along, round, [&](const Transfer& t) {
+      for_each_transfer(stated_of(along, of_one), round, [&](const Transfer& t) {
         const int way = (t.to.front() - t.from.front()) * torus.stride(d);
-        torus.for_each_at(d, t.from.front(), [&](Rank r) {
+        for_each_doing(torus, d, t.from.front(), of_one, [&](Rank r) {
           send.exactly({r, r + way, block(part, plane(t.what.plane)),
                         block(part, plane(t.where.plane)), t.act});
         });
       });
     }
   };
+  if (of_one) out = everyone(std::move(out), Rotation(dims, parts, Moves::nothing));
   return packed(std::move(out));
 }
 

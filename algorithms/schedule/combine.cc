@@ -1,7 +1,10 @@
 #include "algorithms/schedule/combine.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
+
+#include "algorithms/schedule/everyone.h"
 
 namespace rankine {
 namespace {
@@ -34,6 +37,25 @@ Schedule with_blocks(const char* combinator, Schedule a, const std::function<Ran
             std::move(a));
 }
 
+// What a combinator makes of a schedule in which everyone does the same, where it keeps that so: it
+// makes `out` of the whole, whose rounds are then what part(rank 0's part) makes of that. `out` as
+// it is where not everyone does.
+template <class Part>
+Schedule of_everyone(const Schedule& a, Schedule out, const Part& part) {
+  const Everyone* all = everyone_in(a);
+  if (all == nullptr) return out;
+  Rotation rotation(all->rotation().dims(), out.blocks, all->rotation().moves());
+  out.round = Everyone(part(all->part()), std::move(rotation));
+  return out;
+}
+
+// Whether everyone does the same in both, turned alike.
+bool rotate_alike(const Schedule& a, const Schedule& b) {
+  const Everyone* of_a = everyone_in(a);
+  const Everyone* of_b = everyone_in(b);
+  return of_a != nullptr && of_b != nullptr && of_a->rotation() == of_b->rotation();
+}
+
 template <class Name>
 IndexList renamed(const IndexList& list, const Name& name) {
   IndexList out;
@@ -48,6 +70,13 @@ BlockSet renamed(BlockSet&& set, const std::function<IndexList(Block)>& name) {
   return out;
 }
 
+// For each block as many neighbours as `parts`, of which `name` says which go its way.
+Schedule split(int parts, const std::function<IndexList(Block)>& name, const Schedule& a) {
+  Schedule out = on({a.ranks, a.blocks * parts, [](Rank r) { return r; }, name}, a);
+  return of_everyone(a, std::move(out),
+                     [&](const Schedule& part) { return split(parts, name, part); });
+}
+
 }  // namespace
 
 Schedule then(Schedule a, Schedule b) {
@@ -55,6 +84,10 @@ Schedule then(Schedule a, Schedule b) {
   Schedule out{a.ranks, a.blocks, a.rounds + b.rounds, {}, {}, std::max(a.planes, b.planes)};
   append_phases(a, out.phases);
   append_phases(b, out.phases);
+  if (rotate_alike(a, b)) {
+    return of_everyone(a, std::move(out),
+                       [&b](const Schedule& part) { return then(part, everyone_in(b)->part()); });
+  }
   out.round = [first = a.rounds, a = std::move(a.round), b = std::move(b.round)](int k, Send send) {
     k < first ? a(k, send) : b(k - first, send);
   };
@@ -71,6 +104,16 @@ Schedule together(std::vector<Schedule> parts) {
       out.rounds = part.rounds;
       out.phases = part.phases;
     }
+  }
+  const bool alike = std::all_of(parts.begin(), parts.end(), [&parts](const Schedule& part) {
+    return rotate_alike(parts[0], part);
+  });
+  if (alike) {
+    return of_everyone(parts[0], std::move(out), [&parts](const Schedule&) {
+      std::vector<Schedule> of_one;
+      for (const Schedule& part : parts) of_one.push_back(everyone_in(part)->part());
+      return together(std::move(of_one));
+    });
   }
   out.round = [parts = std::move(parts)](int k, Send send) {
     for (const Schedule& part : parts) {
@@ -90,6 +133,7 @@ Schedule together(Schedule a, Schedule b) {
 Schedule dual(Schedule a) {
   Schedule out = a;
   std::reverse(out.phases.begin(), out.phases.end());
+  if (everyone_in(a) != nullptr) return of_everyone(a, std::move(out), dual);
   out.round = [a = std::move(a)](int k, Send send) {
     take_each_transfer(a, a.rounds - 1 - k, [&](Transfer&& t) {
       const Act act = t.act == copy ? reduce : copy;
@@ -105,12 +149,11 @@ Schedule reduce_scatter_then(Schedule all_gather) {
 }
 
 Schedule halves(Schedule a, Schedule b) {
-  const int ranks = a.ranks, blocks = 2 * a.blocks;
-  const auto same = [](Rank r) { return r; };
   require_same_shape(a, b, "halves");
-  return together(
-      on({ranks, blocks, same, [](Block i) { return IndexList(2 * i); }}, std::move(a)),
-      on({ranks, blocks, same, [](Block i) { return IndexList(2 * i + 1); }}, std::move(b)));
+  return together(split(
+                      2, [](Block i) { return IndexList(2 * i); }, a),
+                  split(
+                      2, [](Block i) { return IndexList(2 * i + 1); }, b));
 }
 
 Schedule on(Group group, Schedule a) {
@@ -154,23 +197,31 @@ Schedule turned(int by, Schedule a) {
 
 Schedule mirrored(Schedule a) {
   const int p = a.ranks;
-  return with_blocks("mirrored", std::move(a), [p](Rank r) { return (p - r) % p; });
+  Schedule out = with_blocks("mirrored", a, [p](Rank r) { return (p - r) % p; });
+  const bool moves_with_ranks =
+      everyone_in(a) != nullptr && everyone_in(a)->rotation().moves() == Moves::with_rank;
+  return moves_with_ranks ? of_everyone(a, std::move(out), mirrored) : out;
 }
 
 Schedule refined(int parts, Schedule a) {
   if (parts == 1) return a;
-  const int ranks = a.ranks, blocks = a.blocks * parts;
-  return on({ranks, blocks, [](Rank r) { return r; },
-             [parts](Block b) {
-               return IndexList(Run{b * parts, parts, 1});
-             }},
-            std::move(a));
+  return split(
+      parts,
+      [parts](Block b) {
+        return IndexList(Run{b * parts, parts, 1});
+      },
+      a);
 }
 
 Schedule pipelined(Schedule a, int segments, int interval) {
   Schedule out{a.ranks, a.blocks * segments, a.rounds + (segments - 1) * interval, {}, {},
                a.planes};
   if (a.rounds == 0) out.rounds = 0;
+  if (everyone_in(a) != nullptr) {
+    return of_everyone(a, std::move(out), [segments, interval](const Schedule& part) {
+      return pipelined(part, segments, interval);
+    });
+  }
   out.round = [a = std::move(a), segments, interval](int k, Send send) {
     // The segments that are under way: 0 <= k - s * interval < a.rounds.
     const int first = k < a.rounds ? 0 : (k - a.rounds) / interval + 1;
@@ -228,6 +279,7 @@ Schedule pushed(Schedule a) {
 }
 
 Schedule packed(Schedule a) {
+  if (const Everyone* all = everyone_in(a)) return everyone(packed(all->part()), all->rotation());
   std::vector<int> busy;
   for (int k = 0; k < a.rounds; ++k) {
     bool any = false;

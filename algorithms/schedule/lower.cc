@@ -1,9 +1,12 @@
 #include "algorithms/schedule/lower.h"
 
+#include "algorithms/schedule/everyone.h"
+
 namespace rankine {
 
 Schedule lower(Schedule schedule, Abilities abilities) {
   if (abilities.multicast && abilities.alu) return schedule;
+  if (everyone_in(schedule) != nullptr) return schedule;  // from one rank to one
   Schedule out = schedule;
   out.round = [schedule = std::move(schedule), abilities](int k, Send send) {
     take_each_transfer(schedule, k, [&](Transfer&& t) {

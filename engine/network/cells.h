@@ -1,17 +1,25 @@
 // One value per cell: a cell is a place (a block on a plane) at a rank. What readers that follow
 // data through a schedule keep their notes in.
+//
+// Where there are few cells they lie in one table. Where there are many, a rank's neighbouring
+// places that have the same value are one stretch: halving and doubling among 65,536 ranks has 4.3
+// billion cells and never more than 33 stretches at a rank. A rank whose stretches become many gets
+// a table of its own. So memory grows with what messages have left behind.
 #pragma once
 
 #include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <type_traits>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/huge_pages.h"
+#include "engine/network/stretches.h"
 
 namespace rankine {
 
@@ -20,6 +28,7 @@ namespace rankine {
 template <class T>
 class LazyTable {
  public:
+  static_assert(std::is_trivially_copyable_v<T>);
   explicit LazyTable(std::size_t size) : bytes_(size * sizeof(T)) {
     if (bytes_ == 0) return;
     if (bytes_ < kMapped) {
@@ -50,68 +59,112 @@ class LazyTable {
   T* data_ = nullptr;
 };
 
-// A number per cell, 0 at first. A plain table, or a hash table where there are many more cells
-// than blocks ever come by: an all-to-all has N^3 cells and moves N^2 blocks.
+// T: all bits zero are its first value, and == says whether two are alike. For one thread.
 template <class T>
 class CellTable {
  public:
   // Of so many ranks, which are numbered from 0 here.
-  CellTable(const Schedule& schedule, const Goal& goal, int ranks)
+  CellTable(const Schedule& schedule, const Goal& goal, std::size_t ranks)
       : places_(static_cast<std::size_t>(schedule.places())),
         blocks_(static_cast<std::size_t>(schedule.blocks)),
-        cells_(static_cast<std::size_t>(ranks) * places_),
-        sparse_(cells_ > (goal.collective == Collective::all_to_all ? kManyForAllToAll : kMany)),
-        table_(sparse_ ? 0 : cells_) {
-    if (sparse_) slots_.resize(kSmallest);
+        plain_(ranks * places_ <=
+               (goal.collective == Collective::all_to_all ? kPlainOfAllToAll : kPlain)),
+        table_(plain_ ? ranks * places_ : 0),
+        rows_(plain_ ? 0 : ranks),
+        held_(plain_ ? ranks * places_ : ranks) {}
+
+  // visit(first block, how many, value) for the cells of a run of blocks, in order: each by itself,
+  // or as many neighbours at once as are alike. change() hands out values that may be changed.
+  template <class Visit>
+  void read(std::size_t rank, int plane, const Run& run, const Visit& visit) const {
+    for_each_part(run, [&](Block first, int count) {
+      const std::size_t place = place_of(plane, first);
+      if (const T* cells = cells_of(rank)) {
+        for (int i = 0; i < count; ++i)
+          visit(first + i, 1, cells[place + static_cast<std::size_t>(i)]);
+        return;
+      }
+      rows_[rank].stretches.read(place, place + static_cast<std::size_t>(count),
+                                 [&](std::size_t at, std::size_t alike, const T& value) {
+                                   visit(first + static_cast<int>(at - place),
+                                         static_cast<int>(alike), value);
+                                 });
+    });
   }
-  std::size_t cell(std::size_t rank, int plane, Block b) const {
-    return rank * places_ + static_cast<std::size_t>(plane) * blocks_ + static_cast<std::size_t>(b);
+  template <class Change>
+  void change(std::size_t rank, int plane, const Run& run, const Change& change) {
+    for_each_part(run, [&](Block first, int count) {
+      const std::size_t place = place_of(plane, first);
+      if (T* cells = cells_of(rank)) {
+        for (int i = 0; i < count; ++i)
+          change(first + i, 1, cells[place + static_cast<std::size_t>(i)]);
+        return;
+      }
+      Row& row = rows_[rank];
+      held_ -= row.stretches.count();
+      row.stretches.change(place, place + static_cast<std::size_t>(count), places_,
+                           [&](std::size_t at, std::size_t alike, T& value) {
+                             change(first + static_cast<int>(at - place), static_cast<int>(alike),
+                                    value);
+                           });
+      if (row.stretches.count() > places_ / kSparsest) spread(row);
+      held_ += row.all == nullptr ? row.stretches.count() : places_;
+    });
   }
-  T get(std::size_t cell) const {
-    if (!sparse_) return table_[cell];
-    const Slot& slot = slots_[find(slots_, cell)];
-    return slot.cell == cell + 1 ? slot.value : 0;
+  T at(std::size_t rank, int plane, Block b) const {
+    T found{};
+    read(rank, plane, {b, 1, 1}, [&found](Block, int, const T& value) { found = value; });
+    return found;
   }
-  T& at(std::size_t cell) {
-    if (!sparse_) return table_[cell];
-    if (2 * (held_ + 1) > slots_.size()) grow();
-    Slot& slot = slots_[find(slots_, cell)];
-    if (slot.cell == 0) {
-      slot.cell = cell + 1;
-      ++held_;
-    }
-    return slot.value;
+  void will_need(std::size_t rank, int plane, Block b) const {
+    if (plain_) __builtin_prefetch(&table_[rank * places_ + place_of(plane, b)], 1);
   }
-  void will_need(std::size_t cell) const {
-    if (!sparse_) __builtin_prefetch(&table_[cell], 1);
-  }
+
+  // Values that take memory: of cells, and of stretches of them.
+  std::size_t held() const { return held_; }
 
  private:
-  static constexpr std::size_t kSmallest = 1024;
-  static constexpr std::size_t kManyForAllToAll = std::size_t{1} << 20;
-  static constexpr std::size_t kMany = std::size_t{1} << 29;
-  struct Slot {
-    std::size_t cell = 0;  // plus one; 0: free
-    T value = 0;
+  // As many times take 128 MiB. An all-to-all has N^3 cells and moves N^2 blocks: nearly each would
+  // take a page.
+  static constexpr std::size_t kPlain = std::size_t{1} << 24;
+  static constexpr std::size_t kPlainOfAllToAll = std::size_t{1} << 22;
+  // With more stretches than one for so many places, a table is as small and faster.
+  static constexpr std::size_t kSparsest = 16;
+
+  struct Row {
+    Stretches<T> stretches;
+    std::unique_ptr<LazyTable<T>> all;  // in their place, once they are many
   };
-  static std::size_t find(const std::vector<Slot>& slots, std::size_t cell) {
-    std::size_t i = ((cell * 0x9e3779b97f4a7c15ULL) >> 20) & (slots.size() - 1);
-    while (slots[i].cell != 0 && slots[i].cell != cell + 1) i = (i + 1) & (slots.size() - 1);
-    return i;
+
+  std::size_t place_of(int plane, Block b) const {
+    return static_cast<std::size_t>(plane) * blocks_ + static_cast<std::size_t>(b);
   }
-  void grow() {
-    std::vector<Slot> larger(2 * slots_.size());
-    for (const Slot& slot : slots_) {
-      if (slot.cell != 0) larger[find(larger, slot.cell - 1)] = slot;
-    }
-    slots_.swap(larger);
+  T* cells_of(std::size_t rank) {
+    if (plain_) return &table_[rank * places_];
+    return rows_[rank].all == nullptr ? nullptr : &(*rows_[rank].all)[0];
+  }
+  const T* cells_of(std::size_t rank) const {
+    return const_cast<CellTable*>(this)->cells_of(rank);  // which changes nothing
+  }
+  // Neighbours together.
+  template <class Visit>
+  static void for_each_part(const Run& run, const Visit& visit) {
+    if (run.stride == 1) return visit(run.first, run.count);
+    for (int i = 0; i < run.count; ++i) visit(run.first + i * run.stride, 1);
+  }
+  void spread(Row& row) {
+    row.all = std::make_unique<LazyTable<T>>(places_);
+    row.stretches.read(0, places_, [&row](std::size_t first, std::size_t alike, const T& value) {
+      for (std::size_t i = first; i < first + alike; ++i) (*row.all)[i] = value;
+    });
+    row.stretches.clear();
   }
 
-  const std::size_t places_, blocks_, cells_;
-  const bool sparse_;
+  const std::size_t places_, blocks_;
+  const bool plain_;
   LazyTable<T> table_;
-  std::vector<Slot> slots_;
-  std::size_t held_ = 0;
+  std::vector<Row> rows_;
+  std::size_t held_;
 };
 
 }  // namespace rankine

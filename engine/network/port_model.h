@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/everyone.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/network/cells.h"
 #include "engine/network/ticks.h"
@@ -48,11 +49,16 @@ class PortModel {
   // empty. Ports 0: any number of them, so that messages wait for data only; all start at 0 then.
   PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync,
             std::span<const Tick> starts = {})
-      : PortModel(schedule, goal, ports, sync, 0, schedule.ranks, starts) {}
+      : PortModel(schedule, goal, ports, sync, nullptr, 0, schedule.ranks, starts) {}
   // Of one: a clock of its own, which hears of other ranks' times from them.
   PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank only,
             Tick start = 0)
-      : PortModel(schedule, goal, ports, sync, only, 1, std::span(&start, 1)) {}
+      : PortModel(schedule, goal, ports, sync, nullptr, only, 1, std::span(&start, 1)) {}
+  // Of one that stands for all, where everyone does the same: it is asked for one rank's part only.
+  // All that a transfer of it stands for start at once, since they meet at no port; so after each
+  // all ranks are as far as this one. `all` must outlive it.
+  PortModel(const Everyone& all, const Goal& goal, int ports, Sync sync)
+      : PortModel(all.part(), goal, ports, sync, &all.rotation(), 0, 1, {}) {}
 
   // By rounds: the one before ended then, of all ranks. Of a dataflow that makes no difference.
   void begin_round(Tick before) {
@@ -122,8 +128,9 @@ class PortModel {
 
  private:
   struct Arrival {
-    std::size_t cell;
-    std::size_t count, stride;
+    std::size_t rank;
+    int plane;
+    Run blocks;
     Tick time;
     bool replaces;  // a copy: what was there before does not matter
   };
@@ -131,9 +138,10 @@ class PortModel {
 
   // What a rank brings is there when it starts, and its ports are free then: nothing of it moves
   // before, and the ports alone say so.
-  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync, Rank first, int count,
-            std::span<const Tick> starts)
+  PortModel(const Schedule& schedule, const Goal& goal, int ports, Sync sync,
+            const Rotation* rotation, Rank first, int count, std::span<const Tick> starts)
       : sync_(sync),
+        rotation_(rotation),
         first_(first),
         k_(static_cast<std::size_t>(ports)),
         send_(static_cast<std::size_t>(count) * k_, 0) {
@@ -142,7 +150,7 @@ class PortModel {
       end_ = std::max(end_, starts[r]);
     }
     receive_ = send_;
-    if (!by_rounds()) ready_.emplace(schedule, goal, count);
+    if (!by_rounds()) ready_.emplace(schedule, goal, static_cast<std::size_t>(count));
   }
 
   bool by_rounds() const { return sync_ == Sync::rounds; }
@@ -153,7 +161,19 @@ class PortModel {
     return kLatest;
   }
 
-  std::size_t index_of(Rank r) const { return static_cast<std::size_t>(r - first_); }
+  std::size_t index_of(Rank r) const {
+    return rotation_ != nullptr ? 0 : static_cast<std::size_t>(r - first_);
+  }
+  // visit(Run) for the blocks of a list as a rank's own cells number them.
+  template <class Visit>
+  void for_each_run(const IndexList& list, Rank r, const Visit& visit) const {
+    if (rotation_ == nullptr) [[likely]] {
+      for (int i = 0; i < list.runs(); ++i) visit(list.run(i));
+      return;
+    }
+    const IndexList own = rotation_->rotated(list, rotation_->back(r));
+    for (int i = 0; i < own.runs(); ++i) visit(own.run(i));
+  }
   std::size_t earliest(const Ports& ports, Rank r) const {
     const std::size_t first = index_of(r) * k_;
     if (k_ == 1) return first;
@@ -187,38 +207,35 @@ class PortModel {
   Tick data_ready(const Transfer& t, Rank r) const {
     if (by_rounds()) return begin_;
     Tick ready = 0;
-    for (int i = 0; i < t.what.list.runs(); ++i) {
-      const Run& run = t.what.list.run(i);
-      std::size_t at = ready_->cell(index_of(r), t.what.plane, run.first);
-      for (int j = 0; j < run.count; ++j, at += static_cast<std::size_t>(run.stride)) {
-        ready = std::max(ready, ready_->get(at));
-      }
-    }
+    for_each_run(t.what.list, r, [&](const Run& run) {
+      ready_->read(index_of(r), t.what.plane, run,
+                   [&ready](Block, int, Tick there) { ready = std::max(ready, there); });
+    });
     return ready;
   }
   void arrive(const Transfer& t, Rank to, Tick end) {
     round_end_ = std::max(round_end_, end);
     if (by_rounds()) return;
-    for (int i = 0; i < t.where.list.runs(); ++i) {
-      const Run& run = t.where.list.run(i);
-      arrivals_.push_back({ready_->cell(index_of(to), t.where.plane, run.first),
-                           static_cast<std::size_t>(run.count),
-                           static_cast<std::size_t>(run.stride), end, t.act == Act::copy});
-    }
+    for_each_run(t.where.list, to, [&](const Run& run) {
+      arrivals_.push_back({index_of(to), t.where.plane, run, end, t.act == Act::copy});
+    });
   }
   template <class Visit>
   void for_each_arrival(const Visit& visit) {
     constexpr std::size_t kAhead = 16;
     for (std::size_t i = 0; i < arrivals_.size(); ++i) {
-      if (i + kAhead < arrivals_.size()) ready_->will_need(arrivals_[i + kAhead].cell);
+      if (i + kAhead < arrivals_.size()) {
+        const Arrival& later = arrivals_[i + kAhead];
+        ready_->will_need(later.rank, later.plane, later.blocks.first);
+      }
       const Arrival& a = arrivals_[i];
-      std::size_t at = a.cell;
-      for (std::size_t j = 0; j < a.count; ++j, at += a.stride) visit(a, ready_->at(at));
+      ready_->change(a.rank, a.plane, a.blocks, [&](Block, int, Tick& ready) { visit(a, ready); });
     }
   }
 
   const Sync sync_;
-  const Rank first_;  // of those that it knows of
+  const Rotation* const rotation_;  // where one rank stands for all
+  const Rank first_;                // of those that it knows of
   const std::size_t k_;
   Ports send_, receive_;
   // When what lies in a cell arrived; 0 where it was there from the start. Dataflow only.

@@ -1,63 +1,30 @@
 #include "engine/network/simulate.h"
 
 #include <algorithm>
-#include <bit>
+#include <limits>
 #include <new>
 #include <string>
 
+#include "algorithms/catalogue.h"
+#include "algorithms/schedule/everyone.h"
 #include "algorithms/schedule/lower.h"
 #include "engine/network/ability.h"
+#include "engine/network/meetings.h"
 #include "engine/network/round_prices.h"
 
 namespace rankine {
 namespace {
-
-// Who sends to whom, as a matrix of bits.
-class Meetings {
- public:
-  explicit Meetings(int ranks)
-      : ranks_(static_cast<std::size_t>(ranks)),
-        words_((ranks_ + 63) / 64),
-        bits_(ranks_ * words_, 0) {}
-
-  void add(Rank from, Rank to) { word(from, to) |= bit(to); }
-  void summarise(Simulation& result) const {
-    std::vector<int> targets(ranks_, 0), sources(ranks_, 0), partners(ranks_, 0);
-    for (std::size_t i = 0; i < bits_.size(); ++i) {
-      const auto a = static_cast<Rank>(i / words_);
-      for (std::uint64_t left = bits_[i]; left != 0; left &= left - 1) {
-        const int b = static_cast<int>(i % words_) * 64 + std::countr_zero(left);
-        ++targets[static_cast<std::size_t>(a)];
-        ++sources[static_cast<std::size_t>(b)];
-        ++partners[static_cast<std::size_t>(a)];
-        const bool mutual = (bits_[index(b, a)] & bit(a)) != 0;
-        if (!mutual) ++partners[static_cast<std::size_t>(b)];
-      }
-    }
-    result.targets_max = *std::max_element(targets.begin(), targets.end());
-    result.sources_max = *std::max_element(sources.begin(), sources.end());
-    result.partners_max = *std::max_element(partners.begin(), partners.end());
-  }
-
- private:
-  static std::uint64_t bit(Rank to) { return std::uint64_t{1} << (to % 64); }
-  std::size_t index(Rank from, Rank to) const {
-    return static_cast<std::size_t>(from) * words_ + static_cast<std::size_t>(to) / 64;
-  }
-  std::uint64_t& word(Rank from, Rank to) { return bits_[index(from, to)]; }
-
-  std::size_t ranks_, words_;
-  std::vector<std::uint64_t> bits_;
-};
 
 template <class Tick>
 class Simulator {
  public:
   static constexpr Tick kLatest = PortModel<Tick>::kLatest;
 
-  Simulator(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
+  // `one`: the part that stands for all of the schedule; nullptr: it does not.
+  Simulator(const Schedule& schedule, const Everyone* one, const Goal& goal, const Fabric& fabric,
             const Pricing& pricing, RoundPrices& prices, const SimulateOptions& options)
-      : schedule_(schedule),
+      : schedule_(one != nullptr ? one->part() : schedule),
+        one_(one),
         fabric_(fabric),
         pricing_(pricing),
         prices_(prices),
@@ -65,18 +32,19 @@ class Simulator {
         traces_(options.trace),
         gamma_(static_cast<Tick>(pricing.rates().gamma)),
         starts_(options.starts.begin(), options.starts.end()),
-        model_(schedule, goal, options.unlimited_ports ? 0 : fabric.ports, options.sync, starts_),
-        now_(ranks_of(schedule)),
+        model_(model_of(schedule, one, goal, options.unlimited_ports ? 0 : fabric.ports,
+                        options.sync, starts_)),
+        now_(one != nullptr ? 1 : static_cast<std::size_t>(schedule.ranks)),
         meetings_(schedule.ranks) {
-    result_.sent.assign(ranks_of(schedule), 0);
-    result_.received.assign(ranks_of(schedule), 0);
-    result_.reduced.assign(ranks_of(schedule), 0);
+    result_.sent.assign(now_.size(), 0);
+    result_.received.assign(now_.size(), 0);
+    result_.reduced.assign(now_.size(), 0);
     result_.weight_per_byte = pricing.weight_per_byte();
     result_.ticks_per_second = pricing.ticks_per_second();
     result_.round_end.reserve(static_cast<std::size_t>(schedule.rounds));
     for (std::size_t r = 0; r < starts_.size(); ++r) now_[r].end = starts_[r];
-    for (const Pricing::LinkRates& one : pricing.rates().links) {
-      links_.push_back({static_cast<Tick>(one.alpha), static_cast<Tick>(one.beta)});
+    for (const Pricing::LinkRates& rates : pricing.rates().links) {
+      links_.push_back({static_cast<Tick>(rates.alpha), static_cast<Tick>(rates.beta)});
     }
   }
 
@@ -96,24 +64,42 @@ class Simulator {
     result_.end = model_.end();
     for (const Now& rank : now_) result_.rank_end.push_back(rank.end);
     result_.seconds = pricing_.seconds(result_.end);
-    meetings_.summarise(result_);
+    summarise_meetings();
+    if (one_ != nullptr) give_to_all();
     return true;
   }
   const Status& status() const { return status_; }
   Simulation& result() { return result_; }
 
  private:
-  // One rank in the current round, and whom it sent to last: rings meet the same one in each.
+  // One rank in the current round.
   struct Now {
     int sends = 0, receives = 0;
-    Rank last_target = -1;
     Tick end = 0;  // of its last message so far
   };
 
-  static std::size_t ranks_of(const Schedule& schedule) {
-    return static_cast<std::size_t>(schedule.ranks);
+  static PortModel<Tick> model_of(const Schedule& schedule, const Everyone* one, const Goal& goal,
+                                  int ports, Sync sync, const std::vector<Tick>& starts) {
+    if (one != nullptr) return PortModel<Tick>(*one, goal, ports, sync);
+    return PortModel<Tick>(schedule, goal, ports, sync, starts);
   }
-  Now& now(Rank r) { return now_[static_cast<std::size_t>(r)]; }
+  std::size_t index_of(Rank r) const { return one_ != nullptr ? 0 : static_cast<std::size_t>(r); }
+  Now& now(Rank r) { return now_[index_of(r)]; }
+  void summarise_meetings() {
+    const Meetings::Numbers met = meetings_.numbers();
+    result_.targets_max = *std::max_element(met.targets.begin(), met.targets.end());
+    result_.sources_max = *std::max_element(met.sources.begin(), met.sources.end());
+    result_.partners_max = *std::max_element(met.partners.begin(), met.partners.end());
+  }
+  // What the one has, everybody has.
+  void give_to_all() {
+    const auto ranks = static_cast<std::size_t>(schedule_.ranks);
+    result_.messages *= ranks;
+    result_.rank_end.assign(ranks, Ticks{result_.rank_end.front()});
+    for (auto* of : {&result_.sent, &result_.received, &result_.reduced}) {
+      of->assign(ranks, std::int64_t{of->front()});
+    }
+  }
 
   void transfer(const Transfer& t) {
     ++transfer_;
@@ -143,7 +129,7 @@ class Simulator {
     t.to.for_each([&](Rank r) { count_received(t, r, weight); });
     t.from.for_each([&](Rank a) {
       t.to.for_each([&](Rank b) {
-        if (a != b) meetings_.add(a, b);
+        if (a != b) meetings_.add(a, b, one_);
       });
     });
     ++result_.messages;
@@ -193,23 +179,20 @@ class Simulator {
   void count(const Transfer& t, std::int64_t weight, Rank from, Rank to) {
     count_sent(from, weight);
     count_received(t, to, weight);
-    if (now(from).last_target != to) {
-      now(from).last_target = to;
-      meetings_.add(from, to);
-    }
+    meetings_.add(from, to, one_);
     ++result_.messages;
   }
   void count_sent(Rank r, std::int64_t weight) {
-    result_.sent[static_cast<std::size_t>(r)] += weight;
+    result_.sent[index_of(r)] += weight;
     ++now(r).sends;
   }
   void count_received(const Transfer& t, Rank r, std::int64_t weight) {
-    result_.received[static_cast<std::size_t>(r)] += weight;
+    result_.received[index_of(r)] += weight;
     count_reduced(t, r, weight);
     ++now(r).receives;
   }
   void count_reduced(const Transfer& t, Rank r, std::int64_t weight) {
-    if (t.act == Act::reduce) result_.reduced[static_cast<std::size_t>(r)] += weight;
+    if (t.act == Act::reduce) result_.reduced[index_of(r)] += weight;
   }
 
   void end_round(std::uint64_t messages_before) {
@@ -224,7 +207,8 @@ class Simulator {
     }
   }
 
-  const Schedule& schedule_;
+  const Schedule& schedule_;   // what is gone through: all of it, or the part
+  const Everyone* const one_;  // whose part it is
   const Fabric& fabric_;
   const Pricing& pricing_;
   RoundPrices& prices_;
@@ -246,18 +230,56 @@ class Simulator {
 
 // Nothing where the times do not fit into Tick.
 template <class Tick>
-std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Goal& goal,
-                                              const Fabric& fabric, const Pricing& pricing,
-                                              RoundPrices& prices, const SimulateOptions& options) {
+std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Everyone* one,
+                                              const Goal& goal, const Fabric& fabric,
+                                              const Pricing& pricing, RoundPrices& prices,
+                                              const SimulateOptions& options) {
   constexpr Tick kLatest = Simulator<Tick>::kLatest;
   if (pricing.most() > kLatest) return std::nullopt;
   for (const Ticks start : options.starts) {
     if (start > kLatest) return std::nullopt;
   }
-  Simulator<Tick> simulator(schedule, goal, fabric, pricing, prices, options);
+  Simulator<Tick> simulator(schedule, one, goal, fabric, pricing, prices, options);
   if (!simulator.run()) return std::nullopt;
   if (!simulator.status().ok()) return Result<Simulation>(simulator.status());
   return Result<Simulation>(std::move(simulator.result()));
+}
+
+// Everyone does the same, and the network and the size make no difference between them: then one
+// rank's part says all there is to say but when each message was on its way. Else nullptr.
+const Everyone* one_for_all(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
+                            const Pricing& pricing, const SimulateOptions& options) {
+  const bool unlike_ranks = fabric.two_level() || !fabric.odd.empty() || !fabric.places.empty() ||
+                            fabric.wiring.shares_links() || !options.starts.empty();
+  if (!options.one_for_all || options.trace || unlike_ranks) return nullptr;
+  const Everyone* one = everyone_for(schedule, goal);
+  if (one == nullptr) return nullptr;
+  return one->rotation().moves() == Moves::nothing || pricing.blocks_alike() ? one : nullptr;
+}
+
+// That what must be gone through message by message ends some time, where that is known before.
+Status check_messages(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
+                      const Pricing& pricing, const SimulateOptions& options) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 34;
+  const std::int64_t places = std::int64_t{schedule.blocks} * schedule.planes;
+  if (places > std::numeric_limits<int>::max()) {
+    return invalid_argument(std::to_string(schedule.blocks) + " blocks on " +
+                            std::to_string(schedule.planes) + " planes are " +
+                            std::to_string(places) + " places; allowed are " +
+                            std::to_string(std::numeric_limits<int>::max()));
+  }
+  const Everyone* all = everyone_in(schedule);
+  if (all == nullptr || one_for_all(schedule, goal, fabric, pricing, options) != nullptr) return {};
+  std::int64_t of_one = 0;
+  for (int k = 0; k < schedule.rounds && of_one * schedule.ranks <= kMost; ++k) {
+    for_each_transfer(all->part(), k, [&of_one](const Transfer&) { ++of_one; });
+  }
+  if (of_one * schedule.ranks <= kMost) return {};
+  return invalid_argument("ranks is " + std::to_string(schedule.ranks) + ", which are more than " +
+                          std::to_string(kMost) +
+                          " messages; one rank stands for all where the blocks are of one size " +
+                          "(bytes a multiple of " + std::to_string(blocks_per_m(goal)) +
+                          ", or ideal blocks) and links are alike and not shared");
 }
 
 }  // namespace
@@ -288,8 +310,14 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
     if (!pricing.ok()) return pricing.status();
     auto prices = RoundPrices::make(*wired, *pricing, schedule.ranks);
     if (!prices.ok()) return prices.status();
-    auto result = simulate_in<std::int64_t>(schedule, goal, *wired, *pricing, *prices, options);
-    if (!result) result = simulate_in<Ticks>(schedule, goal, *wired, *pricing, *prices, options);
+    if (Status status = check_messages(schedule, goal, *wired, *pricing, options); !status.ok()) {
+      return status;
+    }
+    const Everyone* one = one_for_all(schedule, goal, *wired, *pricing, options);
+    auto result =
+        simulate_in<std::int64_t>(schedule, one, goal, *wired, *pricing, *prices, options);
+    if (!result)
+      result = simulate_in<Ticks>(schedule, one, goal, *wired, *pricing, *prices, options);
     if (result) return std::move(*result);
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "simulating " + std::to_string(schedule.ranks) +

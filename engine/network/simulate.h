@@ -27,7 +27,10 @@ struct SimulateOptions {
   bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
   bool lower = false;  // what the fabric cannot do with one transfer is many messages (lower.h)
-  bool trace = false;  // also when each message began and ended: Simulation::trace
+  bool one_for_all = true;      // where everyone does the same (everyone.h), and no network or size
+                                // tells ranks apart, one rank's part is gone through; the result is
+                                // that of going through all
+  bool trace = false;           // also when each message began and ended: Simulation::trace
   std::vector<Ticks> starts{};  // by rank, when it comes to the schedule, not negative; empty: all
                                 // at 0. Of what was simulated before: Simulation::rank_end. Not
                                 // with ideal blocks, whose unit is another one for each size, nor

@@ -119,6 +119,13 @@ Status Pricing::settle(const Fabric& fabric) {
   return {};
 }
 
+bool Pricing::blocks_alike() const {
+  for (std::size_t b = 1; b + 1 < upto_.size(); ++b) {
+    if (upto_[b + 1] - upto_[b] != upto_[1]) return false;
+  }
+  return true;
+}
+
 std::int64_t Pricing::weight_of_strided(const Run& run) const {
   std::int64_t total = 0;
   for (int j = 0, b = run.first; j < run.count; ++j, b += run.stride) {

@@ -43,6 +43,8 @@ class Pricing {
     }
     return total;
   }
+  // Whether all blocks weigh the same.
+  bool blocks_alike() const;
   std::int64_t weight_per_byte() const { return weight_per_byte_; }
 
   // In ticks; the betas per unit of weight. Where messages share links, betas are even, so that

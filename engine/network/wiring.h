@@ -70,7 +70,7 @@ Status check_leaves(const Wiring& wiring, int group);
 // The routes of a wiring among so many ranks. Immutable; may be used from many threads at once.
 class Routes {
  public:
-  static constexpr int kMostRanks = 1 << 14;
+  static constexpr int kMostRanks = 1 << 20;
 
   // Errors: ranks outside 1 .. kMostRanks, dims that do not multiply to them, none or more than
   // kMostDims of them, a hypercube of ranks that are no power of two, a group below 1, spines

@@ -52,6 +52,16 @@ std::string ContributionPool::common(Set a, Set b) const {
   return text_of(left);
 }
 
+ContributionPool::Set ContributionPool::rotated_one_by_one(Set set, const Rotation& rotation,
+                                                           Rank by) {
+  Bits bits(words_, 0);
+  for (const Rank r : members(set)) {
+    const auto to = static_cast<std::size_t>(rotation.rotated(r, by));
+    bits[to / 64] |= std::uint64_t{1} << (to % 64);
+  }
+  return intern(bits);
+}
+
 ContributionPool::Set ContributionPool::remembered(Set a, Set b, bool disjoint) {
   if (a > b) std::swap(a, b);
   std::vector<Remembered>& table = sums_[disjoint];

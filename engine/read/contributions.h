@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/schedule/blocks.h"
+#include "algorithms/schedule/everyone.h"
 
 namespace rankine {
 
@@ -57,6 +57,14 @@ class ContributionPool {
     return remembered(a, b, false);
   }
 
+  // The ranks of a set, turned.
+  Set rotated(Set set, const Rotation& rotation, Rank by) {
+    if (set == kEmpty || by == 0) return set;
+    if (!is_interval(set) || rotation.dims().size() > 1)
+      return rotated_one_by_one(set, rotation, by);
+    return interval((first(set) + static_cast<std::uint32_t>(by)) % ranks_, count(set));
+  }
+
   std::vector<Rank> members(Set set) const;  // ascending
   std::string to_string(Set set) const;      // "{0..3, 6}", "{}"
   std::string common(Set a, Set b) const;    // what both have, as to_string()
@@ -75,6 +83,7 @@ class ContributionPool {
     return (count == ranks_ ? Set{0} : Set{first} << 32) | count;
   }
 
+  Set rotated_one_by_one(Set set, const Rotation& rotation, Rank by);
   Set remembered(Set a, Set b, bool disjoint);
   Set computed(Set a, Set b, bool disjoint);
   void write_bits(Set set, Bits& bits) const;

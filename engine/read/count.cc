@@ -4,44 +4,11 @@
 #include <cstddef>
 #include <utility>
 
+#include "algorithms/schedule/everyone.h"
+#include "engine/network/meetings.h"
+
 namespace rankine {
 namespace {
-
-constexpr std::size_t kSmallestTable = 64;
-
-// A set of pairs of ranks that is only ever added to.
-class PairSet {
- public:
-  // Whether the pair is new.
-  bool insert(Rank a, Rank b) {
-    if (a > b) std::swap(a, b);
-    const std::uint64_t pair =
-        1 + (static_cast<std::uint64_t>(a) << 32 | static_cast<std::uint64_t>(b));
-    if (2 * (held_ + 1) > table_.size()) grow();
-    std::uint64_t& slot = table_[find(table_, pair)];
-    if (slot == pair) return false;
-    slot = pair;
-    ++held_;
-    return true;
-  }
-
- private:
-  static std::size_t find(const std::vector<std::uint64_t>& table, std::uint64_t pair) {
-    std::size_t i = ((pair * 0x9e3779b97f4a7c15ULL) >> 24) & (table.size() - 1);
-    while (table[i] != 0 && table[i] != pair) i = (i + 1) & (table.size() - 1);
-    return i;
-  }
-  void grow() {
-    std::vector<std::uint64_t> larger(std::max(kSmallestTable, 2 * table_.size()), 0);
-    for (const std::uint64_t pair : table_) {
-      if (pair != 0) larger[find(larger, pair)] = pair;
-    }
-    table_.swap(larger);
-  }
-
-  std::vector<std::uint64_t> table_;  // hash table, 0: free
-  std::size_t held_ = 0;
-};
 
 bool contains(const RankSet& set, Rank r) {
   bool found = false;
@@ -54,10 +21,13 @@ bool has_others(const RankSet& set, Rank r) { return set.size() > (contains(set,
 
 class Counter {
  public:
-  explicit Counter(const Schedule& schedule) : schedule_(schedule) {
-    counts_.ranks.resize(static_cast<std::size_t>(schedule.ranks));
-    now_.resize(counts_.ranks.size());
-  }
+  // `one`: whose part stands for all; nullptr: none does.
+  Counter(const Schedule& schedule, const Everyone* one)
+      : schedule_(one != nullptr ? one->part() : schedule),
+        one_(one),
+        counted_(one != nullptr ? 1 : static_cast<std::size_t>(schedule.ranks)),
+        meetings_(schedule.ranks),
+        now_(counted_.size()) {}
 
   Counts run() {
     for (int k = 0; k < schedule_.rounds; ++k) {
@@ -65,6 +35,10 @@ class Counter {
       if (!touched_.empty()) ++counts_.rounds;
       end_round();
     }
+    const std::vector<int> partners = meetings_.numbers().partners;
+    for (std::size_t r = 0; r < counted_.size(); ++r) counted_[r].partners = partners[r];
+    counts_.ranks = std::move(counted_);
+    if (one_ != nullptr) counts_.ranks.resize(partners.size(), RankCounts{counts_.ranks.front()});
     for (const RankCounts& rank : counts_.ranks) {
       merge(counts_.busiest, rank, [](auto a, auto b) { return std::max(a, b); });
       merge(counts_.total, rank, [](auto a, auto b) { return a + b; });
@@ -77,10 +51,11 @@ class Counter {
     int sends = 0, receives = 0;
   };
 
-  RankCounts& of(Rank r) { return counts_.ranks[static_cast<std::size_t>(r)]; }
+  std::size_t index_of(Rank r) const { return one_ != nullptr ? 0 : static_cast<std::size_t>(r); }
+  RankCounts& of(Rank r) { return counted_[index_of(r)]; }
   Ports& now(Rank r) {
-    Ports& ports = now_[static_cast<std::size_t>(r)];
-    if (ports.sends == 0 && ports.receives == 0) touched_.push_back(r);
+    Ports& ports = now_[index_of(r)];
+    if (ports.sends == 0 && ports.receives == 0) touched_.push_back(index_of(r));
     return ports;
   }
 
@@ -103,18 +78,16 @@ class Counter {
     });
     t.from.for_each([&](Rank from) {
       t.to.for_each([&](Rank to) {
-        if (from == to || !pairs_.insert(from, to)) return;
-        ++of(from).partners;
-        ++of(to).partners;
+        if (from != to) meetings_.add(from, to, one_);
       });
     });
   }
 
   void end_round() {
-    for (const Rank r : touched_) {
-      Ports& ports = now_[static_cast<std::size_t>(r)];
-      of(r).send_ports = std::max(of(r).send_ports, ports.sends);
-      of(r).receive_ports = std::max(of(r).receive_ports, ports.receives);
+    for (const std::size_t r : touched_) {
+      Ports& ports = now_[r];
+      counted_[r].send_ports = std::max(counted_[r].send_ports, ports.sends);
+      counted_[r].receive_ports = std::max(counted_[r].receive_ports, ports.receives);
       ports = {};
     }
     touched_.clear();
@@ -133,15 +106,19 @@ class Counter {
     into.local = operation(into.local, from.local);
   }
 
-  const Schedule& schedule_;
+  const Schedule& schedule_;   // what is gone through: all of it, or the part
+  const Everyone* const one_;  // whose part it is
+  std::vector<RankCounts> counted_;
   Counts counts_;
-  PairSet pairs_;
-  std::vector<Ports> now_;     // of this round
-  std::vector<Rank> touched_;  // ranks with messages in this round
+  Meetings meetings_;
+  std::vector<Ports> now_;            // of this round
+  std::vector<std::size_t> touched_;  // ranks with messages in this round
 };
 
 }  // namespace
 
-Counts count(const Schedule& schedule) { return Counter(schedule).run(); }
+Counts count(const Schedule& schedule, bool one_for_all) {
+  return Counter(schedule, one_for_all ? everyone_in(schedule) : nullptr).run();
+}
 
 }  // namespace rankine

@@ -19,8 +19,9 @@
 
 namespace rankine {
 
-// Exact, in time linear in the messages. Ranks must be in range, as verify() proves. May be called
-// from any number of threads at once.
-Counts count(const Schedule& schedule);
+// Exact, in time linear in the messages; where everyone does the same (everyone.h), in those of one
+// rank, unless `one_for_all` is false, which changes nothing else. Ranks must be in range, as
+// verify() proves. May be called from any number of threads at once.
+Counts count(const Schedule& schedule, bool one_for_all = true);
 
 }  // namespace rankine

@@ -40,7 +40,7 @@ class FlowSimulator {
         send_(static_cast<std::size_t>(schedule.ranks), Ports{fabric.ports}),
         receive_(send_),
         ports_free_(2 * schedule.ranks) {
-    if (!by_rounds_) sources_.emplace(schedule, goal, schedule.ranks);
+    if (!by_rounds_) sources_.emplace(schedule, goal, static_cast<std::size_t>(schedule.ranks));
     result_.round_end.assign(static_cast<std::size_t>(schedule.rounds), 0.0);
   }
 
@@ -109,7 +109,9 @@ class FlowSimulator {
     }
   };
   struct Arrival {
-    std::size_t cell = 0, count = 0, stride = 0;
+    Rank rank = 0;
+    int plane = 0;
+    Run blocks;
     Id node = 0;
     bool replaces = false;  // a copy: what was there before does not matter
   };
@@ -181,22 +183,17 @@ class FlowSimulator {
   void for_each_source(const Transfer& t, Rank r, const Visit& visit) {
     if (by_rounds_) return;
     for (int i = 0; i < t.what.list.runs(); ++i) {
-      const Run& run = t.what.list.run(i);
-      std::size_t at = sources_->cell(static_cast<std::size_t>(r), t.what.plane, run.first);
-      for (int j = 0; j < run.count; ++j, at += static_cast<std::size_t>(run.stride)) {
-        const Id source = sources_->get(at);
-        if (under_way(source)) visit(source);
-      }
+      sources_->read(static_cast<std::size_t>(r), t.what.plane, t.what.list.run(i),
+                     [&](Block, int, Id source) {
+                       if (under_way(source)) visit(source);
+                     });
     }
   }
 
   void arrive(const Transfer& t, Rank to, Id id) {
     if (by_rounds_) return;
     for (int i = 0; i < t.where.list.runs(); ++i) {
-      const Run& run = t.where.list.run(i);
-      arrivals_.push_back({sources_->cell(static_cast<std::size_t>(to), t.where.plane, run.first),
-                           static_cast<std::size_t>(run.count),
-                           static_cast<std::size_t>(run.stride), id, t.act == Act::copy});
+      arrivals_.push_back({to, t.where.plane, t.where.list.run(i), id, t.act == Act::copy});
     }
   }
 
@@ -204,8 +201,8 @@ class FlowSimulator {
   void settle_arrivals() {
     const auto for_each = [this](const auto& visit) {
       for (const Arrival& a : arrivals_) {
-        std::size_t at = a.cell;
-        for (std::size_t j = 0; j < a.count; ++j, at += a.stride) visit(a, sources_->at(at));
+        sources_->change(static_cast<std::size_t>(a.rank), a.plane, a.blocks,
+                         [&](Block, int, Id& source) { visit(a, source); });
       }
     };
     for_each([](const Arrival& a, Id& source) {

@@ -18,6 +18,12 @@ MailboxReplay::MailboxReplay(int ranks, int capacity, MessageOrder order)
       order_(order),
       programs_(static_cast<std::size_t>(ranks)) {}
 
+MailboxReplay::MailboxReplay(const Everyone& all, int capacity, MessageOrder order)
+    : MailboxReplay(1, capacity, order) {
+  ranks_ = static_cast<std::uint64_t>(all.rotation().ranks());
+  rotation_ = &all.rotation();
+}
+
 std::uint32_t MailboxReplay::mailbox_of(Rank from, Rank to) {
   const std::uint64_t key =
       static_cast<std::uint64_t>(from) * ranks_ + static_cast<std::uint64_t>(to);
@@ -68,7 +74,7 @@ void MailboxReplay::write_programs() {
         visit(messages_[m]);
     };
     const auto send = [&](const Message& m) { push(m.from, m.mailbox, true); };
-    const auto receive = [&](const Message& m) { push(m.to, m.mailbox, false); };
+    const auto receive = [&](const Message& m) { push(doer(m.to), m.mailbox, false); };
     switch (order_) {
       case MessageOrder::sub_rounds:
       case MessageOrder::sends_first:
@@ -102,7 +108,7 @@ void MailboxReplay::run(Rank rank) {
       ++mailbox.unread;
       if (mailbox.receiver_waits) {
         mailbox.receiver_waits = false;
-        ready_.push_back(mailbox.to);
+        ready_.push_back(doer(mailbox.to));
       }
     } else {
       if (mailbox.unread == 0) {
@@ -150,7 +156,7 @@ std::optional<MailboxReplay::Circle> MailboxReplay::circle() const {
   const auto awaited = [&](Rank r) {
     const Action action = program(r).actions[program(r).next];
     const Mailbox& mailbox = mailboxes_[action.mailbox];
-    return action.is_send ? mailbox.to : mailbox.from;
+    return doer(action.is_send ? mailbox.to : mailbox.from);
   };
   const auto stuck = std::find_if(busy_.begin(), busy_.end(), waits);
   if (stuck == busy_.end()) return std::nullopt;
@@ -169,7 +175,8 @@ std::optional<MailboxReplay::Circle> MailboxReplay::circle() const {
     if (i > 0) out.text += ", ";
     out.text += "rank " + std::to_string(members[i]);
     out.text += action.is_send ? " waits to send to " : " waits to receive from ";
-    out.text += std::to_string(awaited(members[i]));
+    out.text += rotation_ == nullptr ? std::to_string(awaited(members[i]))
+                                     : "one that waits like it, as all do";
     if (action.is_send) {
       out.text += " (" + std::to_string(mailboxes_[action.mailbox].unread) + " messages unread)";
     }

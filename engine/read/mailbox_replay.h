@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/schedule/blocks.h"
+#include "algorithms/schedule/everyone.h"
 
 namespace rankine {
 
@@ -33,9 +33,16 @@ class MailboxReplay {
  public:
   // capacity: messages that a mailbox holds, at least 1.
   MailboxReplay(int ranks, int capacity, MessageOrder order);
+  // Of one rank that stands for all, where everyone does the same (everyone.h) and all of them do
+  // it at once. Not in the order of `statement`, in which they do not do the same: who is stated
+  // first sends before it receives.
+  MailboxReplay(const Everyone& all, int capacity, MessageOrder order);
 
   // The next message of the round, in the order stated; from != to.
-  void add(Rank from, Rank to) { messages_.push_back({from, to, 0, 0}); }
+  void add(Rank from, Rank to) {
+    if (rotation_ != nullptr) to = rotation_->rotated(to, rotation_->back(from));
+    messages_.push_back({rotation_ != nullptr ? 0 : from, to, 0, 0});
+  }
 
   struct Circle {
     Rank rank;         // the lowest rank of it
@@ -73,7 +80,11 @@ class MailboxReplay {
   void run(Rank rank);
   std::optional<Circle> circle() const;
 
+  // Who does what is to be done there: all are one where one stands for all.
+  Rank doer(Rank r) const { return rotation_ != nullptr ? 0 : r; }
+
   std::uint64_t ranks_;
+  const Rotation* rotation_ = nullptr;  // where one rank stands for all
   std::uint32_t capacity_;
   MessageOrder order_;
   std::vector<Message> messages_, sorted_;

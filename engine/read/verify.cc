@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
-#include <new>
+#include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "algorithms/schedule/everyone.h"
 #include "engine/base/splitmix.h"
+#include "engine/network/cells.h"
 #include "engine/read/contributions.h"
+#include "engine/read/sum_trees.h"
 
 namespace rankine {
 namespace {
@@ -25,52 +27,40 @@ constexpr std::array<std::string_view, kViolationKinds> kNames = {
 
 constexpr Rank kEveryone = Goal::kEveryone;
 
-// What became of the value that the last writes brought to a place.
-enum Use : std::uint16_t {
-  kUsed,          // sent on, or nothing has arrived
-  kUnread,        // not sent on, and the goal does not want it here
-  kUnreadResult,  // not sent on; the goal wants it here, if it stays
-};
-
 // What one place of one rank holds. All bits zero: nothing, never written.
 struct State {
   Set set;
   std::uint32_t written;  // 1 + the round of the last write, 0: never
-  std::uint16_t copied;   // whether that write was a copy
-  Use unused;
+  bool copied;            // whether that write was a copy
+  bool unread;            // what arrived last has not been sent on
+  bool operator==(const State&) const = default;
 };
 static_assert(sizeof(State) == 16);
 
-// How the value of a place was added up: a hash of the tree of additions, in order, and the lowest
-// rank that is in it. All bits zero: nothing is there.
+// How the value of a place was added up. All bits zero: nothing is there.
 struct Sum {
-  std::uint64_t tree;
-  Rank lowest;
+  std::uint64_t tree;  // a hash of the tree of additions, in order; or its number in SumTrees
+  Rank lowest;         // that is in it; or by which rank the tree is turned
+  bool operator==(const Sum&) const = default;
 };
 
+// To neighbouring blocks at a rank, of which all get the same.
 struct Write {
-  std::uint64_t state;
+  std::size_t rank;  // its number in the tables
+  int plane;
+  Block first;
+  int count;
   Set set;
   Sum sum;
-  Rank from;
+  Rank from;  // as the receiver sees it, where it stands for all
   bool is_copy;
-  bool is_result;  // the place is where the goal wants the block
-};
 
-// Memory that the system hands out page by page when it is first touched: with all-to-all's N * N
-// blocks most places are never used.
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
+  Block end() const { return first + count; }
+  bool same_places(const Write& other) const {
+    return rank == other.rank && plane == other.plane && first == other.first &&
+           count == other.count;
+  }
 };
-template <class T>
-using Table = std::unique_ptr<T[], Free>;
-
-template <class T>
-Table<T> zeroed(std::size_t count) {
-  void* memory = std::calloc(count, sizeof(T));
-  if (memory == nullptr) throw std::bad_alloc();
-  return Table<T>(static_cast<T*>(memory));
-}
 
 // The index of the list that is not in [0, n), if there is one.
 std::optional<int> outside(const IndexList& list, int n) {
@@ -91,16 +81,35 @@ bool same_runs(const IndexList& a, const IndexList& b) {
   return true;
 }
 
+Violation too_large(const Schedule& schedule, const std::string& states,
+                    const VerifyOptions& options) {
+  return {
+      ViolationKind::too_large, -1, -1, -1,
+      fmt::format("{} ranks x {} blocks x {} planes take {} states; allowed are {}", schedule.ranks,
+                  schedule.blocks, schedule.planes, states, options.max_states)};
+}
+
 class Verifier {
  public:
-  Verifier(const Schedule& schedule, const Goal& goal, const VerifyOptions& options)
-      : schedule_(schedule),
+  // `one`: whose part stands for all of the schedule; nullptr: none does.
+  Verifier(const Schedule& schedule, const Everyone* one, const Goal& goal,
+           const VerifyOptions& options)
+      : schedule_(one != nullptr ? one->part() : schedule),
+        one_(one),
         goal_(goal),
         options_(options),
         idempotent_(is_idempotent(goal.collective)),
-        places_(static_cast<std::uint64_t>(schedule.places())),
+        ranks_(one != nullptr ? 1 : schedule.ranks),
         pool_(schedule.ranks),
-        replay_(schedule.ranks, options.mailbox_capacity, options.order) {}
+        replay_(one != nullptr
+                    ? MailboxReplay(*one, options.mailbox_capacity, options.order)
+                    : MailboxReplay(schedule.ranks, options.mailbox_capacity, options.order)),
+        states_(schedule, goal, static_cast<std::size_t>(ranks_)) {
+    if (goal.collective == Collective::all_reduce && goal.same_bits) {
+      sums_.emplace(schedule, goal, static_cast<std::size_t>(ranks_));
+      if (one != nullptr) trees_.emplace(one->rotation());
+    }
+  }
 
   std::optional<Violation> run() {
     start();
@@ -110,50 +119,85 @@ class Verifier {
         if (!violation_ && well_formed(transfer)) read(transfer);
       });
       for (std::size_t i = 0; i < writes_.size() && !violation_; ++i) apply(writes_[i]);
-      if (sums_ != nullptr && !violation_) add_up();
+      if (sums_ && !violation_) add_up();
       if (options_.progress && !violation_) replay_round();
+      if (!violation_ && too_many(states_.held())) return std::move(violation_);
     }
     round_ = -1;
     if (!violation_) check_result();
+    if (!violation_ && sums_ && one_ != nullptr) check_turned();
     if (!violation_ && options_.economy && unread_ > 0) find_unread();
     return std::move(violation_);
   }
 
  private:
-  std::uint64_t index_of(Rank r, int place) const {
-    return static_cast<std::uint64_t>(r) * places_ + static_cast<std::uint64_t>(place);
+  std::size_t index_of(Rank r) const { return one_ != nullptr ? 0 : static_cast<std::size_t>(r); }
+  // What rank `r` is to rank `seen_by`, and a list of blocks to the tables' number of that rank:
+  // where one stands for all, ranks see themselves as rank 0.
+  Rank seen(Rank r, Rank seen_by) const {
+    return one_ == nullptr ? r : one_->rotation().rotated(r, one_->rotation().back(seen_by));
   }
-  State& state_of(Rank r, int place) { return states_[index_of(r, place)]; }
+  template <class Visit>
+  void for_each_run(const IndexList& blocks, Rank seen_by, const Visit& visit) const {
+    if (one_ == nullptr) {
+      for (int i = 0; i < blocks.runs(); ++i) visit(blocks.run(i));
+      return;
+    }
+    const IndexList own = one_->rotation().rotated(blocks, one_->rotation().back(seen_by));
+    for (int i = 0; i < own.runs(); ++i) visit(own.run(i));
+  }
+
+  // Blocks that start at one rank hold its contribution or nothing, wherever they are: that is
+  // written as rank 0's, so that neighbouring blocks are alike. Other sets are what they say.
+  bool of_one_source() const { return source_of_all_ != kEveryone; }
+  Set real(Set set, Block b) const {
+    return set == ContributionPool::kEmpty || !of_one_source() ? set : pool_.of(goal_.source_of(b));
+  }
   Set required(Rank r, Block b) const {
+    if (of_one_source()) return pool_.of(0);
     const Run heard = goal_.heard_by(r, b);
     return heard.count > 0 ? pool_.run(heard.first, heard.count) : ContributionPool::kEmpty;
   }
+  // How many of neighbouring blocks the goal does not want at that place of a rank. Blocks have one
+  // target all, or natural block n is for rank n mod N.
+  std::int64_t unwanted(Rank r, int plane, Block first, int count) const {
+    if (plane > 0) return count;
+    const Rank target = goal_.target_of(first);
+    if (count == 1 || target_of_all_ != kSeveral) {
+      return target == r || (target == kEveryone && goal_.needs(r, first)) ? 0 : count;
+    }
+    const std::int64_t parts = goal_.blocks / natural_blocks(goal_.collective, goal_.ranks);
+    const std::int64_t period = parts * goal_.ranks;
+    const auto wanted_below = [&](std::int64_t b) {
+      return b / period * parts + std::clamp<std::int64_t>(b % period - r * parts, 0, parts);
+    };
+    return count - (wanted_below(first + count) - wanted_below(first));
+  }
 
   void start() {
-    const std::size_t states = static_cast<std::size_t>(schedule_.ranks) * places_;
-    states_ = zeroed<State>(states);
-    if (goal_.collective == Collective::all_reduce && goal_.same_bits) {
-      sums_ = zeroed<Sum>(states);
+    source_of_all_ = goal_.source_of(0);
+    const Rank target = goal_.target_of(0);
+    target_of_all_ = goal_.target_of(goal_.blocks - 1) == target ? target : kSeveral;
+    if (!of_one_source()) {
+      for (Rank r = 0; r < ranks_; ++r) begin_with(r, 0, schedule_.blocks, pool_.of(r));
+      return;
     }
-    sources_.resize(static_cast<std::size_t>(schedule_.blocks));
-    targets_.resize(static_cast<std::size_t>(schedule_.blocks));
-    bool anywhere = false;
-    for (Block b = 0; b < schedule_.blocks; ++b) {
-      const Rank source = goal_.source_of(b);
-      sources_[static_cast<std::size_t>(b)] = source;
-      targets_[static_cast<std::size_t>(b)] = goal_.target_of(b);
-      if (source != kEveryone) state_of(source, b).set = pool_.of(source);
-      anywhere = anywhere || source == kEveryone;
+    // Neighbouring blocks that start at one rank, together.
+    for (Block first = 0, end; first < schedule_.blocks; first = end) {
+      const Rank source = goal_.source_of(first);
+      end = first + 1;
+      while (end < schedule_.blocks && goal_.source_of(end) == source) ++end;
+      if (source < ranks_) begin_with(source, first, end - first, pool_.of(0));
     }
-    for (Rank r = 0; anywhere && r < schedule_.ranks; ++r) {
-      for (Block b = 0; b < schedule_.blocks; ++b) {
-        if (sources_[static_cast<std::size_t>(b)] != kEveryone) continue;
-        state_of(r, b).set = pool_.of(r);
-        if (sums_ != nullptr) {
-          sums_[index_of(r, b)] = {mixed(~std::uint64_t{0}, static_cast<std::uint64_t>(r)), r};
-        }
-      }
-    }
+  }
+  void begin_with(Rank r, Block first, int count, Set set) {
+    const Run run{first, count, 1};
+    const auto rank = static_cast<std::size_t>(r);
+    states_.change(rank, 0, run, [set](Block, int, State& state) { state.set = set; });
+    if (!sums_) return;
+    const Sum own = trees_ ? sum_of(trees_->of(r))
+                           : Sum{mixed(~std::uint64_t{0}, static_cast<std::uint64_t>(r)), r};
+    sums_->change(rank, 0, run, [&own](Block, int, Sum& sum) { sum = own; });
   }
 
   // Form: whatever read() relies on.
@@ -209,59 +253,80 @@ class Verifier {
 
   // All reads of the transfer; its writes wait for the end of the round.
   void read(const Transfer& t) {
-    const int what_plane = t.what.plane * schedule_.blocks;
-    const int where_plane = t.where.plane * schedule_.blocks;
-    const bool is_copy = t.act == Act::copy;
     t.from.for_each([&](Rank from) {
-      if (violation_) return;
       if (options_.progress) {
         t.to.for_each([&](Rank to) {
           if (to != from) replay_.add(from, to);
         });
       }
-      t.what.list.for_each([&](Block b) {
-        State& source = state_of(from, what_plane + b);
-        if (source.set == ContributionPool::kEmpty) {
-          if (!violation_) {
-            fail(ViolationKind::not_there, from, b,
-                 fmt::format("{}is to be sent to rank {} but holds nothing", on_plane(t.what.plane),
-                             t.to.front()));
-          }
-          return;
-        }
-        if (source.unused != kUsed) use(source);
-        const Sum sum = sums_ != nullptr ? sums_[index_of(from, what_plane + b)] : Sum{};
-        const Rank target = targets_[static_cast<std::size_t>(b)];
-        t.to.for_each([&](Rank to) {
-          const bool is_result =
-              where_plane == 0 && (target == kEveryone ? goal_.needs(to, b) : target == to);
-          writes_.push_back(
-              {index_of(to, where_plane + b), source.set, sum, from, is_copy, is_result});
-        });
+      for_each_run(t.what.list, from, [&](const Run& run) {
+        states_.change(index_of(from), t.what.plane, run,
+                       [&](Block first, int count, State& source) {
+                         if (!violation_) read(t, from, first, count, source);
+                       });
       });
     });
   }
+  void read(const Transfer& t, Rank from, Block first, int count, State& source) {
+    if (source.set == ContributionPool::kEmpty) {
+      fail(ViolationKind::not_there, seen(from, from), first,
+           fmt::format("{}is to be sent to rank {} but holds nothing", on_plane(t.what.plane),
+                       seen(t.to.front(), from)));
+      return;
+    }
+    if (source.unread) unread_ -= unwanted(seen(from, from), t.what.plane, first, count);
+    source.unread = false;
+    const auto send = [&](Block b, int alike, const Sum& sum) {
+      t.to.for_each([&](Rank to) { write(t, from, to, {b, alike, 1}, source.set, sum); });
+    };
+    if (!sums_) return send(first, count, {});
+    sums_->read(index_of(from), t.what.plane, {first, count, 1}, send);
+  }
+  // `run` as the sender numbers blocks.
+  void write(const Transfer& t, Rank from, Rank to, const Run& run, Set set, Sum sum) {
+    const bool is_copy = t.act == Act::copy;
+    if (one_ == nullptr) {
+      writes_.push_back(
+          {index_of(to), t.where.plane, run.first, run.count, set, sum, from, is_copy});
+      return;
+    }
+    const Rotation& rotation = one_->rotation();
+    const Rank sender = seen(from, to);
+    if (!of_one_source()) set = pool_.rotated(set, rotation, sender);
+    if (trees_) sum = sum_of(trees_->rotated(tree_of(sum), sender));
+    const IndexList blocks = rotation.rotated(IndexList(run), sender);
+    for (int i = 0; i < blocks.runs(); ++i) {
+      writes_.push_back(
+          {0, t.where.plane, blocks.run(i).first, blocks.run(i).count, set, sum, sender, is_copy});
+    }
+  }
 
   void apply(const Write& write) {
-    State& state = states_[write.state];
+    states_.change(write.rank, write.plane, {write.first, write.count, 1},
+                   [&](Block first, int count, State& state) {
+                     if (!violation_) apply(write, first, count, state);
+                   });
+  }
+  void apply(const Write& write, Block first, int count, State& state) {
     const std::uint32_t now = static_cast<std::uint32_t>(round_) + 1;
     const bool written_before = state.written == now;
-    if (written_before && (write.is_copy || state.copied != 0)) {
-      const bool both = write.is_copy && state.copied != 0;
-      fail_at(both ? ViolationKind::two_copies : ViolationKind::mixed_acts, write,
+    if (written_before && (write.is_copy || state.copied)) {
+      const bool both = write.is_copy && state.copied;
+      fail_at(both ? ViolationKind::two_copies : ViolationKind::mixed_acts, write, first,
               both ? "is copied there, where another copy goes in the same round"
                    : "goes where a copy and a reduction meet in one round");
       return;
     }
     if (write.is_copy) {
       if (options_.economy && state.set == write.set) {
-        fail_at(ViolationKind::redundant, write, "is copied there, where the same is already");
+        fail_at(ViolationKind::redundant, write, first,
+                "is copied there, where the same is already");
         return;
       }
-      if (options_.economy && state.unused != kUsed) {
-        fail_at(ViolationKind::dead, write,
+      if (options_.economy && state.unread) {
+        fail_at(ViolationKind::dead, write, first,
                 fmt::format("overwrites {}, which arrived in round {} and was never used",
-                            pool_.to_string(state.set), state.written - 1));
+                            text_of(state.set, first), state.written - 1));
         return;
       }
       state.set = write.set;
@@ -269,61 +334,99 @@ class Verifier {
       const Set sum =
           idempotent_ ? pool_.united(state.set, write.set) : pool_.sum(state.set, write.set);
       if (sum == ContributionPool::kOverlap) {
-        fail_at(ViolationKind::double_count, write,
-                fmt::format("is added to {}: {} would be there twice", pool_.to_string(state.set),
-                            pool_.common(state.set, write.set)));
+        fail_at(ViolationKind::double_count, write, first,
+                fmt::format("is added to {}: {} would be there twice", text_of(state.set, first),
+                            pool_.common(real(state.set, first), real(write.set, first))));
         return;
       }
       if (options_.economy && sum == state.set) {
-        fail_at(ViolationKind::redundant, write,
-                fmt::format("is added to {}, which has it already", pool_.to_string(state.set)));
+        fail_at(ViolationKind::redundant, write, first,
+                fmt::format("is added to {}, which has it already", text_of(state.set, first)));
         return;
       }
       state.set = sum;
     }
     state.written = now;
-    state.copied = write.is_copy ? 1 : 0;
-    if (state.unused == kUsed) {
-      state.unused = write.is_result ? kUnreadResult : kUnread;
-      if (state.unused == kUnread) ++unread_;
-    }
+    state.copied = write.is_copy;
+    if (!state.unread) unread_ += unwanted(rank_of(write), write.plane, first, count);
+    state.unread = true;
   }
 
   // What the round's writes make of the sums, all at once: a place adds what is there and all that
   // it receives, in the language's order.
   void add_up() {
-    std::stable_sort(writes_.begin(), writes_.end(), [](const Write& a, const Write& b) {
-      return std::pair(a.state, a.sum.lowest) < std::pair(b.state, b.sum.lowest);
-    });
+    sort_writes();
+    if (cut_where_others_end()) sort_writes();
     for (std::size_t begin = 0, end; begin < writes_.size(); begin = end) {
       const Write& first = writes_[begin];
       end = begin;
-      while (end < writes_.size() && writes_[end].state == first.state) ++end;
-      Sum& there = sums_[first.state];
-      const bool adds = !first.is_copy && (there.tree != 0 || end - begin > 1);
-      if (!adds) {
-        there = first.sum;
-        continue;
-      }
-      bool own = there.tree != 0;  // is still to be added
-      std::uint64_t tree = 2;
-      for (std::size_t i = begin; i < end; ++i) {
-        if (own && there.lowest < writes_[i].sum.lowest) {
-          tree = mixed(tree, there.tree);
-          own = false;
-        }
-        tree = mixed(tree, writes_[i].sum.tree);
-      }
-      if (own) tree = mixed(tree, there.tree);
-      const Rank lowest = first.sum.lowest;
-      there = {tree, there.tree != 0 ? std::min(there.lowest, lowest) : lowest};
+      while (end < writes_.size() && writes_[end].same_places(first)) ++end;
+      const std::span<const Write> arrived(&first, end - begin);
+      sums_->change(
+          first.rank, first.plane, {first.first, first.count, 1}, [&](Block, int, Sum& there) {
+            const bool adds = !first.is_copy && (there.tree != 0 || arrived.size() > 1);
+            there = !adds ? first.sum : trees_ ? added_tree(there, arrived) : added(there, arrived);
+          });
     }
   }
-
-  void use(State& state) {
-    if (state.unused == kUnread) --unread_;
-    state.unused = kUsed;
+  void sort_writes() {
+    std::stable_sort(writes_.begin(), writes_.end(), [](const Write& a, const Write& b) {
+      return std::tie(a.rank, a.plane, a.first, a.count, a.sum.lowest) <
+             std::tie(b.rank, b.plane, b.first, b.count, b.sum.lowest);
+    });
   }
+  // So that of any two writes all places are the same, or none. Whether that changed anything.
+  bool cut_where_others_end() {
+    using Place = std::tuple<std::size_t, int, Block>;
+    const auto overlap = [](const Write& a, const Write& b) {
+      return a.rank == b.rank && a.plane == b.plane && b.first < a.end() && !a.same_places(b);
+    };
+    if (std::adjacent_find(writes_.begin(), writes_.end(), overlap) == writes_.end()) return false;
+    std::vector<Place> ends;
+    for (const Write& write : writes_) {
+      ends.emplace_back(write.rank, write.plane, write.first);
+      ends.emplace_back(write.rank, write.plane, write.end());
+    }
+    std::sort(ends.begin(), ends.end());
+    std::vector<Write> cut;
+    for (Write rest : writes_) {
+      const Place place(rest.rank, rest.plane, rest.first);
+      auto end = std::upper_bound(ends.begin(), ends.end(), place);
+      while (std::get<2>(*end) < rest.end()) {  // its own end is among them
+        Write part = rest;
+        part.count = std::get<2>(*end) - rest.first;
+        rest.first += part.count;
+        rest.count -= part.count;
+        if (part.count > 0) cut.push_back(part);
+        ++end;
+      }
+      cut.push_back(rest);
+    }
+    writes_ = std::move(cut);
+    return true;
+  }
+  static Sum added(const Sum& there, std::span<const Write> arrived) {
+    bool own = there.tree != 0;  // is still to be added
+    std::uint64_t tree = 2;
+    for (const Write& write : arrived) {
+      if (own && there.lowest < write.sum.lowest) {
+        tree = mixed(tree, there.tree);
+        own = false;
+      }
+      tree = mixed(tree, write.sum.tree);
+    }
+    if (own) tree = mixed(tree, there.tree);
+    const Rank lowest = arrived.front().sum.lowest;
+    return {tree, there.tree != 0 ? std::min(there.lowest, lowest) : lowest};
+  }
+  Sum added_tree(const Sum& there, std::span<const Write> arrived) {
+    std::vector<RotatedTree> parts;
+    if (there.tree != 0) parts.push_back(tree_of(there));
+    for (const Write& write : arrived) parts.push_back(tree_of(write.sum));
+    return sum_of(trees_->sum(std::move(parts)));
+  }
+  static RotatedTree tree_of(const Sum& sum) { return {static_cast<int>(sum.tree), sum.lowest}; }
+  static Sum sum_of(RotatedTree tree) { return {static_cast<std::uint64_t>(tree.tree), tree.by}; }
 
   void replay_round() {
     if (const auto circle = replay_.end_round()) {
@@ -332,43 +435,76 @@ class Verifier {
   }
 
   void check_result() {
-    for (Block b = 0; b < schedule_.blocks; ++b) {
-      const Rank target = targets_[static_cast<std::size_t>(b)];
-      if (target != kEveryone && !check_place(target, b)) return;
-    }
-    for (Rank r = 0; r < schedule_.ranks; ++r) {
-      for (Block b = 0; b < schedule_.blocks; ++b) {
-        const bool needed = targets_[static_cast<std::size_t>(b)] == kEveryone && goal_.needs(r, b);
-        if (needed && !check_place(r, b)) return;
+    if (target_of_all_ == kEveryone) {
+      for (Rank r = 0; r < ranks_; ++r) {
+        if (!goal_.needs(r, 0)) continue;
+        states_.read(static_cast<std::size_t>(r), 0, {0, schedule_.blocks, 1},
+                     [&](Block first, int count, const State& state) {
+                       if (!violation_) check_places(r, first, count, state.set);
+                     });
       }
+      return;
+    }
+    for (Block b = 0; b < schedule_.blocks && !violation_; ++b) {
+      const Rank target = goal_.target_of(b);
+      if (target >= ranks_) continue;
+      check_places(target, b, 1, states_.at(static_cast<std::size_t>(target), 0, b).set);
     }
   }
-  bool check_place(Rank r, Block b) {
-    const Set held = state_of(r, b).set;
-    const Set needed = required(r, b);
-    if (held == needed) {
-      if (sums_ == nullptr || sums_[index_of(r, b)].tree == sums_[index_of(0, b)].tree) return true;
-      return fail(ViolationKind::other_order, r, b,
-                  "is added up in another way than at rank 0: sums of floats would differ");
+  void check_places(Rank r, Block first, int count, Set held) {
+    if (held != required(r, first)) {
+      fail(ViolationKind::wrong_result, r, first,
+           fmt::format("ends with the contributions of {}; needed are {}", text_of(held, first),
+                       text_of(required(r, first), first)));
+      return;
     }
-    return fail(ViolationKind::wrong_result, r, b,
-                fmt::format("ends with the contributions of {}; needed are {}",
-                            pool_.to_string(held), pool_.to_string(needed)));
+    if (!sums_ || one_ != nullptr || r == 0) return;
+    sums_->read(static_cast<std::size_t>(r), 0, {first, count, 1},
+                [&](Block b, int n, const Sum& sum) {
+                  sums_->read(0, 0, {b, n, 1}, [&](Block at, int, const Sum& first_rank) {
+                    if (!violation_ && sum.tree != first_rank.tree) fail_order(r, at);
+                  });
+                });
+  }
+  // One that stands for all adds up as its next one does along each dimension, and so all do.
+  void check_turned() {
+    const Rotation& rotation = one_->rotation();
+    for (Rank next = 1, d = static_cast<int>(rotation.dims().size()); d-- > 0;) {
+      const int size = rotation.dims()[static_cast<std::size_t>(d)];
+      for (Block b = 0; size > 1 && b < schedule_.blocks && !violation_; ++b) {
+        const Block at_next = rotation.rotated(IndexList(b), rotation.back(next)).front();
+        const RotatedTree here = tree_of(sums_->at(0, 0, b));
+        const RotatedTree there = trees_->rotated(tree_of(sums_->at(0, 0, at_next)), next);
+        if (!trees_->same(here, there)) fail_order(next, b);
+      }
+      next *= size;
+    }
+  }
+  void fail_order(Rank r, Block b) {
+    fail(ViolationKind::other_order, r, b,
+         "is added up in another way than at rank 0: sums of floats would differ");
   }
 
   void find_unread() {
-    const std::uint64_t all = static_cast<std::uint64_t>(schedule_.ranks) * places_;
-    for (std::uint64_t i = 0; i < all; ++i) {
-      if (states_[i].unused != kUnread) continue;
-      const int place = static_cast<int>(i % places_);
-      round_ = static_cast<int>(states_[i].written) - 1;
-      fail(ViolationKind::dead, static_cast<Rank>(i / places_), place % schedule_.blocks,
-           fmt::format("{}what arrives, {}, is neither sent on nor needed at the end",
-                       on_plane(place / schedule_.blocks), pool_.to_string(states_[i].set)));
-      return;
+    for (Rank r = 0; r < ranks_; ++r) {
+      for (int plane = 0; plane < schedule_.planes; ++plane) {
+        states_.read(
+            static_cast<std::size_t>(r), plane, {0, schedule_.blocks, 1},
+            [&](Block first, int count, const State& state) {
+              for (Block b = first; state.unread && !violation_ && b < first + count; ++b) {
+                if (unwanted(r, plane, b, 1) == 0) continue;
+                round_ = static_cast<int>(state.written) - 1;
+                fail(ViolationKind::dead, r, b,
+                     fmt::format("{}what arrives, {}, is neither sent on nor needed at the "
+                                 "end",
+                                 on_plane(plane), text_of(state.set, b)));
+              }
+            });
+      }
     }
   }
 
+  std::string text_of(Set set, Block b) const { return pool_.to_string(real(set, b)); }
   static std::string on_plane(int plane) {
     return plane == 0 ? std::string() : fmt::format("(plane {}) ", plane);
   }
@@ -381,25 +517,34 @@ class Verifier {
     violation_ = Violation{kind, round_, rank, block, text + ": " + what};
     return false;
   }
-  void fail_at(ViolationKind kind, const Write& write, const std::string& what) {
-    const int place = static_cast<int>(write.state % places_);
-    fail(kind, static_cast<Rank>(write.state / places_), place % schedule_.blocks,
-         fmt::format("{}{} from rank {} {}", on_plane(place / schedule_.blocks),
-                     pool_.to_string(write.set), write.from, what));
+  void fail_at(ViolationKind kind, const Write& write, Block b, const std::string& what) {
+    fail(kind, rank_of(write), b,
+         fmt::format("{}{} from rank {} {}", on_plane(write.plane), text_of(write.set, b),
+                     write.from, what));
+  }
+  static Rank rank_of(const Write& write) { return static_cast<Rank>(write.rank); }
+  bool too_many(std::size_t states) {
+    if (states <= static_cast<std::size_t>(options_.max_states)) return false;
+    violation_ = too_large(schedule_, std::to_string(states), options_);
+    return true;
   }
 
-  const Schedule& schedule_;
+  static constexpr Rank kSeveral = -2;
+
+  const Schedule& schedule_;   // what is gone through: all of it, or the part
+  const Everyone* const one_;  // whose part it is
   const Goal& goal_;
   const VerifyOptions& options_;
   const bool idempotent_;
-  const std::uint64_t places_;
+  const int ranks_;                                             // that have states
+  Rank source_of_all_ = kEveryone, target_of_all_ = kEveryone;  // blocks; or several have them
   ContributionPool pool_;
   MailboxReplay replay_;
-  Table<State> states_;                  // rank major
-  Table<Sum> sums_;                      // likewise; none where they do not matter
-  std::vector<Rank> sources_, targets_;  // of each block
-  std::vector<Write> writes_;            // of this round
-  std::int64_t unread_ = 0;              // states that are kUnread
+  CellTable<State> states_;
+  std::optional<CellTable<Sum>> sums_;  // none where they do not matter
+  std::optional<SumTrees> trees_;       // where one stands for all
+  std::vector<Write> writes_;           // of this round
+  std::int64_t unread_ = 0;             // states that have not been read and that nobody wants
   int round_ = -1;
   std::optional<Violation> violation_;
 };
@@ -446,15 +591,14 @@ std::string_view name_of(ViolationKind kind) { return kNames[static_cast<std::si
 std::optional<Violation> verify(const Schedule& schedule, const Goal& goal,
                                 const VerifyOptions& options) {
   if (auto violation = bad_shape(schedule, goal)) return violation;
-  const std::int64_t states =
-      std::int64_t{schedule.ranks} * std::int64_t{schedule.blocks} * std::int64_t{schedule.planes};
-  if (states > options.max_states || std::int64_t{schedule.blocks} * schedule.planes > 0x7fffffff) {
-    return Violation{
-        ViolationKind::too_large, -1, -1, -1,
-        fmt::format("{} ranks x {} blocks x {} planes are {} states; allowed are {}",
-                    schedule.ranks, schedule.blocks, schedule.planes, states, options.max_states)};
+  if (std::int64_t{schedule.blocks} * schedule.planes > 0x7fffffff ||
+      schedule.blocks > options.max_states || schedule.ranks > options.max_states) {
+    return too_large(schedule, "more", options);
   }
-  return Verifier(schedule, goal, options).run();
+  // In the order of statement ranks do not all do the same: the first one sends before it receives.
+  const bool all_at_once = !options.progress || options.order != MessageOrder::statement;
+  const Everyone* one = options.one_for_all && all_at_once ? everyone_for(schedule, goal) : nullptr;
+  return Verifier(schedule, one, goal, options).run();
 }
 
 }  // namespace rankine

@@ -23,10 +23,11 @@
 //   - progress  with mailboxes of bounded capacity between every two ranks, nobody waits for ever
 //
 // Sets that are cyclic intervals of ranks, which is nearly all of them, take eight bytes; others
-// are bit sets, each kept once. Time is linear in the blocks transferred, memory is 16 bytes for
-// every (rank, place) that is touched: a ring all-reduce among 4096 ranks, 33.5 million transfers,
-// takes seconds. Transfers from a rank to itself are local work: they obey the same rules, and take
-// no mailbox.
+// are bit sets, each kept once. Neighbouring blocks to which the same happens are looked at
+// together where there are many (cells.h), so time and memory grow with the messages and not with
+// what is in them. Where everyone does the same (everyone.h) one rank's part is proved: what holds
+// of it holds of all, turned, and violations are told as rank 0 sees them. Transfers from a rank to
+// itself are local work: they obey the same rules, and take no mailbox.
 //
 // A pure function, to be called from any number of threads at once. Throws std::bad_alloc only;
 // whatever is wrong with a schedule is the value that it returns. What the schedule itself throws
@@ -79,7 +80,9 @@ struct VerifyOptions {
   int mailbox_capacity = 8;  // messages that fit between a sender and a receiver, at least 1
   MessageOrder order = MessageOrder::sub_rounds;
   bool economy = true;  // false: redundant and dead transfers are accepted
-  std::int64_t max_states = std::int64_t{1} << 28;  // ranks x places
+  // What places hold: each by itself where they are few, neighbours that hold the same at once.
+  std::int64_t max_states = std::int64_t{1} << 28;
+  bool one_for_all = true;  // one rank's part is proved where everyone does the same
 };
 
 // The first violation, or nullopt: the schedule is proved.

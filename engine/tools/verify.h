@@ -18,7 +18,7 @@ struct VerifyArguments {
   bool json = false;
 
   static constexpr int kDefaultRanksTo = 130;
-  static constexpr int kMostRanks = 16'384;  // as algorithms have it
+  static constexpr int kMostRanks = 1 << 20;  // as algorithms have it
 };
 
 Subcommand add_verify(Command tool);

@@ -132,9 +132,9 @@ TEST(Refusal, SaysWhatIsNeeded) {
   };
   using enum Collective;
   EXPECT_EQ(text(all_reduce, "ring", {.ranks = 0}),
-            "all_reduce 'ring': ranks is 0; allowed are 1 to 16384");
-  EXPECT_EQ(text(all_reduce, "ring", {.ranks = 100000}),
-            "all_reduce 'ring': ranks is 100000; allowed are 1 to 16384");
+            "all_reduce 'ring': ranks is 0; allowed are 1 to 1048576");
+  EXPECT_EQ(text(all_reduce, "ring", {.ranks = 2000000}),
+            "all_reduce 'ring': ranks is 2000000; allowed are 1 to 1048576");
   EXPECT_EQ(text(broadcast, "chain", {.ranks = 4, .segments = 0}),
             "broadcast 'chain': segments is 0; allowed are 1 to 16384");
   EXPECT_EQ(text(broadcast, "chain", {.ranks = 4, .root = 4}),

@@ -184,7 +184,7 @@ TEST(NetworkSchema, AgreesWithTheReaderOfWirings) {
   for (const Json& spines : {Json(1), Json(512), Json(0), Json(513), Json("4")}) {
     expect_agreement({{"preset", "fat_tree"}, {"spines", spines}});
   }
-  for (const Json& group : {Json(1), Json(16384), Json(16385), Json(-1), Json(2.5)}) {
+  for (const Json& group : {Json(1), Json(1 << 20), Json((1 << 20) + 1), Json(-1), Json(2.5)}) {
     expect_agreement({{"preset", "two_level"}, {"group", group}});
   }
   expect_agreement({{"bandwidth", 1}, {"beta", 1}});

@@ -278,7 +278,7 @@ TEST(Routes, SayWhatIsNeeded) {
             "dims has 15 sizes; a torus has 1 to 14");
   EXPECT_EQ(refusal({.kind = WiringKind::two_level}, 4),
             "group is 0; two_level wiring needs 1 or more ranks per group");
-  EXPECT_EQ(refusal({}, 0), "ranks is 0; a network has 1 to 16384");
+  EXPECT_EQ(refusal({}, 0), "ranks is 0; a network has 1 to 1048576");
 }
 
 TEST(Wiring, NamesReadBack) {

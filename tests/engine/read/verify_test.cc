@@ -111,8 +111,9 @@ TEST(Verify, PhasesThatDoNotAddUp) {
 TEST(Verify, MoreStatesThanAllowed) {
   VerifyOptions options;
   options.max_states = 15;
+  options.one_for_all = false;
   expect_violation(ring_all_gather(4), {Collective::all_gather, 4, 4}, ViolationKind::too_large, -1,
-                   -1, -1, "4 ranks x 4 blocks x 1 planes are 16 states; allowed are 15", options);
+                   -1, -1, "4 ranks x 4 blocks x 1 planes take 16 states; allowed are 15", options);
 }
 
 TEST(Verify, RankThatDoesNotExist) {

@@ -162,7 +162,7 @@ TEST(Request, SaysWhatIsWrong) {
       {R"({"collective":"all_reduce","algorithm":"ring"})", "ranks is missing"},
       {R"({"collective":"all_reduce","algorithm":"ring","ranks":4})", "bytes is missing"},
       {R"({"collective":"all_reduce","algorithm":"ring","ranks":0,"bytes":1})",
-       "ranks is 0; allowed are whole numbers from 1 to 16384"},
+       "ranks is 0; allowed are whole numbers from 1 to 1048576"},
       {R"({"collective":"all_reduce","algorithm":"ring","ranks":2.5,"bytes":1})",
        "ranks is 2.5; allowed are whole numbers"},
       {R"({"collective":"all_reduce","algorithm":"ring","ranks":2,"bytes":-1})",

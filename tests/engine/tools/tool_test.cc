@@ -86,7 +86,7 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"perf", "all_reduce", "--min-busbw", "x"}, {"--min-busbw is 'x'", "GB/s"}},
       {{"list", "all_reduc"}, {"collective is 'all_reduc'", "did you mean 'all_reduce'"}},
       {{"list", "--ranks", "-1"}, {"--ranks is '-1'", "from 1"}},
-      {{"verify", "--ranks", "5..2"}, {"--ranks is '5..2'", "1 to 16384"}},
+      {{"verify", "--ranks", "5..2"}, {"--ranks is '5..2'", "1 to 1048576"}},
       {{"verify", "--roots", "some"}, {"--roots is 'some'", "or all"}},
       {{"verify", "--segments", "0"}, {"--segments is '0'", "from 1"}},
       {{"verify", "--algo", "bruk"}, {"--algo is 'bruk'", "did you mean 'bruck'"}},

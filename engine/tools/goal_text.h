@@ -1,0 +1,25 @@
+// A schedule as GOAL, the input of LogGOPSim: per rank a list of sends, receives and local work,
+// and what each waits for. Hoefler, Siebert & Lumsdaine, "Group Operation Assembly Language - A
+// flexible way to express collective communication", ICPP 2009; "LogGOPSim - Simulating large-scale
+// applications in the LogGOPS model", LSAP 2010.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "algorithms/schedule/collective.h"
+#include "algorithms/schedule/schedule.h"
+#include "engine/base/status.h"
+
+namespace rankine::tools {
+
+inline constexpr std::int64_t kMostGoalLines = std::int64_t{1} << 24;
+
+// `bytes` is M. A message is a send and a receive of its bytes with a tag of its own, so that no
+// other is taken for it. A send waits for whatever brought what it carries; sums are local work of
+// no time (calc 0), which waits for what is added up. Ports, latencies and bandwidths are the
+// simulator's. Switches' transfers become messages, which are all that GOAL knows. Errors: more
+// than kMostGoalLines lines; sizes that Pricing refuses.
+Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes);
+
+}  // namespace rankine::tools

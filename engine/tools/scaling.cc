@@ -1,0 +1,103 @@
+#include "engine/tools/scaling.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/base/units.h"
+#include "engine/tools/answer.h"
+#include "engine/tools/svg_plot.h"
+#include "engine/tools/table.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+// One algorithm among so many ranks.
+Result<double> seconds_among(QuestionArguments arguments, const std::string& algorithm, int ranks) {
+  arguments.algorithm.algorithms = algorithm;
+  arguments.algorithm.take("ranks");
+  arguments.algorithm.begin.ranks = ranks;
+  auto question = question_of(arguments);
+  if (!question.ok()) return question.status();
+  question->options.ideal_blocks = true;
+  question->options.most_messages = kMostScaledMessages;
+  const auto answered = answer(std::move(*question));
+  if (!answered.ok()) return answered.status();
+  return answered->seconds();
+}
+
+}  // namespace
+
+Result<Scaling> scale(const QuestionArguments& arguments, int most, Console& console) {
+  Scaling out;
+  const auto params = read_params(arguments.algorithm);
+  if (!params.ok()) return params.status();
+  const int fewest = params->ranks;
+  if (most <= fewest) {
+    return invalid_argument(fmt::format(
+        "--ranks-to is {}; allowed are more than the {} ranks of --ranks", most, fewest));
+  }
+  for (int n = fewest; n<most; n = n> most / 2 ? most : 2 * n) out.ranks.push_back(n);
+  out.ranks.push_back(most);
+  std::vector<std::string> left_out;
+  const auto questions = questions_of(arguments, left_out);
+  if (!questions.ok()) return questions.status();
+  Progress progress(console);
+  for (const Question& question : *questions) {
+    ScalingCurve& curve = out.curves.emplace_back();
+    curve.algorithm = question.algorithm->name;
+    std::string missing;
+    for (const int n : out.ranks) {
+      if (progress.due()) progress.show(fmt::format("{}, {} ranks", curve.algorithm, n));
+      const auto seconds = seconds_among(arguments, curve.algorithm, n);
+      if (seconds.ok()) {
+        curve.seconds.emplace_back(n, *seconds);
+      } else if (missing.empty()) {
+        missing = fmt::format("{} among {} ranks is left out: {}", curve.algorithm, n,
+                              seconds.status().text());
+      }
+    }
+    if (!missing.empty()) out.notes.push_back(missing);
+  }
+  std::erase_if(out.curves, [](const ScalingCurve& curve) { return curve.seconds.empty(); });
+  if (out.curves.empty()) return invalid_argument(out.notes.front());
+  return out;
+}
+
+std::string text_of(const Scaling& scaling) {
+  std::vector<std::vector<std::string>> rows = {{"ranks"}};
+  for (const ScalingCurve& curve : scaling.curves) rows.front().push_back(curve.algorithm);
+  for (const int n : scaling.ranks) {
+    rows.push_back({std::to_string(n)});
+    for (const ScalingCurve& curve : scaling.curves) {
+      std::string cell = "-";
+      for (const auto& [ranks, seconds] : curve.seconds) {
+        if (ranks == n) cell = format_duration(seconds);
+      }
+      rows.back().push_back(cell);
+    }
+  }
+  return columns(rows, std::string(rows.front().size(), 'r'));
+}
+
+std::string svg_of(const Scaling& scaling, const std::string& title) {
+  constexpr double kMicroseconds = 1e6;
+  Plot plot{.title = title, .y_label = "microseconds"};
+  plot.log_y = true;
+  plot.baseline = {};
+  plot.x_label = "ranks";
+  plot.log_x = true;
+  for (const ScalingCurve& curve : scaling.curves) {
+    PlotCurve& drawn = plot.curves.emplace_back();
+    drawn.name = curve.algorithm;
+    for (const auto& [ranks, seconds] : curve.seconds) {
+      if (seconds > 0)
+        drawn.points.push_back({static_cast<double>(ranks), seconds * kMicroseconds});
+    }
+  }
+  fit_axes(plot);
+  return to_svg(plot);
+}
+
+}  // namespace rankine::tools
