@@ -9,8 +9,8 @@
 namespace rankine::torch_backend {
 namespace {
 
-// What the thread rests between two looks, and how many looks in vain it takes to fall asleep: until
-// then who submits a call need not wake it, which would take longer than a short call does.
+// What the thread rests between two looks, and how many looks in vain it takes to fall asleep:
+// until then who submits a call need not wake it, which would take longer than a short call does.
 constexpr std::chrono::microseconds kNap{50};
 constexpr int kLooks = 1000;
 // For messages, before somebody else may have the turn.
@@ -162,9 +162,8 @@ void CallQueue::start(Handle call, Ended& ended) {
 
 void CallQueue::look_at_messages(const GroupCall* wanted, Ended& ended) {
   // Nobody else changes them meanwhile.
-  const auto of_wanted = std::find_if(under_way_.begin(), under_way_.end(), [&](const UnderWay& u) {
-    return u.call.get() == wanted;
-  });
+  const auto of_wanted = std::find_if(under_way_.begin(), under_way_.end(),
+                                      [&](const UnderWay& u) { return u.call.get() == wanted; });
   UnderWay& first = of_wanted != under_way_.end() ? *of_wanted : under_way_.front();
   for (UnderWay& message : under_way_) {
     const auto is_over =

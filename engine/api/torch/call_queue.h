@@ -2,14 +2,14 @@
 // submitted.
 //
 // A member is used by one thread at a time, and a submitted call goes on whether or not anybody
-// waits for it. So there is a turn, and whoever has it executes what is next: those who wait take it,
-// and so a call that is waited for at once runs on its caller's thread and costs no switch. What
-// nobody waits for is executed by a thread of the queue's. That one takes what has been there for a
-// whole nap of its own, or all at once where somebody has asked it to hurry: else it would take calls
-// away from those who are just about to wait for them.
+// waits for it. So there is a turn, and whoever has it executes what is next: those who wait take
+// it, and so a call that is waited for at once runs on its caller's thread and costs no switch.
+// What nobody waits for is executed by a thread of the queue's. That one takes what has been there
+// for a whole nap of its own, or all at once where somebody has asked it to hurry: else it would
+// take calls away from those who are just about to wait for them.
 //
-// Messages between two ranks are under way beside each other and beside collectives, since ranks may
-// post them in any order. Thread-safe.
+// Messages between two ranks are under way beside each other and beside collectives, since ranks
+// may post them in any order. Thread-safe.
 #pragma once
 
 #include <sys/types.h>

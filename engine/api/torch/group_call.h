@@ -1,6 +1,6 @@
 // A call of a process group's, from when it is submitted: what PyTorch calls Work. It is executed
-// once, by whoever has time (call_queue.h), and tells those who wait for it and those who have asked
-// for its future.
+// once, by whoever has time (call_queue.h), and tells those who wait for it and those who have
+// asked for its future.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Work.hpp>

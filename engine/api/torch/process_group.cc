@@ -61,10 +61,10 @@ void check_same_type(const at::Tensor& output, const at::Tensor& input) {
 void check_sizes(const at::Tensor& of_all, std::string_view what_of_all, const at::Tensor& of_one,
                  std::string_view what_of_one, std::size_t ranks) {
   check_same_type(of_all, of_one);
-  TORCH_CHECK(static_cast<std::size_t>(of_all.numel()) ==
-                  static_cast<std::size_t>(of_one.numel()) * ranks,
-              what_of_all, " has ", of_all.numel(), " elements; ", what_of_one, " has ",
-              of_one.numel(), " and there are ", ranks, " ranks");
+  TORCH_CHECK(
+      static_cast<std::size_t>(of_all.numel()) == static_cast<std::size_t>(of_one.numel()) * ranks,
+      what_of_all, " has ", of_all.numel(), " elements; ", what_of_one, " has ", of_one.numel(),
+      " and there are ", ranks, " ranks");
 }
 
 void check_own(const Row& row, std::size_t own, std::size_t rank, std::string_view argument) {
@@ -129,8 +129,7 @@ ProcessGroup::Work ProcessGroup::submit(const GroupCall::Kind& kind, Tensors res
 
 ProcessGroup::Work ProcessGroup::submit(const GroupCall::Kind& kind, Tensors results,
                                         const Call& call) {
-  return submit(kind, std::move(results),
-                [call](Member& me) { me.call(call).throw_if_error(); });
+  return submit(kind, std::move(results), [call](Member& me) { me.call(call).throw_if_error(); });
 }
 
 // --- Everybody has the same ---
@@ -188,8 +187,7 @@ ProcessGroup::Work ProcessGroup::gather_all(const GroupCall::Kind& kind, Tensors
   std::vector<Call> calls;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_sizes(outputs[i], "output", inputs[i], "input", ranks());
-    calls.push_back(
-        movement(Collective::all_gather, elements_of(inputs[i], "input"), timeout));
+    calls.push_back(movement(Collective::all_gather, elements_of(inputs[i], "input"), timeout));
     calls.back().out = elements_of(outputs[i], "output").data;
   }
   return submit(kind, std::move(outputs),
@@ -295,8 +293,7 @@ ProcessGroup::Work ProcessGroup::scatter_sums(const GroupCall::Kind& kind, Tenso
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_sizes(inputs[i], "input", outputs[i], "output", ranks());
     const Elements out = summands_of(outputs[i], "output");
-    calls.push_back(
-        reduction(Collective::reduce_scatter, out, options.reduceOp, options.timeout));
+    calls.push_back(reduction(Collective::reduce_scatter, out, options.reduceOp, options.timeout));
     calls.back().in = summands_of(inputs[i], "input").data;
   }
   return submit(kind, std::move(outputs),

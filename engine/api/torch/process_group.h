@@ -5,14 +5,14 @@
 //
 // The ranks meet through the group's store (meet.h), and calls are the engine's, made by whoever
 // waits for them or by a thread of the group's (call_queue.h). Tensors are dense, on the CPU and
-// contiguous; of a list of tensors per rank there is one. Other arguments that are wrong throw where
-// the call is submitted, as RuntimeError in Python; what a call fails with later is told by its Work
-// and its Future: a rank that is lost with its process, a deadline that has passed, and who waits for
-// whom. After that all calls fail with the same, and a new group can be made.
+// contiguous; of a list of tensors per rank there is one. Other arguments that are wrong throw
+// where the call is submitted, as RuntimeError in Python; what a call fails with later is told by
+// its Work and its Future: a rank that is lost with its process, a deadline that has passed, and
+// who waits for whom. After that all calls fail with the same, and a new group can be made.
 //
-// A call's timeout is that of its options, else the group's. Results are the same bits on all ranks.
-// Between two ranks messages are received in the order in which they are sent: tags must agree in
-// that order, and choose no message.
+// A call's timeout is that of its options, else the group's. Results are the same bits on all
+// ranks. Between two ranks messages are received in the order in which they are sent: tags must
+// agree in that order, and choose no message.
 //
 // Written for PyTorch 1.13, where a backend is a ProcessGroup, and for 2.x, where it is a Backend
 // with the same functions.
@@ -83,8 +83,7 @@ class ProcessGroup final : public GroupBase {
                                        const c10d::ReduceScatterOptions& options) override;
 #endif
   Work gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
-  Work scatter(Tensors& outputs, TensorLists& inputs,
-               const c10d::ScatterOptions& options) override;
+  Work scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override;
   // Sizes are rows of dimension 0; none: equal ones.
   Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_sizes,
                      std::vector<std::int64_t>& input_sizes,

@@ -43,8 +43,7 @@ void check(const at::Tensor& tensor, std::string_view argument) {
   TORCH_CHECK(tensor.device().is_cpu(), argument, " is on ", tensor.device(),
               "; allowed are tensors on the CPU");
   TORCH_CHECK(tensor.is_contiguous(), argument, " has gaps or another order (sizes ",
-              tensor.sizes(), ", strides ", tensor.strides(),
-              "); allowed are contiguous tensors");
+              tensor.sizes(), ", strides ", tensor.strides(), "); allowed are contiguous tensors");
 }
 
 }  // namespace
@@ -102,7 +101,8 @@ const std::vector<at::Tensor>& only(const std::vector<std::vector<at::Tensor>>& 
 }
 
 void none_away_from_root(bool is_empty, std::string_view argument) {
-  TORCH_CHECK(is_empty, argument, " is given on a rank that is not the root; allowed is none there");
+  TORCH_CHECK(is_empty, argument,
+              " is given on a rank that is not the root; allowed is none there");
 }
 
 Row::Row(std::vector<at::Tensor> parts, std::size_t ranks, const at::Tensor& like,

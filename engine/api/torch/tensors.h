@@ -1,6 +1,6 @@
-// What the engine is told of tensors, and which tensors it takes: dense ones on the CPU without gaps,
-// since it moves and reduces plain memory. What it does not take is thrown as c10::Error (in Python
-// RuntimeError), with the argument, what it is and what is allowed.
+// What the engine is told of tensors, and which tensors it takes: dense ones on the CPU without
+// gaps, since it moves and reduces plain memory. What it does not take is thrown as c10::Error (in
+// Python RuntimeError), with the argument, what it is and what is allowed.
 #pragma once
 
 #include <ATen/ATen.h>

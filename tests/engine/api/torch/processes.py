@@ -39,12 +39,14 @@ def _be_rank(function: Callable[..., Any], meeting: str, backend: str, rank: int
     os._exit(0)
 
 
-def play(ranks: int, function: Callable[..., Any], *, backend: str = "rankine", timeout: float = 30, dies: int | None = None) -> list[Any]:
-    """function(rank, ranks) on each; what they return, by rank. One may die and return nothing."""
+def play(ranks: int, function: Callable[..., Any], *, backend: str = "rankine", timeout: float = 30, dies: int | None = None, missing: int | None = None) -> list[Any]:
+    """function(rank, ranks) on each; what they return, by rank. One may die and return nothing, or never be started."""
     with tempfile.TemporaryDirectory() as folder:
         meeting = str(pathlib.Path(folder) / "store")
         ends, processes = [], []
         for rank in range(ranks):
+            if rank == missing:
+                continue
             ours, theirs = _FORK.Pipe(duplex=False)
             process = _FORK.Process(target=_be_rank, args=(function, meeting, backend, rank, ranks, timeout, theirs))
             process.start()
