@@ -49,6 +49,11 @@ _LIBRARIES = {
     "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"]),
     "simgrid": _library(["libsimgrid-dev"], ["simgrid", "xbt", "xbt.h"], optional = True),
     "tomlplusplus": _library(["libtomlplusplus-dev"], ["toml++"]),
+    # With what a module of Python's is made of.
+    "torch": _library(
+        ["libpython3-dev", "libtorch-dev", "pybind11-dev"],
+        ["ATen", "c10", "caffe2", "pybind11", "python3.11", "torch"],
+    ),
 }
 
 def _link_first(ctx, packages, wanted, candidates):

@@ -1,0 +1,75 @@
+"""The time of an all-reduce from Python, beside gloo's and the engine's own, in one run.
+
+    perf.py ENGINE RANKS     ENGINE is //bench/torch:engine
+
+Blocking calls of f32, in place, in batches that take turns between the two backends: medians over the
+batches, of rank 0. The engine's own times are those of another program, right after.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/engine/api/torch"))
+
+import torch
+import torch.distributed as dist
+
+from processes import play
+
+SIZES = [8, 64, 512, 4 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]
+BATCHES = 41
+
+
+def calls_of(size: int) -> int:
+    return 5 if size >= 1 << 20 else 20 if size >= 1 << 16 else 50
+
+
+def measure(rank: int, ranks: int) -> list[tuple[float, float]]:
+    gloo = dist.new_group(list(range(ranks)), backend="gloo")
+    groups = [dist.distributed_c10d._get_default_group(), gloo]
+    rows = []
+    for size in SIZES:
+        tensor = torch.zeros(size // 4)
+        times: list[list[float]] = [[], []]
+        for batch in range(BATCHES + 1):
+            for which, group in enumerate(groups):
+                dist.barrier()
+                began = time.perf_counter()
+                for _ in range(calls_of(size)):
+                    dist.all_reduce(tensor, group=group)
+                took = time.perf_counter() - began
+                if batch > 0:
+                    times[which].append(took / calls_of(size) * 1e6)
+        rows.append((statistics.median(times[0]), statistics.median(times[1])))
+    return rows
+
+
+def engine(program: str, ranks: int) -> list[float]:
+    with tempfile.TemporaryDirectory() as folder:
+        name = "perf." + os.path.basename(folder)
+        started = [
+            subprocess.Popen([program, name, str(ranks), str(rank), *map(str, SIZES)], stdout=subprocess.PIPE, text=True) for rank in range(ranks)
+        ]
+        said = [process.communicate(timeout=200)[0] for process in started]
+    return [float(line) for line in said[0].split()]
+
+
+def text(size: int) -> str:
+    return f"{size}" if size < 1 << 10 else f"{size >> 10}K" if size < 1 << 20 else f"{size >> 20}M"
+
+
+if __name__ == "__main__":
+    ranks = int(sys.argv[2])
+    rows = play(ranks, measure)[0]
+    own = engine(sys.argv[1], ranks)
+    print(f"all_reduce among {ranks} processes, f32, in place, from Python with PyTorch {torch.__version__}: median us of rank 0")
+    print(f"{'bytes':>6} {'rankine':>10} {'gloo':>10} {'gloo / rankine':>15} {'the engine':>11} {'over it':>9}")
+    for size, (ours, theirs), least in zip(SIZES, rows, own):
+        print(f"{text(size):>6} {ours:>10.2f} {theirs:>10.1f} {theirs / ours:>15.1f} {least:>11.2f} {ours - least:>9.2f}")

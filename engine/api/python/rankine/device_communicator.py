@@ -1,0 +1,131 @@
+"""What an inference server calls between the processes of a tensor-parallel group, in vLLM's shape.
+
+A server asks for its device communicator by name, makes one for each of its groups on all their
+ranks, and then calls all_reduce, gather, all_gather and, between stages of a pipeline, send_tensor_dict
+and recv_tensor_dict. Tensors are those of rankine.torch; ranks in arguments are those of the group.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import torch
+import torch.distributed as distributed
+
+import rankine.torch
+from rankine import _torch
+
+# What send_tensor_dict says first: bytes of its list of names, types and sizes.
+_LENGTH = torch.int64
+
+
+class DeviceCommunicator:
+    """Of the ranks of ``cpu_group``, whatever its backend: calls go over a group of Rankine's.
+
+    All its ranks make it, and nobody else. ``device`` must be the CPU; ``device_group`` is not used.
+    ``unique_name`` tells communicators of the same ranks from each other.
+    """
+
+    def __init__(
+        self,
+        cpu_group: distributed.ProcessGroup,
+        device: torch.device | None = None,
+        device_group: distributed.ProcessGroup | None = None,
+        unique_name: str = "",
+    ) -> None:
+        if device is not None and torch.device(device).type != "cpu":
+            raise ValueError(f"device is {device}; allowed is cpu")
+        self.device = torch.device("cpu")
+        self.cpu_group = cpu_group
+        self.device_group = device_group
+        self.unique_name = unique_name
+        self.world_size = distributed.get_world_size(cpu_group)
+        self.rank_in_group = distributed.get_rank(cpu_group)
+        self.ranks = [_global_rank(cpu_group, r) for r in range(self.world_size)]
+        self.rank = self.ranks[self.rank_in_group]
+        # A place in the common store that is this communicator's own, however often it is made.
+        number: list[object] = [_next_number() if self.rank_in_group == 0 else None]
+        distributed.broadcast_object_list(number, self.ranks[0], group=cpu_group)
+        name = f"rankine.device/{unique_name}/{'-'.join(map(str, self.ranks))}/{number[0]}"
+        store = distributed.PrefixStore(name, distributed.distributed_c10d._get_default_store())
+        timeout = datetime.timedelta(minutes=30)
+        self._group = _torch.create(store, self.rank_in_group, self.world_size, timeout)
+
+    def all_reduce(self, input_: torch.Tensor) -> torch.Tensor:
+        """The sum of all ranks' tensors, in place."""
+        options = distributed.AllreduceOptions()
+        self._group.allreduce([input_], options).wait()
+        return input_
+
+    def gather(self, input_: torch.Tensor, dst: int = 0, dim: int = -1) -> torch.Tensor | None:
+        """All ranks' tensors one after the other along ``dim``, at ``dst``; elsewhere None."""
+        dim = self._dimension(input_, dim)
+        options = distributed.GatherOptions()
+        options.rootRank = dst
+        if self.rank_in_group != dst:
+            self._group.gather([], [input_], options).wait()
+            return None
+        parts = input_.new_empty((self.world_size, *input_.shape))
+        self._group.gather([list(parts.unbind())], [input_], options).wait()
+        return self._along(parts, dim)
+
+    def all_gather(self, input_: torch.Tensor, dim: int = -1) -> torch.Tensor:
+        """All ranks' tensors one after the other along ``dim``, on every rank."""
+        dim = self._dimension(input_, dim)
+        parts = input_.new_empty((self.world_size, *input_.shape))
+        self._group._allgather_base(parts, input_).wait()
+        return self._along(parts, dim)
+
+    def send_tensor_dict(self, tensor_dict: dict[str, torch.Tensor], dst: int) -> None:
+        """To one rank, which calls recv_tensor_dict(). Values are tensors."""
+        for key, value in tensor_dict.items():
+            if not isinstance(value, torch.Tensor):
+                raise ValueError(f"tensor_dict[{key!r}] is {type(value).__name__}; allowed are tensors")
+        shapes = [[key, str(t.dtype).removeprefix("torch."), list(t.shape)] for key, t in tensor_dict.items()]
+        text = torch.frombuffer(bytearray(json.dumps(shapes).encode()), dtype=torch.uint8)
+        works = [self._group.send([t], dst, 0) for t in (torch.tensor([text.numel()], dtype=_LENGTH), text, *tensor_dict.values())]
+        for work in works:
+            work.wait()
+
+    def recv_tensor_dict(self, src: int) -> dict[str, torch.Tensor]:
+        """What that rank has sent by send_tensor_dict()."""
+        length = torch.empty(1, dtype=_LENGTH)
+        self._group.recv([length], src, 0).wait()
+        text = torch.empty(int(length), dtype=torch.uint8)
+        self._group.recv([text], src, 0).wait()
+        shapes = json.loads(bytes(text.numpy()))
+        received = {key: torch.empty(shape, dtype=getattr(torch, dtype)) for key, dtype, shape in shapes}
+        works = [self._group.recv([tensor], src, 0) for tensor in received.values()]
+        for work in works:
+            work.wait()
+        return received
+
+    def destroy(self) -> None:
+        """This rank leaves; no calls after that."""
+        self._group = None
+
+    def _dimension(self, input_: torch.Tensor, dim: int) -> int:
+        if not -input_.dim() <= dim < input_.dim():
+            raise ValueError(f"dim is {dim}; a tensor of shape {tuple(input_.shape)} has {-input_.dim()} to {input_.dim() - 1}")
+        return dim % input_.dim()
+
+    def _along(self, parts: torch.Tensor, dim: int) -> torch.Tensor:
+        shape = list(parts.shape[1:])
+        shape[dim] *= self.world_size
+        return parts.movedim(0, dim).reshape(shape)
+
+
+_made = 0
+
+
+def _next_number() -> int:
+    global _made
+    _made += 1
+    return _made
+
+
+def _global_rank(group: distributed.ProcessGroup, rank: int) -> int:
+    if group is distributed.group.WORLD:
+        return rank
+    return distributed.get_global_rank(group, rank)

@@ -1,0 +1,181 @@
+#include "engine/api/torch/call_queue.h"
+
+#include <ATen/core/grad_mode.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace rankine::torch_backend {
+namespace {
+
+// What the thread rests between two looks, and how many looks in vain it takes to fall asleep:
+// until then who submits a call need not wake it, which would take longer than a short call does.
+constexpr std::chrono::microseconds kNap{50};
+constexpr int kLooks = 1000;
+// For messages, before somebody else may have the turn.
+constexpr std::chrono::milliseconds kWhile{1};
+
+std::exception_ptr failure(const Status& status) {
+  return status.ok() ? nullptr : std::make_exception_ptr(Error(status.code(), status.text()));
+}
+
+}  // namespace
+
+CallQueue::CallQueue(std::unique_ptr<Communicator> communicator, std::unique_ptr<Member> member)
+    : process_(getpid()), communicator_(std::move(communicator)), member_(std::move(member)) {
+  thread_ = std::thread([this] { serve(); });
+  pthread_setname_np(thread_.native_handle(), "rankine-group");
+}
+
+CallQueue::~CallQueue() {
+  if (thread_.joinable()) thread_.detach();
+}
+
+void CallQueue::submit(Handle call) {
+  const std::lock_guard lock(mutex_);
+  queued_.push_back(std::move(call));
+  ++submitted_;
+  if (asleep_) wake_.notify_one();
+}
+
+void CallQueue::finish(GroupCall& call) {
+  Lock lock(mutex_);
+  while (!call.isCompleted()) {
+    if (!has_turn_) {
+      step(lock, &call);
+    } else {
+      ++waiting_, ++helpers_;
+      over_.wait(lock);
+      --waiting_, --helpers_;
+    }
+  }
+}
+
+bool CallQueue::finish_within(GroupCall& call, std::chrono::milliseconds most) {
+  hurry();
+  Lock lock(mutex_);
+  ++waiting_;
+  const bool is_over = over_.wait_for(lock, most, [&] { return call.isCompleted(); });
+  --waiting_;
+  return is_over;
+}
+
+void CallQueue::hurry() {
+  const std::lock_guard lock(mutex_);
+  hurried_ = true;
+  wake_.notify_one();
+}
+
+void CallQueue::close() {
+  if (getpid() != process_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+  member_.reset();
+  communicator_.reset();
+}
+
+bool CallQueue::is_mine(std::uint64_t seen) const {
+  if (has_turn_ || helpers_ > 0 || !has_work()) return false;
+  const std::uint64_t taken = submitted_ - queued_.size();
+  return hurried_ || closing_ || !under_way_.empty() || taken < seen;
+}
+
+void CallQueue::serve() {
+  Lock lock(mutex_);
+  std::uint64_t seen = 0;  // of submitted_, before the last nap
+  for (int looks = 0; !closing_ || has_work() || has_turn_;) {
+    if (is_mine(seen)) {
+      step(lock, nullptr);
+      if (helpers_ == 0) seen = submitted_;
+      looks = 0;
+      continue;
+    }
+    if (!has_work()) hurried_ = false;
+    looks = submitted_ == seen ? looks + 1 : 0;
+    seen = submitted_;
+    if (looks < kLooks) {
+      wake_.wait_for(lock, kNap);
+    } else {
+      asleep_ = true;
+      wake_.wait(lock, [&] { return hurried_ || closing_ || submitted_ != seen; });
+      asleep_ = false;
+      looks = 0;
+    }
+  }
+}
+
+void CallQueue::step(Lock& lock, const GroupCall* wanted) {
+  // All memory first: whoever has the turn must come to its end.
+  Ended ended;
+  ended.reserve(under_way_.size() + 1);
+  under_way_.reserve(under_way_.size() + 1);
+  Handle next;
+  if (!queued_.empty()) {
+    next = std::move(queued_.front());
+    queued_.pop_front();
+  }
+  has_turn_ = true;
+  lock.unlock();
+  if (next != nullptr && !next->message_) {
+    std::exception_ptr why = run(*next);
+    ended.emplace_back(std::move(next), std::move(why));
+  } else if (next != nullptr) {
+    start(std::move(next), ended);
+  } else {
+    look_at_messages(wanted, ended);
+  }
+  for (auto& [call, why] : ended) call->end(why);
+  lock.lock();
+  has_turn_ = false;
+  if (waiting_ > 0) over_.notify_all();
+  if (ended.empty()) return;
+  lock.unlock();
+  for (auto& [call, why] : ended) call->tell();  // which may call functions of the user's
+  ended.clear();                                 // and so may letting go of what the calls hold
+  lock.lock();
+}
+
+std::exception_ptr CallQueue::run(GroupCall& call) {
+  const at::NoGradGuard no_grad;  // copies into results are no operations of a graph
+  try {
+    call.run_(*member_);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void CallQueue::start(Handle call, Ended& ended) {
+  auto request = member_->start(*call->message_, call->options_);
+  if (!request.ok()) {
+    ended.emplace_back(std::move(call), failure(request.status()));
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  under_way_.push_back({std::move(call), std::move(*request)});
+}
+
+void CallQueue::look_at_messages(const GroupCall* wanted, Ended& ended) {
+  // Nobody else changes them meanwhile.
+  const auto of_wanted = std::find_if(under_way_.begin(), under_way_.end(),
+                                      [&](const UnderWay& u) { return u.call.get() == wanted; });
+  UnderWay& first = of_wanted != under_way_.end() ? *of_wanted : under_way_.front();
+  for (UnderWay& message : under_way_) {
+    const auto is_over =
+        &message == &first ? message.request.wait_for(kWhile) : message.request.test();
+    if (is_over.ok() && !*is_over) continue;
+    ended.emplace_back(message.call, failure(is_over.status()));
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase_if(under_way_, [&](const UnderWay& message) {
+    return std::any_of(ended.begin(), ended.end(),
+                       [&](const auto& one) { return one.first == message.call; });
+  });
+}
+
+}  // namespace rankine::torch_backend

@@ -1,0 +1,94 @@
+// The calls of one process group on their way to the engine, in the order in which they were
+// submitted.
+//
+// A member is used by one thread at a time, and a submitted call goes on whether or not anybody
+// waits for it. So there is a turn, and whoever has it executes what is next: those who wait take
+// it, and so a call that is waited for at once runs on its caller's thread and costs no switch.
+// What nobody waits for is executed by a thread of the queue's. That one takes what has been there
+// for a whole nap of its own, or all at once where somebody has asked it to hurry: else it would
+// take calls away from those who are just about to wait for them.
+//
+// Messages between two ranks are under way beside each other and beside collectives, since ranks
+// may post them in any order. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/api/member.h"
+#include "engine/api/request.h"
+#include "engine/api/torch/group_call.h"
+
+namespace rankine::torch_backend {
+
+class CallQueue {
+ public:
+  using Handle = c10::intrusive_ptr<GroupCall>;
+
+  // Starts its thread: std::system_error where there is none.
+  CallQueue(std::unique_ptr<Communicator> communicator, std::unique_ptr<Member> member);
+  CallQueue(const CallQueue&) = delete;
+  CallQueue& operator=(const CallQueue&) = delete;
+  // After close(), but in a forked child, which has no thread of ours.
+  ~CallQueue();
+
+  void submit(Handle call);
+  // Until the call, which was submitted, is over; and no longer than that: whether it is.
+  void finish(GroupCall& call);
+  bool finish_within(GroupCall& call, std::chrono::milliseconds most);
+  // What is there is not going to be waited for.
+  void hurry();
+  // Until all is over; nothing is submitted any more. Then the rank has left.
+  void close();
+
+ private:
+  // Calls that are over, and what they have failed with.
+  using Ended = std::vector<std::pair<Handle, std::exception_ptr>>;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void serve();
+  bool has_work() const { return !queued_.empty() || !under_way_.empty(); }
+  // Whether the thread is to take what is next.
+  bool is_mine(std::uint64_t seen) const;
+  // Has the turn: executes what is next, or waits a while for messages, for that of `wanted` where
+  // it is one. The lock is held before and after.
+  void step(Lock& lock, const GroupCall* wanted);
+  std::exception_ptr run(GroupCall& call);
+  void start(Handle call, Ended& ended);
+  void look_at_messages(const GroupCall* wanted, Ended& ended);
+
+  const pid_t process_;
+  // Used by who has the turn.
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<Member> member_;
+  struct UnderWay {
+    Handle call;
+    Request request;
+  };
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable over_, wake_;
+  std::deque<Handle> queued_;
+  std::vector<UnderWay> under_way_;  // changed by who has the turn, in the lock
+  std::uint64_t submitted_ = 0;
+  int waiting_ = 0;  // on over_
+  int helpers_ = 0;  // those of them who will take the turn
+  bool has_turn_ = false;
+  bool hurried_ = false;
+  bool asleep_ = false;  // the thread is, and must be told of what is submitted
+  bool closing_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rankine::torch_backend

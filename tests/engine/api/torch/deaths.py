@@ -1,0 +1,104 @@
+"""A process that dies: the others are told soon, with its rank and process, and can go on without it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import torch
+import torch.distributed as dist
+
+from processes import check, main, play
+
+
+def _until_told(rank: int, ranks: int, tmp: str, how) -> tuple[str, float, int]:
+    pids = [None] * ranks
+    dist.all_gather_object(pids, os.getpid())
+    last = ranks - 1
+    said = os.path.join(tmp, "died")
+    for _ in range(20):
+        dist.all_reduce(torch.ones(1000))
+    if rank == last:
+        with open(said + ".new", "w") as file:
+            file.write(str(time.monotonic()))
+        os.rename(said + ".new", said)
+        how()
+        time.sleep(100)
+    try:
+        while True:
+            dist.all_reduce(torch.ones(1000))
+    except RuntimeError as error:
+        with open(said) as file:
+            took = time.monotonic() - float(file.read())
+        text = str(error)
+    check(f"rank {last}" in text and str(pids[last]) in text, f"'{text}' names not rank {last} and its process {pids[last]}")
+    return text, took, pids[last]
+
+
+def _play(ranks: int, how) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as tmp:
+
+        def on_each(rank: int, n: int) -> float:
+            text, took, _ = _until_told(rank, n, tmp, how)
+            # The same error from then on; then a new group of those who are left.
+            try:
+                dist.barrier()
+            except RuntimeError as error:
+                check(str(error) == text, f"'{error}' is not '{text}'")
+            else:
+                raise AssertionError("a barrier among the dead")
+            dist.destroy_process_group()
+            dist.init_process_group("rankine", init_method=f"file://{tmp}/again", rank=rank, world_size=n - 1)
+            x = torch.ones(10)
+            dist.all_reduce(x)
+            check(float(x[0]) == n - 1, "the sum of those who are left")
+            return took
+
+        answers = play(ranks, on_each, dies=ranks - 1)
+        for took in answers[:-1]:
+            check(took < 1, f"told after {took} s")
+
+
+def killed(ranks: int) -> None:
+    _play(ranks, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def exits(ranks: int) -> None:
+    _play(ranks, lambda: os._exit(3))
+
+
+def while_asynchronous(ranks: int) -> None:
+    """The Future hears of it, too."""
+
+    def on_each(rank: int, n: int) -> None:
+        dist.barrier()
+        if rank == n - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        work = dist.all_reduce(torch.ones(1000), async_op=True)
+        try:
+            work.get_future().wait()
+        except RuntimeError as error:
+            check(f"rank {n - 1}" in str(error), str(error))
+        else:
+            raise AssertionError("a sum with the dead")
+        check(work.is_completed() and not work.is_success(), "it has failed")
+
+    play(ranks, on_each, dies=ranks - 1)
+
+
+def never_comes(ranks: int) -> None:
+    """A rank that never comes: the others have their timeout."""
+    try:
+        play(ranks + 1, lambda rank, n: check(False, "they have met"), timeout=3, missing=ranks)
+    except AssertionError as error:
+        check("they have met" not in str(error), str(error))
+        check(all(f"rank {rank} of" in str(error) for rank in range(ranks)), str(error))
+    else:
+        raise AssertionError("a group without its last rank")
+
+
+if __name__ == "__main__":
+    main([killed, exits, while_asynchronous, never_comes])

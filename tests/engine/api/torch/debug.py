@@ -1,0 +1,40 @@
+"""TORCH_DISTRIBUTED_DEBUG=DETAIL: PyTorch's wrapper compares what ranks call before the backend does it."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"  # read when a group is made
+
+import torch
+import torch.distributed as dist
+
+import calls
+import training
+from processes import check, main, play, refused
+
+
+def set_level(ranks: int) -> None:
+    dist.set_debug_level_from_env()
+
+    def on_each(rank: int, n: int) -> None:
+        check(dist.get_debug_level() == dist.DebugLevel.DETAIL, "the level is not DETAIL")
+        group = dist.distributed_c10d._get_default_group()
+        check(isinstance(group, torch._C._distributed_c10d._ProcessGroupWrapper), f"{group} is not wrapped")
+        check(group.wrapped_pg.name() == "rankine", "it wraps another backend")
+
+    play(ranks, on_each)
+
+
+def shapes_that_differ(ranks: int) -> None:
+    """Told by the wrapper, with the ranks' shapes."""
+
+    def on_each(rank: int, n: int) -> None:
+        x = torch.ones(3 if rank == 0 else 4)
+        refused("Detected mismatch between collectives on ranks", lambda: dist.all_reduce(x))
+
+    play(ranks, on_each)
+
+
+if __name__ == "__main__":
+    main([set_level, shapes_that_differ, calls.uneven, calls.objects, training.data_parallel])

@@ -1,0 +1,145 @@
+"""Arguments that are wrong, told before anything happens; and calls that fail."""
+
+from __future__ import annotations
+
+import datetime
+import time
+
+import torch
+import torch.distributed as dist
+
+from processes import check, main, play, refused
+
+
+def arguments(ranks: int) -> None:
+    def on_each(rank: int, n: int) -> None:
+        x = torch.ones(4, 4)
+        refused("contiguous", lambda: dist.all_reduce(x.t()))
+        refused("tensors[0] has gaps", lambda: dist.all_reduce(x[:, 1]))
+        refused("allowed are dense tensors", lambda: dist.all_reduce(torch.eye(3).to_sparse()))
+        refused("is on meta", lambda: dist.all_reduce(torch.empty(3, device="meta")))
+        refused("is of Short; reduced are Float", lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)))
+        refused("op is band on type f32", lambda: dist.all_reduce(x, dist.ReduceOp.BAND))
+        refused("op is avg on type b8", lambda: dist.all_reduce(torch.ones(3).bool(), dist.ReduceOp.AVG))
+        refused("the root is", lambda: dist.distributed_c10d._get_default_group().broadcast(x, n))
+        outputs = [torch.empty(4, 4) for _ in range(n)]
+        refused("outputs[0] has", lambda: dist.all_gather(outputs[:-1], x))
+        refused("elements of this rank's; its own tensor has 16", lambda: dist.all_gather([torch.empty(3) for _ in range(n)], x))
+        refused("output has 16 elements; input has 16", lambda: dist.all_gather_into_tensor(torch.empty(16), x))
+        refused("rows and no sizes", lambda: dist.all_to_all_single(torch.empty(n + 1), torch.empty(n + 1)))
+        refused("sizes of", lambda: dist.all_to_all_single(torch.empty(n), torch.empty(n), [1] * n, [2] * n))
+        group = dist.distributed_c10d._get_default_group()
+        refused("tensors has 2 tensors; allowed is one", lambda: group.allreduce([x, x]))
+        if rank != 0:
+            refused("not the root", lambda: group.gather([outputs], [x], _root(dist.GatherOptions())))
+        options = dist.AllreduceOptions()
+        options.timeout = datetime.timedelta(seconds=0)
+        refused("timeout is 0 ms; it must be positive", lambda: group.allreduce([x], options))
+        # The group goes on.
+        dist.all_reduce(x)
+        check(float(x[0, 0]) == n, "goes on")
+
+    play(ranks, on_each)
+
+
+def _root(options: object) -> object:
+    options.rootRank = 0  # type: ignore[attr-defined]
+    return options
+
+
+def sizes_that_disagree(ranks: int) -> None:
+    """Each rank alone is right: all are told, and go on."""
+
+    def on_each(rank: int, n: int) -> None:
+        inputs, outputs = [1] * n, [1] * n
+        if rank == 0:
+            inputs[1] = 3
+        out, given = torch.empty(sum(outputs)), torch.empty(sum(inputs))
+        refused("rank 0 sends 3 elements to rank 1, which receives 1", lambda: dist.all_to_all_single(out, given, outputs, inputs))
+        dist.barrier()
+
+    play(ranks, on_each)
+
+
+def other_calls(ranks: int) -> None:
+    """Ranks that call different things are told so, all of them; a new group works."""
+
+    def on_each(rank: int, n: int) -> None:
+        x = torch.ones(100)
+        group = dist.new_group(list(range(n)))
+        call = (lambda: dist.broadcast(x, 0, group=group)) if rank == 0 else (lambda: dist.all_reduce(x, group=group))
+        refused("mismatch", call)
+        refused("mismatch", lambda: dist.barrier(group))
+        y = torch.ones(100)
+        dist.all_reduce(y)
+        check(float(y[0]) == n, "the other group goes on")
+
+    play(ranks, on_each)
+
+
+def timeouts(ranks: int) -> None:
+    def on_each(rank: int, n: int) -> None:
+        group = dist.new_group(list(range(n)), timeout=datetime.timedelta(seconds=1))
+        began = time.monotonic()
+        if rank == 0:
+            time.sleep(2.5)
+            refused("timeout", lambda: dist.all_reduce(torch.ones(3), group=group))
+        else:
+            refused("waits for rank 0", lambda: dist.all_reduce(torch.ones(3), group=group))
+            took = time.monotonic() - began
+            check(0.9 <= took < 2.4, f"a timeout of 1 s took {took} s")
+        work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
+        refused("timeout", work.wait)
+        check(not work.is_success(), "it has failed")
+        check(dist.all_reduce(torch.ones(3), async_op=True).wait(), "the other group goes on")
+
+    play(ranks, on_each)
+
+
+def futures_that_fail(ranks: int) -> None:
+    def on_each(rank: int, n: int) -> None:
+        group = dist.new_group(list(range(n)), timeout=datetime.timedelta(seconds=1))
+        dist.barrier()
+        if rank != 0:
+            future = dist.all_reduce(torch.ones(3), group=group, async_op=True).get_future()
+            refused("waits for rank 0", future.wait)
+        dist.barrier()
+
+    play(ranks, on_each)
+
+
+def monitored(ranks: int) -> None:
+    def on_each(rank: int, n: int) -> None:
+        group = dist.distributed_c10d._get_default_group()
+        group.monitored_barrier(datetime.timedelta(seconds=10))
+        if rank != 0:
+            refused("waits for rank 0", lambda: group.monitored_barrier(datetime.timedelta(seconds=1)))
+        else:
+            time.sleep(2)
+
+    play(ranks, on_each)
+
+
+def messages(ranks: int) -> None:
+    """Either they arrive, or they are refused by name."""
+
+    def on_each(rank: int, n: int) -> str:
+        x = torch.full((10,), float(rank))
+        try:
+            if rank == 0:
+                dist.send(x, 1)
+            elif rank == 1:
+                dist.recv(x, 0)
+                check(float(x[0]) == 0, f"{x[0]} was received")
+        except RuntimeError as error:
+            check("processes" in str(error), str(error))
+            return "refused"
+        return "received"
+
+    answers = set(play(ranks, on_each)[:2])
+    check(len(answers) == 1, f"{answers}")
+    print(f"note messages between two ranks are {answers.pop()}")
+
+
+if __name__ == "__main__":
+    main([arguments, sizes_that_disagree, other_calls, timeouts, futures_that_fail, monitored, messages])
