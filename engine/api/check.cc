@@ -81,15 +81,7 @@ Status check_common(int ranks, std::chrono::milliseconds timeout,
 
 Status check_processes(const CommunicatorOptions& options) {
   if (options.name.empty() && !options.rank) return {};
-  constexpr std::size_t kMostLetters = 100;
-  constexpr std::string_view kLetters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  if (options.name.empty() || options.name.size() > kMostLetters ||
-      options.name.find_first_not_of(kLetters) != std::string_view::npos) {
-    return invalid_argument("name is '" + std::string(options.name) +
-                            "'; ranks that are processes find each other by one of 1 to " +
-                            std::to_string(kMostLetters) + " letters, digits, '.', '-' and '_'");
-  }
+  if (Status status = check_name(options.name); !status.ok()) return status;
   if (!options.rank)
     return invalid_argument("name is '" + std::string(options.name) +
                             "', and rank says not which one this process plays");
@@ -101,6 +93,19 @@ Status check_processes(const CommunicatorOptions& options) {
 }
 
 }  // namespace
+
+Status check_name(std::string_view name) {
+  constexpr std::size_t kMostLetters = 100;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  if (!name.empty() && name.size() <= kMostLetters &&
+      name.find_first_not_of(kLetters) == std::string_view::npos) {
+    return {};
+  }
+  return invalid_argument("name is '" + std::string(name) +
+                          "'; ranks that are processes find each other by one of 1 to " +
+                          std::to_string(kMostLetters) + " letters, digits, '.', '-' and '_'");
+}
 
 Status check_communicator(const CommunicatorOptions& options) {
   Status status = check_common(options.ranks, options.timeout, options.wait);

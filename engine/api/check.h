@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "engine/api/call.h"
@@ -17,6 +18,8 @@ namespace rankine {
 struct CommunicatorOptions;
 struct TeamOptions;
 
+// What ranks that are processes meet under.
+Status check_name(std::string_view name);
 Status check_communicator(const CommunicatorOptions& options);
 // But for the placement, which depends on the machine, and what check_communicator() sees.
 Status check_team(const TeamOptions& options);

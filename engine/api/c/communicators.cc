@@ -76,6 +76,25 @@ rkResult_t rkGetUniqueId(rkUniqueId* id) noexcept {
   });
 }
 
+rkResult_t rkGetUniqueIdOfProcesses(rkUniqueId* id) noexcept {
+  return guarded("rkGetUniqueIdOfProcesses", [&]() -> Status {
+    if (id == nullptr) return is_null("id");
+    const auto made = make_process_id();
+    if (made.ok()) *id = *made;
+    return made.status();
+  });
+}
+
+rkResult_t rkGetUniqueIdByName(rkUniqueId* id, const char* name) noexcept {
+  return guarded("rkGetUniqueIdByName", [&]() -> Status {
+    if (id == nullptr) return is_null("id");
+    if (name == nullptr) return is_null("name");
+    const auto made = make_process_id(name);
+    if (made.ok()) *id = *made;
+    return made.status();
+  });
+}
+
 rkResult_t rkCommInitRank(rkComm_t* comm, int ranks, rkUniqueId id, int rank) noexcept {
   return init_rank("rkCommInitRank", comm, ranks, id, rank, nullptr);
 }

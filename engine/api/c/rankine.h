@@ -1,5 +1,5 @@
-/* Rankine for C, and for whatever calls C: collectives among threads of one process, in NCCL's
- * shape.
+/* Rankine for C, and for whatever calls C: collectives among threads of one process, or among
+ * processes, in NCCL's shape.
  *
  *   rkUniqueId id;                           // once
  *   rkGetUniqueId(&id);
@@ -10,8 +10,8 @@
  *
  * A rkComm_t is one rank's handle. What NCCL's functions of the same name say holds here too, but:
  * there are no streams, so a call is done when it returns, or when its group's request has been
- * waited for; ranks are threads of one process; and every call checks its arguments before a byte
- * moves. engine/api/c/NCCL.md has the table.
+ * waited for; whether ranks are threads or processes, the id says that they meet under; and every
+ * call checks its arguments before a byte moves. engine/api/c/NCCL.md has the table.
  *
  * Errors. Every function returns a rkResult_t and throws nothing. rkGetLastError() has the text of
  * this thread's last one: it names the function, the argument, its value and what is allowed. After
@@ -245,10 +245,17 @@ RK_API const char* rkGetLastError(rkComm_t comm) RK_NOEXCEPT;
 
 /* --- Communicators --- */
 
-/* A name for a communicator to be made, valid in this process, for one communicator. */
+/* A name for a communicator to be made of threads, valid in this process, for one communicator. */
 RK_API rkResult_t rkGetUniqueId(rkUniqueId* id) RK_NOEXCEPT;
-/* Rank `rank` of the `ranks` that meet under that id, from any thread. It waits for nobody: the
- * first call does. */
+/* The same of processes of one user on one machine: made by one of them and sent to the others, by
+ * whatever means there are. */
+RK_API rkResult_t rkGetUniqueIdOfProcesses(rkUniqueId* id) RK_NOEXCEPT;
+/* Likewise, without sending: processes that give the same name have the same id, of 1 to 100
+ * letters, digits, '.', '-' and '_'. They may meet under it again. */
+RK_API rkResult_t rkGetUniqueIdByName(rkUniqueId* id, const char* name) RK_NOEXCEPT;
+/* Rank `rank` of the `ranks` that meet under that id, from any thread. Of threads, it waits for
+ * nobody: the first call does. Of processes, each of which plays one rank, until all have come, no
+ * longer than timeoutMs: what goes wrong for one is the error of all who are waiting. */
 RK_API rkResult_t rkCommInitRank(rkComm_t* comm, int ranks, rkUniqueId id, int rank) RK_NOEXCEPT;
 /* config: NULL is RK_CONFIG_INITIALIZER. */
 RK_API rkResult_t rkCommInitRankConfig(rkComm_t* comm, int ranks, rkUniqueId id, int rank,

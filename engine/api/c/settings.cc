@@ -93,7 +93,8 @@ std::string_view difference(const Settings& a, const Settings& b) {
   return {};
 }
 
-Result<std::shared_ptr<Communicator>> make_communicator(const Settings& settings, int ranks) {
+Result<std::shared_ptr<Communicator>> make_communicator(const Settings& settings, int ranks,
+                                                        const std::optional<ProcessRank>& process) {
   std::vector<ArenaOptions> arenas;
   for (const int node : settings.nodes) {
     arenas.emplace_back();
@@ -105,6 +106,10 @@ Result<std::shared_ptr<Communicator>> make_communicator(const Settings& settings
                               .tuned = settings.tuned,
                               .record_times = settings.record_times,
                               .order = settings.order};
+  if (process) {
+    options.rank = process->rank;
+    options.name = process->name;
+  }
   if (settings.progress_core != -1) options.progress_core = settings.progress_core;
   if (settings.timeout_ms != 0) options.timeout = *read_timeout(settings.timeout_ms);
   if (settings.plan_bytes != 0) options.plan_bytes = settings.plan_bytes;

@@ -1,12 +1,18 @@
 #include "engine/api/c/unique_id.h"
 
+#include <sys/random.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "engine/api/c/registry_lock.h"
+#include "engine/api/check.h"
 #include "engine/run/machine.h"
 
 namespace rankine {
@@ -41,6 +47,24 @@ Meetings& meetings() {
   return all;
 }
 
+// What the bytes of an id for processes are: the name that they meet under.
+constexpr char kProcessMagic[] = "rkprocs";
+struct ProcessId {
+  char magic[8];
+  char name[sizeof(rkUniqueId) - 8];  // ends with a zero
+};
+static_assert(sizeof kProcessMagic == sizeof ProcessId::magic &&
+              sizeof(ProcessId) == sizeof(rkUniqueId));
+
+Result<Met> meet_processes(const ProcessId& id, int ranks, Rank rank, const Settings& settings) {
+  const std::string name(id.name, strnlen(id.name, sizeof id.name));
+  auto communicator = make_communicator(settings, ranks, {{rank, name}});
+  if (!communicator.ok()) return communicator.status();
+  auto member = (*communicator)->join(rank);
+  if (!member.ok()) return member.status();
+  return Met{std::move(*communicator), std::move(*member)};
+}
+
 // The meeting that is named, or why there is none.
 Result<Meeting*> find(const rkUniqueId& id) {
   Meetings& all = meetings();
@@ -52,7 +76,8 @@ Result<Meeting*> find(const rkUniqueId& id) {
   if (words.process != getpid() || words.began_ns != all.began_ns) {
     return invalid_argument("id is of process " + std::to_string(words.process) + ", this is " +
                             std::to_string(getpid()) +
-                            "; ranks are threads of the process that made the id");
+                            "; ranks are threads of the process that made the id, but for one of "
+                            "rkGetUniqueIdOfProcesses()");
   }
   const auto found = all.open.find(words.number);
   if (found == all.open.end()) {
@@ -77,7 +102,34 @@ rkUniqueId make_unique_id() {
   return id;
 }
 
+Result<rkUniqueId> make_process_id() {
+  std::uint64_t random[2];
+  if (getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
+    return make_error(Code::system,
+                      [] { return "getrandom: " + std::string(std::strerror(errno)); });
+  }
+  char name[40];
+  std::snprintf(name, sizeof name, "id.%016llx%016llx", static_cast<unsigned long long>(random[0]),
+                static_cast<unsigned long long>(random[1]));
+  return make_process_id(name);
+}
+
+Result<rkUniqueId> make_process_id(std::string_view name) {
+  if (Status status = check_name(name); !status.ok()) return status;
+  ProcessId words{};
+  std::memcpy(words.magic, kProcessMagic, sizeof kProcessMagic);
+  std::memcpy(words.name, name.data(), name.size());
+  rkUniqueId id;
+  std::memcpy(id.internal, &words, sizeof words);
+  return id;
+}
+
 Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& settings) {
+  ProcessId of_processes;
+  std::memcpy(&of_processes, id.internal, sizeof of_processes);
+  if (std::memcmp(of_processes.magic, kProcessMagic, sizeof kProcessMagic) == 0) {
+    return meet_processes(of_processes, ranks, rank, settings);
+  }
   const std::lock_guard lock(registry_lock());
   auto found = find(id);
   if (!found.ok()) return found.status();

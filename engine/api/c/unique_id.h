@@ -1,7 +1,9 @@
-// The unique ids of this process, and the ranks that meet under them.
+// Unique ids, and the ranks that meet under them: threads of the process that has made the id, or
+// processes, as the id says.
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "engine/api/c/rankine.h"
 #include "engine/api/c/settings.h"
@@ -9,12 +11,16 @@
 
 namespace rankine {
 
-// Errors: no memory, as an exception.
+// For threads of this process. Errors: no memory, as an exception.
 rkUniqueId make_unique_id();
+// For processes, under a name that nobody else has; or under that one. Errors: no random numbers to
+// be had; what is no name, here or where it is met under.
+Result<rkUniqueId> make_process_id();
+Result<rkUniqueId> make_process_id(std::string_view name);
 
-// A rank of the communicator that meets under that id, made by whoever comes first. Errors: what is
-// no id, one of another process or one used up; ranks or settings other than those of the first;
-// and Communicator's.
+// A rank of the communicator that meets under that id, of threads made by whoever comes first.
+// Errors: what is no id, one of another process or one used up; ranks or settings other than those
+// of the first; and Communicator's.
 struct Met {
   std::shared_ptr<Communicator> communicator;
   std::unique_ptr<Member> member;

@@ -2,8 +2,8 @@
  * together: the first one makes a unique id and puts it under a key, where the others find it.
  *
  * Ranks are threads of one process: an id that another process has put there is refused
- * (rkInvalidArgument, with a text that says so). Ranks that are processes come to this meeting as
- * they are once Rankine has such ranks.
+ * (rkInvalidArgument, with a text that says so). Ranks that are processes meet without it, by
+ * rkGetUniqueIdByName().
  *
  * C99 and C++. Everything here is static. */
 #ifndef RANKINE_ADAPTERS_STORE_H

@@ -1,4 +1,4 @@
-"""Collectives among threads of one process, on NumPy arrays and anything else with a buffer.
+"""Collectives among threads or processes, on NumPy arrays and anything else with a buffer.
 
     team = rankine.Team(4)
     def f(me):
@@ -8,7 +8,8 @@
     team.run(f)                             # [10.0, 10.0, 10.0, 10.0]
 
 Threads of your own join a communicator instead: ``comm = rankine.Communicator(4)``, then
-``me = comm.join(rank)`` on each. All ranks make the same calls in the same order. Calls let go of the
+``me = comm.join(rank)`` on each. Processes each make one of the same name, as the rank that they play:
+``me = rankine.Communicator(4, rank=rank, name="job").join(rank)``. All ranks make the same calls in the same order. Calls let go of the
 GIL, so ranks that wait or move data keep nobody from running Python. Calls that are not waited for,
 once or again and again, are rankine.start() and rankine.prepare().
 

@@ -72,6 +72,12 @@ class Config(ctypes.Structure):
     ]
 
 
+class UniqueId(ctypes.Structure):
+    """rkUniqueId."""
+
+    _fields_ = [("internal", ctypes.c_byte * 128)]
+
+
 class CallOptions(ctypes.Structure):
     """rkCallOptions_t."""
 
@@ -121,6 +127,8 @@ RowFunction = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t, c_size_t, c_void_p)
 _COUNTS = POINTER(c_size_t)
 _PROTOTYPES = {
     "rkGetVersion": [POINTER(c_int)],
+    "rkGetUniqueIdByName": [POINTER(UniqueId), c_char_p],
+    "rkCommInitRankConfig": [POINTER(c_void_p), c_int, UniqueId, c_int, POINTER(Config)],
     "rkCommInitAllConfig": [POINTER(c_void_p), c_int, POINTER(Config)],
     "rkCommSplit": [c_void_p, c_int, c_int, POINTER(c_void_p)],
     "rkCommDestroy": [c_void_p],

@@ -1,4 +1,5 @@
-"""All ranks of a communicator: for threads of the caller's, or on Python threads of a Team's."""
+"""All ranks of a communicator: for threads of the caller's, on Python threads of a Team's, or one for
+each of several processes."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import threading
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Sequence, TypeVar
 
-from rankine._library import Code, Config, Error, check, ints, library, milliseconds, refuse, text
+from rankine._library import Code, Config, Error, UniqueId, check, ints, library, milliseconds, refuse, text
 from rankine._member import Member
 
 T = TypeVar("T")
@@ -27,6 +28,10 @@ class Communicator:
     ``order``: what is promised of the last bits of sums: "coherent", "repeatable", "by_rank",
     "size_invariant" or "group_invariant". ``progress_core``: the CPU of a thread that moves on what
     ranks have started (rankine.start) while they do other things, and sleeps else.
+
+    ``rank`` and ``name``: ranks are processes of one user on one machine, this one plays that rank,
+    and they find each other by the name, of letters, digits, ".", "-" and "_". Each makes a
+    communicator so, which waits for all of them, no longer than the timeout, and joins it as its rank.
     """
 
     def __init__(
@@ -43,6 +48,8 @@ class Communicator:
         plan_bytes: int = 0,
         order: str | None = None,
         progress_core: int | None = None,
+        rank: int | None = None,
+        name: str | None = None,
     ) -> None:
         if not isinstance(ranks, int) or not 1 <= ranks <= 2**20:
             refuse(f"ranks is {ranks!r}; it must be a whole number from 1 on")
@@ -56,9 +63,21 @@ class Communicator:
         config.progressCore = -1 if progress_core is None else progress_core
         if progress_core is not None and progress_core < 0:
             refuse(f"progress_core is {progress_core}; allowed are 0 and more, and None")
-        comms = (c_void_p * ranks)()
-        check(library.rkCommInitAllConfig(comms, ranks, byref(config)))
-        self._members: list[Member | None] = [Member(comm) for comm in comms if comm is not None]
+        self._rank = rank
+        self._members: list[Member | None]
+        if rank is None and name is None:
+            comms = (c_void_p * ranks)()
+            check(library.rkCommInitAllConfig(comms, ranks, byref(config)))
+            self._members = [Member(comm) for comm in comms if comm is not None]
+        else:
+            if rank is None or name is None:
+                refuse(f"rank is {rank!r}, name is {name!r}; ranks that are processes have both, threads none")
+            unique = UniqueId()
+            check(library.rkGetUniqueIdByName(byref(unique), name.encode()))
+            comm = c_void_p()
+            check(library.rkCommInitRankConfig(byref(comm), ranks, unique, rank, byref(config)))
+            self._members = [None] * ranks
+            self._members[rank] = Member(comm.value)
         self._lock = threading.Lock()
 
     @property
@@ -70,6 +89,8 @@ class Communicator:
         """That rank, for the thread that plays it; each can be had once. It waits for nobody."""
         if not 0 <= rank < len(self._members):
             refuse(f"rank is {rank}; allowed are 0 to {len(self._members) - 1}")
+        if self._rank not in (None, rank):
+            refuse(f"rank is {rank}, which another process plays; this one is rank {self._rank}")
         with self._lock:
             member, self._members[rank] = self._members[rank], None
         if member is None:

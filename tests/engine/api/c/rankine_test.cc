@@ -320,7 +320,8 @@ TEST(C, AnIdOfAnotherProcessIsRefused) {
     rkComm_t comm = nullptr;
     const std::string text = "rkCommInitRank: id is of process " + std::to_string(getppid()) +
                              ", this is " + std::to_string(getpid()) +
-                             "; ranks are threads of the process that made the id";
+                             "; ranks are threads of the process that made the id, but for one of "
+                             "rkGetUniqueIdOfProcesses()";
     _exit(rkCommInitRank(&comm, 1, id, 0) == rkInvalidArgument && last_error() == text ? 0 : 1);
   }
   int status = 1;

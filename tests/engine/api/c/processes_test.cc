@@ -1,0 +1,125 @@
+// Ranks of C that are processes: they meet under ids, and are told what keeps them from it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/api/c/rankine.h"
+#include "tests/engine/api/spawned.h"
+
+namespace {
+
+using rankine::testing_processes::Spawned;
+
+std::string last_error() { return rkGetLastError(nullptr); }
+
+// play(rank) in a child for each rank: what they return, all of which shall be 0.
+void in_processes(int ranks, const std::function<int(int)>& play) {
+  std::vector<pid_t> children;
+  for (int r = 0; r < ranks; ++r) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) _exit(play(r));
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int end = 0;
+    ASSERT_EQ(waitpid(child, &end, 0), child);
+    EXPECT_TRUE(WIFEXITED(end));
+    EXPECT_EQ(WEXITSTATUS(end), 0);
+  }
+}
+
+TEST(CProcesses, RunTheExampleInC) {
+  Spawned program({"tests/engine/api/c/processes"}, {});
+  EXPECT_EQ(program.finish(), "every element: 10\n");
+}
+
+// Calls of every kind, a message and a part among them.
+int play_all(const rkUniqueId& id, int ranks, int rank) {
+  rkComm_t comm = RK_COMM_NULL, part = RK_COMM_NULL;
+  if (rkCommInitRank(&comm, ranks, id, rank) != rkSuccess) return 1;
+  int n = 0, self = -1;
+  if (rkCommCount(comm, &n) != rkSuccess || rkCommUserRank(comm, &self) != rkSuccess) return 2;
+  if (n != ranks || self != rank) return 3;
+  std::vector<int> mine(1000, rank), theirs(1000);
+  rkGroupStart();
+  rkSend(mine.data(), mine.size(), rkInt32, (rank + 1) % ranks, comm);
+  rkRecv(theirs.data(), theirs.size(), rkInt32, (rank + ranks - 1) % ranks, comm);
+  if (rkGroupEnd() != rkSuccess) return 4;
+  if (theirs != std::vector<int>(1000, (rank + ranks - 1) % ranks)) return 5;
+  if (rkCommSplit(comm, rank % 2, 0, &part) != rkSuccess) return 6;
+  int sum = 1;
+  if (rkAllReduce(&sum, &sum, 1, rkInt32, rkSum, part) != rkSuccess) return 7;
+  if (sum != (ranks + 1 - rank % 2) / 2) return 8;
+  if (rkCommDestroy(part) != rkSuccess || rkBarrier(comm) != rkSuccess) return 9;
+  return rkCommDestroy(comm) == rkSuccess ? 0 : 10;
+}
+
+TEST(CProcesses, MeetUnderAnIdThatOneOfThemHasMade) {
+  rkUniqueId id, other;
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&other), rkSuccess);
+  EXPECT_NE(std::memcmp(&id, &other, sizeof id), 0);
+  in_processes(3, [&](int rank) { return play_all(id, 3, rank); });
+}
+
+TEST(CProcesses, MeetUnderANameAgainAndAgain) {
+  const std::string name = "c_test." + std::to_string(getpid());
+  for (const int ranks : {2, 3}) {
+    in_processes(ranks, [&](int rank) {
+      rkUniqueId id;
+      if (rkGetUniqueIdByName(&id, name.c_str()) != rkSuccess) return 20;
+      return play_all(id, ranks, rank);
+    });
+  }
+}
+
+TEST(CProcesses, AreToldWhatIsWrong) {
+  rkUniqueId id;
+  rkComm_t comm = RK_COMM_NULL;
+  const auto refused = [](rkResult_t result, const std::string& text) {
+    EXPECT_EQ(result, rkInvalidArgument);
+    EXPECT_EQ(last_error(), text);
+  };
+  refused(rkGetUniqueIdOfProcesses(nullptr), "rkGetUniqueIdOfProcesses: id is NULL");
+  refused(rkGetUniqueIdByName(nullptr, "job"), "rkGetUniqueIdByName: id is NULL");
+  refused(rkGetUniqueIdByName(&id, nullptr), "rkGetUniqueIdByName: name is NULL");
+  refused(rkGetUniqueIdByName(&id, "a/b"),
+          "rkGetUniqueIdByName: name is 'a/b'; ranks that are processes find each other by one of "
+          "1 to 100 letters, digits, '.', '-' and '_'");
+  ASSERT_EQ(rkGetUniqueIdByName(&id, std::string(100, 'x').c_str()), rkSuccess);
+  refused(rkCommInitRank(&comm, 2, id, 2), "rkCommInitRank: rank is 2; allowed are 0 to 1");
+  refused(rkCommInitRank(&comm, 257, id, 2), "rkCommInitRank: ranks is 257; allowed are 1 to 256");
+  std::memset(id.internal + 8, '/', sizeof id.internal - 8);
+  EXPECT_EQ(rkCommInitRank(&comm, 2, id, 1), rkInvalidArgument) << "no name ends there";
+  EXPECT_EQ(comm, nullptr);
+}
+
+TEST(CProcesses, WaitForTheOthersAsLongAsTheirTimeout) {
+  rkUniqueId id;
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);
+  rkConfig_t config = RK_CONFIG_INITIALIZER;
+  config.timeoutMs = 50;
+  rkComm_t comm = RK_COMM_NULL;
+  EXPECT_EQ(rkCommInitRankConfig(&comm, 3, id, 1, &config), rkTimeout);
+  EXPECT_NE(last_error().find("ranks 0, 2 of 'id."), std::string::npos) << last_error();
+  EXPECT_EQ(comm, nullptr);
+}
+
+TEST(CProcesses, DisagreeAndAreTold) {
+  rkUniqueId id;
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);
+  in_processes(2, [&](int rank) {
+    rkConfig_t config = RK_CONFIG_INITIALIZER;
+    if (rank == 1) config.planBytes = 1 << 20;
+    rkComm_t comm = RK_COMM_NULL;
+    return rkCommInitRankConfig(&comm, 2, id, rank, &config) == rkMismatch ? 0 : 1;
+  });
+}
+
+}  // namespace

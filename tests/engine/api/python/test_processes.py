@@ -1,0 +1,110 @@
+"""Ranks that are processes: they meet by a name, call what threads call, and are told of one that dies."""
+
+import multiprocessing
+import os
+import signal
+import uuid
+
+import numpy
+import pytest
+import rankine
+from rankine import Code
+
+f32 = numpy.float32
+
+
+def play(what, name, rank, ranks, told):
+    try:
+        told.put((rank, what(rankine.Communicator(ranks, rank=rank, name=name, timeout=60).join(rank))))
+    except rankine.Error as error:
+        told.put((rank, (error.code, str(error))))
+
+
+@pytest.fixture
+def processes():
+    """processes(ranks, what): what(member) returned in each, by rank; an Error as its code and text."""
+    started = []
+
+    def run(ranks, what, answers=None):
+        context = multiprocessing.get_context("spawn")
+        told, name = context.Queue(), f"python.{uuid.uuid4()}"
+        for rank in range(ranks):
+            started.append(context.Process(target=play, args=(what, name, rank, ranks, told)))
+            started[-1].start()
+        return dict(told.get(timeout=120) for _ in range(ranks if answers is None else answers))
+
+    yield run
+    for process in started:
+        process.join(60)
+        process.kill()
+
+
+def add_up(me):
+    x = numpy.full(1000, me.rank + 1.0, f32)
+    me.all_reduce(x)
+    return float(x[-1])
+
+
+def send_on(me):
+    mine, got = numpy.full(100_000, me.rank, f32), numpy.empty(100_000, f32)
+    with rankine.group():
+        me.send(mine, (me.rank + 1) % me.ranks)
+        me.recv(got, (me.rank - 1) % me.ranks)
+    return int(got[0])
+
+
+def divide(me):
+    part = me.split(me.rank % 2)
+    x = numpy.ones(1, f32)
+    part.all_reduce(x)
+    part.close()
+    me.barrier()
+    return int(x[0])
+
+
+def die(me):
+    me.barrier()
+    if me.rank == me.ranks - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    while True:
+        add_up(me)
+
+
+def test_calls_messages_and_groups(processes):
+    assert processes(3, add_up) == {0: 6, 1: 6, 2: 6}
+    assert processes(3, send_on) == {0: 2, 1: 0, 2: 1}
+    assert processes(3, divide) == {0: 2, 1: 1, 2: 2}
+
+
+def test_one_that_is_killed_is_told_to_the_others(processes):
+    told = processes(3, die, answers=2)
+    assert sorted(told) == [0, 1]
+    for code, text in told.values():
+        assert code == Code.rank_lost and "rank 2's process" in text
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(rankine.InvalidArgument, match="rank is None, name is 'job'"):
+        rankine.Communicator(2, name="job")
+    with pytest.raises(rankine.InvalidArgument, match="rank is 0, name is None"):
+        rankine.Communicator(2, rank=0)
+    with pytest.raises(rankine.InvalidArgument, match="rank is 2; allowed are 0 to 1"):
+        rankine.Communicator(2, rank=2, name="job")
+    with pytest.raises(rankine.InvalidArgument, match="name is 'a/b'"):
+        rankine.Communicator(2, rank=0, name="a/b")
+
+
+def test_a_communicator_is_of_one_rank():
+    communicator = rankine.Communicator(1, rank=0, name=f"python.{uuid.uuid4()}")
+    with pytest.raises(rankine.InvalidArgument, match="rank is 1; allowed are 0 to 0"):
+        communicator.join(1)
+    with communicator.join(0) as me:
+        assert add_up(me) == 1
+    with pytest.raises(rankine.Error, match="has joined already"):
+        communicator.join(0)
+
+
+def test_who_does_not_come_is_named():
+    with pytest.raises(rankine.Error, match="ranks 1 of 'python.*' have not come") as error:
+        rankine.Communicator(2, rank=0, name=f"python.{uuid.uuid4()}", timeout=0.1)
+    assert error.value.code == Code.timeout
