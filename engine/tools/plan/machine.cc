@@ -124,7 +124,7 @@ Result<Machine> find_machine(std::string_view argument, const std::string& name_
   if (!file.ok()) {
     return invalid_argument(
         fmt::format("{} is '{}', which is no machine known here and no file that can be read ({}); "
-                    "machines are a100, h100",
+                    "machines are a100, h100 and here",
                     argument, name_or_path, file.error));
   }
   auto machine = parse_machine(file.text, name_or_path);

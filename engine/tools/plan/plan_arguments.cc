@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/units.h"
 #include "engine/tools/menu.h"
+#include "engine/tools/plan/measured_machine.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -63,7 +65,10 @@ Status settle(PlanArguments& a) {
     return invalid_argument(
         fmt::format("--ranks is {}; the axes multiply to {}", *a.ranks, a.mapping.ranks()));
   }
-  return check_mapping(a.model, a.mapping);
+  if (Status s = check_mapping(a.model, a.mapping); !s.ok() || !a.is_here) return s;
+  auto here = measure_machine();
+  if (here.ok()) a.machine = std::move(*here);
+  return here.status();
 }
 
 std::string known_text() {
@@ -75,6 +80,8 @@ std::string known_text() {
   for (const KnownMachine& one : known_machines()) {
     text += fmt::format("  {:13} {}\n", one.machine.name, one.source);
   }
+  text +=
+      fmt::format("  {:13} {}\n", kHere, "this one, measured in two seconds: a core for each rank");
   return text;
 }
 
@@ -88,8 +95,9 @@ void add_plan_arguments(Command app, PlanArguments& a) {
       .required();
   add_argument(
       app, "--machine", a.machine,
-      [](std::string_view argument, std::string_view text) {
-        return find_machine(argument, std::string(text));
+      [&a](std::string_view argument, std::string_view text) -> Result<Machine> {
+        a.is_here = text == kHere;
+        return a.is_here ? a.machine : find_machine(argument, std::string(text));
       },
       "MACHINE", "a machine named below, or a JSON file (a100)");
   constexpr std::string_view kAxisHelp[kAxes] = {

@@ -15,6 +15,7 @@ namespace rankine::tools {
 struct PlanArguments {
   Model model;
   Machine machine = known_machines().front().machine;
+  bool is_here = false;  // the machine is measured
   Mapping mapping;
   std::optional<int> sequence, batch, micro_batches, ranks;
   const Menu* menu = find_menu("nccl");
@@ -25,7 +26,8 @@ struct PlanArguments {
 // and --menu.
 void add_plan_arguments(Command app, PlanArguments& arguments);
 
-// The mapping and the model as asked: micro-batches follow from --batch. Errors name the option,
+// The mapping and the model as asked: micro-batches follow from --batch; and this machine is
+// measured where it is the one that is asked for. Errors name the option,
 // its value and the nearest that are allowed.
 Status settle(PlanArguments& arguments);
 

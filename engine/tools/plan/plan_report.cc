@@ -105,6 +105,8 @@ Json asked_json(const Plan& plan) {
   return {{"model", plan.model.name},
           {"parameters", plan.model.all()},
           {"machine", plan.machine.name},
+          {"flops_per_second", plan.machine.flops},
+          {"memory_bytes_per_second", plan.machine.memory_bandwidth},
           {"ranks", m.ranks()},
           {"axes", axes},
           {"micro_batch", m.micro_batch},

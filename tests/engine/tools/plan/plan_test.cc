@@ -142,6 +142,22 @@ TEST(Plan, PicturesAndTracesHaveEveryPass) {
   EXPECT_EQ(passes, 4 * 8 * 2);
 }
 
+TEST(Plan, ThisMachineIsMeasured) {
+  const Captured run = run_captured(words("plan gpt2 --tp 2 --machine here --json"));
+  if (run.exit != 0) {  // cores that others use may give a fit to noise
+    EXPECT_NE(run.err.find("this machine could not be measured"), std::string::npos) << run.err;
+    return;
+  }
+  const Json plan = Json::parse(run.out);
+  EXPECT_EQ(plan["machine"], "here");
+  // More than a pocket calculator's, less than what a core could ever reach.
+  EXPECT_GT(plan["flops_per_second"], 1e6);
+  EXPECT_LT(plan["flops_per_second"], 1e13);
+  EXPECT_GT(plan["memory_bytes_per_second"], 1e6);
+  EXPECT_LT(plan["memory_bytes_per_second"], 1e13);
+  EXPECT_GT(plan["seconds"], 0);
+}
+
 // Threads, groups by axis, real data: the clock says what the plan says.
 TEST(Step, PlayedTimesAreThePlanned) {
   const std::string dense = temporary("dense.json"), mixture = temporary("mixture.json");
@@ -224,7 +240,7 @@ TEST(Plan, WhatCannotBeIsRefusedByName) {
   refuses("llama3_8b --search --ranks 7 --batch 8", "over 7 ranks divides its heads");
   refuses("llama3_8b --order 1f2b", "--order is '1f2b'; allowed are gpipe, 1f1b, zb1p, zb2p");
   refuses("llama3_8b --decode --sp 2", "sp is 2; a decode step has one token per sequence");
-  refuses("llama3_8b --machine nowhere", "machines are a100, h100");
+  refuses("llama3_8b --machine nowhere", "machines are a100, h100 and here");
 }
 
 }  // namespace
