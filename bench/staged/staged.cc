@@ -8,7 +8,7 @@
 // broadcast the root alone). Forms take turns, round by round:
 //   threads     as calls of threads are by the costs in force
 //   staged      the same threads, where others reach scratch only (Costs::stage_apart,
-//               stage_in_place)
+//               stage_in_place: of all-reduces and broadcasts)
 //   plain       the same by plain stores, in one piece
 //   processes   a process per rank, as calls are by the costs in force
 //   copy        each rank copies its own input to its output

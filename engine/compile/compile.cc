@@ -58,12 +58,6 @@ std::size_t result_bytes(const Layout& layout, const Goal& goal) {
   return bytes;
 }
 
-// M of a call, by which costs go.
-std::size_t bytes_per_rank(const Layout& layout, const Goal& goal) {
-  const int senders = goal.collective == Collective::all_to_all ? goal.ranks : 1;
-  return vector_bytes(layout) / static_cast<std::size_t>(senders);
-}
-
 // Stores to lines that others hold, in pieces too short to take them over unread.
 bool fetches_to_store(const Program& program) {
   return std::any_of(program.operations.begin(), program.operations.end(),
@@ -91,12 +85,16 @@ struct Job {
   PlanMeter& meter;
   std::shared_ptr<const Versions> versions;
 
-  // Peers reach scratch only: processes always, threads on direct transport from a size on.
+  // Peers reach scratch only: processes always. Threads may on direct transport, where they would
+  // else store in others' outputs; what is only fetched crosses once, and nothing is gained.
   bool staged() const {
     if (request.staged) return true;
     if (request.transport.value_or(Transport::direct) != Transport::direct) return false;
     const Costs& costs = request.costs;
-    return bytes_per_rank(layout, goal) >=
+    const std::size_t bytes = vector_bytes(layout);
+    if (goal.collective == Collective::broadcast) return bytes >= costs.stage_apart;
+    if (goal.collective != Collective::all_reduce) return false;
+    return bytes >=
            (request.buffers == Buffers::in_place ? costs.stage_in_place : costs.stage_apart);
   }
   Program program(Buffers buffers, bool eager = false) {

@@ -61,7 +61,7 @@ class Stage {
       if (from.producer < 0 || from.rank != op.rank) continue;
       read_by_its_rank_[index(from.producer)] = true;
       // Nothing but what shows a result reads what its own round has made.
-      if (old(from.producer).round != op.round) continue;
+      if (old(from.producer).round != op.round || op.sources > 1) continue;
       next_show_[index(i)] = std::exchange(first_show_[index(from.producer)], i);
     }
   }

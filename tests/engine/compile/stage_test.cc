@@ -138,5 +138,21 @@ TEST(Stage, ThreadsStageFromWhereTheCostsSay) {
   EXPECT_EQ(compile(request)->plan.rank[0].scratch_bytes, 0U);
 }
 
+// All that others do with it is to fetch it, which is as fast where it is.
+TEST(Stage, ThreadsThatStoreNowhereElseDoNotStage) {
+  const auto scratch = [](Collective collective, const char* name) {
+    CompileRequest request;
+    request.algorithm = find_algorithm(collective, name);
+    request.params.ranks = 2;
+    request.counts.assign(static_cast<std::size_t>(natural_blocks(collective, 2)), 100'000);
+    request.costs.stage_apart = request.costs.stage_in_place = 1;
+    return compile(request)->plan.rank[0].scratch_bytes;
+  };
+  EXPECT_GT(scratch(Collective::broadcast, "linear"), 0U);
+  EXPECT_EQ(scratch(Collective::all_gather, "direct"), 0U);
+  EXPECT_EQ(scratch(Collective::reduce_scatter, "direct"), 0U);
+  EXPECT_EQ(scratch(Collective::all_to_all, "direct"), 0U);
+}
+
 }  // namespace
 }  // namespace rankine
