@@ -44,6 +44,7 @@ class Meeting {
 
   // Nobody waits here any more, now and for ever. From any thread.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
  private:
   const std::uint32_t ranks_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "engine/base/replace_file.h"
@@ -12,6 +13,7 @@
 #include "engine/tools/perf_arguments.h"
 #include "engine/tools/perf_curves.h"
 #include "engine/tools/perf_report.h"
+#include "engine/tools/process_copies.h"
 
 namespace rankine::tools {
 namespace {
@@ -46,6 +48,18 @@ Status check_statistics(const PerfOptions& options) {
                                       given ? ", below --iters" : "; more with --iters"));
 }
 
+// What ranks that are processes have not.
+Status check_processes(const PerfOptions& options) {
+  if (!options.processes) return {};
+  if (!options.networks.empty()) {
+    return invalid_argument("--network: ranks that are processes have none; leave out --processes");
+  }
+  if (options.probe) {
+    return invalid_argument("--probe is between threads; leave out --processes");
+  }
+  return {};
+}
+
 // "12 of 60: 4 KiB, 20 s left"; nothing of an end where there is none.
 std::string progress_text(std::size_t done, std::size_t rows, std::size_t bytes, double seconds) {
   if (rows == 0) return fmt::format("row {}: {}", done + 1, format_size(bytes));
@@ -65,10 +79,17 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   Status files = check_files(options, all->front());
   if (!files.ok()) return files;
   if (Status status = check_statistics(options); !status.ok()) return status;
+  if (Status status = check_processes(options); !status.ok()) return status;
   options.measure.each_rank = options.stats;
   const bool json_to_out = options.json_file == "-";
   const bool json_to_file = !options.json_file.empty() && !json_to_out;
   const InterruptGuard guard;
+  std::optional<ProcessCopies> copies;
+  if (options.processes) {
+    auto made = ProcessCopies::make(all->front().ranks);
+    if (!made.ok()) return made.status();
+    copies.emplace(std::move(*made));
+  }
 
   std::size_t rows = 0;
   for (const PerfCases& cases : *all) rows += cases.rows.size();
@@ -88,10 +109,12 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   for (int cycle = 0; options.cycles == 0 || cycle < options.cycles; ++cycle) {
     for (const PerfCases& cases : *all) {
       if (!failure.ok() || interruption() != 0) break;
-      auto workbench = Workbench::create(cases.bench);
+      Workbench::Options bench = cases.bench;
+      if (copies) bench.process = {copies->rank(), copies->name(cycle)};
+      auto workbench = Workbench::create(bench);
       if (!workbench.ok()) return workbench.status();
       if (cycle == 0 && &cases == all->data()) {
-        run.describe((*workbench)->team());
+        run.describe(**workbench);
         if (show_table) table.begin(run);
         if (options.csv) csv.begin();
       }
@@ -118,6 +141,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     }
     if (!failure.ok() || interruption() != 0) break;
   }
+  if (copies && copies->rank() > 0) return Exit::ok;  // the first one tells
   // One that comes after the last row has nothing left to interrupt.
   const bool interrupted = failure.ok() && unfinished(run.rows.size());
   if (interrupted) {

@@ -32,6 +32,7 @@ struct PerfOptions {
   bool skip_unsupported = false;  // "all" was asked for: pairs that do not exist are left out
   std::optional<Transport> transport;
   std::optional<Order> order{};  // that calls ask for
+  bool processes = false;        // ranks are processes
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -109,6 +108,7 @@ Json perf_json(const PerfRun& run) {
   config["run_cycles"] = options.cycles;
   config["collective"] = name_of(options.collective());
   config["ranks"] = run.ranks;
+  config["processes"] = options.processes;
   config["placement"] = to_string(options.placement);
   config["wait"] = run.waiting;
   config["isa"] = run.machine.isa;
@@ -127,7 +127,7 @@ Json perf_json(const PerfRun& run) {
     devices.push_back(
         {{"rank", place.rank},
          {"group", 0},
-         {"pid", static_cast<int>(getpid())},
+         {"pid", run.processes[static_cast<std::size_t>(place.rank)]},
          {"hostname", run.machine.host},
          {"device", place.place.cpu},
          {"device_hex",

@@ -49,6 +49,11 @@ std::string ran_text(const PerfRow& row) {
   return text;
 }
 
+std::string_view ranks_in_words(const PerfRun& run) {
+  if (run.options.processes) return run.ranks == 1 ? "process" : "processes";
+  return run.ranks == 1 ? "rank" : "ranks";
+}
+
 }  // namespace
 
 std::string_view describe(RankTime of_ranks) {
@@ -71,10 +76,11 @@ std::string_view mode_of(const MeasureOptions& measure) {
   return measure.off_cache ? "off-cache" : "warm";
 }
 
-void PerfRun::describe(Team& team) {
-  places = team.report();
+void PerfRun::describe(const Workbench& workbench) {
+  places = workbench.places();
+  for (const RankReport& place : places) processes.push_back(workbench.process_of(place.rank));
   placement = describe_placement(places);
-  waiting = to_string(team.communicator().wait_policy());
+  waiting = to_string(workbench.wait_policy());
 }
 
 void PerfTotals::add(const PerfRow& row) {
@@ -90,7 +96,7 @@ void PerfTable::begin(const PerfRun& run) {
   const Machine& machine = run.machine;
   const MeasureOptions& m = options.measure;
   fmt::print(out_, "# rankine {}: {} among {} {}\n", kVersion, name_of(options.collective()),
-             run.ranks, run.ranks == 1 ? "rank" : "ranks");
+             run.ranks, ranks_in_words(run));
   fmt::print(out_, "# machine   : {}, {}, {}\n", machine.host, machine.cpu,
              machine.topology.summary());
   fmt::print(out_, "# cores     : {}\n", machine.budget.why);

@@ -32,6 +32,7 @@ struct PerfRun {
   const Machine& machine;
   int ranks = 0;
   std::vector<RankReport> places{};
+  std::vector<int> processes{};  // of the ranks
   std::string placement{}, waiting{};
   std::string started{};  // UTC
   std::vector<std::string> arguments{};
@@ -40,7 +41,7 @@ struct PerfRun {
   std::vector<NetworkCurves> curves{};  // on networks, where rows are curves (perf_curves.h)
   std::string error{};                  // why it ended before its last row; empty: it did not
 
-  void describe(Team& team);  // where its ranks are, and how they wait
+  void describe(const Workbench& workbench);  // where its ranks are, and how they wait
   bool contested() const { return !curves.empty() && curves.front().curves.size() > 1; }
   bool above_floor() const { return totals.average_busbw() >= options.min_busbw; }
 };

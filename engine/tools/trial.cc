@@ -7,6 +7,7 @@
 
 #include "engine/base/statistics.h"
 #include "engine/tools/interrupt.h"
+#include "engine/tools/process_seat.h"
 #include "engine/tools/read_result.h"
 
 namespace rankine::tools {
@@ -20,17 +21,18 @@ Status stopped() { return {Code::aborted, "another rank stopped"}; }
 
 }  // namespace
 
-Trial::Trial(const Call& call, const MeasureOptions& options, Team& team, bool on_network,
-             const std::vector<BufferPair>& buffers, BufferBytes region)
+Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, bool apart,
+             bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region)
     : call_(call),
       options_(options),
       buffers_(buffers),
-      ranks_(team.ranks()),
+      ranks_(ranks.ranks()),
+      apart_(apart),
       on_network_(on_network),
       goal_(natural_goal(call, ranks_)),
       layout_(natural_layout(call, ranks_)),
       shift_(static_cast<std::size_t>(options.unalign) * size_of(call.type)),
-      meeting_(ranks_, team.communicator().wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
+      meeting_(ranks_, ranks.wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
       slots_(static_cast<std::size_t>(ranks_)) {
   for (Rank r = 0; r < ranks_; ++r) {
     if (options.perturb) {
@@ -53,6 +55,23 @@ Trial::Trial(const Call& call, const MeasureOptions& options, Team& team, bool o
   for (int i = 1; i < options.checks; ++i) {
     data_.emplace_back(call.collective, ranks_, call.type, call.op, static_cast<std::uint64_t>(i));
   }
+}
+
+template <class Last>
+bool Trial::arrive(Member& me, const Last& last) {
+  Told& mine = slots_[static_cast<std::size_t>(me.rank())].told;
+  mine.now = seconds_now();
+  mine.interrupted = interruption() != 0;
+  if (!apart_) return meeting_.arrive(last);
+  const auto all = gathered(me, mine);
+  if (!all.ok()) return false;
+  for (std::size_t r = 0; r < slots_.size(); ++r) slots_[r].told = (*all)[r];
+  last();
+  return !meeting_.stopped();
+}
+
+bool Trial::arrive(Member& me) {
+  return arrive(me, [] {});
 }
 
 void Trial::play(Member& me, bool in_place) {
@@ -99,15 +118,15 @@ Status Trial::make_call(Member& me, const BufferPair& e) {
 }
 
 double Trial::time_of_batch() const {
-  double sum = 0, least = slots_.front().seconds, most = least;
+  double sum = 0, least = slots_.front().told.seconds, most = least;
   for (const Slot& slot : slots_) {
-    sum += slot.seconds;
-    least = std::min(least, slot.seconds);
-    most = std::max(most, slot.seconds);
+    sum += slot.told.seconds;
+    least = std::min(least, slot.told.seconds);
+    most = std::max(most, slot.told.seconds);
   }
   switch (options_.of_ranks) {
     case RankTime::first:
-      return slots_.front().seconds;
+      return slots_.front().told.seconds;
     case RankTime::mean:
       return sum / static_cast<double>(slots_.size());
     case RankTime::least:
@@ -120,7 +139,8 @@ double Trial::time_of_batch() const {
 
 // The time of the batch that is over decides what comes next.
 void Trial::after_batch(Series& series) {
-  if (interruption() != 0) {
+  const auto is_interrupted = [](const Slot& slot) { return slot.told.interrupted; };
+  if (std::any_of(slots_.begin(), slots_.end(), is_interrupted)) {
     interrupted_ = true;
     return meeting_.stop();
   }
@@ -135,21 +155,21 @@ void Trial::after_batch(Series& series) {
       const double factor = std::clamp(1.1 * kShortestBatch / std::max(seconds, 1e-9), 2.0, 16.0);
       calls_ = std::min(kMostCalls, static_cast<int>(std::ceil(calls_ * factor)));
     }
-    begun_ = seconds_now();
+    begun_ = slots_.front().told.now;
     return;
   }
   series.samples.push_back(seconds / calls_);
   if (options_.each_rank) {
     series.of_rank.resize(slots_.size());
     for (std::size_t r = 0; r < slots_.size(); ++r) {
-      series.of_rank[r].push_back(slots_[r].seconds / calls_);
+      series.of_rank[r].push_back(slots_[r].told.seconds / calls_);
     }
   }
   const int batches = static_cast<int>(series.samples.size());
   done_ = options_.batches > 0 ? batches >= options_.batches
                                : batches >= MeasureOptions::kMostBatches ||
                                      (batches >= MeasureOptions::kFewestBatches &&
-                                      seconds_now() - begun_ > options_.seconds);
+                                      slots_.front().told.now - begun_ > options_.seconds);
 }
 
 Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
@@ -160,16 +180,16 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
 
   // The ranks meet before calls: filling takes long, and must not count as waiting.
   data_[0].fill(goal_, layout_, r, ends(r, turn, in_place).input);
-  if (!meeting_.arrive()) return stopped();
+  if (!arrive(me)) return stopped();
   for (int i = 0; i < options_.warmups; ++i) {
     Status status = make_call(me, ends(r, turn++, in_place));
     if (!status.ok()) return status;
-    if (i == 0) slot.model_seconds = me.model_time();
+    if (i == 0) slot.told.model_seconds = me.model_time();
   }
-  const bool together = meeting_.arrive([&] {
+  const bool together = arrive(me, [&] {
     if (on_network_) {
       double& seconds = series.model_seconds.emplace(0);
-      for (const Slot& one : slots_) seconds = std::max(seconds, one.model_seconds);
+      for (const Slot& one : slots_) seconds = std::max(seconds, one.told.model_seconds);
     }
     calls_ = options_.fresh ? 1 : std::max(1, options_.calls);
     done_ = calibrated_ = false;
@@ -182,12 +202,12 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
     if (options_.fresh) {
       const BufferPair e = ends(r, turn, in_place);
       data_[0].fill(goal_, layout_, r, e.input);
-      if (!meeting_.arrive()) return stopped();
+      if (!arrive(me)) return stopped();
       const double begin = seconds_now();
       Status status = make_call(me, e);
       if (!status.ok()) return status;
       slot.sink += read_result(e.output, rule.output_bytes);
-      slot.seconds = seconds_now() - begin;
+      slot.told.seconds = seconds_now() - begin;
       ++turn;
     } else {
       const double begin = seconds_now();
@@ -195,9 +215,9 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
         Status status = make_call(me, ends(r, turn++, in_place));
         if (!status.ok()) return status;
       }
-      slot.seconds = seconds_now() - begin;
+      slot.told.seconds = seconds_now() - begin;
     }
-    if (!meeting_.arrive([&] { after_batch(series); })) return stopped();
+    if (!arrive(me, [&] { after_batch(series); })) return stopped();
   }
 
   if (r == 0) {
@@ -211,14 +231,14 @@ Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
     series.algorithm = plan->substr(0, comma);
     series.transport = plan->substr(comma + 2, plan->find(' ', comma + 2) - comma - 2);
   }
-  slot.wrong = 0;
+  slot.told.wrong = 0;
   Status status = check(me, slot, in_place, turn);
   if (!status.ok()) return status;
-  const bool checked = meeting_.arrive([&] {
+  const bool checked = arrive(me, [&] {
     series.calls = calls_;
     if (options_.checks == 0) return;
     series.wrong = 0;
-    for (const Slot& one : slots_) series.wrong += one.wrong;
+    for (const Slot& one : slots_) series.wrong += one.told.wrong;
   });
   return checked ? Status() : stopped();
 }
@@ -232,10 +252,10 @@ Status Trial::check(Member& me, Slot& slot, bool in_place, std::size_t turn) {
     const TestData& data = data_[static_cast<std::size_t>(i)];
     if (rule.output_bytes > 0) std::memset(e.output, kSpoilt, rule.output_bytes);
     if (rule.input_bytes > 0) data.fill(goal_, layout_, r, e.input);
-    if (!meeting_.arrive()) return stopped();
+    if (!arrive(me)) return stopped();
     Status status = make_call(me, e);
     if (!status.ok()) return status;
-    if (rule.output_bytes > 0) slot.wrong += data.count_wrong(goal_, layout_, r, e.output);
+    if (rule.output_bytes > 0) slot.told.wrong += data.count_wrong(goal_, layout_, r, e.output);
   }
   return {};
 }

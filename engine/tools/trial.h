@@ -1,4 +1,6 @@
-// One measurement of the workbench: what the ranks share while they are in it.
+// One measurement of the workbench: what the ranks share while they are in it. Ranks that are
+// processes share nothing: each has one of its own, tells the others what it has measured whenever
+// they meet, and comes to what they all come to.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +30,13 @@ struct BufferPair {
   std::byte* output = nullptr;
 };
 
-// `buffers` are of `region` bytes each, one pair per rank, and outlive it. `on_network`: of a team
-// that is on a modelled one, and a new one for each play().
+// `buffers` are of `region` bytes each, one pair per rank that is played here, and outlive it.
+// `apart`: ranks are processes. `on_network`: of a team that is on a modelled one, and a new one
+// for each play().
 class Trial {
  public:
-  Trial(const Call& call, const MeasureOptions& options, Team& team, bool on_network,
-        const std::vector<BufferPair>& buffers, BufferBytes region);
+  Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, bool apart,
+        bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region);
 
   // On every rank's thread: out of place first, then in place.
   void play(Member& me, bool in_place);
@@ -43,15 +46,26 @@ class Trial {
   Measured result();
 
  private:
-  // A rank's own, on lines of its own.
-  struct alignas(64) Slot {
+  // What a rank tells the others when they meet.
+  struct Told {
     double seconds = 0;
     double model_seconds = 0;
+    double now = 0;
     std::int64_t wrong = 0;
+    bool interrupted = false;
+  };
+  // A rank's own, on lines of its own.
+  struct alignas(64) Slot {
+    Told told;
     std::uint64_t sink = 0;  // keeps reads of results
     Status status;
     std::optional<Perturbation> perturbation{};
   };
+  // The ranks meet; the last one does that, or where they are processes, each for itself. False:
+  // stopped.
+  template <class Last>
+  bool arrive(Member& me, const Last& last);
+  bool arrive(Member& me);
   // What rank r's call number `turn` gets.
   BufferPair ends(Rank r, std::size_t turn, bool in_place) const;
   Status make_call(Member& me, const BufferPair& e);
@@ -64,7 +78,7 @@ class Trial {
   const MeasureOptions options_;
   const std::vector<BufferPair>& buffers_;
   const int ranks_;
-  const bool on_network_;
+  const bool apart_, on_network_;
   const Goal goal_;
   const Layout layout_;
   std::vector<BufferRule> rules_;

@@ -1,6 +1,7 @@
 #include "engine/tools/workbench.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -51,7 +52,9 @@ BufferBytes buffer_bytes(const Call& call, int ranks) {
 
 struct Workbench::State {
   TeamOptions options;
-  std::unique_ptr<Team> team;
+  std::unique_ptr<Team> team;  // or:
+  std::optional<ProcessSeat> seat;
+  const Communicator& ranks() const { return team ? team->communicator() : *seat->communicator; }
   std::vector<Arena> arenas;
   std::vector<BufferPair> buffers;
   BufferBytes region;
@@ -60,7 +63,25 @@ struct Workbench::State {
 
 Workbench::Workbench(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Workbench::~Workbench() = default;
-Team& Workbench::team() { return *state_->team; }
+
+std::vector<RankReport> Workbench::places() const {
+  if (state_->team) return state_->team->report();
+  std::vector<RankReport> all;
+  for (const ProcessSeat::Place& one : state_->seat->places) all.push_back(one.report);
+  return all;
+}
+
+int Workbench::process_of(Rank r) const {
+  return state_->team ? getpid() : state_->seat->places[static_cast<std::size_t>(r)].process;
+}
+
+const WaitPolicy& Workbench::wait_policy() const { return state_->ranks().wait_policy(); }
+
+Status Workbench::play(const std::function<void(Member&)>& f) {
+  if (state_->team) return state_->team->run(f);
+  f(*state_->seat->member);
+  return state_->seat->communicator->health();
+}
 
 std::size_t Workbench::memory_needed(const Options& options) {
   const BufferBytes region = region_bytes(options, Topology::detect());
@@ -72,14 +93,27 @@ std::size_t Workbench::memory_needed(const Options& options) {
 }
 
 Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
-  auto team = machine_team(options.team);
-  if (!team.ok()) return team.status();
-  const Topology topology = Topology::detect();
   auto state = std::make_unique<State>();
   state->options = options.team;
-  state->team = std::move(*team);
+  if (options.process) {
+    auto seat = sit_down(options.team, *options.process);
+    if (!seat.ok()) return seat.status();
+    state->seat = std::move(*seat);
+  } else {
+    auto team = machine_team(options.team);
+    if (!team.ok()) return team.status();
+    state->team = std::move(*team);
+  }
+  const Topology topology = Topology::detect();
   state->region = region_bytes(options, topology);
-  for (const RankReport& report : state->team->report()) {
+  std::unique_ptr<Workbench> bench(new Workbench(std::move(state)));
+  if (Status status = bench->allocate(topology); !status.ok()) return status;
+  return bench;
+}
+
+Status Workbench::allocate(const Topology& topology) {
+  State* const state = state_.get();
+  for (const RankReport& report : places()) {
     ArenaOptions arena = arena_options(topology, report.place);
     arena.chunk_bytes = 4096;  // each buffer gets a chunk of its own size
     state->arenas.emplace_back(arena);
@@ -88,7 +122,7 @@ Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
   // Each rank touches its memory first: no page is the kernel's common page of zeroes.
   std::mutex mutex;
   Status failure;
-  Status run = state->team->run([&](Member& me) {
+  Status run = play([&](Member& me) {
     BufferPair& mine = state->buffers[static_cast<std::size_t>(me.rank())];
     Arena& arena = state->arenas[static_cast<std::size_t>(me.rank())];
     const BufferBytes& region = state->region;
@@ -103,16 +137,15 @@ Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
     if (region.input > 0) std::memset(mine.input, 0, region.input);
     if (region.output > 0) std::memset(mine.output, 0, region.output);
   });
-  if (!failure.ok()) return failure;
-  if (!run.ok()) return run;
-  return std::unique_ptr<Workbench>(new Workbench(std::move(state)));
+  return failure.ok() ? run : failure;
 }
 
 Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& options) {
-  Status valid = check_call(call, team().ranks());
+  Status valid = check_call(call, state_->ranks().ranks());
   if (!valid.ok()) return valid;
   const bool on_network = state_->options.network != nullptr;
-  Trial trial(call, options, team(), on_network, state_->buffers, state_->region);
+  Trial trial(call, options, state_->ranks(), state_->seat.has_value(), on_network, state_->buffers,
+              state_->region);
   for (const bool in_place : {false, true}) {
     if (options.in_place.value_or(in_place) != in_place) continue;
     if (on_network) {
@@ -120,7 +153,7 @@ Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& opti
       if (!anew.ok()) return anew.status();
       state_->team = std::move(*anew);
     }
-    Status run = team().run([&](Member& me) { trial.play(me, in_place); });
+    Status run = play([&](Member& me) { trial.play(me, in_place); });
     Status own = trial.status();
     if (!own.ok()) return own;
     if (!run.ok()) return run;
@@ -129,15 +162,15 @@ Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& opti
 }
 
 Result<double> Workbench::probe_latency() {
-  const std::vector<RankReport> places = team().report();
-  if (places.size() < 2) return 0.0;
-  const RankReport &a = places[0], &b = places[1];
+  const std::vector<RankReport> all = places();
+  if (all.size() < 2 || !state_->team) return 0.0;
+  const RankReport &a = all[0], &b = all[1];
   // On one CPU the two would hand over time slices.
   const bool apart = a.place.cpu >= 0 && b.place.cpu >= 0 && a.place.cpu != b.place.cpu &&
                      !a.pin.refused() && !b.pin.refused();
   if (!apart) return 0.0;
   double ns = 0;
-  Status run = team().run([&](Member& me) {
+  Status run = play([&](Member& me) {
     if (me.rank() > 1) return;
     const double mine = state_->probe.play(me.rank());
     if (me.rank() == 0) ns = mine;

@@ -1,4 +1,4 @@
-// Measuring and checking real collectives on pinned threads.
+// Measuring and checking real collectives on pinned threads, or in pinned processes.
 //
 // Method. All ranks loop inside one Team::run. After the warm-up calls come batches: the ranks meet
 // at a barrier, each reads the clock, makes the batch's calls and reads the clock again. The time
@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@
 #include "engine/api/team.h"
 #include "engine/base/statistics.h"
 #include "engine/tools/latency_probe.h"
+#include "engine/tools/process_seat.h"
 
 namespace rankine::tools {
 
@@ -100,17 +102,22 @@ class Workbench {
     TeamOptions team;
     BufferBytes buffers;     // of the largest call to come
     bool off_cache = false;  // whether such a measurement will come
+    // Where ranks are processes: the one that this plays. All make a workbench, and measure the
+    // same. There is no network then, and no probe.
+    std::optional<ProcessRank> process{};
   };
 
   // Memory that create() will take for buffers, over all ranks, and once more the outputs for the
   // scratch of algorithms. Saturates instead of overflowing.
   static std::size_t memory_needed(const Options& options);
 
-  // Errors: those of Team, and memory that cannot be had.
+  // Errors: those of Team or of Communicator, and memory that cannot be had.
   static Result<std::unique_ptr<Workbench>> create(const Options& options);
   ~Workbench();
 
-  Team& team();  // on a modelled network a new one after each measurement
+  std::vector<RankReport> places() const;  // of all ranks
+  int process_of(Rank r) const;
+  const WaitPolicy& wait_policy() const;
 
   // The call says collective, count, type, op, root, peer and options; the buffers are ours.
   // Errors: the call's own, and `aborted` where a signal interrupted it between two batches
@@ -128,6 +135,9 @@ class Workbench {
  private:
   struct State;
   explicit Workbench(std::unique_ptr<State> state);
+  Status allocate(const Topology& topology);
+  // f on every rank that is played here, at once.
+  Status play(const std::function<void(Member&)>& f);
   std::unique_ptr<State> state_;
 };
 

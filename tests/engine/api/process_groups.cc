@@ -145,7 +145,7 @@ int leave_before(const Given& given) {
 
 // All are killed, each at a time of its own, as long as they divide themselves.
 int killed_dividing(const Given& given) {
-  if (given.at > 0) be_killed_after(given.at + 100 * given.rank);
+  if (given.at > 0) be_killed_after(given.at + 100 * given.rank, given.signal);
   auto made = Communicator::create(given.options());
   if (!made.ok()) return say(made.status());
   const auto member = (*made)->join(given.rank).value();

@@ -15,7 +15,8 @@ struct Given {
   std::string name;
   Rank rank = 0;
   int ranks = 1;
-  int at = 0;  // microseconds
+  int at = 0;      // microseconds
+  int signal = 9;  // at that time
   std::chrono::milliseconds timeout{180'000};
 
   CommunicatorOptions options() const {
@@ -38,8 +39,8 @@ Joined join(const CommunicatorOptions& options);
 // Sums with what all ranks bring, so that one that read nonsense shows.
 Status add_up(Member& me, std::size_t count, int times);
 
-// This process is killed after so many microseconds, wherever it is then.
-void be_killed_after(int microseconds);
+// This process gets that signal after so many microseconds, wherever it is then.
+void be_killed_after(int microseconds, int signal);
 
 using Play = std::function<int(const Given&)>;
 using Plays = std::map<std::string, Play>;

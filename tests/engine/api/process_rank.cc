@@ -1,7 +1,7 @@
 // One rank of a communicator of processes, for processes_test: what it does is named on its command
 // line, and what became of it is printed.
 //
-//   process_rank NAME RANK RANKS PLAY [AT]
+//   process_rank NAME RANK RANKS PLAY [AT [SIGNAL]]
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,10 +57,10 @@ Status add_up(Member& me, std::size_t count, int times) {
   return {};
 }
 
-void be_killed_after(int microseconds) {
-  std::thread([microseconds] {
+void be_killed_after(int microseconds, int signal) {
+  std::thread([microseconds, signal] {
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
-    kill(getpid(), SIGKILL);
+    kill(getpid(), signal);
   }).detach();
 }
 
@@ -169,7 +169,7 @@ int outlive(const Given& given, const std::function<void()>& end) {
 
 // As long as the others are there.
 int survive(const Given& given) {
-  if (given.is_last()) be_killed_after(given.at);
+  if (given.is_last()) be_killed_after(given.at, given.signal);
   auto made = Communicator::create(given.options());
   if (!made.ok()) return say(made.status());
   const auto member = (*made)->join(given.rank).value();
@@ -297,6 +297,7 @@ int main(int argc, char** argv) try {
   const std::string play = argv[4];
   Given given{argv[1], std::atoi(argv[2]), std::atoi(argv[3])};
   if (argc > 5) given.at = std::atoi(argv[5]);
+  if (argc > 6) given.signal = std::atoi(argv[6]);
   // Whoever waits for what does not come; all others are told at once.
   if (play == "hurried") given.timeout = std::chrono::milliseconds(500);
   if (play == "stopped") given.timeout = std::chrono::seconds(20);  // they have to meet first

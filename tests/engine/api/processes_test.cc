@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <map>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,10 +23,11 @@ namespace {
 
 using testing_processes::Spawned;
 
-// One that nobody else has.
+// One that nobody else has, in another pid namespace neither.
 std::string fresh_name() {
+  static const unsigned mine = std::random_device()();
   static int names = 0;
-  return "test." + std::to_string(getpid()) + "." + std::to_string(++names);
+  return "test." + std::to_string(mine) + "." + std::to_string(++names);
 }
 std::string path_of(const std::string& name) { return "/dev/shm/rankine." + name; }
 // Of files that no process holds, in which communicators met.
@@ -42,9 +45,9 @@ int names_of_nobody() {
 bool is_there(const std::string& name) { return access(path_of(name).c_str(), F_OK) == 0; }
 
 Spawned rank(const std::string& name, int rank, int ranks, const std::string& play, int at = 0,
-             const std::vector<std::string>& variables = {}) {
+             const std::vector<std::string>& variables = {}, int signal = SIGKILL) {
   return Spawned({"tests/engine/api/process_rank", name, std::to_string(rank),
-                  std::to_string(ranks), play, std::to_string(at)},
+                  std::to_string(ranks), play, std::to_string(at), std::to_string(signal)},
                  variables);
 }
 
@@ -132,12 +135,15 @@ INSTANTIATE_TEST_SUITE_P(Ways, EndOfAProcess,
 class KilledAtAnyTime : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
+  constexpr int kSignals[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1, SIGALRM};
+  std::size_t turn = 0;
   for (int at = 1000; at < 200'000; at = 2 * at) {
     const std::string name = fresh_name();
     std::vector<Spawned> ranks;
-    for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, GetParam(), at));
+    const int signal = kSignals[turn++ % std::size(kSignals)];
+    for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, GetParam(), at, {}, signal));
     const std::vector<std::string> said = told(ranks);
-    EXPECT_EQ(said[2], "(signal 9)") << at;
+    EXPECT_EQ(said[2], "(signal " + std::to_string(signal) + ")") << at;
     for (const int r : {0, 1}) {
       const bool had_come = said[r].starts_with("rank lost: ");
       const bool had_not = said[r].starts_with("timeout: ranks ") &&

@@ -65,6 +65,7 @@ class ToolProcess {
   ToolProcess& operator=(const ToolProcess&) = delete;
 
   bool started() const { return pid_ > 0; }
+  pid_t id() const { return pid_; }
   void signal(int number) const { kill(pid_, number); }
 
   bool ask(const std::string& text) const {

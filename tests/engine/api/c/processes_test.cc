@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,7 @@ TEST(CProcesses, MeetUnderAnIdThatOneOfThemHasMade) {
 }
 
 TEST(CProcesses, MeetUnderANameAgainAndAgain) {
-  const std::string name = "c_test." + std::to_string(getpid());
+  const std::string name = "c_test." + std::to_string(std::random_device()());
   for (const int ranks : {2, 3}) {
     in_processes(ranks, [&](int rank) {
       rkUniqueId id;
