@@ -31,6 +31,7 @@ inline constexpr std::uint64_t kMostScaledMessages = std::uint64_t{1} << 24;
 Result<Scaling> scale(const QuestionArguments& arguments, int most, Console& console);
 
 std::string text_of(const Scaling& scaling);
+std::string json_of(const Scaling& scaling);  // a line for each time
 std::string svg_of(const Scaling& scaling, const std::string& title);
 
 }  // namespace rankine::tools
