@@ -257,15 +257,22 @@ std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Ev
   return Result<Simulation>(std::move(simulator.result()));
 }
 
+// Whether turning ranks turns the network with them.
+bool same_round(const Wiring& wiring, const Rotation& rotation) {
+  if (!wiring.shares_links()) return true;
+  if (wiring.kind == WiringKind::torus) return wiring.dims == rotation.dims();
+  return wiring.kind == WiringKind::ring && rotation.dims().size() == 1;
+}
+
 // Everyone does the same, and the network and the size make no difference between them: then one
 // rank's part says all there is to say but when each message was on its way. Else nullptr.
 const Everyone* one_for_all(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             const Pricing& pricing, const SimulateOptions& options) {
   const bool unlike_ranks = fabric.two_level() || !fabric.odd.empty() || !fabric.places.empty() ||
-                            fabric.wiring.shares_links() || !options.starts.empty();
+                            fabric.size > 0 || !options.starts.empty();
   if (!options.one_for_all || options.trace || unlike_ranks) return nullptr;
   const Everyone* one = everyone_for(schedule, goal);
-  if (one == nullptr) return nullptr;
+  if (one == nullptr || !same_round(fabric.wiring, one->rotation())) return nullptr;
   return one->rotation().moves() == Moves::nothing || pricing.blocks_alike() ? one : nullptr;
 }
 
@@ -292,7 +299,7 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Fabric& 
                           std::to_string(options.most_transfers) +
                           " messages; one rank stands for all where the blocks are of one size " +
                           "(bytes a multiple of " + std::to_string(blocks_per_m(goal)) +
-                          ", or ideal blocks) and links are alike and not shared");
+                          ", or ideal blocks), and links alike or those of its torus");
 }
 
 }  // namespace
@@ -321,12 +328,12 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
   try {
     const auto pricing = Pricing::make(*wired, goal, bytes, options.ideal_blocks);
     if (!pricing.ok()) return pricing.status();
-    auto prices = RoundPrices::make(*wired, *pricing, schedule.ranks);
-    if (!prices.ok()) return prices.status();
     if (Status status = check_messages(schedule, goal, *wired, *pricing, options); !status.ok()) {
       return status;
     }
     const Everyone* one = one_for_all(schedule, goal, *wired, *pricing, options);
+    auto prices = RoundPrices::make(*wired, *pricing, schedule.ranks, one != nullptr);
+    if (!prices.ok()) return prices.status();
     auto result =
         simulate_in<std::int64_t>(schedule, one, goal, *wired, *pricing, *prices, options);
     if (!result)
