@@ -27,8 +27,13 @@ struct RoundTraffic {
 // additions as it crosses links. For one thread.
 class Congestion {
  public:
-  explicit Congestion(Routes routes)
-      : routes_(std::move(routes)), loads_(static_cast<std::size_t>(routes_.links()), 0) {}
+  // Of all messages; or of one rank's, which stands for all round the rings of a torus
+  // (everyone.h): what it sends along one link it sends along each, one link further on as each
+  // rank, so all of a way carry the same.
+  explicit Congestion(Routes routes, bool one_for_all = false)
+      : routes_(std::move(routes)),
+        counted_(std::max(1, one_for_all ? routes_.degree() : routes_.links())),
+        loads_(static_cast<std::size_t>(counted_), 0) {}
 
   const Routes& routes() const { return routes_; }
 
@@ -44,7 +49,7 @@ class Congestion {
     bool shares = false;
     routes_.for_each_link(from, to, [&](int link, int halves) {
       shares = true;
-      Int128& load = loads_[static_cast<std::size_t>(link)];
+      Int128& load = loads_[static_cast<std::size_t>(link % counted_)];
       load += Int128{weight} * halves;
       traffic_.load = std::max(traffic_.load, load);
     });
@@ -60,7 +65,7 @@ class Congestion {
     bool shares = false;
     routes_.for_each_link(from, to, [&](int link, int) {
       shares = true;
-      visit(link, loads_[static_cast<std::size_t>(link)]);
+      visit(link, loads_[static_cast<std::size_t>(link % counted_)]);
     });
     if (!shares) visit(-1, Int128{weight} * 2);
   }
@@ -76,7 +81,9 @@ class Congestion {
 
  private:
   Routes routes_;
-  std::vector<Int128> loads_;  // by link
+  int counted_;                // links, or the ways of a torus, two per dimension: links are
+                               // numbered rank by rank
+  std::vector<Int128> loads_;  // by link or way
   RoundTraffic traffic_;
 };
 

@@ -16,6 +16,8 @@ class Meetings {
  public:
   explicit Meetings(int ranks) : ranks_(static_cast<std::size_t>(ranks)), of_(ranks_) {}
 
+  std::size_t ranks() const { return ranks_; }
+
   // A message, as often as there is one; from != to. One that stands for all (`one`; nullptr: it is
   // a message of its own) sends as far as its sender does and hears from as far, as rank 0 then,
   // whose numbers are everybody's.

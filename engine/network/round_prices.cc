@@ -4,14 +4,16 @@
 
 namespace rankine {
 
-Result<RoundPrices> RoundPrices::make(const Fabric& fabric, const Pricing& pricing, int ranks) {
+Result<RoundPrices> RoundPrices::make(const Fabric& fabric, const Pricing& pricing, int ranks,
+                                      bool one_for_all) {
   auto routes = Routes::make(fabric.wiring, fabric.places_among(ranks));
   if (!routes.ok()) return routes.status();
-  return RoundPrices(fabric, pricing, std::move(*routes));
+  return RoundPrices(fabric, pricing, std::move(*routes), one_for_all);
 }
 
-RoundPrices::RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes routes)
-    : fabric_(&fabric), pricing_(&pricing), congestion_(std::move(routes)) {
+RoundPrices::RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes routes,
+                         bool one_for_all)
+    : fabric_(&fabric), pricing_(&pricing), congestion_(std::move(routes), one_for_all) {
   if (!shares_links()) return;
   for (std::size_t i = 0; i < fabric.odd.size(); ++i) {
     const OddLink& odd = fabric.odd[i];

@@ -18,8 +18,10 @@ namespace rankine {
 // outlive it.
 class RoundPrices {
  public:
-  // Errors: those of Routes::make().
-  static Result<RoundPrices> make(const Fabric& fabric, const Pricing& pricing, int ranks);
+  // `one_for_all`: the rounds are one rank's part, turned round the rings of the fabric where these
+  // share links. Errors: those of Routes::make().
+  static Result<RoundPrices> make(const Fabric& fabric, const Pricing& pricing, int ranks,
+                                  bool one_for_all = false);
 
   // To be called before anything else about round k of a schedule: collects its messages. Nothing
   // to do where they share no links.
@@ -37,7 +39,7 @@ class RoundPrices {
   const RoundTraffic& traffic() const { return congestion_.traffic(); }
 
  private:
-  RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes routes);
+  RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes routes, bool one_for_all);
 
   const Fabric* fabric_;
   const Pricing* pricing_;

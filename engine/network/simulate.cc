@@ -30,6 +30,7 @@ class Simulator {
         prices_(prices),
         shared_(prices.shares_links()),
         traces_(options.trace),
+        most_transfers_(options.most_transfers),
         gamma_(static_cast<Tick>(pricing.rates().gamma)),
         starts_(options.starts.begin(), options.starts.end()),
         model_(model_of(schedule, one, goal, options.unlimited_ports ? 0 : fabric.ports,
@@ -85,6 +86,11 @@ class Simulator {
   }
   std::size_t index_of(Rank r) const { return one_ != nullptr ? 0 : static_cast<std::size_t>(r); }
   Now& now(Rank r) { return now_[index_of(r)]; }
+  Status too_many_transfers() const {
+    return invalid_argument("the schedule among " + std::to_string(meetings_.ranks()) +
+                            " ranks has more than " + std::to_string(most_transfers_) +
+                            " messages, which are allowed to be gone through");
+  }
   void summarise_meetings() {
     const Meetings::Numbers met = meetings_.numbers();
     result_.targets_max = *std::max_element(met.targets.begin(), met.targets.end());
@@ -103,6 +109,10 @@ class Simulator {
 
   void transfer(const Transfer& t) {
     ++transfer_;
+    if (++gone_through_ > most_transfers_) {
+      if (status_.ok()) status_ = too_many_transfers();
+      return;
+    }
     if (t.from.empty() || t.to.empty()) return;
     const std::int64_t weight = pricing_.weight(t.what.list);
     if (is_message(t)) {
@@ -213,6 +223,8 @@ class Simulator {
   const Pricing& pricing_;
   RoundPrices& prices_;
   const bool shared_, traces_;
+  const std::uint64_t most_transfers_;
+  std::uint64_t gone_through_ = 0;
   int round_ = 0, transfer_ = -1;  // at hand
   struct Link {
     Tick alpha, beta;
@@ -245,22 +257,28 @@ std::optional<Result<Simulation>> simulate_in(const Schedule& schedule, const Ev
   return Result<Simulation>(std::move(simulator.result()));
 }
 
+// Whether turning ranks turns the network with them.
+bool same_round(const Wiring& wiring, const Rotation& rotation) {
+  if (!wiring.shares_links()) return true;
+  if (wiring.kind == WiringKind::torus) return wiring.dims == rotation.dims();
+  return wiring.kind == WiringKind::ring && rotation.dims().size() == 1;
+}
+
 // Everyone does the same, and the network and the size make no difference between them: then one
 // rank's part says all there is to say but when each message was on its way. Else nullptr.
 const Everyone* one_for_all(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             const Pricing& pricing, const SimulateOptions& options) {
   const bool unlike_ranks = fabric.two_level() || !fabric.odd.empty() || !fabric.places.empty() ||
-                            fabric.wiring.shares_links() || !options.starts.empty();
+                            fabric.size > 0 || !options.starts.empty();
   if (!options.one_for_all || options.trace || unlike_ranks) return nullptr;
   const Everyone* one = everyone_for(schedule, goal);
-  if (one == nullptr) return nullptr;
+  if (one == nullptr || !same_round(fabric.wiring, one->rotation())) return nullptr;
   return one->rotation().moves() == Moves::nothing || pricing.blocks_alike() ? one : nullptr;
 }
 
 // That what must be gone through message by message ends some time, where that is known before.
 Status check_messages(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                       const Pricing& pricing, const SimulateOptions& options) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 34;
   const std::int64_t places = std::int64_t{schedule.blocks} * schedule.planes;
   if (places > std::numeric_limits<int>::max()) {
     return invalid_argument(std::to_string(schedule.blocks) + " blocks on " +
@@ -270,16 +288,18 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Fabric& 
   }
   const Everyone* all = everyone_in(schedule);
   if (all == nullptr || one_for_all(schedule, goal, fabric, pricing, options) != nullptr) return {};
-  std::int64_t of_one = 0;
-  for (int k = 0; k < schedule.rounds && of_one * schedule.ranks <= kMost; ++k) {
+  std::uint64_t of_one = 0;
+  const std::uint64_t most_of_one =
+      options.most_transfers / static_cast<std::uint64_t>(schedule.ranks);
+  for (int k = 0; k < schedule.rounds && of_one <= most_of_one; ++k) {
     for_each_transfer(all->part(), k, [&of_one](const Transfer&) { ++of_one; });
   }
-  if (of_one * schedule.ranks <= kMost) return {};
+  if (of_one <= most_of_one) return {};
   return invalid_argument("ranks is " + std::to_string(schedule.ranks) + ", which are more than " +
-                          std::to_string(kMost) +
+                          std::to_string(options.most_transfers) +
                           " messages; one rank stands for all where the blocks are of one size " +
                           "(bytes a multiple of " + std::to_string(blocks_per_m(goal)) +
-                          ", or ideal blocks) and links are alike and not shared");
+                          ", or ideal blocks), and links alike or those of its torus");
 }
 
 }  // namespace
@@ -308,12 +328,12 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
   try {
     const auto pricing = Pricing::make(*wired, goal, bytes, options.ideal_blocks);
     if (!pricing.ok()) return pricing.status();
-    auto prices = RoundPrices::make(*wired, *pricing, schedule.ranks);
-    if (!prices.ok()) return prices.status();
     if (Status status = check_messages(schedule, goal, *wired, *pricing, options); !status.ok()) {
       return status;
     }
     const Everyone* one = one_for_all(schedule, goal, *wired, *pricing, options);
+    auto prices = RoundPrices::make(*wired, *pricing, schedule.ranks, one != nullptr);
+    if (!prices.ok()) return prices.status();
     auto result =
         simulate_in<std::int64_t>(schedule, one, goal, *wired, *pricing, *prices, options);
     if (!result)

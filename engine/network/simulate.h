@@ -27,9 +27,11 @@ struct SimulateOptions {
   bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
   bool lower = false;  // what the fabric cannot do with one transfer is many messages (lower.h)
-  bool one_for_all = true;      // where everyone does the same (everyone.h), and no network or size
-                                // tells ranks apart, one rank's part is gone through; the result is
-                                // that of going through all
+  bool one_for_all = true;  // where everyone does the same (everyone.h), and no network or size
+                            // tells ranks apart, one rank's part is gone through; the result is
+                            // that of going through all
+  // Transfers that are gone through: more are an error, at once where that is known before.
+  std::uint64_t most_transfers = std::uint64_t{1} << 34;
   bool trace = false;           // also when each message began and ended: Simulation::trace
   std::vector<Ticks> starts{};  // by rank, when it comes to the schedule, not negative; empty: all
                                 // at 0. Of what was simulated before: Simulation::rank_end. Not

@@ -150,13 +150,15 @@ std::optional<MailboxReplay::Circle> MailboxReplay::end_round() {
 
 std::optional<MailboxReplay::Circle> MailboxReplay::circle() const {
   const auto program = [&](Rank r) -> const Program& {
-    return programs_[static_cast<std::size_t>(r)];
+    return programs_[static_cast<std::size_t>(doer(r))];
   };
   const auto waits = [&](Rank r) { return program(r).next < program(r).actions.size(); };
   const auto awaited = [&](Rank r) {
     const Action action = program(r).actions[program(r).next];
     const Mailbox& mailbox = mailboxes_[action.mailbox];
-    return doer(action.is_send ? mailbox.to : mailbox.from);
+    if (rotation_ == nullptr) return action.is_send ? mailbox.to : mailbox.from;
+    // All wait as the one does: for whom it sees there.
+    return rotation_->rotated(r, action.is_send ? mailbox.to : rotation_->back(mailbox.to));
   };
   const auto stuck = std::find_if(busy_.begin(), busy_.end(), waits);
   if (stuck == busy_.end()) return std::nullopt;
@@ -175,8 +177,7 @@ std::optional<MailboxReplay::Circle> MailboxReplay::circle() const {
     if (i > 0) out.text += ", ";
     out.text += "rank " + std::to_string(members[i]);
     out.text += action.is_send ? " waits to send to " : " waits to receive from ";
-    out.text += rotation_ == nullptr ? std::to_string(awaited(members[i]))
-                                     : "one that waits like it, as all do";
+    out.text += std::to_string(awaited(members[i]));
     if (action.is_send) {
       out.text += " (" + std::to_string(mailboxes_[action.mailbox].unread) + " messages unread)";
     }

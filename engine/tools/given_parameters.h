@@ -25,7 +25,7 @@ struct AlgorithmArguments {
   std::string algorithms{};             // of --algo
   std::vector<GivenParameter> given{};  // the last of a parameter counts
   Params begin{.ranks = 8};             // what nobody gives
-  int most_ranks = 1 << 14;
+  int most_ranks = 1 << 20;
 
   bool all() const { return algorithms == "all"; }
   const GivenParameter* find(std::string_view parameter) const;  // or nullptr

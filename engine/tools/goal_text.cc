@@ -19,22 +19,24 @@ using Label = int;
 
 class Writer {
  public:
-  Writer(const Schedule& schedule, const Goal& goal, const Pricing& pricing)
+  Writer(const Schedule& schedule, const Goal& goal, const Pricing& pricing,
+         std::int64_t most_lines)
       : schedule_(schedule),
         pricing_(pricing),
+        most_lines_(most_lines),
         programs_(static_cast<std::size_t>(schedule.ranks)),
         made_by_(schedule, goal, programs_.size()) {}
 
   Result<std::string> run() {
     for (int k = 0; k < schedule_.rounds; ++k) {
       for_each_transfer(schedule_, k, [this](const Transfer& t) {
-        if (lines_ <= kMostGoalLines) transfer(t);
+        if (lines_ <= most_lines_) transfer(t);
       });
       settle();
-      if (lines_ > kMostGoalLines) {
+      if (lines_ > most_lines_) {
         return invalid_argument(fmt::format(
             "{} ranks have more than {} sends, receives and sums, which are allowed in GOAL",
-            schedule_.ranks, kMostGoalLines));
+            schedule_.ranks, most_lines_));
       }
     }
     std::string text = fmt::format("num_ranks {}\n", schedule_.ranks);
@@ -111,6 +113,7 @@ class Writer {
 
   const Schedule& schedule_;
   const Pricing& pricing_;
+  const std::int64_t most_lines_;
   std::vector<Program> programs_;
   CellTable<Label> made_by_;  // the line that made what a cell holds
   std::vector<Arrival> arrivals_;
@@ -120,11 +123,12 @@ class Writer {
 
 }  // namespace
 
-Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes) {
+Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes,
+                              std::int64_t most_lines) {
   const auto pricing = Pricing::make(plain_regime().fabric, goal, bytes, false);
   if (!pricing.ok()) return pricing.status();
   const Schedule messages = lower(schedule, {});
-  return Writer(messages, goal, *pricing).run();
+  return Writer(messages, goal, *pricing, most_lines).run();
 }
 
 }  // namespace rankine::tools

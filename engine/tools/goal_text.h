@@ -13,13 +13,12 @@
 
 namespace rankine::tools {
 
-inline constexpr std::int64_t kMostGoalLines = std::int64_t{1} << 24;
-
 // `bytes` is M. A message is a send and a receive of its bytes with a tag of its own, so that no
 // other is taken for it. A send waits for whatever brought what it carries; sums are local work of
 // no time (calc 0), which waits for what is added up. Ports, latencies and bandwidths are the
 // simulator's. Switches' transfers become messages, which are all that GOAL knows. Errors: more
-// than kMostGoalLines lines; sizes that Pricing refuses.
-Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes);
+// than `most_lines` sends, receives and sums; sizes that Pricing refuses.
+Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes,
+                              std::int64_t most_lines = std::int64_t{1} << 24);
 
 }  // namespace rankine::tools

@@ -6,6 +6,7 @@
 
 #include "engine/base/units.h"
 #include "engine/tools/answer.h"
+#include "engine/tools/parameters_json.h"
 #include "engine/tools/svg_plot.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
@@ -21,7 +22,7 @@ Result<double> seconds_among(QuestionArguments arguments, const std::string& alg
   auto question = question_of(arguments);
   if (!question.ok()) return question.status();
   question->options.ideal_blocks = true;
-  question->options.most_messages = kMostScaledMessages;
+  question->options.most_transfers = kMostScaledMessages;
   const auto answered = answer(std::move(*question));
   if (!answered.ok()) return answered.status();
   return answered->seconds();
@@ -79,6 +80,17 @@ std::string text_of(const Scaling& scaling) {
     }
   }
   return columns(rows, std::string(rows.front().size(), 'r'));
+}
+
+std::string json_of(const Scaling& scaling) {
+  std::string lines;
+  for (const ScalingCurve& curve : scaling.curves) {
+    for (const auto& [ranks, seconds] : curve.seconds) {
+      const Json line = {{"algorithm", curve.algorithm}, {"ranks", ranks}, {"time", seconds}};
+      lines += line.dump() + "\n";
+    }
+  }
+  return lines;
 }
 
 std::string svg_of(const Scaling& scaling, const std::string& title) {

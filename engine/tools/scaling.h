@@ -2,6 +2,7 @@
 // of ranks.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +28,11 @@ struct Scaling {
 // or a vector of them, however many ranks there are; blocks are exactly M / B bytes, so that one
 // rank can stand for all (everyone.h). What has more than kMostScaledMessages messages to go
 // through is left out. Errors: those of questions_of() for the fewest ranks, and nothing to show.
-inline constexpr std::uint64_t kMostScaledMessages = std::uint64_t{1} << 24;
+inline constexpr std::uint64_t kMostScaledMessages = std::uint64_t{1} << 25;
 Result<Scaling> scale(const QuestionArguments& arguments, int most, Console& console);
 
 std::string text_of(const Scaling& scaling);
+std::string json_of(const Scaling& scaling);  // a line for each time
 std::string svg_of(const Scaling& scaling, const std::string& title);
 
 }  // namespace rankine::tools

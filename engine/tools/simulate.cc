@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -17,11 +18,13 @@
 #include "engine/base/units.h"
 #include "engine/tools/answer.h"
 #include "engine/tools/answer_batch.h"
+#include "engine/tools/goal_text.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/port_budget.h"
 #include "engine/tools/question_arguments.h"
 #include "engine/tools/question_json.h"
+#include "engine/tools/scaling.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
 #include "engine/tools/trace.h"
@@ -35,6 +38,9 @@ struct SimulateArguments {
   bool ideal_blocks = false, rounds = false, json = false;
   std::string batch;  // a file, or "-"
   std::string trace;  // a file
+  std::string goal;   // a file
+  std::string plot;   // a file
+  std::optional<int> ranks_to;
 };
 
 // Nothing of who needs one port; of several algorithms only those that want more than there is.
@@ -159,15 +165,50 @@ Status write_trace(const std::string& file, const Answer& answer) {
   return of_option("--trace", replace_file(file, *text));
 }
 
+Status write_goal(const std::string& file, const Question& question) {
+  if (question.options.ideal_blocks) {
+    return invalid_argument("--goal has blocks of whole bytes; --ideal-blocks has others");
+  }
+  const auto prepared = prepare(question);
+  if (!prepared.ok()) return prepared.status();
+  const auto text = goal_text(prepared->schedule, prepared->goal, question.bytes);
+  if (!text.ok()) return text.status();
+  return of_option("--goal", replace_file(file, *text));
+}
+
+Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
+  if (!a.plot.empty()) {
+    if (Status status = of_option("--plot", check_replaceable(a.plot)); !status.ok()) return status;
+  }
+  const auto scaling = scale(a.question, *a.ranks_to, console);
+  if (!scaling.ok()) return scaling.status();
+  if (!a.plot.empty()) {
+    const auto network = network_of(a.question.network);
+    const std::string title =
+        fmt::format("{} of {} on {}", name_of(*a.question.algorithm.collective),
+                    format_bytes(static_cast<double>(a.question.bytes)), network->name);
+    Status status = of_option("--plot", replace_file(a.plot, svg_of(*scaling, title)));
+    if (!status.ok()) return status;
+  }
+  for (const std::string& note : scaling->notes) {
+    console.err << "rankine simulate: " << note << "\n";
+  }
+  console.out << (a.json ? json_of(*scaling) : text_of(*scaling));
+  return Exit::ok;
+}
+
 Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (!a.batch.empty()) return run_batch(a.batch, console);
   if (!a.question.algorithm.collective) {
     return invalid_argument("a collective is needed, or --batch; 'rankine list' shows all");
   }
+  if (!a.plot.empty() && !a.ranks_to) return invalid_argument("--plot needs --ranks-to");
+  if (a.ranks_to) return run_scaling(a, console);
   std::vector<std::string> notes;
   auto questions = questions_of(a.question, notes);
   if (!questions.ok()) return questions.status();
-  if (!a.trace.empty() && questions->size() + notes.size() > 1) {
+  const bool of_one = !a.trace.empty() || !a.goal.empty();
+  if (of_one && questions->size() + notes.size() > 1) {
     return one_algorithm_only(a.question.algorithm);
   }
   std::vector<Answer> answers;
@@ -192,6 +233,10 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (answers.empty()) return invalid_argument(notes.back());
   if (!a.trace.empty()) {
     if (Status status = write_trace(a.trace, answers.front()); !status.ok()) return status;
+  }
+  if (!a.goal.empty()) {
+    Status status = write_goal(a.goal, answers.front().question);
+    if (!status.ok()) return status;
   }
   for (const std::string& note : notes) console.err << "rankine simulate: " << note << "\n";
   if (a.json) {
@@ -223,6 +268,13 @@ Subcommand add_simulate(Command tool) {
   add_text(app, "--trace", a.trace, "FILE",
            "of one algorithm, when each message held which ports and links: .json for Perfetto and "
            "other trace viewers, .svg a Gantt chart");
+  add_text(app, "--goal", a.goal, "FILE",
+           "of one algorithm, each rank's sends and receives and what they wait for, as GOAL, the "
+           "input of LogGOPSim");
+  add_argument(app, "--ranks-to", a.ranks_to, Whole{2, 1 << 20}, "N",
+               "times among more and more ranks, from --ranks to N, doubling; blocks are ideal "
+               "ones");
+  add_text(app, "--plot", a.plot, "FILE", "of --ranks-to: time over ranks, as SVG");
   add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");
   app.footer(
@@ -234,6 +286,9 @@ Subcommand add_simulate(Command tool) {
       "  rankine simulate all_reduce --algo ring,double_tree,halving_doubling --segments auto\n"
       "  rankine simulate broadcast --algo switch --ranks 8 --lower --json\n"
       "  rankine simulate all_reduce --algo double_tree --ranks 8 --trace double_tree.svg\n"
+      "  rankine simulate all_reduce --algo ring,halving_doubling --ranks 16 --ranks-to 1000000 "
+      "--plot scaling.svg\n"
+      "  rankine simulate all_reduce --algo ring --ranks 8 --goal ring.goal\n"
       "  rankine simulate --batch requests.jsonl\n"
       "Requests have collective, algorithm, ranks and bytes, and may have\n" +
       request_network_members() +

@@ -102,8 +102,9 @@ std::string drawing(const PlotMark& mark, std::size_t number, double x, double y
 
 // Everything but the paper. id: another one for every plot of a picture.
 std::string drawing(const Plot& plot, int id) {
-  const auto x_of = [&plot](double bytes) {
-    if (plot.x_label) {
+  const bool linear_x = plot.x_label && !plot.log_x;
+  const auto x_of = [&plot, linear_x](double bytes) {
+    if (linear_x) {
       return kLeft + kPlotWidth * (bytes - plot.bytes_low) / (plot.bytes_high - plot.bytes_low);
     }
     return kLeft + kPlotWidth * std::log2(bytes / plot.bytes_low) /
@@ -135,13 +136,13 @@ std::string drawing(const Plot& plot, int id) {
         x_of(bytes), kTop, kTop + kPlotHeight, kTop + kPlotHeight + 18, text);
   };
   constexpr double kBetweenLabels = 4;
-  if (plot.x_label) {
+  if (linear_x) {
     for (const double x : linear_grid(plot.bytes_low, plot.bytes_high)) {
       x_line(x, fmt::format("{:g}", x));
     }
   } else {
     for (double bytes = plot.bytes_low; bytes <= plot.bytes_high; bytes *= kBetweenLabels) {
-      x_line(bytes, format_bytes(bytes));
+      x_line(bytes, plot.x_label ? fmt::format("{:.0f}", bytes) : format_bytes(bytes));
     }
   }
   svg += fmt::format(
@@ -167,7 +168,7 @@ std::string drawing(const Plot& plot, int id) {
     svg += fmt::format(
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", points,
         kColours[i % kColours.size()], dashes(i));
-    if (plot.x_label) continue;
+    if (linear_x) continue;
     for (const PlotPoint& p : plot.curves[i].points) {
       svg += marker(i, x_of(p.bytes), y_of(p.y), p.hollow);
     }

@@ -32,9 +32,10 @@ struct Plot {
   double y_low = -50, y_high = 100;
   bool log_y = false;                 // both ends positive then, and so every y
   std::optional<double> baseline{0};  // this grid line is darker
-  // With a label of its own the axis is linear, and "bytes" are whatever the label says, in lines
-  // without markers.
+  // With a label of its own "bytes" are whatever the label says: on a linear axis, in lines without
+  // markers; or on a logarithmic one as ever, in plain numbers.
   std::optional<std::string> x_label{};
+  bool log_x = false;
   bool legend = true;
   std::vector<PlotCurve> curves{};
   std::optional<double> dotted{};  // a vertical line at so many bytes

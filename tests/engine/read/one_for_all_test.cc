@@ -113,6 +113,12 @@ void expect_same(const Simulation& a, const Simulation& b, const std::string& na
   EXPECT_EQ(a.sources_max, b.sources_max) << name;
   EXPECT_EQ(a.send_ports_needed, b.send_ports_needed) << name;
   EXPECT_EQ(a.receive_ports_needed, b.receive_ports_needed) << name;
+  ASSERT_EQ(a.traffic.size(), b.traffic.size()) << name;
+  for (std::size_t k = 0; k < a.traffic.size(); ++k) {
+    EXPECT_EQ(a.traffic[k].load, b.traffic[k].load) << name << " round " << k;
+    EXPECT_EQ(a.traffic[k].largest, b.traffic[k].largest) << name << " round " << k;
+    EXPECT_EQ(a.traffic[k].hops, b.traffic[k].hops) << name << " round " << k;
+  }
 }
 
 TEST(OneForAll, Times) {
@@ -137,6 +143,33 @@ TEST(OneForAll, Times) {
   });
 }
 
+// On the rings that everyone is turned round, every link of a way carries the same.
+TEST(OneForAll, TimesOnItsTorus) {
+  int tori = 0;
+  for_each_case(kRanks, [&tori](const Case& one) {
+    const std::vector<int>& dims = everyone_in(one.schedule)->rotation().dims();
+    tori += dims.size() > 1 ? 1 : 0;
+    for (const Routing routing : {Routing::minimal, Routing::one_way}) {
+      for (const WiringKind kind : {WiringKind::ring, WiringKind::torus}) {
+        Fabric fabric = plain_regime().fabric;
+        fabric.ports = 0;
+        fabric.alpha_hop = Rational(1, 10'000'000);
+        fabric.wiring = {.kind = kind, .routing = routing};
+        if (kind == WiringKind::torus) fabric.wiring.dims = dims;
+        for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
+          SimulateOptions options{.sync = sync, .ideal_blocks = true};
+          const auto of_one = simulate(one.schedule, one.goal, fabric, 1000, options);
+          options.one_for_all = false;
+          const auto of_all = simulate(one.schedule, one.goal, fabric, 1000, options);
+          ASSERT_EQ(of_one.ok(), of_all.ok()) << one.name();
+          if (of_one.ok()) expect_same(*of_one, *of_all, one.name());
+        }
+      }
+    }
+  });
+  EXPECT_GT(tori, 20);
+}
+
 // Where it is asked for rank by rank, or the network tells ranks apart, all are gone through.
 TEST(OneForAll, NotWhereRanksDiffer) {
   const Schedule ring = ring_all_reduce(8);
@@ -145,8 +178,8 @@ TEST(OneForAll, NotWhereRanksDiffer) {
   two_level.group = 4;
   two_level.between = two_level.link;
   two_level.between.alpha = two_level.link.alpha * 10;
-  Fabric wired = plain_regime().fabric;
-  wired.wiring.kind = WiringKind::ring;
+  Fabric wired = plain_regime().fabric;  // a ring round a torus
+  wired.wiring = {.kind = WiringKind::torus, .dims = {2, 4}};
   for (const Fabric& fabric : {two_level, wired}) {
     SimulateOptions options;
     const auto of_one = simulate(ring, goal, fabric, 8000, options);
@@ -239,8 +272,8 @@ TEST(OneForAll, TooManyMessagesAreRefusedAtOnce) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().text(),
             "ranks is 1000000, which are more than 17179869184 messages; one rank stands for all "
-            "where the blocks are of one size (bytes a multiple of 1000000, or ideal blocks) and "
-            "links are alike and not shared");
+            "where the blocks are of one size (bytes a multiple of 1000000, or ideal blocks), and "
+            "links alike or those of its torus");
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+#include "engine/tools/scaling.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "engine/base/units.h"
+
+namespace rankine::tools {
+namespace {
+
+QuestionArguments asked(const std::string& algorithms, int ranks) {
+  QuestionArguments arguments;
+  arguments.algorithm.collective = Collective::all_reduce;
+  arguments.algorithm.algorithms = algorithms;
+  arguments.algorithm.begin.ranks = ranks;
+  arguments.bytes = 1'000'000;
+  return arguments;
+}
+
+Result<Scaling> scaled(const std::string& algorithms, int from, int to) {
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err};
+  return scale(asked(algorithms, from), to, console);
+}
+
+TEST(Scaling, DoublesTheRanksUpToTheLastOne) {
+  const auto scaling = scaled("ring,recursive_doubling", 16, 100);
+  ASSERT_TRUE(scaling.ok()) << scaling.status().text();
+  EXPECT_EQ(scaling->ranks, (std::vector<int>{16, 32, 64, 100}));
+  ASSERT_EQ(scaling->curves.size(), 2u);
+  EXPECT_EQ(scaling->curves[0].algorithm, "ring");
+  ASSERT_EQ(scaling->curves[0].seconds.size(), 4u);
+  for (const auto& [n, seconds] : scaling->curves[0].seconds) {
+    // 2 (N - 1) (alpha + beta M / N), of 1 us and 100 GB/s.
+    EXPECT_NEAR(seconds, 2 * (n - 1) * (1e-6 + 1e-5 / n), 1e-15) << n;
+  }
+  EXPECT_TRUE(scaling->notes.empty());
+}
+
+TEST(Scaling, ToAMillionRanks) {
+  const auto scaling = scaled("ring", 16, 1'000'000);
+  ASSERT_TRUE(scaling.ok()) << scaling.status().text();
+  EXPECT_EQ(scaling->curves[0].seconds.size(), 17u);
+  EXPECT_EQ(scaling->curves[0].seconds.back().first, 1'000'000);
+}
+
+TEST(Scaling, WhatCannotBeAnsweredIsLeftOutWithItsReason) {
+  const auto scaling = scaled("ring,swing", 16, 24);
+  ASSERT_TRUE(scaling.ok()) << scaling.status().text();
+  ASSERT_EQ(scaling->curves.size(), 2u);
+  EXPECT_EQ(scaling->curves[0].seconds.size(), 2u);
+  EXPECT_EQ(scaling->curves[1].seconds.size(), 1u);
+  ASSERT_EQ(scaling->notes.size(), 1u);
+  EXPECT_NE(scaling->notes[0].find("swing among 24 ranks is left out: "), std::string::npos)
+      << scaling->notes[0];
+}
+
+TEST(Scaling, WrongRanges) {
+  EXPECT_EQ(scaled("ring", 16, 16).status().text(),
+            "--ranks-to is 16; allowed are more than the 16 ranks of --ranks");
+  EXPECT_NE(scaled("rnig", 16, 32).status().text().find("did you mean 'ring'?"), std::string::npos);
+}
+
+TEST(Scaling, TextJsonAndPicture) {
+  const auto scaling = scaled("ring,recursive_doubling", 4, 8);
+  ASSERT_TRUE(scaling.ok());
+  EXPECT_EQ(text_of(*scaling).substr(0, 6), "ranks ");
+  EXPECT_NE(text_of(*scaling).find(format_duration(scaling->curves[0].seconds[1].second)),
+            std::string::npos);
+  EXPECT_NE(json_of(*scaling).find(R"({"algorithm":"ring","ranks":4,"time":)"), std::string::npos);
+  const std::string svg = svg_of(*scaling, "all_reduce");
+  EXPECT_NE(svg.find(">ranks</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">recursive_doubling</text>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rankine::tools
