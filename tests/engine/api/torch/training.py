@@ -105,6 +105,55 @@ def uneven_inputs(ranks: int) -> None:
     check(play(ranks, on_each) == [5 + 2 * rank for rank in range(ranks)], "each its own number of steps")
 
 
+def _gather(whole: torch.Tensor, part: torch.Tensor) -> None:
+    if dist.get_backend() == "gloo":  # which in 1.13 knows lists only, and does not scatter sums
+        dist.all_gather(list(whole.chunk(dist.get_world_size())), part)
+    else:
+        dist.all_gather_into_tensor(whole, part)
+
+
+def _scatter_sums(part: torch.Tensor, whole: torch.Tensor) -> None:
+    if dist.get_backend() == "gloo":
+        dist.all_reduce(whole)
+        part.copy_(whole.chunk(dist.get_world_size())[dist.get_rank()])
+    else:
+        dist.reduce_scatter_tensor(part, whole)
+
+
+def sharded_by_hand(ranks: int) -> None:
+    """What FSDP does with a flat parameter: gathered before use, gradients scattered as sums."""
+
+    def on_each(rank: int, n: int):
+        model = net()
+        flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+        size = -(-flat.numel() // n)
+        flat = torch.nn.functional.pad(flat, (0, n * size - flat.numel()))
+        shard = flat[rank * size : (rank + 1) * size].clone()
+        losses = []
+        for step in range(STEPS):
+            _gather(flat, shard)
+            at = 0
+            for p in model.parameters():
+                p.data = flat[at : at + p.numel()].view_as(p)
+                p.grad = None
+                at += p.numel()
+            x, y = batch(rank, step)
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            grads = torch.cat([p.grad.reshape(-1) for p in model.parameters()])
+            grads = torch.nn.functional.pad(grads, (0, n * size - grads.numel()))
+            own = torch.empty(size)
+            _scatter_sums(own, grads)
+            shard -= 0.1 * own / n
+            total = loss.detach().clone()
+            dist.all_reduce(total)
+            losses.append(float(total))
+        _gather(flat, shard)
+        return losses, [flat]
+
+    compare(ranks, on_each)
+
+
 def fully_sharded(ranks: int) -> None:
     """FSDP, where this PyTorch has one for the CPU: 1.13's wants CUDA, and cannot be imported under Python 3.11."""
     try:
