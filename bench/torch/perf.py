@@ -3,11 +3,14 @@
     perf.py ENGINE RANKS     ENGINE is //bench/torch:engine
 
 Blocking calls of f32, in place, in batches that take turns between the two backends: medians over the
-batches, of rank 0. The engine's own times are those of another program, right after.
+batches, of rank 0. The engine's own times are those of another program, right after. The thread that
+calls has a core of its own in each process where there are enough, and the threads of backends run where
+they like.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import statistics
@@ -31,9 +34,17 @@ def calls_of(size: int) -> int:
     return 5 if size >= 1 << 20 else 20 if size >= 1 << 16 else 50
 
 
+def pin(rank: int, ranks: int) -> None:
+    """The calling thread alone."""
+    cores = sorted(os.sched_getaffinity(0))
+    if ranks <= len(cores):
+        os.sched_setaffinity(0, {cores[rank]})
+
+
 def measure(rank: int, ranks: int) -> list[tuple[float, float]]:
     gloo = dist.new_group(list(range(ranks)), backend="gloo")
     groups = [dist.distributed_c10d._get_default_group(), gloo]
+    pin(rank, ranks)
     rows = []
     for size in SIZES:
         tensor = torch.zeros(size // 4)
@@ -55,7 +66,13 @@ def engine(program: str, ranks: int) -> list[float]:
     with tempfile.TemporaryDirectory() as folder:
         name = "perf." + os.path.basename(folder)
         started = [
-            subprocess.Popen([program, name, str(ranks), str(rank), *map(str, SIZES)], stdout=subprocess.PIPE, text=True) for rank in range(ranks)
+            subprocess.Popen(
+                [program, name, str(ranks), str(rank), *map(str, SIZES)],
+                stdout=subprocess.PIPE,
+                text=True,
+                preexec_fn=functools.partial(pin, rank, ranks),
+            )
+            for rank in range(ranks)
         ]
         said = [process.communicate(timeout=200)[0] for process in started]
     return [float(line) for line in said[0].split()]

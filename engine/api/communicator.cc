@@ -191,6 +191,7 @@ void CommunicatorShared::at_all_ends_of(Rank rank, const Act& act) {
   act(crossbar, rank);
   const std::lock_guard lock(mutex);
   for (const auto& [ends, pair] : pairs) {
+    if (pair == nullptr) continue;  // it was refused
     if (ends.first == rank) act(pair->crossbar, 0);
     if (ends.second == rank) act(pair->crossbar, 1);
   }

@@ -1,16 +1,13 @@
 #include "engine/api/process_settings.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
 #include "engine/api/first_count.h"
+#include "engine/api/this_machine.h"
 #include "engine/api/tuning.h"
 #include "engine/api/version.h"
-#include "engine/base/small_file.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/kernels/reduce.h"
 
@@ -56,21 +53,11 @@ std::uint64_t hash_of(const CommunicatorOptions& options) {
 Result<ProcessSettings> process_settings(const CommunicatorOptions& options,
                                          const Environment& environment, const Costs& costs) {
   ProcessSettings out;
-  const auto refused = [](const char* what, const std::string& why) {
-    return make_error(Code::system, [&] { return std::string(what) + ": " + why; });
-  };
-  constexpr const char* kBoot = "/proc/sys/kernel/random/boot_id";
-  constexpr const char* kNamespace = "/proc/self/ns/pid";
-  SmallFile boot = read_small_file(kBoot, sizeof(out.boot));
-  if (!boot.ok()) return refused(kBoot, boot.error);
-  if (!boot.text.empty() && boot.text.back() == '\n') boot.text.pop_back();
-  put(out.boot, boot.text);
-  struct stat entry {};
-  if (stat(kNamespace, &entry) != 0) return refused(kNamespace, std::strerror(errno));
-  out.pid_namespace = entry.st_ino;
-  if (gethostname(out.host, sizeof(out.host) - 1) != 0) {
-    return refused("gethostname", std::strerror(errno));
-  }
+  const auto machine = this_machine();
+  if (!machine.ok()) return machine.status();
+  put(out.host, machine->host);
+  put(out.boot, machine->boot);
+  out.pid_namespace = machine->pid_namespace;
   put(out.version, kVersion);
   put(out.isa, name_of(best_isa()));
   out.ranks = options.ranks;

@@ -37,4 +37,4 @@ def shapes_that_differ(ranks: int) -> None:
 
 
 if __name__ == "__main__":
-    main([set_level, shapes_that_differ, calls.uneven, calls.objects, training.data_parallel])
+    main([set_level, shapes_that_differ, calls.coalesced, calls.objects, training.data_parallel])

@@ -6,6 +6,7 @@ import datetime
 import multiprocessing
 import os
 import pathlib
+import pickle
 import sys
 import tempfile
 import traceback
@@ -33,7 +34,7 @@ def _be_rank(function: Callable[..., Any], meeting: str, backend: str, rank: int
         dist.destroy_process_group()
     except BaseException:
         answer = (False, traceback.format_exc())
-    pipe.send(answer)
+    pipe.send_bytes(pickle.dumps(answer))  # tensors by value
     pipe.close()
     sys.stdout.flush()
     os._exit(0)
@@ -59,7 +60,7 @@ def play(ranks: int, function: Callable[..., Any], *, backend: str = "rankine", 
             try:
                 if not end.poll(150):
                     raise EOFError("no answer within 150 s")
-                worked, answer = end.recv()
+                worked, answer = pickle.loads(end.recv_bytes())
             except EOFError as error:
                 worked, answer = rank == dies, None if rank == dies else f"it has ended without an answer ({error})"
             answers.append(answer)
