@@ -11,8 +11,9 @@
 //   auto member = (*comm)->join(r);
 //
 // Calls are the same there, messages and groups too, in buffers of any kind: what others read of
-// them passes through memory that all of them share. A process that ends or becomes another program is rank_lost for whoever waits for it, within 0.1 s
-// of its end; one that is stopped, their deadline. Nothing is left behind in /dev/shm in any case.
+// them passes through memory that all of them share. A process that ends or becomes another program
+// is rank_lost for whoever waits for it, within 0.1 s of its end; one that is stopped, their
+// deadline. Nothing is left behind in /dev/shm in any case.
 //
 // A Communicator is shared by all ranks and thread-safe; members go on where it is destroyed before
 // them. A Member is one rank's handle and is used by one thread at a time. Every rank makes the
