@@ -177,6 +177,11 @@ Status write_goal(const std::string& file, const Question& question) {
 }
 
 Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
+  if (!a.trace.empty() || !a.goal.empty() || a.rounds || a.fidelity != Fidelity::eq1) {
+    return invalid_argument(
+        "--ranks-to tells times among many numbers of ranks; --trace, --goal, --rounds and "
+        "--fidelity flow are for one");
+  }
   if (!a.plot.empty()) {
     if (Status status = of_option("--plot", check_replaceable(a.plot)); !status.ok()) return status;
   }
@@ -202,7 +207,10 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (!a.question.algorithm.collective) {
     return invalid_argument("a collective is needed, or --batch; 'rankine list' shows all");
   }
-  if (!a.plot.empty() && !a.ranks_to) return invalid_argument("--plot needs --ranks-to");
+  if (!a.plot.empty() && !a.ranks_to) {
+    return invalid_argument(
+        fmt::format("--plot is '{}', without --ranks-to, whose times it shows", a.plot));
+  }
   if (a.ranks_to) return run_scaling(a, console);
   std::vector<std::string> notes;
   auto questions = questions_of(a.question, notes);

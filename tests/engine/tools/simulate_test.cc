@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -420,6 +421,28 @@ TEST(Simulate, ComparesAllAlgorithms) {
   }
   EXPECT_GT(count, 5U);
   EXPECT_NE(run.err.find("left out: switch"), std::string::npos) << run.err;
+}
+
+TEST(Simulate, TimesAmongMoreAndMoreRanks) {
+  const std::vector<std::string> question = {"simulate", "all_reduce", "--algo",  "ring",
+                                             "--ranks",  "4",          "--bytes", "1M"};
+  const auto with = [&question](std::vector<std::string> more) {
+    more.insert(more.begin(), question.begin(), question.end());
+    return run_captured(more);
+  };
+  const Captured text = with({"--ranks-to", "16"});
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 4) << text.out;
+  const Captured json = with({"--ranks-to", "8", "--json"});
+  EXPECT_EQ(json.out.find(R"({"algorithm":"ring","ranks":4,"time":)"), 0u) << json.out;
+  EXPECT_NE(with({"--plot", "x.svg"}).err.find("--plot is 'x.svg', without --ranks-to"),
+            std::string::npos);
+  EXPECT_NE(with({"--ranks-to", "8", "--rounds"}).err.find("--rounds"), std::string::npos);
+  EXPECT_NE(
+      with({"--ranks-to", "4"}).err.find("--ranks-to is 4; allowed are more than the 4 ranks"),
+      std::string::npos);
+  EXPECT_NE(with({"--goal", "x", "--ideal-blocks"}).err.find("--ideal-blocks has others"),
+            std::string::npos);
 }
 
 TEST(Simulate, NamesTheFlagItsValueAndWhatIsAllowed) {
