@@ -1,0 +1,154 @@
+"""Messages between two ranks: in any order, beside each other and beside collectives. Where ranks that are processes have none, they
+are refused by name, and nothing more is tried."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import torch
+import torch.distributed as dist
+
+from processes import check, main, play, refused
+
+SIZES = (1, 100, 5_000, 500_000)
+
+
+def _is_refused(ranks: int) -> bool:
+    def on_each(rank: int, n: int) -> bool:
+        x = torch.full((10,), float(rank))
+        try:
+            if rank == 0:
+                dist.send(x, 1)
+            elif rank == 1:
+                dist.recv(x, 0)
+        except RuntimeError as error:
+            check("processes" in str(error), str(error))
+            return True
+        check(rank > 1 or float(x[0]) == 0, f"{x[0]} was received")
+        return False
+
+    answers = set(play(ranks, on_each)[:2])
+    check(len(answers) == 1, "refused on both sides or on none")
+    return answers.pop()
+
+
+def around(ranks: int) -> None:
+    """A ring: everybody has sent before anybody receives."""
+
+    def on_each(rank: int, n: int) -> None:
+        right, left = (rank + 1) % n, (rank - 1) % n
+        for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.int16, torch.bool):
+            for size in SIZES:
+                sent, received = torch.full((size,), rank).to(dtype), torch.empty(size, dtype=dtype)
+                works = [dist.isend(sent, right), dist.irecv(received, left)]
+                for work in works:
+                    work.wait()
+                check(torch.equal(received, torch.full((size,), left).to(dtype)), f"{dtype} {size}")
+
+    play(ranks, on_each)
+
+
+def in_batches(ranks: int) -> None:
+    """From everybody to everybody, posted at once, waited for from the last one on."""
+
+    def on_each(rank: int, n: int) -> None:
+        others = [r for r in range(n) if r != rank]
+        for size in SIZES:
+            received = {r: torch.empty(size) for r in others}
+            posts = [dist.P2POp(dist.isend, torch.full((size,), 10.0 * rank + r), r) for r in others]
+            posts += [dist.P2POp(dist.irecv, received[r], r) for r in others]
+            for work in reversed(dist.batch_isend_irecv(posts)):
+                work.wait()
+            for r in others:
+                check(float(received[r][-1]) == 10 * r + rank, f"{received[r][-1]} from {r}")
+
+    play(ranks, on_each)
+
+
+def beside_collectives(ranks: int) -> None:
+    """Posted before a sum, and received after it."""
+
+    def on_each(rank: int, n: int) -> None:
+        for size in SIZES:
+            x = torch.full((size,), float(rank))
+            work = dist.irecv(x, 0) if rank == 1 else dist.isend(x, 1) if rank == 0 else None
+            total = torch.ones(size)
+            dist.all_reduce(total)
+            if work is not None:
+                work.wait()
+                check(float(x[-1]) == 0, "the message")
+            check(float(total[-1]) == n, "the sum")
+
+    play(ranks, on_each)
+
+
+def pipeline(ranks: int) -> None:
+    """Stages of a network: activations forward, gradients back, several batches under way."""
+
+    def on_each(rank: int, n: int) -> None:
+        torch.manual_seed(rank)
+        layer = torch.nn.Linear(32, 32)
+        kept = []
+        for step in range(6):
+            if rank == 0:
+                x = torch.full((4, 32), float(step))
+            else:
+                x = torch.empty(4, 32)
+                dist.recv(x, rank - 1)
+                x.requires_grad_()
+            y = layer(x)
+            kept.append((x, y))
+            if rank < n - 1:
+                dist.send(y.detach(), rank + 1)
+        for step in range(6):
+            x, y = kept[step]
+            gradient = torch.ones_like(y)
+            if rank < n - 1:
+                dist.recv(gradient, rank + 1)
+            y.backward(gradient)
+            if rank > 0:
+                dist.send(x.grad, rank - 1)
+        # The same on one rank.
+        layers = []
+        for r in range(n):
+            torch.manual_seed(r)
+            layers.append(torch.nn.Linear(32, 32))
+        for step in range(6):
+            torch.nn.Sequential(*layers)(torch.full((4, 32), float(step))).sum().backward()
+        check(torch.equal(layer.weight.grad, layers[rank].weight.grad), "the gradient of one process")
+
+    play(ranks, on_each)
+
+
+def tags(ranks: int) -> None:
+    def on_each(rank: int, n: int) -> None:
+        group = dist.new_group([0, 1])
+        if rank > 1:
+            return
+        x = torch.full((3,), float(rank))
+        for tag in (0, 7, 100_000):
+            dist.send(x, 1, group=group, tag=tag) if rank == 0 else dist.recv(x, 0, group=group, tag=tag)
+        long = torch.zeros(500_000)
+        refused("mismatch", lambda: dist.send(long, 1, group=group, tag=1) if rank == 0 else dist.recv(long, 0, group=group, tag=2))
+
+    play(ranks, on_each)
+
+
+def from_the_dead(ranks: int) -> None:
+    def on_each(rank: int, n: int) -> None:
+        dist.barrier()
+        if rank == n - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        refused("rank lost", lambda: dist.recv(torch.empty(3), n - 1))
+
+    play(ranks, on_each, dies=ranks - 1)
+
+
+if __name__ == "__main__":
+    import sys
+
+    if _is_refused(int(sys.argv[1])):
+        print("note messages between two ranks are refused: ranks that are processes have none")
+    else:
+        main([around, in_batches, beside_collectives, pipeline, tags, from_the_dead])
