@@ -84,7 +84,8 @@ TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {
     EXPECT_GE(one["gain"], one["after"] == one["before"] ? 1 : 1.03);
     EXPECT_GE(one["sizes"].size(), 5U);
   }
-  EXPECT_EQ(tried, (std::set<std::string>{"push_plain", "one_shot_pair", "board_pair"}));
+  EXPECT_EQ(tried, (std::set<std::string>{"push_plain", "one_shot_pair", "board_pair",
+                                          "stage_apart", "stage_in_place", "stage_stream"}));
   EXPECT_EQ(read->costs(), expected);
 }
 
