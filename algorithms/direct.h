@@ -1,8 +1,6 @@
 // Direct: one round, everyone to everyone. In shared memory it needs no network at all; elsewhere
-// it pays with N - 1 concurrent messages per rank. Rounds are stated by distance, i = 1, 2 ...: of
-// one distance nobody sends or receives two (schedule/edge_colours.h).
-//   p ranks and blocks    r rank    Where nothing is one rank's, rank 0's part is stated, which is
-//   everyone's (schedule/everyone.h).
+// it pays with N - 1 concurrent messages per rank. Stated by distance, i = 1, 2 ...: of one
+// distance nobody sends or receives two (schedule/edge_colours.h).    p ranks and blocks    r rank
 #pragma once
 
 #include "algorithms/schedule/combine.h"

@@ -250,7 +250,7 @@ TEST(OddLinks, AreRefusedWithWhatIsAllowed) {
             "odd is 5; allowed are lists of objects with the members at, from, to, alpha, "
             "bandwidth, beta");
   EXPECT_EQ(refusal(R"({"at": -1, "alpha": 1})"),
-            "odd.at is -1; allowed are places from 0 to 16383");
+            "odd.at is -1; allowed are places from 0 to 1048575");
   EXPECT_EQ(refusal(R"({"at": 1, "ports": 1})"),
             "odd has a member 'ports'; allowed are at, from, to, alpha, bandwidth, beta");
   EXPECT_EQ(refusal(R"({"at": 1, "alpha": "soon"})").find("odd.alpha is 'soon'"), 0U);
