@@ -6,36 +6,40 @@
 namespace rankine {
 namespace {
 
-// What an op would wait for if it came now.
+// What an op would wait for if it came now; nothing, where all of it is there.
 Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
   Crossbar& crossbar = *state.waiter.crossbar;
-  const auto post_of = [&state](Rank peer) -> Awaited {
+  const auto unless_there = [](const Awaited& one) { return one.is_there() ? Awaited{} : one; };
+  const auto post_of = [&](Rank peer) {
     const Board& board = state.boards[static_cast<std::size_t>(peer)];
-    return {&board.half(state.posts - 1).flag, state.posts, peer};
+    return unless_there({&board.half(state.posts - 1).flag, state.posts, peer});
   };
   switch (op.code) {
     case OpCode::wait_entry:
-      return {&crossbar.entry(op.peer).call, static_cast<std::uint32_t>(state.waiter.call),
-              op.peer};
+      return unless_there(
+          {&crossbar.entry(op.peer).call, static_cast<std::uint32_t>(state.waiter.call), op.peer});
     case OpCode::wait_progress:
-      return {&crossbar.progress(op.peer).value, state.progress_base + op.value, op.peer};
+      return unless_there(
+          {&crossbar.progress(op.peer).value, state.progress_base + op.value, op.peer});
     case OpCode::wait_message: {
       const Inbox& inbox = state.inbox[op.peer];
       const std::uint32_t number = inbox.base + op.value;
-      return {&inbox.mailbox.slot(number).flag, number + 1, op.peer};
+      return unless_there({&inbox.mailbox.slot(number).flag, number + 1, op.peer});
     }
     case OpCode::wait_credit:
-      return state.outbox[op.peer].awaited_credit(op.peer, state.outbox[op.peer].base + op.value);
+      return unless_there(
+          state.outbox[op.peer].awaited_credit(op.peer, state.outbox[op.peer].base + op.value));
     case OpCode::send: {
       const Outbox& outbox = state.outbox[op.peer];
-      return outbox.awaited_credit(op.peer, outbox.credit_to_send(outbox.base + op.value));
+      return unless_there(
+          outbox.awaited_credit(op.peer, outbox.credit_to_send(outbox.base + op.value)));
     }
     case OpCode::wait_post:
       return post_of(op.peer);
     case OpCode::wait_posts:
       for (Rank q = 0; q < plan.ranks; ++q) {
         if (q == state.waiter.rank) continue;
-        if (const Awaited post = post_of(q); !post.is_there()) return post;
+        if (const Awaited post = post_of(q); post.word != nullptr) return post;
       }
       return {};
     default:
@@ -53,7 +57,9 @@ struct FromCursor {
                              RankState& state) noexcept {
     if (waits) return std::nullopt;
     const Awaited next = awaited(op, plan, state);
-    if (next.is_there()) {
+    // Not is_there() once more: when the one post that was missing has come, another may be
+    // missing.
+    if (next.word == nullptr) {
       if (cursor.waited) has_come(state.waiter);
       cursor.waited = false;
       return std::nullopt;

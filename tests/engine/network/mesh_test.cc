@@ -249,7 +249,7 @@ TEST(Hypercube, NeedsAPowerOfTwo) {
     EXPECT_EQ(Routes::make({.kind = WiringKind::hypercube}, n).status().text(),
               "ranks is " + std::to_string(n) + "; hypercube wiring needs a power of two");
   }
-  EXPECT_EQ(Routes::make({.kind = WiringKind::hypercube}, Routes::kMostRanks)->degree(), 14);
+  EXPECT_EQ(Routes::make({.kind = WiringKind::hypercube}, Routes::kMostRanks)->degree(), 20);
 }
 
 TEST(Mesh, SaysWhatDimsItNeeds) {

@@ -36,7 +36,7 @@ TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
     const std::span<const TestCall* const> all(session.calls);
     const std::size_t half = all.size() / 2;
     std::string fault = team.run(all.first(half), seed);
-    if (fault.empty()) fault = team.step(all, seed + 2);
+    if (fault.empty()) fault = team.step(all, seed + 2, random.one_in(2) ? 2 : 1);
     if (fault.empty()) fault = team.run(all.subspan(half), seed + 1);
     ASSERT_EQ(fault, "") << session.explain(fault) << "\nreplay with RANKINE_TEST_SEED=" << seed;
     schedules += session.made.size();

@@ -138,8 +138,9 @@ struct TestTeam::State {
                    (walked == Walked::waiting && interpret_rest(call.plan, state, cursor)));
   }
 
-  // All ranks on this thread, by random steps.
-  void step(std::span<const TestCall* const> calls, std::uint64_t seed) {
+  // Those ranks on this thread, by random steps.
+  void step(const std::vector<std::size_t>& ours, std::span<const TestCall* const> calls,
+            std::uint64_t seed) {
     struct Position {
       std::size_t call = 0;
       bool inside = false;
@@ -148,10 +149,16 @@ struct TestTeam::State {
     Random random(seed);
     std::vector<Position> places(ranks.size());
     std::vector<std::size_t> busy;
-    for (std::size_t r = 0; r < ranks.size() && !calls.empty(); ++r) busy.push_back(r);
-    // So many steps that lead nowhere, and every rank has had some of them.
+    if (!calls.empty()) busy = ours;
+    // So many steps that lead nowhere, and every rank has had some of them. Where other threads
+    // play ranks, the call's deadline tells.
+    const bool alone = ours.size() == ranks.size();
     const std::size_t most_idle = 100 * ranks.size();
     for (std::size_t idle = 0; !busy.empty(); ++idle) {
+      if (!alone && idle == most_idle) {
+        yield_cpu();
+        idle = 0;
+      }
       if (idle == most_idle) {
         note("nobody moves: " + crossbar.who_waits_for_whom(static_cast<Rank>(busy.front())));
         return;
@@ -273,9 +280,17 @@ void TestTeam::prepare(std::span<const TestCall* const> calls) {
   s.endings.assign(s.ranks.size(), {});
 }
 
-std::string TestTeam::step(std::span<const TestCall* const> calls, std::uint64_t seed) {
+std::string TestTeam::step(std::span<const TestCall* const> calls, std::uint64_t seed,
+                           std::size_t threads) {
   prepare(calls);
-  state_->step(calls, seed);
+  std::vector<std::vector<std::size_t>> ours(threads);
+  for (std::size_t r = 0; r < state_->ranks.size(); ++r) ours[r % threads].push_back(r);
+  std::vector<std::thread> others;
+  for (std::size_t t = 1; t < threads; ++t) {
+    others.emplace_back([&, t] { state_->step(ours[t], calls, seed + t); });
+  }
+  state_->step(ours[0], calls, seed);
+  for (std::thread& other : others) other.join();
   return state_->fault;
 }
 

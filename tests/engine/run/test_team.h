@@ -51,9 +51,10 @@ class TestTeam {
   // soon as its call returns. Empty, or what went wrong first.
   std::string run(std::span<const TestCall* const> calls, std::uint64_t seed);
 
-  // The same on this thread, which plays all ranks by steps in a random order (interpret_some()):
-  // the same seed, the same order.
-  std::string step(std::span<const TestCall* const> calls, std::uint64_t seed);
+  // The same on so many threads, this one and others, each of which plays its share of the ranks by
+  // steps in a random order (interpret_some()): on one, the same seed has the same order.
+  std::string step(std::span<const TestCall* const> calls, std::uint64_t seed,
+                   std::size_t threads = 1);
 
   // Of the last run, by rank.
   const std::vector<Ending>& endings() const;
