@@ -304,6 +304,15 @@ Status check_messages(const Schedule& schedule, const Goal& goal, const Fabric& 
 
 }  // namespace
 
+Result<Pricing> pricing_of(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
+                           const SimulateOptions& options) {
+  if (options.counts.empty()) return Pricing::make(fabric, goal, bytes, options.ideal_blocks);
+  if (options.ideal_blocks) {
+    return invalid_argument("counts say the blocks' bytes; ideal blocks are for an M");
+  }
+  return Pricing::of_counts(fabric, goal, options.counts);
+}
+
 Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                             std::uint64_t bytes, const SimulateOptions& options) {
   if (options.lower) {
@@ -326,7 +335,7 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
     }
   }
   try {
-    const auto pricing = Pricing::make(*wired, goal, bytes, options.ideal_blocks);
+    const auto pricing = pricing_of(*wired, goal, bytes, options);
     if (!pricing.ok()) return pricing.status();
     if (Status status = check_messages(schedule, goal, *wired, *pricing, options); !status.ok()) {
       return status;

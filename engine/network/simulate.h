@@ -25,6 +25,8 @@ namespace rankine {
 struct SimulateOptions {
   Sync sync = Sync::dataflow;
   bool ideal_blocks = false;  // blocks of exactly M / B bytes, also where that is no whole number
+  // Bytes of each natural block (collective.h), in place of what M says; empty: M's equal ones.
+  std::vector<std::uint64_t> counts{};
   bool unlimited_ports = false;  // messages wait for data only: the critical path of a schedule
   bool lower = false;  // what the fabric cannot do with one transfer is many messages (lower.h)
   bool one_for_all = true;  // where everyone does the same (everyone.h), and no network or size
@@ -71,6 +73,11 @@ struct Simulation {
     return send_ports_needed > receive_ports_needed ? send_ports_needed : receive_ports_needed;
   }
 };
+
+// What those options make of M: the price of a schedule's messages on a fabric as wired_for() gives
+// it. Errors: those of Pricing, and ideal blocks of stated counts.
+Result<Pricing> pricing_of(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
+                           const SimulateOptions& options);
 
 // `bytes` is M. What the fabric leaves open is filled in by wired_for(). Errors: a multicast or ALU
 // transfer on a network without it, bad fabric, times that leave 128 bits, out_of_memory.

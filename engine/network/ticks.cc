@@ -11,6 +11,8 @@
 namespace rankine {
 namespace {
 
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 52;
+
 Ticks product(Ticks a, Ticks b) {
   Ticks out = 0;
   if (__builtin_mul_overflow(a, b, &out) || out > Pricing::kMost) {
@@ -30,10 +32,28 @@ Ticks least_common_multiple(Ticks a, Ticks b) {
 
 }  // namespace
 
+Status check_counts(Collective collective, int ranks, std::span<const std::uint64_t> counts) {
+  const auto blocks = static_cast<std::size_t>(natural_blocks(collective, ranks));
+  if (counts.size() != blocks) {
+    return invalid_argument("counts has " + std::to_string(counts.size()) + " entries; " +
+                            std::string(name_of(collective)) + " among " + std::to_string(ranks) +
+                            " ranks has " + std::to_string(blocks) +
+                            (blocks == 1 ? " block" : " blocks"));
+  }
+  std::uint64_t left = kMostBytes;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > left) {
+      return invalid_argument("counts[" + std::to_string(i) + "] is " + std::to_string(counts[i]) +
+                              "; all together may be at most " + std::to_string(kMostBytes));
+    }
+    left -= counts[i];
+  }
+  return {};
+}
+
 Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
                               bool ideal) {
   Pricing out;
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 52;
   if (bytes > kMostBytes) {
     return invalid_argument("bytes is " + std::to_string(bytes) + "; allowed are 0 to " +
                             std::to_string(kMostBytes));
@@ -61,6 +81,22 @@ Result<Pricing> Pricing::make(const Fabric& fabric, const Goal& goal, std::uint6
   Status status = out.settle(fabric);
   if (!status.ok()) return status;
   return out;
+}
+
+Result<Pricing> Pricing::of_counts(const Fabric& fabric, const Goal& goal,
+                                   std::span<const std::uint64_t> counts) {
+  if (Status status = check_counts(goal.collective, goal.ranks, counts); !status.ok()) {
+    return status;
+  }
+  const auto parts = static_cast<std::uint64_t>(goal.blocks) / counts.size();
+  std::vector<std::uint64_t> blocks;
+  blocks.reserve(counts.size() * parts);
+  for (const std::uint64_t count : counts) {
+    for (std::uint64_t part = 0; part < parts; ++part) {
+      blocks.push_back(count / parts + (part < count % parts ? 1 : 0));
+    }
+  }
+  return of_blocks(fabric, blocks);
 }
 
 Result<Pricing> Pricing::of_blocks(const Fabric& fabric, std::span<const std::uint64_t> bytes) {

@@ -16,6 +16,10 @@
 
 namespace rankine {
 
+// Whether these are the bytes of a collective's natural blocks (collective.h): the error says how
+// many there are, or which is too large.
+Status check_counts(Collective collective, int ranks, std::span<const std::uint64_t> counts);
+
 // What a message costs, in ticks: alpha of its link, plus the weight of its blocks times the link's
 // beta per unit of weight.
 class Pricing {
@@ -28,6 +32,11 @@ class Pricing {
   // bytes, and times whose common unit or whose greatest message leave 128 bits.
   static Result<Pricing> make(const Fabric& fabric, const Goal& goal, std::uint64_t bytes,
                               bool ideal);
+
+  // The same of natural blocks of so many bytes each (collective.h), in order: each of their S
+  // parts gets whole bytes, the first ones one more. Errors: also check_counts().
+  static Result<Pricing> of_counts(const Fabric& fabric, const Goal& goal,
+                                   std::span<const std::uint64_t> counts);
 
   // Of blocks of so many bytes each, in order.
   static Result<Pricing> of_blocks(const Fabric& fabric, std::span<const std::uint64_t> bytes);

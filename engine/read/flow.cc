@@ -469,7 +469,7 @@ Result<FlowTimes> simulate_flow(const Schedule& schedule, const Goal& goal, cons
   const auto wired = wired_for(fabric, schedule.ranks);
   if (!wired.ok()) return wired.status();
   try {
-    const auto pricing = Pricing::make(*wired, goal, bytes, options.ideal_blocks);
+    const auto pricing = pricing_of(*wired, goal, bytes, options);
     if (!pricing.ok()) return pricing.status();
     if (!wired->odd.empty() || !wired->places.empty() || !(wired->gamma == 0)) {
       return invalid_argument("the network has " +

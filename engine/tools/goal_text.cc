@@ -124,8 +124,8 @@ class Writer {
 }  // namespace
 
 Result<std::string> goal_text(const Schedule& schedule, const Goal& goal, std::uint64_t bytes,
-                              std::int64_t most_lines) {
-  const auto pricing = Pricing::make(plain_regime().fabric, goal, bytes, false);
+                              const SimulateOptions& options, std::int64_t most_lines) {
+  const auto pricing = pricing_of(plain_regime().fabric, goal, bytes, options);
   if (!pricing.ok()) return pricing.status();
   const Schedule messages = lower(schedule, {});
   return Writer(messages, goal, *pricing, most_lines).run();

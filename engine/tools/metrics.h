@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <fmt/format.h>
@@ -18,6 +21,20 @@ namespace rankine::tools {
 // for all_to_all. A call's count is per block: this many times fewer.
 inline std::size_t counts_per_size(Collective collective, int ranks) {
   return natural_blocks(collective, ranks) == 1 ? 1 : static_cast<std::size_t>(ranks);
+}
+
+// The size of natural blocks of so many bytes each (collective.h): all together, and of all_to_all
+// the largest send buffer.
+inline std::uint64_t size_of_counts(Collective collective, int ranks,
+                                    std::span<const std::uint64_t> counts) {
+  const std::size_t per_size =
+      collective == Collective::all_to_all ? static_cast<std::size_t>(ranks) : counts.size();
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < counts.size(); i += per_size) {
+    const auto part = counts.subspan(i, per_size);
+    most = std::max(most, std::accumulate(part.begin(), part.end(), std::uint64_t{0}));
+  }
+  return most;
 }
 
 // The count of a call of at most `bytes`, rounded down; one element where that leaves none.

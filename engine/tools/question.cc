@@ -5,6 +5,7 @@
 #include "algorithms/schedule/lower.h"
 #include "engine/base/units.h"
 #include "engine/network/segments.h"
+#include "engine/tools/metrics.h"
 #include "engine/tools/network_text.h"
 
 namespace rankine::tools {
@@ -30,10 +31,22 @@ Result<Prepared> prepare(const Question& question) {
   return out;
 }
 
+Status take_counts(Question& question, std::vector<std::uint64_t> counts) {
+  const Collective collective = question.algorithm->collective;
+  const int ranks = question.params.ranks;
+  Status status = check_counts(collective, ranks, counts);
+  if (!status.ok()) return status;
+  question.bytes = size_of_counts(collective, ranks, counts);
+  question.options.counts = std::move(counts);
+  return {};
+}
+
 std::string describe(const Question& question) {
-  return fmt::format("{} of {} among {} ranks on {}, {}", name_of(question.algorithm->collective),
-                     format_bytes(static_cast<double>(question.bytes)), question.params.ranks,
-                     describe(question.fabric), name_of(question.options.sync));
+  return fmt::format("{} of {}{} among {} ranks on {}, {}", name_of(question.algorithm->collective),
+                     format_bytes(static_cast<double>(question.bytes)),
+                     question.options.counts.empty() ? "" : " in blocks of unlike sizes",
+                     question.params.ranks, describe(question.fabric),
+                     name_of(question.options.sync));
 }
 
 double bytes_of(std::int64_t weight, std::int64_t weight_per_byte) {

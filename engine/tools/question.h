@@ -33,6 +33,10 @@ struct Prepared {
 // algorithm refuses, and what best_segments() does.
 Result<Prepared> prepare(const Question& question);
 
+// Blocks of those sizes in place of M, which follows from them. Of a question that has its
+// algorithm and its ranks. Errors: check_counts().
+Status take_counts(Question& question, std::vector<std::uint64_t> counts);
+
 // "all_reduce of 1 MiB among 8 ranks on plain (1 port, 1 us, 100 GB/s)"
 std::string describe(const Question& question);
 

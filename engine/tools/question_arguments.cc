@@ -4,10 +4,28 @@
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
+namespace {
+
+Result<std::vector<std::uint64_t>> read_counts(std::string_view argument, std::string_view text) {
+  std::vector<std::uint64_t> counts;
+  for (const std::string_view part : split_list(text)) {
+    const auto size = parse_size(argument, part);
+    if (!size.ok()) return size.status();
+    counts.push_back(*size);
+  }
+  return counts;
+}
+
+}  // namespace
 
 void add_model_arguments(Command app, QuestionArguments& a) {
-  add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
-               "M: the vector, or one rank's send buffer of all_to_all; 8, 64K, 1M (1M)");
+  const Option bytes =
+      add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
+                   "M: the vector, or one rank's send buffer of all_to_all; 8, 64K, 1M (1M)");
+  add_argument(app, "--counts", a.counts, read_counts, "SIZES",
+               "of blocks of unlike sizes, the bytes of each in place of --bytes: 1K,4K,0,2M; as "
+               "many as ranks, and of all_to_all as many as pairs, by sender")
+      .excludes(bytes);
   add_argument(app, "--sync", a.sync, read_sync, "NAME",
                "dataflow: a message waits for its data only; rounds: for all of the round before "
                "(dataflow)");
@@ -34,6 +52,10 @@ Result<std::vector<Question>> questions_of(const QuestionArguments& a,
                          .fabric = wired,
                          .options = {.sync = a.sync},
                          .lower = a.network.lower});
+    if (a.counts.empty()) continue;
+    if (Status status = take_counts(questions.back(), a.counts); !status.ok()) {
+      return Status(status.code(), "--" + status.text());
+    }
   }
   return questions;
 }

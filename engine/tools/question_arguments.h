@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,13 @@ namespace rankine::tools {
 struct QuestionArguments {
   AlgorithmArguments algorithm;
   std::size_t bytes = std::size_t{1} << 20;
+  std::vector<std::uint64_t> counts{};  // in place of bytes
   NetworkArguments network;
   Sync sync = Sync::dataflow;
 };
 
-// --bytes and --sync; the others come by add_algorithm_arguments() and add_network_arguments().
+// --bytes, --counts and --sync; the others come by add_algorithm_arguments() and
+// add_network_arguments().
 void add_model_arguments(Command app, QuestionArguments& arguments);
 
 // One question per algorithm that asked_algorithms() gives, with the same notes and errors.

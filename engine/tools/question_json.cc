@@ -15,8 +15,9 @@ namespace rankine::tools {
 namespace {
 
 std::string all_members() {
-  return "collective, algorithm, ranks, bytes, " + request_network_members() + ", network, " +
-         parameter_names(true) + ", sync, fidelity, lower, ideal_blocks, params and id";
+  return "collective, algorithm, ranks, bytes, counts, " + request_network_members() +
+         ", network, " + parameter_names(true) +
+         ", sync, fidelity, lower, ideal_blocks, params and id";
 }
 
 // Other members of networks stand in the member "network" only.
@@ -51,6 +52,16 @@ Status take_bytes(const Json& value, std::uint64_t& into) {
   return size.status();
 }
 
+Status take_counts(const Json& value, Question& question) {
+  if (!value.is_array()) return bad_member("counts", value, "arrays of sizes");
+  std::vector<std::uint64_t> counts;
+  for (const Json& one : value) {
+    Status status = take_bytes(one, counts.emplace_back());
+    if (!status.ok()) return status;
+  }
+  return take_counts(question, std::move(counts));
+}
+
 Status take_network(const Json& value, Fabric& fabric) {
   if (value.is_string()) {
     const auto found = find_network("network", value.get<std::string>());
@@ -65,6 +76,7 @@ Status take_network(const Json& value, Fabric& fabric) {
 // What is no parameter of the algorithm.
 Status take_member(const std::string& name, const Json& value, Question& question) {
   if (name == "collective" || name == "algorithm" || name == "network" || name == "id") return {};
+  if (name == "counts") return {};  // when the ranks are known
   if (name == "bytes") return take_bytes(value, question.bytes);
   if (name == "lower") return take_flag(name, value, question.lower);
   if (name == "ideal_blocks") return take_flag(name, value, question.options.ideal_blocks);
@@ -136,8 +148,13 @@ Result<Question> read_question(const Json& request) {
   AlgorithmArguments arguments;
   Status status = take_algorithm(request, arguments, question);
   if (!status.ok()) return status;
+  const bool has_counts = request.contains("counts");
   for (const char* member : {"ranks", "bytes"}) {
-    if (!request.contains(member)) return invalid_argument(fmt::format("{} is missing", member));
+    if (request.contains(member) || (has_counts && member == std::string_view("bytes"))) continue;
+    return invalid_argument(fmt::format("{} is missing", member));
+  }
+  if (has_counts && request.contains("bytes")) {
+    return invalid_argument("the request has bytes and counts; one of them is allowed");
   }
   if (request.contains("beta") && request.contains("bandwidth")) {
     return invalid_argument("the request has bandwidth and beta; one of them is allowed");
@@ -157,6 +174,10 @@ Result<Question> read_question(const Json& request) {
   auto params = read_params(arguments);
   if (!params.ok()) return params.status();
   question.params = std::move(*params);
+  if (has_counts) {
+    status = take_counts(request["counts"], question);
+    if (!status.ok()) return status;
+  }
   auto wired = wire(question.fabric, *question.algorithm, question.params);
   if (!wired.ok()) return wired.status();
   question.fabric = std::move(*wired);
@@ -180,6 +201,7 @@ Json question_json(const Question& question, const Params& params) {
               {"sync", name_of(question.options.sync)},
               {"fidelity", name_of(question.fidelity)},
               {"ideal_blocks", question.options.ideal_blocks}};
+  if (!question.options.counts.empty()) out["counts"] = question.options.counts;
   if (question.lower) out["lower"] = true;
   if (!(fabric.link.eta_alpha == 1)) out["eta_alpha"] = fabric.link.eta_alpha.to_double();
   if (!(fabric.link.eta_beta == 1)) out["eta_beta"] = fabric.link.eta_beta.to_double();

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <memory>
 #include <ostream>
+#include <span>
+#include <vector>
 
 #include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
@@ -24,6 +26,7 @@ namespace rankine::tools {
 namespace {
 
 constexpr int kRepeats = 10;
+constexpr DataType kType = DataType::f32;
 
 Result<ClockMode> read_clock(std::string_view argument, std::string_view text) {
   if (const auto mode = parse_clock_mode(text)) return *mode;
@@ -31,14 +34,28 @@ Result<ClockMode> read_clock(std::string_view argument, std::string_view text) {
   return unknown_name(argument, text, kNames);
 }
 
-Result<Call> call_of(const Question& question) {
+// The elements of each block of a question that says its blocks' sizes, whose bytes become theirs.
+std::vector<std::size_t> take_whole_elements(Question& question, DataType type) {
+  std::vector<std::size_t> elements;
+  for (std::uint64_t& bytes : question.options.counts) {
+    elements.push_back(bytes / size_of(type));
+    bytes = elements.back() * size_of(type);
+  }
+  return elements;
+}
+
+// Of a collective on elements of kType, with blocks of so many each, or none.
+Result<Call> call_of(const Question& question, std::span<const std::size_t> counts) {
   const Params& params = question.params;
   Call call{.collective = question.algorithm->collective,
-            .type = DataType::f32,
+            .type = kType,
             .op = ReduceOp::sum,
             .root = params.root,
             .peer = params.peer};
-  call.count = count_for(call.collective, params.ranks, question.bytes, size_of(call.type));
+  if (counts.empty()) {
+    call.count = count_for(call.collective, params.ranks, question.bytes, size_of(call.type));
+  }
+  call.counts = counts;
   call.options.algorithm = question.algorithm->name;
   Status status = check_call(call, params.ranks);
   if (!status.ok()) return status;
@@ -131,11 +148,14 @@ Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
 Result<Exit> run_run(const RunArguments& a, Console& console) {
   auto question = question_of(a.question);
   if (!question.ok()) return question.status();
-  auto call = call_of(*question);
+  // Whole elements are moved, and so many bytes are charged.
+  const std::vector<std::size_t> counts = take_whole_elements(*question, kType);
+  auto call = call_of(*question, counts);
   if (!call.ok()) return call.status();
   const int ranks = question->params.ranks;
-  // Whole elements are moved, and so many bytes are charged.
-  question->bytes = call->count * counts_per_size(call->collective, ranks) * size_of(call->type);
+  question->bytes =
+      counts.empty() ? call->count * counts_per_size(call->collective, ranks) * size_of(call->type)
+                     : size_of_counts(call->collective, ranks, question->options.counts);
 
   RunOutcome outcome;
   auto prepared = prepare(*question);
@@ -149,8 +169,8 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
                outcome.question.bytes, outcome.question.options);
   if (!predicted.ok()) return predicted.status();
   outcome.predicted = std::move(*predicted);
-  const auto pricing =
-      Pricing::make(outcome.question.fabric, outcome.prepared.goal, outcome.question.bytes, false);
+  const auto pricing = pricing_of(outcome.question.fabric, outcome.prepared.goal,
+                                  outcome.question.bytes, outcome.question.options);
   if (!pricing.ok()) return pricing.status();
 
   Status status = Stage::check_memory(*call, ranks);

@@ -285,6 +285,31 @@ TEST(ByHand, LocalWorkTakesNoTimeAndNoPort) {
   EXPECT_EQ(round_ends(s, 1, Sync::rounds), (Ends{2, 2, 4}));
 }
 
+// A ring of three: every block goes two steps, and who has sent a large one is late with the next.
+TEST(ByHand, BlocksOfUnlikeSizes) {
+  const Algorithm& ring = *find_algorithm(Collective::all_gather, "ring");
+  const Params params{.ranks = 3};
+  const Schedule schedule = ring.make(params);
+  const Goal goal = goal_of(ring, params, schedule);
+  Fabric fabric;  // a second per byte, and none per message
+  fabric.link = {.alpha = 0, .beta = 1};
+  const auto time = [&](const SimulateOptions& options, std::uint64_t bytes = 0) {
+    return simulate(schedule, goal, fabric, bytes, options);
+  };
+  const auto unlike = time({.counts = {5, 1, 2}});
+  ASSERT_TRUE(unlike.ok()) << unlike.status().text();
+  // Rank 0 sends 5 until 5, then what came at 2. Rank 1 sends 1 until 1, and from 5 on those 5.
+  EXPECT_EQ(unlike->seconds, 10);
+  EXPECT_EQ(unlike->sent, (std::vector<std::int64_t>{7, 6, 3}));
+  const auto alike = time({.counts = {4, 4, 4}}), plain = time({}, 12);
+  EXPECT_EQ(alike->seconds, plain->seconds);
+  EXPECT_EQ(alike->sent, plain->sent);
+  EXPECT_EQ(time({.counts = {5, 1}}).status().text(),
+            "counts has 2 entries; all_gather among 3 ranks has 3 blocks");
+  EXPECT_EQ(time({.ideal_blocks = true, .counts = {1, 1, 1}}).status().text(),
+            "counts say the blocks' bytes; ideal blocks are for an M");
+}
+
 TEST(ByHand, WholeBytesGoToTheFirstBlocks) {
   const Schedule s = schedule_of(2, 3, 1, {{0, 0, 1, block(0)}, {0, 0, 1, block(2)}});
   const auto result = simulate(s, {broadcast, 2, 3}, unit_fabric(2), 10);

@@ -168,8 +168,8 @@ TEST(Goal, ReadBackTakesAsLongAsTheCriticalPath) {
 
 TEST(Goal, MoreLinesThanAllowed) {
   const Goal goal{Collective::all_gather, 4, 4};
-  EXPECT_TRUE(goal_text(ring_all_gather(4), goal, 4, 24).ok());
-  const auto refused = goal_text(ring_all_gather(4), goal, 4, 23);
+  EXPECT_TRUE(goal_text(ring_all_gather(4), goal, 4, {}, 24).ok());
+  const auto refused = goal_text(ring_all_gather(4), goal, 4, {}, 23);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().text(),
             "4 ranks have more than 23 sends, receives and sums, which are allowed in GOAL");

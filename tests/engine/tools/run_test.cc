@@ -44,6 +44,25 @@ TEST(Run, VirtualClockEqualsThePrediction) {
   }
 }
 
+TEST(Run, BlocksOfUnlikeSizes) {
+  for (const char* collective :
+       {"reduce_scatter", "all_gather", "gather", "scatter", "all_to_all"}) {
+    const std::string_view name = collective;
+    const bool pairs = name == "all_to_all", rooted = name == "gather" || name == "scatter";
+    const Json result =
+        run_json({collective, "--algo", rooted ? "linear" : "direct", "--ranks", "3", "--counts",
+                  pairs ? "4,0,8K,44,1000,12,0,0,400" : "4K,0,1000"});
+    EXPECT_EQ(result["equal"], true) << collective;
+    EXPECT_EQ(result["wrong"], 0) << collective;
+    EXPECT_EQ(result["bytes"], pairs ? 8192 + 4 : 4096 + 1000) << collective;
+  }
+  const Captured refused =
+      run_captured({"run", "all_gather", "--algo", "ring", "--ranks", "4", "--counts", "1K,2K"});
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_EQ(refused.err,
+            "rankine run: --counts has 2 entries; all_gather among 4 ranks has 4 blocks\n");
+}
+
 TEST(Run, LoweredAndByRounds) {
   const Json result = run_json({"all_reduce", "--algo", "switch", "--ranks", "4", "--lower",
                                 "--sync", "rounds", "--bytes", "1K"});

@@ -56,6 +56,18 @@ TEST(Request, GivesTheRequestAndItsResult) {
   EXPECT_FALSE(line.contains("error"));
 }
 
+TEST(Request, TakesBlocksOfUnlikeSizes) {
+  const std::string begin =
+      R"({"collective":"reduce_scatter","algorithm":"circulant","ranks":5,"counts":[1000,"4K",0,5,2])";
+  const Json line = answered(begin + "}");
+  EXPECT_EQ(line["counts"], Json::parse(R"([1000,"4K",0,5,2])"));
+  const auto refused = [](const std::string& request) { return answer_request(request, 1).line; };
+  EXPECT_NE(refused(begin + R"(,"bytes":12})").find("bytes and counts"), std::string::npos);
+  EXPECT_NE(refused(R"({"collective":"all_reduce","algorithm":"ring","ranks":5,"counts":[1,2]})")
+                .find("counts has 2 entries; all_reduce among 5 ranks has 1 block"),
+            std::string::npos);
+}
+
 // On a ring of four, 100 kB from each of three ranks to rank 0, in a round each: Eq. (1) sees
 // nothing shared, and the neighbours need 1 us each after alpha and a hop. As flows they meet the
 // halves of what comes from the other side: a link passes one and a half messages, from 1.1 us on.
