@@ -14,6 +14,7 @@
 #include "engine/tools/completion.h"
 #include "engine/tools/cost.h"
 #include "engine/tools/faults.h"
+#include "engine/tools/gaps.h"
 #include "engine/tools/lesson/check.h"
 #include "engine/tools/lesson/lesson.h"
 #include "engine/tools/list.h"
@@ -45,11 +46,11 @@ Subcommand add_course(Command tool) { return add_lesson(tool, run_tool); }
 
 // A new subcommand is its file and its name here.
 constexpr Subcommand (*kSubcommands[])(Command) = {
-    add_list,       add_verify,       add_show,      add_perf,     add_compare, add_topo,
-    add_choose,     add_map,          add_network,   add_simulate, add_cost,    add_run,
-    add_claims,     add_skips_search, add_reproduce, add_plan,     add_step,    add_buckets,
-    add_train,      add_tune,         add_faults,    add_page,     add_check,   add_course,
-    add_completion, add_manual};
+    add_list,    add_verify,     add_show,         add_perf,      add_compare, add_topo,
+    add_choose,  add_map,        add_network,      add_simulate,  add_cost,    add_gaps,
+    add_run,     add_claims,     add_skips_search, add_reproduce, add_plan,    add_step,
+    add_buckets, add_train,      add_tune,         add_faults,    add_page,    add_check,
+    add_course,  add_completion, add_manual};
 
 CLI::App& app_of(const Subcommand& one) { return one.command.app(); }
 

@@ -101,6 +101,8 @@ int end_a_group(const Given& given, const SplitOptions& options) {
   auto group = joined.member->split(given.rank / 2, 0, options);
   if (!group.ok()) return say(group.status());
   if (Status s = add_up(**group, 100, 3); !s.ok()) return say(s);
+  // Nobody is still dividing what is about to end.
+  if (Status s = joined.member->barrier(); !s.ok()) return say(s);
   if (given.is_last()) {
     kill(getpid(), SIGKILL);
   }

@@ -64,6 +64,7 @@ const std::map<std::string, std::vector<std::string>>& questions() {
       {"network", {"torus"}},
       {"simulate", {"all_reduce", "--algo", "ring", "--ranks", "4", "--bytes", "1K"}},
       {"cost", {"all_reduce", "--algo", "ring", "--ranks", "4"}},
+      {"gaps", {"all_gather", "--algo", "ring", "--ranks-to", "4"}},
       {"run", {"all_reduce", "--algo", "ring", "--ranks", "2", "--bytes", "8"}},
       {"claims", {"lu-5.2", "--no-execute"}},
       {"skips", {"--ranks", "7"}},

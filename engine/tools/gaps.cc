@@ -1,0 +1,206 @@
+#include "engine/tools/gaps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/tools/catalogue_names.h"
+#include "engine/tools/coefficients.h"
+#include "engine/tools/metrics.h"
+#include "engine/tools/parameters_json.h"
+#include "engine/tools/question_arguments.h"
+#include "engine/tools/table.h"
+#include "engine/tools/text.h"
+
+namespace rankine::tools {
+namespace {
+
+constexpr int kMostRanks = 256;
+
+struct GapsArguments {
+  QuestionArguments question;
+  int ranks_to = 81;
+  bool json = false;
+};
+
+// What an algorithm's time is made of among so many ranks.
+struct Standing {
+  const Algorithm* algorithm = nullptr;
+  Coefficients costs;
+};
+
+struct Gap {
+  int ranks = 0;
+  Standing behind, better;
+};
+
+struct Found {
+  int asked = 0;  // questions that had an answer
+  std::vector<Gap> gaps;
+};
+
+// No more of anything, and less of something.
+bool is_better(const Coefficients& a, const Coefficients& b) {
+  const auto no_more = [](const std::optional<Rational>& x, const std::optional<Rational>& y) {
+    return !x || !y || !(*y < *x);
+  };
+  return no_more(a.alpha, b.alpha) && no_more(a.beta, b.beta) && no_more(a.hop, b.hop) &&
+         no_more(a.gamma, b.gamma) &&
+         (a.alpha < b.alpha || a.beta < b.beta || (a.hop && b.hop && *a.hop < *b.hop) ||
+          (a.gamma && b.gamma && *a.gamma < *b.gamma));
+}
+
+// Who can run among so many ranks on the network.
+Result<std::vector<Standing>> standings(QuestionArguments arguments, int ranks) {
+  arguments.algorithm.algorithms = "all";
+  arguments.algorithm.take("ranks");
+  arguments.algorithm.begin.ranks = ranks;
+  std::vector<std::string> left_out;
+  const auto questions = questions_of(arguments, left_out);
+  if (!questions.ok()) return questions.status();
+  std::vector<Standing> all;
+  for (const Question& question : *questions) {
+    const auto prepared = prepare(question);
+    if (!prepared.ok()) continue;
+    const auto costs = coefficients(*prepared, question.fabric, question.options);
+    if (costs.ok()) all.push_back({question.algorithm, *costs});
+  }
+  return all;
+}
+
+Result<Found> find(const GapsArguments& a, Console& console) {
+  const auto params = read_params(a.question.algorithm);
+  if (!params.ok()) return params.status();
+  if (a.ranks_to < params->ranks) {
+    return invalid_argument(fmt::format("--ranks-to is {}; allowed are {} (--ranks) to {}",
+                                        a.ranks_to, params->ranks, kMostRanks));
+  }
+  const auto asked = read_algorithms("--algo", a.question.algorithm.algorithms,
+                                     *a.question.algorithm.collective);
+  if (!asked.ok()) return asked.status();
+  const std::set<const Algorithm*> lines(asked->begin(), asked->end());
+  Found found;
+  Progress progress(console);
+  for (int n = params->ranks; n <= a.ranks_to; ++n) {
+    if (progress.due()) progress.show(fmt::format("{} of {} ranks", n, a.ranks_to));
+    const auto all = standings(a.question, n);
+    if (!all.ok()) return all.status();
+    for (const Standing& one : *all) {
+      if (!lines.contains(one.algorithm)) continue;
+      ++found.asked;
+      // Of those that are better the one that moves least; of these the one of fewest messages.
+      const Standing* best = nullptr;
+      for (const Standing& other : *all) {
+        if (!is_better(other.costs, one.costs)) continue;
+        if (best == nullptr || std::pair(other.costs.beta, other.costs.alpha) <
+                                   std::pair(best->costs.beta, best->costs.alpha)) {
+          best = &other;
+        }
+      }
+      if (best != nullptr) found.gaps.push_back({n, one, *best});
+    }
+  }
+  return found;
+}
+
+// What a rank has to move at least, in M, if no switch adds.
+double least(Collective collective, int ranks, int ports) {
+  return bus_factor(collective, ranks) / ports;
+}
+
+Json json_of(const Standing& one) {
+  Json out = {{"algorithm", one.algorithm->name},
+              {"n_alpha", one.costs.alpha.to_double()},
+              {"n_beta", one.costs.beta.to_double()}};
+  if (one.costs.hop) out["n_hop"] = one.costs.hop->to_double();
+  if (one.costs.gamma) out["n_gamma"] = one.costs.gamma->to_double();
+  return out;
+}
+
+void print(const GapsArguments& a, const Fabric& fabric, const Found& found, Console& console) {
+  const Collective collective = *a.question.algorithm.collective;
+  const bool shares = fabric.wiring.shares_links();
+  std::vector<std::vector<std::string>> rows = {
+      {"ranks", "algorithm", "n_alpha", "n_beta", "better", "n_alpha", "n_beta"}};
+  if (shares) {
+    rows.front().insert(rows.front().begin() + 4, "n_hop");
+    rows.front().push_back("n_hop");
+  } else {
+    rows.front().push_back("least n_beta");
+  }
+  for (const Gap& gap : found.gaps) {
+    rows.push_back({std::to_string(gap.ranks)});
+    for (const Standing* one : {&gap.behind, &gap.better}) {
+      rows.back().insert(rows.back().end(),
+                         {std::string(one->algorithm->name), one->costs.alpha.to_string(),
+                          fmt::format("{:.4g}", one->costs.beta.to_double())});
+      if (one->costs.hop) rows.back().push_back(one->costs.hop->to_string());
+    }
+    if (!shares) {
+      rows.back().push_back(fmt::format("{:.4g}", least(collective, gap.ranks, fabric.ports)));
+    }
+  }
+  console.out << fmt::format("{} on {}\n\n", name_of(collective), describe(fabric));
+  if (!found.gaps.empty()) {
+    console.out << columns(rows, shares ? "rlrrrlrrr" : "rlrrlrrr") << "\n";
+  }
+  console.out << fmt::format(
+      "{} of {}: another of the catalogue takes no more of anything and less of something.\n"
+      "n_alpha and n_beta as of 'rankine cost'.{}\n",
+      found.gaps.size(), found.asked,
+      shares ? "" : " Least: what some rank has to move, if no switch adds.");
+}
+
+Result<Exit> run_gaps(const GapsArguments& a, Console& console) {
+  const auto network = network_of(a.question.network);
+  if (!network.ok()) return network.status();
+  const auto found = find(a, console);
+  if (!found.ok()) return found.status();
+  if (!a.json) {
+    print(a, *network, *found, console);
+    return Exit::ok;
+  }
+  for (const Gap& gap : found->gaps) {
+    Json line = {{"collective", name_of(*a.question.algorithm.collective)}, {"ranks", gap.ranks}};
+    line.update(json_of(gap.behind));
+    line["better"] = json_of(gap.better);
+    if (!network->wiring.shares_links()) {
+      line["least_n_beta"] = least(*a.question.algorithm.collective, gap.ranks, network->ports);
+    }
+    console.out << line.dump() << "\n";
+  }
+  return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_gaps(Command tool) {
+  auto owned = std::make_shared<GapsArguments>();
+  GapsArguments& a = *owned;
+  a.question.algorithm.algorithms = "all";
+  a.question.algorithm.begin.ranks = 2;
+  const Command app = tool.add_subcommand(
+      "gaps", "among how many ranks an algorithm is behind another, in everything it costs");
+  add_algorithm_arguments(
+      app, a.question.algorithm,
+      {.algorithms = "names of the catalogue, or all (all)", .ranks = "the fewest ranks (2)"})
+      .required();
+  add_argument(app, "--ranks-to", a.ranks_to, Whole{2, kMostRanks}, "N", "the most ranks (81)");
+  add_network_arguments(app, a.question.network);
+  app.add_flag("--json", a.json, "one line of JSON per gap");
+  app.footer(
+      "Examples:\n"
+      "  rankine gaps all_reduce --algo trivance --ports 2\n"
+      "  rankine gaps all_gather --algo bruck,circulant,ring --ranks-to 33\n"
+      "  rankine gaps all_reduce --algo swing,trivance,bucket --wiring ring --ranks-to 32 "
+      "--json\n");
+  return {app, [owned](Console& console) { return run_gaps(*owned, console); }};
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,71 @@
+// rankine gaps: what it finds is what cost says of the same two.
+#include "engine/tools/gaps.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<Json> gaps(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "gaps");
+  arguments.push_back("--json");
+  const Captured run = run_captured(arguments);
+  EXPECT_EQ(run.exit, 0) << run.err;
+  std::vector<Json> lines;
+  std::istringstream text(run.out);
+  for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+Json cost(const Json& of, int ranks, const std::string& ports) {
+  const Captured run = run_captured({"cost", "all_reduce", "--algo", of["algorithm"], "--ranks",
+                                     std::to_string(ranks), "--ports", ports, "--json"});
+  EXPECT_EQ(run.exit, 0) << run.err;
+  return Json::parse(run.out)["dataflow"];
+}
+
+TEST(Gaps, AreWhereAnotherTakesLess) {
+  const std::vector<Json> found =
+      gaps({"all_reduce", "--algo", "trivance", "--ports", "2", "--ranks-to", "9"});
+  bool among_five = false;
+  for (const Json& gap : found) {
+    const int ranks = gap["ranks"];
+    among_five |= ranks == 5;
+    EXPECT_EQ(gap["algorithm"], "trivance");
+    const Json behind = cost(gap, ranks, "2"), better = cost(gap["better"], ranks, "2");
+    EXPECT_EQ(gap["n_beta"], behind["n_beta"]) << gap;
+    EXPECT_EQ(gap["better"]["n_beta"], better["n_beta"]) << gap;
+    EXPECT_EQ(gap["better"]["n_alpha"], better["n_alpha"]) << gap;
+    EXPECT_LE(better["n_alpha"], behind["n_alpha"]) << gap;
+    EXPECT_LE(better["n_beta"], behind["n_beta"]) << gap;
+    EXPECT_NE(better, behind) << gap;
+    EXPECT_GE(better["n_beta"], gap["least_n_beta"]) << gap;
+  }
+  // Half of the other four blocks through each port, twice, is 4/5 of M; it takes 6/5.
+  EXPECT_TRUE(among_five);
+}
+
+TEST(Gaps, AreNoneWhereNobodyTakesLess) {
+  EXPECT_TRUE(gaps({"all_reduce", "--algo", "ring", "--ports", "1", "--ranks-to", "2"}).empty());
+  const Captured run = run_captured({"gaps", "all_gather", "--algo", "bruck", "--ranks-to", "16"});
+  EXPECT_EQ(run.exit, 0);
+  EXPECT_NE(run.out.find("0 of 15: "), std::string::npos) << run.out;
+}
+
+TEST(Gaps, RefusesFewerThanTheFewest) {
+  const Captured run = run_captured({"gaps", "all_gather", "--ranks", "9", "--ranks-to", "8"});
+  EXPECT_EQ(run.exit, 2);
+  EXPECT_EQ(run.err, "rankine gaps: --ranks-to is 8; allowed are 9 (--ranks) to 256\n");
+}
+
+}  // namespace
+}  // namespace rankine::tools
