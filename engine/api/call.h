@@ -43,6 +43,11 @@ struct CallOptions {
   // What is promised of the last bits of sums (order.h), or the call fails: never less. None: the
   // communicator's.
   std::optional<Order> order{};
+  // Of ranks that are processes: that all ranks' buffers are of Member::allocate() of this
+  // communicator, so that the others read and write them in place. Else what they read is a copy,
+  // in memory that all share. It makes no difference to threads, and to messages, barriers, and
+  // calls that have displacements or factors.
+  bool shared_payloads = false;
   // What this rank goes on to do with the rows of its own output while they are in its cache
   // (engine/run/epilogue.h, epilogues.h), of all_reduce, reduce_scatter and all_gather; nullptr:
   // nothing. Every rank's output is whole rows. Copied where the call is started or prepared.

@@ -92,6 +92,7 @@ Result<Call> DisplacedCall::plain(const Call& call, Rank rank, int ranks) {
   out_ = static_cast<std::byte*>(call.out);
   Call plain = call;
   plain.displacements = nullptr;
+  plain.options.shared_payloads = false;  // blocks may be brought together in memory of ours
   std::size_t end = 0;
   for (Side* side : {&sent_, &received_}) {
     const bool out = side == &received_;

@@ -143,6 +143,9 @@ Result<std::vector<Candidate>> PlanMaker::others_to_try(const Call& call,
   return out;
 }
 
+// In the hash of what ranks must agree on.
+constexpr std::uint64_t kLends = 0x6c656e6473;
+
 Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   const Call& call = key.call();
   const CallOptions& options = call.options;
@@ -175,7 +178,9 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
       needs->order ? "order is " + std::string(name_of(*needs->order)) : "";
   request.bracket_for = bracket_for;
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
-  request.staged = processes != nullptr;
+  const bool lends =
+      processes != nullptr && processes->payloads() != nullptr && key.shared_payloads();
+  request.staged = processes != nullptr && !lends;
   Params& params = request.params;
   params = params_of(options, ranks);
   params.root = key.root();
@@ -237,8 +242,9 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
     prepared->timed = std::move(*on_network);
   }
   prepared->rules = buffer_rules(compiled->layout, compiled->goal);
-  // Addresses of different processes say nothing about who shares.
-  for (std::size_t r = 0; processes == nullptr && r < prepared->rules.size(); ++r) {
+  prepared->lends = lends;
+  // Private addresses of different processes say nothing about who shares.
+  for (std::size_t r = 0; !request.staged && r < prepared->rules.size(); ++r) {
     prepared->plan.rank[r].input_bytes = prepared->rules[r].input_bytes;
     prepared->plan.rank[r].output_bytes = prepared->rules[r].output_bytes;
   }
@@ -246,6 +252,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   std::uint64_t hash = 0;
   const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };
   for (const std::size_t n : request.counts) mix(n);
+  if (lends) mix(kLends);
   if (needs->order) mix(1 + static_cast<int>(*needs->order));
   if (request.row_elements > 0) mix(request.row_elements * request.element_bytes);
   for (const Parameter& row : parameters()) {

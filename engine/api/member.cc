@@ -109,6 +109,9 @@ Result<PayloadMemory> Member::allocate_elements(std::size_t n, std::size_t eleme
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the arena looks into files
   const Rank self = rank();
   try {
+    if (const auto& processes = state_->shared->processes; processes != nullptr) {
+      return state_->payloads->allocate_shared(processes, self, n, element_bytes);
+    }
     return state_->payloads->allocate(state_->shared->arena_options[static_cast<std::size_t>(self)],
                                       self, n, element_bytes);
   } catch (const std::bad_alloc&) {
@@ -233,6 +236,27 @@ Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
   }
 }
 
+bool MemberState::are_payloads(const BufferRule& rule, const void* in,
+                               const void* out) const noexcept {
+  const ProcessPayloads& ours = *shared->processes->payloads();
+  return ours.holds(in, rule.input_bytes) && ours.holds(out, rule.output_bytes);
+}
+
+Status MemberState::misfit_of(const Prepared& prepared, const void* in,
+                              const void* out) const noexcept {
+  const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
+  if (buffers_fit(rule, in, out)) {
+    const bool of_in = !shared->processes->payloads()->holds(in, rule.input_bytes);
+    const Buffer buffer = of_in ? buffers_of(rule, in, out).in : buffers_of(rule, in, out).out;
+    return make_error(Code::invalid_argument, [&] {
+      return std::string(of_in ? "in" : "out") + " is " + to_string(buffer) +
+             ", which is not of this member's allocate(), and shared_payloads says that all "
+             "ranks' buffers are";
+    });
+  }
+  return misfit(rule, in, out);
+}
+
 Status MemberState::broken() noexcept {
   Crossbar& crossbar = shared->crossbar;
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
@@ -241,13 +265,14 @@ Status MemberState::broken() noexcept {
       return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
     }));
   }
-  crossbar.wait_until_quiet(run.waiter.rank);
+  crossbar.wait_until_quiet(run.waiter.rank, lends);
   return ended();
 }
 
 Call without_factor(const Call& call) {
   Call plain = call;
   plain.factor = nullptr;
+  plain.options.shared_payloads = false;  // products may lie elsewhere
   if (call.collective == Collective::all_reduce) plain.in = call.out;
   return plain;
 }

@@ -53,8 +53,9 @@ struct MemberState {
 
   std::vector<std::unique_ptr<Member>> sending, receiving;  // by peer: on the pair's communicator
   std::uint64_t splits = 0;                                 // so far
-  int thread = 0;     // that is counted among those that play ranks; 0: none yet
-  bool gone = false;  // the member that this was of
+  bool lends = false;  // a call has had payloads that other processes reach
+  int thread = 0;      // that is counted among those that play ranks; 0: none yet
+  bool gone = false;   // the member that this was of
 
   MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
               std::shared_ptr<Agenda> agenda_);
@@ -91,6 +92,8 @@ struct MemberState {
     run.waiter.fingerprint =
         with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)), tag)
             .bits;
+    if (prepared.lends) [[unlikely]]
+      lends = true;
     run.waiter.marks = marks_of(buffers_of(prepared.rules[self], given.in, given.out));
     crossbar.record(run.waiter.rank)
         .announce(run.waiter.call, run.waiter.fingerprint, given.count, prepared.algorithm);
@@ -116,11 +119,12 @@ struct MemberState {
   // What is wrong with the buffers, or with the time that the call may take, of a call whose plan
   // is known.
   bool fits(const Prepared& prepared, const void* in, const void* out) const noexcept {
-    return buffers_fit(prepared.rules[static_cast<std::size_t>(run.waiter.rank)], in, out);
+    const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
+    return buffers_fit(rule, in, out) && (!prepared.lends || are_payloads(rule, in, out));
   }
-  Status misfit_of(const Prepared& prepared, const void* in, const void* out) const noexcept {
-    return misfit(prepared.rules[static_cast<std::size_t>(run.waiter.rank)], in, out);
-  }
+  Status misfit_of(const Prepared& prepared, const void* in, const void* out) const noexcept;
+  // Whether the others, which are processes, reach these buffers.
+  bool are_payloads(const BufferRule& rule, const void* in, const void* out) const noexcept;
 
   // A sum in which this rank brings its input times its factor (Call::factor), as the same without
   // (without_factor()): the products are made, and lie in its output or in `products`. Where they

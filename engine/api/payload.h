@@ -18,6 +18,10 @@
 // and spans taken from it before point to nothing. As with every buffer, no call of this rank may
 // be using it then.
 //
+// Where ranks are processes it lies in memory that all of them share, up to ProcessLayout's part
+// for payloads of a rank: calls whose buffers are such on all ranks may say so
+// (CallOptions::shared_payloads), and nothing is copied on its way.
+//
 // Processes and threads: a handle is used by one thread at a time, which need not be the member's;
 // it may go while the member goes on another thread. In a forked child the memory is the child's
 // copy, as all memory is: span() still gives it, and no handle takes it back.

@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "engine/api/communicator.h"
 #include "engine/api/payload.h"
+#include "engine/api/process_ranks.h"
 #include "engine/run/process_owned.h"
 #include "numa/arena.h"
 
@@ -20,7 +22,12 @@ class Payloads : public std::enable_shared_from_this<Payloads> {
   Result<PayloadMemory> allocate(const ArenaOptions& near, Rank rank, std::size_t n,
                                  std::size_t element_bytes);
 
-  // Of what allocate() gave, once. In a forked child nothing happens: the lock may be held for
+  // The same where other processes reach it: with what they share.
+  Result<PayloadMemory> allocate_shared(const std::shared_ptr<ProcessRanks>& processes, Rank rank,
+                                        std::size_t n, std::size_t element_bytes);
+  ~Payloads();
+
+  // Of what either gave, once. In a forked child nothing happens: the lock may be held for
   // ever.
   void free(const void* base) noexcept;
 
@@ -31,6 +38,8 @@ class Payloads : public std::enable_shared_from_this<Payloads> {
   const HomeProcess home_{};
   mutable std::mutex mutex_;  // guards what follows
   std::map<const void*, Arena> in_use_;
+  std::shared_ptr<ProcessRanks> processes_;  // of what is shared; nullptr: nothing is
+  std::set<const void*> shared_;
 };
 
 }  // namespace rankine

@@ -44,7 +44,8 @@ class PlanKey {
         static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
         static_cast<std::uint64_t>(call.op) << 16 | transport << 24 | order << kOrder |
         std::uint64_t{in_place} << kInPlace | std::uint64_t{!options.algorithm.empty()} << kNamed |
-        std::uint64_t{listed != 0} << kLists | std::uint64_t{options.epilogue != nullptr} << kRows;
+        std::uint64_t{listed != 0} << kLists | std::uint64_t{options.epilogue != nullptr} << kRows |
+        std::uint64_t{options.shared_payloads && call.collective != Collective::barrier} << kShared;
     if (call.user_op != nullptr) [[unlikely]] {
       numbers_[3] |= std::uint64_t{call.user_op->commutative} << kCommutative |
                      static_cast<std::uint64_t>(call.user_op->element_bytes) << kElement;
@@ -60,6 +61,8 @@ class PlanKey {
   std::size_t row_elements() const noexcept { return has(kRows) ? numbers_[1] : 0; }
   // Where it makes a difference to the plan.
   bool in_place() const noexcept { return has(kInPlace); }
+
+  bool shared_payloads() const noexcept { return has(kShared); }
 
   bool operator==(const PlanKey& other) const noexcept {
     return ((numbers_[0] ^ other.numbers_[0]) | (numbers_[1] ^ other.numbers_[1]) |
@@ -77,7 +80,7 @@ class PlanKey {
 
  private:
   static constexpr int kOrder = 36, kInPlace = 40, kNamed = 41, kLists = 42, kCommutative = 43,
-                       kElement = 44, kRows = 57;
+                       kElement = 44, kRows = 57, kShared = 58;
 
   bool has(int flag) const noexcept { return (numbers_[3] >> flag & 1) != 0; }
   static std::uint64_t pair(int a, int b) noexcept {

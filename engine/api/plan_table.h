@@ -31,6 +31,7 @@ struct Prepared {
   const OwnedKey key;
   Plan plan;
   Fingerprint fingerprint;
+  bool lends = false;  // payloads of processes, which the others read and write in place
   const char* algorithm = "";
   std::string parameters;                      // of the algorithm, for people; may be empty
   OrderSet orders;                             // that the call keeps

@@ -17,7 +17,7 @@ namespace {
 // Two regions that neither the kernel nor libraries choose by themselves; the first one is free
 // under the thread and address sanitizers as well.
 constexpr std::uint64_t kHigh = 0x7e9000000000, kLow = 0x600000000000;
-constexpr int kHighBases = 24, kBases = 64;
+constexpr int kHighBases = 12, kBases = 52;
 // To find a common one, though each process has others that are taken, and to leave some to
 // communicators that are being made.
 constexpr int kEnough = 16;
@@ -77,9 +77,9 @@ ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, const PostsS
   out.calls = CallsLayout::of(ranks, head.end, calls);
   out.pair = CallsLayout::of(2, sizeof(SharedEnding), messages);
   out.pairs = out.calls.bytes;
-  out.scratch = out.pairs + n * n * out.pair.bytes;
-  const std::size_t two_pages = 2 * page_bytes();
-  out.scratch_bytes = (kProcessSpan - out.scratch) / n / two_pages * two_pages;
+  out.own = out.pairs + n * n * out.pair.bytes;
+  const std::size_t four_pages = 4 * page_bytes();
+  out.own_bytes = (kProcessSpan - out.own) / n / four_pages * four_pages;
   return out;
 }
 

@@ -2,7 +2,7 @@
 // address, so that what lies in it may point into it.
 //
 //   lobby | names | pairs made | lines | slow waits | each rank's posts and records
-//         | the same of each pair, for messages | each rank's scratch
+//         | the same of each pair, for messages | each rank's scratch and payloads
 //
 // All of it has its place from the start, so nobody allocates, and nothing moves; pages are taken
 // from the machine (fallocate, so that a full machine is an error and no SIGBUS) when a rank needs
@@ -19,8 +19,8 @@
 
 namespace rankine {
 
-// Address space of a communicator; most of it is scratch that is never taken.
-inline constexpr std::size_t kProcessSpan = std::size_t{16} << 30;
+// Address space of a communicator; most of it is never taken.
+inline constexpr std::size_t kProcessSpan = std::size_t{32} << 30;
 inline constexpr int kMostProcesses = kSeats;
 
 // How far the making of a pair has come, since each of the two may be the first to need it: nobody,
@@ -54,7 +54,7 @@ struct ProcessLayout {
   std::size_t names = 0, pairs_made = 0;  // behind the lobby
   CallsLayout calls;                      // of all ranks, from 0; their head is all before
   CallsLayout pair;                       // of two, whose head is why they have ended
-  std::size_t pairs = 0, scratch = 0, scratch_bytes = 0;
+  std::size_t pairs = 0, own = 0, own_bytes = 0;
   int ranks = 0;
 
   static ProcessLayout of(int ranks, std::size_t lobby_bytes, const PostsShape& calls,
@@ -66,11 +66,13 @@ struct ProcessLayout {
   std::size_t of_pair(Rank from, Rank to) const {
     return pairs + number_of_pair(from, to) * pair.bytes;
   }
-  // Half of a rank's scratch is for calls of all ranks, the other half for messages.
-  std::size_t half_of_scratch() const { return scratch_bytes / 2; }
-  std::size_t scratch_of(Rank r) const {
-    return scratch + static_cast<std::size_t>(r) * scratch_bytes;
-  }
+  // What is a rank's own, in quarters: scratch for calls of all ranks, scratch for messages, and
+  // twice as much for payloads.
+  std::size_t scratch_bytes() const { return own_bytes / 4; }
+  std::size_t payload_bytes() const { return own_bytes / 2; }
+  std::size_t scratch_of(Rank r) const { return own + static_cast<std::size_t>(r) * own_bytes; }
+  std::size_t message_scratch_of(Rank r) const { return scratch_of(r) + scratch_bytes(); }
+  std::size_t payloads_of(Rank r) const { return scratch_of(r) + 2 * scratch_bytes(); }
 };
 
 // Where the file may be mapped: addresses that nothing else of a process takes, with or without

@@ -22,6 +22,9 @@ Result<std::shared_ptr<ProcessMemory>> ProcessMemory::meet(const ProcessLobby::M
   if (Status status = out->lobby_.meet(); !status.ok()) return status;
   if (Status status = out->take_own(); !status.ok()) return out->lobby_.fail(status);
   if (out->self_ == 0) out->write_names();
+  const std::size_t payloads = out->layout_.payloads_of(out->self_);
+  out->payloads_.emplace(out->at(payloads), out->layout_.payload_bytes(), out->lobby_.file(),
+                         payloads);
   return out;
 }
 
@@ -56,11 +59,9 @@ Atomic<PairMade>& ProcessMemory::made(Rank from, Rank to) const noexcept {
 }
 
 Result<std::size_t> ProcessMemory::room_for_messages(std::size_t bytes) {
-  const std::size_t half = layout_.half_of_scratch();
-  if (bytes > half - room_given_) {
-    return no_room_in_scratch(self_, "messages", bytes, half - room_given_, layout_.ranks);
-  }
-  const std::size_t begin = layout_.scratch_of(self_) + half + room_given_;
+  const std::size_t left = layout_.scratch_bytes() - room_given_;
+  if (bytes > left) return no_room_in_scratch(self_, "messages", bytes, left, layout_.ranks);
+  const std::size_t begin = layout_.message_scratch_of(self_) + room_given_;
   room_given_ += bytes;
   return begin;
 }

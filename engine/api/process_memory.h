@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "engine/api/process_arena.h"
 #include "engine/api/process_lobby.h"
+#include "engine/api/process_payloads.h"
 #include "engine/base/status.h"
 #include "engine/run/machine.h"
 
@@ -36,7 +38,9 @@ class ProcessMemory {
   Status take(std::size_t offset, std::size_t bytes, const std::string& what) const {
     return take_pages(lobby_.file(), offset, bytes, what);
   }
-  // Room in this rank's half of scratch for messages, of nobody else from then on; its offset. By
+  // Where this rank's payloads lie.
+  ProcessPayloads& payloads() noexcept { return *payloads_; }
+  // Room in this rank's scratch for messages, of nobody else from then on; its offset. By
   // one thread at a time.
   Result<std::size_t> room_for_messages(std::size_t bytes);
 
@@ -50,7 +54,8 @@ class ProcessMemory {
   const PostsShape calls_, messages_;
   const ProcessLayout layout_;
   ProcessLobby lobby_;
-  std::size_t room_given_ = 0;  // of that half
+  std::size_t room_given_ = 0;  // of that scratch
+  std::optional<ProcessPayloads> payloads_;
 };
 
 // The error of a rank whose scratch is to be larger than that.

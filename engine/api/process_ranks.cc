@@ -53,7 +53,7 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::meet(const ProcessLobby::Mee
   std::shared_ptr<ProcessRanks> out(
       new ProcessRanks(std::move(memory), std::move(seats), self, part, false));
   out->scratch_ = layout.scratch_of(self);
-  out->scratch_room_ = layout.half_of_scratch();
+  out->scratch_room_ = layout.scratch_bytes();
   return out;
 }
 

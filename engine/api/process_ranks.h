@@ -56,9 +56,11 @@ class ProcessRanks final : public RankProcesses {
   const char* name_of_line(std::size_t line) const noexcept { return memory_->name_of_line(line); }
 
   // This rank's scratch, which has room for so many bytes then. That of a pair moves where it has
-  // to grow; it shares a half of the rank's scratch with the other pairs, of the thread that plays
+  // to grow; it shares a rank's scratch for messages with the other pairs, of the thread that plays
   // the rank.
   Result<std::byte*> scratch(std::size_t bytes);
+  // Where this rank's payloads lie, of all that have met; nullptr: a pair has none.
+  ProcessPayloads* payloads() const noexcept { return is_pair() ? nullptr : &memory_->payloads(); }
   // Its posts and records.
   MemoryRange range(Rank r) const noexcept {
     return {base_ + layout_.of_rank(r), layout_.rank_bytes};

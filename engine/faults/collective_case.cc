@@ -234,9 +234,19 @@ Call call_of(const CollectiveCase& test, CaseBuffers& buffers) {
           .options = test.options};
 }
 
-std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers) {
+std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers,
+                     std::span<std::byte> room) {
   buffers.fill(test, me.rank());
-  const Status status = me.call(call_of(test, buffers));
+  Call call = call_of(test, buffers);
+  const std::span<std::byte> bytes = buffers.bytes();
+  if (!room.empty()) {
+    if (room.size() < bytes.size()) return "the room has " + std::to_string(room.size()) + " bytes";
+    std::copy(bytes.begin(), bytes.end(), room.begin());
+    call.in = room.data() + (static_cast<const std::byte*>(call.in) - bytes.data());
+    call.out = room.data() + (static_cast<std::byte*>(call.out) - bytes.data());
+  }
+  const Status status = me.call(call);
+  if (!room.empty()) std::copy_n(room.begin(), bytes.size(), bytes.begin());
   const std::string fault = status.ok() ? buffers.check() : status.text();
   if (fault.empty()) return {};
   return to_string(test) + ", at rank " + std::to_string(me.rank()) + ": " + fault;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class CaseBuffers {
   void fill(const CollectiveCase& test, Rank rank);
   const void* in() const { return bytes_.data() + in_; }
   void* out() { return bytes_.data() + out_; }
+  std::span<std::byte> bytes() { return bytes_; }  // with the guards
   // Of the case, or nullptr.
   const Displacements* displacements() const {
     return in_places_.empty() ? nullptr : &displacements_;
@@ -58,7 +60,9 @@ class CaseBuffers {
 
 Call call_of(const CollectiveCase& test, CaseBuffers& buffers);
 
-// Fills, calls and checks. Empty, or what went wrong.
-std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers);
+// Fills, calls and checks. Empty, or what went wrong. `room`, where not empty, is where the buffers
+// of the call lie, and what is around them.
+std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers,
+                     std::span<std::byte> room = {});
 
 }  // namespace rankine

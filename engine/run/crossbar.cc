@@ -144,17 +144,19 @@ bool Crossbar::is_lost(Rank r) {
          made.number.load(std::memory_order_relaxed) == number;
 }
 
-void Crossbar::wait_until_quiet(Rank r) {
-  if (processes_ != nullptr) return;
+void Crossbar::wait_until_quiet(Rank r, bool lends) {
+  if (processes_ != nullptr && !lends) return;
   if (!strict_) barrier_everywhere();  // pairs with begin(): who began without a look is seen here
   const std::int64_t until = now_ns() + kQuietNs;
   std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
   for (Rank q = 0; q < ranks_; ++q) {
     // Not for ranks that we play ourselves: they go on when we do.
-    if (q == r || record(q).thread.load(std::memory_order_relaxed) == thread_id()) continue;
+    if (q == r ||
+        (!is_elsewhere(q) && record(q).thread.load(std::memory_order_relaxed) == thread_id())) {
+      continue;
+    }
     // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
-    while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until &&
-           !thread_has_ended(record(q).thread.load(std::memory_order_relaxed))) {
+    while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until && !has_ended(q)) {
       sleep_ns(pause_ns);
       pause_ns = std::min<std::int64_t>(2 * pause_ns, 2'000'000);
     }

@@ -231,8 +231,8 @@ class Crossbar {
   // its buffers are its caller's again. Every rank that is inside finds out at its next wait. Gives
   // up after kQuietNs, so that a rank that is stopped inside a call stops nobody else for longer:
   // should it go on one day, it may still read what the others have brought.
-  // Processes do not wait: nobody else reaches what their callers own.
-  void wait_until_quiet(Rank r);
+  // Processes wait only where they have lent others what their callers own.
+  void wait_until_quiet(Rank r, bool lends = false);
   static constexpr std::int64_t kQuietNs = 700'000'000;
 
   // Whether that rank has said that it takes part no more: what it published before is visible.

@@ -50,6 +50,9 @@ Status check_statistics(const PerfOptions& options) {
 
 // What ranks that are processes have not.
 Status check_processes(const PerfOptions& options) {
+  if (!options.processes && options.shared_payloads) {
+    return invalid_argument("--shared-payloads is of processes; add --processes");
+  }
   if (!options.processes) return {};
   if (!options.networks.empty()) {
     return invalid_argument("--network: ranks that are processes have none; leave out --processes");
@@ -111,6 +114,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
       if (!failure.ok() || interruption() != 0) break;
       Workbench::Options bench = cases.bench;
       if (copies) bench.process = {copies->rank(), copies->name(cycle)};
+      bench.shared_payloads = options.shared_payloads;
       auto workbench = Workbench::create(bench);
       if (!workbench.ok()) return workbench.status();
       if (cycle == 0 && &cases == all->data()) {

@@ -132,6 +132,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "delay ranks, links and wake-ups at random; results stay exact, times do not count");
   app.add_flag("--processes", o.processes,
                "ranks are processes, not threads: what others read passes through shared memory");
+  app.add_flag("--shared-payloads", o.shared_payloads,
+               "with --processes: buffers are in shared memory, and read and written in place");
   add_argument(app, "--placement", o.placement, read_placement, "NAME",
                "compact, scatter, one_per_node, none or CPUs such as 0,2,4-7 (compact)");
   add_argument(app, "--wait", o.wait, read_wait, "NAME", "auto, spin, yield or park (auto)");
@@ -189,7 +191,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
       "Examples:\n"
       "  rankine perf all_reduce                          8 B to 64 MiB on all cores, 10 seconds\n"
       "  rankine perf all_reduce -b 1K -e 1M -f 2 -d bf16\n"
-      "  rankine perf all_reduce --processes -e 1M\n"
+      "  rankine perf all_reduce --processes --shared-payloads -e 1M\n"
       "  rankine perf all_gather --ranks 64 --algo all -e 64K\n"
       "  rankine perf reduce -r all -o all -d all -b 4K -e 4K --time 10ms\n"
       "  rankine perf all_reduce -b 8 -e 64M -f 2 -g 1 -I 1 -K 2 -J result.json\n"

@@ -219,7 +219,9 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
           }
           one.bytes = one.call.count * counts_per_size(collective, ranks) * size_of(type);
           for (const AskedAlgorithm& each : cases.algorithms) {
-            one.call.options = {.transport = options.transport, .order = options.order};
+            one.call.options = {.transport = options.transport,
+                                .order = options.order,
+                                .shared_payloads = options.shared_payloads};
             if (each.algorithm != nullptr) one.call.options.algorithm = each.algorithm->name;
             set_parameters(each.params, one.call.options);
             if (cases.on != nullptr && each.algorithm != nullptr &&

@@ -33,6 +33,7 @@ struct PerfOptions {
   std::optional<Transport> transport;
   std::optional<Order> order{};  // that calls ask for
   bool processes = false;        // ranks are processes
+  bool shared_payloads = false;  // of theirs: buffers that all read and write in place
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};

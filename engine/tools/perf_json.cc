@@ -109,6 +109,7 @@ Json perf_json(const PerfRun& run) {
   config["collective"] = name_of(options.collective());
   config["ranks"] = run.ranks;
   config["processes"] = options.processes;
+  config["shared_payloads"] = options.shared_payloads;
   config["placement"] = to_string(options.placement);
   config["wait"] = run.waiting;
   config["isa"] = run.machine.isa;

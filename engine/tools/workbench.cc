@@ -56,6 +56,8 @@ struct Workbench::State {
   std::optional<ProcessSeat> seat;
   const Communicator& ranks() const { return team ? team->communicator() : *seat->communicator; }
   std::vector<Arena> arenas;
+  std::vector<Payload<std::byte>> payloads;  // where a process has its buffers in what all share
+  bool shared_payloads = false;
   std::vector<BufferPair> buffers;
   BufferBytes region;
   LatencyProbe probe{};
@@ -95,6 +97,7 @@ std::size_t Workbench::memory_needed(const Options& options) {
 Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
   auto state = std::make_unique<State>();
   state->options = options.team;
+  state->shared_payloads = options.shared_payloads;
   if (options.process) {
     auto seat = sit_down(options.team, *options.process);
     if (!seat.ok()) return seat.status();
@@ -126,12 +129,22 @@ Status Workbench::allocate(const Topology& topology) {
     BufferPair& mine = state->buffers[static_cast<std::size_t>(me.rank())];
     Arena& arena = state->arenas[static_cast<std::size_t>(me.rank())];
     const BufferBytes& region = state->region;
-    mine.input = static_cast<std::byte*>(arena.allocate(region.input));
-    mine.output = static_cast<std::byte*>(arena.allocate(region.output));
+    std::string why;
+    const auto allocate = [&](std::size_t bytes) -> std::byte* {
+      if (!state->shared_payloads) return static_cast<std::byte*>(arena.allocate(bytes));
+      auto payload = me.allocate<std::byte>(bytes);  // this process plays one rank
+      if (!payload.ok()) {
+        why = ": " + payload.status().text();
+        return nullptr;
+      }
+      return state->payloads.emplace_back(std::move(*payload)).span().data();
+    };
+    mine.input = allocate(region.input);
+    mine.output = allocate(region.output);
     if (mine.input == nullptr || mine.output == nullptr) {
       const std::lock_guard lock(mutex);
-      failure = {Code::out_of_memory, fmt::format("buffers of rank {}: {} bytes", me.rank(),
-                                                  region.input + region.output)};
+      failure = {Code::out_of_memory, fmt::format("buffers of rank {}: {} bytes{}", me.rank(),
+                                                  region.input + region.output, why)};
       return;
     }
     if (region.input > 0) std::memset(mine.input, 0, region.input);

@@ -105,6 +105,7 @@ class Workbench {
     // Where ranks are processes: the one that this plays. All make a workbench, and measure the
     // same. There is no network then, and no probe.
     std::optional<ProcessRank> process{};
+    bool shared_payloads = false;  // of theirs, as CallOptions has it: so are those of all calls
   };
 
   // Memory that create() will take for buffers, over all ranks, and once more the outputs for the

@@ -298,6 +298,7 @@ rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* given) noe
     owned->options.aggregation = options->aggregation;
     owned->options.radix = options->radix;
     owned->options.tag = options->tag;
+    owned->options.shared_payloads = options->sharedPayloads != 0;
     handle->call_options = std::move(owned);
     return {};
   });

@@ -192,9 +192,11 @@ typedef struct rkCallOptions_t {
   uint64_t tag;      /* what ranks must agree on beside count and type, as a number */
   const char* order; /* as rkConfig_t's; NULL: the communicator's */
   int radix;         /* of trees, butterflies and Bruck's; 0: two */
+  int sharedPayloads; /* where ranks are processes, 1: all ranks' buffers are of rkMemAlloc(), and
+                         the others read and write them in place; 0: what others read is copied */
 } rkCallOptions_t;
 #define RK_CALL_OPTIONS_INITIALIZER \
-  { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0 }
+  { sizeof(rkCallOptions_t), NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, 0 }
 
 enum rkNorm_t RK_INT_ENUM {
   rkNormNone = 0,
@@ -462,6 +464,7 @@ RK_API rkResult_t rkCommProgress(rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* options) RK_NOEXCEPT;
 
 /* Zeroes near this rank, in whole pages; *memory is valid until rkMemFree() or the handle's end.
+ * Where ranks are processes, all of them share it (rkCallOptions_t's sharedPayloads).
  * What is refused, for want of memory too, leaves the communicator as it is. */
 RK_API rkResult_t rkMemAlloc(rkComm_t comm, void** memory, size_t bytes) RK_NOEXCEPT;
 /* NULL is nothing. */

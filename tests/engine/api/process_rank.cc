@@ -144,6 +144,85 @@ int sizes(const Given& given) {
   return say("ok");
 }
 
+// --- Payloads that all share ---
+
+// The result of one call is what the next one brings.
+Status add_up_in_place(Member& me, std::span<float> data, int times) {
+  const CallOptions shared{.shared_payloads = true};
+  for (int i = 0; i < times; ++i) {
+    std::fill(data.begin(), data.end(), static_cast<float>(me.rank() + 1 + i % 7));
+    Status status = me.all_reduce(data, ReduceOp::sum, shared);
+    if (!status.ok()) return status;
+    float wanted = 0;
+    for (Rank r = 0; r < me.ranks(); ++r) wanted += static_cast<float>(r + 1 + i % 7);
+    const auto is_wrong = [wanted](float x) { return x != wanted; };
+    if (std::any_of(data.begin(), data.end(), is_wrong)) {
+      return Status(Code::remote_error, "wrong sum in call " + std::to_string(i));
+    }
+  }
+  return {};
+}
+
+int sweep_payloads(const Given& given) {
+  const Joined joined = join(given.options());
+  Member& me = *joined.member;
+  auto room = me.allocate<std::byte>(std::size_t{4} << 20).value();
+  CaseBuffers buffers;
+  std::size_t made = 0;
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective == Collective::barrier) continue;
+    for (CollectiveCase test : cases_of(algorithm, given.ranks)) {
+      test.options.shared_payloads = true;
+      const std::string fault = run_case(me, test, buffers, room.span());
+      if (!fault.empty()) return say(fault);
+      ++made;
+    }
+  }
+  if (made < 1000) return say("only " + std::to_string(made) + " cases");
+  me.barrier().throw_if_error();
+  return say("ok");
+}
+
+// What has been freed is zeroes when it is had again, and what there is no room for is said.
+int allocate_and_free(const Given& given) {
+  const Joined joined = join(given.options());
+  Member& me = *joined.member;
+  const auto is_zero = [](float x) { return x == 0; };
+  Payload<float> kept = me.allocate<float>(1000).value();
+  const float* first = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    auto once = me.allocate<float>(300'000).value();
+    if (i == 0) first = once.span().data();
+    if (once.span().data() != first) return say("another place");
+    if (!std::all_of(once.span().begin(), once.span().end(), is_zero)) return say("not zero");
+    if (Status status = add_up_in_place(me, once.span(), 3); !status.ok()) return say(status);
+  }
+  if (Status status = add_up_in_place(me, kept.span(), 3); !status.ok()) return say(status);
+  const auto too_much = me.allocate<float>(std::size_t{1} << 40);
+  if (too_much.status().code() != Code::out_of_memory) return say(too_much.status());
+  std::vector<float> mine(1000);
+  const Status refused = me.all_reduce(std::span(mine), ReduceOp::sum, {.shared_payloads = true});
+  // That was no call: all of them go on.
+  if (Status status = add_up_in_place(me, kept.span(), 3); !status.ok()) return say(status);
+  me.barrier({.shared_payloads = true}).throw_if_error();
+  return say(refused.text().substr(0, refused.text().find("0x")) +
+             refused.text().substr(refused.text().find(", 4000")));
+}
+
+int survive_with_payloads(const Given& given) {
+  if (given.is_last()) be_killed_after(given.at, given.signal);
+  auto made = Communicator::create(given.options());
+  if (!made.ok()) return say(made.status());
+  const auto member = (*made)->join(given.rank).value();
+  auto data = member->allocate<float>(100'003);
+  if (!data.ok()) return say(data.status());
+  Status status;
+  for (std::size_t count = 1; status.ok(); count = count * 3 % 100'003) {
+    status = add_up_in_place(*member, data->span().first(count), 1);
+  }
+  return say(status);
+}
+
 // --- Ends ---
 
 // Ranks go on until they are told that the last one is gone; then the others meet again.
@@ -237,6 +316,16 @@ const Plays& own_plays() {
   static const Plays all = {
       {"sweep", sweep},
       {"sizes", sizes},
+      {"sweep_payloads", sweep_payloads},
+      {"allocate", allocate_and_free},
+      {"lends_alone",
+       [](const Given& given) {
+         const Joined joined = join(given.options());
+         const auto data = joined.member->allocate<float>(1000).value();
+         return say(joined.member->all_reduce(data.span(), ReduceOp::sum,
+                                              {.shared_payloads = given.is_last()}));
+       }},
+      {"payloads_killed_at", survive_with_payloads},
       {"create", [](const Given& given) { return say(create(given.options())); }},
       {"hurried", [](const Given& given) { return say(create(given.options())); }},
       {"other_costs",

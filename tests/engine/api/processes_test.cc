@@ -96,10 +96,31 @@ TEST_P(ManyProcesses, DivideThemselvesIntoGroups) {
   }
 }
 
+TEST_P(ManyProcesses, ReadAndWriteEachOthersPayloads) {
+  for (const std::string& said : all_play(fresh_name(), GetParam(), "sweep_payloads")) {
+    EXPECT_EQ(said, "ok\n");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, ManyProcesses, testing::Range(1, 10));
 
 TEST(Processes, TakeOperationsOfTheUsers) {
   for (const std::string& said : all_play(fresh_name(), 3, "user_op")) EXPECT_EQ(said, "ok\n");
+}
+
+TEST(Processes, TakePayloadsFromWhatTheyShareAndGiveThemBack) {
+  for (const std::string& said : all_play(fresh_name(), 3, "allocate")) {
+    EXPECT_EQ(said,
+              "in is (, 4000 bytes), which is not of this member's allocate(), and "
+              "shared_payloads says that all ranks' buffers are\n");
+  }
+}
+
+// One rank's buffers are its own.
+TEST(Processes, AreToldThatOnlySomeLendTheirPayloads) {
+  for (const std::string& said : all_play(fresh_name(), 2, "lends_alone")) {
+    EXPECT_TRUE(said.starts_with("mismatch: ")) << said;
+  }
 }
 
 TEST(Processes, RunTheGuidesProgram) {
@@ -155,7 +176,8 @@ TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Doing, KilledAtAnyTime,
-                         testing::Values("killed_at", "messages_killed_at", "groups_killed_at"));
+                         testing::Values("killed_at", "messages_killed_at", "groups_killed_at",
+                                         "payloads_killed_at"));
 
 TEST(Processes, EndAtTheirDeadlineWhereOneIsStopped) {
   std::vector<Spawned> ranks;

@@ -161,7 +161,9 @@ TEST_P(TwoThatTalk, OneOutput) {
 
 TEST_P(TwoThatTalk, TheInputOfAnother) {
   if (GetParam().met_before && !kMayRace) GTEST_SKIP();
-  wanted = kRanks;
+  // Later rank 3 may have its sum, there, while the others have not yet heard rank 1: before that
+  // is told, they add up what it stored.
+  if (!GetParam().met_before) wanted = kRanks;
   const auto results = call([](Rank r, Call& call, std::vector<Own>& own) {
     if (r == 3) call.out = own[1].in.data();
   });

@@ -64,6 +64,19 @@ TEST(PerfAmongProcesses, TellsWhatAllOfThemHaveMeasured) {
   }
 }
 
+TEST(PerfAmongProcesses, SharePayloadsWhereTheyAreAsked) {
+  ToolProcess tool(among_processes({"--shared-payloads", "-t", "3", "-b", "8", "-e", "1M", "-f",
+                                    "64", "-n", "2", "--fresh", "--json", "-"}));
+  const auto json = nlohmann::json::parse(tool.rest());
+  EXPECT_EQ(tool.wait(), 0) << tool.err();
+  EXPECT_EQ(json["config"]["shared_payloads"], true);
+  EXPECT_EQ(json["out_of_bounds"]["okay"], true);
+  ToolProcess threads({"perf", "all_reduce", "--shared-payloads", "-t", "2"});
+  threads.rest();
+  EXPECT_EQ(threads.wait(), 2);
+  EXPECT_THAT(threads.err(), HasSubstr("--shared-payloads is of processes; add --processes"));
+}
+
 TEST(PerfAmongProcesses, SaysSo) {
   ToolProcess tool(among_processes({"-t", "2", "-b", "8", "-e", "8", "-n", "2", "--fresh"}));
   EXPECT_THAT(tool.rest(), HasSubstr(": all_reduce among 2 processes\n"));

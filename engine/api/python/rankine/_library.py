@@ -98,6 +98,7 @@ class CallOptions(ctypes.Structure):
         ("tag", c_uint64),
         ("order", c_char_p),
         ("radix", c_int),
+        ("sharedPayloads", c_int),
     ]
 
 

@@ -115,8 +115,8 @@ TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
                      offsetof(rkCallOptions_t, skipCount), offsetof(rkCallOptions_t, levels),
                      offsetof(rkCallOptions_t, levelCount), offsetof(rkCallOptions_t, tag),
                      offsetof(rkCallOptions_t, order), offsetof(rkCallOptions_t, radix),
-                     sizeof(rkCallOptions_t)}),
-            (Offsets{0, 8, 16, 24, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120}));
+                     offsetof(rkCallOptions_t, sharedPayloads), sizeof(rkCallOptions_t)}),
+            (Offsets{0, 8, 16, 24, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 116, 120}));
   EXPECT_EQ((Offsets{sizeof(rkUniqueId), alignof(rkUniqueId), sizeof(rkComm_t), sizeof(rkRequest_t),
                      sizeof(rkResult_t), sizeof(rkDataType_t), sizeof(rkRedOp_t)}),
             (Offsets{128, 1, 8, 8, 4, 4, 4}));

@@ -1,0 +1,51 @@
+#include "engine/api/process_payloads.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/api/process_arena.h"
+#include "numa/pages.h"
+
+namespace rankine {
+
+Result<std::byte*> ProcessPayloads::allocate(std::size_t bytes) {
+  const auto no_room = [&] {
+    return make_error(Code::out_of_memory, [&] {
+      return std::to_string(bytes) + " bytes of shared payloads; of " + std::to_string(room_) +
+             " that a rank may have no piece of that length is free";
+    });
+  };
+  if (bytes > room_) return no_room();
+  const std::size_t length = whole_pages(std::max<std::size_t>(1, bytes));
+  std::size_t begin = 0;
+  for (const auto& [other, its_length] : in_use_) {
+    if (begin + length <= other) break;
+    begin = other + its_length;
+  }
+  if (begin + length > room_) return no_room();
+  in_use_.emplace(begin, length);
+  if (Status status = take_pages(file_, offset_ + begin, length, "shared payloads"); !status.ok()) {
+    free(base_ + begin);  // some of the pages may have been there
+    return status;
+  }
+  return base_ + begin;
+}
+
+void ProcessPayloads::free(const void* base) noexcept {
+  const auto found = in_use_.find(offset_of(base));
+  // Who reads there afterwards, by mistake, reads zeroes.
+  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            static_cast<off_t>(offset_ + found->first), static_cast<off_t>(found->second));
+  in_use_.erase(found);
+}
+
+bool ProcessPayloads::holds(const void* from, std::size_t bytes) const noexcept {
+  if (bytes == 0) return true;
+  const auto begin = reinterpret_cast<std::uintptr_t>(from);
+  const auto first = reinterpret_cast<std::uintptr_t>(base_);
+  return begin >= first && begin - first <= room_ && bytes <= room_ - (begin - first);
+}
+
+}  // namespace rankine

@@ -1,0 +1,46 @@
+// Where a rank that is a process has its payloads (payload.h): a part of the memory that all
+// processes have mapped at the same address, so that others read and write them in place.
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+#include "engine/base/status.h"
+
+namespace rankine {
+
+// One rank's, by one thread at a time, but for holds().
+class ProcessPayloads {
+ public:
+  // `room` bytes from `base` on, which are at that offset of the file: whole pages, of nobody else.
+  ProcessPayloads(std::byte* base, std::size_t room, int file, std::size_t offset)
+      : base_(base), room_(room), file_(file), offset_(offset) {}
+  ProcessPayloads(const ProcessPayloads&) = delete;
+  ProcessPayloads& operator=(const ProcessPayloads&) = delete;
+
+  // Zeroes in whole pages, at least one, of the calling thread's node where the machine can. The
+  // first place that is wide enough. Errors (out_of_memory): no such place, and a machine that has
+  // no pages.
+  Result<std::byte*> allocate(std::size_t bytes);
+  // What allocate() gave, once: its pages go back to the machine.
+  void free(const void* base) noexcept;
+
+  // Whether all of that lies here. Of no bytes it always does. May be asked at any time.
+  bool holds(const void* from, std::size_t bytes) const noexcept;
+  std::size_t room() const noexcept { return room_; }
+  // Of what allocate() gave, in whole pages.
+  std::size_t bytes_of(const void* base) const { return in_use_.at(offset_of(base)); }
+
+ private:
+  std::size_t offset_of(const void* base) const noexcept {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(base) - base_);
+  }
+
+  std::byte* const base_;
+  const std::size_t room_;
+  const int file_;
+  const std::size_t offset_;
+  std::map<std::size_t, std::size_t> in_use_{};  // bytes, by where they begin
+};
+
+}  // namespace rankine
