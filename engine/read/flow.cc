@@ -32,14 +32,15 @@ class FlowSimulator {
         routes_(routes),
         by_rounds_(options.sync == Sync::rounds),
         unlimited_(options.unlimited_ports),
-        near_(rates_of(fabric.link)),
-        far_(rates_of(fabric.between)),
+        rates_(rates_of_kinds()),
+        gamma_(fabric.gamma.to_double() / static_cast<double>(pricing.weight_per_byte())),
         alpha_hop_(fabric.alpha_hop.to_double()),
         alpha_switch_(fabric.alpha_switch.to_double()),
         sharing_(routes.links()),
         send_(static_cast<std::size_t>(schedule.ranks), Ports{fabric.ports}),
         receive_(send_),
         ports_free_(2 * schedule.ranks) {
+    set_odd_wires();
     if (!by_rounds_) sources_.emplace(schedule, goal, static_cast<std::size_t>(schedule.ranks));
     result_.round_end.assign(static_cast<std::size_t>(schedule.rounds), 0.0);
   }
@@ -64,6 +65,7 @@ class FlowSimulator {
  private:
   using Id = std::uint64_t;  // of a node; 0: none
   static constexpr std::uint32_t kNoEdge = 0;
+  static constexpr int kNoLink = -1;
 
   struct Rates {
     double alpha = 0, beta = 0;  // beta per unit of weight
@@ -78,7 +80,9 @@ class FlowSimulator {
     Rank from = 0, to = 0;
     std::unique_ptr<Parties> parties{};  // in place of from and to
     double work = 0;                     // seconds that its bytes need on a link of their own
+    double adding = 0;                   // seconds that its receiver adds up then
     int flows = 0;                       // still under way
+    int own_link = kNoLink;              // which is all that an odd place lets through
     bool done = false;
     std::uint32_t waiting = kNoEdge;  // nodes that wait for this one
     Id last_waiting = 0;
@@ -116,9 +120,44 @@ class FlowSimulator {
     bool replaces = false;  // a copy: what was there before does not matter
   };
 
-  Rates rates_of(const Link& link) const {
-    return {link.latency().to_double(),
-            link.per_byte().to_double() / static_cast<double>(pricing_.weight_per_byte())};
+  std::vector<Rates> rates_of_kinds() const {
+    std::vector<Rates> all;
+    for (int kind = 0; kind < fabric_.link_kinds(); ++kind) {
+      const Link link = fabric_.link_of_kind(kind);
+      all.push_back(
+          {link.latency().to_double(),
+           link.per_byte().to_double() / static_cast<double>(pricing_.weight_per_byte())});
+    }
+    return all;
+  }
+  // Kinds come in pairs, of which the first two are those of links that are not odd.
+  const Rates& like_the_rest(int kind) const { return rates_[static_cast<std::size_t>(kind % 2)]; }
+  // What passes there, in parts of what passes a link that is like the rest.
+  double part(int kind) const {
+    constexpr double kAnything = 1e18;
+    const double beta = rates_[static_cast<std::size_t>(kind)].beta;
+    return beta > 0 ? like_the_rest(kind).beta / beta : kAnything;
+  }
+  void set_odd_wires() {
+    if (!fabric_.wiring.shares_links()) return;
+    // Of several that speak of a wire the first one counts.
+    for (std::size_t i = fabric_.odd.size(); i-- > 0;) {
+      const OddLink& odd = fabric_.odd[i];
+      if (odd.is_place()) continue;
+      routes_.for_each_link(odd.from, odd.to, [&](int link, int) {
+        sharing_.set_capacity(link, part(static_cast<int>(2 * (i + 1))));
+      });
+    }
+  }
+  int kind_of(const Node& n) const { return fabric_.kind_between(n.from, n.to); }
+  bool shares_links(const Node& n) const {
+    bool shares = false;
+    for_each_link(n, [&shares](int, int) { shares = true; });
+    return shares;
+  }
+  template <class Visit>
+  void for_each_link(const Node& n, const Visit& visit) const {
+    routes_.for_each_link(fabric_.place_of(n.from), fabric_.place_of(n.to), visit);
   }
 
   // --- The schedule
@@ -147,7 +186,11 @@ class FlowSimulator {
         if (status_.ok()) status_ = std::move(able);
         return;
       }
-    } else if (t.from.front() == t.to.front()) {
+    }
+    const bool is_own = !wide && t.from.front() == t.to.front();
+    const auto weight = static_cast<double>(pricing_.weight(t.what.list));
+    const double adding = t.act == Act::reduce && t.from.size() == 1 ? gamma_ * weight : 0;
+    if (is_own && adding == 0) {
       if (!by_rounds_) arrive(t, t.to.front(), local(t));
       return;
     }
@@ -156,8 +199,18 @@ class FlowSimulator {
     made.round = k;
     made.from = t.from.front();
     made.to = t.to.front();
-    const Rates& rates = !wide && fabric_.kind_between(made.from, made.to) == 1 ? far_ : near_;
-    made.work = rates.beta * static_cast<double>(pricing_.weight(t.what.list));
+    made.adding = adding;
+    if (is_own) {
+      for_each_source(t, made.from, [&](Id source) { wait_for(source, id); });
+      arrive(t, made.to, id);
+      resolve(id);
+      return;
+    }
+    // Where links are shared, seconds are those of one that is like the rest.
+    const int kind = wide ? 0 : kind_of(made);
+    const bool shares = !wide && shares_links(made);
+    const Rates& rates = shares ? like_the_rest(kind) : rates_[static_cast<std::size_t>(kind)];
+    made.work = rates.beta * weight;
     if (wide) made.parties = std::make_unique<Parties>(Parties{t.from, t.to});
     t.from.for_each([&](Rank r) {
       claim(send_, r, id);
@@ -303,17 +356,17 @@ class FlowSimulator {
     if (n.round < 0) {
       finish(id);
     } else if (n.parties != nullptr) {
-      at(now_ + 2 * alpha_switch_ + n.work, Happens::message_ends, id);
+      at(now_ + 2 * alpha_switch_ + n.work + n.adding, Happens::message_ends, id);
+    } else if (n.from == n.to) {
+      at(now_ + n.adding, Happens::message_ends, id);
     } else {
-      const bool far = fabric_.kind_between(n.from, n.to) == 1;
       const double flowing =
-          now_ + (far ? far_ : near_).alpha + routes_.hops(n.from, n.to) * alpha_hop_;
-      bool shares = false;
-      routes_.for_each_link(n.from, n.to, [&shares](int, int) { shares = true; });
-      if (shares && n.work > 0) {
+          now_ + rates_[static_cast<std::size_t>(kind_of(n))].alpha +
+          routes_.hops(fabric_.place_of(n.from), fabric_.place_of(n.to)) * alpha_hop_;
+      if (n.work > 0 && shares_links(n)) {
         at(flowing, Happens::flows_start, id);
       } else {
-        at(flowing + n.work, Happens::message_ends, id);
+        at(flowing + n.work + n.adding, Happens::message_ends, id);
       }
     }
   }
@@ -349,7 +402,12 @@ class FlowSimulator {
     down_.clear();
     bool splits = false;
     Node& n = node(id);
-    routes_.for_each_link(n.from, n.to, [&](int link, int halves) {
+    if (const int kind = kind_of(n); kind >= 2 && part(kind) < 1) {
+      n.own_link = own_link(part(kind));
+      up_.push_back(n.own_link);
+      down_.push_back(n.own_link);
+    }
+    for_each_link(n, [&](int link, int halves) {
       splits |= halves == 1;
       if (halves == 2 || Routes::leads_up(link)) up_.push_back(link);
       if (halves == 2 || !Routes::leads_up(link)) down_.push_back(link);
@@ -375,7 +433,23 @@ class FlowSimulator {
     if (flow.prediction != prediction) return;
     ++flow.prediction;
     sharing_.stop(f);
-    if (--node(flow.node).flows == 0) finish(flow.node);
+    Node& n = node(flow.node);
+    if (--n.flows > 0) return;
+    if (n.own_link != kNoLink) unused_links_.push_back(n.own_link);
+    if (n.adding > 0) {
+      at(now_ + n.adding, Happens::message_ends, flow.node);
+    } else {
+      finish(flow.node);
+    }
+  }
+
+  // A link that no other message takes.
+  int own_link(double capacity) {
+    if (unused_links_.empty()) unused_links_.push_back(sharing_.add_link());
+    const int link = unused_links_.back();
+    unused_links_.pop_back();
+    sharing_.set_capacity(link, capacity);
+    return link;
   }
 
   void predict_ends() {
@@ -397,8 +471,10 @@ class FlowSimulator {
       double& round_end = result_.round_end[static_cast<std::size_t>(n.round)];
       round_end = std::max(round_end, now_);
       if (n.parties == nullptr) {
-        release(send_, n.from);
-        release(receive_, n.to);
+        if (n.from != n.to) {
+          release(send_, n.from);
+          release(receive_, n.to);
+        }
       } else {
         n.parties->from.for_each([this](Rank r) { release(send_, r); });
         n.parties->to.for_each([this](Rank r) { release(receive_, r); });
@@ -424,7 +500,8 @@ class FlowSimulator {
   const Pricing& pricing_;
   const Routes& routes_;
   const bool by_rounds_, unlimited_;
-  const Rates near_, far_;
+  const std::vector<Rates> rates_;  // by Fabric's kinds of links
+  const double gamma_;              // per unit of weight
   const double alpha_hop_, alpha_switch_;
 
   int next_round_ = 0;
@@ -441,8 +518,9 @@ class FlowSimulator {
   std::vector<Id> ready_, beginning_;
 
   MaxMin sharing_;
-  std::vector<Flow> flows_;  // by their numbers in sharing_
-  std::vector<int> up_, down_;
+  std::vector<Flow> flows_;        // by their numbers in sharing_
+  std::vector<int> up_, down_;     // links of a message that begins to flow
+  std::vector<int> unused_links_;  // of those that are one message's
   std::vector<Ports> send_, receive_;
   int ports_free_;  // ranks and directions that have a port which nobody has claimed
 
@@ -471,12 +549,10 @@ Result<FlowTimes> simulate_flow(const Schedule& schedule, const Goal& goal, cons
   try {
     const auto pricing = pricing_of(*wired, goal, bytes, options);
     if (!pricing.ok()) return pricing.status();
-    if (!wired->odd.empty() || !wired->places.empty() || !(wired->gamma == 0)) {
-      return invalid_argument("the network has " +
-                              std::string(!wired->odd.empty()      ? "odd links"
-                                          : !wired->places.empty() ? "places"
-                                                                   : "gamma") +
-                              ", which the flow fidelity does not know; allowed is eq1");
+    if (!wired->odd.empty() && wired->wiring.shares_links() && wired->link.beta == 0) {
+      return invalid_argument(
+          "the network has beta 0 and odd links, of which the flow fidelity knows parts of the "
+          "rest's bandwidth; allowed is eq1");
     }
     const auto routes = Routes::make(wired->wiring, wired->places_among(schedule.ranks));
     if (!routes.ok()) return routes.status();

@@ -7,7 +7,9 @@
 // the messages that flow at that moment, whatever their rounds: a link passes 1 / beta bytes per
 // second, and a message that is alone on its route needs m * beta. Where half of a message goes
 // each way round a ring, these are two flows of half the bytes and half the weight, and the message
-// ends with the later one. Full wiring has a link per message, so times are simulate()'s.
+// ends with the later one. Full wiring has a link per message, so times are simulate()'s. What is
+// odd (fabric.h) is a part of the rest's bandwidth: of a wire for all that cross it, of a place for
+// each message of its. Adding up (gamma) comes after the bytes, before the ports are free.
 //
 // Eq. (1), which simulate() charges where links are shared, lets a message pay for all bytes that
 // cross its busiest link in its round. In rounds whose messages have equal sizes no message ends

@@ -8,6 +8,11 @@ namespace rankine {
 
 MaxMin::MaxMin(int links) : links_(static_cast<std::size_t>(links)) {}
 
+int MaxMin::add_link() {
+  links_.emplace_back();
+  return static_cast<int>(links_.size()) - 1;
+}
+
 int MaxMin::start(int weight, std::span<const int> links) {
   if (unused_.empty()) {
     unused_.push_back(static_cast<int>(flows_.size()));
@@ -52,7 +57,7 @@ void MaxMin::touch(int l) {
 void MaxMin::gather() {
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     Link& l = link(touched_[i]);
-    l.left = 1;
+    l.left = l.capacity;
     l.open = 0;
     for (const Passage& passage : l.passages) {
       Flow& crossing = flow(passage.flow);
@@ -69,7 +74,7 @@ std::span<const int> MaxMin::settle() {
   changed_.clear();
   fullest_.clear();
   for (const int l : touched_) {
-    if (link(l).open > 0) fullest_.emplace_back(1.0 / link(l).open, l);
+    if (link(l).open > 0) fullest_.emplace_back(link(l).capacity / link(l).open, l);
   }
   std::make_heap(fullest_.begin(), fullest_.end(), std::greater<>());
   while (!fullest_.empty()) {

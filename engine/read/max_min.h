@@ -21,6 +21,9 @@ class MaxMin {
  public:
   // Links 0 .. links - 1, each of capacity 1.
   explicit MaxMin(int links);
+  int add_link();  // one more, of capacity 1: its number
+  // More than 0; while nobody crosses the link.
+  void set_capacity(int link, double capacity) { this->link(link).capacity = capacity; }
 
   // A flow that crosses these links, at least one, each once. Its rate is 0 until settle(). Returns
   // its number; numbers of flows that have stopped are used again.
@@ -50,6 +53,7 @@ class MaxMin {
   };
   struct Link {
     std::vector<Passage> passages{};
+    double capacity = 1;
     double left = 1;  // capacity that frozen flows leave
     int open = 0;     // weight of the others
     std::uint64_t seen = 0;

@@ -91,11 +91,13 @@ void expect_simulated_times(const Algorithm& line, const Params& params, const F
   }
 }
 
-// Ports that are too few and too many, groups, a switch, and messages that wait for data only.
+// Ports that are too few and too many, groups, a switch, sums that take time, odd links and places,
+// ranks that sit elsewhere, and messages that wait for data only.
 TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
   Fabric near{.name = "near", .link = {Rational(7, 3'000'000), Rational(1, 11'000'000'000)}};
   near.alpha_hop = Rational(1, 9'000'000);
-  Fabric two_ports = near, groups = near, able = near, free_latency = near;
+  Fabric two_ports = near, groups = near, able = near, free_latency = near, adds = near,
+         unlike = near, moved;
   two_ports.name = "two_ports";
   two_ports.ports = 2;
   groups.name = "groups";
@@ -105,6 +107,16 @@ TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
   able.name = "able";
   able.multicast = able.alu = true;
   able.alpha_switch = Rational(1, 5'000'000);
+  adds.name = "adds";
+  adds.multicast = adds.alu = true;
+  adds.gamma = Rational(1, 5'000'000'000);
+  unlike.name = "unlike";
+  unlike.size = 12;
+  unlike.odd = {{.at = 1, .beta = Rational(1, 2'000'000'000)},
+                {.from = 0, .to = 2, .alpha = Rational(1, 100'000)}};
+  moved = groups;
+  moved.name = "moved";
+  moved.size = 12;
   free_latency.name = "free_latency";
   free_latency.link.alpha = 0;
   free_latency.alpha_hop = 0;
@@ -114,8 +126,11 @@ TEST(FullWiring, TakesAsLongAsTheSimulatorSays) {
       const Params params =
           line.only_taken({.ranks = n, .root = n / 3, .peer = n - 1, .segments = 3});
       if (line.refusal(params)) continue;
+      moved.places.clear();
+      for (int r = 0; r < n; ++r) moved.places.push_back(11 - r * 5 % 12);
       for (const Sync sync : kBoth) {
-        for (const Fabric& fabric : {near, two_ports, groups, able, free_latency}) {
+        for (const Fabric& fabric :
+             {near, two_ports, groups, able, free_latency, adds, unlike, moved}) {
           expect_simulated_times(line, params, fabric, 1'000'003, {.sync = sync});
           ++compared;
         }
@@ -174,6 +189,62 @@ TEST(Ring, WhereBothWaysAreAsLongHalfGoesEach) {
 }
 
 // Up and down are wires of their own, also in a ring of two.
+// Links of a ring of six of which one passes a third: two messages that cross it, and one that
+// shares another link with the first.
+TEST(OddLinks, HoldUpWhoCrossesThem) {
+  Fabric fabric = seconds_fabric(kRing);
+  fabric.odd = {{.from = 1, .to = 2, .beta = Rational(3)}};
+  // Alone: 1 s and 3 s a byte; next to the odd wire, as ever.
+  EXPECT_DOUBLE_EQ(flown(listed(6, 2, {{message(0, 2, 0, 2)}}), fabric).seconds, 1 + 6);
+  EXPECT_DOUBLE_EQ(flown(listed(6, 2, {{message(2, 4, 0, 2)}}), fabric).seconds, 1 + 2);
+  EXPECT_DOUBLE_EQ(flown(listed(6, 2, {{message(2, 1, 0, 2)}}), fabric).seconds, 1 + 2);
+  // Both get a sixth of a link there, and the third one what is left between 0 and 1: 5/6 of it.
+  const Schedule three =
+      listed(6, 10, {{message(0, 2, 0, 5), message(1, 3, 0, 5), message(5, 1, 5, 5)}});
+  EXPECT_NEAR(flown(three, fabric).seconds, 1 + 30, 1e-9);
+  const Schedule of_first =
+      listed(6, 10, {{message(0, 2, 0, 1), message(1, 3, 0, 1), message(5, 1, 0, 10)}});
+  // The first two are done at 1 + 6; by then 5 of the third one's 10 have passed.
+  EXPECT_NEAR(flown(of_first, fabric).seconds, 1 + 6 + 5, 1e-9);
+}
+
+// A place that passes a quarter sends two messages; each has a port of its own, and leaves the rest
+// of the links to others.
+TEST(OddLinks, AtAPlaceAreThoseOfItsPorts) {
+  Fabric fabric = seconds_fabric(kRing);
+  fabric.odd = {{.at = 0, .beta = Rational(4)}};
+  EXPECT_DOUBLE_EQ(flown(listed(6, 2, {{message(0, 1, 0, 2)}}), fabric).seconds, 1 + 8);
+  EXPECT_DOUBLE_EQ(
+      flown(listed(6, 2, {{message(0, 1, 0, 2), message(0, 5, 0, 2)}}), fabric).seconds, 1 + 8);
+  // The one from 5 to 2 has three quarters of the link from 0 to 1.
+  const FlowTimes beside =
+      flown(listed(6, 6, {{message(0, 1, 0, 6), message(5, 2, 0, 6)}, {message(3, 4, 0)}}), fabric);
+  EXPECT_NEAR(beside.round_end[0], 1 + 24, 1e-9);
+  EXPECT_NEAR(flown(listed(6, 6, {{message(0, 1, 0, 2), message(5, 2, 0, 6)}}), fabric).seconds,
+              1 + 8, 1e-9);
+}
+
+TEST(Places, AreWhereMessagesGo) {
+  Fabric fabric = seconds_fabric(torus({3, 4}), 1, Rational(1, 2));
+  fabric.size = 12;
+  fabric.places = {0, 6};  // one row and two columns on
+  EXPECT_DOUBLE_EQ(flown(listed(2, 2, {{message(0, 1, 0, 2)}}), fabric).seconds,
+                   by_eq_1(listed(2, 2, {{message(0, 1, 0, 2)}}), fabric).seconds);
+}
+
+// What has come is added before the port is free, and before it goes on.
+TEST(Gamma, IsPaidAtTheEndOfAFlow) {
+  Fabric fabric = seconds_fabric(kRing);
+  fabric.ports = 1;
+  fabric.gamma = Rational(2);
+  const auto sum = [](Rank from, Rank to) {
+    return transfer(from, to, {consecutive(0, 1)}, reduce);
+  };
+  const Schedule chain = listed(4, 1, {{sum(3, 2)}, {sum(2, 1)}, {sum(1, 0)}});
+  EXPECT_DOUBLE_EQ(flown(chain, fabric, {.sync = Sync::dataflow}).seconds, 3 * (1 + 1 + 2));
+  EXPECT_DOUBLE_EQ(flown(chain, fabric).seconds, 3 * (1 + 1 + 2));
+}
+
 TEST(Ring, DirectionsShareNothing) {
   const Schedule schedule = listed(5, 4, {{message(0, 1, 0, 2), message(1, 0, 2, 2)}});
   EXPECT_DOUBLE_EQ(flown(schedule, seconds_fabric(kRing)).seconds, 1 + 2);
