@@ -95,9 +95,12 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
     return false;
   }
   call.phase = StartedCall::Phase::under_way;
-  if (std::exchange(call.first, false) && !all_keep_apart(call.prepared->plan, member.run.waiter)) {
-    fail(member, call);
-    return false;
+  if (std::exchange(call.first, false)) {
+    if (!all_keep_apart(call.prepared->plan, member.run.waiter)) {
+      fail(member, call);
+      return false;
+    }
+    member.has_called(*call.prepared);
   }
   return true;
 }

@@ -71,6 +71,11 @@ struct MemberState {
   Result<Found> plan(const Call& call, bool calls);
   // `calls`: the call will be made. Makes room for it, so nothing may be under way here.
   Result<Found> find(const Call& call, bool calls);
+  // A call that was bound before it was certain to be made has been the first of its kind.
+  void has_called(const Prepared& prepared) noexcept {
+    RankPlans::Slot* slot = plans.find(prepared.key.view(), prepared.key.hash());
+    if (slot != nullptr) slot->called = true;
+  }
   // The call's time runs from its first long wait, while planning or later.
   void wait_as(const CallOptions& options) noexcept {
     run.waiter.deadline_ns = 0;

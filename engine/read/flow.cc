@@ -162,11 +162,12 @@ class FlowSimulator {
 
   // --- The schedule
 
-  // Dataflow looks ahead as long as there is a free port that nobody has claimed; with rounds, the
-  // next one begins when nothing of the one before is left.
+  // Dataflow looks ahead as long as there is a free port that nobody has claimed, or for ever where
+  // ranks add up what they have, which needs no port; with rounds, the next one begins when nothing
+  // of the one before is left.
   void take_rounds() {
     while (status_.ok() && next_round_ < schedule_.rounds &&
-           (by_rounds_ ? nodes_.empty() : unlimited_ || ports_free_ > 0)) {
+           (by_rounds_ ? nodes_.empty() : unlimited_ || gamma_ > 0 || ports_free_ > 0)) {
       take_round();
     }
   }
