@@ -25,6 +25,10 @@ Result<Rational> coefficient(const Prepared& prepared, Fabric fabric, SimulateOp
   return Rational(result->end, result->ticks_per_second);
 }
 
+Json exactly(const Rational& value) {
+  return {{"value", value.to_double()}, {"exact", value.to_string()}};
+}
+
 }  // namespace
 
 Result<Coefficients> coefficients(const Prepared& prepared, const Fabric& fabric,
@@ -43,6 +47,14 @@ Result<Coefficients> coefficients(const Prepared& prepared, const Fabric& fabric
   const auto hop = coefficient(prepared, fabric, options, Of::hop);
   if (!hop.ok()) return hop.status();
   out.hop = *hop;
+  return out;
+}
+
+Json to_json(const Coefficients& c) {
+  Json out = {{"n_alpha", exactly(c.alpha)}, {"n_beta", exactly(c.beta)}};
+  if (c.hop) out["n_hop"] = exactly(*c.hop);
+  if (c.gamma) out["n_gamma"] = exactly(*c.gamma);
+  if (c.eta) out["eta"] = *c.eta;
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "algorithms/rational.h"
 #include "engine/base/status.h"
 #include "engine/network/simulate.h"
+#include "engine/tools/parameters_json.h"
 #include "engine/tools/question.h"
 
 namespace rankine::tools {
@@ -25,5 +26,8 @@ struct Coefficients {
 // Errors: those of simulate().
 Result<Coefficients> coefficients(const Prepared& prepared, const Fabric& fabric,
                                   SimulateOptions options);
+
+// {"n_alpha": {"value": 2.5, "exact": "5/2"}, "n_beta": ..., "eta": 0.5}
+Json to_json(const Coefficients& coefficients);
 
 }  // namespace rankine::tools

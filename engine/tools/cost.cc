@@ -70,17 +70,6 @@ int ports_needed(const Cost& cost) {
   return std::max(cost.counts.busiest.send_ports, cost.counts.busiest.receive_ports);
 }
 
-Json exactly(const Rational& value) {
-  return {{"value", value.to_double()}, {"exact", value.to_string()}};
-}
-Json to_json(const Coefficients& c) {
-  Json out = {{"n_alpha", exactly(c.alpha)}, {"n_beta", exactly(c.beta)}};
-  if (c.hop) out["n_hop"] = exactly(*c.hop);
-  if (c.gamma) out["n_gamma"] = exactly(*c.gamma);
-  if (c.eta) out["eta"] = *c.eta;
-  return out;
-}
-
 Json rank_json(const Cost& cost, const RankCounts& rank, std::uint64_t bytes) {
   return {{"sent", in_bytes(cost, rank.sent, bytes)},
           {"received", in_bytes(cost, rank.received, bytes)},

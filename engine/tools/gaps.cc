@@ -81,8 +81,8 @@ Result<Found> find(const GapsArguments& a, Console& console) {
     return invalid_argument(fmt::format("--ranks-to is {}; allowed are {} (--ranks) to {}",
                                         a.ranks_to, params->ranks, kMostRanks));
   }
-  const auto asked = read_algorithms("--algo", a.question.algorithm.algorithms,
-                                     *a.question.algorithm.collective);
+  const auto asked =
+      read_algorithms("--algo", a.question.algorithm.algorithms, *a.question.algorithm.collective);
   if (!asked.ok()) return asked.status();
   const std::set<const Algorithm*> lines(asked->begin(), asked->end());
   Found found;
@@ -115,11 +115,8 @@ double least(Collective collective, int ranks, int ports) {
 }
 
 Json json_of(const Standing& one) {
-  Json out = {{"algorithm", one.algorithm->name},
-              {"n_alpha", one.costs.alpha.to_double()},
-              {"n_beta", one.costs.beta.to_double()}};
-  if (one.costs.hop) out["n_hop"] = one.costs.hop->to_double();
-  if (one.costs.gamma) out["n_gamma"] = one.costs.gamma->to_double();
+  Json out = {{"algorithm", one.algorithm->name}};
+  out.update(to_json(one.costs));
   return out;
 }
 

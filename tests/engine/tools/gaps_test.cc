@@ -45,10 +45,10 @@ TEST(Gaps, AreWhereAnotherTakesLess) {
     EXPECT_EQ(gap["n_beta"], behind["n_beta"]) << gap;
     EXPECT_EQ(gap["better"]["n_beta"], better["n_beta"]) << gap;
     EXPECT_EQ(gap["better"]["n_alpha"], better["n_alpha"]) << gap;
-    EXPECT_LE(better["n_alpha"], behind["n_alpha"]) << gap;
-    EXPECT_LE(better["n_beta"], behind["n_beta"]) << gap;
+    EXPECT_LE(better["n_alpha"]["value"], behind["n_alpha"]["value"]) << gap;
+    EXPECT_LE(better["n_beta"]["value"], behind["n_beta"]["value"]) << gap;
     EXPECT_NE(better, behind) << gap;
-    EXPECT_GE(better["n_beta"], gap["least_n_beta"]) << gap;
+    EXPECT_GE(better["n_beta"]["value"], gap["least_n_beta"]) << gap;
   }
   // Half of the other four blocks through each port, twice, is 4/5 of M; it takes 6/5.
   EXPECT_TRUE(among_five);
