@@ -26,7 +26,7 @@ constexpr int kMostRanks = 256;
 struct GapsArguments {
   QuestionArguments question;
   int ranks_to = 81;
-  bool json = false;
+  bool least = false, json = false;
 };
 
 // What an algorithm's time is made of among so many ranks.
@@ -37,7 +37,8 @@ struct Standing {
 
 struct Gap {
   int ranks = 0;
-  Standing behind, better;
+  Standing behind;
+  Standing better{};  // no algorithm: none is, but less has to be moved
 };
 
 struct Found {
@@ -74,7 +75,17 @@ Result<std::vector<Standing>> standings(QuestionArguments arguments, int ranks) 
   return all;
 }
 
-Result<Found> find(const GapsArguments& a, Console& console) {
+// What a rank has to move at least, in M, if no switch adds.
+double least(Collective collective, int ranks, int ports) {
+  return bus_factor(collective, ranks) / ports;
+}
+
+// Rounding alone keeps nobody from the least.
+bool moves_more(const Standing& one, Collective collective, int ranks, int ports) {
+  return one.costs.beta.to_double() > least(collective, ranks, ports) * (1 + 1e-12);
+}
+
+Result<Found> find(const GapsArguments& a, const Fabric& fabric, Console& console) {
   const auto params = read_params(a.question.algorithm);
   if (!params.ok()) return params.status();
   if (a.ranks_to < params->ranks) {
@@ -103,15 +114,14 @@ Result<Found> find(const GapsArguments& a, Console& console) {
           best = &other;
         }
       }
-      if (best != nullptr) found.gaps.push_back({n, one, *best});
+      if (best != nullptr) {
+        found.gaps.push_back({n, one, *best});
+      } else if (a.least && moves_more(one, *a.question.algorithm.collective, n, fabric.ports)) {
+        found.gaps.push_back({n, one});
+      }
     }
   }
   return found;
-}
-
-// What a rank has to move at least, in M, if no switch adds.
-double least(Collective collective, int ranks, int ports) {
-  return bus_factor(collective, ranks) / ports;
 }
 
 Json json_of(const Standing& one) {
@@ -134,6 +144,10 @@ void print(const GapsArguments& a, const Fabric& fabric, const Found& found, Con
   for (const Gap& gap : found.gaps) {
     rows.push_back({std::to_string(gap.ranks)});
     for (const Standing* one : {&gap.behind, &gap.better}) {
+      if (one->algorithm == nullptr) {
+        rows.back().insert(rows.back().end(), {"-", "", ""});
+        continue;
+      }
       rows.back().insert(rows.back().end(),
                          {std::string(one->algorithm->name), one->costs.alpha.to_string(),
                           fmt::format("{:.4g}", one->costs.beta.to_double())});
@@ -148,16 +162,20 @@ void print(const GapsArguments& a, const Fabric& fabric, const Found& found, Con
     console.out << columns(rows, shares ? "rlrrrlrrr" : "rlrrlrrr") << "\n";
   }
   console.out << fmt::format(
-      "{} of {}: another of the catalogue takes no more of anything and less of something.\n"
+      "{} of {}: another of the catalogue takes no more of anything and less of something{}.\n"
       "n_alpha and n_beta as of 'rankine cost'.{}\n",
       found.gaps.size(), found.asked,
+      a.least ? ",\nor none does (-), but less has to be moved" : "",
       shares ? "" : " Least: what some rank has to move, if no switch adds.");
 }
 
 Result<Exit> run_gaps(const GapsArguments& a, Console& console) {
   const auto network = network_of(a.question.network);
   if (!network.ok()) return network.status();
-  const auto found = find(a, console);
+  if (a.least && network->wiring.shares_links()) {
+    return invalid_argument("--least is of ranks that are wired each to each");
+  }
+  const auto found = find(a, *network, console);
   if (!found.ok()) return found.status();
   if (!a.json) {
     print(a, *network, *found, console);
@@ -166,7 +184,7 @@ Result<Exit> run_gaps(const GapsArguments& a, Console& console) {
   for (const Gap& gap : found->gaps) {
     Json line = {{"collective", name_of(*a.question.algorithm.collective)}, {"ranks", gap.ranks}};
     line.update(json_of(gap.behind));
-    line["better"] = json_of(gap.better);
+    line["better"] = gap.better.algorithm == nullptr ? Json() : json_of(gap.better);
     if (!network->wiring.shares_links()) {
       line["least_n_beta"] = least(*a.question.algorithm.collective, gap.ranks, network->ports);
     }
@@ -190,10 +208,12 @@ Subcommand add_gaps(Command tool) {
       .required();
   add_argument(app, "--ranks-to", a.ranks_to, Whole{2, kMostRanks}, "N", "the most ranks (81)");
   add_network_arguments(app, a.question.network);
+  app.add_flag("--least", a.least,
+               "also where no other is better, but more is moved than some rank has to");
   app.add_flag("--json", a.json, "one line of JSON per gap");
   app.footer(
       "Examples:\n"
-      "  rankine gaps all_reduce --algo trivance --ports 2\n"
+      "  rankine gaps all_reduce --algo trivance --ports 2 --least\n"
       "  rankine gaps all_gather --algo bruck,circulant,ring --ranks-to 33\n"
       "  rankine gaps all_reduce --algo swing,trivance,bucket --wiring ring --ranks-to 32 "
       "--json\n");

@@ -55,10 +55,29 @@ TEST(Gaps, AreWhereAnotherTakesLess) {
 }
 
 TEST(Gaps, AreNoneWhereNobodyTakesLess) {
-  EXPECT_TRUE(gaps({"all_reduce", "--algo", "ring", "--ports", "1", "--ranks-to", "2"}).empty());
+  EXPECT_TRUE(gaps({"all_reduce", "--algo", "direct_one_shot", "--ranks-to", "2"}).empty());
   const Captured run = run_captured({"gaps", "all_gather", "--algo", "bruck", "--ranks-to", "16"});
   EXPECT_EQ(run.exit, 0);
   EXPECT_NE(run.out.find("0 of 15: "), std::string::npos) << run.out;
+}
+
+// Among 11 ranks with two ports nobody is better in 6 rounds, though 10/11 of M would do where
+// 12/11 are moved; among 9 it is what has to be.
+TEST(Gaps, AreAlsoToTheLeastWhereThatIsAsked) {
+  std::vector<std::string> question = {"all_reduce", "--algo", "trivance",   "--ports", "2",
+                                       "--ranks",    "9",      "--ranks-to", "11"};
+  for (const Json& gap : gaps(question)) EXPECT_NE(gap["ranks"], 11) << gap;
+  question.emplace_back("--least");
+  bool among_eleven = false;
+  for (const Json& gap : gaps(question)) {
+    EXPECT_NE(gap["ranks"], 9);
+    if (gap["ranks"] != 11) continue;
+    among_eleven = true;
+    EXPECT_TRUE(gap["better"].is_null()) << gap;
+    EXPECT_EQ(gap["n_beta"]["exact"], "12/11");
+    EXPECT_DOUBLE_EQ(gap["least_n_beta"], 10. / 11);
+  }
+  EXPECT_TRUE(among_eleven);
 }
 
 TEST(Gaps, RefusesFewerThanTheFewest) {
