@@ -58,13 +58,13 @@ class RaisedHere(threading.local):
 class HasRaised(Protocol):
     """What runs Python inside a call."""
 
-    def take_raised(self) -> BaseException | None:
+    def _take_raised(self) -> BaseException | None:
         """What it has raised on this thread since it was last asked for."""
 
 
 def raise_for(code: int, callbacks: Sequence[HasRaised]) -> None:
     """For a call that returned ``code``, with what its callbacks raised on this thread."""
-    raised = [cause for callback in callbacks if (cause := callback.take_raised()) is not None]
+    raised = [cause for callback in callbacks if (cause := callback._take_raised()) is not None]
     if code == 0 and not raised:
         return
     error = last_error(code) if code != 0 else None

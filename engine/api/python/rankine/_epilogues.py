@@ -60,7 +60,7 @@ class Epilogue:
     def check_rows(self, result_bytes: int) -> None:
         """Refuses a result that has other rows than the places of this."""
 
-    def take_raised(self) -> BaseException | None:
+    def _take_raised(self) -> BaseException | None:
         """What it has raised on this thread since it was last asked for."""
         return None
 
@@ -189,5 +189,5 @@ class FunctionEpilogue(Epilogue):
             lambda made: library.rkEpilogueCreateFunction(made, row_elements, self._thunk, None)
         )
 
-    def take_raised(self) -> BaseException | None:
+    def _take_raised(self) -> BaseException | None:
         return self._raised.take()

@@ -471,14 +471,14 @@ class Member:
             epilogue.check_rows(result.bytes)
             last = (epilogue._handle,)
             callbacks = (epilogue,)
-            epilogue.take_raised()
+            epilogue._take_raised()
         buffers = tuple(buffer for buffer in (data, None if result is data else result) if buffer is not None)
         created: int | None = None
         if isinstance(op, Operation):
             number, element_bytes = OPAQUE, op.element_bytes
             op_number = self._operations.get(op) or self._create(op)
             callbacks += (op,)
-            op.take_raised()
+            op._take_raised()
         else:
             one, other = buffers[0], buffers[-1]
             name = one.type_name(dtype)

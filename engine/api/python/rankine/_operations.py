@@ -75,5 +75,5 @@ class Operation:
             return 0
         return 1
 
-    def take_raised(self) -> BaseException | None:
+    def _take_raised(self) -> BaseException | None:
         return self._raised.take()
