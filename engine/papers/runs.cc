@@ -18,7 +18,8 @@
 namespace rankine::claims {
 namespace {
 
-constexpr std::uint64_t kMostMessagesExecuted = 4'000;
+// Of so many ranks, each with each so often: more messages are not executed.
+constexpr std::uint64_t kMostTimesExecuted = 16;
 
 // A run with its letters filled in.
 struct Setup {
@@ -206,8 +207,9 @@ class Played {
   }
 
   // nullopt: too large to be executed.
-  std::optional<std::string> execute_it() {
-    if (simulated().messages > kMostMessagesExecuted) return std::nullopt;
+  std::optional<std::string> execute_it(int most_ranks) {
+    const auto most = static_cast<std::uint64_t>(most_ranks);
+    if (simulated().messages > kMostTimesExecuted * most * most) return std::nullopt;
     const auto seconds =
         execute(*setup_.algorithm, setup_.params, setup_.fabric, setup_.bytes, setup_.options.sync);
     if (!seconds.ok()) return seconds.status().text();
@@ -409,7 +411,7 @@ Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters,
     const std::string key = key_of(run, letters);
     auto before = state_->executed.find(key);
     if (before == state_->executed.end()) {
-      before = state_->executed.emplace(key, Played(setup).execute_it()).first;
+      before = state_->executed.emplace(key, Played(setup).execute_it(most_ranks)).first;
       if (before->second) ++out.first;
     }
     const std::optional<std::string>& fault = before->second;

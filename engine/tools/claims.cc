@@ -9,6 +9,7 @@
 #include <sstream>
 #include <vector>
 
+#include "engine/api/communicator.h"
 #include "engine/base/replace_file.h"
 #include "engine/papers/claim.h"
 #include "engine/papers/report.h"
@@ -85,6 +86,8 @@ Subcommand add_claims(Command tool) {
   add_text(app, "--html", options->html, "FILE", "write the report there, as a page to hand out");
   app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
   app.add_flag("--no-execute", options->no_execute, "simulate only; start no threads");
+  add_argument(app, "--execute-to", options->most_ranks, Whole{1, Communicator::kMaxRanks}, "N",
+               "threads repeat runs of up to N ranks (16)");
   app.footer(
       "Examples:\n"
       "  rankine claims --only fails\n"
@@ -103,13 +106,13 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   const claims::Filter filter = filter_of(options);
-  const auto findings =
-      claims::find_out(filter, {.execute = !options.no_execute && !options.golden},
-                       [&](std::size_t done, std::size_t all) {
-                         const std::chrono::duration<double> took = Clock::now() - begin;
-                         progress.show(fmt::format("{} of {} claims{}", done, all,
-                                                   time_left(done, all, took.count())));
-                       });
+  const auto findings = claims::find_out(
+      filter, {.execute = !options.no_execute && !options.golden, .most_ranks = options.most_ranks},
+      [&](std::size_t done, std::size_t all) {
+        const std::chrono::duration<double> took = Clock::now() - begin;
+        progress.show(
+            fmt::format("{} of {} claims{}", done, all, time_left(done, all, took.count())));
+      });
   progress.clear();
   if (findings.empty()) {
     return invalid_argument(fmt::format("id is '{}'; no claim's id begins so", options.id));
