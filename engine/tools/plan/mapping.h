@@ -54,6 +54,9 @@ struct Mapping {
   int gradient_bytes = 4;  // of a gradient while it is kept
   double router_skew = 1;  // tokens that the busiest rank along ep gets, over their mean: it is the
                            // one that is planned, since others wait for it
+  double capacity = 0;     // rows that every expert takes of a rank's tokens, over the mean: filled
+                           // up with empty ones, and what is beyond is dropped; 0: as many as come
+  bool sends_once = false;  // a token goes once to a rank, however many of its experts are there
   std::size_t bucket_bytes = std::size_t{25} << 20;  // of gradients that go together
 
   int operator[](Axis axis) const { return axes[static_cast<std::size_t>(axis)]; }
@@ -72,6 +75,8 @@ std::string axes_text(const Mapping& mapping, std::span<const Axis> axes);
 
 // The ranks that rank 0 meets along an axis, or along several at once, each in the order of ranks.
 std::vector<Rank> group_of(const Mapping& mapping, std::span<const Axis> axes);
+// All ranks, each in the group that it meets along these axes: rank 0's first.
+std::vector<std::vector<Rank>> groups_of(const Mapping& mapping, std::span<const Axis> axes);
 
 // Whether the model can be laid out so. The error names the axis, its value, what it must divide,
 // and the nearest values that do.

@@ -32,6 +32,12 @@ Result<std::optional<int>> read_count(std::string_view argument, std::string_vie
   return std::optional(*value);
 }
 
+Result<double> read_factor(std::string_view argument, std::string_view text) {
+  const auto value = parse_decimal(argument, text);
+  if (!value.ok()) return value.status();
+  return value->to_double();
+}
+
 // Sequences of a step: as asked, or micro-batches as asked, or one.
 Status set_batch(PlanArguments& a) {
   if (a.batch && a.micro_batches) {
@@ -57,8 +63,13 @@ Status set_batch(PlanArguments& a) {
 
 }  // namespace
 
-Status settle(PlanArguments& a) {
+void set_model(PlanArguments& a) {
   if (a.sequence) a.model.sequence = *a.sequence;
+  if (a.bytes) a.model.bytes = *a.bytes;
+}
+
+Status settle(PlanArguments& a) {
+  set_model(a);
   if (Status s = check_model(a.model); !s.ok()) return s;
   if (Status s = set_batch(a); !s.ok()) return s;
   if (a.ranks && *a.ranks != a.mapping.ranks()) {
@@ -115,6 +126,8 @@ void add_plan_arguments(Command app, PlanArguments& a) {
   add_argument(app, "--micro-batches", a.micro_batches, read_count, "N",
                "of a step, in place of --batch (1)");
   add_argument(app, "--sequence", a.sequence, read_count, "N", "tokens (the model's)");
+  add_argument(app, "--bytes", a.bytes, read_count, "N",
+               "of a parameter or an activation: 1, 2 or 4 (the model's)");
   app.add_flag(
       "--split-norms", a.mapping.splits_norms,
       "between its matrices tp splits the sequence: reduce-scatter and all-gather in place "
@@ -129,14 +142,12 @@ void add_plan_arguments(Command app, PlanArguments& a) {
                "none, selective (attention), full (none)");
   add_argument(app, "--zero", a.mapping.zero, Whole{0, 3}, "N",
                "what dp splits: 1 optimizer, 2 gradients too, 3 parameters too (0)");
-  add_argument(
-      app, "--router-skew", a.mapping.router_skew,
-      [](std::string_view argument, std::string_view text) -> Result<double> {
-        const auto value = parse_decimal(argument, text);
-        if (!value.ok()) return value.status();
-        return value->to_double();
-      },
-      "X", "tokens of the busiest rank along ep, over their mean (1)");
+  add_argument(app, "--router-skew", a.mapping.router_skew, read_factor, "X",
+               "tokens of the busiest rank along ep, over their mean (1)");
+  add_argument(app, "--capacity", a.mapping.capacity, read_factor, "X",
+               "rows that every expert takes, over the mean, padded and dropped (as many as come)");
+  app.add_flag("--send-once", a.mapping.sends_once,
+               "a token goes once to a rank, however many of its experts are there");
   add_argument(app, "--gradient-bytes", a.mapping.gradient_bytes, Whole{2, 4}, "N", "2 or 4 (4)");
   add_argument(app, "--bucket", a.mapping.bucket_bytes, parse_size, "SIZE",
                "gradients that go together (25M)");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -73,6 +74,29 @@ std::string collectives_text(const Mapping& mapping,
   return columns(rows, "lrlllrrrrr");
 }
 
+// What the collectives above come to along each axis, or axes together.
+std::string traffic_text(const Mapping& mapping,
+                         const std::vector<PlannedCollective>& collectives) {
+  Rows rows = {{"along", "calls", "sent by a rank", "all", "exposed"}};
+  std::vector<std::string> done;
+  for (const PlannedCollective& first : collectives) {
+    const std::string along = axes_text(mapping, first.along);
+    if (std::find(done.begin(), done.end(), along) != done.end()) continue;
+    done.push_back(along);
+    double calls = 0, sent = 0, seconds = 0, exposed = 0;
+    for (const PlannedCollective& c : collectives) {
+      if (axes_text(mapping, c.along) != along) continue;
+      calls += c.times;
+      sent += c.sent();
+      seconds += c.seconds();
+      exposed += c.exposed();
+    }
+    rows.push_back({along, fmt::format("{:.0f}", calls), format_bytes(sent),
+                    format_duration(seconds), format_duration(exposed)});
+  }
+  return columns(rows, "lrrrr");
+}
+
 std::string computations_text(const std::vector<PlannedComputation>& computations,
                               const Machine& machine) {
   Rows rows = {{"computing", "flops", "memory", "times", "each", "all"}};
@@ -109,6 +133,7 @@ Json asked_json(const Plan& plan) {
           {"memory_bytes_per_second", plan.machine.memory_bandwidth},
           {"ranks", m.ranks()},
           {"axes", axes},
+          {"bytes", plan.model.bytes},
           {"micro_batch", m.micro_batch},
           {"sequence", plan.model.sequence}};
 }
@@ -123,6 +148,7 @@ Json to_json(const Mapping& mapping, const std::vector<PlannedCollective>& colle
                     {"algorithm", c.price.algorithm->name},
                     {"segments", c.price.params.segments},
                     {"bytes", c.price.bytes},
+                    {"sent", c.price.sent},
                     {"times", c.times},
                     {"seconds_each", c.price.seconds},
                     {"seconds", c.seconds()},
@@ -157,7 +183,10 @@ std::string plan_text(const StepPlan& plan, bool terms) {
   text += time_text(plan) + "\n" + memory_text(plan, terms) + "\n";
   text += fmt::format("of a rank of stage {}, in a step:\n", plan.stage) +
           collectives_text(plan.mapping, plan.collectives);
-  if (terms) text += "\n" + computations_text(plan.computations, plan.machine);
+  if (terms) {
+    text += "\n" + traffic_text(plan.mapping, plan.collectives) + "\n" +
+            computations_text(plan.computations, plan.machine);
+  }
   return text;
 }
 
@@ -173,7 +202,10 @@ std::string plan_text(const DecodePlan& plan, bool terms) {
       format_bytes(plan.cache_bytes),
       plan.memory() > plan.machine.memory_bytes ? ": TOO MUCH" : "");
   text += collectives_text(plan.mapping, plan.collectives);
-  if (terms) text += "\n" + computations_text(plan.computations, plan.machine);
+  if (terms) {
+    text += "\n" + traffic_text(plan.mapping, plan.collectives) + "\n" +
+            computations_text(plan.computations, plan.machine);
+  }
   return text;
 }
 
@@ -201,6 +233,8 @@ Json plan_json(const StepPlan& plan) {
               {"split_norms", m.splits_norms},
               {"zero", m.zero},
               {"router_skew", m.router_skew},
+              {"capacity", m.capacity},
+              {"send_once", m.sends_once},
               {"seconds", plan.seconds},
               {"computing", plan.computing()},
               {"communicating", plan.communicating()},

@@ -39,7 +39,7 @@ class Planner {
  private:
   const Mapping& mapping() const { return plan_.mapping; }
   Result<Price> price_of(Collective collective, const std::vector<Axis>& along, double bytes) {
-    return prices_.of(collective, group_of(mapping(), along), bytes);
+    return prices_.of(collective, groups_of(mapping(), along), bytes);
   }
   int stages() const { return mapping()[Axis::pp]; }
   int layers_of_part() const { return plan_.model.layers / (stages() * mapping().interleave); }
@@ -95,16 +95,14 @@ class Planner {
       std::string_view what;
       Phase phase;
       Collective collective;
-      int bytes;
-    } kMoves[] = {
-        {"parameters, forward", Phase::forward, Collective::all_gather, Model::kBytes},
-        {"parameters, backward", Phase::backward, Collective::all_gather, Model::kBytes},
-        {"gradients, backward", Phase::backward, Collective::reduce_scatter, Model::kBytes}};
+    } kMoves[] = {{"parameters, forward", Phase::forward, Collective::all_gather},
+                  {"parameters, backward", Phase::backward, Collective::all_gather},
+                  {"gradients, backward", Phase::backward, Collective::reduce_scatter}};
     std::array<double, kPhases> moved{};
     std::vector<std::pair<std::size_t, std::size_t>> added;  // collectives and their phases
     for (const Gradients& kind : gradients_per_layer()) {
-      for (const auto& [what, phase, collective, bytes] : kMoves) {
-        auto price = price_of(collective, kind.along, kind.parameters * bytes);
+      for (const auto& [what, phase, collective] : kMoves) {
+        auto price = price_of(collective, kind.along, kind.parameters * plan_.model.bytes);
         if (!price.ok()) return price.status();
         if (price->algorithm == nullptr) continue;
         const auto p = static_cast<std::size_t>(phase);
@@ -221,7 +219,8 @@ class Planner {
     plan_.seconds += optimizer;
     if (!split || mapping().zero == 3) return {};
     for (const Gradients& kind : kinds) {
-      auto price = price_of(Collective::all_gather, kind.along, kind.parameters * Model::kBytes);
+      auto price =
+          price_of(Collective::all_gather, kind.along, kind.parameters * plan_.model.bytes);
       if (!price.ok()) return price.status();
       if (price->algorithm == nullptr) continue;
       plan_.seconds += price->seconds;
@@ -260,7 +259,8 @@ class Planner {
     for (const Gradients& kind : kinds) {
       const double part =
           mapping().zero >= 1 ? static_cast<double>(group_of(mapping(), kind.along).size()) : 1;
-      bytes += kind.parameters / part * (mapping().gradient_bytes + 12 + 12 + Model::kBytes);
+      bytes += kind.parameters / part *
+               (mapping().gradient_bytes + 2 * kept_by_optimizer(plan_.model) + plan_.model.bytes);
     }
     return bytes;
   }

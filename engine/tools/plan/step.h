@@ -29,6 +29,7 @@ struct PlannedCollective {
   double seconds() const { return times * price.seconds; }
   double exposed() const { return seconds() - hidden; }
   double bytes() const { return times * static_cast<double>(price.bytes); }
+  double sent() const { return times * static_cast<double>(price.sent); }  // by the busiest rank
 };
 
 struct PlannedComputation {
