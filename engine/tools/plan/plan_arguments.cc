@@ -73,8 +73,15 @@ Status settle(PlanArguments& a) {
   if (Status s = check_model(a.model); !s.ok()) return s;
   if (Status s = set_batch(a); !s.ok()) return s;
   if (a.ranks && *a.ranks != a.mapping.ranks()) {
+    const int others = a.mapping.ranks() / a.mapping[Axis::dp], below = *a.ranks / others;
+    const auto with_dp = [&](int dp) { return fmt::format("{} (dp {})", dp * others, dp); };
+    const std::string nearest = below * others == *a.ranks ? with_dp(below)
+                                : below == 0
+                                    ? with_dp(1)
+                                    : fmt::format("{} or {}", with_dp(below), with_dp(below + 1));
     return invalid_argument(
-        fmt::format("--ranks is {}; the axes multiply to {}", *a.ranks, a.mapping.ranks()));
+        fmt::format("--ranks is {}; the axes multiply to {}; with another dp the nearest are {}",
+                    *a.ranks, a.mapping.ranks(), nearest));
   }
   if (Status s = check_mapping(a.model, a.mapping); !s.ok() || !a.is_here) return s;
   auto here = measure_machine();

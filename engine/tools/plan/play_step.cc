@@ -142,17 +142,6 @@ Thinned thinned(const Price& price, const PlayOptions& options) {
   return {bytes, Rational(static_cast<Int128>(price.bytes), static_cast<Int128>(bytes))};
 }
 
-// The network with bytes that take so many times as long.
-Fabric slowed(Fabric fabric, const Rational& times) {
-  for (Rational* beta : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
-    *beta = *beta * times;
-  }
-  for (OddLink& odd : fabric.odd) {
-    if (odd.beta) odd.beta = *odd.beta * times;
-  }
-  return fabric;
-}
-
 // All ranks, with a grid of the mapping's axes.
 class Player {
  public:
@@ -261,6 +250,16 @@ class Player {
 };
 
 }  // namespace
+
+Fabric slowed(Fabric fabric, const Rational& times) {
+  for (Rational* beta : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
+    *beta = *beta * times;
+  }
+  for (OddLink& odd : fabric.odd) {
+    if (odd.beta) odd.beta = *odd.beta * times;
+  }
+  return fabric;
+}
 
 Result<std::vector<PlayedCollective>> play_collectives(const StepPlan& plan,
                                                        const PlayOptions& options) {

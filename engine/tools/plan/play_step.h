@@ -12,6 +12,10 @@
 
 namespace rankine::tools {
 
+// The network where a byte takes so many times as long: buffers of such a part of M take what those
+// of M do here, exactly.
+Fabric slowed(Fabric network, const Rational& times);
+
 struct PlayedCollective {
   PlannedCollective planned;
   std::uint64_t bytes = 0;  // M of the buffers

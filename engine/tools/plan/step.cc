@@ -47,9 +47,7 @@ class Planner {
   double layer_times() const {
     return static_cast<double>(plan_.model.layers) / stages() * mapping().micro_batches;
   }
-  double seconds_of(const Computation& c) const {
-    return c.flops / plan_.machine.flops + c.bytes / plan_.machine.memory_bandwidth;
-  }
+  double seconds_of(const Computation& c) const { return tools::seconds_of(c, plan_.machine); }
 
   Status price_layer() {
     const LayerWork work = layer_work(plan_.model, mapping());
@@ -62,14 +60,7 @@ class Planner {
     }
     for (std::size_t phase = 0; phase < kPhases; ++phase) {
       if (layer_[phase] == 0) continue;
-      // A backward pass launches twice as much as the forward one; what is recomputed only where
-      // that is all of a layer.
-      const double passes = phase == static_cast<std::size_t>(Phase::backward) ? 2
-                            : phase == static_cast<std::size_t>(Phase::recompute) &&
-                                    mapping().recompute != Recompute::full
-                                ? 0
-                                : 1;
-      const double seconds = passes * plan_.machine.pass_seconds;
+      const double seconds = launching_seconds(static_cast<Phase>(phase), mapping(), plan_.machine);
       if (seconds == 0) continue;
       layer_[phase] += seconds;
       plan_.computations.push_back(
@@ -215,7 +206,7 @@ class Planner {
     }
     plan_.seconds += behind;
     const double bytes = optimizer_bytes(kinds), optimizer = bytes / plan_.machine.memory_bandwidth;
-    plan_.computations.push_back({"optimizer", 1, optimizer, 0, bytes});
+    plan_.computations.push_back({std::string(kOptimizer), 1, optimizer, 0, bytes});
     plan_.seconds += optimizer;
     if (!split || mapping().zero == 3) return {};
     for (const Gradients& kind : kinds) {
@@ -272,6 +263,18 @@ class Planner {
 };
 
 }  // namespace
+
+double seconds_of(const Computation& c, const Machine& machine) {
+  return c.flops / machine.flops + c.bytes / machine.memory_bandwidth;
+}
+
+// A backward pass launches twice as much as the forward one; what is recomputed only where that is
+// all of a layer.
+double launching_seconds(Phase phase, const Mapping& mapping, const Machine& machine) {
+  if (phase == Phase::backward) return 2 * machine.pass_seconds;
+  if (phase == Phase::recompute && mapping.recompute != Recompute::full) return 0;
+  return machine.pass_seconds;
+}
 
 double StepPlan::bubble() const {
   const double rest = seconds - computing() - exposed();

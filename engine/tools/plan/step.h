@@ -32,6 +32,8 @@ struct PlannedCollective {
   double sent() const { return times * static_cast<double>(price.sent); }  // by the busiest rank
 };
 
+inline constexpr std::string_view kOptimizer = "optimizer";
+
 struct PlannedComputation {
   std::string what;               // "feed-forward, forward"
   double times = 0, seconds = 0;  // of a step; each takes `seconds`
@@ -59,6 +61,10 @@ struct StepPlan {
   double utilisation() const;  // of the peak that machine.flops is, by model_flops()
   bool fits() const { return memory.all() <= machine.memory_bytes; }
 };
+
+// Seconds of a rank: of one computation, and of what launching a layer's pass takes beside it.
+double seconds_of(const Computation& computation, const Machine& machine);
+double launching_seconds(Phase phase, const Mapping& mapping, const Machine& machine);
 
 // `prices`: of this machine and as many ranks. Errors: those of check_model(), check_mapping() and
 // Prices.

@@ -96,7 +96,7 @@ std::string survey_text(const StepPlan& plan, const std::vector<SurveyRow>& rows
     std::string verdict = "equal";
     if (!row.numbers.agrees) {
       notes.push_back(fmt::format(
-          "{}: {}, {}", what,
+          "{}: {}; {}", what,
           row.claim->condition.empty() ? "differs" : "as stated where " + row.claim->condition,
           row.claim->why));
       verdict = fmt::format("({})", notes.size());

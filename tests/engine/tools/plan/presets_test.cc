@@ -94,8 +94,9 @@ void expect_played_as_planned(const StepPlan& plan, const std::string& what) {
 
 class Presets : public testing::TestWithParam<std::string> {};
 
-// Every mapping on every machine is planned; every one is played on the known machines, and on each
-// preset of a network two of them, which differ from model to model.
+// Every mapping on every machine is planned. All are played on the first, and two, which differ
+// from model to model, on each other machine and preset of a network; of those that gather
+// parameters among 64 threads, which takes many seconds on few cores, only on the first.
 TEST_P(Presets, ArePlayedAsTheyArePlanned) {
   const Model model = find_published_model(GetParam())->model;
   const std::vector<Mapping> mapped = mappings(model);
@@ -113,8 +114,9 @@ TEST_P(Presets, ArePlayedAsTheyArePlanned) {
       const std::string what = model.name + ", " + describe(mapping) + ", " + machine.name;
       ASSERT_TRUE(plan.ok()) << what << ": " << plan.status().text();
       expect_sums(*plan, what);
-      const bool has_turn = (turn + m) % mapped.size() < 2;
-      if (n < known_machines().size() || has_turn) expect_played_as_planned(*plan, what);
+      const bool is_slow = mapping.ranks() > 32 && mapping.zero > 0;
+      const bool has_turn = !is_slow && (turn + m) % mapped.size() < 2;
+      if (n == 0 || has_turn) expect_played_as_planned(*plan, what);
     }
   }
 }
