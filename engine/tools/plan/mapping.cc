@@ -58,6 +58,11 @@ std::string describe(const Mapping& mapping) {
   for (std::size_t a = 0; a < kAxes; ++a) {
     if (mapping.axes[a] > 1) parts.push_back(fmt::format("{} {}", kAxisNames[a], mapping.axes[a]));
   }
+  if (mapping.nested != kNested) {
+    std::vector<std::string_view> names;
+    for (const Axis axis : mapping.nested) names.push_back(name_of(axis));
+    parts.push_back(fmt::format("{} from the inside out", fmt::join(names, "-")));
+  }
   if (mapping.router_skew != 1) parts.push_back(fmt::format("skew {}", mapping.router_skew));
   if (mapping.capacity != 0) parts.push_back(fmt::format("capacity {}", mapping.capacity));
   if (mapping.sends_once) parts.push_back("tokens once to a rank");
@@ -81,14 +86,14 @@ std::string axes_text(const Mapping& mapping, std::span<const Axis> axes) {
 std::vector<Rank> group_of(const Mapping& mapping, std::span<const Axis> axes) {
   std::vector<Rank> group = {0};
   int stride = 1;
-  for (std::size_t a = 0; a < kAxes; ++a) {
-    if (std::find(axes.begin(), axes.end(), static_cast<Axis>(a)) != axes.end()) {
+  for (const Axis axis : mapping.nested) {
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) {
       const std::size_t inner = group.size();
-      for (int i = 1; i < mapping.axes[a]; ++i) {
+      for (int i = 1; i < mapping[axis]; ++i) {
         for (std::size_t r = 0; r < inner; ++r) group.push_back(group[r] + i * stride);
       }
     }
-    stride *= mapping.axes[a];
+    stride *= mapping[axis];
   }
   return group;
 }

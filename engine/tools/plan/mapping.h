@@ -26,9 +26,11 @@
 
 namespace rankine::tools {
 
-// From the inside out: neighbours on the tp axis have neighbouring ranks.
 enum class Axis : unsigned char { tp, sp, ep, dp, pp };
 inline constexpr std::size_t kAxes = 5;
+// As most have it: what meets most often lies closest together.
+inline constexpr std::array<Axis, kAxes> kNested = {Axis::tp, Axis::sp, Axis::ep, Axis::dp,
+                                                    Axis::pp};
 std::string_view name_of(Axis axis);
 
 // What is thrown away in the forward pass and computed again in the backward one.
@@ -58,6 +60,8 @@ struct Mapping {
                            // up with empty ones, and what is beyond is dropped; 0: as many as come
   bool sends_once = false;  // a token goes once to a rank, however many of its experts are there
   std::size_t bucket_bytes = std::size_t{25} << 20;  // of gradients that go together
+  // From the inside out: ranks along the first are neighbours.
+  std::array<Axis, kAxes> nested = kNested;
 
   int operator[](Axis axis) const { return axes[static_cast<std::size_t>(axis)]; }
   int& operator[](Axis axis) { return axes[static_cast<std::size_t>(axis)]; }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,6 +32,31 @@ Result<std::optional<int>> read_count(std::string_view argument, std::string_vie
   const auto value = parse_whole(argument, text, 1, 1 << 24);
   if (!value.ok()) return value.status();
   return std::optional(*value);
+}
+
+// "dp,tp": these from the inside out, the others around them as ever.
+Result<std::array<Axis, kAxes>> read_nested(std::string_view argument, std::string_view text) {
+  std::array<Axis, kAxes> nested{};
+  std::size_t n = 0;
+  const auto has = [&](Axis axis) {
+    return std::find(nested.begin(), nested.begin() + n, axis) != nested.begin() + n;
+  };
+  const auto read = Named<Axis>{{"tp", "sp", "ep", "dp", "pp"}};
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    const auto axis = read(argument, rest.substr(0, end));
+    if (!axis.ok()) return axis.status();
+    if (has(*axis)) {
+      return invalid_argument(
+          fmt::format("{} is '{}'; {} stands there twice", argument, text, name_of(*axis)));
+    }
+    nested[n++] = *axis;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  for (const Axis axis : kNested) {
+    if (!has(axis)) nested[n++] = axis;
+  }
+  return nested;
 }
 
 Result<double> read_factor(std::string_view argument, std::string_view text) {
@@ -126,6 +153,8 @@ void add_plan_arguments(Command app, PlanArguments& a) {
     add_argument(app, fmt::format("--{}", name_of(static_cast<Axis>(i))), a.mapping.axes[i],
                  Whole{1, 1 << 20}, "N", std::string(kAxisHelp[i]));
   }
+  add_argument(app, "--nested", a.mapping.nested, read_nested, "AXES",
+               "from the inside out: what lies inside a node and what between (tp,sp,ep,dp,pp)");
   add_argument(app, "--ranks", a.ranks, read_count, "N", "of all; with --search needed");
   add_argument(app, "--batch", a.batch, read_count, "N", "sequences of a step");
   add_argument(app, "--micro-batch", a.mapping.micro_batch, Whole{1, 1 << 20}, "N",

@@ -21,7 +21,7 @@ struct PlanArguments {
   const Menu* menu = find_menu("nccl");
 };
 
-// MODEL, --machine, an option per axis, --ranks, --batch, --micro-batch, --micro-batches,
+// MODEL, --machine, an option per axis, --nested, --ranks, --batch, --micro-batch, --micro-batches,
 // --sequence, --bytes, --split-norms, --interleave, --order, --recompute, --zero, --router-skew,
 // --capacity, --send-once, --gradient-bytes, --bucket and --menu.
 void add_plan_arguments(Command app, PlanArguments& arguments);

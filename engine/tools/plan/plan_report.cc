@@ -33,6 +33,22 @@ std::string time_text(const StepPlan& plan) {
                      tokens_of(plan), tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
 }
 
+// What the times above are sums and quotients of.
+std::string time_terms(const StepPlan& plan) {
+  const Mapping& m = plan.mapping;
+  const double busy = plan.pipeline.busy(plan.stage), idle = plan.pipeline.idle(plan.stage);
+  return fmt::format(
+      "  step = computing + exposed + bubble = {} + {} + {}\n"
+      "  communicating = exposed + hidden = {}; both are sums of the tables below\n"
+      "  bubble: stage {} is at work {} and waits {} between; (p - 1) / (v m) = {} / ({} x {})\n"
+      "  {} = {:.4g} flops of the model / ({} x {} ranks x {:.4g} a second)\n",
+      format_duration(plan.computing()), format_duration(plan.exposed()),
+      format_duration(plan.bubble()), format_duration(plan.communicating()), plan.stage,
+      format_duration(busy), format_duration(idle), m[Axis::pp] - 1, m.interleave, m.micro_batches,
+      share(plan.utilisation(), 1), plan.model_flops(), format_duration(plan.seconds), m.ranks(),
+      plan.machine.flops);
+}
+
 std::string memory_text(const StepPlan& plan, bool terms) {
   const Memory& m = plan.memory;
   Rows rows = {{"memory of a rank", format_bytes(m.all()),
@@ -75,9 +91,18 @@ std::string collectives_text(const Mapping& mapping,
 }
 
 // What the collectives above come to along each axis, or axes together.
-std::string traffic_text(const Mapping& mapping,
+std::string traffic_text(const Mapping& mapping, const Machine& machine,
                          const std::vector<PlannedCollective>& collectives) {
-  Rows rows = {{"along", "calls", "sent by a rank", "all", "exposed"}};
+  if (collectives.empty()) return "";
+  Rows rows = {{"along", "calls", "sent by a rank", "all", "exposed", ""}};
+  const Fabric& network = machine.network;
+  const auto lies = [&](const std::vector<Rank>& group) -> std::string {
+    if (!network.two_level()) return "";
+    const bool inside = std::all_of(group.begin(), group.end(), [&](Rank rank) {
+      return rank / network.group == group.front() / network.group;
+    });
+    return inside ? "inside a node" : "between nodes";
+  };
   std::vector<std::string> done;
   for (const PlannedCollective& first : collectives) {
     const std::string along = axes_text(mapping, first.along);
@@ -92,7 +117,7 @@ std::string traffic_text(const Mapping& mapping,
       exposed += c.exposed();
     }
     rows.push_back({along, fmt::format("{:.0f}", calls), format_bytes(sent),
-                    format_duration(seconds), format_duration(exposed)});
+                    format_duration(seconds), format_duration(exposed), lies(first.price.group)});
   }
   return columns(rows, "lrrrr");
 }
@@ -180,11 +205,12 @@ std::string plan_text(const StepPlan& plan, bool terms) {
       "{}\n{} sequences of {} tokens a step: {} replicas, each with {} micro-batches of {}\n\n",
       title_of(plan), m.batch(), plan.model.sequence, m.data_parallel(), m.micro_batches,
       m.micro_batch);
-  text += time_text(plan) + "\n" + memory_text(plan, terms) + "\n";
+  text +=
+      time_text(plan) + (terms ? time_terms(plan) : "") + "\n" + memory_text(plan, terms) + "\n";
   text += fmt::format("of a rank of stage {}, in a step:\n", plan.stage) +
           collectives_text(plan.mapping, plan.collectives);
   if (terms) {
-    text += "\n" + traffic_text(plan.mapping, plan.collectives) + "\n" +
+    text += "\n" + traffic_text(plan.mapping, plan.machine, plan.collectives) + "\n" +
             computations_text(plan.computations, plan.machine);
   }
   return text;
@@ -203,7 +229,7 @@ std::string plan_text(const DecodePlan& plan, bool terms) {
       plan.memory() > plan.machine.memory_bytes ? ": TOO MUCH" : "");
   text += collectives_text(plan.mapping, plan.collectives);
   if (terms) {
-    text += "\n" + traffic_text(plan.mapping, plan.collectives) + "\n" +
+    text += "\n" + traffic_text(plan.mapping, plan.machine, plan.collectives) + "\n" +
             computations_text(plan.computations, plan.machine);
   }
   return text;

@@ -199,8 +199,9 @@ class Player {
   // From the outside in, as a grid counts.
   std::vector<GridAxis> axes() const {
     std::vector<GridAxis> axes;
-    for (std::size_t a = kAxes; a-- > 0;) {
-      axes.push_back({std::string(name_of(static_cast<Axis>(a))), plan_.mapping.axes[a]});
+    const auto& nested = plan_.mapping.nested;
+    for (auto axis = nested.rbegin(); axis != nested.rend(); ++axis) {
+      axes.push_back({std::string(name_of(*axis)), plan_.mapping[*axis]});
     }
     return axes;
   }
@@ -208,8 +209,11 @@ class Player {
   Status prepare(const PlannedCollective& planned, std::uint64_t bytes,
                  std::vector<std::unique_ptr<Part>>& parts) {
     std::vector<std::string> names;
-    for (auto axis = planned.along.rbegin(); axis != planned.along.rend(); ++axis) {
-      names.emplace_back(name_of(*axis));
+    const std::vector<Axis>& along = planned.along;
+    for (const GridAxis& axis : axes()) {
+      const bool is_along = std::any_of(along.begin(), along.end(),
+                                        [&](Axis one) { return name_of(one) == axis.name; });
+      if (is_along) names.push_back(axis.name);
     }
     return team_->run([&](Member& me) {
       const auto rank = static_cast<std::size_t>(me.rank());

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -78,6 +79,27 @@ TEST(Plan, SumsAreThoseOfItsRows) {
   EXPECT_NEAR(plan["computing"].get<double>() + plan["exposed"].get<double>() +
                   plan["bubble"].get<double>(),
               plan["seconds"].get<double>(), 1e-9);
+}
+
+// What lies inside a node is a matter of the order of axes.
+TEST(Plan, AxesAreNestedAsAsked) {
+  const auto ranks = [](const std::string& more) {
+    std::map<std::string, Json> found;
+    for (const Json& row : json_of("llama3_8b --tp 2 --dp 4 --pp 2" + more)["collectives"]) {
+      found[row["along"]] = row["ranks"];
+    }
+    return found;
+  };
+  EXPECT_EQ(ranks("")["tp"], Json::parse("[0, 1]"));
+  EXPECT_EQ(ranks("")["dp"], Json::parse("[0, 2, 4, 6]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["dp"], Json::parse("[0, 1, 2, 3]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["pp"], Json::parse("[0, 4]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["tp"], Json::parse("[0, 8]"));
+  const std::string text =
+      run_captured(words("plan llama3_8b --tp 2 --dp 8 --nested dp --explain")).out;
+  EXPECT_NE(text.find("dp-tp-sp-ep-pp from the inside out"), std::string::npos) << text;
+  EXPECT_NE(text.find("between nodes"), std::string::npos) << text;
+  EXPECT_NE(text.find("step = computing + exposed + bubble"), std::string::npos) << text;
 }
 
 // Each collective's time is the simulator's, asked on its own.
@@ -193,8 +215,10 @@ TEST(Step, PlayedTimesAreThePlanned) {
   std::ofstream(mixture) << R"({"experts": 8, "top_k": 2, )" << sizes << "}";
   for (const std::string& asked :
        {dense + " --tp 2 --dp 2 --pp 2 --split-norms --zero 1 --bucket 1M",
-        dense + " --tp 4 --dp 3 --bucket 100K", dense + " --sp 2 --dp 2 --zero 3",
-        mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M", mixture + " --ep 4 --router-skew 1.5"}) {
+        dense + " --tp 4 --dp 3 --bucket 100K",
+        dense + " --tp 4 --sp 2 --dp 4 --pp 2 --nested dp,pp --zero 1 --bucket 1M",
+        dense + " --sp 2 --dp 2 --zero 3", mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M",
+        mixture + " --ep 4 --router-skew 1.5"}) {
     const Captured run = run_captured(words("step " + asked + " --json"));
     ASSERT_EQ(run.exit, 0) << run.out << run.err;
     const Json played = Json::parse(run.out);
@@ -300,6 +324,8 @@ TEST(Plan, WhatCannotBeIsRefusedByName) {
   refuses("llama3_8b --search --ranks 7 --batch 8", "over 7 ranks divides its heads");
   refuses("llama3_8b --order 1f2b", "--order is '1f2b'; allowed are gpipe, 1f1b, zb1p, zb2p");
   refuses("llama3_8b --decode --survey", "--survey is of one training step; leave --decode out");
+  refuses("llama3_8b --nested dp,tp,dp", "--nested is 'dp,tp,dp'; dp stands there twice");
+  refuses("llama3_8b --nested xp", "--nested is 'xp'; allowed are tp, sp, ep, dp, pp");
   refuses("llama3_8b --capacity 2", "capacity is given; llama3_8b has no experts");
   refuses("llama3_8b --bytes 3", "bytes is 3; allowed are 1, 2 and 4");
   refuses("llama3_8b --decode --sp 2", "sp is 2; a decode step has one token per sequence");
