@@ -85,7 +85,8 @@ TEST(Plan, SumsAreThoseOfItsRows) {
 TEST(Plan, AxesAreNestedAsAsked) {
   const auto ranks = [](const std::string& more) {
     std::map<std::string, Json> found;
-    for (const Json& row : json_of("llama3_8b --tp 2 --dp 4 --pp 2" + more)["collectives"]) {
+    const Json plan = json_of("llama3_8b --tp 2 --dp 4 --pp 2" + more);
+    for (const Json& row : plan["collectives"]) {
       found[row["along"]] = row["ranks"];
     }
     return found;
