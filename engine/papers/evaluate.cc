@@ -210,6 +210,10 @@ const Case* Finding::shown() const {
   return &cases.back();
 }
 
+Case compare(const Paper& paper, const Claim& claim, Runs& runs, const Letters& letters) {
+  return Evaluation(paper, claim, runs).compare(letters);
+}
+
 Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
                  const EvaluateOptions& options) {
   Finding finding;

@@ -64,6 +64,10 @@ struct EvaluateOptions {
   std::size_t most_cases = 0;  // so many of the sets, evenly; 0: all of them
 };
 
+// A claim with a formula, for one set of letters, its own or another. Throws NotDefined and
+// NotInCatalogue (runs.h).
+Case compare(const Paper& paper, const Claim& claim, Runs& runs, const Letters& letters);
+
 Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
                  const EvaluateOptions& options = {});
 

@@ -3,20 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/closed_form.h"
+#include "engine/api/buckets.h"
+#include "engine/api/network.h"
+#include "engine/api/team.h"
 #include "engine/base/units.h"
 #include "engine/network/predict.h"
+#include "engine/tools/memory.h"
 #include "engine/tools/network.h"
 #include "engine/tools/plan/hidden_time.h"
+#include "engine/tools/plan/play_step.h"
 #include "engine/tools/table.h"
 
 namespace rankine::tools {
@@ -28,7 +35,7 @@ struct BucketArguments {
   std::size_t tensors = 1000, tensor_bytes = 1'000'000, bucket = 25'000'000;
   Rational backward;
   NetworkArguments network;
-  bool json = false;
+  bool play = false, json = false;
 
   std::size_t all_bytes() const { return tensors * tensor_bytes; }
 };
@@ -36,10 +43,12 @@ struct BucketArguments {
 struct Row {
   std::size_t tensors = 0, bytes = 0, calls = 0;  // of a bucket
   double each = 0;                                // seconds of a bucket, by the simulator
+  double last = 0;                                // of the last one, which may not be full
   std::optional<double> formula{};                // the same by the catalogue's closed forms
   double exposed = 0;
+  std::optional<double> played{};  // all of them, by ranks on threads
 
-  double all() const { return static_cast<double>(calls) * each; }
+  double all() const { return static_cast<double>(calls - 1) * each + last; }
 };
 
 // Rounds times alpha and the busiest rank's bytes times beta; nothing where either is computed, or
@@ -63,12 +72,56 @@ Result<Row> row_of(const BucketArguments& a, const Algorithm& line, const Fabric
   const auto found = predict_one(line, line.only_taken(params), row.bytes, fabric);
   if (!found.ok()) return found.status();
   if (!found->ok()) return invalid_argument("--algo is '" + a.algorithm + "': " + found->refusal);
-  row.each = found->seconds;
+  row.each = row.last = found->seconds;
+  if (const std::size_t rest = a.tensors % tensors; rest > 0) {
+    const auto last = predict_one(line, line.only_taken(params), rest * a.tensor_bytes, fabric);
+    if (!last.ok()) return last.status();
+    row.last = last->seconds;
+  }
   row.formula = closed_form(line, found->params, fabric, row.bytes);
   const double backward = a.backward.to_double();
   row.exposed =
       backward > 0 ? exposed_behind(backward, static_cast<double>(row.calls), row.each) : row.all();
   return row;
+}
+
+// Real tensors through Buckets, on threads on the network. Tensors are thinned (play_step.h) to
+// what keeps whole bytes in every rank's block.
+Result<double> play(const BucketArguments& a, const Algorithm& line, const Fabric& fabric,
+                    const Row& row) {
+  constexpr std::size_t kThinBytes = 1000;
+  const auto ranks = static_cast<std::size_t>(a.ranks);
+  const bool thin =
+      a.tensor_bytes > kThinBytes && a.tensor_bytes % kThinBytes == 0 && kThinBytes % ranks == 0;
+  const std::size_t bytes = thin ? kThinBytes : a.tensor_bytes;
+  const Rational slower(static_cast<Int128>(a.tensor_bytes), static_cast<Int128>(bytes));
+  const auto network =
+      std::make_shared<const CallNetwork>(CallNetwork{.fabric = slowed(fabric, slower)});
+  if (Status s = check_memory(ranks * a.tensors * bytes, "tensors", fmt::format("{} ranks", ranks));
+      !s.ok()) {
+    return s;
+  }
+  auto team = Team::create({.ranks = a.ranks, .network = network});
+  if (!team.ok()) return team.status();
+  std::atomic<std::size_t> wrong{0};
+  const Status status = (*team)->run([&](Member& me) {
+    std::vector<std::uint8_t> data(a.tensors * bytes, 1);
+    std::vector<std::span<std::uint8_t>> tensors;
+    for (std::size_t t = 0; t < a.tensors; ++t) {
+      tensors.push_back(std::span(data).subspan(t * bytes, bytes));
+    }
+    Buckets buckets(me, row.tensors * bytes);
+    buckets
+        .all_reduce(std::span<const std::span<std::uint8_t>>(tensors), ReduceOp::sum,
+                    {.algorithm = line.name})
+        .throw_if_error();
+    const auto sum = static_cast<std::uint8_t>(a.ranks);
+    wrong += data.size() - static_cast<std::size_t>(std::count(data.begin(), data.end(), sum)) +
+             (buckets.calls() == row.calls ? 0 : 1);
+  });
+  if (!status.ok()) return status;
+  if (wrong != 0) return Status{Code::mismatch, "played buckets have wrong sums"};
+  return (*team)->communicator().network_report().seconds;
 }
 
 // One tensor, two, four ... all of them; and what PyTorch would take, or whoever asks.
@@ -103,20 +156,24 @@ std::string text_of(const BucketArguments& a, const Algorithm& line, const Fabri
       rows.begin(), rows.end(), [](const Row& x, const Row& y) { return x.exposed < y.exposed; });
   const bool hides = a.backward.to_double() > 0;
   std::vector<std::vector<std::string>> lines = {
-      {"bucket", "tensors", "calls", "each", "formula", "all", hides ? "exposed" : "", "gain", ""}};
+      {"bucket", "tensors", "calls", "each", "formula", "all", hides ? "exposed" : "", "gain"}};
+  const bool played = rows.front().played.has_value();
+  if (played) lines.front().push_back("played");
   for (const Row& row : rows) {
-    lines.push_back(
-        {format_bytes(row.bytes), std::to_string(row.tensors), std::to_string(row.calls),
-         format_duration(row.each), row.formula ? format_duration(*row.formula) : "",
-         format_duration(row.all()), hides ? format_duration(row.exposed) : "",
-         fmt::format("{:.2f} x", rows.front().exposed / row.exposed), &row == &best ? "best" : ""});
+    lines.push_back({format_bytes(row.bytes), std::to_string(row.tensors),
+                     std::to_string(row.calls), format_duration(row.each),
+                     row.formula ? format_duration(*row.formula) : "", format_duration(row.all()),
+                     hides ? format_duration(row.exposed) : "",
+                     fmt::format("{:.2f} x", rows.front().exposed / row.exposed)});
+    if (played) lines.back().push_back(format_duration(*row.played));
+    if (&row == &best) lines.back().push_back("best");
   }
   return fmt::format(
       "{} tensors of {} among {} ranks on {}, all_reduce {}{}\n\n{}\n{}", a.tensors,
       format_bytes(a.tensor_bytes), a.ranks, describe(fabric), line.name,
       hides ? fmt::format(", behind a backward pass of {}", format_duration(a.backward.to_double()))
             : "",
-      columns(lines, "rrrrrrrr"), optimum_text(a, line, fabric));
+      columns(lines, played ? "rrrrrrrrr" : "rrrrrrrr"), optimum_text(a, line, fabric));
 }
 
 std::string json_of(const std::vector<Row>& rows) {
@@ -128,12 +185,16 @@ std::string json_of(const std::vector<Row>& rows) {
                    {"seconds_each", row.each},
                    {"seconds", row.all()},
                    {"exposed", row.exposed}});
+    if (row.played) out.back()["played"] = *row.played;
     if (row.formula) out.back()["formula_each"] = *row.formula;
   }
   return out.dump() + "\n";
 }
 
 Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
+  if (a.play && a.backward.to_double() > 0) {
+    return invalid_argument("--play is of tensors that are all there; leave --backward out");
+  }
   const Algorithm* line = find_algorithm(Collective::all_reduce, a.algorithm);
   if (line == nullptr) {
     return invalid_argument(fmt::format(
@@ -148,6 +209,10 @@ Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
     auto row = row_of(a, *line, *asked, tensors);
     if (!row.ok()) return row.status();
     rows.push_back(*row);
+    if (!a.play) continue;
+    const auto played = play(a, *line, *asked, *row);
+    if (!played.ok()) return played.status();
+    rows.back().played = *played;
   }
   console.out << (a.json ? json_of(rows) : text_of(a, *line, *asked, rows));
   return Exit::ok;
@@ -184,10 +249,11 @@ Subcommand add_buckets(Command tool) {
   add_argument(app, "--backward", a.backward, parse_seconds, "TIME",
                "of the pass that makes the tensors one after the other (0: all are there)");
   add_network_arguments(app, a.network);
+  app.add_flag("--play", a.play, "real tensors through Buckets as well, on threads on the network");
   app.add_flag("--json", a.json, "as JSON");
   app.footer(
       "Examples:\n"
-      "  rankine buckets --alpha 10us --bandwidth 100GB/s\n"
+      "  rankine buckets --alpha 10us --bandwidth 100GB/s --play\n"
       "  rankine buckets --tensors 150 --tensor 4M --network scale_out --ranks 64 --backward "
       "60ms\n");
   return {app, [owned](Console& console) { return run_buckets(*owned, console); }};

@@ -16,15 +16,15 @@ double weights_of(const Model& model, const Mapping& mapping, std::string_view w
     const int own = std::max(model.experts, 1) / mapping[Axis::ep];
     // Each token meets top_k experts; a rank's own are met by the tokens of all along ep.
     const int met = std::min(own, mapping.micro_batch * std::max(model.top_k, 1));
-    return Model::kBytes *
+    return model.bytes *
            (met * static_cast<double>(model.expert()) / tp + static_cast<double>(model.router()));
   }
-  return Model::kBytes * static_cast<double>(model.attention()) / tp;
+  return model.bytes * static_cast<double>(model.attention()) / tp;
 }
 
 double cache_of_layer(const Model& model, const Mapping& mapping) {
   return static_cast<double>(mapping.micro_batch) * model.sequence * 2 *
-         static_cast<double>(model.kv_width()) * Model::kBytes / mapping[Axis::tp];
+         static_cast<double>(model.kv_width()) * model.bytes / mapping[Axis::tp];
 }
 
 }  // namespace
@@ -59,14 +59,14 @@ Result<DecodePlan> plan_decode(const Model& model, const Mapping& mapping, const
     plan.computations.push_back({std::string(c.what), layers, seconds, c.flops, bytes});
   }
   const double head_bytes =
-      Model::kBytes * static_cast<double>(model.embedding()) / mapping[Axis::tp];
+      model.bytes * static_cast<double>(model.embedding()) / mapping[Axis::tp];
   const double head_flops = head_work(one, mapping).front().flops;
   plan.computations.push_back(
       {"logits", 1, std::max(head_flops / machine.flops, head_bytes / machine.memory_bandwidth),
        head_flops, head_bytes});
   const auto add = [&](std::string what, std::vector<Axis> along, Collective collective,
                        double bytes, double times) -> Status {
-    auto price = prices.of(collective, group_of(mapping, along), bytes);
+    auto price = prices.of(collective, groups_of(mapping, along), bytes);
     if (!price.ok()) return price.status();
     if (price->algorithm == nullptr || times == 0) return {};
     plan.collectives.push_back({std::move(what), along, collective, *price, times});
@@ -85,7 +85,7 @@ Result<DecodePlan> plan_decode(const Model& model, const Mapping& mapping, const
   for (const PlannedComputation& c : plan.computations) plan.seconds += c.times * c.seconds;
   for (const PlannedCollective& c : plan.collectives) plan.seconds += c.seconds();
   const Memory memory = memory_of(model, mapping);
-  plan.weight_bytes = Model::kBytes * (memory.layer_parameters + memory.embedding_parameters);
+  plan.weight_bytes = model.bytes * (memory.layer_parameters + memory.embedding_parameters);
   plan.cache_bytes = cache_of_layer(model, mapping) * layers / mapping[Axis::pp];
   return plan;
 }

@@ -1,6 +1,7 @@
 #include "engine/tools/plan/layer_work.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rankine::tools {
 namespace {
@@ -13,10 +14,10 @@ double tokens(const Model& model, const Mapping& mapping) {
 LayerWork forward(const Model& model, const Mapping& mapping) {
   const double t = mapping[Axis::tp], n = tokens(model, mapping);
   const double h = model.hidden, kv = static_cast<double>(model.kv_width());
-  const double bytes = n * h * Model::kBytes;  // of an activation
+  const double bytes = n * h * model.bytes;  // of an activation
   const double split = mapping.splits_norms ? t : 1;
-  // Of every token, on the busiest rank.
-  const double experts = std::max(model.top_k, 1) * mapping.router_skew;
+  const ExpertRows rows = expert_rows(model, mapping);
+  const double experts = rows.computed;
   const double feed_forward =
       static_cast<double>(model.expert()) * experts + static_cast<double>(model.router());
   const double widths = (model.gated ? 3.0 : 2.0) * model.feed_forward * experts;
@@ -28,11 +29,11 @@ LayerWork forward(const Model& model, const Mapping& mapping) {
       {.what = "attention",
        .flops = 4 * n * model.sequence * h / t,
        // Scores go through memory six times: product, mask and scale, softmax, dropout, product.
-       .bytes = 6.0 * Model::kBytes * n * model.sequence * model.heads / t},
+       .bytes = 6.0 * model.bytes * n * model.sequence * model.heads / t},
       {.what = "feed-forward", .flops = 2 * n * feed_forward / t},
       // Each norm reads and writes; dropout with its residual reads twice and writes.
       {.what = "norms, dropout, residuals", .bytes = 10 * bytes / split},
-      {.what = "activation", .bytes = 1.5 * widths * n * Model::kBytes / t}};
+      {.what = "activation", .bytes = 1.5 * widths * n * model.bytes / t}};
 
   const std::vector<Axis> tp = {Axis::tp};
   for (const std::string_view half : {"attention", "feed-forward"}) {
@@ -44,10 +45,10 @@ LayerWork forward(const Model& model, const Mapping& mapping) {
                                 Phase::forward,
                                 Collective::all_gather,
                                 {Axis::sp},
-                                2 * kv / t * n * mapping[Axis::sp] * Model::kBytes});
+                                2 * kv / t * n * mapping[Axis::sp] * model.bytes});
     } else if (model.is_mixture()) {
       // All that the busiest rank gets in a dispatch, and gives back.
-      const double sent = bytes / split * experts;
+      const double sent = bytes / split * rows.sent;
       work.exchanges.push_back(
           {"dispatch", Phase::forward, Collective::all_to_all, {Axis::ep}, sent});
       work.exchanges.push_back(
@@ -68,6 +69,19 @@ Collective mirrored(Collective collective) {
 }
 
 }  // namespace
+
+ExpertRows expert_rows(const Model& model, const Mapping& mapping) {
+  const double skew = mapping.router_skew;
+  const double each = std::max(model.top_k, 1) * skew;
+  if (mapping.capacity > 0) {
+    const double all = tokens(model, mapping) * model.top_k * mapping.capacity;
+    const double padded = std::ceil(all / model.experts) * model.experts / tokens(model, mapping);
+    return {padded, padded};
+  }
+  if (!mapping.sends_once) return {each, each};
+  const double ranks = mapping[Axis::ep];
+  return {each, ranks * (1 - std::pow((ranks - 1) / ranks, model.top_k)) * skew};
+}
 
 std::string_view name_of(Phase phase) {
   constexpr std::string_view kNames[] = {"forward", "backward", "recompute"};
@@ -114,7 +128,7 @@ std::vector<Computation> head_work(const Model& model, const Mapping& mapping) {
 }
 
 double boundary_bytes(const Model& model, const Mapping& mapping) {
-  return tokens(model, mapping) * model.hidden * Model::kBytes /
+  return tokens(model, mapping) * model.hidden * model.bytes /
          (mapping.splits_norms ? mapping[Axis::tp] : 1);
 }
 

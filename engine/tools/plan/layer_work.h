@@ -39,6 +39,16 @@ struct LayerWork {
   std::vector<Exchange> exchanges;
 };
 
+// Rows of a mixture's experts per token of a rank: what the busiest rank computes and keeps, with
+// padding, and what it sends in a dispatch and gets back, its own experts' included.
+//   computed  top_k times the skew; with a capacity, E C rows for all tokens together
+//   sent      likewise; where a token goes once to a rank, the Z ranks that it reaches if each of
+//             its experts is on any of them alike: Z (1 - ((Z - 1) / Z)^top_k)
+struct ExpertRows {
+  double computed = 1, sent = 1;
+};
+ExpertRows expert_rows(const Model& model, const Mapping& mapping);
+
 LayerWork layer_work(const Model& model, const Mapping& mapping);
 
 // The output matrix and the loss, forward and backward, on the last stage.

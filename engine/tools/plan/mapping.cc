@@ -58,7 +58,14 @@ std::string describe(const Mapping& mapping) {
   for (std::size_t a = 0; a < kAxes; ++a) {
     if (mapping.axes[a] > 1) parts.push_back(fmt::format("{} {}", kAxisNames[a], mapping.axes[a]));
   }
+  if (mapping.nested != kNested) {
+    std::vector<std::string_view> names;
+    for (const Axis axis : mapping.nested) names.push_back(name_of(axis));
+    parts.push_back(fmt::format("{} from the inside out", fmt::join(names, "-")));
+  }
   if (mapping.router_skew != 1) parts.push_back(fmt::format("skew {}", mapping.router_skew));
+  if (mapping.capacity != 0) parts.push_back(fmt::format("capacity {}", mapping.capacity));
+  if (mapping.sends_once) parts.push_back("tokens once to a rank");
   if (mapping.splits_norms) parts.push_back("norms split");
   if (mapping.interleave > 1) parts.push_back(fmt::format("interleaved {}", mapping.interleave));
   if (mapping.zero > 0) parts.push_back(fmt::format("ZeRO-{}", mapping.zero));
@@ -79,16 +86,31 @@ std::string axes_text(const Mapping& mapping, std::span<const Axis> axes) {
 std::vector<Rank> group_of(const Mapping& mapping, std::span<const Axis> axes) {
   std::vector<Rank> group = {0};
   int stride = 1;
-  for (std::size_t a = 0; a < kAxes; ++a) {
-    if (std::find(axes.begin(), axes.end(), static_cast<Axis>(a)) != axes.end()) {
+  for (const Axis axis : mapping.nested) {
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) {
       const std::size_t inner = group.size();
-      for (int i = 1; i < mapping.axes[a]; ++i) {
+      for (int i = 1; i < mapping[axis]; ++i) {
         for (std::size_t r = 0; r < inner; ++r) group.push_back(group[r] + i * stride);
       }
     }
-    stride *= mapping.axes[a];
+    stride *= mapping[axis];
   }
   return group;
+}
+
+std::vector<std::vector<Rank>> groups_of(const Mapping& mapping, std::span<const Axis> axes) {
+  std::vector<Axis> others;
+  for (std::size_t a = 0; a < kAxes; ++a) {
+    const auto axis = static_cast<Axis>(a);
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) others.push_back(axis);
+  }
+  const std::vector<Rank> first = group_of(mapping, axes);
+  std::vector<std::vector<Rank>> groups;
+  for (const Rank begin : group_of(mapping, others)) {
+    groups.push_back(first);
+    for (Rank& rank : groups.back()) rank += begin;
+  }
+  return groups;
 }
 
 Status check_mapping(const Model& model, const Mapping& mapping) {
@@ -108,6 +130,24 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
     return invalid_argument(fmt::format(
         "router_skew is {}; the busiest of {} ranks along ep gets 1 to {} times the mean",
         mapping.router_skew, mapping[Axis::ep], mapping[Axis::ep]));
+  }
+  if (mapping.capacity != 0 || mapping.sends_once) {
+    const std::string_view name = mapping.sends_once ? "sends_once" : "capacity";
+    if (!model.is_mixture()) {
+      return invalid_argument(fmt::format("{} is given; {} has no experts", name, model.name));
+    }
+    if (!(mapping.capacity >= 0 && mapping.capacity <= model.experts)) {
+      return invalid_argument(
+          fmt::format("capacity is {}; it must be above 0, at most {} (all "
+                      "tokens to one of the experts)",
+                      mapping.capacity, model.experts));
+    }
+    if (mapping.capacity != 0 && (mapping.sends_once || mapping.router_skew != 1)) {
+      return invalid_argument(fmt::format(
+          "capacity is {}; every expert then has the same rows, and {}", mapping.capacity,
+          mapping.sends_once ? "tokens go to each of them (no sends_once)"
+                             : "none is busier than others (no router_skew)"));
+    }
   }
   const struct {
     std::string_view name;

@@ -26,9 +26,11 @@
 
 namespace rankine::tools {
 
-// From the inside out: neighbours on the tp axis have neighbouring ranks.
 enum class Axis : unsigned char { tp, sp, ep, dp, pp };
 inline constexpr std::size_t kAxes = 5;
+// As most have it: what meets most often lies closest together.
+inline constexpr std::array<Axis, kAxes> kNested = {Axis::tp, Axis::sp, Axis::ep, Axis::dp,
+                                                    Axis::pp};
 std::string_view name_of(Axis axis);
 
 // What is thrown away in the forward pass and computed again in the backward one.
@@ -54,7 +56,12 @@ struct Mapping {
   int gradient_bytes = 4;  // of a gradient while it is kept
   double router_skew = 1;  // tokens that the busiest rank along ep gets, over their mean: it is the
                            // one that is planned, since others wait for it
+  double capacity = 0;     // rows that every expert takes of a rank's tokens, over the mean: filled
+                           // up with empty ones, and what is beyond is dropped; 0: as many as come
+  bool sends_once = false;  // a token goes once to a rank, however many of its experts are there
   std::size_t bucket_bytes = std::size_t{25} << 20;  // of gradients that go together
+  // From the inside out: ranks along the first are neighbours.
+  std::array<Axis, kAxes> nested = kNested;
 
   int operator[](Axis axis) const { return axes[static_cast<std::size_t>(axis)]; }
   int& operator[](Axis axis) { return axes[static_cast<std::size_t>(axis)]; }
@@ -72,6 +79,8 @@ std::string axes_text(const Mapping& mapping, std::span<const Axis> axes);
 
 // The ranks that rank 0 meets along an axis, or along several at once, each in the order of ranks.
 std::vector<Rank> group_of(const Mapping& mapping, std::span<const Axis> axes);
+// All ranks, each in the group that it meets along these axes: rank 0's first.
+std::vector<std::vector<Rank>> groups_of(const Mapping& mapping, std::span<const Axis> axes);
 
 // Whether the model can be laid out so. The error names the axis, its value, what it must divide,
 // and the nearest values that do.

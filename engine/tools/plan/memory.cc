@@ -2,25 +2,27 @@
 
 #include <algorithm>
 
+#include "engine/tools/plan/layer_work.h"
+
 namespace rankine::tools {
 namespace {
-
-constexpr double kOptimizerBytes = 12;
 
 double activations_per_layer(const Model& model, const Mapping& mapping) {
   const double tp = mapping[Axis::tp];
   const double tokens =
       static_cast<double>(model.sequence) * mapping.micro_batch / mapping[Axis::sp];
   const double unit = tokens * model.hidden;
-  if (mapping.recompute == Recompute::full) return 2 * unit / (mapping.splits_norms ? tp : 1);
+  if (mapping.recompute == Recompute::full)
+    return model.bytes * unit / (mapping.splits_norms ? tp : 1);
   const double kv = static_cast<double>(model.kv_width()) / model.hidden;
   const double feed_forward = static_cast<double>(model.feed_forward) / model.hidden *
-                              model.matrices() * std::max(model.top_k, 1) * mapping.router_skew;
-  const double whole = 10 / (mapping.splits_norms ? tp : 1);
-  const double split = 2 * (1 + 2 * kv + 1 + feed_forward) / tp;
-  const double scores = mapping.recompute == Recompute::selective
-                            ? 0
-                            : 5.0 * model.heads * model.sequence / (model.hidden * tp);
+                              model.matrices() * expert_rows(model, mapping).computed;
+  const double whole = (4.0 * model.bytes + 2) / (mapping.splits_norms ? tp : 1);
+  const double split = model.bytes * (1 + 2 * kv + 1 + feed_forward) / tp;
+  const double scores =
+      mapping.recompute == Recompute::selective
+          ? 0
+          : (2.0 * model.bytes + 1) * model.heads * model.sequence / (model.hidden * tp);
   return unit * (whole + split + scores);
 }
 
@@ -42,9 +44,12 @@ double micro_batches_kept(const Mapping& mapping) {
 
 }  // namespace
 
-double state_bytes(const Mapping& mapping, int data_parallel) {
+double kept_by_optimizer(const Model& model) { return model.bytes < 4 ? 12 : 8; }
+
+double state_bytes(const Model& model, const Mapping& mapping, int data_parallel) {
   const auto part = [&](int from) { return mapping.zero >= from ? 1.0 / data_parallel : 1.0; };
-  return Model::kBytes * part(3) + mapping.gradient_bytes * part(2) + kOptimizerBytes * part(1);
+  return model.bytes * part(3) + mapping.gradient_bytes * part(2) +
+         kept_by_optimizer(model) * part(1);
 }
 
 Memory memory_of(const Model& model, const Mapping& mapping) {
@@ -64,9 +69,9 @@ Memory memory_of(const Model& model, const Mapping& mapping) {
   const double own_experts = layers * experts / tp / mapping[Axis::ep];
   memory.layer_parameters = own_dense + own_experts;
   memory.embedding_parameters = static_cast<double>(model.embedding()) / tp;
-  memory.layer_state =
-      own_dense * state_bytes(mapping, all) + own_experts * state_bytes(mapping, same_experts);
-  memory.embedding_state = memory.embedding_parameters * state_bytes(mapping, all);
+  memory.layer_state = own_dense * state_bytes(model, mapping, all) +
+                       own_experts * state_bytes(model, mapping, same_experts);
+  memory.embedding_state = memory.embedding_parameters * state_bytes(model, mapping, all);
   memory.activations_per_layer = activations_per_layer(model, mapping);
   memory.micro_batches_kept = micro_batches_kept(mapping);
   memory.activations = memory.activations_per_layer * layers * memory.micro_batches_kept;

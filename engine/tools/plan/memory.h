@@ -8,16 +8,16 @@ namespace rankine::tools {
 
 // Bytes, of a rank of the first pipeline stage, which keeps most.
 //
-// Mixed precision with Adam: a parameter has 2 bytes to compute with, `gradient_bytes` of gradient,
-// and 12 of the optimizer (a copy, mean and variance, 4 each). What data parallelism splits of that
-// is Mapping::zero's (Rajbhandari et al., ZeRO, 2020).
+// Mixed precision with Adam: a parameter has Model::bytes to compute with, `gradient_bytes` of
+// gradient, and 12 of the optimizer (a copy, mean and variance, 4 each; 8 where it has 4 itself).
+// What data parallelism splits of that is Mapping::zero's (Rajbhandari et al., ZeRO, 2020).
 //
 // A layer keeps for its backward pass (Korthikanti et al., 2022, section 4), in units of s b h
-// bytes: what tp does not split, 10 (inputs of the two norms and of the two halves, two dropout
-// masks); what it does, queries, keys, values, the output of attention, and twice or three times
-// the width of the feed-forward part (2 bytes each); and scores after the softmax, their mask and
-// what dropout leaves of them, 5 a s / h. With split norms the first are split too; recomputing
-// attention drops the last; recomputing all keeps 2, the layer's input.
+// bytes, for 2 bytes each: what tp does not split, 10 (inputs of the two norms and of the two
+// halves, two dropout masks); what it does, queries, keys, values, the output of attention, and
+// twice or three times the width of the feed-forward part (2 bytes each); and scores after the
+// softmax, their mask and what dropout leaves of them, 5 a s / h. With split norms the first are
+// split too; recomputing attention drops the last; recomputing all keeps 2, the layer's input.
 struct Memory {
   double layer_parameters = 0;  // of this rank: how many, not bytes
   double embedding_parameters = 0;
@@ -32,6 +32,8 @@ struct Memory {
 Memory memory_of(const Model& model, const Mapping& mapping);
 
 // Bytes of state per parameter among so many ranks of data parallelism.
-double state_bytes(const Mapping& mapping, int data_parallel);
+double state_bytes(const Model& model, const Mapping& mapping, int data_parallel);
+// Of a parameter: a copy in 4 bytes where it has fewer, mean and variance.
+double kept_by_optimizer(const Model& model);
 
 }  // namespace rankine::tools

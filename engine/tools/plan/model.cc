@@ -83,7 +83,7 @@ constexpr Member kMembers[] = {
     {"heads", &Model::heads, 1, 1 << 16},     {"kv_heads", &Model::kv_heads, 1, 1 << 16},
     {"experts", &Model::experts, 0, 1 << 16}, {"feed_forward", &Model::feed_forward, 1, kMost},
     {"top_k", &Model::top_k, 0, 1 << 16},     {"vocabulary", &Model::vocabulary, 1, kMost},
-    {"sequence", &Model::sequence, 1, kMost},
+    {"sequence", &Model::sequence, 1, kMost}, {"bytes", &Model::bytes, 1, 4},
 };
 
 constexpr std::pair<std::string_view, bool Model::*> kFlags[] = {{"gated", &Model::gated},
@@ -153,6 +153,7 @@ Status check_model(const Model& model) {
                                           member.lowest, member.highest));
     }
   }
+  if (model.bytes == 3) return invalid_argument("bytes is 3; allowed are 1, 2 and 4");
   if (model.hidden % model.heads != 0) {
     return invalid_argument(
         fmt::format("heads is {}; it must divide hidden, which is {}", model.heads, model.hidden));

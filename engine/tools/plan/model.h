@@ -24,9 +24,9 @@ struct Model {
   int experts = 0;     // 0: not a mixture
   int top_k = 0;       // experts per token
   int vocabulary = 0;
-  bool tied = false;                // output and input share one vocabulary x hidden matrix
-  int sequence = 0;                 // tokens
-  static constexpr int kBytes = 2;  // of a parameter or an activation while it is computed with
+  bool tied = false;  // output and input share one vocabulary x hidden matrix
+  int sequence = 0;   // tokens
+  int bytes = 2;      // of a parameter or an activation while it is computed with: 1, 2 or 4
 
   bool is_mixture() const { return experts > 0; }
   std::int64_t kv_width() const { return std::int64_t{hidden} / heads * kv_heads; }

@@ -16,6 +16,7 @@
 #include "engine/tools/plan/plan_report.h"
 #include "engine/tools/plan/search.h"
 #include "engine/tools/plan/step.h"
+#include "engine/tools/plan/survey.h"
 #include "engine/tools/plan/timeline.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
@@ -26,7 +27,7 @@ namespace {
 struct PlanOptions {
   PlanArguments asked;
   std::string svg, trace;
-  bool search = false, decode = false, explain = false, json = false;
+  bool search = false, decode = false, survey = false, explain = false, json = false;
 };
 
 Status write_pictures(const PlanOptions& a, const StepPlan& plan) {
@@ -50,6 +51,12 @@ Result<Exit> run_one(const PlanOptions& a, Console& console) {
   Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
   const auto plan = plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices);
   if (!plan.ok()) return plan.status();
+  if (a.survey) {
+    const std::vector<SurveyRow> rows = survey_rows(*plan);
+    console.out << (a.json ? survey_json(*plan, rows).dump() + "\n" : survey_text(*plan, rows));
+    if (Status s = write_pictures(a, *plan); !s.ok()) return s;
+    return Exit::ok;
+  }
   if (a.json) console.out << plan_json(*plan).dump() << "\n";
   if (Status s = show(a, *plan, console); !s.ok()) return s;
   return Exit::ok;
@@ -125,8 +132,12 @@ Result<Exit> run_plan(PlanOptions a, Console& console) {
   if (a.search && a.decode) {
     return invalid_argument("--search is of training steps; leave --decode out");
   }
+  if (a.survey && (a.search || a.decode)) {
+    return invalid_argument(fmt::format("--survey is of one training step; leave {} out",
+                                        a.search ? "--search" : "--decode"));
+  }
   if (a.search) {
-    if (a.asked.sequence) a.asked.model.sequence = *a.asked.sequence;
+    set_model(a.asked);
     return run_search(a, console);
   }
   if (a.decode) return run_decode(std::move(a), console);
@@ -145,6 +156,10 @@ Subcommand add_plan(Command tool) {
   app.add_flag("--search", a.search, "try all mappings of --ranks, and show the best");
   app.add_flag("--decode", a.decode,
                "not a training step, but one token more of every sequence of the batch");
+  app.add_flag(
+      "--survey", a.survey,
+      "the plan's ranks and bytes in the ten rows of the survey (Lu, section 9): what each "
+      "formula says, and the simulator");
   app.add_flag("--explain", a.explain, "what every number is made of");
   app.add_flag("--json", a.json, "as JSON");
   add_text(app, "--svg", a.svg, "FILE", "write the pipeline's picture to this file");
@@ -155,7 +170,8 @@ Subcommand add_plan(Command tool) {
       "selective\n"
       "  rankine plan llama3_8b --search --ranks 64 --batch 128 --machine h100\n"
       "  rankine plan mixtral_8x7b --ep 8 --zero 1 --sequence 4096 --explain\n"
-      "  rankine plan llama3_70b --tp 8 --decode --batch 32 --sequence 2048\n\n" +
+      "  rankine plan llama3_70b --tp 8 --decode --batch 32 --sequence 2048\n"
+      "  rankine plan mixtral_8x7b --tp 2 --sp 2 --ep 2 --dp 2 --pp 2 --survey\n\n" +
       known_text());
   return {app, [owned](Console& console) { return run_plan(*owned, console); }};
 }

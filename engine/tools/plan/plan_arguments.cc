@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,6 +34,37 @@ Result<std::optional<int>> read_count(std::string_view argument, std::string_vie
   return std::optional(*value);
 }
 
+// "dp,tp": these from the inside out, the others around them as ever.
+Result<std::array<Axis, kAxes>> read_nested(std::string_view argument, std::string_view text) {
+  std::array<Axis, kAxes> nested{};
+  std::size_t n = 0;
+  const auto has = [&](Axis axis) {
+    return std::find(nested.begin(), nested.begin() + n, axis) != nested.begin() + n;
+  };
+  const auto read = Named<Axis>{{"tp", "sp", "ep", "dp", "pp"}};
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    const auto axis = read(argument, rest.substr(0, end));
+    if (!axis.ok()) return axis.status();
+    if (has(*axis)) {
+      return invalid_argument(
+          fmt::format("{} is '{}'; {} stands there twice", argument, text, name_of(*axis)));
+    }
+    nested[n++] = *axis;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  for (const Axis axis : kNested) {
+    if (!has(axis)) nested[n++] = axis;
+  }
+  return nested;
+}
+
+Result<double> read_factor(std::string_view argument, std::string_view text) {
+  const auto value = parse_decimal(argument, text);
+  if (!value.ok()) return value.status();
+  return value->to_double();
+}
+
 // Sequences of a step: as asked, or micro-batches as asked, or one.
 Status set_batch(PlanArguments& a) {
   if (a.batch && a.micro_batches) {
@@ -57,13 +90,25 @@ Status set_batch(PlanArguments& a) {
 
 }  // namespace
 
-Status settle(PlanArguments& a) {
+void set_model(PlanArguments& a) {
   if (a.sequence) a.model.sequence = *a.sequence;
+  if (a.bytes) a.model.bytes = *a.bytes;
+}
+
+Status settle(PlanArguments& a) {
+  set_model(a);
   if (Status s = check_model(a.model); !s.ok()) return s;
   if (Status s = set_batch(a); !s.ok()) return s;
   if (a.ranks && *a.ranks != a.mapping.ranks()) {
+    const int others = a.mapping.ranks() / a.mapping[Axis::dp], below = *a.ranks / others;
+    const auto with_dp = [&](int dp) { return fmt::format("{} (dp {})", dp * others, dp); };
+    const std::string nearest = below * others == *a.ranks ? with_dp(below)
+                                : below == 0
+                                    ? with_dp(1)
+                                    : fmt::format("{} or {}", with_dp(below), with_dp(below + 1));
     return invalid_argument(
-        fmt::format("--ranks is {}; the axes multiply to {}", *a.ranks, a.mapping.ranks()));
+        fmt::format("--ranks is {}; the axes multiply to {}; with another dp the nearest are {}",
+                    *a.ranks, a.mapping.ranks(), nearest));
   }
   if (Status s = check_mapping(a.model, a.mapping); !s.ok() || !a.is_here) return s;
   auto here = measure_machine();
@@ -108,6 +153,8 @@ void add_plan_arguments(Command app, PlanArguments& a) {
     add_argument(app, fmt::format("--{}", name_of(static_cast<Axis>(i))), a.mapping.axes[i],
                  Whole{1, 1 << 20}, "N", std::string(kAxisHelp[i]));
   }
+  add_argument(app, "--nested", a.mapping.nested, read_nested, "AXES",
+               "from the inside out: what lies inside a node and what between (tp,sp,ep,dp,pp)");
   add_argument(app, "--ranks", a.ranks, read_count, "N", "of all; with --search needed");
   add_argument(app, "--batch", a.batch, read_count, "N", "sequences of a step");
   add_argument(app, "--micro-batch", a.mapping.micro_batch, Whole{1, 1 << 20}, "N",
@@ -115,6 +162,8 @@ void add_plan_arguments(Command app, PlanArguments& a) {
   add_argument(app, "--micro-batches", a.micro_batches, read_count, "N",
                "of a step, in place of --batch (1)");
   add_argument(app, "--sequence", a.sequence, read_count, "N", "tokens (the model's)");
+  add_argument(app, "--bytes", a.bytes, read_count, "N",
+               "of a parameter or an activation: 1, 2 or 4 (the model's)");
   app.add_flag(
       "--split-norms", a.mapping.splits_norms,
       "between its matrices tp splits the sequence: reduce-scatter and all-gather in place "
@@ -129,14 +178,12 @@ void add_plan_arguments(Command app, PlanArguments& a) {
                "none, selective (attention), full (none)");
   add_argument(app, "--zero", a.mapping.zero, Whole{0, 3}, "N",
                "what dp splits: 1 optimizer, 2 gradients too, 3 parameters too (0)");
-  add_argument(
-      app, "--router-skew", a.mapping.router_skew,
-      [](std::string_view argument, std::string_view text) -> Result<double> {
-        const auto value = parse_decimal(argument, text);
-        if (!value.ok()) return value.status();
-        return value->to_double();
-      },
-      "X", "tokens of the busiest rank along ep, over their mean (1)");
+  add_argument(app, "--router-skew", a.mapping.router_skew, read_factor, "X",
+               "tokens of the busiest rank along ep, over their mean (1)");
+  add_argument(app, "--capacity", a.mapping.capacity, read_factor, "X",
+               "rows that every expert takes, over the mean, padded and dropped (as many as come)");
+  app.add_flag("--send-once", a.mapping.sends_once,
+               "a token goes once to a rank, however many of its experts are there");
   add_argument(app, "--gradient-bytes", a.mapping.gradient_bytes, Whole{2, 4}, "N", "2 or 4 (4)");
   add_argument(app, "--bucket", a.mapping.bucket_bytes, parse_size, "SIZE",
                "gradients that go together (25M)");

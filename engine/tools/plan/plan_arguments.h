@@ -17,18 +17,20 @@ struct PlanArguments {
   Machine machine = known_machines().front().machine;
   bool is_here = false;  // the machine is measured
   Mapping mapping;
-  std::optional<int> sequence, batch, micro_batches, ranks;
+  std::optional<int> sequence, bytes, batch, micro_batches, ranks;
   const Menu* menu = find_menu("nccl");
 };
 
-// MODEL, --machine, an option per axis, --ranks, --batch, --micro-batch, --micro-batches,
-// --sequence, --split-norms, --interleave, --order, --recompute, --zero, --gradient-bytes, --bucket
-// and --menu.
+// MODEL, --machine, an option per axis, --nested, --ranks, --batch, --micro-batch, --micro-batches,
+// --sequence, --bytes, --split-norms, --interleave, --order, --recompute, --zero, --router-skew,
+// --capacity, --send-once, --gradient-bytes, --bucket and --menu.
 void add_plan_arguments(Command app, PlanArguments& arguments);
 
-// The mapping and the model as asked: micro-batches follow from --batch; and this machine is
-// measured where it is the one that is asked for. Errors name the option,
-// its value and the nearest that are allowed.
+// The model as asked.
+void set_model(PlanArguments& arguments);
+// That, and the mapping as asked: micro-batches follow from --batch; and this machine is measured
+// where it is the one that is asked for. Errors name the option, its value and the nearest that are
+// allowed.
 Status settle(PlanArguments& arguments);
 
 // The help's lists of models and machines, with their sources.

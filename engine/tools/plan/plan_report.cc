@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,22 @@ std::string time_text(const StepPlan& plan) {
                  "lrr") +
          fmt::format("{:.0f} tokens, {:.1f} a second; {} of what the products reach\n",
                      tokens_of(plan), tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
+}
+
+// What the times above are sums and quotients of.
+std::string time_terms(const StepPlan& plan) {
+  const Mapping& m = plan.mapping;
+  const double busy = plan.pipeline.busy(plan.stage), idle = plan.pipeline.idle(plan.stage);
+  return fmt::format(
+      "  step = computing + exposed + bubble = {} + {} + {}\n"
+      "  communicating = exposed + hidden = {}; both are sums of the tables below\n"
+      "  bubble: stage {} is at work {} and waits {} between; (p - 1) / (v m) = {} / ({} x {})\n"
+      "  {} = {:.4g} flops of the model / ({} x {} ranks x {:.4g} a second)\n",
+      format_duration(plan.computing()), format_duration(plan.exposed()),
+      format_duration(plan.bubble()), format_duration(plan.communicating()), plan.stage,
+      format_duration(busy), format_duration(idle), m[Axis::pp] - 1, m.interleave, m.micro_batches,
+      share(plan.utilisation(), 1), plan.model_flops(), format_duration(plan.seconds), m.ranks(),
+      plan.machine.flops);
 }
 
 std::string memory_text(const StepPlan& plan, bool terms) {
@@ -73,6 +90,38 @@ std::string collectives_text(const Mapping& mapping,
   return columns(rows, "lrlllrrrrr");
 }
 
+// What the collectives above come to along each axis, or axes together.
+std::string traffic_text(const Mapping& mapping, const Machine& machine,
+                         const std::vector<PlannedCollective>& collectives) {
+  if (collectives.empty()) return "";
+  Rows rows = {{"along", "calls", "sent by a rank", "all", "exposed", ""}};
+  const Fabric& network = machine.network;
+  const auto lies = [&](const std::vector<Rank>& group) -> std::string {
+    if (!network.two_level()) return "";
+    const bool inside = std::all_of(group.begin(), group.end(), [&](Rank rank) {
+      return rank / network.group == group.front() / network.group;
+    });
+    return inside ? "inside a node" : "between nodes";
+  };
+  std::vector<std::string> done;
+  for (const PlannedCollective& first : collectives) {
+    const std::string along = axes_text(mapping, first.along);
+    if (std::find(done.begin(), done.end(), along) != done.end()) continue;
+    done.push_back(along);
+    double calls = 0, sent = 0, seconds = 0, exposed = 0;
+    for (const PlannedCollective& c : collectives) {
+      if (axes_text(mapping, c.along) != along) continue;
+      calls += c.times;
+      sent += c.sent();
+      seconds += c.seconds();
+      exposed += c.exposed();
+    }
+    rows.push_back({along, fmt::format("{:.0f}", calls), format_bytes(sent),
+                    format_duration(seconds), format_duration(exposed), lies(first.price.group)});
+  }
+  return columns(rows, "lrrrr");
+}
+
 std::string computations_text(const std::vector<PlannedComputation>& computations,
                               const Machine& machine) {
   Rows rows = {{"computing", "flops", "memory", "times", "each", "all"}};
@@ -109,6 +158,7 @@ Json asked_json(const Plan& plan) {
           {"memory_bytes_per_second", plan.machine.memory_bandwidth},
           {"ranks", m.ranks()},
           {"axes", axes},
+          {"bytes", plan.model.bytes},
           {"micro_batch", m.micro_batch},
           {"sequence", plan.model.sequence}};
 }
@@ -123,6 +173,7 @@ Json to_json(const Mapping& mapping, const std::vector<PlannedCollective>& colle
                     {"algorithm", c.price.algorithm->name},
                     {"segments", c.price.params.segments},
                     {"bytes", c.price.bytes},
+                    {"sent", c.price.sent},
                     {"times", c.times},
                     {"seconds_each", c.price.seconds},
                     {"seconds", c.seconds()},
@@ -154,10 +205,14 @@ std::string plan_text(const StepPlan& plan, bool terms) {
       "{}\n{} sequences of {} tokens a step: {} replicas, each with {} micro-batches of {}\n\n",
       title_of(plan), m.batch(), plan.model.sequence, m.data_parallel(), m.micro_batches,
       m.micro_batch);
-  text += time_text(plan) + "\n" + memory_text(plan, terms) + "\n";
+  text +=
+      time_text(plan) + (terms ? time_terms(plan) : "") + "\n" + memory_text(plan, terms) + "\n";
   text += fmt::format("of a rank of stage {}, in a step:\n", plan.stage) +
           collectives_text(plan.mapping, plan.collectives);
-  if (terms) text += "\n" + computations_text(plan.computations, plan.machine);
+  if (terms) {
+    text += "\n" + traffic_text(plan.mapping, plan.machine, plan.collectives) + "\n" +
+            computations_text(plan.computations, plan.machine);
+  }
   return text;
 }
 
@@ -173,7 +228,10 @@ std::string plan_text(const DecodePlan& plan, bool terms) {
       format_bytes(plan.cache_bytes),
       plan.memory() > plan.machine.memory_bytes ? ": TOO MUCH" : "");
   text += collectives_text(plan.mapping, plan.collectives);
-  if (terms) text += "\n" + computations_text(plan.computations, plan.machine);
+  if (terms) {
+    text += "\n" + traffic_text(plan.mapping, plan.machine, plan.collectives) + "\n" +
+            computations_text(plan.computations, plan.machine);
+  }
   return text;
 }
 
@@ -201,6 +259,8 @@ Json plan_json(const StepPlan& plan) {
               {"split_norms", m.splits_norms},
               {"zero", m.zero},
               {"router_skew", m.router_skew},
+              {"capacity", m.capacity},
+              {"send_once", m.sends_once},
               {"seconds", plan.seconds},
               {"computing", plan.computing()},
               {"communicating", plan.communicating()},

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "algorithms/catalogue.h"
 #include "engine/api/network.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
@@ -36,11 +38,11 @@ Byte sum_at(int members, std::size_t place) {
 // One rank's part in one collective of its group.
 class Part {
  public:
-  Part(const PlannedCollective& planned, std::unique_ptr<Member> group)
+  Part(const PlannedCollective& planned, std::uint64_t bytes, std::unique_ptr<Member> group)
       : planned_(planned),
         group_(std::move(group)),
         me_(group_->rank()),
-        all_(static_cast<std::size_t>(planned.price.bytes)),
+        all_(static_cast<std::size_t>(bytes)),
         block_(all_ / static_cast<std::size_t>(planned.price.ranks)) {
     const bool brings_block = planned.collective == Collective::all_gather;
     const bool gets_block = planned.collective == Collective::reduce_scatter;
@@ -66,14 +68,14 @@ class Part {
         return group_->all_gather(in, out, options);
       case Collective::all_to_all:
         return group_->all_to_all(in, out, options);
-      default:  // send_recv: the first two, of however many stages
-        if (me_ == 0) return group_->send(in, 1);
-        return me_ == 1 ? group_->recv(out, 0) : Status();
+      default:  // send_recv: two of however many stages
+        if (sends()) return group_->send(in, me_ + 1);
+        return receives() ? group_->recv(out, me_ - 1) : Status();
     }
   }
 
   std::int64_t wrong() const {
-    if (planned_.collective == Collective::send_recv && me_ != 1) return 0;
+    if (planned_.collective == Collective::send_recv && !receives()) return 0;
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i < out_.size(); ++i) wrong += out_[i] != expected(i) ? 1 : 0;
     return wrong;
@@ -92,9 +94,11 @@ class Part {
       case Collective::all_to_all:
         return brought(static_cast<int>(i / block_), mine + i % block_);
       default:
-        return brought(0, i);
+        return brought(planned_.price.sender, i);
     }
   }
+  bool sends() const { return me_ == planned_.price.sender; }
+  bool receives() const { return me_ == planned_.price.sender + 1; }
 
   const PlannedCollective& planned_;
   const std::unique_ptr<Member> group_;
@@ -122,17 +126,37 @@ std::vector<PlannedCollective> distinct(const StepPlan& plan) {
   return found;
 }
 
+// How a collective is played: buffers of so many bytes, each of which takes so many times as long.
+struct Thinned {
+  std::uint64_t bytes = 0;
+  Rational slower{1};
+};
+
+Thinned thinned(const Price& price, const PlayOptions& options) {
+  if (!options.network || price.bytes <= options.most_bytes) return {price.bytes};
+  const Schedule schedule = price.algorithm->make(price.params);
+  const auto blocks =
+      static_cast<std::uint64_t>(blocks_per_m(goal_of(*price.algorithm, price.params, schedule)));
+  if (price.bytes % blocks != 0) return {price.bytes};
+  const std::uint64_t bytes = std::max<std::uint64_t>(1, options.most_bytes / blocks) * blocks;
+  return {bytes, Rational(static_cast<Int128>(price.bytes), static_cast<Int128>(bytes))};
+}
+
 // All ranks, with a grid of the mapping's axes.
 class Player {
  public:
-  Player(const StepPlan& plan, const PlayOptions& options) : plan_(plan), options_(options) {}
+  // The network's bytes take `slower` times as long.
+  Player(const StepPlan& plan, const PlayOptions& options, const Rational& slower)
+      : plan_(plan), options_(options), slower_(slower) {}
+
+  const Rational& slower() const { return slower_; }
 
   Status begin() {
     const int ranks = plan_.mapping.ranks();
     TeamOptions team{.ranks = ranks, .timeout = options_.timeout};
     if (options_.network) {
-      team.network =
-          std::make_shared<const CallNetwork>(CallNetwork{.fabric = plan_.machine.network});
+      team.network = std::make_shared<const CallNetwork>(
+          CallNetwork{.fabric = slowed(plan_.machine.network, slower_)});
     }
     auto made = Team::create(team);
     if (!made.ok()) return made.status();
@@ -145,11 +169,11 @@ class Player {
     });
   }
 
-  Result<PlayedCollective> play(const PlannedCollective& planned) {
+  Result<PlayedCollective> play(const PlannedCollective& planned, std::uint64_t bytes) {
     constexpr int kRepeats = 5;
     std::vector<std::unique_ptr<Part>> parts(grids_.size());
-    if (Status s = prepare(planned, parts); !s.ok()) return s;
-    PlayedCollective played{planned};
+    if (Status s = prepare(planned, bytes, parts); !s.ok()) return s;
+    PlayedCollective played{planned, bytes};
     std::vector<double> seconds;
     // At full speed the first call also makes the plan.
     for (int i = 0; i < (options_.network ? 1 : 1 + kRepeats); ++i) {
@@ -175,22 +199,27 @@ class Player {
   // From the outside in, as a grid counts.
   std::vector<GridAxis> axes() const {
     std::vector<GridAxis> axes;
-    for (std::size_t a = kAxes; a-- > 0;) {
-      axes.push_back({std::string(name_of(static_cast<Axis>(a))), plan_.mapping.axes[a]});
+    const auto& nested = plan_.mapping.nested;
+    for (auto axis = nested.rbegin(); axis != nested.rend(); ++axis) {
+      axes.push_back({std::string(name_of(*axis)), plan_.mapping[*axis]});
     }
     return axes;
   }
 
-  Status prepare(const PlannedCollective& planned, std::vector<std::unique_ptr<Part>>& parts) {
+  Status prepare(const PlannedCollective& planned, std::uint64_t bytes,
+                 std::vector<std::unique_ptr<Part>>& parts) {
     std::vector<std::string> names;
-    for (auto axis = planned.along.rbegin(); axis != planned.along.rend(); ++axis) {
-      names.emplace_back(name_of(*axis));
+    const std::vector<Axis>& along = planned.along;
+    for (const GridAxis& axis : axes()) {
+      const bool is_along = std::any_of(along.begin(), along.end(),
+                                        [&](Axis one) { return name_of(one) == axis.name; });
+      if (is_along) names.push_back(axis.name);
     }
     return team_->run([&](Member& me) {
       const auto rank = static_cast<std::size_t>(me.rank());
       auto group = grids_[rank]->across(names);
       group.status().throw_if_error();
-      parts[rank] = std::make_unique<Part>(planned, std::move(*group));
+      parts[rank] = std::make_unique<Part>(planned, bytes, std::move(*group));
     });
   }
 
@@ -219,31 +248,51 @@ class Player {
 
   const StepPlan& plan_;
   const PlayOptions& options_;
+  const Rational slower_;
   std::unique_ptr<Team> team_;
   std::vector<std::unique_ptr<Grid>> grids_;
 };
 
 }  // namespace
 
+Fabric slowed(Fabric fabric, const Rational& times) {
+  for (Rational* beta : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
+    *beta = *beta * times;
+  }
+  for (OddLink& odd : fabric.odd) {
+    if (odd.beta) odd.beta = *odd.beta * times;
+  }
+  return fabric;
+}
+
 Result<std::vector<PlayedCollective>> play_collectives(const StepPlan& plan,
                                                        const PlayOptions& options) {
-  std::vector<PlayedCollective> played;
   const std::vector<PlannedCollective> collectives = distinct(plan);
+  std::vector<Thinned> buffers;
   for (const PlannedCollective& c : collectives) {
+    buffers.push_back(thinned(c.price, options));
     const Call call{.collective = Collective::all_reduce,
-                    .count = static_cast<std::size_t>(c.price.bytes),
+                    .count = static_cast<std::size_t>(buffers.back().bytes),
                     .type = DataType::u8};
     if (Status s = Stage::check_memory(call, plan.mapping.ranks()); !s.ok()) return s;
   }
-  if (collectives.empty()) return played;
-  Player player(plan, options);
-  if (Status s = player.begin(); !s.ok()) return s;
-  for (const PlannedCollective& c : collectives) {
-    auto one = player.play(c);
+  std::vector<PlayedCollective> played;
+  std::optional<Player> player;
+  for (std::size_t i = 0; i < collectives.size(); ++i) {
+    if (player && player->slower() != buffers[i].slower) {
+      if (Status s = player->end(); !s.ok()) return s;
+      player.reset();
+    }
+    if (!player) {
+      player.emplace(plan, options, buffers[i].slower);
+      if (Status s = player->begin(); !s.ok()) return s;
+    }
+    auto one = player->play(collectives[i], buffers[i].bytes);
     if (!one.ok()) return one.status();
     played.push_back(std::move(*one));
   }
-  if (Status s = player.end(); !s.ok()) return s;
+  if (!player) return played;
+  if (Status s = player->end(); !s.ok()) return s;
   return played;
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -11,14 +12,23 @@
 
 namespace rankine::tools {
 
+// The network where a byte takes so many times as long: buffers of such a part of M take what those
+// of M do here, exactly.
+Fabric slowed(Fabric network, const Rational& times);
+
 struct PlayedCollective {
   PlannedCollective planned;
-  double seconds = 0;      // of the model, or of this machine: until its last rank was done
-  std::int64_t wrong = 0;  // bytes of results, on all ranks
+  std::uint64_t bytes = 0;  // M of the buffers
+  double seconds = 0;       // of the model, or of this machine: until its last rank was done
+  std::int64_t wrong = 0;   // bytes of results, on all ranks
 };
 
 struct PlayOptions {
   bool network = true;  // the machine's, on a virtual clock; else full speed
+  // On the network: where M is more, buffers are thinned to that, and a byte takes as much longer,
+  // so that every message takes exactly what the planned one does. Where no such part of M has
+  // whole bytes for all blocks of the algorithm, buffers are as planned.
+  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
   std::chrono::milliseconds timeout{30'000};
 };
 

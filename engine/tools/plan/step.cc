@@ -39,7 +39,7 @@ class Planner {
  private:
   const Mapping& mapping() const { return plan_.mapping; }
   Result<Price> price_of(Collective collective, const std::vector<Axis>& along, double bytes) {
-    return prices_.of(collective, group_of(mapping(), along), bytes);
+    return prices_.of(collective, groups_of(mapping(), along), bytes);
   }
   int stages() const { return mapping()[Axis::pp]; }
   int layers_of_part() const { return plan_.model.layers / (stages() * mapping().interleave); }
@@ -47,9 +47,7 @@ class Planner {
   double layer_times() const {
     return static_cast<double>(plan_.model.layers) / stages() * mapping().micro_batches;
   }
-  double seconds_of(const Computation& c) const {
-    return c.flops / plan_.machine.flops + c.bytes / plan_.machine.memory_bandwidth;
-  }
+  double seconds_of(const Computation& c) const { return tools::seconds_of(c, plan_.machine); }
 
   Status price_layer() {
     const LayerWork work = layer_work(plan_.model, mapping());
@@ -62,14 +60,7 @@ class Planner {
     }
     for (std::size_t phase = 0; phase < kPhases; ++phase) {
       if (layer_[phase] == 0) continue;
-      // A backward pass launches twice as much as the forward one; what is recomputed only where
-      // that is all of a layer.
-      const double passes = phase == static_cast<std::size_t>(Phase::backward) ? 2
-                            : phase == static_cast<std::size_t>(Phase::recompute) &&
-                                    mapping().recompute != Recompute::full
-                                ? 0
-                                : 1;
-      const double seconds = passes * plan_.machine.pass_seconds;
+      const double seconds = launching_seconds(static_cast<Phase>(phase), mapping(), plan_.machine);
       if (seconds == 0) continue;
       layer_[phase] += seconds;
       plan_.computations.push_back(
@@ -95,16 +86,14 @@ class Planner {
       std::string_view what;
       Phase phase;
       Collective collective;
-      int bytes;
-    } kMoves[] = {
-        {"parameters, forward", Phase::forward, Collective::all_gather, Model::kBytes},
-        {"parameters, backward", Phase::backward, Collective::all_gather, Model::kBytes},
-        {"gradients, backward", Phase::backward, Collective::reduce_scatter, Model::kBytes}};
+    } kMoves[] = {{"parameters, forward", Phase::forward, Collective::all_gather},
+                  {"parameters, backward", Phase::backward, Collective::all_gather},
+                  {"gradients, backward", Phase::backward, Collective::reduce_scatter}};
     std::array<double, kPhases> moved{};
     std::vector<std::pair<std::size_t, std::size_t>> added;  // collectives and their phases
     for (const Gradients& kind : gradients_per_layer()) {
-      for (const auto& [what, phase, collective, bytes] : kMoves) {
-        auto price = price_of(collective, kind.along, kind.parameters * bytes);
+      for (const auto& [what, phase, collective] : kMoves) {
+        auto price = price_of(collective, kind.along, kind.parameters * plan_.model.bytes);
         if (!price.ok()) return price.status();
         if (price->algorithm == nullptr) continue;
         const auto p = static_cast<std::size_t>(phase);
@@ -217,11 +206,12 @@ class Planner {
     }
     plan_.seconds += behind;
     const double bytes = optimizer_bytes(kinds), optimizer = bytes / plan_.machine.memory_bandwidth;
-    plan_.computations.push_back({"optimizer", 1, optimizer, 0, bytes});
+    plan_.computations.push_back({std::string(kOptimizer), 1, optimizer, 0, bytes});
     plan_.seconds += optimizer;
     if (!split || mapping().zero == 3) return {};
     for (const Gradients& kind : kinds) {
-      auto price = price_of(Collective::all_gather, kind.along, kind.parameters * Model::kBytes);
+      auto price =
+          price_of(Collective::all_gather, kind.along, kind.parameters * plan_.model.bytes);
       if (!price.ok()) return price.status();
       if (price->algorithm == nullptr) continue;
       plan_.seconds += price->seconds;
@@ -260,7 +250,8 @@ class Planner {
     for (const Gradients& kind : kinds) {
       const double part =
           mapping().zero >= 1 ? static_cast<double>(group_of(mapping(), kind.along).size()) : 1;
-      bytes += kind.parameters / part * (mapping().gradient_bytes + 12 + 12 + Model::kBytes);
+      bytes += kind.parameters / part *
+               (mapping().gradient_bytes + 2 * kept_by_optimizer(plan_.model) + plan_.model.bytes);
     }
     return bytes;
   }
@@ -272,6 +263,18 @@ class Planner {
 };
 
 }  // namespace
+
+double seconds_of(const Computation& c, const Machine& machine) {
+  return c.flops / machine.flops + c.bytes / machine.memory_bandwidth;
+}
+
+// A backward pass launches twice as much as the forward one; what is recomputed only where that is
+// all of a layer.
+double launching_seconds(Phase phase, const Mapping& mapping, const Machine& machine) {
+  if (phase == Phase::backward) return 2 * machine.pass_seconds;
+  if (phase == Phase::recompute && mapping.recompute != Recompute::full) return 0;
+  return machine.pass_seconds;
+}
 
 double StepPlan::bubble() const {
   const double rest = seconds - computing() - exposed();

@@ -29,7 +29,10 @@ struct PlannedCollective {
   double seconds() const { return times * price.seconds; }
   double exposed() const { return seconds() - hidden; }
   double bytes() const { return times * static_cast<double>(price.bytes); }
+  double sent() const { return times * static_cast<double>(price.sent); }  // by the busiest rank
 };
+
+inline constexpr std::string_view kOptimizer = "optimizer";
 
 struct PlannedComputation {
   std::string what;               // "feed-forward, forward"
@@ -58,6 +61,10 @@ struct StepPlan {
   double utilisation() const;  // of the peak that machine.flops is, by model_flops()
   bool fits() const { return memory.all() <= machine.memory_bytes; }
 };
+
+// Seconds of a rank: of one computation, and of what launching a layer's pass takes beside it.
+double seconds_of(const Computation& computation, const Machine& machine);
+double launching_seconds(Phase phase, const Mapping& mapping, const Machine& machine);
 
 // `prices`: of this machine and as many ranks. Errors: those of check_model(), check_mapping() and
 // Prices.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -29,20 +30,28 @@ bool equal(const PlayedCollective& c) { return c.seconds == c.planned.price.seco
 
 std::string text_of(const StepPlan& plan, const std::vector<PlayedCollective>& played,
                     bool full_speed) {
+  const bool thinned = std::any_of(played.begin(), played.end(), [](const PlayedCollective& c) {
+    return c.bytes != c.planned.price.bytes;
+  });
   std::vector<std::vector<std::string>> rows = {
-      {"along", "ranks", "collective", "for", "algorithm", "M", "planned",
-       full_speed ? "this machine" : "played", "", "data"}};
+      {"along", "ranks", "collective", "for", "algorithm", "M"}};
+  if (thinned) rows.front().push_back("thinned to");
+  rows.front().insert(rows.front().end(),
+                      {"planned", full_speed ? "this machine" : "played", "", "data"});
   for (const PlayedCollective& c : played) {
-    rows.push_back({axes_text(plan.mapping, c.planned.along), std::to_string(c.planned.price.ranks),
-                    std::string(name_of(c.planned.collective)), c.planned.what,
-                    c.planned.price.algorithm->name.data(), format_bytes(c.planned.price.bytes),
-                    format_duration(c.planned.price.seconds), format_duration(c.seconds),
-                    full_speed ? ""
-                    : equal(c) ? "equal"
-                               : "DIFFERENT",
-                    c.wrong == 0 ? "right" : fmt::format("{} bytes WRONG", c.wrong)});
+    auto& row = rows.emplace_back(std::vector<std::string>{
+        axes_text(plan.mapping, c.planned.along), std::to_string(c.planned.price.ranks),
+        std::string(name_of(c.planned.collective)), c.planned.what,
+        std::string(c.planned.price.algorithm->name), format_bytes(c.planned.price.bytes)});
+    if (thinned) row.push_back(format_bytes(c.bytes));
+    row.insert(row.end(), {format_duration(c.planned.price.seconds), format_duration(c.seconds),
+                           full_speed ? ""
+                           : equal(c) ? "equal"
+                                      : "DIFFERENT",
+                           c.wrong == 0 ? "right" : fmt::format("{} bytes WRONG", c.wrong)});
   }
-  return fmt::format("{}\n\n{}", plan_title(plan), columns(rows, "lrlllrrrll"));
+  return fmt::format("{}\n\n{}", plan_title(plan),
+                     columns(rows, thinned ? "lrlllrrrrll" : "lrlllrrrll"));
 }
 
 nlohmann::ordered_json json_of(const StepPlan& plan, const std::vector<PlayedCollective>& played) {
@@ -54,6 +63,7 @@ nlohmann::ordered_json json_of(const StepPlan& plan, const std::vector<PlayedCol
                     {"algorithm", c.planned.price.algorithm->name},
                     {"ranks", c.planned.price.ranks},
                     {"bytes", c.planned.price.bytes},
+                    {"bytes_played", c.bytes},
                     {"planned", c.planned.price.seconds},
                     {"played", c.seconds},
                     {"equal", equal(c)},
@@ -63,6 +73,9 @@ nlohmann::ordered_json json_of(const StepPlan& plan, const std::vector<PlayedCol
 }
 
 Result<Exit> run_step(StepOptions a, Console& console) {
+  if (a.full_speed && a.play.most_bytes != PlayOptions{}.most_bytes) {
+    return invalid_argument("--thin is given; with --full-speed buffers are as planned");
+  }
   if (Status s = settle(a.asked); !s.ok()) return s;
   if (a.asked.mapping.ranks() > Communicator::kMaxRanks) {
     return invalid_argument(fmt::format("the axes multiply to {} ranks; threads play at most {}",
@@ -92,6 +105,16 @@ Subcommand add_step(Command tool) {
   add_plan_arguments(app, a.asked);
   app.add_flag("--full-speed", a.full_speed,
                "at this machine's own speed, in place of the planned machine's network");
+  add_argument(
+      app, "--thin", a.play.most_bytes,
+      [](std::string_view argument, std::string_view text) -> Result<std::uint64_t> {
+        const auto bytes = parse_size(argument, text);
+        if (!bytes.ok()) return bytes.status();
+        return std::uint64_t{*bytes};
+      },
+      "SIZE",
+      "buffers of about this size at most, whose bytes take as much longer: the same times (as "
+      "planned)");
   add_argument(app, "-T,--timeout", a.play.timeout, parse_duration, "TIME",
                "of one call: 30 (seconds), 500ms (30)");
   app.add_flag("--json", a.json, "one line of JSON in place of the table");

@@ -3,23 +3,23 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/api/network.h"
 #include "engine/api/team.h"
 #include "engine/base/replace_file.h"
 #include "engine/base/units.h"
 #include "engine/tools/interrupt.h"
+#include "engine/tools/plan/machine.h"
 #include "engine/tools/real_number.h"
-#include "engine/tools/svg_plot.h"
-#include "engine/tools/table.h"
+#include "engine/tools/train/train_plan.h"
+#include "engine/tools/train/train_report.h"
 #include "engine/tools/train/trainer.h"
 
 namespace rankine::tools {
@@ -32,12 +32,7 @@ struct TrainArguments {
   double rate = 3e-3;
   bool alone = false, json = false;
   std::string svg;
-};
-
-// Losses by step; fewer than asked for where it was interrupted.
-struct Curve {
-  std::vector<double> losses;
-  double seconds = 0;
+  std::optional<Machine> machine;  // modelled; none: this one, as fast as it is
 };
 
 Status settle(TrainArguments& a) {
@@ -109,7 +104,12 @@ Result<Curve> train(const TrainArguments& a, const Training& training, bool alon
     play(trainer, a.steps, note);
   } else {
     const int ranks = training.mapping.ranks();
-    auto team = Team::create({.ranks = ranks});
+    TeamOptions options{.ranks = ranks};
+    if (a.machine) {
+      options.network =
+          std::make_shared<const CallNetwork>(CallNetwork{.fabric = a.machine->network});
+    }
+    auto team = Team::create(options);
     if (!team.ok()) return team.status();
     const Status status = (*team)->run([&](Member& me) {
       const Seat seat(training.mapping, me);
@@ -118,6 +118,7 @@ Result<Curve> train(const TrainArguments& a, const Training& training, bool alon
           trainer, a.steps, me.rank() == 0 ? Told(note) : [](int, double) {});
     });
     if (!status.ok()) return status;
+    if (a.machine) curve.model_seconds = (*team)->communicator().network_report().seconds;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   curve.seconds = took.count();
@@ -132,94 +133,10 @@ Training plain(const Training& training, int batch) {
   return whole;
 }
 
-struct Outcome {
-  Curve ranks;
-  std::optional<Curve> parts, whole;  // of one thread: the same parts, and the model in one piece
-
-  std::size_t equal_steps() const {
-    std::size_t equal = 0;
-    for (std::size_t i = 0; i < ranks.losses.size(); ++i) {
-      equal += ranks.losses[i] == parts->losses[i] ? 1 : 0;
-    }
-    return equal;
-  }
-  double largest_difference() const {
-    double most = 0;
-    for (std::size_t i = 0; i < ranks.losses.size(); ++i) {
-      most = std::max(most, std::abs(ranks.losses[i] - whole->losses[i]));
-    }
-    return most;
-  }
-  bool good() const { return !parts || equal_steps() == ranks.losses.size(); }
-};
-
-std::string title_of(const TrainArguments& a) {
-  const Mapping& m = a.training.mapping;
-  return fmt::format("{} parameters, {} of {} characters a step, {}: {} micro-batches of {}\n",
-                     a.training.model.all(), a.batch, a.training.model.sequence, describe(m),
-                     m.micro_batches, m.micro_batch);
-}
-
-std::string text_of(const Outcome& o) {
-  std::vector<std::vector<std::string>> rows = {{"step", "loss"}};
-  if (o.parts) rows.front().insert(rows.front().end(), {"one thread", "", "in one piece"});
-  const std::size_t steps = o.ranks.losses.size();
-  constexpr std::size_t kRows = 10;
-  for (std::size_t i = 0; i < steps; ++i) {
-    if (i != 0 && (i + 1) * kRows / steps == i * kRows / steps) continue;
-    const double loss = o.ranks.losses[i];
-    rows.push_back({std::to_string(i + 1), fmt::format("{:.6f}", loss)});
-    if (!o.parts) continue;
-    const double parts = o.parts->losses[i];
-    rows.back().insert(rows.back().end(),
-                       {fmt::format("{:.6f}", parts), loss == parts ? "equal" : "DIFFERENT",
-                        fmt::format("{:.6f}", o.whole->losses[i])});
-  }
-  std::string text = fmt::format("\n{}\n{} steps in {}", columns(rows, o.parts ? "rrrlr" : "rr"),
-                                 steps, format_duration(o.ranks.seconds));
-  if (!o.parts) return text + "\n";
-  return text + fmt::format(
-                    "; one thread takes {}\n{} of {} losses are one thread's, bit for bit; in one "
-                    "piece they differ by at most {:.1e}\n",
-                    format_duration(o.parts->seconds), o.equal_steps(), steps,
-                    o.largest_difference());
-}
-
-nlohmann::ordered_json json_of(const TrainArguments& a, const Outcome& o) {
-  nlohmann::ordered_json out = {{"ranks", a.training.mapping.ranks()},
-                                {"mapping", describe(a.training.mapping)},
-                                {"parameters", a.training.model.all()},
-                                {"losses", o.ranks.losses},
-                                {"seconds", o.ranks.seconds}};
-  if (o.parts) {
-    out["one_thread"] = o.parts->losses;
-    out["one_piece"] = o.whole->losses;
-    out["equal_steps"] = o.equal_steps();
-  }
-  return out;
-}
-
-std::string svg_of(const TrainArguments& a, const Outcome& o) {
-  Plot plot{.title = fmt::format("Loss while training, {}", describe(a.training.mapping)),
-            .y_label = "nats per character",
-            .baseline = {},
-            .x_label = "step"};
-  const auto add = [&](std::string name, const Curve& curve) {
-    PlotCurve& drawn = plot.curves.emplace_back(PlotCurve{.name = std::move(name)});
-    for (std::size_t i = 0; i < curve.losses.size(); ++i) {
-      drawn.points.push_back({.bytes = static_cast<double>(i + 1), .y = curve.losses[i]});
-    }
-  };
-  if (o.whole) add("in one piece", *o.whole);
-  add(describe(a.training.mapping), o.ranks);
-  fit_axes(plot);
-  return to_svg(plot);
-}
-
 Result<Exit> run_train(TrainArguments a, Console& console) {
   if (Status s = settle(a); !s.ok()) return s;
   const InterruptGuard guard;
-  if (!a.json) console.out << title_of(a) << std::flush;
+  if (!a.json) console.out << title_of(a.training) << std::flush;
   Progress progress(console);
   const auto told = [&](std::string who) {
     return
@@ -232,6 +149,12 @@ Result<Exit> run_train(TrainArguments a, Console& console) {
         };
   };
   Outcome outcome;
+  if (a.machine) {
+    auto plan = plan_training(a.training, *a.machine);
+    if (!plan.ok()) return plan.status();
+    a.training.pace = pace_of(*plan);
+    outcome.plan = std::move(*plan);
+  }
   const bool serial = a.training.mapping.ranks() == 1;
   const auto curve = [&](const Training& training, bool alone, std::string who) {
     return train(a, training, alone, told(std::move(who)));
@@ -253,9 +176,10 @@ Result<Exit> run_train(TrainArguments a, Console& console) {
     return exit_of_interruption();
   }
   if (!a.svg.empty()) {
-    if (Status s = replace_file(a.svg, svg_of(a, outcome)); !s.ok()) return of_option("--svg", s);
+    if (Status s = replace_file(a.svg, svg_of(a.training, outcome)); !s.ok())
+      return of_option("--svg", s);
   }
-  console.out << (a.json ? json_of(a, outcome).dump() + "\n" : text_of(outcome));
+  console.out << (a.json ? json_of(a.training, outcome).dump() + "\n" : text_of(outcome));
   return outcome.good() ? Exit::ok : Exit::wrong;
 }
 
@@ -297,6 +221,15 @@ Subcommand add_train(Command tool) {
   add("--sequence", model.sequence, "characters");
   add_argument(app, "--rate", a.rate, read_rate, "X", "how fast Adam learns (0.003)");
   app.add_flag("--no-compare", a.alone, "without the runs of one thread");
+  add_argument(
+      app, "--machine", a.machine,
+      [](std::string_view argument, std::string_view text) -> Result<std::optional<Machine>> {
+        auto machine = find_machine(argument, std::string(text));
+        if (!machine.ok()) return machine.status();
+        return std::optional(std::move(*machine));
+      },
+      "MACHINE",
+      "a machine of 'rankine plan', on whose network and clock a step's calls and computing are");
   add_text(app, "--svg", a.svg, "FILE", "a plot of the losses");
   app.add_flag("--json", a.json, "one line of JSON in place of the table");
   app.footer(
@@ -307,7 +240,8 @@ Subcommand add_train(Command tool) {
       "  rankine train\n"
       "  rankine train --dp 4 --zero 1 --svg loss.svg\n"
       "  rankine train --tp 2 --pp 2 --dp 2\n"
-      "  rankine train --experts 4 --ep 4");
+      "  rankine train --experts 4 --ep 4\n"
+      "  rankine train --dp 4 --machine a100");
   return {app, [owned](Console& console) { return run_train(*owned, console); }};
 }
 

@@ -6,12 +6,6 @@
 #include <string>
 
 namespace rankine::tools {
-namespace {
-
-constexpr std::size_t kBucketBytes = 256 << 10;  // of a small model: several in every step
-
-}  // namespace
-
 Seat::Seat(const Mapping& mapping) {
   const auto all = [](int of) { return Share{of, 0, of, nullptr}; };
   places_ = {.tensor = all(mapping[Axis::tp]),
@@ -77,7 +71,7 @@ Trainer::Trainer(const Training& training, const Seat& seat, const Corpus& corpu
     });
   }
   for (Member* group : {places_.data.group, places_.expert_data.group}) {
-    if (group != nullptr) buckets_.try_emplace(group, *group, kBucketBytes);
+    if (group != nullptr) buckets_.try_emplace(group, *group, Training::kBucketBytes);
   }
 }
 
@@ -87,6 +81,11 @@ auto Trainer::with(const std::vector<Unit*>& units, const Work& work) const {
   auto result = work();
   for (Unit* unit : units) unit->drop();
   return result;
+}
+
+void Trainer::spend(double Pace::*what) const {
+  if (!training_.pace || places_.everybody == nullptr) return;
+  places_.everybody->compute(*training_.pace.*what).throw_if_error();
 }
 
 void Trainer::reduce(const std::vector<Unit*>& units) {
@@ -190,18 +189,24 @@ double Trainer::forward(MicroBatch& b, int shard) {
                         : received(places_.stages.first - 1);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     x = with(layers_[i].units(), [&] { return layers_[i].forward(x, b.layers[i]); });
+    spend(&Pace::layer_forward);
   }
-  if (is_last()) return with({&*head_}, [&] { return head(b, shard, x); });
+  if (is_last()) {
+    spend(&Pace::head_forward);
+    return with({&*head_}, [&] { return head(b, shard, x); });
+  }
   send(std::move(x), places_.stages.first + 1);
   return 0;
 }
 
 void Trainer::backward(MicroBatch& b, int shard, bool last) {
+  if (is_last()) spend(&Pace::head_backward);
   if (last && is_last()) reduce({&*head_});
   Matrix by = is_last() ? std::move(b.by_out) : received(places_.stages.first + 1);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const std::vector<Unit*> units = layers_[i].units();
     by = with(units, [&] { return layers_[i].backward(by, shard, b.layers[i]); });
+    spend(&Pace::layer_backward);
     if (last) reduce(units);
   }
   if (!is_first()) return send(std::move(by), places_.stages.first - 1);
@@ -233,6 +238,7 @@ std::optional<double> Trainer::step(int number, bool stop) {
   for (auto& [group, buckets] : buckets_) buckets.wait().throw_if_error();
   for (auto& [rows, request] : sent_) request.wait().throw_if_error();
   sent_.clear();
+  spend(&Pace::optimizer);
   const auto update = [&](const std::vector<Unit*>& units) {
     for (Unit* unit : units) unit->update(training_.adam, number);
   };

@@ -23,11 +23,23 @@
 
 namespace rankine::tools {
 
+// What a rank's parts of a step take on a modelled machine, in seconds: of a micro-batch, a layer's
+// and the head's passes forward and backward; and of a step the optimizer. Their computing is told
+// to the network's clock (Member::compute), so that what hides behind it does.
+struct Pace {
+  double layer_forward = 0, layer_backward = 0;
+  double head_forward = 0, head_backward = 0;
+  double optimizer = 0;
+};
+
 struct Training {
+  static constexpr std::size_t kBucketBytes = 256 << 10;  // of a small model: several in every step
+
   Model model;  // not gated, not tied, as many kv_heads as heads, one expert per token
   Mapping mapping;
   Adam adam;
   std::uint64_t seed = 1;
+  std::optional<Pace> pace{};  // of ranks on a network
 };
 
 // The parts that a rank plays, and its groups.
@@ -75,6 +87,7 @@ class Trainer {
   // Of one unit or several: while `work` is at it the parameters are here.
   template <class Work>
   auto with(const std::vector<Unit*>& units, const Work& work) const;
+  void spend(double Pace::*what) const;
   void reduce(const std::vector<Unit*>& units);
   Matrix received(int from_stage) const;
   void send(Matrix rows, int to_stage);

@@ -105,13 +105,25 @@ TEST(Memory, OfZeroFollowsTheFormulas) {
   const double formulas[] = {4 + k, 4 + k / n, 2 + (2 + k) / n, (4 + k) / n};
   for (int zero = 0; zero <= 3; ++zero) {
     mapping.zero = zero;
-    EXPECT_DOUBLE_EQ(state_bytes(mapping, 64), formulas[zero]) << zero;
+    EXPECT_DOUBLE_EQ(state_bytes(Model{}, mapping, 64), formulas[zero]) << zero;
   }
   mapping.gradient_bytes = 4;  // Megatron's distributed optimizer
   mapping.zero = 0;
-  EXPECT_DOUBLE_EQ(state_bytes(mapping, 64), 18);
+  EXPECT_DOUBLE_EQ(state_bytes(Model{}, mapping, 64), 18);
   mapping.zero = 1;
-  EXPECT_DOUBLE_EQ(state_bytes(mapping, 64), 6 + 12 / n);
+  EXPECT_DOUBLE_EQ(state_bytes(Model{}, mapping, 64), 6 + 12 / n);
+}
+
+// In f32 nothing needs a copy; masks stay a byte.
+TEST(Memory, FollowsTheBytesOfAnElement) {
+  Model model = model_of("gpt_22b");
+  const Memory two = memory_of(model, Mapping{});
+  model.bytes = 4;
+  const Memory four = memory_of(model, Mapping{});
+  EXPECT_DOUBLE_EQ(two.layer_state, 18 * two.layer_parameters);
+  EXPECT_DOUBLE_EQ(four.layer_state, 16 * four.layer_parameters);
+  const double masks = 2048.0 * 6144 * (2 + 64 * 2048.0 / 6144);
+  EXPECT_DOUBLE_EQ(four.activations_per_layer - masks, 2 * (two.activations_per_layer - masks));
 }
 
 TEST(Memory, ExpertsAreSplitAlongTheirAxisOnly) {
@@ -138,6 +150,11 @@ TEST(Mapping, GroupsAreNumberedFromTheInsideOut) {
   EXPECT_EQ(group({Axis::pp}), (std::vector<Rank>{0, 12}));
   EXPECT_EQ(group({Axis::ep, Axis::dp}), (std::vector<Rank>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(mapping.ranks(), 24);
+  const std::vector<std::vector<Rank>> all = groups_of(mapping, std::vector{Axis::ep, Axis::pp});
+  EXPECT_EQ(all, (std::vector<std::vector<Rank>>{{0, 2, 4, 12, 14, 16},
+                                                 {1, 3, 5, 13, 15, 17},
+                                                 {6, 8, 10, 18, 20, 22},
+                                                 {7, 9, 11, 19, 21, 23}}));
 }
 
 TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
@@ -165,6 +182,17 @@ TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
               std::string::npos)
         << text;
   }
+  EXPECT_EQ(refusal(gpt, [](Mapping& m) { m.capacity = 1; }),
+            "capacity is given; gpt_175b has no experts");
+  EXPECT_EQ(refusal(mixture, [](Mapping& m) { m.capacity = 9; }),
+            "capacity is 9; it must be above 0, at most 8 (all tokens to one of the experts)");
+  EXPECT_EQ(refusal(mixture,
+                    [](Mapping& m) {
+                      m.capacity = 1.5;
+                      m.sends_once = true;
+                    }),
+            "capacity is 1.5; every expert then has the same rows, and tokens go to each of them "
+            "(no sends_once)");
   EXPECT_EQ(
       refusal(gpt,
               [](Mapping& m) {
@@ -246,6 +274,34 @@ TEST(LayerWork, ATokenIsSentToItsExpertsAndBack) {
   }
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(sent, 2.0 * 2 * 32768 * 4096 * 2);  // dispatch and combine, top 2, 2 bytes
+}
+
+// Fewer than that where a token goes once to a rank: with Z ranks (1 - ((Z - 1) / Z)^k) of each of
+// their Z - 1 others, and the part (Z - 1) / Z of what is sent crosses.
+TEST(LayerWork, ATokenMayBeSentOnceToARank) {
+  const Model model = model_of("mixtral_8x7b");
+  Mapping mapping;
+  mapping[Axis::ep] = 4;
+  const double computed = expert_rows(model, mapping).computed;
+  EXPECT_EQ(expert_rows(model, mapping).sent, 2);
+  mapping.sends_once = true;
+  EXPECT_EQ(expert_rows(model, mapping).computed, computed);
+  EXPECT_DOUBLE_EQ(expert_rows(model, mapping).sent, 4 * (1 - 0.75 * 0.75));
+  mapping[Axis::ep] = 8;
+  EXPECT_DOUBLE_EQ(expert_rows(model, mapping).sent, 8 * (1 - 0.875 * 0.875));
+}
+
+// E C rows, C being whole, whoever the router prefers.
+TEST(LayerWork, ACapacityPadsAndDrops) {
+  const Model model = model_of("mixtral_8x7b");
+  Mapping mapping;
+  mapping[Axis::ep] = 8;
+  mapping.capacity = 1.25;
+  const double rows = 8 * (32768 * 2 * 1.25 / 8);
+  EXPECT_DOUBLE_EQ(expert_rows(model, mapping).sent * 32768, rows);
+  EXPECT_DOUBLE_EQ(expert_rows(model, mapping).computed * 32768, rows);
+  mapping.capacity = 1.0001;  // 8192.8 rows are 8193
+  EXPECT_DOUBLE_EQ(expert_rows(model, mapping).sent * 32768, 8 * 8193);
 }
 
 // 6 flops per parameter and token, and what attention adds: 72 B L s h^2 (1 + s / 6h) altogether.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -80,6 +81,28 @@ TEST(Plan, SumsAreThoseOfItsRows) {
               plan["seconds"].get<double>(), 1e-9);
 }
 
+// What lies inside a node is a matter of the order of axes.
+TEST(Plan, AxesAreNestedAsAsked) {
+  const auto ranks = [](const std::string& more) {
+    std::map<std::string, Json> found;
+    const Json plan = json_of("llama3_8b --tp 2 --dp 4 --pp 2" + more);
+    for (const Json& row : plan["collectives"]) {
+      found[row["along"]] = row["ranks"];
+    }
+    return found;
+  };
+  EXPECT_EQ(ranks("")["tp"], Json::parse("[0, 1]"));
+  EXPECT_EQ(ranks("")["dp"], Json::parse("[0, 2, 4, 6]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["dp"], Json::parse("[0, 1, 2, 3]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["pp"], Json::parse("[0, 4]"));
+  EXPECT_EQ(ranks(" --nested dp,pp")["tp"], Json::parse("[0, 8]"));
+  const std::string text =
+      run_captured(words("plan llama3_8b --tp 2 --dp 8 --nested dp --explain")).out;
+  EXPECT_NE(text.find("dp-tp-sp-ep-pp from the inside out"), std::string::npos) << text;
+  EXPECT_NE(text.find("between nodes"), std::string::npos) << text;
+  EXPECT_NE(text.find("step = computing + exposed + bubble"), std::string::npos) << text;
+}
+
 // Each collective's time is the simulator's, asked on its own.
 TEST(Plan, TimesAreTheSimulators) {
   const Json plan = json_of("llama3_8b --tp 8 --machine a100");
@@ -113,6 +136,36 @@ TEST(Plan, TheSearchFindsNothingWorseThanWhatItCouldHave) {
     const Json plan = json_of("llama3_8b --batch 32 --sequence 4096 " + other);
     EXPECT_LE(best, plan["seconds"].get<double>()) << other;
   }
+}
+
+// The survey's ten rows, each with the plan's ranks and bytes.
+TEST(Plan, TheSurveysRowsAreSimulated) {
+  const Json rows = json_of("mixtral_8x7b --tp 2 --sp 2 --ep 4 --dp 2 --pp 2 --survey");
+  ASSERT_EQ(rows.size(), 10u);
+  const Json plan = json_of("mixtral_8x7b --tp 2 --sp 2 --ep 4 --dp 2 --pp 2");
+  for (const Json& row : rows) {
+    // One port: a rank's two children in a tree are heard one after the other.
+    EXPECT_EQ(row["equal"].get<bool>(), row["claim"] != "lu-9-dp-double") << row;
+    EXPECT_EQ(row["equal"].get<bool>(), row["stated"] == row["simulated"]) << row;
+    if (row["claim"] == "lu-9-tp-ring" || row["claim"] == "lu-9-sp-ring" ||
+        row["claim"] == "lu-9-pp") {  // also what is planned, on links inside a node and between
+      EXPECT_DOUBLE_EQ(row["stated"].get<double>(), row["planned"].get<double>()) << row;
+    }
+    EXPECT_TRUE(std::any_of(plan["collectives"].begin(), plan["collectives"].end(),
+                            [&](const Json& c) {
+                              return c["bytes"] == row["bytes"] && c["along"] == row["along"] &&
+                                     c["seconds_each"] == row["planned"];
+                            }))
+        << row;
+  }
+  const Json dp = json_of("gpt2 --dp 4 --survey");
+  ASSERT_EQ(dp.size(), 10u);
+  for (const Json& row : dp) EXPECT_EQ(row.contains("stated"), row["axis"] == "dp") << row;
+  // Where reduce-scatters take the place of all-reduces, their bytes are the row's.
+  const Json split = json_of("gpt2 --dp 4 --tp 2 --zero 1 --split-norms --survey");
+  EXPECT_EQ(split[0]["collective_planned"], "reduce_scatter");
+  EXPECT_NE(run_captured(words("plan gpt2 --dp 4 --survey")).out.find("2*(N-1)*alpha"),
+            std::string::npos);
 }
 
 // A token reads all weights and all keys and values once; one sequence computes next to nothing.
@@ -167,8 +220,10 @@ TEST(Step, PlayedTimesAreThePlanned) {
   std::ofstream(mixture) << R"({"experts": 8, "top_k": 2, )" << sizes << "}";
   for (const std::string& asked :
        {dense + " --tp 2 --dp 2 --pp 2 --split-norms --zero 1 --bucket 1M",
-        dense + " --tp 4 --dp 3 --bucket 100K", dense + " --sp 2 --dp 2 --zero 3",
-        mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M", mixture + " --ep 4 --router-skew 1.5"}) {
+        dense + " --tp 4 --dp 3 --bucket 100K",
+        dense + " --tp 4 --sp 2 --dp 4 --pp 2 --nested dp,pp --zero 1 --bucket 1M",
+        dense + " --sp 2 --dp 2 --zero 3", mixture + " --ep 4 --dp 2 --zero 1 --bucket 1M",
+        mixture + " --ep 4 --router-skew 1.5"}) {
     const Captured run = run_captured(words("step " + asked + " --json"));
     ASSERT_EQ(run.exit, 0) << run.out << run.err;
     const Json played = Json::parse(run.out);
@@ -178,6 +233,33 @@ TEST(Step, PlayedTimesAreThePlanned) {
       EXPECT_EQ(row["wrong"], 0) << asked << ": " << row;
     }
   }
+}
+
+// Four groups of three in nodes of eight: one lies in two nodes, and all wait for it.
+TEST(Step, PlaysTheSlowestGroupAsPlanned) {
+  const Captured run = run_captured(words("step gpt2 --tp 3 --dp 4 --thin 1K --json"));
+  EXPECT_EQ(run.exit, 0) << run.out << run.err;
+}
+
+// Buffers of a part of M, on a network as much slower: the same times, bit for bit.
+TEST(Step, ThinnedBuffersTakeAsLong) {
+  const std::string asked = "step gpt2 --tp 2 --pp 2 --sequence 64 --json";
+  const auto rows = [&](const std::string& more) {
+    const Captured run = run_captured(words(asked + more));
+    EXPECT_EQ(run.exit, 0) << run.out << run.err;
+    return Json::parse(run.out)["collectives"];
+  };
+  const Json whole = rows(""), thin = rows(" --thin 4K");
+  ASSERT_EQ(whole.size(), thin.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(whole[i]["bytes_played"], whole[i]["bytes"]);
+    EXPECT_EQ(thin[i]["bytes"], whole[i]["bytes"]);
+    EXPECT_LE(thin[i]["bytes_played"], 4096);
+    EXPECT_EQ(thin[i]["played"], whole[i]["played"]);
+  }
+  const Captured refused = run_captured(words("step gpt2 --dp 2 --thin 4K --full-speed"));
+  EXPECT_NE(refused.err.find("--thin is given; with --full-speed buffers are as planned"),
+            std::string::npos);
 }
 
 TEST(Step, WhatThreadsCannotPlayIsRefused) {
@@ -193,11 +275,14 @@ TEST(Step, WhatThreadsCannotPlayIsRefused) {
 
 // The chapter's exercise 4: 1000 tensors of 1 MB, 8 ranks, 10 us, 100 GB/s.
 TEST(Buckets, GainWhatTheChapterSays) {
-  const Captured run = run_captured(words("buckets --alpha 10us --bandwidth 100GB/s --json"));
+  const Captured run =
+      run_captured(words("buckets --alpha 10us --bandwidth 100GB/s --play --json"));
   ASSERT_EQ(run.exit, 0) << run.err;
   const Json rows = Json::parse(run.out);
   for (const Json& row : rows) {
     EXPECT_NEAR(row["seconds_each"].get<double>(), row["formula_each"].get<double>(), 1e-9);
+    EXPECT_NEAR(row["played"].get<double>(), row["seconds"].get<double>(),
+                1e-12 * row["seconds"].get<double>());
     if (row["tensors"] == 1) {
       EXPECT_NEAR(row["seconds"].get<double>(), 157.5e-3, 1e-6);
     }
@@ -234,11 +319,20 @@ TEST(Plan, WhatCannotBeIsRefusedByName) {
   refuses("gpt_175b --dp 3 --batch 64",
           "--batch is 64; 3 replicas with micro-batches of 1 take a "
           "multiple of 3: the nearest are 63 or 66");
-  refuses("gpt_175b --tp 8 --ranks 16", "--ranks is 16; the axes multiply to 8");
+  refuses("gpt_175b --tp 8 --ranks 16",
+          "--ranks is 16; the axes multiply to 8; with another dp the nearest are 16 (dp 2)");
+  refuses("gpt_175b --tp 8 --ranks 20",
+          "--ranks is 20; the axes multiply to 8; with another dp the nearest are 16 (dp 2) or 24 "
+          "(dp 3)");
   refuses("gpt_175b --search --batch 8", "--search needs --ranks");
   refuses("gpt_175b --search --ranks 1 --batch 8", "fits into 80 GiB: the smallest needs");
   refuses("llama3_8b --search --ranks 7 --batch 8", "over 7 ranks divides its heads");
   refuses("llama3_8b --order 1f2b", "--order is '1f2b'; allowed are gpipe, 1f1b, zb1p, zb2p");
+  refuses("llama3_8b --decode --survey", "--survey is of one training step; leave --decode out");
+  refuses("llama3_8b --nested dp,tp,dp", "--nested is 'dp,tp,dp'; dp stands there twice");
+  refuses("llama3_8b --nested xp", "--nested is 'xp'; allowed are tp, sp, ep, dp, pp");
+  refuses("llama3_8b --capacity 2", "capacity is given; llama3_8b has no experts");
+  refuses("llama3_8b --bytes 3", "bytes is 3; allowed are 1, 2 and 4");
   refuses("llama3_8b --decode --sp 2", "sp is 2; a decode step has one token per sequence");
   refuses("llama3_8b --machine nowhere", "machines are a100, h100 and here");
 }

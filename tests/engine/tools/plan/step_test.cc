@@ -117,6 +117,95 @@ TEST(Step, TrafficOfZeroIsAsStated) {
   EXPECT_NEAR(bytes(3), 3 * 2 * layers, 1e4);
 }
 
+// What the schedules of the planned collectives have a rank send along these axes, in a step.
+double sent_along(const StepPlan& step, const std::vector<Axis>& axes) {
+  double sum = 0;
+  for (const PlannedCollective& c : step.collectives) sum += c.along == axes ? c.sent() : 0;
+  return sum;
+}
+
+// 2 all-reduces of a layer each way, or as many all-gathers and reduce-scatters: the same bytes.
+TEST(Step, TrafficOfTensorParallelismIsCounted) {
+  const Model model = model_of("gpt_22b");
+  Mapping mapping;
+  mapping[Axis::tp] = 8;
+  mapping.micro_batches = 3;
+  const double activation = 2.0 * model.sequence * model.hidden;
+  for (const bool split : {false, true}) {
+    mapping.splits_norms = split;
+    const StepPlan step = plan(model, mapping);
+    EXPECT_DOUBLE_EQ(sent_along(step, {Axis::tp}), 3 * model.layers * 8 * 7.0 / 8 * activation);
+  }
+}
+
+TEST(Step, TrafficOfZeroIsCounted) {
+  const Model model = model_of("llama3_8b");
+  Mapping mapping;
+  mapping[Axis::dp] = 8;
+  mapping.gradient_bytes = 2;
+  const double layers = 2 * static_cast<double>(model.layers * model.layer());
+  const double all = layers + 2 * static_cast<double>(model.embedding());
+  const struct {
+    int zero;
+    double formula;
+  } kCases[] = {{0, 2 * all}, {1, 2 * all}, {2, 2 * all}, {3, 3 * layers}};
+  for (const auto& [zero, formula] : kCases) {
+    mapping.zero = zero;
+    const double sent = sent_along(plan(model, mapping), {Axis::sp, Axis::ep, Axis::dp});
+    EXPECT_NEAR(sent, formula * 7 / 8, 1e-6 * formula) << zero;
+  }
+}
+
+// A stage is sent activations and gradients once for each of its parts.
+TEST(Step, TrafficOfThePipelineIsCounted) {
+  const Model model = model_of("gpt_22b");
+  Mapping mapping;
+  mapping[Axis::pp] = 4;
+  mapping.micro_batches = 8;
+  const double activation = 2.0 * model.sequence * model.hidden;
+  for (const int parts : {1, 2, 3}) {
+    mapping.interleave = parts;
+    EXPECT_DOUBLE_EQ(sent_along(plan(model, mapping), {Axis::pp}), 2 * 8 * parts * activation);
+  }
+}
+
+// Dispatch and combine, forward and backward; of what is sent (Z - 1) / Z crosses.
+TEST(Step, TrafficOfExpertsIsCounted) {
+  const Model model = model_of("mixtral_8x7b");
+  const double all = 2.0 * model.sequence * model.hidden, calls = 4.0 * model.layers;
+  for (const int ranks : {2, 4, 8}) {
+    Mapping mapping;
+    mapping[Axis::ep] = ranks;
+    const double z = ranks, crosses = (z - 1) / z;
+    const auto per_token = [&] {
+      return sent_along(plan(model, mapping), {Axis::ep}) / (calls * all);
+    };
+    EXPECT_NEAR(per_token(), 2 * crosses, 1e-6) << ranks;
+    mapping.sends_once = true;
+    // In units of the tokens of all Z ranks together: (Z - 1) / Z (1 - ((Z - 1) / Z)^k).
+    EXPECT_NEAR(per_token() / z, crosses * (1 - crosses * crosses), 1e-6) << ranks;
+    mapping.sends_once = false;
+    mapping.capacity = 1.25;
+    EXPECT_NEAR(per_token(), 2 * 1.25 * crosses, 1e-6) << ranks;
+  }
+}
+
+// The slowest of all groups along an axis is what everybody waits for: of four groups of three in
+// nodes of eight, one lies in two nodes.
+TEST(Step, AGroupInTwoNodesIsPlannedAsSuch) {
+  Mapping mapping;
+  mapping[Axis::tp] = 3;
+  mapping[Axis::dp] = 2;
+  const auto time_of_tp = [&] {
+    const StepPlan step = plan(model_of("gpt2"), mapping);
+    EXPECT_EQ(step.collectives.front().along, std::vector{Axis::tp});
+    return step.collectives.front().price.seconds;
+  };
+  const double inside = time_of_tp();
+  mapping[Axis::dp] = 4;
+  EXPECT_GT(time_of_tp(), 2 * inside);
+}
+
 TEST(Step, HiddenGradientsCostOnlyTheirLastBucket) {
   Mapping mapping;
   mapping[Axis::dp] = 8;

@@ -52,6 +52,25 @@ TEST(Train, AnswersInJson) {
   EXPECT_FALSE(nlohmann::json::parse(alone.out).contains("one_thread"));
 }
 
+// Alone it takes what its computing does; among ranks at least that, and not all that is sent is
+// waited for. The losses are what they are without a clock.
+TEST(Train, RunsOnAModelledMachine) {
+  const auto asked = [](std::vector<std::string> more) {
+    const Captured run = run_captured(small(std::move(more)));
+    EXPECT_EQ(run.exit, 0) << run.out << run.err;
+    return nlohmann::json::parse(run.out);
+  };
+  const auto one = asked({"--machine", "a100", "--json"});
+  const double alone = one["model_seconds_per_step"].get<double>();
+  EXPECT_GT(alone, 0);
+  EXPECT_NEAR(alone, one["planned_seconds_per_step"].get<double>(), 1e-9 * alone);
+  const auto two = asked({"--tp", "2", "--machine", "a100", "--json"});
+  EXPECT_EQ(two["losses"], asked({"--tp", "2", "--json", "--no-compare"})["losses"]);
+  EXPECT_GT(two["model_seconds_per_step"].get<double>(), 0.9 * alone);
+  const Captured text = run_captured(small({"--dp", "2", "--machine", "a100"}));
+  EXPECT_NE(text.out.find("on a100 a step takes"), std::string::npos) << text.out;
+}
+
 TEST(Train, RefusesWhatCannotBe) {
   const struct {
     std::vector<std::string> arguments;

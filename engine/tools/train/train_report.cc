@@ -1,0 +1,88 @@
+#include "engine/tools/train/train_report.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/base/units.h"
+#include "engine/tools/svg_plot.h"
+#include "engine/tools/table.h"
+
+namespace rankine::tools {
+
+std::string title_of(const Training& training) {
+  const Mapping& m = training.mapping;
+  return fmt::format("{} parameters, {} of {} characters a step, {}: {} micro-batches of {}\n",
+                     training.model.all(), training.mapping.batch(), training.model.sequence,
+                     describe(m), m.micro_batches, m.micro_batch);
+}
+
+std::string text_of(const Outcome& o) {
+  std::vector<std::vector<std::string>> rows = {{"step", "loss"}};
+  if (o.parts) rows.front().insert(rows.front().end(), {"one thread", "", "in one piece"});
+  const std::size_t steps = o.ranks.losses.size();
+  constexpr std::size_t kRows = 10;
+  for (std::size_t i = 0; i < steps; ++i) {
+    if (i != 0 && (i + 1) * kRows / steps == i * kRows / steps) continue;
+    const double loss = o.ranks.losses[i];
+    rows.push_back({std::to_string(i + 1), fmt::format("{:.6f}", loss)});
+    if (!o.parts) continue;
+    const double parts = o.parts->losses[i];
+    rows.back().insert(rows.back().end(),
+                       {fmt::format("{:.6f}", parts), loss == parts ? "equal" : "DIFFERENT",
+                        fmt::format("{:.6f}", o.whole->losses[i])});
+  }
+  std::string text = fmt::format("\n{}\n{} steps in {}", columns(rows, o.parts ? "rrrlr" : "rr"),
+                                 steps, format_duration(o.ranks.seconds));
+  text += o.parts ? "" : "\n";
+  if (o.parts) {
+    text += fmt::format(
+        "; one thread takes {}\n{} of {} losses are one thread's, bit for bit; in one "
+        "piece they differ by at most {:.1e}\n",
+        format_duration(o.parts->seconds), o.equal_steps(), steps, o.largest_difference());
+  }
+  if (!o.plan) return text;
+  return text +
+         fmt::format("on {} a step takes {}; planned {}: {} computing, {} exposed, {} bubble\n",
+                     o.plan->machine.name, format_duration(o.model_step()),
+                     format_duration(o.plan->seconds), format_duration(o.plan->computing()),
+                     format_duration(o.plan->exposed()), format_duration(o.plan->bubble()));
+}
+
+nlohmann::ordered_json json_of(const Training& training, const Outcome& o) {
+  nlohmann::ordered_json out = {{"ranks", training.mapping.ranks()},
+                                {"mapping", describe(training.mapping)},
+                                {"parameters", training.model.all()},
+                                {"losses", o.ranks.losses},
+                                {"seconds", o.ranks.seconds}};
+  if (o.plan) {
+    out["machine"] = o.plan->machine.name;
+    out["model_seconds_per_step"] = o.model_step();
+    out["planned_seconds_per_step"] = o.plan->seconds;
+  }
+  if (o.parts) {
+    out["one_thread"] = o.parts->losses;
+    out["one_piece"] = o.whole->losses;
+    out["equal_steps"] = o.equal_steps();
+  }
+  return out;
+}
+
+std::string svg_of(const Training& training, const Outcome& o) {
+  Plot plot{.title = fmt::format("Loss while training, {}", describe(training.mapping)),
+            .y_label = "nats per character",
+            .baseline = {},
+            .x_label = "step"};
+  const auto add = [&](std::string name, const Curve& curve) {
+    PlotCurve& drawn = plot.curves.emplace_back(PlotCurve{.name = std::move(name)});
+    for (std::size_t i = 0; i < curve.losses.size(); ++i) {
+      drawn.points.push_back({.bytes = static_cast<double>(i + 1), .y = curve.losses[i]});
+    }
+  };
+  if (o.whole) add("in one piece", *o.whole);
+  add(describe(training.mapping), o.ranks);
+  fit_axes(plot);
+  return to_svg(plot);
+}
+
+}  // namespace rankine::tools

@@ -1,0 +1,57 @@
+// What came of a training, as people and programs read it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/tools/plan/step.h"
+#include "engine/tools/train/trainer.h"
+
+namespace rankine::tools {
+
+// Losses by step; fewer than asked for where it was interrupted.
+struct Curve {
+  std::vector<double> losses;
+  double seconds = 0;
+  double model_seconds = 0;  // on a modelled machine
+};
+
+struct Outcome {
+  Curve ranks;
+  std::optional<StepPlan> plan{};     // on a modelled machine
+  std::optional<Curve> parts, whole;  // of one thread: the same parts, and the model in one piece
+
+  std::size_t equal_steps() const {
+    std::size_t equal = 0;
+    for (std::size_t i = 0; i < ranks.losses.size(); ++i) {
+      equal += ranks.losses[i] == parts->losses[i] ? 1 : 0;
+    }
+    return equal;
+  }
+  double largest_difference() const {
+    double most = 0;
+    for (std::size_t i = 0; i < ranks.losses.size(); ++i) {
+      most = std::max(most, std::abs(ranks.losses[i] - whole->losses[i]));
+    }
+    return most;
+  }
+  double model_step() const {
+    return ranks.model_seconds / static_cast<double>(ranks.losses.size());
+  }
+  bool good() const { return !parts || equal_steps() == ranks.losses.size(); }
+};
+
+// "200192 parameters, 16 of 32 characters a step, ...": what is trained, in a line.
+std::string title_of(const Training& training);
+// Requires a step at least.
+std::string text_of(const Outcome& outcome);
+nlohmann::ordered_json json_of(const Training& training, const Outcome& outcome);
+// The losses over steps.
+std::string svg_of(const Training& training, const Outcome& outcome);
+
+}  // namespace rankine::tools
