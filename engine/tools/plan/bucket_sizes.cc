@@ -2,21 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "algorithms/catalogue.h"
-#include "algorithms/closed_form.h"
 #include "engine/base/units.h"
-#include "engine/network/predict.h"
 #include "engine/tools/network.h"
-#include "engine/tools/plan/hidden_time.h"
+#include "engine/tools/plan/bucket_times.h"
 #include "engine/tools/table.h"
 
 namespace rankine::tools {
@@ -24,87 +18,27 @@ namespace {
 
 struct BucketArguments {
   std::string algorithm = "ring";
-  int ranks = 8;
-  std::size_t tensors = 1000, tensor_bytes = 1'000'000, bucket = 25'000'000;
+  BucketQuestion question;  // but for algorithm, network and time
   Rational backward;
   NetworkArguments network;
   bool json = false;
-
-  std::size_t all_bytes() const { return tensors * tensor_bytes; }
 };
 
-struct Row {
-  std::size_t tensors = 0, bytes = 0, calls = 0;  // of a bucket
-  double each = 0;                                // seconds of a bucket, by the simulator
-  std::optional<double> formula{};                // the same by the catalogue's closed forms
-  double exposed = 0;
-
-  double all() const { return static_cast<double>(calls) * each; }
-};
-
-// Rounds times alpha and the busiest rank's bytes times beta; nothing where either is computed, or
-// where messages are not all alike.
-std::optional<double> closed_form(const Algorithm& line, const Params& params, const Fabric& fabric,
-                                  std::size_t bytes) {
-  if (line.rounds == kComputed || line.sent == kComputed) return {};
-  if (fabric.two_level() || fabric.wiring.shares_links() || !fabric.odd.empty()) return {};
-  return evaluate(line.rounds, params).to_double() * fabric.link.latency().to_double() +
-         evaluate(line.sent, params).to_double() * static_cast<double>(bytes) *
-             fabric.link.per_byte().to_double();
-}
-
-Result<Row> row_of(const BucketArguments& a, const Algorithm& line, const Fabric& fabric,
-                   std::size_t tensors) {
-  Row row{.tensors = tensors, .bytes = tensors * a.tensor_bytes};
-  row.calls = (a.tensors + tensors - 1) / tensors;
-  Params params;
-  params.ranks = a.ranks;
-  params.segments = 0;
-  const auto found = predict_one(line, line.only_taken(params), row.bytes, fabric);
-  if (!found.ok()) return found.status();
-  if (!found->ok()) return invalid_argument("--algo is '" + a.algorithm + "': " + found->refusal);
-  row.each = found->seconds;
-  row.formula = closed_form(line, found->params, fabric, row.bytes);
-  const double backward = a.backward.to_double();
-  row.exposed =
-      backward > 0 ? exposed_behind(backward, static_cast<double>(row.calls), row.each) : row.all();
-  return row;
-}
-
-// One tensor, two, four ... all of them; and what PyTorch would take, or whoever asks.
-std::vector<std::size_t> sizes_of(const BucketArguments& a) {
-  std::vector<std::size_t> sizes = {
-      a.tensors, std::clamp<std::size_t>(a.bucket / a.tensor_bytes, 1, a.tensors)};
-  for (std::size_t n = 1; n < a.tensors; n *= 2) sizes.push_back(n);
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  return sizes;
-}
-
-// Where alpha's part of a call is a and the backward pass takes T, n calls keep n a + M beta - (n -
-// 1) T / n waiting beyond it, which is least at n = sqrt(T / a).
-std::string optimum_text(const BucketArguments& a, const Algorithm& line, const Fabric& fabric) {
-  Params params;
-  params.ranks = a.ranks;
-  const auto latency = closed_form(line, line.only_taken(params), fabric, 0);
-  const double backward = a.backward.to_double();
-  if (!latency || !(*latency > 0) || !(backward > 0)) return {};
-  const double calls =
-      std::clamp(std::sqrt(backward / *latency), 1.0, static_cast<double>(a.tensors));
+std::string optimum_text(const BucketQuestion& question) {
+  const auto calls = best_calls(question);
+  if (!calls) return {};
   return fmt::format(
       "where communication takes longer than the backward pass, sqrt(T / a) = {:.1f} calls wait "
       "least: buckets of {}\n",
-      calls, format_bytes(static_cast<double>(a.all_bytes()) / calls));
+      *calls, format_bytes(static_cast<double>(question.all_bytes()) / *calls));
 }
 
-std::string text_of(const BucketArguments& a, const Algorithm& line, const Fabric& fabric,
-                    const std::vector<Row>& rows) {
-  const Row& best = *std::min_element(
-      rows.begin(), rows.end(), [](const Row& x, const Row& y) { return x.exposed < y.exposed; });
-  const bool hides = a.backward.to_double() > 0;
+std::string text_of(const BucketQuestion& q, const std::vector<BucketRow>& rows) {
+  const BucketRow& best = rows[best_bucket(rows)];
+  const bool hides = q.backward > 0;
   std::vector<std::vector<std::string>> lines = {
       {"bucket", "tensors", "calls", "each", "formula", "all", hides ? "exposed" : "", "gain", ""}};
-  for (const Row& row : rows) {
+  for (const BucketRow& row : rows) {
     lines.push_back(
         {format_bytes(row.bytes), std::to_string(row.tensors), std::to_string(row.calls),
          format_duration(row.each), row.formula ? format_duration(*row.formula) : "",
@@ -112,44 +46,28 @@ std::string text_of(const BucketArguments& a, const Algorithm& line, const Fabri
          fmt::format("{:.2f} x", rows.front().exposed / row.exposed), &row == &best ? "best" : ""});
   }
   return fmt::format(
-      "{} tensors of {} among {} ranks on {}, all_reduce {}{}\n\n{}\n{}", a.tensors,
-      format_bytes(a.tensor_bytes), a.ranks, describe(fabric), line.name,
-      hides ? fmt::format(", behind a backward pass of {}", format_duration(a.backward.to_double()))
-            : "",
-      columns(lines, "rrrrrrrr"), optimum_text(a, line, fabric));
-}
-
-std::string json_of(const std::vector<Row>& rows) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const Row& row : rows) {
-    out.push_back({{"bytes", row.bytes},
-                   {"tensors", row.tensors},
-                   {"calls", row.calls},
-                   {"seconds_each", row.each},
-                   {"seconds", row.all()},
-                   {"exposed", row.exposed}});
-    if (row.formula) out.back()["formula_each"] = *row.formula;
-  }
-  return out.dump() + "\n";
+      "{} tensors of {} among {} ranks on {}, all_reduce {}{}\n\n{}\n{}", q.tensors,
+      format_bytes(q.tensor_bytes), q.ranks, describe(q.fabric), q.algorithm->name,
+      hides ? fmt::format(", behind a backward pass of {}", format_duration(q.backward)) : "",
+      columns(lines, "rrrrrrrr"), optimum_text(q));
 }
 
 Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
-  const Algorithm* line = find_algorithm(Collective::all_reduce, a.algorithm);
-  if (line == nullptr) {
+  BucketQuestion question = a.question;
+  question.algorithm = find_algorithm(Collective::all_reduce, a.algorithm);
+  if (question.algorithm == nullptr) {
     return invalid_argument(fmt::format(
         "--algo is '{}'; 'rankine list all_reduce' shows what is allowed", a.algorithm));
   }
   const auto network = network_of(a.network);
   if (!network.ok()) return network.status();
-  const auto asked = wired_for(*network, a.ranks);
-  if (!asked.ok()) return asked.status();
-  std::vector<Row> rows;
-  for (const std::size_t tensors : sizes_of(a)) {
-    auto row = row_of(a, *line, *asked, tensors);
-    if (!row.ok()) return row.status();
-    rows.push_back(*row);
-  }
-  console.out << (a.json ? json_of(rows) : text_of(a, *line, *asked, rows));
+  auto wired = wired_for(*network, question.ranks);
+  if (!wired.ok()) return wired.status();
+  question.fabric = std::move(*wired);
+  question.backward = a.backward.to_double();
+  const auto rows = bucket_rows(question);
+  if (!rows.ok()) return rows.status();
+  console.out << (a.json ? to_json(*rows).dump() + "\n" : text_of(question, *rows));
   return Exit::ok;
 }
 
@@ -169,17 +87,18 @@ Subcommand add_buckets(Command tool) {
   const Command app = tool.add_subcommand(
       "buckets", "what the size of gradient buckets costs, alone and behind a backward pass");
   add_text(app, "--algo", a.algorithm, "NAME", "of all_reduce (ring)");
-  add_argument(app, "--ranks", a.ranks, Whole{2, 1 << 14}, "N", "ranks (8)");
+  add_argument(app, "--ranks", a.question.ranks, Whole{2, 1 << 14}, "N", "ranks (8)");
   add_argument(
-      app, "--tensors", a.tensors,
+      app, "--tensors", a.question.tensors,
       [](std::string_view argument, std::string_view text) -> Result<std::size_t> {
         const auto n = Whole{1, 1'000'000}(argument, text);
         if (!n.ok()) return n.status();
         return static_cast<std::size_t>(*n);
       },
       "N", "how many tensors (1000)");
-  add_argument(app, "--tensor", a.tensor_bytes, read_some_bytes, "SIZE", "of each (1000000)");
-  add_argument(app, "--bucket", a.bucket, read_some_bytes, "SIZE",
+  add_argument(app, "--tensor", a.question.tensor_bytes, read_some_bytes, "SIZE",
+               "of each (1000000)");
+  add_argument(app, "--bucket", a.question.bucket, read_some_bytes, "SIZE",
                "a size to be among those shown (25000000)");
   add_argument(app, "--backward", a.backward, parse_seconds, "TIME",
                "of the pass that makes the tensors one after the other (0: all are there)");
