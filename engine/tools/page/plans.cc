@@ -170,7 +170,7 @@ Status ask_buckets(const Json& request, Json& out, std::vector<double>&) {
   BucketQuestion asked{.algorithm = question->algorithm,
                        .fabric = question->fabric,
                        .ranks = question->params.ranks,
-                       .tensors = static_cast<std::size_t>(tensors),
+                       .tensors = static_cast<std::uint64_t>(tensors),
                        .tensor_bytes = question->bytes};
   if (const auto found = request.find("backward"); found != request.end()) {
     if (!found->is_string()) return bad_member("backward", *found, "texts such as \"100ms\"");

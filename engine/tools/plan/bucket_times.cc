@@ -14,7 +14,7 @@ namespace {
 // Rounds times alpha and the busiest rank's bytes times beta; nothing where either is computed, or
 // where messages are not all alike.
 std::optional<double> closed_form(const Algorithm& line, const Params& params, const Fabric& fabric,
-                                  std::size_t bytes) {
+                                  std::uint64_t bytes) {
   if (line.rounds == kComputed || line.sent == kComputed) return {};
   if (fabric.two_level() || fabric.wiring.shares_links() || !fabric.odd.empty()) return {};
   return evaluate(line.rounds, params).to_double() * fabric.link.latency().to_double() +
@@ -22,7 +22,7 @@ std::optional<double> closed_form(const Algorithm& line, const Params& params, c
              fabric.link.per_byte().to_double();
 }
 
-Result<BucketRow> row_of(const BucketQuestion& q, std::size_t tensors) {
+Result<BucketRow> row_of(const BucketQuestion& q, std::uint64_t tensors) {
   BucketRow row{.tensors = tensors, .bytes = tensors * q.tensor_bytes};
   row.calls = (q.tensors + tensors - 1) / tensors;
   Params params;
@@ -42,10 +42,10 @@ Result<BucketRow> row_of(const BucketQuestion& q, std::size_t tensors) {
   return row;
 }
 
-std::vector<std::size_t> sizes_of(const BucketQuestion& q) {
-  std::vector<std::size_t> sizes = {
-      q.tensors, std::clamp<std::size_t>(q.bucket / q.tensor_bytes, 1, q.tensors)};
-  for (std::size_t n = 1; n < q.tensors; n *= 2) sizes.push_back(n);
+std::vector<std::uint64_t> sizes_of(const BucketQuestion& q) {
+  std::vector<std::uint64_t> sizes = {
+      q.tensors, std::clamp<std::uint64_t>(q.bucket / q.tensor_bytes, 1, q.tensors)};
+  for (std::uint64_t n = 1; n < q.tensors; n *= 2) sizes.push_back(n);
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
@@ -55,7 +55,7 @@ std::vector<std::size_t> sizes_of(const BucketQuestion& q) {
 
 Result<std::vector<BucketRow>> bucket_rows(const BucketQuestion& question) {
   std::vector<BucketRow> rows;
-  for (const std::size_t tensors : sizes_of(question)) {
+  for (const std::uint64_t tensors : sizes_of(question)) {
     auto row = row_of(question, tensors);
     if (!row.ok()) return row.status();
     rows.push_back(*row);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -16,19 +17,19 @@ struct BucketQuestion {
   const Algorithm* algorithm = nullptr;  // of all_reduce
   Fabric fabric{};                       // wired for these ranks
   int ranks = 8;
-  std::size_t tensors = 1000, tensor_bytes = 1'000'000;  // at least one of each
-  std::size_t bucket = 25'000'000;  // a size to be among those tried; PyTorch's
+  std::uint64_t tensors = 1000, tensor_bytes = 1'000'000;  // at least one of each
+  std::uint64_t bucket = 25'000'000;  // a size to be among those tried; PyTorch's
   // Seconds of the pass that makes the tensors one after the other; 0: all of them are there.
   double backward = 0;
 
-  std::size_t all_bytes() const { return tensors * tensor_bytes; }
+  std::uint64_t all_bytes() const { return tensors * tensor_bytes; }
 };
 
 struct BucketRow {
-  std::size_t tensors = 0, bytes = 0, calls = 0;  // of a bucket
-  double each = 0;                                // seconds of a bucket, by the simulator
-  std::optional<double> formula{};                // the same by the catalogue's closed forms
-  double exposed = 0;                             // seconds that the pass does not cover
+  std::uint64_t tensors = 0, bytes = 0, calls = 0;  // of a bucket
+  double each = 0;                                  // seconds of a bucket, by the simulator
+  std::optional<double> formula{};                  // the same by the catalogue's closed forms
+  double exposed = 0;                               // seconds that the pass does not cover
 
   double all() const { return static_cast<double>(calls) * each; }
 };

@@ -61,7 +61,7 @@ export function Papers({ catalogue }: { catalogue: Catalogue }) {
       </ul>
       <p class="note" role="status">{Math.min(shown, found.length)} of {found.length}</p>
       {found.length > shown && <button onClick={() => show(shown + 24)}>More</button>}
-      <h3>Their figures, drawn anew</h3>
+      <h3 class="figures">Their figures, drawn anew</h3>
       <Figures />
     </Section>
   );

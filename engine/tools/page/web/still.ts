@@ -27,13 +27,16 @@ export const galleryRequest = (p: Primitive) => ({
 
 const side = 26, gap = 3, top = 14; // of a cell, between two, above the first
 
+const left = 20, movesWidth = 58;
+// Of all_to_all, whose blocks are N x N, a column for each block of one rank's that is there now.
+const routes = (states: States): boolean => states.places > 8;
+const columnsOf = (states: States): number => (routes(states) ? states.ranks : states.places);
+const stateWidth = (states: States): number => left + columnsOf(states) * (side + gap);
+
 /** Ranks are rows, blocks columns; a cell has a bar for each rank that has contributed. */
 export function stateSvg(states: States, rounds: number, label: string): string {
-  const left = 20, all = states.ranks;
-  // Of all_to_all, whose blocks are N x N, a column for each block of one rank's that is there now.
-  const route = states.places > 8;
-  const columns = route ? all : states.places;
-  const width = left + columns * (side + gap), height = top + all * (side + gap);
+  const all = states.ranks, route = routes(states), columns = columnsOf(states);
+  const width = stateWidth(states), height = top + all * (side + gap);
   let body = '';
   for (let r = 0; r < all; ++r) {
     const y = top + r * (side + gap);
@@ -67,7 +70,7 @@ export function stateSvg(states: States, rounds: number, label: string): string 
 
 /** Who sends to whom from one round to another: senders left, receivers right, in the rows of the pictures beside it. */
 export function movesSvg(states: States, from: number, to: number): string {
-  const width = 58, height = top + states.ranks * (side + gap);
+  const width = movesWidth, height = top + states.ranks * (side + gap);
   const y = (rank: number) => top + rank * (side + gap) + side / 2;
   const seen = new Set<string>();
   for (const t of states.json.transfers.slice(from, to).flat()) {
@@ -89,8 +92,8 @@ export function middle(states: States): number | undefined {
 
 export function card(p: Primitive, states: States): string {
   const picture = (rounds: number, what: string) =>
-    `<figure>${stateSvg(states, rounds, `${p.title}: what each of ${states.ranks} ranks holds ${what}`)}<figcaption>${what}</figcaption></figure>`;
-  const moves = (from: number, to: number) => `<figure class="between">${movesSvg(states, from, to)}<figcaption>${to - from === 1 ? '1 round' : `${to - from} rounds`}</figcaption></figure>`;
+    `<figure style="--w: ${stateWidth(states)}">${stateSvg(states, rounds, `${p.title}: what each of ${states.ranks} ranks holds ${what}`)}<figcaption>${what}</figcaption></figure>`;
+  const moves = (from: number, to: number) => `<figure class="between" style="--w: ${movesWidth}">${movesSvg(states, from, to)}<figcaption>${to - from === 1 ? '1 round' : `${to - from} rounds`}</figcaption></figure>`;
   const between = middle(states), end = states.rounds;
   return `<div class="panels">${picture(0, 'before')}${
     between === undefined ? moves(0, end) : moves(0, between) + picture(between, 'after reduce-scatter') + moves(between, end)

@@ -17,7 +17,7 @@ function Verdict({ json, text }: { json: Json; text: string }) {
     return (
       <div class="proof bad" role="status">
         <b>Wrong: {words(json.kind)}.</b> The rule: {json.rule}. Here: {json.text}.
-        {json.lines.map((line: number) => <div><code>line {line}: {lines[line - 1]}</code></div>)}
+        {[...new Set(json.lines as number[])].map((line: number) => <div><code>line {line}: {lines[line - 1]}</code></div>)}
       </div>
     );
   }
@@ -71,7 +71,7 @@ function Formulas() {
           <ul class="letters">{task.letters.map((one: Json) => <li><b>{one.letter}</b> {one.meaning}, from {one.lowest} to {one.highest}</li>)}</ul>
         </>
       )}
-      <Text label="your formula, 2*(N-1)/N*S" value={formula} set={setFormula} error={json?.error} />
+      <Text label="your formula" value={formula} set={setFormula} placeholder="N*S" error={json?.error} />
       {json && !json.error && json.task === name && (
         <p role="status" class={'proof ' + (json.right ? 'good' : 'bad')}>
           {json.right ? 'Right: what the engine says, at 20 inputs drawn by chance.' : `Wrong at ${json.at}: the formula says ${json.said}, the engine ${json.engine}.`}

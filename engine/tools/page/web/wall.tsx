@@ -44,7 +44,11 @@ export function WallFile({ ends, time }: { ends: number[]; time?: number }) {
       onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)}
       onDrop={(e) => (e.preventDefault(), setOver(false), read(e.dataTransfer?.files[0]))}>
       <label>Drop here, or choose, what <code>rankine run ... --clock wall --rounds --json</code> wrote:{' '}
-        <input type="file" accept=".json,application/json" onChange={(e) => read(e.currentTarget.files?.[0])} />
+        <input type="file" accept=".json,application/json" onChange={(e) => {
+          const file = e.currentTarget.files?.[0];
+          e.currentTarget.value = ''; // so that the same file can be chosen anew
+          read(file);
+        }} />
       </label>
       {wrong && <p class="error" role="status">{wrong}</p>}
       {ends.length > 0 && (

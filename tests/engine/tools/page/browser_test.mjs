@@ -1,11 +1,16 @@
 // The page in a browser: browser_test.mjs CACHE PAGE TOOL BROWSER, where CACHE has npm's packages and BROWSER is chromium or firefox.
 import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { launch, texts } from './browser.mjs';
 import { check, done, native, note } from './native.mjs';
 
 const [cache, page, tool, which = 'chromium'] = process.argv.slice(2);
 const chromium = which === 'chromium';
 const { browser, open, settled, require } = await launch(cache, page, which);
+// The page's own way of writing numbers, since it is numbers as they stand there that are compared.
+const format = require('esbuild').buildSync({ entryPoints: [join(dirname(fileURLToPath(import.meta.url)), '../../../../engine/tools/page/web/format.ts')], write: false, format: 'esm' }).outputFiles[0].text;
+const { duration, rate, size } = await import('data:text/javascript,' + encodeURIComponent(format));
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
 // --- What it shows is the engine's.
@@ -21,8 +26,11 @@ for (const setting of settings) {
   const lanes = await tab.$$eval('#race .lane', (all) => all.map((lane) => ({
     algorithm: lane.dataset.algorithm, error: lane.querySelector('.error')?.textContent,
     facts: [...lane.querySelectorAll('[data-fact]')].map((fact) => [fact.dataset.fact, fact.dataset.value]),
+    texts: [...lane.querySelectorAll('dd, .clock')].map((one) => one.textContent),
   })));
-  for (const lane of lanes) shown.push({ setting, ...lane });
+  await tab.waitForFunction(() => document.querySelector('#race .winners .note'), { timeout: 60000 });
+  const around = (await texts(tab, '#race .verdict, #race .winners h3, #race .winners .strip, #race .winners .ends span, #race .winners .note')).join(' ');
+  for (const lane of lanes) shown.push({ setting, around, ...lane });
   await tab.close();
 }
 const { json: catalogue } = native(tool, [{ ask: 'catalogue' }])[0];
@@ -37,10 +45,30 @@ const asked = shown.map(({ setting: s, algorithm }) => {
   };
 });
 let facts = 0;
-native(tool, asked).forEach(({ json }, i) => {
+const answered = native(tool, asked).map(({ json }) => json);
+/** What stands in a lane, from the clock down. */
+const laneTexts = (json) => [
+  `done at ${duration(json.time)}`, duration(json.time), `${json.alphas_text} α + ${Number(json.betas.toPrecision(4))} Mβ`, `${json.rounds}`, `${json.messages}`, size(json.sent_max),
+  `${json.ports_needed}${json.serialises ? ', more than there are' : ''}`, rate(json.busbw), ...(json.segments > 1 ? [`${json.segments}`] : []),
+];
+const numbersIn = (text) => text.match(/\d+(?:[.,]\d+)*(?:e[+-]?\d+)?/g) ?? [];
+for (const setting of settings) {
+  const mine = shown.map((lane, i) => ({ ...lane, json: answered[i], request: asked[i] })).filter((lane) => lane.setting === setting);
+  const curve = native(tool, [{
+    ask: 'curve', over: 'bytes', values: Array.from({ length: 25 }, (_, i) => 2 ** (i + 6)), questions: mine.map(({ request: { question: { bytes, ...question } } }) => question),
+  }])[0].json;
+  const least = Math.min(...mine.filter(({ json }) => !json.error).map(({ json }) => json.time));
+  const allowed = new Set(numbersIn([
+    ...mine.filter(({ json }) => !json.error).flatMap(({ json }) => [...laneTexts(json), json.words, Number((json.time / least).toPrecision(3))]),
+    ...curve.crossovers.map((one) => size(one.bytes)), size(curve.values[0]), size(curve.values.at(-1)),
+  ].join(' ')));
+  const stranger = numbersIn(mine[0].around).filter((number) => !allowed.has(number));
+  check(`no number around the race of ${JSON.stringify(setting)} is another`, stranger.length === 0 && numbersIn(mine[0].around).length > 5, JSON.stringify([stranger, mine[0].around]));
+}
+answered.forEach((json, i) => {
   const lane = shown[i];
   facts += lane.facts.length;
-  const differ = json.error ? (lane.error === json.error ? [] : [lane.error]) : lane.facts.filter(([fact, value]) => Number(value) !== json[fact]);
+  const differ = json.error ? (lane.error === json.error ? [] : [lane.error]) : [...lane.facts.filter(([fact, value]) => Number(value) !== json[fact]), ...laneTexts(json).filter((text, k) => lane.texts[k] !== text)];
   check(`the race of ${JSON.stringify(lane.setting)}: ${lane.algorithm}`, differ.length === 0 && (json.error || lane.facts.length > 6), JSON.stringify([differ, json.error]));
 });
 note(`${facts} numbers of the race are the native tool's`);
