@@ -224,8 +224,8 @@ for (const [member, question, hash] of [
   const sorted = [...run.intervals].sort((a, b) => a - b), most = Math.max(...run.strokes);
   check('the race runs', run.intervals.length >= 60, `${run.intervals.length}`);
   check('a frame of the race makes no element and asks the engine nothing', run.made === 0 && run.asked === 0, JSON.stringify([run.made, run.asked]));
-  // A lane draws its ranks, each of three strokes, and messages on their way, each of three: at most one per rank here.
-  check('a frame draws what moves, and no more', most > 0 && most <= 3 * 32 * 6, `${most}`);
+  // A lane draws its ranks, each of four pieces, and messages on their way, each of three: at most one per rank with one port.
+  check('a frame draws what moves, and no more', most > 3 * 32 * 4 && most <= 3 * 32 * (4 + 3), `${most}`);
   note(`${(1000 * run.intervals.length / run.intervals.reduce((a, b) => a + b, 0)).toFixed(1)} frames a second among 32 ranks; between two ${sorted[sorted.length >> 1].toFixed(1)} ms, 95 of 100 within ${sorted[Math.floor(sorted.length * 0.95)].toFixed(1)} ms; ${most} strokes at most`);
   await tab.close();
   const still = await open();

@@ -21,26 +21,25 @@ const kMostAcross = 6, kMostDown = 24; // pixels: where a part stands and how wi
 const { browser, open, settled } = await launch(cache, page, 'chromium');
 const desk = await browser.newPage();
 
-/** A picture's cells as mean colours, r g b each; `part`: [top, height] of it, all where none. */
-const looked = (url, across, down, part) => desk.evaluate(async (url, across, down, part) => {
+/** A picture's cells as mean colours, r g b each, after it is made as wide and as tall as said; `part`: [top, height] of it, all where none. */
+const looked = (url, width, height, across, down, part) => desk.evaluate(async (url, width, height, across, down, part) => {
   const image = new Image();
   image.src = url;
   await image.decode();
-  const [top, height] = part ?? [0, image.height];
-  const canvas = new OffscreenCanvas(image.width, height);
-  const pen = canvas.getContext('2d');
-  pen.drawImage(image, 0, top, image.width, height, 0, 0, image.width, height);
-  const { data } = pen.getImageData(0, 0, image.width, height);
+  const [top, tall] = part ?? [0, image.height];
+  const pen = new OffscreenCanvas(width, height).getContext('2d');
+  pen.drawImage(image, 0, top, image.width, tall, 0, 0, width, height);
+  const { data } = pen.getImageData(0, 0, width, height);
   const cells = new Array(across * down * 3).fill(0), counts = new Array(across * down).fill(0);
   for (let y = 0; y < height; ++y) {
-    for (let x = 0; x < image.width; ++x) {
-      const at = Math.floor((y * down) / height) * across + Math.floor((x * across) / image.width);
+    for (let x = 0; x < width; ++x) {
+      const at = Math.floor((y * down) / height) * across + Math.floor((x * across) / width);
       ++counts[at];
-      for (let c = 0; c < 3; ++c) cells[at * 3 + c] += data[(y * image.width + x) * 4 + c];
+      for (let c = 0; c < 3; ++c) cells[at * 3 + c] += data[(y * width + x) * 4 + c];
     }
   }
   return cells.map((sum, i) => Math.round(sum / counts[Math.floor(i / 3)]));
-}, url, across, down, part);
+}, url, width, height, across, down, part);
 
 /** Pictures one below the other, made smaller. */
 const stacked = (urls, scale) => desk.evaluate(async (urls, scale) => {
@@ -111,8 +110,8 @@ for (const [width, scheme] of views) {
     });
     check(`${id} stands where it did at ${name}`, moved.length === 0 && boxes[id].length === golden[id].boxes.length, JSON.stringify(moved));
     // One that is a little taller or shorter has as many cells, each a little taller or shorter.
-    const across = Math.round(width / cell), down = Math.max(1, Math.round(golden[id].boxes[0][4] / cell));
-    const then = await looked(url, across, down, golden[id].picture), now = await looked(pictures[id], across, down);
+    const [, , , wide, tall] = golden[id].boxes[0], across = Math.round(wide / cell), down = Math.max(1, Math.round(tall / cell));
+    const then = await looked(url, wide, tall, across, down, golden[id].picture), now = await looked(pictures[id], wide, tall, across, down);
     let off = 0;
     for (let i = 0; i < then.length; i += 3) {
       const difference = Math.max(...[0, 1, 2].map((c) => Math.abs(then[i + c] - now[i + c])));

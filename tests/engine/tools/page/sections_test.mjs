@@ -102,12 +102,14 @@ async function slide(tab, section, label, value) {
   await slide(sent, 'player', 'N, ranks', '4');
   await sent.$eval('#player .transport input[type=range]', (one) => ((one.value = '1'), one.dispatchEvent(new Event('input', { bubbles: true }))));
   await wait(sent, () => document.querySelectorAll('#player .editor li').length === 4);
+  // Some redirections do no harm: one that does.
   const four = { ask: 'play', question: { collective: 'all_reduce', algorithm: 'ring', ranks: 4, bytes: '1M' } };
-  const [first] = ask(four).json.transfers[0], to = [0, 1, 2, 3].find((rank) => rank !== first.from[0] && rank !== first.to[0]);
-  await control(sent, 'player', 'redirect to rank', String(to));
-  await wait(sent, (to) => [...document.querySelectorAll('#player .editor li button')].some((one) => one.textContent === 'To ' + to), to);
-  await click(sent, '#player .editor li button', 'To ' + to);
-  const redirected = ask({ ...four, edits: [{ do: 'redirect', round: 0, transfer: 0, to }] }).json.proof;
+  const broken = [0, 1, 2, 3].flatMap((transfer) => [0, 1, 2, 3].map((to) => ({ do: 'redirect', round: 0, transfer, to }))).find((edit) => !(ask({ ...four, edits: [edit] }).json.proof?.proved ?? true));
+  await control(sent, 'player', 'redirect to rank', String(broken.to));
+  const button = `#player .editor li:nth-child(${broken.transfer + 1}) button`;
+  await wait(sent, (button, to) => [...document.querySelectorAll(button)].some((one) => one.textContent === 'To ' + to), button, broken.to);
+  await click(sent, button, 'To ' + broken.to);
+  const redirected = ask({ ...four, edits: [broken] }).json.proof;
   await wait(sent, (text) => document.querySelector('#player .proof.bad')?.textContent.endsWith(text), redirected.text);
   check('the verifier answers to a redirected transfer', true);
   await sent.close();
