@@ -1,8 +1,8 @@
 // How the page looks, against pictures that somebody has looked at: goldens_test.mjs CACHE PAGE [write].
 //
-// Of every section two things are compared: where its parts stand, and its picture with so few and large cells that letters are a grey.
+// Of every section two things are compared: where its parts and drawings stand, and its picture with so few and large cells that letters are a grey.
 // So another Chromium with other fonts or edges passes, and a part that is missing, moved, or of another colour does not. What is
-// committed are the pictures at an eighth of their size and the boxes; `write` makes both anew.
+// committed are the pictures at a tenth of their size and the boxes; `write` makes both anew.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ import { check, done, note } from './native.mjs';
 const [cache, page, mode] = process.argv.slice(2);
 const goldens = join(dirname(fileURLToPath(import.meta.url)), 'goldens');
 const views = [[1600, 'light'], [1600, 'dark'], [360, 'light'], [360, 'dark']];
-const scale = 8; // pixels of the page per pixel of a golden
+const scale = 10; // pixels of the page per pixel of a golden
 const cell = 40; // pixels of the page per cell that is compared
 const kMostColour = 26; // of 255: how far a cell's mean may be off; a lost line of text is 30 and more
 const kMostCells = 0.03; // the part of a section's cells that may be off by more
@@ -76,9 +76,9 @@ for (const [width, scheme] of views) {
   await new Promise((wait) => setTimeout(wait, 500));
   const boxes = await tab.$$eval('main > section', (all) => Object.fromEntries(all.map((section) => {
     const at = section.getBoundingClientRect();
-    return [section.id, [section, ...section.children].map((one) => {
+    return [section.id, [section, ...section.querySelectorAll(':scope > *, svg, canvas, .parts, .bars')].map((one) => {
       const box = one.getBoundingClientRect();
-      return [one.localName + (one.className ? '.' + one.className.split(' ')[0] : ''), ...[box.left - at.left, box.top - at.top, box.width, box.height].map(Math.round)];
+      return [one.localName + (one.classList.length > 0 ? '.' + one.classList[0] : ''), ...[box.left - at.left, box.top - at.top, box.width, box.height].map(Math.round)];
     })];
   })));
   const pictures = {};
