@@ -13,6 +13,7 @@
 #include "engine/base/small_file.h"
 #include "engine/tools/lesson/formula_tasks.h"
 #include "engine/tools/lesson/judge.h"
+#include "engine/tools/lesson/judgement_json.h"
 #include "engine/tools/network.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/table.h"
@@ -118,42 +119,6 @@ std::string counted(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-Json to_json(const WrittenSchedule& written, const Judgement& judged, const Fabric& fabric,
-             const CheckArguments& a) {
-  Json out = {{"collective", name_of(written.goal.collective)},
-              {"ranks", written.goal.ranks},
-              {"rounds", written.rounds.size()},
-              {"transfers", judged.transfers},
-              {"proved", !judged.violation}};
-  if (const auto& violation = judged.violation) {
-    out["kind"] = name_of(violation->kind);
-    out["rule"] = rule_of(violation->kind);
-    out["round"] = violation->round;
-    out["rank"] = violation->rank;
-    out["block"] = violation->block;
-    out["text"] = violation->text;
-    Json& lines = out["lines"] = Json::array();
-    for (const std::size_t i : transfers_at(written, *violation)) {
-      const auto& round = written.rounds[static_cast<std::size_t>(violation->round)];
-      if (round[i].line > 0) lines.push_back(round[i].line);
-    }
-    return out;
-  }
-  out["rounds"] = judged.counts.rounds;
-  if (judged.least_rounds) out["least_rounds"] = *judged.least_rounds;
-  out["bytes"] = judged.bytes;
-  out["least_bytes"] = judged.least_bytes;
-  out["send_ports"] = judged.counts.busiest.send_ports;
-  out["receive_ports"] = judged.counts.busiest.receive_ports;
-  out["network"] = fabric.name;
-  out["sync"] = name_of(a.sync);
-  out["time"] = judged.simulation.seconds;
-  if (judged.best) {
-    out["best"] = {{"algorithm", judged.best->algorithm->name}, {"time", judged.best->seconds}};
-  }
-  return out;
-}
-
 Result<Exit> check_schedule(const CheckArguments& a, Console& console) {
   const auto network = network_of(a.network);
   if (!network.ok()) return network.status();
@@ -167,7 +132,7 @@ Result<Exit> check_schedule(const CheckArguments& a, Console& console) {
   if (!judged.ok()) return judged.status();
   const Exit exit = judged->violation ? Exit::wrong : Exit::ok;
   if (a.json) {
-    console.out << to_json(*written, *judged, *fabric, a).dump() << '\n';
+    console.out << judgement_json(*written, *judged, *fabric, a.sync).dump() << '\n';
     return exit;
   }
   console.out << fmt::format("{} among {}: {}, {}\n", name_of(written->goal.collective),
@@ -203,13 +168,7 @@ Result<Exit> check_formula(const CheckArguments& a, Console& console) {
   if (!miss.ok()) return of_option("--formula", miss.status());
   const bool right = !miss->has_value();
   if (a.json) {
-    Json out = {{"task", a.task}, {"formula", a.formula}, {"seed", seed}, {"right", right}};
-    if (!right) {
-      out["at"] = letters_text(**task, (*miss)->letters);
-      out["said"] = formulas::to_string((*miss)->said);
-      out["engine"] = formulas::to_string((*miss)->right);
-    }
-    console.out << out.dump() << '\n';
+    console.out << formula_json(**task, a.formula, seed, *miss).dump() << '\n';
   } else if (right) {
     console.out << fmt::format("right: what the engine says, at {} inputs drawn by seed {}\n",
                                kFormulaTrials, seed);

@@ -19,6 +19,8 @@
 #include "engine/tools/page/edits.h"
 #include "engine/tools/page/plans.h"
 #include "engine/tools/page/states.h"
+#include "engine/tools/page/tasks.h"
+#include "engine/tools/port_budget.h"
 #include "engine/tools/question_json.h"
 #include "engine/tools/readable_formula.h"
 
@@ -102,6 +104,14 @@ Status ask_catalogue(const Json& request, Json& out, Numbers&) {
   return {};
 }
 
+// As a batch has it, and in words what was asked and whether the ports suffice.
+Json described(const Answer& answer) {
+  Json out = to_json(answer, true);
+  out["words"] = describe(answer.question);
+  out["budget"] = port_budget(out["ports_needed"].get<int>(), answer.question.fabric.ports);
+  return out;
+}
+
 Status ask_simulate(const Json& request, Json& out, Numbers&) {
   auto question = question_member(request);
   if (!question.ok()) return question.status();
@@ -111,8 +121,7 @@ Status ask_simulate(const Json& request, Json& out, Numbers&) {
   if (!made_of.ok()) return made_of.status();
   const auto answered = answer(std::move(*question));
   if (!answered.ok()) return answered.status();
-  out = to_json(*answered, true);
-  out["words"] = describe(answered->question);
+  out = described(*answered);
   out["alphas"] = made_of->alpha.to_double();
   out["alphas_text"] = made_of->alpha.to_string();
   out["betas"] = made_of->beta.to_double();
@@ -144,8 +153,7 @@ Status ask_messages(const Json& request, Json& out, Numbers& numbers) {
   }
   const auto routes = Routes::make(fabric.wiring, fabric.places_among(answered->params.ranks));
   if (!routes.ok()) return routes.status();
-  out = to_json(*answered, true);
-  out["words"] = describe(answered->question);
+  out = described(*answered);
   out["columns"] = {"round", "transfer",  "from",         "to",   "bytes", "start",
                     "end",   "send_port", "receive_port", "hops", "far"};
   const auto seconds = [&](Ticks ticks) { return nearest_double(ticks, result.ticks_per_second); };
@@ -194,12 +202,15 @@ struct Asked {
   std::string_view name;
   Status (*answer)(const Json& request, Json& out, Numbers& numbers);
 };
-constexpr std::array<Asked, 6> kAsked = {{{"catalogue", ask_catalogue},
+constexpr std::array<Asked, 9> kAsked = {{{"catalogue", ask_catalogue},
                                           {"simulate", ask_simulate},
                                           {"messages", ask_messages},
                                           {"curve", ask_curve},
                                           {"play", ask_play},
-                                          {"plan", ask_plan}}};
+                                          {"plan", ask_plan},
+                                          {"buckets", ask_buckets},
+                                          {"check", ask_check},
+                                          {"formula", ask_formula}}};
 
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

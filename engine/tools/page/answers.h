@@ -11,6 +11,9 @@
 //               `edits` (edits.h) change the schedule before that
 //   plan        a training step mapped to ranks (plans.h): times, memory, collectives, and as
 //               numbers the passes of the pipeline
+//   buckets     what the size of gradient buckets costs (plans.h)
+//   check       what a schedule that somebody wrote is worth (tasks.h)
+//   formula     the tasks that have a formula as their answer, or what one is worth (tasks.h)
 //
 // The answer has the members below, or only `error`, whose text is that of the tool.
 #pragma once

@@ -1,7 +1,7 @@
 // Makes the page: bundle.mjs CACHE OUTPUT, where CACHE has engine.js and engine.wasm, npm's packages and, as answers of the native tool,
 // claims.json.
 import { execFileSync } from 'node:child_process';
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -37,12 +37,17 @@ const { gallery } = await import(pathToFileURL(still).href + '?' + Date.now());
 const rankineEngine = require(join(cache, 'engine.js'));
 const engine = await rankineEngine({ wasmBinary: wasm });
 
+// What learners begin with, as the lessons' folder has it.
+const tasks = join(here, '../lesson/course/tasks');
+const beginnings = readdirSync(tasks).sort().map((file) => ({ name: file.replace(/\.txt$/, ''), text: readFileSync(join(tasks, file), 'utf8') }));
+
 const preact = require('preact/package.json');
 const licence = readFileSync(join(cache, 'node_modules/preact/LICENSE'), 'utf8').trim();
 const parts = {
   STYLE: readFileSync(join(here, 'web/style.css'), 'utf8'),
   GALLERY: gallery(engine),
   CLAIMS: embedded(readFileSync(join(cache, 'claims.json'))),
+  TASKS: embedded(JSON.stringify(beginnings)),
   CODE: embedded(code),
   WASM: embedded(wasm),
   APP: script(bundled('app.tsx', { format: 'iife' })),

@@ -9,9 +9,13 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/units.h"
 #include "engine/read/menu.h"
+#include "engine/tools/plan/bucket_times.h"
 #include "engine/tools/plan/plan_report.h"
+#include "engine/tools/plan/stage_memory.h"
 #include "engine/tools/plan/step.h"
+#include "engine/tools/question_json.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
@@ -131,6 +135,14 @@ Status ask_plan(const Json& request, Json& out, std::vector<double>& numbers) {
   out = plan_json(*plan);
   out["title"] = plan_title(*plan);
   out["memory"]["of"] = plan->machine.memory_bytes;
+  Json& stages = out["stages"] = Json::array();
+  for (const Memory& memory : stage_memories(*plan)) {
+    stages.push_back({{"all", memory.all()},
+                      {"layer_state", memory.layer_state},
+                      {"embedding_state", memory.embedding_state},
+                      {"activations", memory.activations},
+                      {"micro_batches_kept", memory.micro_batches_kept}});
+  }
   out["end"] = plan->pipeline.end();
   out["models"] = known_json(published_models());
   out["machines"] = known_json(known_machines());
@@ -142,6 +154,35 @@ Status ask_plan(const Json& request, Json& out, std::vector<double>& numbers) {
                                      static_cast<double>(task.part), task.begin, task.end});
     }
   }
+  return {};
+}
+
+Status ask_buckets(const Json& request, Json& out, std::vector<double>&) {
+  constexpr int kMostTensors = 1 << 16;
+  auto question = read_question(request.value("question", Json()));
+  if (!question.ok()) return question.status();
+  if (question->algorithm->collective != Collective::all_reduce) {
+    return bad_member("collective", name_of(question->algorithm->collective), "all_reduce");
+  }
+  if (question->bytes == 0) return bad_member("bytes", 0, "sizes of a tensor, not zero");
+  int tensors = 64;
+  if (Status s = read_number(request, "tensors", 1, kMostTensors, tensors); !s.ok()) return s;
+  BucketQuestion asked{.algorithm = question->algorithm,
+                       .fabric = question->fabric,
+                       .ranks = question->params.ranks,
+                       .tensors = static_cast<std::uint64_t>(tensors),
+                       .tensor_bytes = question->bytes};
+  if (const auto found = request.find("backward"); found != request.end()) {
+    if (!found->is_string()) return bad_member("backward", *found, "texts such as \"100ms\"");
+    const auto seconds = parse_seconds("backward", found->get<std::string>());
+    if (!seconds.ok()) return seconds.status();
+    asked.backward = seconds->to_double();
+  }
+  const auto rows = bucket_rows(asked);
+  if (!rows.ok()) return rows.status();
+  out["rows"] = to_json(*rows);
+  out["best"] = best_bucket(*rows);
+  if (const auto calls = best_calls(asked)) out["calls"] = *calls;
   return {};
 }
 

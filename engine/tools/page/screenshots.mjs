@@ -1,24 +1,26 @@
-// Pictures of the page by Chromium: screenshots.mjs CACHE PAGE DIR. A picture of each section at both ends of the widths that it is
-// made for, light and dark, and at 1000 pixels, as documents show them.
+// Pictures of the page by Chromium: screenshots.mjs CACHE PAGE [DIR]. A picture of each section at both ends of the widths that it is
+// made for, light and dark, and at 1000 pixels; without DIR those that README and the guide show, where they show them.
 import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const [cache, page, into] = process.argv.slice(2);
 const { default: puppeteer } = await import(pathToFileURL(createRequire(join(resolve(cache), 'package.json')).resolve('puppeteer-core')).href);
-const sections = ['race', 'primitives', 'player', 'timeline', 'cost', 'break', 'planner', 'papers', 'catalogue'];
+const sections = into ? ['race', 'primitives', 'player', 'timeline', 'cost', 'break', 'planner', 'papers', 'catalogue', 'tasks'] : ['race', 'player'];
+const views = into ? [[1600, 'light'], [1000, 'light'], [360, 'light'], [1600, 'dark']] : [[1000, 'light']];
+const fileOf = (section, width, scheme) => (into ? join(into, `${section}-${width}-${scheme}.png`) : join(dirname(fileURLToPath(import.meta.url)), `${section}.png`));
 
-mkdirSync(into, { recursive: true });
+if (into) mkdirSync(into, { recursive: true });
 const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--force-device-scale-factor=1'] });
 try {
-  for (const [width, scheme] of [[1600, 'light'], [1000, 'light'], [360, 'light'], [1600, 'dark']]) {
+  for (const [width, scheme] of views) {
     const tab = await browser.newPage();
     await tab.setViewport({ width, height: width > 1000 ? 1000 : 740 });
     await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: 'reduce' }]);
     await tab.goto(pathToFileURL(resolve(page)).href + (process.env.PAGE_HASH ?? '#?player.k=2'));
     await tab.waitForSelector('[data-ready]', { timeout: 60000 });
-    await tab.waitForFunction(() => document.querySelectorAll('#race dd').length > 15 && document.querySelectorAll('#cost .curve').length > 7 && document.querySelector('#planner td'), { timeout: 60000 });
+    await tab.waitForFunction(() => document.querySelectorAll('#race dd').length > 15 && document.querySelectorAll('#cost .curve').length > 7 && document.querySelector('#planner td') && document.querySelector('#papers .drawings svg') && document.querySelector('#tasks .proof'), { timeout: 60000 });
     await new Promise((done) => setTimeout(done, 500));
     await tab.addStyleTag({ content: '.top { position: static !important; }' });
     // Where the race is half run there is something to see.
@@ -28,7 +30,7 @@ try {
     });
     for (const section of sections) {
       const part = await tab.$('#' + section);
-      await part.screenshot({ path: join(into, `${section}-${width}-${scheme}.png`) });
+      await part.screenshot({ path: fileOf(section, width, scheme) });
     }
     await tab.close();
   }

@@ -96,7 +96,7 @@ Result<Machine> parse_machine(std::string_view json, std::string_view name) {
       continue;
     }
     const auto member = std::find_if(std::begin(kMembers), std::end(kMembers),
-                                     [&](const Member& one) { return one.name == key; });
+                                     [&key = key](const Member& one) { return one.name == key; });
     if (member == std::end(kMembers)) {
       std::vector<std::string_view> allowed = {"preset", "network"};
       for (const Member& one : kMembers) allowed.push_back(one.name);

@@ -10,12 +10,14 @@ import { Player } from './player';
 import { Primitives } from './primitives';
 import { Race } from './race';
 import { goTo, show } from './state';
+import { Tasks } from './tasks';
 import { Timeline } from './timeline';
 import type { Catalogue as Data } from './setting';
 
 const sections: [string, string][] = [
   ['race', 'Race'], ['primitives', 'Primitives'], ['player', 'Player'], ['timeline', 'Timeline'], ['cost', 'Cost'], ['break', 'Break it'],
   ['planner', 'Planner'], ['papers', 'Papers'], ['catalogue', 'Catalogue'],
+  ['tasks', 'Tasks'],
 ];
 
 function App({ catalogue }: { catalogue: Data }) {
@@ -40,6 +42,7 @@ function App({ catalogue }: { catalogue: Data }) {
         <Planner />
         <Papers catalogue={catalogue} />
         <Catalogue catalogue={catalogue} />
+        <Tasks />
       </main>
       <footer><p>Rankine. The engine is the C++ that runs collectives on threads, compiled to WebAssembly; <code>rankine page --ask -</code> answers the same questions natively. Made with Preact (MIT), whose licence stands in the page’s source.</p></footer>
     </>

@@ -1,11 +1,12 @@
 // Break it: a change drawn by the seed in the link; the visitor says what the verifier will say.
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { Json } from './engine';
 import { runs, words } from './format';
 import { Choice, otherErrors, Section, Text, useAnswer } from './parts';
-import { Proof } from './player';
+import { editsOf, Editor, Proof } from './player';
 import { linesOf, type Catalogue } from './setting';
 import { useParam } from './state';
+import { States } from './states';
 
 const saying = (edit: Json): string =>
   `round ${edit.round + 1}, transfer ${edit.transfer + 1}: ` +
@@ -15,24 +16,37 @@ export function BreakIt({ catalogue }: { catalogue: Catalogue }) {
   const [seed, setSeed] = useParam('break.seed', '1');
   const [algorithm, setAlgorithm] = useParam('break.a', 'ring');
   const [n, setN] = useParam('break.n', '3');
+  const [by, setBy] = useParam('break.by', 'chance');
+  const [own, setOwn] = useParam('break.e', '[]');
+  const [round, setRound] = useState('1');
   const [guess, setGuess] = useState<string>();
+  const chance = by === 'chance';
+  const edits = editsOf(own);
   const answer = useAnswer({
     ask: 'play', question: { collective: 'all_reduce', algorithm, ranks: /^\d+$/.test(n) ? Number(n) : n, bytes: 1024 },
-    edits: [{ do: 'chance', seed: /^\d+$/.test(seed) ? Number(seed) : seed }],
+    edits: chance ? [{ do: 'chance', seed: /^\d+$/.test(seed) ? Number(seed) : seed }] : edits,
   });
+  const states = useMemo(() => (answer && !answer.json.error ? new States(answer) : undefined), [answer]);
   const json = answer?.json, error = json?.error as string | undefined;
   const truth = json && !error ? (json.proof.proved ? 'proved' : json.proof.kind) : '';
   // Names of the verifier's own; those that a single such change can come to are found among all.
   const kinds = ['proved', ...catalogue.violations.filter((kind) => !['bad_shape', 'too_large', 'bad_index', 'bad_sizes', 'other_block', 'many_to_copy'].includes(kind))];
   const next = (value: string) => (setGuess(undefined), setSeed(value));
   return (
-    <Section id="break" title="Break it" lead="Below is an all-reduce with one change somewhere. Does it still work? If not, what breaks? Say so first; the verifier tells the invariant, the rank and the block.">
+    <Section id="break" title="Break it" lead="Below is an all-reduce with one change somewhere, by chance or your own. Does it still work? If not, what breaks? Say so first; the verifier tells the invariant, the rank and the block.">
       <div class="controls">
-        <Choice label="algorithm" value={algorithm} set={(value) => (setGuess(undefined), setAlgorithm(value))} of={linesOf(catalogue, 'all_reduce').map((line) => line.name)} />
-        <Text label="N, ranks" value={n} set={(value) => (setGuess(undefined), setN(value))} error={error?.startsWith('ranks') ? error : undefined} />
-        <Text label="seed" value={seed} set={next} error={error?.startsWith('seed') ? error : undefined} />
-        <button onClick={() => next(String((Number(seed) || 0) + 1))}>Another one</button>
+        <Choice label="algorithm" value={algorithm} set={(value) => (setGuess(undefined), setOwn('[]'), setAlgorithm(value))} of={linesOf(catalogue, 'all_reduce').map((line) => line.name)} />
+        <Text label="N, ranks" value={n} set={(value) => (setGuess(undefined), setOwn('[]'), setN(value))} error={error?.startsWith('ranks') ? error : undefined} />
+        <Choice label="the change is made" value={by} set={(value) => (setGuess(undefined), setBy(value))} of={[['chance', 'by chance'], ['hand', 'by hand']]} />
+        {chance && <Text label="seed" value={seed} set={next} error={error?.startsWith('seed') ? error : undefined} />}
+        {chance && <button onClick={() => next(String((Number(seed) || 0) + 1))}>Another one</button>}
       </div>
+      {!chance && states && (
+        <>
+          <Choice label="round" value={round} set={setRound} of={Array.from({ length: states.rounds }, (_, k) => String(k + 1))} />
+          <Editor states={states} round={Math.min(states.rounds, Number(round))} edits={edits} set={(changed) => (setGuess(undefined), setOwn(JSON.stringify(changed)))} />
+        </>
+      )}
       {otherErrors([error]).filter((text) => !text.startsWith('seed')).map((text) => <p class="error" role="status">{text}</p>)}
       {json && !error && (
         <>
@@ -46,7 +60,7 @@ export function BreakIt({ catalogue }: { catalogue: Catalogue }) {
           </p>
           {guess !== undefined && (
             <>
-              <p role="status" class={guess === truth ? 'good' : 'bad'}>{guess === truth ? 'Yes.' : 'No.'} The change: {json.edits.map(saying).join('; ')}.</p>
+              <p role="status" class={guess === truth ? 'good' : 'bad'}>{guess === truth ? 'Yes.' : 'No.'} {json.edits.length > 0 ? `The change: ${json.edits.map(saying).join('; ')}.` : 'Nothing is changed.'}</p>
               <Proof proof={json.proof} ranks={json.ranks} />
             </>
           )}

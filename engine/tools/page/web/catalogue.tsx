@@ -8,6 +8,16 @@ import { goTo, set, useParam } from './state';
 
 const columns: [string, string][] = [['name', 'algorithm'], ['collective', 'collective'], ['rounds', 'rounds'], ['sent', 'sent / M'], ['send_ports', 'ports']];
 
+/** That ask the same; what needs a switch that copies or adds is asked on a network that has one. */
+function Commands({ line, ranks }: { line: Json; ranks: string }) {
+  const question = { collective: line.collective, algorithm: line.name, ranks: number(ranks), bytes: '1M' };
+  const plain = useAnswer({ ask: 'simulate', question });
+  const switched = useAnswer(plain?.json.error ? { ask: 'simulate', question: { ...question, network: 'switch' } } : undefined);
+  const more = plain?.json.error && switched && !switched.json.error ? ' --network switch' : '';
+  const name = `${line.collective} --algo ${line.name} --ranks ${ranks}`;
+  return <p data-asked={plain && (!plain.json.error || switched) ? line.name : ''}><code>rankine show {name}</code><br /><code>rankine simulate {name} --bytes 1M{more}</code></p>;
+}
+
 export function Catalogue({ catalogue }: { catalogue: Data }) {
   const [collective, setCollective] = useParam('catalogue.c', '');
   const [text, setText] = useParam('catalogue.text', '');
@@ -62,7 +72,7 @@ export function Catalogue({ catalogue }: { catalogue: Data }) {
                     <tr class="more">
                       <td colSpan={6}>
                         <p>{line.summary}.{line.needs && ` It needs: ${line.needs}.`}{line.at?.refused && ` ${line.at.refused}.`}</p>
-                        <p><code>rankine show {line.collective} --algo {line.name} --ranks {n || 8}</code><br /><code>rankine simulate {line.collective} --algo {line.name} --ranks {n || 8} --bytes 1M</code></p>
+                        <Commands line={line} ranks={n || '8'} />
                         <button onClick={() => {
                           set({ 'player.c': line.collective, 'player.a': line.name, 'player.k': '0', 'player.e': undefined, ...(n ? { 'player.n': n } : {}) });
                           goTo('player');

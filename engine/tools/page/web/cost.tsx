@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { duration, size, words } from './format';
 import { Choice, errorOf, lanes, number, otherErrors, Section, Slider, Bytes, useAnswer } from './parts';
+import { Buckets } from './buckets';
 import { CollectiveChoice, linesOf, question, useNetwork, usual, type Catalogue } from './setting';
 import { useParam } from './state';
 
@@ -115,7 +116,8 @@ export function Cost({ catalogue }: { catalogue: Catalogue }) {
         </figure>
       </div>
       {otherErrors(errors).map((error) => <p class="error" role="status">{error}</p>)}
-      <details><summary>The network</summary><div class="controls">{network.controls(catalogue, errors)}</div></details>
+      {collective === 'all_reduce' && <Buckets question={{ collective, algorithm: names[0], ranks: number(n), ...network.members }} />}
+      <details open={network.set || network.wrong(errors)}><summary>The network</summary><div class="controls">{network.controls(catalogue, errors)}</div></details>
     </Section>
   );
 }

@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { bytesOf, type Json } from './engine';
 import { words } from './format';
+import { Figures } from './figures';
 import { Choice, Section, Text } from './parts';
 import { goTo, set, useParam } from './state';
 import { lineOf, type Catalogue } from './setting';
@@ -22,7 +23,7 @@ export function Papers({ catalogue }: { catalogue: Catalogue }) {
   useEffect(() => void bytesOf('claims').then((bytes) => setClaims(JSON.parse(new TextDecoder().decode(bytes)))), []);
   const all: Json[] = claims?.claims ?? [];
   const found = all.filter((one) => (!paper || one.paper === paper) && (!verdict || one.verdict === verdict) && (!kind || one.kind === kind) &&
-    (!text || `${one.id} ${one.claim} ${one.runs} ${one.why}`.toLowerCase().includes(text.toLowerCase())));
+    (!text || `${one.where} ${one.id} ${one.claim} ${one.runs} ${one.why}`.toLowerCase().includes(text.toLowerCase())));
   // "scatter: reduce_scatter ring; segments=4 | ..." is of the catalogue.
   const playable = (one: Json): [string, string] | undefined => {
     const [, collective, algorithm] = /^(?:\w+: )?(\w+) (\w+)/.exec(one.runs ?? '') ?? [];
@@ -36,6 +37,11 @@ export function Papers({ catalogue }: { catalogue: Catalogue }) {
         <Choice label="kind" value={kind} set={(value) => (show(12), setKind(value))} of={[['', 'all'], ...Object.entries(kinds)]} />
         <Text label="with the words" value={text} set={setText} />
       </div>
+      <p class="buttons" role="group" aria-label="exercises of the chapter">
+        {[1, 2, 3, 4, 5, 6].map((k) => `exercise ${k}`).map((exercise) => (
+          <button aria-pressed={text === exercise} onClick={() => (show(12), setText(text === exercise ? '' : exercise))}>{exercise.replace('e', 'E')}</button>
+        ))}
+      </p>
       <ul class="claims">
         {found.slice(0, shown).map((one) => (
           <li class="card">
@@ -55,6 +61,8 @@ export function Papers({ catalogue }: { catalogue: Catalogue }) {
       </ul>
       <p class="note" role="status">{Math.min(shown, found.length)} of {found.length}</p>
       {found.length > shown && <button onClick={() => show(shown + 24)}>More</button>}
+      <h3 class="figures">Their figures, drawn anew</h3>
+      <Figures />
     </Section>
   );
 }

@@ -33,10 +33,13 @@ export function useId(): string {
   return useState(() => `f${++ids}`)[0];
 }
 
-/** The engine's errors begin with the member that they are about. */
+/** The engine's errors begin with the member that they are about, behind the algorithm's name where it is a parameter of its own. */
 export const errorOf = (member: string, errors: (string | undefined)[]): string | undefined =>
-  errors.find((error) => error?.startsWith(member + ' ') || error?.startsWith(`--${member} `));
-const members = ['ranks', 'bytes', 'alpha', 'bandwidth', 'ports', 'segments', 'root'];
+  errors.find((error) => {
+    const own = error?.replace(/^\w+ '\w+': /, '');
+    return own?.startsWith(member + ' ') || own?.startsWith(`--${member} `);
+  });
+const members = ['ranks', 'bytes', 'alpha', 'bandwidth', 'ports', 'dims', 'segments', 'root'];
 /** Those that no control of ours is about. */
 export const otherErrors = (errors: (string | undefined)[]): string[] => [
   ...new Set(errors.filter((error): error is string => !!error && !members.some((member) => errorOf(member, [error])))),
@@ -85,7 +88,7 @@ export function Choice(props: { label: string; value: string; set: (value: strin
 
 /** A slider with a field beside it, where one may type what the slider does not reach. */
 export function Slider(props: {
-  label: string; value: string; set: (value: string) => void; least: number; most: number; error?: string;
+  label: string; value: string; set: (value: string) => void; least: number; most: number; error?: string; placeholder?: string;
   toSlider?: (text: string) => number; fromSlider?: (value: number) => string;
 }) {
   const at = props.toSlider ? props.toSlider(props.value) : Number(props.value);
@@ -94,8 +97,8 @@ export function Slider(props: {
       {(id, described) => (
         <span class="slider">
           <input type="range" id={id} min={props.least} max={props.most} value={Number.isFinite(at) ? at : props.least}
-            aria-valuetext={props.value} onInput={(e) => props.set((props.fromSlider ?? String)(Number(e.currentTarget.value)))} />
-          <input aria-label={props.label + ', typed'} aria-describedby={described} aria-invalid={!!props.error} value={props.value} size={6}
+            aria-valuetext={props.value || props.placeholder} onInput={(e) => props.set((props.fromSlider ?? String)(Number(e.currentTarget.value)))} />
+          <input aria-label={props.label + ', typed'} aria-describedby={described} aria-invalid={!!props.error} value={props.value} size={6} placeholder={props.placeholder}
             spellcheck={false} onChange={(e) => props.set(e.currentTarget.value.trim())} />
         </span>
       )}
@@ -112,6 +115,12 @@ export const sizePower = (text: string): number => {
 export function Bytes(props: { label?: string; value: string; set: (value: string) => void; error?: string }) {
   return <Slider label={props.label ?? 'M, bytes per rank'} value={props.value} set={props.set} error={props.error} least={6} most={32}
     toSlider={sizePower} fromSlider={sizeText} />;
+}
+
+/** A slider over some texts; the first, an empty one, leaves it to the preset. */
+export function Steps(props: { label: string; value: string; set: (value: string) => void; of: string[]; error?: string }) {
+  return <Slider label={props.label} value={props.value} set={props.set} error={props.error} least={0} most={props.of.length - 1} placeholder="preset"
+    toSlider={(text) => props.of.indexOf(text)} fromSlider={(step) => props.of[step]} />;
 }
 
 /** Ranks and numbers as JSON wants them; what is no number goes to the engine as it is, who says why not. */
@@ -173,17 +182,6 @@ export function Section(props: { id: string; title: string; lead: ComponentChild
       {props.children}
     </section>
   );
-}
-
-/** Where ranks stand, in a square of side 1. */
-export function positions(layout: string, ranks: number): [number, number][] {
-  const side = Math.ceil(Math.sqrt(ranks));
-  return Array.from({ length: ranks }, (_, r) => {
-    if (layout === 'line') return [ranks === 1 ? 0.5 : 0.05 + (0.9 * r) / (ranks - 1), 0.5];
-    if (layout === 'grid') return [0.1 + (0.8 * (r % side)) / Math.max(1, side - 1), 0.1 + (0.8 * Math.floor(r / side)) / Math.max(1, side - 1)];
-    const turn = (2 * Math.PI * r) / ranks - Math.PI / 2;
-    return [0.5 + 0.42 * Math.cos(turn), 0.5 + 0.42 * Math.sin(turn)];
-  });
 }
 
 export { size };

@@ -10,6 +10,9 @@ const axes: [string, string, number][] = [
   ['tp', 'tp, ranks that share every matrix', 16], ['sp', 'sp, ranks that share every sequence', 16], ['ep', 'ep, ranks that share the experts', 16],
   ['dp', 'dp, ranks with a batch of their own', 64], ['pp', 'pp, pipeline stages', 16],
 ];
+const memory: [string, string, string][] = [
+  ['layer_state', 'layers: parameters, gradients, optimizer', 'lane0'], ['embedding_state', 'embedding or output matrix, likewise', 'lane2'], ['activations', 'activations', 'lane1'],
+];
 const first: Record<string, string> = { tp: '2', dp: '2', pp: '4', micro_batches: '8' };
 
 /** Parts of a whole, as widths: what each is stands beside it. */
@@ -66,8 +69,22 @@ export function Planner() {
               parts={[['computing', json.computing, 'lane0'], ['communicating, exposed', json.exposed, 'lane1'], ['waiting for other stages', json.bubble, 'lane3']]} />
             <Bar label={`Communicating, ${duration(json.communicating)} in all`} whole={json.communicating} text={duration}
               parts={[['hidden behind computing', json.hidden, 'lane0'], ['exposed', json.exposed, 'lane1']]} />
-            <Bar label={`Memory of a rank of the first stage, ${size(json.memory.all)} of ${size(json.memory.of)}`} whole={Math.max(json.memory.of, json.memory.all)} text={size}
-              parts={[['layers: parameters, gradients, optimizer', json.memory.layer_state, 'lane0'], ['embedding, likewise', json.memory.embedding_state, 'lane2'], ['activations', json.memory.activations, 'lane1']]} />
+            <figure class="card">
+              <figcaption>Memory of a rank of each stage, of {size(json.memory.of)}</figcaption>
+              <ul class="rows">
+                {json.stages.map((stage: any, s: number) => (
+                  <li>
+                    <span>stage {s}</span>
+                    <span class="parts" role="img" aria-label={memory.map(([key, name]) => `${name} ${size(stage[key])}`).join(', ')}>
+                      {memory.map(([key, , lane]) => <span class={lane} style={{ width: `${(100 * stage[key]) / Math.max(json.memory.of, ...json.stages.map((one: any) => one.all))}%` }} />)}
+                    </span>
+                    <b data-memory={stage.all}>{size(stage.all)}</b>
+                  </li>
+                ))}
+              </ul>
+              <ul class="legend">{memory.map(([, name, lane]) => <li class={lane}>{name}</li>)}</ul>
+              <p class="note">Of the first stage, by formula: {size(json.memory.all)}, {Number(json.memory.micro_batches_kept.toPrecision(3))} micro-batches kept.</p>
+            </figure>
           </div>
           <figure class="card">
             <figcaption>Every stage’s passes over time</figcaption>

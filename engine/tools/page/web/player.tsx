@@ -15,6 +15,7 @@ export function usePlayed(catalogue: Catalogue) {
   const [n, setN] = useParam('player.n', '8');
   const [segments, setSegments] = useParam('player.p', '1');
   const [root, setRoot] = useParam('player.root', '0');
+  const [dims, setDims] = useParam('player.dims', '');
   const [round, setRound] = useParam('player.k', '0');
   const [edits, setEdits] = useParam('player.e', '[]');
   const line = lineOf(catalogue, collective, algorithm) ?? linesOf(catalogue, collective)[0];
@@ -23,14 +24,24 @@ export function usePlayed(catalogue: Catalogue) {
   const question = {
     collective, algorithm: line?.name, ranks: number(n), bytes: '1M',
     ...(takes('segments') ? { segments: number(segments) } : {}), ...(rooted && root !== '0' ? { root: number(root) } : {}),
+    ...(takes('dims') && dims ? { params: { dims } } : {}),
   };
-  return { collective, setCollective, algorithm: line?.name as string, setAlgorithm, n, setN, segments, setSegments, root, setRoot, round, setRound, edits, setEdits, line, takes, rooted, question };
+  return { collective, setCollective, algorithm: line?.name as string, setAlgorithm, n, setN, segments, setSegments, root, setRoot, dims, setDims, round, setRound, edits, setEdits, line, takes, rooted, question };
+}
+
+/** As a link has them. */
+export function editsOf(text: string): Json[] {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return [];
+  }
 }
 
 const transferText = (t: Json): string =>
   `${runs(t.from)} → ${runs(t.to)} ${t.act === 'reduce' ? 'adds' : 'copies'} ${t.what.length > 1 ? 'blocks' : 'block'} ${runs(t.what)}`;
 
-function Editor(props: { states: States; round: number; edits: Json[]; set: (edits: Json[]) => void }) {
+export function Editor(props: { states: States; round: number; edits: Json[]; set: (edits: Json[]) => void }) {
   const { states, round } = props;
   const [to, setTo] = useState('0');
   const transfers: Json[] = round > 0 ? states.json.transfers[round - 1] : [];
@@ -65,19 +76,27 @@ export function Proof({ proof, ranks }: { proof: Json; ranks: number }) {
   );
 }
 
+/** What each rank sends of a vector of 1 MiB, against what some rank has to. */
+function BytesPerRank({ sent, least, rank }: { sent: number[]; least: number; rank: number }) {
+  const most = Math.max(least, ...sent) || 1;
+  return (
+    <figure class="card sent">
+      <span class="bars" role="img" aria-label={`bytes that each rank sends: ${[...new Set(sent)].map(size).join(', ')}; the least for the busiest: ${size(least)}`}>
+        {sent.map((bytes, r) => <i class={r === rank ? 'picked' : ''} style={{ height: `${(100 * bytes) / most}%` }} title={`rank ${r}: ${size(bytes)}`} />)}
+        <span class="least" style={{ bottom: `${(100 * least) / most}%` }} />
+      </span>
+      <figcaption>What each rank sends of a vector of 1 MiB{rank >= 0 && `; rank ${rank} ${size(sent[rank])}`}: {size(Math.max(...sent))} at most. The line is what some rank has to send, {size(least)}.</figcaption>
+    </figure>
+  );
+}
+
 export function Player({ catalogue }: { catalogue: Catalogue }) {
   const p = usePlayed(catalogue);
-  const [layout, setLayout] = useParam('player.layout', 'circle');
+  const [layout, setLayout] = useParam('player.layout', 'auto');
   const [follow, setFollow] = useParam('player.rank', '-1');
   const [speed, setSpeed] = useState('1');
   const [playing, play] = useState(false);
-  const edits: Json[] = useMemo(() => {
-    try {
-      return JSON.parse(p.edits);
-    } catch {
-      return [];
-    }
-  }, [p.edits]);
+  const edits = useMemo(() => editsOf(p.edits), [p.edits]);
   const answer = useAnswer({ ask: 'play', question: p.question, ...(edits.length > 0 ? { edits } : {}) });
   const cost = useAnswer({ ask: 'simulate', question: p.question });
   const error = answer?.json.error as string | undefined;
@@ -99,8 +118,9 @@ export function Player({ catalogue }: { catalogue: Catalogue }) {
         <Choice label="algorithm" value={p.algorithm} set={(value) => (p.setAlgorithm(value), p.setEdits('[]'), go(0))} of={linesOf(catalogue, p.collective).map((line) => line.name)} />
         <Slider label="N, ranks" value={p.n} set={(value) => (p.setN(value), p.setEdits('[]'))} least={2} most={64} error={errorOf('ranks', errors)} />
         {p.takes('segments') && <Text label="segments" value={p.segments} set={p.setSegments} error={errorOf('segments', errors)} />}
+        {p.takes('dims') && <Text label="sizes of the torus, 3x3" value={p.dims} set={p.setDims} placeholder="a ring" error={errorOf('dims', errors)} />}
         {p.rooted && <Text label="root" value={p.root} set={p.setRoot} error={errorOf('root', errors)} />}
-        <Choice label="drawn as" value={layout} set={setLayout} of={[['circle', 'a circle'], ['line', 'a line'], ['grid', 'a grid']]} />
+        <Choice label="drawn as" value={layout} set={setLayout} of={[['auto', 'what suits it'], ['circle', 'a circle'], ['line', 'a line'], ['tree', 'a tree'], ['grid', 'a torus']]} />
       </div>
       <p class="note">{p.line?.summary}. {p.line?.citation}.</p>
       {otherErrors(errors).map((text) => <p class="error" role="status">{text}</p>)}
@@ -128,7 +148,7 @@ export function Player({ catalogue }: { catalogue: Catalogue }) {
           </div>
           <Proof proof={states.json.proof} ranks={states.ranks} />
           {cost && !cost.json.error && edits.length === 0 && (
-            <p class="note">The busiest rank sends {size(cost.json.sent_max)} of a vector of 1 MiB; what busbw counts as the least is {size(cost.json.least_bytes)}.</p>
+            <BytesPerRank sent={cost.json.sent} least={cost.json.least_bytes} rank={rank} />
           )}
           <details><summary>This round in words</summary><ul class="transfers">{transfers.slice(0, 64).map((t) => <li>{transferText(t)}</li>)}</ul></details>
           <Editor states={states} round={round} edits={edits} set={(next) => p.setEdits(JSON.stringify(next))} />

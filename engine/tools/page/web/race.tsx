@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Answer } from './engine';
 import { duration, rate, size, words } from './format';
-import { calm, Choice, colour, lanes, otherErrors, positions, Section, sizeText, useAnswer, useAnswers } from './parts';
+import { calm, Choice, colour, lanes, otherErrors, Section, sizeText, useAnswer, useAnswers } from './parts';
+import { circle } from './layout';
 import { CollectiveChoice, linesOf, question, useNetwork, usual, useSizes, type Catalogue } from './setting';
 import { useParam } from './state';
 
@@ -14,7 +15,7 @@ function drawLane(g: CanvasRenderingContext2D, width: number, height: number, an
   const { ranks } = answer.json;
   const messages = answer.numbers;
   const side = Math.min(width, height);
-  const place = positions('circle', ranks).map(([x, y]) => [(width - side) / 2 + x * side, (height - side) / 2 + y * side]);
+  const place = circle(ranks).map(([x, y]) => [(width - side) / 2 + x * side, (height - side) / 2 + y * side]);
   const radius = Math.max(2.5, Math.min(13, (side * 1.1) / ranks));
   const got = new Float64Array(ranks), all = new Float64Array(ranks);
   const line = colour('line'), ink = colour('ink');
@@ -154,7 +155,8 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
       drawLane(...fit(canvas), answer, now, colour(lanes[i]));
       const clock = clocks.current[i];
       if (clock) {
-        clock.textContent = done ? `done at ${duration(answer.json.time)}` : duration(now);
+        // The text that is there already, since a frame is to make nothing new.
+        clock.firstChild!.nodeValue = done ? `done at ${duration(answer.json.time)}` : duration(now);
         clock.classList.toggle('done', done);
       }
     });
@@ -207,7 +209,7 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
                 <>
                   <canvas class="square" ref={(element) => void (canvases.current[i] = element)} role="img"
                     aria-label={`${words(name)} among ${answer?.json.ranks ?? ''} ranks: ${json && !json.error ? `${duration(json.time)}, ${json.messages} messages in ${json.rounds} rounds` : ''}`} />
-                  <p class="clock" ref={(element) => void (clocks.current[i] = element)} />
+                  <p class="clock" ref={(element) => void (clocks.current[i] = element)}>0</p>
                   {json && !json.error && (
                     <dl class="facts">
                       <div class={json.algorithm === best?.algorithm ? 'best' : ''}><dt>time</dt><dd data-fact="time" data-value={json.time}>{duration(json.time)}</dd></div>
@@ -245,7 +247,7 @@ export function Race({ catalogue }: { catalogue: Catalogue }) {
         </p>
       )}
       <Winners answer={curve} names={names} bytes={best?.bytes ?? 0} setM={sizes.setM} />
-      <details>
+      <details open={network.set || network.wrong(errors)}>
         <summary>The network</summary>
         <div class="controls">{network.controls(catalogue, errors)}</div>
         <p class="note">{catalogue.networks.find((one) => one.name === network.network)?.source}. Smallest shown: {sizeText(6)}.</p>

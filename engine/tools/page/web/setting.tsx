@@ -1,13 +1,13 @@
 // An algorithm on a network, as controls: what race, timeline and cost have in common.
 import { useMemo } from 'preact/hooks';
 import type { Json } from './engine';
-import { Bytes, Choice, errorOf, number, Slider, Text } from './parts';
+import { Bytes, Choice, errorOf, number, Slider, Steps, Text } from './parts';
 import { useParam } from './state';
 
 export interface Catalogue {
   collectives: { name: string; reduces: boolean; rooted: boolean }[];
   algorithms: Json[];
-  networks: { name: string; source: string; words: string }[];
+  networks: { name: string; source: string; words: string; wiring?: string }[];
   violations: string[];
 }
 
@@ -28,6 +28,11 @@ export function question(catalogue: Catalogue, collective: string, algorithm: st
   return { collective, algorithm, ...(takes.includes('segments') ? { segments: 'auto' } : {}), ...more };
 }
 
+// What sliders stop at; fields beside them take anything.
+const alphas = ['', '100ns', '200ns', '500ns', '1us', '2us', '5us', '10us', '20us', '50us', '100us'];
+const bandwidths = ['', '1GB/s', '5GB/s', '10GB/s', '25GB/s', '50GB/s', '100GB/s', '200GB/s', '400GB/s', '900GB/s', '1800GB/s'];
+const portCounts = ['', '1', '2', '3', '4', '5', '6', '7', '8'];
+
 /** Network, alpha, bandwidth, ports and wiring; what is left empty is the preset's. */
 export function useNetwork(section: string, first: Record<string, string> = {}) {
   const [network, setNetwork] = useParam(section + '.net', first.network ?? 'plain');
@@ -35,6 +40,7 @@ export function useNetwork(section: string, first: Record<string, string> = {}) 
   const [bandwidth, setBandwidth] = useParam(section + '.bw', '');
   const [ports, setPorts] = useParam(section + '.ports', first.ports ?? '');
   const [wiring, setWiring] = useParam(section + '.wiring', '');
+  const [dims, setDims] = useParam(section + '.dims', '');
   const members = useMemo(
     () => ({
       network,
@@ -42,19 +48,24 @@ export function useNetwork(section: string, first: Record<string, string> = {}) 
       ...(bandwidth && { bandwidth }),
       ...(ports && { ports: number(ports) }),
       ...(wiring && { wiring }),
+      ...(dims && { dims }),
     }),
-    [network, alpha, bandwidth, ports, wiring],
+    [network, alpha, bandwidth, ports, wiring, dims],
   );
+  const own = ['alpha', 'bandwidth', 'ports', 'dims'];
+  const wrong = (errors: (string | undefined)[]) => own.some((member) => errorOf(member, errors));
+  const gridded = (catalogue: Catalogue) => ['torus', 'mesh'].includes(wiring || (catalogue.networks.find((one) => one.name === network)?.wiring ?? ''));
   const controls = (catalogue: Catalogue, errors: (string | undefined)[]) => (
     <>
       <Choice label="network" value={network} set={setNetwork} of={catalogue.networks.map((one) => [one.name, one.name])} />
       <Choice label="links shared as" value={wiring} set={setWiring} of={[['', 'the network’s'], ['full', 'not shared'], ['ring', 'a ring'], ['torus', 'a torus'], ['mesh', 'a mesh'], ['hypercube', 'a hypercube']]} />
-      <Text label="alpha, per message" value={alpha} set={setAlpha} placeholder="preset" error={errorOf('alpha', errors)} />
-      <Text label="bandwidth" value={bandwidth} set={setBandwidth} placeholder="preset" error={errorOf('bandwidth', errors)} />
-      <Text label="ports" value={ports} set={setPorts} placeholder="preset" error={errorOf('ports', errors)} />
+      {(dims || gridded(catalogue)) && <Text label="its sizes, 4x4" value={dims} set={setDims} placeholder="preset" error={errorOf('dims', errors)} />}
+      <Steps label="alpha, per message" value={alpha} set={setAlpha} of={alphas} error={errorOf('alpha', errors)} />
+      <Steps label="bandwidth" value={bandwidth} set={setBandwidth} of={bandwidths} error={errorOf('bandwidth', errors)} />
+      <Steps label="ports" value={ports} set={setPorts} of={portCounts} error={errorOf('ports', errors)} />
     </>
   );
-  return { members, controls, network };
+  return { members, controls, network, ports, setPorts, wrong, set: Object.keys(members).length > 1 || network !== (first.network ?? 'plain') };
 }
 
 export function useSizes(section: string, ranks: string, bytes: string) {

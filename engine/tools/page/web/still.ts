@@ -25,13 +25,18 @@ export const galleryRequest = (p: Primitive) => ({
   question: { collective: p.collective, algorithm: p.algorithm, ranks: galleryRanks, bytes: 4096 },
 });
 
+const side = 26, gap = 3, top = 14; // of a cell, between two, above the first
+
+const left = 20, movesWidth = 58;
+// Of all_to_all, whose blocks are N x N, a column for each block of one rank's that is there now.
+const routes = (states: States): boolean => states.places > 8;
+const columnsOf = (states: States): number => (routes(states) ? states.ranks : states.places);
+const stateWidth = (states: States): number => left + columnsOf(states) * (side + gap);
+
 /** Ranks are rows, blocks columns; a cell has a bar for each rank that has contributed. */
 export function stateSvg(states: States, rounds: number, label: string): string {
-  const side = 26, gap = 3, left = 20, top = 14, all = states.ranks;
-  // Of all_to_all, whose blocks are N x N, a column for each block of one rank's that is there now.
-  const route = states.places > 8;
-  const columns = route ? all : states.places;
-  const width = left + columns * (side + gap), height = top + all * (side + gap);
+  const all = states.ranks, route = routes(states), columns = columnsOf(states);
+  const width = stateWidth(states), height = top + all * (side + gap);
   let body = '';
   for (let r = 0; r < all; ++r) {
     const y = top + r * (side + gap);
@@ -63,6 +68,22 @@ export function stateSvg(states: States, rounds: number, label: string): string 
   return `<svg class="state" role="img" aria-label="${label}" viewBox="0 0 ${width} ${height}" style="max-width: ${width}px">${body}</svg>`;
 }
 
+/** Who sends to whom from one round to another: senders left, receivers right, in the rows of the pictures beside it. */
+export function movesSvg(states: States, from: number, to: number): string {
+  const width = movesWidth, height = top + states.ranks * (side + gap);
+  const y = (rank: number) => top + rank * (side + gap) + side / 2;
+  const seen = new Set<string>();
+  for (const t of states.json.transfers.slice(from, to).flat()) {
+    for (const a of t.from) for (const b of t.to) if (a !== b) seen.add(`${t.act} ${a} ${b}`);
+  }
+  const body = [...seen].map((each) => {
+    const [act, a, b] = each.split(' ');
+    const from = y(Number(a)), to = y(Number(b));
+    return `<path class="move ${act}" d="M4,${from} C26,${from} 26,${to} 48,${to}"/><path class="head ${act}" d="M48,${to - 4} L56,${to} L48,${to + 4} z"/>`;
+  });
+  return `<svg class="moves" role="img" aria-label="${seen.size} pairs of ranks, from sender to receiver" viewBox="0 0 ${width} ${height}" style="max-width: ${width}px">${body.join('')}</svg>`;
+}
+
 /** After the first phase, where there are two. */
 export function middle(states: States): number | undefined {
   const phases = states.json.phases;
@@ -71,11 +92,12 @@ export function middle(states: States): number | undefined {
 
 export function card(p: Primitive, states: States): string {
   const picture = (rounds: number, what: string) =>
-    `<figure>${stateSvg(states, rounds, `${p.title}: what each of ${states.ranks} ranks holds ${what}`)}<figcaption>${what}</figcaption></figure>`;
-  const between = middle(states);
-  return `<div class="panels">${picture(0, 'before')}<span class="arrow" aria-hidden="true">→</span>${
-    between === undefined ? '' : picture(between, 'after reduce-scatter') + '<span class="arrow" aria-hidden="true">→</span>'
-  }${picture(states.rounds, between === undefined ? 'after' : 'after all-gather')}</div>`;
+    `<figure style="--w: ${stateWidth(states)}">${stateSvg(states, rounds, `${p.title}: what each of ${states.ranks} ranks holds ${what}`)}<figcaption>${what}</figcaption></figure>`;
+  const moves = (from: number, to: number) => `<figure class="between" style="--w: ${movesWidth}">${movesSvg(states, from, to)}<figcaption>${to - from === 1 ? '1 round' : `${to - from} rounds`}</figcaption></figure>`;
+  const between = middle(states), end = states.rounds;
+  return `<div class="panels">${picture(0, 'before')}${
+    between === undefined ? moves(0, end) : moves(0, between) + picture(between, 'after reduce-scatter') + moves(between, end)
+  }${picture(end, between === undefined ? 'after' : 'after all-gather')}</div>`;
 }
 
 /** All of it as HTML, by an engine that runs here. */

@@ -5,6 +5,7 @@ import { Bytes, Canvas, Choice, colour, errorOf, otherErrors, Section, useAnswer
 import { useNetwork, type Catalogue } from './setting';
 import { usePlayed } from './player';
 import { useParam } from './state';
+import { wallEnds, WallFile } from './wall';
 
 const columns = 11;
 
@@ -13,6 +14,7 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
   const [m, setM] = useParam('timeline.m', '1M');
   const [sync, setSync] = useParam('timeline.sync', 'dataflow');
   const [side, setSide] = useParam('timeline.side', 'send');
+  const [wall] = useParam('timeline.wall', '');
   const network = useNetwork('timeline');
   const answer = useAnswer({ ask: 'messages', question: { ...p.question, bytes: m, sync, ...network.members } });
   const [told, tell] = useState('');
@@ -23,9 +25,11 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
   const tall = rows > 128 ? 4 : rows > 48 ? 8 : rows > 24 ? 14 : 20;
   const left = 34;
   const rowOf = (i: number) => (side === 'send' ? messages[i + 2] * ports + Math.min(ports - 1, messages[i + 7]) : messages[i + 3] * ports + Math.min(ports - 1, messages[i + 8]));
+  const measured = wallEnds(wall);
+  const until = Math.max(json?.time ?? 0, ...measured); // what the width stands for
   let shown = 300;
   const find = (x: number, y: number): number => {
-    const row = Math.floor((y - 4) / tall), time = ((x - left) / (shown - left - 8)) * json.time;
+    const row = Math.floor((y - 4) / tall), time = ((x - left) / (shown - left - 8)) * until;
     for (let i = 0; i < messages.length; i += columns) if (rowOf(i) === row && messages[i + 5] <= time && time < messages[i + 6]) return i;
     return -1;
   };
@@ -40,7 +44,11 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
       {otherErrors(errors).map((text) => <p class="error" role="status">{text}</p>)}
       {json && !error && (
         <>
-          <p class="verdict"><b>{words(p.algorithm)}</b> takes {duration(json.time)}. It wants {json.ports_needed} {json.ports_needed === 1 ? 'port' : 'ports'} at once, a rank has {json.ports}{json.serialises ? ': rounds become serial' : ''}. <span class="note">{json.words}.</span></p>
+          <p class="verdict"><b>{words(p.algorithm)}</b> takes {duration(json.time)}. It {json.budget}. <span class="note">{json.words}.</span></p>
+          <p class="buttons">
+            <button onClick={() => network.setPorts(String(json.ports_needed))}>Case A: as many ports as it wants</button>
+            {json.ports_needed > 1 && <button onClick={() => network.setPorts('1')}>Case B: one port</button>}
+          </p>
           <figure class="card">
             <Canvas height={rows * tall + 30} label={`${json.messages} messages of ${json.ranks} ranks over ${duration(json.time)}`}
               onPoint={(x, y, click) => {
@@ -51,7 +59,7 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
               }}
               draw={(g, width) => {
                 shown = width;
-                const scale = (width - left - 8) / (json.time || 1), round = Number(p.round) - 1;
+                const scale = (width - left - 8) / (until || 1), round = Number(p.round) - 1;
                 g.font = '11px system-ui';
                 g.textBaseline = 'middle';
                 g.fillStyle = colour('soft');
@@ -66,13 +74,24 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
                   g.fillRect(left + messages[i + 5] * scale, 5 + rowOf(i) * tall, Math.max(1, (messages[i + 6] - messages[i + 5]) * scale - 1), tall - 2);
                 }
                 g.globalAlpha = 1;
+                g.strokeStyle = colour('bad');
+                g.lineWidth = 1.5;
+                g.setLineDash([5, 4]);
+                for (const end of measured.filter((one) => one > 0)) {
+                  g.beginPath();
+                  g.moveTo(left + end * scale, 2);
+                  g.lineTo(left + end * scale, rows * tall + 6);
+                  g.stroke();
+                }
+                g.setLineDash([]);
                 g.fillStyle = colour('soft');
                 for (let t = 0; t <= 4; ++t) {
                   g.textAlign = t === 0 ? 'left' : t === 4 ? 'right' : 'center';
-                  g.fillText(duration((json.time * t) / 4), left + (width - left - 8) * (t / 4), rows * tall + 20);
+                  g.fillText(duration((until * t) / 4), left + (width - left - 8) * (t / 4), rows * tall + 20);
                 }
                 g.textAlign = 'left';
               }} />
+            <WallFile ends={measured} time={json.time} />
             <figcaption class="readout" role="status">{told || 'Colours are rounds; the round that the player is at stands out. Point at a bar to read it.'}</figcaption>
           </figure>
         </>

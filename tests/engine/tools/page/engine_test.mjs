@@ -38,6 +38,12 @@ requests.push(
 for (const model of ['gpt2', 'gpt_175b', 'nowhere']) {
   for (const axes of [{}, { tp: 2, dp: 2, pp: 4, micro_batches: 8 }, { dp: 8, zero: 3, recompute: 'full' }, { pp: 2, order: 'zb1p', micro_batches: 4 }, { tp: 5 }, { tp: 0 }]) requests.push({ ask: 'plan', model, ...axes });
 }
+for (const text of ['all_gather 2\nround\n0 <-> 1: 0\n', 'all_gather 2\nround\n0 -> 1: 0\n1 -> 0: 1\n']) requests.push({ ask: 'check', text });
+requests.push({ ask: 'formula' });
+wasm({ ask: 'formula' }).json.tasks.forEach(({ task }, seed) => requests.push({ ask: 'formula', task, formula: '2*3', seed }));
+for (const line of algorithms.filter((one) => one.collective === 'all_reduce')) {
+  requests.push({ ask: 'buckets', question: { collective: 'all_reduce', algorithm: line.name, ranks: 8, bytes: '4M' }, backward: '20ms', tensors: 48 });
+}
 const wrong = [
   null, 5, [], {}, { ask: 'nothing' }, { ask: 7 }, { ask: 'simulate' }, { ask: 'simulate', question: 3 }, { ask: 'catalogue', ranks: -1 },
   ...[{ ranks: 0 }, { ranks: 1e9 }, { ranks: 'x' }, { bytes: '1e99' }, { bytes: -1 }, { algorithm: 'rnig' }, { network: { prots: 1 } }, { ports: 0 },
@@ -45,6 +51,7 @@ const wrong = [
   { ask: 'curve', over: 'colours', values: [1], questions: [{}] }, { ask: 'curve', over: 'bytes', values: [], questions: [{}] },
   { ask: 'curve', over: 'bytes', values: ['x'], questions: [{}] }, { ask: 'curve', over: 'bytes', values: [1], questions: [7] },
   { ask: 'play', question: { collective: 'all_to_all', algorithm: 'direct', ranks: 200, bytes: 8 } },
+  { ask: 'check' }, { ask: 'check', text: 'all_gather' }, { ask: 'formula', task: 'none', formula: '1' }, { ask: 'formula', task: 'ring_bytes', formula: '2*(' }, { ask: 'buckets' },
   ...[7, [7], [{}], [{ do: 'delete', round: 99, transfer: 0 }], [{ do: 'redirect', round: 0, transfer: 0, to: 8 }], [{ do: 'chance' }], [{ do: 'chance', seed: -1 }], [{ do: 'move', round: 0, transfer: 0 }]]
     .map((edits) => ({ ask: 'play', question: { collective: 'all_reduce', algorithm: 'ring', ranks: 8, bytes: 8 }, edits })),
 ];

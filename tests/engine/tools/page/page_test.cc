@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -96,6 +98,86 @@ TEST(Page, SaysWhatIsWrongWithAPlan) {
            {R"(,"zero":4)", "zero is 4"},
            {R"(,"model":"gpt_175b","pp":96,"micro_batches":4096)", "micro_batches is 4096; "}}) {
     EXPECT_TRUE(error(members).starts_with(begin)) << members << ": " << error(members);
+  }
+}
+
+// The first stage by the formulas, which know no other.
+TEST(Page, KnowsTheMemoryOfEachStage) {
+  for (const char* order : {"gpipe", "1f1b", "zb1p", "zb2p"}) {
+    for (const int interleave : {1, 3}) {
+      if (interleave > 1 && std::string_view(order) != "1f1b") continue;
+      const json asked = {{"ask", "plan"}, {"pp", 4},        {"micro_batches", 8},
+                          {"dp", 2},       {"order", order}, {"interleave", interleave}};
+      const json answer = json::parse(answer_page(asked.dump()).json);
+      ASSERT_FALSE(answer.contains("error")) << answer;
+      const json& stages = answer["stages"];
+      ASSERT_EQ(stages.size(), 4U);
+      for (const char* part :
+           {"all", "layer_state", "embedding_state", "activations", "micro_batches_kept"}) {
+        EXPECT_DOUBLE_EQ(stages[0][part], answer["memory"][part]) << order << " " << part;
+      }
+      EXPECT_EQ(stages[1]["embedding_state"], 0.0);
+      EXPECT_EQ(stages[3]["embedding_state"], stages[0]["embedding_state"]);
+      const double last = stages[3]["micro_batches_kept"], before = stages[0]["micro_batches_kept"];
+      EXPECT_EQ(last < before, std::string_view(order) == "1f1b") << order;
+    }
+  }
+}
+
+json told_by(std::vector<std::string> arguments, int exit) {
+  const Captured captured = run_captured(std::move(arguments));
+  EXPECT_EQ(captured.exit, exit) << captured.err;
+  return json::parse(captured.out);
+}
+
+TEST(Page, JudgesAsCheckDoes) {
+  const std::string file = file_of_test("mine.txt");
+  for (const auto& [schedule, exit] :
+       std::vector<std::pair<std::string, int>>{{"all_gather 2\nround\n0 -> 1: 0\n1 -> 0: 1\n", 0},
+                                                {"all_gather 2\nround\n0 <-> 1: 0\n", 1}}) {
+    std::ofstream(file) << schedule;
+    const json asked = {{"ask", "check"}, {"text", schedule}};
+    EXPECT_EQ(json::parse(answer_page(asked.dump()).json),
+              told_by({"check", file, "--json"}, exit));
+  }
+  for (const auto& [formula, exit] :
+       std::vector<std::pair<std::string, int>>{{"2*(N-1)/N*S", 0}, {"2*S", 1}}) {
+    const json asked = {
+        {"ask", "formula"}, {"task", "ring_bytes"}, {"formula", formula}, {"seed", 7}};
+    EXPECT_EQ(
+        json::parse(answer_page(asked.dump()).json),
+        told_by({"check", "--task", "ring_bytes", "--formula", formula, "--seed", "7", "--json"},
+                exit));
+  }
+  const json tasks = json::parse(answer_page(R"({"ask":"formula"})").json)["tasks"];
+  const Captured listed = run_captured({"check", "--tasks", "--json"});
+  EXPECT_EQ(tasks.size(), count_of(listed.out, "\n"));
+  for (const char* wrong : {R"({"ask":"check"})", R"({"ask":"check","text":"all_gather"})",
+                            R"({"ask":"formula","task":"none","formula":"1"})",
+                            R"({"ask":"formula","task":"ring_bytes","formula":"2*("})",
+                            R"({"ask":"formula","task":"ring_bytes","formula":"1","seed":-1})"}) {
+    EXPECT_TRUE(json::parse(answer_page(wrong).json).contains("error")) << wrong;
+  }
+}
+
+TEST(Page, AnswersTheBucketQuestionAsBucketsDoes) {
+  const json question = {
+      {"collective", "all_reduce"}, {"algorithm", "ring"}, {"ranks", 8}, {"bytes", "4M"}};
+  json asked = {{"ask", "buckets"}, {"question", question}, {"backward", "20ms"}};
+  const json answer = json::parse(answer_page(asked.dump()).json);
+  EXPECT_EQ(answer["rows"], told_by({"buckets", "--algo", "ring", "--ranks", "8", "--tensors", "64",
+                                     "--tensor", "4M", "--backward", "20ms", "--json"},
+                                    0));
+  const json& best = answer["rows"][answer["best"].get<std::size_t>()];
+  for (const json& row : answer["rows"]) EXPECT_LE(best["exposed"], row["exposed"]);
+  for (const auto& [member, value, begin] : std::vector<std::tuple<const char*, json, const char*>>{
+           {"tensors", 0, "tensors is 0;"},
+           {"backward", "soon", "backward is 'soon';"},
+           {"question", nullptr, "the request is null"}}) {
+    json wrong = asked;
+    wrong[member] = value;
+    const std::string error = json::parse(answer_page(wrong.dump()).json).value("error", "");
+    EXPECT_TRUE(error.starts_with(begin)) << error;
   }
 }
 

@@ -1,0 +1,127 @@
+// How the page looks, against pictures that somebody has looked at: goldens_test.mjs CACHE PAGE [write].
+//
+// Of every section two things are compared: where its parts and drawings stand, and its picture with so few and large cells that letters are a grey.
+// So another Chromium with other fonts or edges passes, and a part that is missing, moved, or of another colour does not. What is
+// committed are the pictures at a tenth of their size and the boxes; `write` makes both anew.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { launch } from './browser.mjs';
+import { check, done, note } from './native.mjs';
+
+const [cache, page, mode] = process.argv.slice(2);
+const goldens = join(dirname(fileURLToPath(import.meta.url)), 'goldens');
+const views = [[1600, 'light'], [1600, 'dark'], [360, 'light'], [360, 'dark']];
+const scale = 10; // pixels of the page per pixel of a golden
+const cell = 40; // pixels of the page per cell that is compared
+const kMostColour = 26; // of 255: how far a cell's mean may be off; a lost line of text is 30 and more
+const kMostCells = 0.03; // the part of a section's cells that may be off by more
+const kMostAcross = 6, kMostDown = 24; // pixels: where a part stands and how wide it is, and how tall, and this much again per 400
+
+const { browser, open, settled } = await launch(cache, page, 'chromium');
+const desk = await browser.newPage();
+
+/** A picture's cells as mean colours, r g b each, after it is made as wide and as tall as said; `part`: [top, height] of it, all where none. */
+const looked = (url, width, height, across, down, part) => desk.evaluate(async (url, width, height, across, down, part) => {
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const [top, tall] = part ?? [0, image.height];
+  const pen = new OffscreenCanvas(width, height).getContext('2d');
+  pen.drawImage(image, 0, top, image.width, tall, 0, 0, width, height);
+  const { data } = pen.getImageData(0, 0, width, height);
+  const cells = new Array(across * down * 3).fill(0), counts = new Array(across * down).fill(0);
+  for (let y = 0; y < height; ++y) {
+    for (let x = 0; x < width; ++x) {
+      const at = Math.floor((y * down) / height) * across + Math.floor((x * across) / width);
+      ++counts[at];
+      for (let c = 0; c < 3; ++c) cells[at * 3 + c] += data[(y * width + x) * 4 + c];
+    }
+  }
+  return cells.map((sum, i) => Math.round(sum / counts[Math.floor(i / 3)]));
+}, url, width, height, across, down, part);
+
+/** Pictures one below the other, made smaller. */
+const stacked = (urls, scale) => desk.evaluate(async (urls, scale) => {
+  const images = await Promise.all(urls.map(async (url) => {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    return image;
+  }));
+  const heights = images.map((image) => Math.round(image.height / scale));
+  const canvas = document.createElement('canvas');
+  canvas.width = Math.round(images[0].width / scale);
+  canvas.height = heights.reduce((a, b) => a + b, 0);
+  const pen = canvas.getContext('2d');
+  pen.imageSmoothingQuality = 'high';
+  let y = 0;
+  const parts = images.map((image, i) => {
+    pen.drawImage(image, 0, y, canvas.width, heights[i]);
+    y += heights[i];
+    return [y - heights[i], heights[i]];
+  });
+  return { url: canvas.toDataURL('image/jpeg', 0.6), parts };
+}, urls, scale);
+
+for (const [width, scheme] of views) {
+  const name = `${width}-${scheme}`;
+  const tab = await open('#?player.k=2', { width, scheme });
+  await settled(tab);
+  await tab.addStyleTag({ content: '.top { position: static !important; } *, *::before { caret-color: transparent !important; }' });
+  await tab.$eval('#race .transport input[type=range]', (slider) => {
+    slider.value = '400';
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+  });
+  await new Promise((wait) => setTimeout(wait, 500));
+  const boxes = await tab.$$eval('main > section', (all) => Object.fromEntries(all.map((section) => {
+    const at = section.getBoundingClientRect();
+    return [section.id, [section, ...section.querySelectorAll(':scope > *, svg, canvas, .parts, .bars')].map((one) => {
+      const box = one.getBoundingClientRect();
+      return [one.localName + (one.classList.length > 0 ? '.' + one.classList[0] : ''), ...[box.left - at.left, box.top - at.top, box.width, box.height].map(Math.round)];
+    })];
+  })));
+  const pictures = {};
+  for (const id of Object.keys(boxes)) pictures[id] = 'data:image/png;base64,' + await (await tab.$('#' + id)).screenshot({ encoding: 'base64' });
+  await tab.close();
+  const picture = join(goldens, name + '.jpg'), layout = join(goldens, name + '.json');
+  if (mode === 'write') {
+    mkdirSync(goldens, { recursive: true });
+    const { url, parts } = await stacked(Object.values(pictures), scale);
+    writeFileSync(picture, Buffer.from(url.split(',')[1], 'base64'));
+    const rows = Object.entries(boxes).map(([id, of], i) => `  ${JSON.stringify(id)}: ${JSON.stringify({ picture: parts[i], boxes: of })}`);
+    writeFileSync(layout, `{\n${rows.join(',\n')}\n}\n`);
+    continue;
+  }
+  if (!existsSync(layout)) {
+    check(`there is a golden at ${name}`, false);
+    continue;
+  }
+  const golden = JSON.parse(readFileSync(layout, 'utf8')), url = 'data:image/jpeg;base64,' + readFileSync(picture).toString('base64');
+  check(`the sections are those of the golden at ${name}`, JSON.stringify(Object.keys(golden)) === JSON.stringify(Object.keys(boxes)), Object.keys(boxes).join(' '));
+  let worst = 0;
+  for (const id of Object.keys(golden).filter((each) => boxes[each])) {
+    const moved = golden[id].boxes.flatMap((box, i) => {
+      const here = boxes[id][i];
+      if (here?.[0] !== box[0]) return [[box, here]];
+      const [x, y, w, h] = [1, 2, 3, 4].map((k) => Math.abs(here[k] - box[k]));
+      const down = kMostDown * (1 + (box[2] + box[4]) / 400);
+      return x > kMostAcross || w > kMostAcross || y > down || h > down ? [[box, here]] : [];
+    });
+    check(`${id} stands where it did at ${name}`, moved.length === 0 && boxes[id].length === golden[id].boxes.length, JSON.stringify(moved));
+    // One that is a little taller or shorter has as many cells, each a little taller or shorter.
+    const [, , , wide, tall] = golden[id].boxes[0], across = Math.round(wide / cell), down = Math.max(1, Math.round(tall / cell));
+    const then = await looked(url, wide, tall, across, down, golden[id].picture), now = await looked(pictures[id], wide, tall, across, down);
+    let off = 0;
+    for (let i = 0; i < then.length; i += 3) {
+      const difference = Math.max(...[0, 1, 2].map((c) => Math.abs(then[i + c] - now[i + c])));
+      worst = Math.max(worst, difference);
+      off += difference > kMostColour ? 1 : 0;
+    }
+    const part = off / (across * down);
+    check(`${id} looks as it did at ${name}`, part <= kMostCells, `${off} of ${across * down} cells are of another colour`);
+  }
+  note(`at ${name} the cell furthest off is off by ${worst} of 255`);
+}
+await browser.close();
+done();
