@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <string>
 
+#include "engine/tools/train/beginning.h"
+
 namespace rankine::tools {
 namespace {
 
