@@ -11,20 +11,13 @@
 
 #include "bench/server/barrier_exchange.h"
 #include "bench/server/rankine_exchange.h"
+#include "bench/server/small_model.h"
 #include "engine/api/team.h"
 
 namespace rankine::server {
 namespace {
 
-const Model kSmall{.layers = 3,
-                   .hidden = 64,
-                   .heads = 8,
-                   .kv_heads = 4,
-                   .feed_forward = 96,
-                   .gated = true,
-                   .vocabulary = 240,
-                   .tied = true};
-constexpr int kPositions = 40;
+constexpr int kLongest = 40;
 
 // The prompt at once, in pieces of so many tokens, then token by token.
 std::vector<int> answer(Decoder& decoder, const std::vector<int>& prompt, int wanted, int piece,
@@ -55,7 +48,7 @@ std::vector<std::vector<int>> answers(int ranks, int piece) {
   const auto team = Team::create({.ranks = ranks}).value();
   team->run([&](Member& me) {
         RankineExchange exchange(me);
-        Decoder decoder(kSmall, kPositions, 7, exchange);
+        Decoder decoder(kSmallModel, kLongest, 7, exchange);
         all[static_cast<std::size_t>(me.rank())] = answer(decoder, kPrompt, 20, piece);
       })
       .throw_if_error();
@@ -82,7 +75,7 @@ TEST(Decoder, TokensDoNotDependOnTheBatch) {
   const auto team = Team::create({.ranks = 2}).value();
   team->run([&](Member& me) {
         RankineExchange exchange(me);
-        Decoder decoder(kSmall, kPositions, 7, exchange);
+        Decoder decoder(kSmallModel, kLongest, 7, exchange);
         const std::vector<int> a = answer(decoder, kPrompt, 6, 100, 3);
         const std::vector<int> b = answer(decoder, other, 6, 100, 5);
         std::vector<int> x = kPrompt, y = other;
@@ -117,7 +110,7 @@ TEST(Decoder, IsTheSameOverABarrier) {
   const auto team = Team::create({.ranks = 2}).value();
   team->run([&](Member& me) {
         BarrierExchange exchange(barrier, me.rank());
-        Decoder decoder(kSmall, kPositions, 7, exchange);
+        Decoder decoder(kSmallModel, kLongest, 7, exchange);
         const std::vector<int> mine = answer(decoder, kPrompt, 20, 4);
         if (me.rank() == 1) tokens = mine;
       })
@@ -126,8 +119,8 @@ TEST(Decoder, IsTheSameOverABarrier) {
 }
 
 TEST(Decoder, SaysWhatCannotBeDivided) {
-  EXPECT_TRUE(check_ranks(kSmall, 4).ok());
-  const Status status = check_ranks(kSmall, 3);
+  EXPECT_TRUE(check_ranks(kSmallModel, 4).ok());
+  const Status status = check_ranks(kSmallModel, 3);
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_EQ(status.text(), "ranks is 3; it must divide kv_heads, which is 4");
 }
