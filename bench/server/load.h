@@ -18,7 +18,7 @@ struct Bounds {
 
 struct Load {
   int requests = 64;
-  double rate = 20;                       // a second, on average: a Poisson process
+  double rate = 8;                        // a second, on average: a Poisson process
   Bounds prompt{16, 128}, answer{8, 64};  // tokens
   int vocabulary = 0;
   std::uint64_t seed = 1;

@@ -24,7 +24,7 @@ namespace rankine::server {
 namespace {
 
 struct Settings {
-  int ranks = 2, layers = 16, divisor = 4, rounds = 3;
+  int ranks = 2, layers = 8, divisor = 4, rounds = 3;
   bool processes = false;
   std::uint64_t model_seed = 1;
   Load load;

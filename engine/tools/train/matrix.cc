@@ -3,6 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+// Compiled once for each width of registers. The bits are the same, because no product is
+// contracted with its sum (-ffp-contract=off). What chooses among them runs before sanitizers are
+// ready.
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define RANKINE_ANY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define RANKINE_ANY_WIDTH
+#endif
+
 namespace rankine::tools {
 namespace {
 
@@ -15,8 +25,8 @@ Matrix transposed(MatrixView a) {
 }
 
 // What add_scaled() does with four rows that lie one after the other, one by one.
-void add_four_scaled(const float* factors, const float* __restrict from, float* __restrict to,
-                     int n) {
+RANKINE_ANY_WIDTH void add_four_scaled(const float* factors, const float* __restrict from,
+                                       float* __restrict to, int n) {
   const float *second = from + n, *third = second + n, *fourth = third + n;
   const float f0 = factors[0], f1 = factors[1], f2 = factors[2], f3 = factors[3];
   for (int j = 0; j < n; ++j) {
@@ -31,7 +41,8 @@ void add_four_scaled(const float* factors, const float* __restrict from, float* 
 
 }  // namespace
 
-void add_scaled(float factor, const float* __restrict from, float* __restrict to, int n) {
+RANKINE_ANY_WIDTH void add_scaled(float factor, const float* __restrict from, float* __restrict to,
+                                  int n) {
   for (int j = 0; j < n; ++j) to[j] += factor * from[j];
 }
 
