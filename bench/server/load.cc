@@ -45,16 +45,17 @@ std::vector<std::pair<double, Request>> requests_of(const Load& load) {
   return all;
 }
 
-Record play(Service& service, const Load& load, const std::function<void(int)>& progress) {
+Record play(Service& service, const Load& load,
+            const std::function<void(const Record&)>& progress) {
   using Clock = std::chrono::steady_clock;
   const auto requests = requests_of(load);
   const auto begin = Clock::now();
   const auto now = [begin] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   Record record;
-  int over = 0, submitted = 0;
+  int submitted = 0;
   double steps_before = 0, sums_before = 0;  // of crews that are lost
   double steps = 0, sums = 0;
-  while (over < load.requests) {
+  while (record.over < load.requests) {
     const double time = now();
     for (; submitted < load.requests; ++submitted) {
       const auto& [due, request] = requests[static_cast<std::size_t>(submitted)];
@@ -70,25 +71,25 @@ Record play(Service& service, const Load& load, const std::function<void(int)>& 
         service.next(std::chrono::milliseconds(static_cast<int>(std::ceil(patience * 1e3))));
     if (!event) continue;
     if (event->request == Event::kLost) {
-      record.losses.emplace_back(event->why.data());
+      record.losses.push_back({.time = now(), .why = event->why.data()});
       steps_before += std::exchange(steps, 0), sums_before += std::exchange(sums, 0);
       for (Answer& answer : record.answers) {
         if (answer.is_lost || answer.is_done) continue;
         answer.is_lost = true;
-        answer.last = now();
-        ++over;
+        ++record.losses.back().requests;
       }
+      record.over += record.losses.back().requests;
     } else {
       Answer& answer = record.answers[static_cast<std::size_t>(event->request)];
       answer.last = now();
       if (answer.tokens.empty()) answer.first = answer.last;
       answer.tokens.push_back(event->token);
       answer.is_done = event->left == 0;
-      if (answer.is_done) ++over;
+      if (answer.is_done) ++record.over;
       steps = event->step_seconds, sums = event->sum_seconds;
     }
     record.seconds = now();
-    progress(over);
+    progress(record);
   }
   record.step_seconds = steps_before + steps;
   record.sum_seconds = sums_before + sums;

@@ -31,18 +31,26 @@ struct Answer {
   bool is_done = false, is_lost = false;  // all tokens are there; or never will be
 };
 
+// That the ranks were lost, and with them so many requests.
+struct Loss {
+  double time = 0;
+  int requests = 0;
+  std::string why{};
+};
+
 struct Record {
-  std::vector<Answer> answers;               // by request
-  double seconds = 0;                        // until the last one had its last token
+  std::vector<Answer> answers{};             // by request
+  int over = 0;                              // of them: done or lost
+  double seconds = 0;                        // until the last token so far
   double step_seconds = 0, sum_seconds = 0;  // of rank 0 meanwhile: in steps, and of these in sums
-  std::vector<std::string> losses;           // of the ranks: why
+  std::vector<Loss> losses{};
 };
 
 // The requests of a load, with when each is due; the same for the same load.
 std::vector<std::pair<double, Request>> requests_of(const Load& load);
 
 // All requests of the load, each submitted when it is due and waited for until it is answered or
-// lost; `progress` is told now and then how many of them are.
-Record play(Service& service, const Load& load, const std::function<void(int)>& progress);
+// lost; `progress` is told of every token.
+Record play(Service& service, const Load& load, const std::function<void(const Record&)>& progress);
 
 }  // namespace rankine::server

@@ -28,7 +28,7 @@ TEST_P(ServerOfProcesses, LosesARankAndBeginsAnew) {
     ++crews;
     return hired;
   });
-  const Record before = play(service, kSmallLoad, [](int) {});
+  const Record before = play(service, kSmallLoad, [](const Record&) {});
   EXPECT_TRUE(before.losses.empty());
 
   Request request{.id = 0, .wanted = kMostWanted, .prompt_tokens = 2};
@@ -47,7 +47,7 @@ TEST_P(ServerOfProcesses, LosesARankAndBeginsAnew) {
       << why;
   EXPECT_EQ(crews, 2);
 
-  const Record after = play(service, kSmallLoad, [](int) {});
+  const Record after = play(service, kSmallLoad, [](const Record&) {});
   EXPECT_TRUE(after.losses.empty());
   for (std::size_t i = 0; i < after.answers.size(); ++i) {
     EXPECT_EQ(after.answers[i].tokens, before.answers[i].tokens) << i;

@@ -9,8 +9,12 @@
 // request was due, `per token` the mean over the later tokens of an answer. `sums` is the part of
 // rank 0's steps in all-reduces with their epilogues, waiting for the other ranks included. Exit
 // status: 0, 2 usage, 3 what the system refuses.
+#include <csignal>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -26,6 +30,7 @@ namespace {
 struct Settings {
   int ranks = 2, layers = 8, divisor = 4, rounds = 3;
   bool processes = false;
+  int kill_after = 0;  // requests of a turn that are over; 0: nobody is killed
   std::uint64_t model_seed = 1;
   Load load;
 };
@@ -47,6 +52,7 @@ Model model_of(const Settings& settings) {
 struct Contender {
   std::string name;
   Hire hire;
+  std::function<void()> kill_last_rank{};  // of processes
   std::vector<Record> records{};
 };
 
@@ -103,9 +109,13 @@ std::vector<Contender> contenders_of(const Settings& settings) {
   const std::uint64_t seed = settings.model_seed;
   const int ranks = settings.ranks;
   if (settings.processes) {
-    return {{"rankine, processes", [=](Line line, Line& clients) {
-               return std::make_unique<ProcessCrew>(model, seed, ranks, std::move(line), clients);
-             }}};
+    const auto crew = std::make_shared<const ProcessCrew*>();
+    const auto hire = [=](Line line, Line& clients) {
+      auto hired = std::make_unique<ProcessCrew>(model, seed, ranks, std::move(line), clients);
+      *crew = hired.get();
+      return hired;
+    };
+    return {{"rankine, processes", hire, [crew] { kill((*crew)->processes().back(), SIGKILL); }}};
   }
   const auto threads = [=](Library library) {
     return [=](Line line, Line&) {
@@ -113,6 +123,26 @@ std::vector<Contender> contenders_of(const Settings& settings) {
     };
   };
   return {{"rankine", threads(Library::rankine)}, {"std::barrier", threads(Library::barrier)}};
+}
+
+Record turn(const Contender& contender, int round, const Settings& settings) {
+  Service service(contender.hire);
+  double killed = 0;
+  const auto progress = [&](const Record& record) {
+    std::fprintf(stderr, "\r%s, turn %d of %d: %d of %d requests ", contender.name.c_str(),
+                 round + 1, settings.rounds, record.over, settings.load.requests);
+    if (settings.kill_after == 0 || record.over < settings.kill_after || killed > 0) return;
+    killed = record.seconds;
+    contender.kill_last_rank();
+  };
+  const Record record = play(service, settings.load, progress);
+  std::fprintf(stderr, "\n");
+  for (const Loss& loss : record.losses) {
+    std::printf("# at %.3f s %d requests lost and the ranks begun anew: %s\n", loss.time,
+                loss.requests, loss.why.c_str());
+  }
+  if (killed > 0) std::printf("# the last rank was killed at %.3f s\n", killed);
+  return record;
 }
 
 void measure(const Settings& settings) {
@@ -128,17 +158,7 @@ void measure(const Settings& settings) {
   std::fflush(stdout);
   for (int round = 0; round < settings.rounds; ++round) {
     for (Contender& contender : contenders) {
-      Service service(contender.hire);
-      const auto progress = [&](int over) {
-        std::fprintf(stderr, "\r%s, turn %d of %d: %d of %d requests ", contender.name.c_str(),
-                     round + 1, settings.rounds, over, settings.load.requests);
-      };
-      progress(0);
-      contender.records.push_back(play(service, settings.load, progress));
-      std::fprintf(stderr, "\n");
-      for (const std::string& why : contender.records.back().losses) {
-        std::printf("# all ranks lost, and begun anew: %s\n", why.c_str());
-      }
+      contender.records.push_back(turn(contender, round, settings));
     }
   }
   std::vector<std::vector<std::string>> rows = {
@@ -157,6 +177,10 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
   app.add_flag("--processes", settings.processes, "ranks are processes; without the std::barrier");
+  app.add_option("--kill-after", settings.kill_after,
+                 "with --processes: once a turn, when so many requests are over, kill a rank")
+      ->check(CLI::PositiveNumber)
+      ->needs("--processes");
   app.add_option("--requests", settings.load.requests, "of a turn")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();

@@ -27,7 +27,7 @@ Record played(Library library, int ranks, double rate) {
   });
   Load load = kSmallLoad;
   load.rate = rate;
-  return play(service, load, [](int) {});
+  return play(service, load, [](const Record&) {});
 }
 
 TEST(Service, AnswersEverybodyAlikeHoweverTheyAreBatched) {
