@@ -19,29 +19,19 @@ Batch Scheduler::next() {
                         .wanted = first.wanted,
                         .tokens{first.tokens().begin(), first.tokens().end()}});
   }
+  // No prompt has a token computed before those of all earlier ones are, so those who answer stand
+  // first, and there is room for all of them.
   Batch batch;
-  const auto add = [&](Running& one, int most) {
+  for (Running& one : running_) {
     const int missing = static_cast<int>(one.tokens.size()) - one.done;
-    const int now = std::min(missing, most);
-    one.wants_next = now > 0 && now == missing;
-    if (now == 0) return;
+    const int now = std::min(missing, most_tokens_ - batch.tokens);
+    one.wants_next = now == missing;
+    if (now == 0) continue;
     batch.add(
         {.sequence = one.place, .position = one.done, .tokens = now, .wants_next = one.wants_next},
         std::span(one.tokens)
             .subspan(static_cast<std::size_t>(one.done), static_cast<std::size_t>(now)));
     one.done += now;
-  };
-  // Prompts get what answers leave, though they stand between them.
-  int room = most_tokens_;
-  const auto answers = [](const Running& one) {
-    return static_cast<int>(one.tokens.size()) - one.done == 1;
-  };
-  for (const Running& one : running_) room -= answers(one) ? 1 : 0;
-  for (Running& one : running_) {
-    const bool is_answer = answers(one);
-    const int before = batch.tokens;
-    add(one, is_answer ? 1 : room);
-    if (!is_answer) room -= batch.tokens - before;
   }
   return batch;
 }

@@ -137,11 +137,11 @@ Record turn(const Contender& contender, int round, const Settings& settings) {
   };
   const Record record = play(service, settings.load, progress);
   std::fprintf(stderr, "\n");
+  if (killed > 0) std::printf("# the last rank was killed at %.3f s\n", killed);
   for (const Loss& loss : record.losses) {
     std::printf("# at %.3f s %d requests lost and the ranks begun anew: %s\n", loss.time,
                 loss.requests, loss.why.c_str());
   }
-  if (killed > 0) std::printf("# the last rank was killed at %.3f s\n", killed);
   return record;
 }
 
