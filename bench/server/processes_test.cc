@@ -1,6 +1,7 @@
 // A server whose ranks are processes: a rank that is killed in mid-request is an error for whoever
 // waits, and the server is there again by itself.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <csignal>
 #include <memory>
@@ -56,7 +57,18 @@ TEST_P(ServerOfProcesses, LosesARankAndBeginsAnew) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ServerOfProcesses, testing::Values(0, 1));
 
-TEST(ServerOfProcesses, SaysWhenAllAreGone) {
+TEST(Processes, EndByThemselvesWhenTheClientsHangUp) {
+  auto [clients, line] = Line::make();
+  const ProcessCrew crew(kSmallModel, 7, 2, std::move(line), clients);
+  clients.hang_up();
+  for (const pid_t process : crew.processes()) {
+    int status = -1;
+    ASSERT_EQ(waitpid(process, &status, 0), process);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+}
+
+TEST(Processes, AreMissedWhenAllAreGone) {
   const ProcessCrew* crew = nullptr;
   Service service([&](Line line, Line& clients) {
     auto hired = std::make_unique<ProcessCrew>(kSmallModel, 7, 2, std::move(line), clients);
