@@ -28,7 +28,7 @@ namespace rankine::server {
 namespace {
 
 struct Settings {
-  int ranks = 2, layers = 8, divisor = 4, rounds = 3;
+  int ranks = 2, layers = 8, divisor = 4, rounds = 4;
   bool processes = false;
   int kill_after = 0;  // requests of a turn that are over; 0: nobody is killed
   std::uint64_t model_seed = 1;
@@ -152,12 +152,13 @@ void measure(const Settings& settings) {
   std::printf("# %d layers, hidden %d, vocabulary %d: %.0f million parameters in f32, %d ranks\n",
               model.layers, model.hidden, model.vocabulary, static_cast<double>(model.all()) * 1e-6,
               settings.ranks);
-  std::printf("# %d requests, %g a second, seed %llu; %d turns\n", settings.load.requests,
+  std::printf("# %d requests, %g a second, seed %llu; turns: %d\n", settings.load.requests,
               settings.load.rate, static_cast<unsigned long long>(settings.load.seed),
               settings.rounds);
   std::fflush(stdout);
   for (int round = 0; round < settings.rounds; ++round) {
-    for (Contender& contender : contenders) {
+    for (std::size_t i = 0; i < contenders.size(); ++i) {  // each begins as often
+      Contender& contender = contenders[(i + static_cast<std::size_t>(round)) % contenders.size()];
       contender.records.push_back(turn(contender, round, settings));
     }
   }
