@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <numeric>
 
+#include "engine/tools/train/beginning.h"
+
 namespace rankine::tools {
 namespace {
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "engine/tools/train/beginning.h"
+
 namespace rankine::tools {
 
 Layer::Layer(const Model& model, const Places& places, int zero, std::uint64_t seed)

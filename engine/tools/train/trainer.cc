@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <string>
 
+#include "engine/tools/train/beginning.h"
+
 namespace rankine::tools {
 Seat::Seat(const Mapping& mapping) {
   const auto all = [](int of) { return Share{of, 0, of, nullptr}; };

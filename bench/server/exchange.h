@@ -1,0 +1,26 @@
+// What the ranks of a server need of a collective library: three calls, which all ranks make in the
+// same order, each rank on a thread or process of its own. They throw what goes wrong.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "engine/run/epilogue.h"
+
+namespace rankine::server {
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+
+  // Rank 0's bytes are everyone's.
+  virtual void broadcast(std::span<std::byte> data) = 0;
+  // Everyone's x is the sum of all, in the order of the ranks, whose rows `then` is called on.
+  virtual void all_reduce(std::span<float> x, const Epilogue& then) = 0;
+  // all = the ranks' bytes one after the other.
+  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+};
+
+}  // namespace rankine::server

@@ -1,0 +1,39 @@
+// Rankine's collectives, of threads and of processes alike.
+#pragma once
+
+#include <cstdint>
+
+#include "bench/server/exchange.h"
+#include "engine/api/member.h"
+
+namespace rankine::server {
+
+class RankineExchange : public Exchange {
+ public:
+  explicit RankineExchange(Member& me) : me_(me) {}  // which outlives it
+  int rank() const override { return me_.rank(); }
+  int ranks() const override { return me_.ranks(); }
+
+  void broadcast(std::span<std::byte> data) override {
+    me_.broadcast(bytes(data), 0).throw_if_error();
+  }
+  // A sum's bits depend on what is added alone, so a request gets the same tokens whatever other
+  // requests are in its batch.
+  void all_reduce(std::span<float> x, const Epilogue& then) override {
+    me_.all_reduce(x, {.order = Order::size_invariant, .epilogue = &then}).throw_if_error();
+  }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    const std::span<const std::uint8_t> in(reinterpret_cast<const std::uint8_t*>(mine.data()),
+                                           mine.size());
+    me_.all_gather(in, bytes(all)).throw_if_error();
+  }
+
+ private:
+  static std::span<std::uint8_t> bytes(std::span<std::byte> data) {
+    return {reinterpret_cast<std::uint8_t*>(data.data()), data.size()};
+  }
+
+  Member& me_;
+};
+
+}  // namespace rankine::server

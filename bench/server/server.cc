@@ -1,0 +1,220 @@
+// A language model that answers requests, on the ranks of a communicator: tokens per second, times
+// to the first token and per token, over Rankine and over a std::barrier and loops.
+//
+//   third_party/bazel run //bench/server
+//
+// The model has the shape of Llama 3.2 1B with its widths divided, in f32, with parameters made on
+// the spot; the requests are made on the spot, too, and come at random times. Servers take turns,
+// each with new ranks. Times are those of the clients, in milliseconds: `first token` since the
+// request was due, `per token` the mean over the later tokens of an answer. `sums` is the part of
+// rank 0's steps in all-reduces with their epilogues, waiting for the other ranks included. Exit
+// status: 0, 2 usage, 3 what the system refuses.
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "bench/server/load.h"
+#include "bench/server/process_crew.h"
+#include "bench/server/thread_crew.h"
+#include "engine/base/statistics.h"
+#include "engine/tools/table.h"
+
+namespace rankine::server {
+namespace {
+
+struct Settings {
+  int ranks = 2, layers = 8, divisor = 4, rounds = 4;
+  bool processes = false;
+  int kill_after = 0;  // requests of a turn that are over; 0: nobody is killed
+  std::uint64_t model_seed = 1;
+  Load load;
+};
+
+Model model_of(const Settings& settings) {
+  const int d = settings.divisor;
+  return {.name = "llama3.2_1b",
+          .layers = settings.layers,
+          .hidden = 2048 / d,
+          .heads = 32 / d,
+          .kv_heads = 8 / d,
+          .feed_forward = 8192 / d,
+          .gated = true,
+          .vocabulary = 128256 / d,
+          .tied = true};
+}
+
+// A kind of server, and what its clients saw in all turns.
+struct Contender {
+  std::string name;
+  Hire hire;
+  std::function<void()> kill_last_rank{};  // of processes
+  std::vector<Record> records{};
+};
+
+std::string number(double value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::vector<std::string> row(const Contender& contender) {
+  std::vector<double> rates, first, per_token;
+  double steps = 0, sums = 0;
+  std::size_t lost = 0;
+  for (const Record& record : contender.records) {
+    double tokens = 0;
+    for (const Answer& answer : record.answers) {
+      tokens += static_cast<double>(answer.tokens.size());
+      lost += answer.is_lost ? 1 : 0;
+      if (!answer.is_done) continue;
+      first.push_back((answer.first - answer.due) * 1e3);
+      const auto later = static_cast<double>(answer.tokens.size() - 1);
+      if (later > 0) per_token.push_back((answer.last - answer.first) / later * 1e3);
+    }
+    rates.push_back(tokens / record.seconds);
+    steps += record.step_seconds, sums += record.sum_seconds;
+  }
+  return {contender.name,
+          number(median(rates), 1),
+          number(median(first), 1),
+          number(quantile(first, 0.95), 1),
+          number(median(per_token), 2),
+          number(quantile(per_token, 0.95), 2),
+          number(steps > 0 ? sums / steps * 100 : 0, 1) + " %",
+          std::to_string(lost)};
+}
+
+bool same_tokens(const std::vector<Contender>& contenders) {
+  const auto tokens = [](const Record& record) {
+    std::vector<std::vector<int>> all;
+    for (const Answer& answer : record.answers) all.push_back(answer.tokens);
+    return all;
+  };
+  const auto reference = tokens(contenders.front().records.front());
+  for (const Contender& contender : contenders) {
+    for (const Record& record : contender.records) {
+      if (tokens(record) != reference) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<Contender> contenders_of(const Settings& settings) {
+  const Model model = model_of(settings);
+  const std::uint64_t seed = settings.model_seed;
+  const int ranks = settings.ranks;
+  if (settings.processes) {
+    const auto crew = std::make_shared<const ProcessCrew*>();
+    const auto hire = [=](Line line, Line& clients) {
+      auto hired = std::make_unique<ProcessCrew>(model, seed, ranks, std::move(line), clients);
+      *crew = hired.get();
+      return hired;
+    };
+    return {{"rankine, processes", hire, [crew] { kill((*crew)->processes().back(), SIGKILL); }}};
+  }
+  const auto threads = [=](Library library) {
+    return [=](Line line, Line&) {
+      return hire_threads(model, seed, ranks, library, std::move(line));
+    };
+  };
+  return {{"rankine", threads(Library::rankine)}, {"std::barrier", threads(Library::barrier)}};
+}
+
+Record turn(const Contender& contender, int round, const Settings& settings) {
+  Service service(contender.hire);
+  double killed = 0;
+  const auto progress = [&](const Record& record) {
+    std::fprintf(stderr, "\r%s, turn %d of %d: %d of %d requests ", contender.name.c_str(),
+                 round + 1, settings.rounds, record.over, settings.load.requests);
+    if (settings.kill_after == 0 || record.over < settings.kill_after || killed > 0) return;
+    killed = record.seconds;
+    contender.kill_last_rank();
+  };
+  const Record record = play(service, settings.load, progress);
+  std::fprintf(stderr, "\n");
+  if (killed > 0) std::printf("# the last rank was killed at %.3f s\n", killed);
+  for (const Loss& loss : record.losses) {
+    std::printf("# at %.3f s %d requests lost and the ranks begun anew: %s\n", loss.time,
+                loss.requests, loss.why.c_str());
+  }
+  return record;
+}
+
+void measure(const Settings& settings) {
+  const Model model = model_of(settings);
+  check_ranks(model, settings.ranks).throw_if_error();
+  std::vector<Contender> contenders = contenders_of(settings);
+  std::printf("# %d layers, hidden %d, vocabulary %d: %.0f million parameters in f32, %d ranks\n",
+              model.layers, model.hidden, model.vocabulary, static_cast<double>(model.all()) * 1e-6,
+              settings.ranks);
+  std::printf("# %d requests, %g a second, seed %llu; turns: %d\n", settings.load.requests,
+              settings.load.rate, static_cast<unsigned long long>(settings.load.seed),
+              settings.rounds);
+  std::fflush(stdout);
+  for (int round = 0; round < settings.rounds; ++round) {
+    for (std::size_t i = 0; i < contenders.size(); ++i) {  // each begins as often
+      Contender& contender = contenders[(i + static_cast<std::size_t>(round)) % contenders.size()];
+      contender.records.push_back(turn(contender, round, settings));
+    }
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"", "tokens/s", "first token", "95 %", "per token", "95 %", "sums", "lost"}};
+  for (const Contender& contender : contenders) rows.push_back(row(contender));
+  std::printf("%s", tools::columns(rows, "lrrrrrrr").c_str());
+  if (contenders.size() > 1) {
+    std::printf("# tokens of all turns: %s\n", same_tokens(contenders) ? "the same" : "different");
+  }
+}
+
+int run(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("A language model that answers requests, over Rankine and over a std::barrier.");
+  app.add_option("--ranks", settings.ranks, "threads or processes that share the model")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  app.add_flag("--processes", settings.processes, "ranks are processes; without the std::barrier");
+  app.add_option("--kill-after", settings.kill_after,
+                 "with --processes: once a turn, when so many requests are over, kill a rank")
+      ->check(CLI::PositiveNumber)
+      ->needs("--processes");
+  app.add_option("--requests", settings.load.requests, "of a turn")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--rate", settings.load.rate, "requests a second, on average")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--layers", settings.layers, "of the model")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--divisor", settings.divisor, "of the widths of Llama 3.2 1B")
+      ->check(CLI::IsMember({1, 2, 4, 8}))
+      ->capture_default_str();
+  app.add_option("--rounds", settings.rounds, "turns of each server")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seed", settings.load.seed, "of the requests")->capture_default_str();
+  app.footer("Example:\n  server --ranks 4 --divisor 2 --rate 5");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  settings.load.vocabulary = model_of(settings).vocabulary;
+  try {
+    measure(settings);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "server: %s\n", error.what());
+    return error.code() == Code::invalid_argument ? 2 : 3;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace rankine::server
+
+int main(int argc, char** argv) { return rankine::server::run(argc, argv); }
