@@ -140,6 +140,7 @@ async function slide(tab, section, label, value) {
 {
   const file = join(resolve(cache), 'wall.json');
   const run = spawnSync(tool, ['run', 'all_reduce', '--algo', 'ring', '--ranks', '3', '--bytes', '64K', '--network', 'scale_out', '--clock', 'wall', '--rounds', '--json', '--repeat', '2'], { encoding: 'utf8' });
+  check('rankine run measures', run.status === 0, `${run.status} ${run.signal} ${run.error} ${run.stderr}`);
   const json = JSON.parse(run.stdout);
   writeFileSync(file, run.stdout);
   const tab = await open('#timeline?player.a=direct_one_shot&player.n=5');
