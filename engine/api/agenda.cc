@@ -13,6 +13,16 @@
 #include "numa/cancel_state.h"
 
 namespace rankine {
+namespace {
+
+// On a modelled network, from where its rank was when it was started.
+bool play(MemberState& member, StartedCall& call) noexcept {
+  const bool done = interpret_at(call.model_start, *call.prepared, member.run, *member.clock);
+  call.model_end = member.clock->ended();
+  return done;
+}
+
+}  // namespace
 
 void Agenda::add(MemberState& member) {
   busy_.reserve(members_.size() + 1);
@@ -50,8 +60,9 @@ void Agenda::start(StartedCall& call) noexcept {
   }
   calls.front = calls.back = &call;
   busy_.push_back(&member);
-  // The others shall not wait for what we can do at once.
-  step(member);
+  // The others shall not wait for what we can do at once. On a modelled network they do: whoever
+  // waits for this call next makes it like any other, without a thread of its own for it.
+  if (member.clock == nullptr) step(member);
 }
 
 bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
@@ -138,9 +149,8 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // condition variables come next
   if (call.thread == nullptr) {
     try {
-      call.thread = std::make_unique<CallThread>([&member, &call] {
-        call.done = interpret_at(call.model_start, *call.prepared, member.run, *member.clock);
-      });
+      call.thread =
+          std::make_unique<CallThread>([&member, &call] { call.done = play(member, call); });
     } catch (const std::exception& error) {
       member.shared->end_with(make_error(Code::system, [&] {
         return "a thread for a started call of rank " + std::to_string(member.run.waiter.rank) +
@@ -153,7 +163,6 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (!call.thread->go_on()) return Walked::waiting;
   member.run.waiter.others = nullptr;
   call.thread.reset();
-  call.model_end = member.clock->ended();
   return call.done ? Walked::done : Walked::failed;
 }
 
@@ -221,14 +230,19 @@ Progress Agenda::help() noexcept {
 void Agenda::run_alone(MemberState& member) noexcept {
   StartedCall* call = member.started.front;
   if (call->phase == StartedCall::Phase::queued && !begin(member, *call)) return;
-  const bool done = call->phase != StartedCall::Phase::broken &&
-                    interpret_rest(call->prepared->plan, member.run, call->cursor);
+  bool done = call->phase != StartedCall::Phase::broken;
+  if (done && member.clock != nullptr) {
+    done = play(member, *call);
+  } else if (done) {
+    done = interpret_rest(call->prepared->plan, member.run, call->cursor);
+  }
   end(member, *call, member.end(done));
 }
 
 bool Agenda::wait(const StartedCall& call, std::int64_t until_ns) noexcept {
   const auto is_alone = [&] {
-    return busy_.size() == 1 && until_ns == kForEverNs && busy_.front()->clock == nullptr;
+    return busy_.size() == 1 && until_ns == kForEverNs &&
+           busy_.front()->started.front->thread == nullptr;
   };
   Idling idling(call.member->shared->crossbar.policy());
   while (call.phase != StartedCall::Phase::over) {
