@@ -22,6 +22,42 @@ bool play(MemberState& member, StartedCall& call) noexcept {
   return done;
 }
 
+// This rank's input as the plan has it: times the call's factor, the blocks side by side.
+// Called, not put in place, as plan() is: most calls have no need of it, and pay for its frame.
+[[gnu::noinline]] Result<const void*> input_of(MemberState& member, StartedCall& call) noexcept {
+  const void* in = call.call.in;
+  if (call.call.factor != nullptr) {
+    const auto products = member.multiply(call.call, *call.prepared);
+    if (!products.ok()) return products.status();
+    in = *products;
+  }
+  if (call.displaced != nullptr) call.displaced->bring_together();
+  return in;
+}
+
+// Goes on with a call on a modelled network: on a thread of its own, which gives way where it
+// waits.
+Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // condition variables come next
+  if (call.thread == nullptr) {
+    try {
+      call.thread =
+          std::make_unique<CallThread>([&member, &call] { call.done = play(member, call); });
+    } catch (const std::exception& error) {
+      member.shared->end_with(make_error(Code::system, [&] {
+        return "a thread for a started call of rank " + std::to_string(member.run.waiter.rank) +
+               ": " + error.what();
+      }));
+      return Walked::failed;
+    }
+    member.run.waiter.others = call.thread.get();
+  }
+  if (!call.thread->go_on()) return Walked::waiting;
+  member.run.waiter.others = nullptr;
+  call.thread.reset();
+  return call.done ? Walked::done : Walked::failed;
+}
+
 }  // namespace
 
 void Agenda::add(MemberState& member) {
@@ -62,40 +98,44 @@ void Agenda::start(StartedCall& call) noexcept {
   busy_.push_back(&member);
   // The others shall not wait for what we can do at once. On a modelled network they do: whoever
   // waits for this call next makes it like any other, without a thread of its own for it.
-  if (member.clock == nullptr) step(member);
+  if (member.clock == nullptr && begin(member, call)) advance(member, call);
+}
+
+// What was queued behind another call is planned when its turn has come.
+bool Agenda::plan(MemberState& member, StartedCall& call) noexcept {
+  Call planned = call.unplanned->view().call();
+  planned.user_op = call.call.user_op;
+  planned.options.epilogue = call.call.options.epilogue;
+  auto found = member.plan(planned, true);
+  if (!found.ok()) {
+    end(member, call, found.status());
+    return false;
+  }
+  call.prepared = *found->held;
+  call.first = found->first;
+  call.call.counts = {};  // they were the caller's, or `unplanned`'s
+  call.unplanned.reset();
+  if (call.call.factor == nullptr && !member.fits(*call.prepared, call.call.in, call.call.out)) {
+    end(member, call, member.misfit_of(*call.prepared, call.call.in, call.call.out));
+    return false;
+  }
+  return true;
 }
 
 bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
-  if (call.prepared == nullptr) {
-    Call planned = call.unplanned->view().call();
-    planned.user_op = call.call.user_op;
-    planned.options.epilogue = call.call.options.epilogue;
-    auto found = member.plan(planned, true);
-    if (!found.ok()) {
-      end(member, call, found.status());
-      return false;
-    }
-    call.prepared = *found->held;
-    call.first = found->first;
-    call.call.counts = {};  // they were the caller's, or `unplanned`'s
-    call.unplanned.reset();
-    if (call.call.factor == nullptr && !member.fits(*call.prepared, call.call.in, call.call.out)) {
-      end(member, call, member.misfit_of(*call.prepared, call.call.in, call.call.out));
-      return false;
-    }
-  }
+  if (call.prepared == nullptr && !plan(member, call)) [[unlikely]]
+    return false;
   member.wait_as(call.call.options);
   call.cursor = {};
   const void* in = call.call.in;
-  if (call.call.factor != nullptr) {
-    const auto products = member.multiply(call.call, *call.prepared);
-    if (!products.ok()) {
-      end(member, call, products.status());
+  if (call.call.factor != nullptr || call.displaced != nullptr) [[unlikely]] {
+    const auto brought = input_of(member, call);
+    if (!brought.ok()) {
+      end(member, call, brought.status());
       return false;
     }
-    in = *products;
+    in = *brought;
   }
-  if (call.displaced != nullptr) call.displaced->bring_together();
   if (!member.begin(*call.prepared, {.in = in,
                                      .out = call.call.out,
                                      .count = call.call.count,
@@ -134,7 +174,8 @@ void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept
   call.phase = StartedCall::Phase::over;
   member.started.front = call.next;
   if (call.next == nullptr) {
-    std::erase(busy_, &member);
+    // Most often the only one.
+    busy_.back() == &member ? busy_.pop_back() : static_cast<void>(std::erase(busy_, &member));
   } else {
     // One call of a communicator begins when the one before has ended.
     call.next->model_start = std::max(call.next->model_start, call.model_end);
@@ -143,27 +184,9 @@ void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept
 
 Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (call.phase == StartedCall::Phase::broken) return Walked::failed;
-  if (member.clock == nullptr) {
-    return interpret_some(call.prepared->plan, member.run, call.cursor);
-  }
-  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // condition variables come next
-  if (call.thread == nullptr) {
-    try {
-      call.thread =
-          std::make_unique<CallThread>([&member, &call] { call.done = play(member, call); });
-    } catch (const std::exception& error) {
-      member.shared->end_with(make_error(Code::system, [&] {
-        return "a thread for a started call of rank " + std::to_string(member.run.waiter.rank) +
-               ": " + error.what();
-      }));
-      return Walked::failed;
-    }
-    member.run.waiter.others = call.thread.get();
-  }
-  if (!call.thread->go_on()) return Walked::waiting;
-  member.run.waiter.others = nullptr;
-  call.thread.reset();
-  return call.done ? Walked::done : Walked::failed;
+  if (member.clock != nullptr) [[unlikely]]
+    return go_on_there(member, call);
+  return interpret_some(call.prepared->plan, member.run, call.cursor);
 }
 
 // A call that has failed waits until nobody else is inside it, and nobody shall wait there for us
@@ -176,6 +199,18 @@ void Agenda::break_off() noexcept {
     member->shared->crossbar.end(member->run.waiter.rank);
     call.phase = StartedCall::Phase::broken;
   }
+}
+
+// Whether a call that has begun is over now.
+bool Agenda::advance(MemberState& member, StartedCall& call) noexcept {
+  const Walked walked = go_on(member, call);
+  if (walked == Walked::waiting) return false;
+  if (walked == Walked::failed) {
+    fail(member, call);
+  } else {
+    end(member, call, member.end(true));
+  }
+  return true;
 }
 
 // Goes on with the first call of a member; and the next one, where that has ended.
@@ -191,14 +226,8 @@ bool Agenda::step(MemberState& member) noexcept {
       if (!begin(member, *call)) continue;
     }
     const std::size_t before = call->cursor.op;
-    const Walked walked = go_on(member, *call);
-    if (walked == Walked::waiting) return moved || call->cursor.op != before;
+    if (!advance(member, *call)) return moved || call->cursor.op != before;
     moved = true;
-    if (walked == Walked::failed) {
-      fail(member, *call);
-    } else {
-      end(member, *call, member.end(true));
-    }
   }
   return moved;
 }

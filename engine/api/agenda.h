@@ -129,6 +129,7 @@ class Agenda {
   void take_from_helper() noexcept;
   void give_to_helper() noexcept;
   bool step(MemberState& member) noexcept;
+  [[gnu::noinline]] bool plan(MemberState& member, StartedCall& call) noexcept;
   // The member's first call began, at once or when its turn has come: false where it has failed.
   bool begin(MemberState& member, StartedCall& call) noexcept;
   void end(MemberState& member, StartedCall& call, Status status) noexcept;
@@ -139,6 +140,7 @@ class Agenda {
   void run_alone(MemberState& member) noexcept;
   // The call goes on, and has ended if that is so.
   Walked go_on(MemberState& member, StartedCall& call) noexcept;
+  bool advance(MemberState& member, StartedCall& call) noexcept;
   // Every call whose communicator has ended goes on no more.
   void break_off() noexcept;
 

@@ -25,8 +25,10 @@ Footprint::Footprint(const Program& program, Buffers buffers, PlanMeter* meter)
     : one_memory_(buffers == Buffers::in_place) {
   const std::size_t memories = static_cast<std::size_t>(program.ranks) * kMemories;
   std::vector<std::vector<std::size_t>> ends(memories);
+  std::size_t touches = 0;
   for_each_touch(program, [&](Rank rank, int, Place place, std::size_t bytes) {
     step(meter);
+    ++touches;
     place = resolved(place);
     std::vector<std::size_t>& here = ends[memory_of(rank, place)];
     const std::size_t last = here.size();
@@ -45,6 +47,10 @@ Footprint::Footprint(const Program& program, Buffers buffers, PlanMeter* meter)
     here = std::vector<std::size_t>();
   }
   first_of_.push_back(stretches_.size());
+  next_of_ = first_of_;
+  touches += program.operations.size();  // a pass may add one for each
+  touches_.reserve(touches);
+  links_.reserve(touches);
   for_each_touch(program, [&](Rank rank, int operation, Place place, std::size_t bytes) {
     step(meter);
     add(rank, operation, place, bytes);
@@ -56,9 +62,13 @@ Footprint::Range Footprint::stretches(Rank rank, Place place, std::size_t bytes)
   const auto from = stretches_.begin() + static_cast<std::ptrdiff_t>(first_of_[memory]);
   const auto to = stretches_.begin() + static_cast<std::ptrdiff_t>(first_of_[memory + 1]);
   const auto begins_before = [](const Stretch& s, std::size_t offset) { return s.begin < offset; };
-  const auto first = std::lower_bound(from, to, place.offset, begins_before);
+  // Blocks are often asked for in order.
+  auto first = stretches_.begin() + static_cast<std::ptrdiff_t>(next_of_[memory]);
+  if (first == to || first->begin != place.offset)
+    first = std::lower_bound(from, to, place.offset, begins_before);
   auto last = first;
   while (last != to && last->begin < place.offset + bytes) ++last;
+  next_of_[memory] = static_cast<std::size_t>(last - stretches_.begin());
   return {static_cast<std::size_t>(first - stretches_.begin()),
           static_cast<std::size_t>(last - stretches_.begin())};
 }

@@ -81,8 +81,9 @@ class Footprint {
 
   const bool one_memory_;
   std::vector<Touch> touches_;
-  std::vector<Stretch> stretches_;     // by rank and memory, each in order
-  std::vector<std::size_t> first_of_;  // by rank and memory: its first one; and one past all
+  std::vector<Stretch> stretches_;            // by rank and memory, each in order
+  std::vector<std::size_t> first_of_;         // by rank and memory: its first one; and one past all
+  mutable std::vector<std::size_t> next_of_;  // behind the one that was looked for last
   std::vector<Link> links_;
   mutable std::vector<int> found_;
 };

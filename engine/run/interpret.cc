@@ -8,6 +8,7 @@ namespace {
 // Whoever walks a call to its end in one go waits in its ops.
 struct InOneGo {
   static constexpr bool kMayStop = false;
+  static constexpr bool kIsBegun = false;
 };
 }  // namespace
 

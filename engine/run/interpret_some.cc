@@ -6,6 +6,16 @@
 namespace rankine {
 namespace {
 
+// The ops for which awaited() has an answer.
+constexpr bool may_wait(OpCode code) noexcept {
+  constexpr std::uint32_t kAll =
+      1U << static_cast<int>(OpCode::wait_entry) | 1U << static_cast<int>(OpCode::wait_progress) |
+      1U << static_cast<int>(OpCode::wait_message) | 1U << static_cast<int>(OpCode::wait_credit) |
+      1U << static_cast<int>(OpCode::send) | 1U << static_cast<int>(OpCode::wait_post) |
+      1U << static_cast<int>(OpCode::wait_posts);
+  return (kAll >> static_cast<int>(code) & 1) != 0;
+}
+
 // What an op would wait for if it came now; nothing, where all of it is there.
 Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
   Crossbar& crossbar = *state.waiter.crossbar;
@@ -50,12 +60,12 @@ Awaited awaited(const Op& op, const Plan& plan, const RankState& state) noexcept
 // Who walks on from a cursor, and may stop there again.
 struct FromCursor {
   static constexpr bool kMayStop = true;
+  static constexpr bool kIsBegun = true;
   Cursor& cursor;
-  bool waits;  // in its ops
 
   std::optional<Walked> stop(const Op& op, std::size_t ops, std::size_t operands, const Plan& plan,
                              RankState& state) noexcept {
-    if (waits) return std::nullopt;
+    if (!may_wait(op.code)) return std::nullopt;
     const Awaited next = awaited(op, plan, state);
     // Not is_there() once more: when the one post that was missing has come, another may be
     // missing.
@@ -72,15 +82,22 @@ struct FromCursor {
   }
 };
 
+// Who walks from a cursor to the end.
+struct TheRest {
+  static constexpr bool kMayStop = false;
+  static constexpr bool kIsBegun = true;
+  const Cursor& cursor;
+};
+
 }  // namespace
 
 Walked interpret_some(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
-  return walk(plan, state, NoObserver{}, FromCursor{cursor, false});
+  return walk(plan, state, NoObserver{}, FromCursor{cursor});
 }
 
 bool interpret_rest(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
   if (cursor.waited) has_come(state.waiter);
-  return walk(plan, state, NoObserver{}, FromCursor{cursor, true}) == Walked::done;
+  return walk(plan, state, NoObserver{}, TheRest{cursor}) == Walked::done;
 }
 
 }  // namespace rankine

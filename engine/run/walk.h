@@ -302,14 +302,14 @@ struct Observed {
   }
 };
 
-// Pace says whether the walk may stop before an op (kMayStop), from where it goes on (cursor), and
-// whether it does (stop()).
+// Pace says whether the walk has been begun (kIsBegun) and from where it goes on then (cursor), and
+// whether it may stop before an op (kMayStop) and does (stop()).
 template <class Observing, class Pace>
 Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) noexcept {
   const RankPlan& mine = plan.rank[static_cast<std::size_t>(state.waiter.rank)];
   const Operand* operand = mine.operands.data();
   const Op* op = mine.ops.data();
-  if constexpr (Pace::kMayStop) {
+  if constexpr (Pace::kIsBegun) {
     op += pace.cursor.op;
     operand += pace.cursor.operand;
   }
