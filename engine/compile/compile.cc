@@ -121,12 +121,16 @@ Program direct_all_reduce(Job& job, Program program, bool streams) {
   Program own = may_split ? own_first(std::move(program), buffers, costs.own_first, &job.meter)
                           : std::move(program);
   if (!job.request.pushes) return own;
-  push(own, buffers, PushMutant::none, &job.meter);
   // In place the storing rank has just read what it overwrites.
-  if (buffers == Buffers::in_place) return own;
-  if (vector_bytes(job.layout) <= costs.push_plain) return own;
-  claim_copies(own, costs.claim);
-  if (streams || !fetches_to_store(own)) return own;
+  const bool reads_first =
+      buffers == Buffers::in_place || vector_bytes(job.layout) <= costs.push_plain;
+  const bool may_copy = !reads_first && !streams;
+  if (!may_copy || !pushes_short_for_sure(own, buffers, costs.claim, &job.meter)) {
+    push(own, buffers, PushMutant::none, &job.meter);
+    if (reads_first) return own;
+    claim_copies(own, costs.claim);
+    if (!may_copy || !fetches_to_store(own)) return own;
+  }
   own = {};
   Program copied = copy_first(job.program(Buffers::in_place), &job.meter);
   push(copied, Buffers::apart, PushMutant::none, &job.meter);

@@ -52,11 +52,13 @@ std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanMeter*
 
 }  // namespace
 
-Program copy_first(const Program& program, PlanMeter* meter) {
-  std::vector<std::vector<Wanted>> wanted = wanted_bytes(program, meter);
-  Program out = program;
-  out.operations.clear();
-  for (Rank r = 0; r < program.ranks; ++r) {
+Program copy_first(Program out, PlanMeter* meter) {
+  std::vector<std::vector<Wanted>> wanted = wanted_bytes(out, meter);
+  const HugeVector<Operation> operations = std::exchange(out.operations, {});
+  std::size_t ranges = 0;
+  for (const std::vector<Wanted>& of_rank : wanted) ranges += of_rank.size();
+  out.operations.reserve(ranges + operations.size());
+  for (Rank r = 0; r < out.ranks; ++r) {
     for (Wanted& w : wanted[static_cast<std::size_t>(r)]) {
       w.operation = static_cast<int>(out.operations.size());
       Operation first;
@@ -71,7 +73,7 @@ Program copy_first(const Program& program, PlanMeter* meter) {
     }
   }
   const int added = static_cast<int>(out.operations.size());
-  for (const Operation& op : program.operations) {
+  for (const Operation& op : operations) {
     step(meter);
     for (int s = 0; s < op.sources; ++s) {
       Source& source = out.sources[static_cast<std::size_t>(op.first_source + s)];

@@ -19,6 +19,6 @@ namespace rankine {
 
 // Of an all-reduce's program made for buffers in place: the same for buffers apart. Results are the
 // same to the last bit.
-Program copy_first(const Program& program, PlanMeter* meter = nullptr);
+Program copy_first(Program program, PlanMeter* meter = nullptr);
 
 }  // namespace rankine

@@ -19,71 +19,92 @@ class Footprint {
  public:
   struct Touch {
     int operation = 0;
-    Place place;
-    std::size_t bytes = 0;
+    bool same_bytes = false;  // as were asked for, no more and no less
   };
 
-  // `buffers`: whether input and output are one memory, at equal offsets, as in an all-reduce.
-  Footprint(const Program& program, Buffers buffers, PlanMeter* meter = nullptr);
+  // Ranks' memories: those that will be asked about. Nothing is noted of others.
+  class Memories {
+   public:
+    // `buffers`: whether input and output are one memory, at equal offsets, as in an all-reduce.
+    Memories(int ranks, Buffers buffers)
+        : one_memory_(buffers == Buffers::in_place),
+          are_in_(static_cast<std::size_t>(ranks) * kMemories) {}
+
+    void add(Rank rank, Place place) { are_in_[number(rank, place)] = 1; }
+
+   private:
+    friend class Footprint;
+    static constexpr std::size_t kMemories = 3;  // input, output, scratch
+
+    std::size_t number(Rank rank, Place place) const {
+      return static_cast<std::size_t>(rank) * kMemories +
+             static_cast<std::size_t>(resolved(place).memory);
+    }
+    Place resolved(Place place) const {
+      if (one_memory_ && place.memory == Memory::input) place.memory = Memory::output;
+      return place;
+    }
+
+    bool one_memory_;
+    std::vector<char> are_in_;
+  };
+
+  Footprint(const Program& program, Memories asked, PlanMeter* meter = nullptr);
 
   // Calls visit(touch) for everything that touches these bytes of `rank`, which some operation
-  // does, in order of operations but for what add() brought.
+  // does, in order of operations but for what add() brought. Not for two threads at once.
   template <class Visit>
   void for_each(Rank rank, Place place, std::size_t bytes, Visit visit) const {
-    place = resolved(place);
+    const auto [first, last] = stretches(memories_.number(rank, place), place.offset, bytes);
     std::vector<int>& found = found_;
     found.clear();
-    const auto [first, last] = stretches(rank, place, bytes);
-    for (std::size_t i = first; i < last; ++i) {
-      for (int at = stretches_[i].first; at != kNone;
-           at = links_[static_cast<std::size_t>(at)].next) {
-        found.push_back(links_[static_cast<std::size_t>(at)].touch);
+    for (int i = first; i < last; ++i) {
+      for (int at = stretches_[static_cast<std::size_t>(i)].first; at != kNone;) {
+        const Link& link = links_[static_cast<std::size_t>(at)];
+        // Once, of those that touch several of these.
+        if (i == std::max(first, link.first)) found.push_back(at);
+        at = link.next;
       }
     }
-    if (last - first > 1) {
-      std::sort(found.begin(), found.end());
-      found.erase(std::unique(found.begin(), found.end()), found.end());
+    if (last - first > 1) std::sort(found.begin(), found.end());
+    for (const int at : found) {
+      const Link& link = links_[static_cast<std::size_t>(at)];
+      visit(Touch{link.operation, link.first == first && link.last == last});
     }
-    for (const int touch : found) visit(touches_[static_cast<std::size_t>(touch)]);
   }
 
   // An operation will touch bytes that begin and end where others that are there do.
   void add(Rank rank, int operation, Place place, std::size_t bytes);
 
   // The same bytes under the one name that for_each() has for them.
-  Place resolved(Place place) const {
-    if (one_memory_ && place.memory == Memory::input) place.memory = Memory::output;
-    return place;
-  }
+  Place resolved(Place place) const { return memories_.resolved(place); }
 
  private:
   static constexpr int kNone = -1;
-  static constexpr std::size_t kMemories = 3;  // input, output, scratch
   struct Stretch {
     std::size_t begin = 0;
     int first = kNone, last = kNone;  // of its links
   };
+  // An operation that touches the stretches `first` to before `last`: at each of them.
   struct Link {
-    int touch = 0;
-    int next = kNone;
+    int operation = 0;
+    int first = 0, last = 0;
+    int next = kNone;  // at this stretch
   };
   struct Range {
-    std::size_t first, last;
+    int first, last;
   };
 
-  static std::size_t memory_of(Rank rank, Place place) {
-    return static_cast<std::size_t>(rank) * kMemories + static_cast<std::size_t>(place.memory);
-  }
   template <class Visit>
-  static void for_each_touch(const Program& program, const Visit& visit);
+  void for_each_touch(const Program& program, PlanMeter* meter, const Visit& visit) const;
   // Those between these bytes' ends.
-  Range stretches(Rank rank, Place place, std::size_t bytes) const;
+  Range stretches(std::size_t memory, std::size_t offset, std::size_t bytes) const;
+  void add_to(std::size_t memory, int operation, std::size_t offset, std::size_t bytes);
 
-  const bool one_memory_;
-  std::vector<Touch> touches_;
-  std::vector<Stretch> stretches_;            // by rank and memory, each in order
-  std::vector<std::size_t> first_of_;         // by rank and memory: its first one; and one past all
-  mutable std::vector<std::size_t> next_of_;  // behind the one that was looked for last
+  const Memories memories_;
+  std::vector<Stretch> stretches_;    // by memory, each in order
+  std::vector<int> first_of_;         // by memory: its first one; and one past all
+  mutable std::vector<int> next_of_;  // behind the one that was looked for last
   std::vector<Link> links_;
   mutable std::vector<int> found_;
 };

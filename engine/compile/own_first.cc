@@ -14,7 +14,7 @@ namespace {
 class OwnFirst {
  public:
   OwnFirst(const Program& program, Buffers buffers, std::size_t from, PlanMeter* meter)
-      : old_(program), footprint_(program, buffers, meter), from_(from), meter_(meter) {
+      : old_(program), from_(from), footprint_(program, own_values(buffers), meter), meter_(meter) {
     new_.ranks = old_.ranks;
     new_.rounds = old_.rounds;
     new_.eager = old_.eager;
@@ -64,16 +64,31 @@ class OwnFirst {
     return own;
   }
 
+  // Where the own value lies of an operation that adds up that and others'; else nullptr.
+  const Place* own_value(int index) const {
+    const Operation& op = old_.operations[static_cast<std::size_t>(index)];
+    if (op.bytes < from_ || op.sources < 2) return nullptr;
+    const int own = own_of(index);
+    return own < 0 ? nullptr : &sources_of(index)[static_cast<std::size_t>(own)].place;
+  }
+
+  Footprint::Memories own_values(Buffers buffers) const {
+    Footprint::Memories all(old_.ranks, buffers);
+    for (std::size_t i = 0; i < old_.operations.size(); ++i) {
+      if (const Place* own = own_value(static_cast<int>(i))) all.add(old_.operations[i].rank, *own);
+    }
+    return all;
+  }
+
   // Own value and others', while others read our own.
   bool is_contended(int index) const {
     const Operation& op = old_.operations[static_cast<std::size_t>(index)];
-    const int number = own_of(index);
-    if (op.bytes < from_ || op.sources < 2 || number < 0) return false;
-    const Place own =
-        footprint_.resolved(sources_of(index)[static_cast<std::size_t>(number)].place);
-    if (own == footprint_.resolved(op.destination)) return false;
+    const Place* own = own_value(index);
+    if (own == nullptr || footprint_.resolved(*own) == footprint_.resolved(op.destination)) {
+      return false;
+    }
     bool others = false;
-    footprint_.for_each(op.rank, own, op.bytes, [&](const Footprint::Touch& t) {
+    footprint_.for_each(op.rank, *own, op.bytes, [&](const Footprint::Touch& t) {
       step(meter_);
       const Operation& other = old_.operations[static_cast<std::size_t>(t.operation)];
       others |= other.round == op.round && other.rank != op.rank;
@@ -132,8 +147,8 @@ class OwnFirst {
   }
 
   const Program& old_;
-  const Footprint footprint_;
   const std::size_t from_;
+  const Footprint footprint_;
   PlanMeter* const meter_;
   Program new_;
   std::vector<int> last_;  // per old operation: the last new one made of it

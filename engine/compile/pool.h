@@ -2,6 +2,7 @@
 // full. For what planning makes millions of, nobody knows how many beforehand.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -17,9 +18,15 @@ class Pool {
   T& operator[](int i) { return chunks_[chunk_of(i)][place_of(i)]; }
   const T& operator[](int i) const { return chunks_[chunk_of(i)][place_of(i)]; }
 
+  // Makes room for about so many.
+  void expect(int most) {
+    if (chunks_.empty()) chunks_.emplace_back();
+    chunks_.back().reserve(std::min(static_cast<std::size_t>(most), kPerChunk));
+  }
+
   // The number of the new element.
   int add(T element) {
-    if (place_of(size_) == 0) {
+    if (chunk_of(size_) == chunks_.size()) {
       chunks_.emplace_back();
       // The first one grows as it is needed: most plans are small.
       if (chunks_.size() > 1) chunks_.back().reserve(kPerChunk);

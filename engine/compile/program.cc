@@ -246,6 +246,8 @@ class Builder {
     program_.ranks = versions_->ranks();
     program_.rounds = versions_->rounds();
     program_.eager = options_.eager;
+    operations_.expect(versions_->size() + static_cast<int>(staged_.size() + shown_inputs_.size() +
+                                                            shown_results_.size()));
     for (const int v : staged_) {
       const Place from{Memory::input, block_of(at(v).slot).input};
       placed(v).operation = add({at(v).rank, kStaging, place(v), block_of(at(v).slot).bytes},

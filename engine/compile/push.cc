@@ -12,40 +12,57 @@ namespace {
 
 class Pusher {
  public:
-  Pusher(Program& program, Buffers buffers, PushMutant mutant, PlanMeter* meter)
-      : program_(program), footprint_(program, buffers, meter), mutant_(mutant), meter_(meter) {}
+  // That asks about these memories.
+  Pusher(const Program& program, Footprint::Memories asked, PushMutant mutant, PlanMeter* meter)
+      : program_(program),
+        footprint_(program, std::move(asked), meter),
+        mutant_(mutant),
+        meter_(meter) {}
 
-  void run() {
-    for (std::size_t i = 0; i < program_.operations.size(); ++i) {
-      step(meter_);
-      consider(static_cast<int>(i));
+  static Footprint::Memories destinations(const Program& program, Buffers buffers) {
+    Footprint::Memories all(program.ranks, buffers);
+    for (const Operation& op : program.operations) {
+      if (maker_of(program, op) >= 0) all.add(op.rank, op.destination);
     }
-    write_down();
+    return all;
   }
 
- private:
-  Operation& operation(int i) { return program_.operations[static_cast<std::size_t>(i)]; }
+  // `program`: the same.
+  void run(Program& program) {
+    for (std::size_t i = 0; i < program.operations.size(); ++i) {
+      step(meter_);
+      const auto index = static_cast<int>(i);
+      const int maker = maker_of(program, program.operations[i]);
+      if (maker >= 0 && may_move(index, maker)) move(program.operations[i], maker);
+    }
+    write_down(program);
+  }
 
-  // May the copy `index` move into the operation that makes what it copies?
-  void consider(int index) {
-    Operation& taker = operation(index);
-    if (taker.sources != 1) return;
-    const Source source = program_.sources[static_cast<std::size_t>(taker.first_source)];
-    if (source.rank == taker.rank || source.producer < 0) return;
-    const Operation& maker = operation(source.producer);
-    if (maker.sources < 2 || maker.destination != source.place || maker.bytes != taker.bytes)
-      return;
+  // The operation of another rank that makes just what this one copies; -1: there is none.
+  static int maker_of(const Program& program, const Operation& taker) {
+    if (taker.sources != 1) return -1;
+    const Source& source = program.sources[static_cast<std::size_t>(taker.first_source)];
+    if (source.rank == taker.rank || source.producer < 0) return -1;
+    const Operation& maker = program.operations[static_cast<std::size_t>(source.producer)];
+    const bool makes_it =
+        maker.sources >= 2 && maker.destination == source.place && maker.bytes == taker.bytes;
+    return makes_it ? source.producer : -1;
+  }
 
+  // May the copy `index` move into the operation `made_by`, which makes what it copies? before_ has
+  // what that must wait for then.
+  bool may_move(int index, int made_by) {
+    const Operation& taker = operation(index);
+    const Operation& maker = operation(made_by);
     bool safe = true;
     before_.clear();
-    const Place destination = footprint_.resolved(taker.destination);
     footprint_.for_each(taker.rank, taker.destination, taker.bytes, [&](const Footprint::Touch& t) {
       step(meter_);
       const Operation& other = operation(t.operation);
       if (t.operation == index || other.round > taker.round) return;
-      if (t.operation == source.producer) {
-        safe &= t.place == destination && t.bytes == taker.bytes;
-      } else if (other.rank == maker.rank && t.operation < source.producer) {
+      if (t.operation == made_by) {
+        safe &= t.same_bytes;
+      } else if (other.rank == maker.rank && t.operation < made_by) {
         return;
       } else if (other.round < maker.round) {
         before_.push_back(t.operation);
@@ -53,15 +70,23 @@ class Pusher {
         safe = false;
       }
     });
-    if (!safe && mutant_ != PushMutant::no_care) return;
+    return safe || mutant_ == PushMutant::no_care;
+  }
+
+ private:
+  const Operation& operation(int i) const {
+    return program_.operations[static_cast<std::size_t>(i)];
+  }
+
+  void move(Operation& taker, int made_by) {
     if (mutant_ == PushMutant::no_waits) before_.clear();
-    for (const int other : before_) waits_.push_back({source.producer, other});
-    copies_.push_back({source.producer, {taker.rank, taker.destination}});
-    footprint_.add(taker.rank, source.producer, taker.destination, taker.bytes);
+    for (const int other : before_) waits_.push_back({made_by, other});
+    copies_.push_back({made_by, {taker.rank, taker.destination}});
+    footprint_.add(taker.rank, made_by, taker.destination, taker.bytes);
     taker.pushed = true;
   }
 
-  void write_down() {
+  void write_down(Program& program) {
     // Of one operation in the order in which they came.
     const auto by_operation = [](const auto& a, const auto& b) {
       return a.operation < b.operation;
@@ -71,23 +96,23 @@ class Pusher {
     std::vector<int> earlier;
     auto wait = waits_.begin();
     auto copy = copies_.begin();
-    for (std::size_t i = 0; i < program_.operations.size(); ++i) {
-      Operation& op = program_.operations[i];
+    for (std::size_t i = 0; i < program.operations.size(); ++i) {
+      Operation& op = program.operations[i];
       const auto index = static_cast<int>(i);
-      const auto first = program_.earlier.begin() + op.first_earlier;
+      const auto first = program.earlier.begin() + op.first_earlier;
       const auto last = first + op.earlier;
       op.first_earlier = static_cast<int>(earlier.size());
       for (; wait != waits_.end() && wait->operation == index; ++wait)
         earlier.push_back(wait->what);
       earlier.insert(earlier.end(), first, last);
       op.earlier = static_cast<int>(earlier.size()) - op.first_earlier;
-      op.first_copy = static_cast<int>(program_.copies.size());
+      op.first_copy = static_cast<int>(program.copies.size());
       for (; copy != copies_.end() && copy->operation == index; ++copy) {
-        program_.copies.push_back(copy->what);
+        program.copies.push_back(copy->what);
       }
-      op.copies = static_cast<int>(program_.copies.size()) - op.first_copy;
+      op.copies = static_cast<int>(program.copies.size()) - op.first_copy;
     }
-    program_.earlier = std::move(earlier);
+    program.earlier = std::move(earlier);
   }
 
   // What an operation gets in addition.
@@ -97,7 +122,7 @@ class Pusher {
     What what{};
   };
 
-  Program& program_;
+  const Program& program_;
   Footprint footprint_;
   const PushMutant mutant_;
   PlanMeter* const meter_;
@@ -109,7 +134,20 @@ class Pusher {
 }  // namespace
 
 void push(Program& program, Buffers buffers, PushMutant mutant, PlanMeter* meter) {
-  Pusher(program, buffers, mutant, meter).run();
+  Pusher(program, Pusher::destinations(program, buffers), mutant, meter).run(program);
+}
+
+bool pushes_short_for_sure(const Program& program, Buffers buffers, std::size_t bytes,
+                           PlanMeter* meter) {
+  const auto& all = program.operations;
+  const auto first = std::find_if(all.begin(), all.end(), [&](const Operation& op) {
+    return Pusher::maker_of(program, op) >= 0;
+  });
+  if (first == all.end() || first->bytes >= bytes) return false;
+  Footprint::Memories asked(program.ranks, buffers);
+  asked.add(first->rank, first->destination);
+  return Pusher(program, std::move(asked), PushMutant::none, meter)
+      .may_move(static_cast<int>(first - all.begin()), Pusher::maker_of(program, *first));
 }
 
 void claim_copies(Program& program, std::size_t from) {

@@ -23,7 +23,7 @@ Program copied(const Schedule& schedule) {
   auto program =
       make_program(schedule, goal, make_layout(goal, counts, 4, Borders::plain), Buffers::in_place);
   program.status().throw_if_error();
-  return copy_first(*program);
+  return copy_first(std::move(*program));
 }
 
 // Of what a rank copies before it enters: (offset, bytes).

@@ -294,7 +294,7 @@ Result<Plan> make_plan(const Schedule& schedule, const Goal& goal, const Layout&
     staged.staged_first = stages.piece;
     return lower_direct(stage(*program, stages), staged);
   }
-  if (copies) *program = copy_first(*program);
+  if (copies) *program = copy_first(std::move(*program));
   if (goal.collective == Collective::all_reduce) {
     if (passes.own_first_from > 0) *program = own_first(*program, buffers, passes.own_first_from);
     if (passes.pushes) push(*program, buffers, passes.push_mutant);
