@@ -10,25 +10,24 @@
 // type, and never by what may differ (buffers, derived types, what only a root has). Everything
 // else is passed on, and so are arguments that MPI has errors for.
 //
-// RANKINE_MPI: report (say at the end what was done), off (pass everything on) or on, the default.
+// RANKINE_MPI (preload_settings.h) says whether, how, and whether to report it at the end.
 #include <mpi.h>
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/api/call.h"
 #include "engine/api/mpi/preload_backend.h"
 #include "engine/api/mpi/preload_kinds.h"
 #include "engine/api/mpi/preload_report.h"
+#include "engine/api/mpi/preload_settings.h"
 
 namespace rankine::mpi {
 namespace {
@@ -39,11 +38,6 @@ struct Inside {
   Inside() { ++inside; }
   ~Inside() { --inside; }
 };
-
-std::string_view setting() {
-  const char* text = std::getenv("RANKINE_MPI");
-  return text == nullptr ? std::string_view("on") : std::string_view(text);
-}
 
 Report& report() {
   static Report all;
@@ -95,9 +89,10 @@ class Communicators {
     return *attached;
   }
   static void make(Attached& attached) {
-    auto backend = make_backend(attached.comm);
+    auto backend = make_backend(attached.comm, preload_settings().messages);
     if (backend.ok()) {
       attached.backend = std::move(*backend);
+      report().communicator(attached.backend->is_over_memory());
       return;
     }
     std::fprintf(stderr, "rankine: a communicator is left to MPI: %s\n",
@@ -167,8 +162,7 @@ class Taking {
  public:
   Taking(Function function, MPI_Comm comm) : function_(function), comm_(comm) {
     if (inside > 0) return;
-    static const bool off = setting() == "off";
-    if (off) return;
+    if (!preload_settings().takes) return;
     counts_ = true;
     if (comm == MPI_COMM_NULL) {
       why_ = Passed::arguments;
@@ -531,7 +525,7 @@ int MPI_Barrier(MPI_Comm comm) {
 
 int MPI_Finalize() {
   communicators().forget_all();
-  if (setting() == "report") {
+  if (preload_settings().reports) {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -19,9 +19,11 @@ class Backend {
   virtual Status barrier() = 0;
   // Whether such a call can be made at all, wherever its buffers lie: the same on all ranks.
   virtual Status can(const Call& call) = 0;
+  virtual bool is_over_memory() const = 0;
 };
 
-// A call of all ranks of `comm`.
-Result<std::unique_ptr<Backend>> make_backend(MPI_Comm comm);
+// A call of all ranks of `comm`: over memory that they share, where they are on one node and there
+// is enough of it, unless `messages`; else by MPI's messages.
+Result<std::unique_ptr<Backend>> make_backend(MPI_Comm comm, bool messages);
 
 }  // namespace rankine::mpi

@@ -45,8 +45,20 @@ void Report::passed(Function function, Passed why) noexcept {
   add(lines_[static_cast<std::size_t>(function)].passed[static_cast<std::size_t>(why)], 1);
 }
 
+void Report::communicator(bool is_over_memory) noexcept {
+  add(is_over_memory ? by_memory_ : by_messages_, 1);
+}
+
 void Report::print(int rank, int ranks) const {
-  std::fprintf(stderr, "rankine: calls of rank %d of %d\n", rank, ranks);
+  std::string ways;
+  const auto say = [&](std::uint64_t communicators, const char* way) {
+    if (communicators == 0) return;
+    ways += (ways.empty() ? ", " : " and ") + std::to_string(communicators) + " communicators by " +
+            way;
+  };
+  say(of(by_memory_), "memory");
+  say(of(by_messages_), "messages");
+  std::fprintf(stderr, "rankine: calls of rank %d of %d%s\n", rank, ranks, ways.c_str());
   std::fprintf(stderr, "rankine: %-26s %10s %14s %12s   passed on\n", "function", "taken", "bytes",
                "seconds");
   for (int f = 0; f < kFunctions; ++f) {

@@ -42,6 +42,8 @@ class Report {
  public:
   void taken(Function function, std::uint64_t bytes, double seconds) noexcept;
   void passed(Function function, Passed why) noexcept;
+  // A communicator whose calls are taken from now on, through shared memory or by messages.
+  void communicator(bool is_over_memory) noexcept;
   // On standard error, by one rank.
   void print(int rank, int ranks) const;
 
@@ -51,6 +53,7 @@ class Report {
     std::array<std::uint64_t, kPassed> passed{};
   };
   std::array<Line, kFunctions> lines_;
+  std::uint64_t by_memory_ = 0, by_messages_ = 0;  // communicators
 };
 
 }  // namespace rankine::mpi

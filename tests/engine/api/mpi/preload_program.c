@@ -266,6 +266,29 @@ static void communicators(void) {
   MPI_Comm_free_keyval(&key);
 }
 
+/* Rank 0 is in a collective call when rank 1 wants the rest of its message, and comes to that call
+ * only then. */
+static void messages_meanwhile(void) {
+  enum { N = 1 << 20 };
+  int x, sum, i, right = 1;
+  int* data = malloc(sizeof(int) * N);
+  if (ranks > 1) {
+    for (x = 0; x < 3; ++x) {
+      MPI_Request sent;
+      for (i = 0; i < N; ++i) data[i] = rank == 0 ? i + x : -1;
+      if (rank == 0) MPI_Isend(data, N, MPI_INT, 1, 17, MPI_COMM_WORLD, &sent);
+      if (rank == 1) MPI_Recv(data, N, MPI_INT, 0, 17, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Allreduce(&x, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (rank == 0) MPI_Wait(&sent, MPI_STATUS_IGNORE);
+      right &= sum == x * ranks;
+      for (i = 0; i < N && rank == 1; ++i) right &= data[i] == i + x;
+    }
+  }
+  check("messages under way meanwhile", right);
+  free(data);
+}
+
 /* Debian's MPICH looks at no argument. */
 #ifdef OPEN_MPI
 static void errors(void) {
@@ -296,6 +319,7 @@ int main(int argc, char** argv) {
   reduce_scatters();
   moves();
   communicators();
+  messages_meanwhile();
   MPI_Barrier(MPI_COMM_WORLD);
 #ifdef OPEN_MPI
   errors();
