@@ -53,7 +53,7 @@ Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
     member.run.waiter.others = call.thread.get();
   }
   if (!call.thread->go_on()) return Walked::waiting;
-  member.run.waiter.others = nullptr;
+  member.run.waiter.others = member.other_work;
   call.thread.reset();
   return call.done ? Walked::done : Walked::failed;
 }

@@ -36,7 +36,7 @@ bool CallThread::go_on() {
   return turn_ == Turn::over;
 }
 
-void CallThread::give_way() noexcept {
+void CallThread::give_way(int) noexcept {
   pass_to(Turn::ours);
   wait_for_turn(Turn::the_calls);
 }

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/run/wait.h"
+#include "engine/run/other_work.h"
 
 namespace rankine {
 
@@ -24,7 +24,7 @@ class CallThread : public OtherWork {
   // visible to the other.
   bool go_on();
 
-  void give_way() noexcept override;
+  void give_way(int turn) noexcept override;
 
  private:
   enum class Turn : std::uint8_t { ours, the_calls, over };

@@ -430,6 +430,11 @@ Status Member::call(const Call& call, RoundObserver& observer) {
   });
 }
 
+void Member::give_way_to(OtherWork* work) {
+  state_->other_work = work;
+  state_->run.waiter.others = work;
+}
+
 double Member::model_time() const {
   if (state_->clock == nullptr) return 0;
   return state_->shared->clock->seconds(state_->clock->now());

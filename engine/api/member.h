@@ -45,6 +45,7 @@ namespace rankine {
 class Agenda;
 class Async;
 class Communicator;
+class OtherWork;
 class RoundObserver;
 class StartedSplit;
 struct CommunicatorShared;
@@ -118,6 +119,11 @@ class Member : public TypedCalls<Member, Status> {
   // from when its last call ended. At full speed 0, and an error.
   double model_time() const;
   Status compute(double seconds);
+
+  // In a long wait this rank gives way to `work` (other_work.h) instead of going to sleep: to an
+  // event loop, say, or to another library that goes on only when it is called. nullptr: to nothing,
+  // as at first. It outlives the member, or is replaced before, and makes no call of this rank's.
+  void give_way_to(OtherWork* work);
 
   // What such a call would get: "ring, mailbox transport", "double_tree, P = 8, direct transport".
   Result<std::string> plan_of(const Call& call);

@@ -42,6 +42,7 @@ struct MemberState {
   CommunicatorShared* shared;
   NetworkClock::OfRank* clock = nullptr;  // of a modelled network
   RankState run;
+  OtherWork* other_work = nullptr;  // of the user's, whom long waits give way to
   RankPlans plans;
   std::unique_ptr<Arena> scratch;
   std::size_t scratch_bytes = 0;

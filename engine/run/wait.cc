@@ -332,9 +332,9 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
   const Awaited awaited{&word, value, owner};
   std::int64_t next_look_ns = 0;
   // Acquire: pairs as in wait_until().
-  while (!reached(word.load(std::memory_order_acquire), value)) {
+  for (int turn = 0; !reached(word.load(std::memory_order_acquire), value); ++turn) {
     if (!worth_waiting(waiter, awaited, round, next_look_ns)) return false;
-    waiter.others->give_way();
+    waiter.others->give_way(turn);
   }
   has_come(waiter);
   return true;

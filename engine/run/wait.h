@@ -15,6 +15,7 @@
 
 #include "engine/base/deadline.h"
 #include "engine/run/crossbar.h"
+#include "engine/run/other_work.h"
 #include "engine/run/rank_buffers.h"
 
 namespace rankine {
@@ -26,13 +27,6 @@ inline constexpr bool kComparesCalls = false;
 #else
 inline constexpr bool kComparesCalls = true;
 #endif
-
-// What else there is to do for who waits.
-class OtherWork {
- public:
-  virtual ~OtherWork() = default;
-  virtual void give_way() noexcept = 0;
-};
 
 // One rank's view of its waiting within one call.
 struct Waiter {

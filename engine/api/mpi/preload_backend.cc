@@ -13,7 +13,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/idling.h"
 #include "engine/api/mpi/member.h"
-#include "engine/api/request.h"
+#include "engine/run/other_work.h"
 
 namespace rankine::mpi {
 namespace {
@@ -24,56 +24,72 @@ class OverMessages : public Backend {
   Status call(const Call& call) override { return member_->call(call); }
   Status barrier() override { return member_->barrier(); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
+  bool leaves_to_mpi(const Call&) const override { return false; }
   bool is_over_memory() const override { return false; }
 
  private:
   std::unique_ptr<Member> member_;
 };
 
+// Whoever waits in shared memory may be the one whom another rank waits for in MPI, before it makes
+// the same call: for a message that he has started to send, say. So MPI goes on as well.
+class LettingMpiGoOn : public OtherWork {
+ public:
+  LettingMpiGoOn(MPI_Comm comm, const WaitPolicy& policy) : comm_(comm), idling_(policy) {}
+
+  void give_way(int turn) noexcept override {
+    if (turn == 0) idling_.begin_again();
+    // Asked after any message, on a communicator of several processes: MPICH answers at once, and
+    // goes on with nothing, where it is asked about a process's messages to itself.
+    int flag = 0;
+    if (turn % kTurnsPerLook == kTurnsPerLook - 1 || turn > kMostBareTurns)
+      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, MPI_STATUS_IGNORE);
+    idling_.once();
+  }
+
+ private:
+  // Most waits end soon; who waits long has time to look at every turn.
+  static constexpr int kTurnsPerLook = 32, kMostBareTurns = 128;
+
+  const MPI_Comm comm_;
+  Idling idling_;
+};
+
 // Of processes of one node: they meet as any processes do (communicator.h).
 class OverMemory : public Backend {
  public:
   OverMemory(MPI_Comm comm, std::unique_ptr<rankine::Member> member)
-      : comm_(comm), member_(std::move(member)), policy_(choose_wait_policy(member_->ranks())) {}
+      : policy_(choose_wait_policy(member->ranks())),
+        work_(comm, policy_),
+        member_(std::move(member)) {
+    member_->give_way_to(&work_);
+  }
   Status call(const Call& call) override {
     Call endless = call;
     endless.options.timeout = kForever;
-    return wait(member_->start(endless));
+    return member_->call(endless);
   }
-  Status barrier() override { return wait(member_->async().barrier({.timeout = kForever})); }
+  Status barrier() override { return member_->barrier({.timeout = kForever}); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
+  // What is only moved is copied twice here, and by MPI once where processes may read each other's
+  // memory.
+  bool leaves_to_mpi(const Call& call) const override {
+    if (reduces(call.collective)) return false;
+    std::size_t bytes = call.count * size_of(call.type);
+    for (const std::size_t count : call.counts) bytes += count * size_of(call.type);
+    const bool in_blocks = call.collective != Collective::broadcast && call.counts.empty();
+    return bytes * (in_blocks ? static_cast<std::size_t>(member_->ranks()) : 1) >= kLarge;
+  }
   bool is_over_memory() const override { return true; }
 
  private:
-  // Looks that cost next to nothing, before MPI is asked to go on.
-  static constexpr int kLooksPerMpi = 32;
-
-  // Whoever waits here may be the one whom another rank waits for in MPI, before it makes this
-  // call: for a message that he has started to send, say. So MPI goes on as well.
-  Status wait(Result<Request> request) const {
-    if (!request.ok()) return request.status();
-    Idling idling(policy_);
-    for (unsigned looks = 1;; ++looks) {
-      const auto over = request->test();
-      if (!over.ok()) return over.status();
-      if (*over) return {};
-      if (looks % kLooksPerMpi == 0 || looks > policy_.probes + policy_.yields) let_mpi_go_on();
-      idling.once();
-    }
-  }
-  // Asked after any message, on a communicator of several processes: MPICH answers at once, and
-  // goes on with nothing, where it is asked about a process's messages to itself.
-  void let_mpi_go_on() const {
-    int flag = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, MPI_STATUS_IGNORE);
-  }
-
+  static constexpr std::size_t kLarge = std::size_t{256} << 10;  // bench/mpi/calls.c
   // MPI knows no deadlines: a program may let the others wait as long as it likes.
   static constexpr auto kForever = std::chrono::milliseconds::max();
 
-  const MPI_Comm comm_;  // the program's
-  std::unique_ptr<rankine::Member> member_;
   const WaitPolicy policy_;
+  LettingMpiGoOn work_;
+  std::unique_ptr<rankine::Member> member_;  // first to go
 };
 
 bool is_on_one_node(MPI_Comm comm) {

@@ -19,6 +19,8 @@ class Backend {
   virtual Status barrier() = 0;
   // Whether such a call can be made at all, wherever its buffers lie: the same on all ranks.
   virtual Status can(const Call& call) = 0;
+  // What MPI's own call is likely to do faster: the same on all ranks.
+  virtual bool leaves_to_mpi(const Call& call) const = 0;
   virtual bool is_over_memory() const = 0;
 };
 

@@ -29,8 +29,8 @@ std::string_view name_of(Function function) {
 }
 
 std::string_view name_of(Passed why) {
-  constexpr std::string_view kNames[kPassed] = {"arguments", "intercommunicator", "type",
-                                                "operation", "first calls",       "refused"};
+  constexpr std::string_view kNames[kPassed] = {
+      "arguments", "intercommunicator", "type", "operation", "first calls", "large", "refused"};
   return kNames[static_cast<std::size_t>(why)];
 }
 

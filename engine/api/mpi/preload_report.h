@@ -32,9 +32,10 @@ enum class Passed : std::uint8_t {
   type,
   operation,
   first_calls,  // of a communicator that may not live long
+  large,        // moved, not added up: MPI copies once
   refused,      // the engine has no plan for it, or no communicator
 };
-inline constexpr int kPassed = 6;
+inline constexpr int kPassed = 7;
 std::string_view name_of(Passed why);
 
 // Thread-safe: numbers that are only added to.

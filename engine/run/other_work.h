@@ -1,0 +1,15 @@
+// What else there is to do for a rank that waits.
+#pragma once
+
+namespace rankine {
+
+class OtherWork {
+ public:
+  virtual ~OtherWork() = default;
+  // Called where the rank would spin on, yield or sleep, again and again until what it waits for
+  // has come: `turn` counts the calls of one wait, from 0. Returns soon, and lets time pass where
+  // there is nothing to do.
+  virtual void give_way(int turn) noexcept = 0;
+};
+
+}  // namespace rankine
