@@ -52,6 +52,21 @@ TEST(Train, AnswersInJson) {
   EXPECT_FALSE(nlohmann::json::parse(alone.out).contains("one_thread"));
 }
 
+TEST(Train, KnowsItsTypes) {
+  const Captured text = run_captured(small({"--dp", "2", "--type", "bf16"}));
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_NE(text.out.find("parameters in bf16"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("bit for bit"), std::string::npos) << text.out;
+  const Captured run =
+      run_captured(small({"--zero", "3", "--dp", "2", "--type", "bf16", "--json"}));
+  const auto bf16 = nlohmann::json::parse(run.out);
+  EXPECT_EQ(bf16["type"], "bf16");
+  EXPECT_EQ(bf16["equal_steps"], 3);
+  const auto f32 = nlohmann::json::parse(run_captured(small({"--json"})).out);
+  EXPECT_EQ(f32["type"], "f32");
+  EXPECT_NE(f32["losses"], bf16["losses"]);
+}
+
 // Alone it takes what its computing does; among ranks at least that, and not all that is sent is
 // waited for. The losses are what they are without a clock.
 TEST(Train, RunsOnAModelledMachine) {
@@ -82,6 +97,10 @@ TEST(Train, RefusesWhatCannotBe) {
       {{"--pp", "3", "--batch", "6"}, "pp is 3"},
       {{"--ep", "2"}, "ep is 2; the model has no experts"},
       {{"--zero", "2"}, "--zero is 2; allowed are 0, 1 and 3"},
+      {{"--type", "f16"}, "--type is 'f16'"},
+      {{"--blas", "/no/such/library.so"}, "--blas: /no/such/library.so: cannot open"},
+      {{"--blas", "libc.so.6"}, "cblas_sgemm"},
+      {{"--blas", "libc.so.6", "--type", "bf16"}, "products of bf16 are ours"},
       {{"--rate", "-1"}, "rate is '-1'; it must be a number above 0, at most 1"},
       {{"--dp", "4096", "--batch", "8192"}, "threads play at most"},
       {{"--svg", "/no/such/folder/x.svg"}, "--svg: "},
