@@ -44,9 +44,18 @@ std::string_view name_of(Recompute recompute) {
 }
 
 std::string_view name_of(PipelineOrder order) {
-  constexpr std::string_view kNames[] = {"gpipe", "1f1b", "zb1p", "zb2p"};
+  constexpr std::string_view kNames[] = {"gpipe", "1f1b", "zb1p", "zb2p", "zbv"};
   return kNames[static_cast<std::size_t>(order)];
 }
+
+int part_number(PipelineOrder order, int stages, int stage, int part) {
+  if (order == PipelineOrder::zbv && part == 1) return 2 * stages - 1 - stage;
+  return part * stages + stage;
+}
+int last_stage(PipelineOrder order, int stages) {
+  return order == PipelineOrder::zbv ? 0 : stages - 1;
+}
+bool has_weights_apart(PipelineOrder order) { return order >= PipelineOrder::zb1p; }
 
 int Mapping::ranks() const {
   return std::accumulate(axes.begin(), axes.end(), 1, std::multiplies<>());
@@ -67,6 +76,9 @@ std::string describe(const Mapping& mapping) {
   if (mapping.capacity != 0) parts.push_back(fmt::format("capacity {}", mapping.capacity));
   if (mapping.sends_once) parts.push_back("tokens once to a rank");
   if (mapping.splits_norms) parts.push_back("norms split");
+  if (mapping[Axis::pp] > 1 && mapping.order != PipelineOrder::one_f_one_b) {
+    parts.emplace_back(name_of(mapping.order));
+  }
   if (mapping.interleave > 1) parts.push_back(fmt::format("interleaved {}", mapping.interleave));
   if (mapping.zero > 0) parts.push_back(fmt::format("ZeRO-{}", mapping.zero));
   if (mapping.recompute != Recompute::none) {
@@ -162,7 +174,8 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
       {"sp x tp", mapping[Axis::sp] * (mapping.splits_norms ? mapping[Axis::tp] : 1), "sequence",
        model.sequence},
       {"pp", mapping[Axis::pp], "layers", model.layers},
-      {"pp x interleave", mapping[Axis::pp] * mapping.interleave, "layers", model.layers},
+      {mapping.order == PipelineOrder::zbv ? "2 x pp" : "pp x interleave",
+       mapping[Axis::pp] * mapping.parts(), "layers", model.layers},
   };
   for (const auto& [name, value, what, whole] : kDivides) {
     if (Status s = must_divide(name, value, what, whole); !s.ok()) return s;
