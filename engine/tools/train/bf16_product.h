@@ -1,4 +1,4 @@
-// Products of matrices of bf16 with sums in f32, which no set of instructions gives other bits.
+// Products of matrices of bf16 with sums in f32: the same bits on every set of instructions.
 #pragma once
 
 #include "engine/run/kernels/reduce.h"

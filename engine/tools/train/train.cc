@@ -33,6 +33,7 @@ struct TrainArguments {
   int steps = 100, batch = 16;
   std::optional<int> micro_batches;
   double rate = 3e-3;
+  int seed = 1;
   bool alone = false, json = false;
   std::string svg;
   std::string blas;                // a library; empty: products of ours
@@ -61,6 +62,7 @@ Status settle(TrainArguments& a) {
     return invalid_argument("--zero is 2; allowed are 0, 1 and 3 (gradients are kept whole)");
   }
   t.adam.rate = static_cast<float>(a.rate);
+  t.seed = static_cast<std::uint64_t>(a.seed);
   if (Status s = check_mapping(model, m); !s.ok()) return s;
   if (m.ranks() > Communicator::kMaxRanks) {
     return invalid_argument(fmt::format("the axes multiply to {} ranks; threads play at most {}",
@@ -245,7 +247,8 @@ Subcommand add_train(Command tool) {
   add_argument(app, "--experts", model.experts, Whole{0, 1024}, "N",
                "that a token goes to one of; 0: one feed-forward part for all (0)");
   add("--sequence", model.sequence, "characters");
-  add_argument(app, "--rate", a.rate, read_rate, "X", "how fast Adam learns (0.003)");
+  add_argument(app, "--rate,--lr", a.rate, read_rate, "X", "how fast Adam learns (0.003)");
+  add_argument(app, "--seed", a.seed, from_one, "N", "of the text and of the parameters (1)");
   add_argument(app, "--type", model.bytes, read_type, "TYPE",
                "f32, or bf16: parameters, activations and messages, with sums in f32 (f32)");
   add_text(app, "--blas", a.blas, "LIB",

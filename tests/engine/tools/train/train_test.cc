@@ -67,6 +67,21 @@ TEST(Train, KnowsItsTypes) {
   EXPECT_NE(f32["losses"], bf16["losses"]);
 }
 
+TEST(Train, FollowsSeedAndRate) {
+  const auto losses = [](std::vector<std::string> more) {
+    more.push_back("--json");
+    const Captured run = run_captured(small(std::move(more)));
+    EXPECT_EQ(run.exit, 0) << run.err;
+    return nlohmann::json::parse(run.out)["losses"];
+  };
+  const auto plain = losses({});
+  EXPECT_EQ(losses({"--seed", "1", "--lr", "0.003"}), plain);
+  EXPECT_NE(losses({"--seed", "2"}), plain);
+  const auto faster = losses({"--rate", "0.01"});
+  EXPECT_EQ(faster[0], plain[0]);  // before the first update
+  EXPECT_NE(faster[2], plain[2]);
+}
+
 // Alone it takes what its computing does; among ranks at least that, and not all that is sent is
 // waited for. The losses are what they are without a clock.
 TEST(Train, RunsOnAModelledMachine) {
