@@ -69,7 +69,8 @@ Result<std::array<Axis, kAxes>> read_nested(std::string_view argument, std::stri
 Result<double> read_factor(std::string_view argument, std::string_view text) {
   const auto value = parse_decimal(argument, text);
   if (!value.ok()) return value.status();
-  return value->to_double();
+  if (value->to_double() > 0) return value->to_double();
+  return invalid_argument(fmt::format("{} is '{}'; it must be above 0", argument, text));
 }
 
 // Sequences of a step: as asked, or micro-batches as asked, or one.
