@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <functional>
@@ -17,7 +18,9 @@
 #include "engine/base/replace_file.h"
 #include "engine/base/units.h"
 #include "engine/tools/interrupt.h"
+#include "engine/tools/memory.h"
 #include "engine/tools/plan/machine.h"
+#include "engine/tools/plan/memory.h"
 #include "engine/tools/real_number.h"
 #include "engine/tools/text.h"
 #include "engine/tools/train/blas.h"
@@ -68,7 +71,10 @@ Status settle(TrainArguments& a) {
     return invalid_argument(fmt::format("the axes multiply to {} ranks; threads play at most {}",
                                         m.ranks(), Communicator::kMaxRanks));
   }
-  return {};
+  constexpr double kMost = 1e18;  // there is no more anywhere
+  return check_memory(
+      static_cast<std::size_t>(std::min(memory_of(model, m).all() * m.ranks(), kMost)),
+      "parameters, gradients, moments and activations", fmt::format("{} ranks", m.ranks()));
 }
 
 Result<double> read_rate(std::string_view argument, std::string_view text) {
@@ -246,7 +252,8 @@ Subcommand add_train(Command tool) {
   add("--feed-forward", model.feed_forward, "width of the feed-forward parts");
   add_argument(app, "--experts", model.experts, Whole{0, 1024}, "N",
                "that a token goes to one of; 0: one feed-forward part for all (0)");
-  add("--sequence", model.sequence, "characters");
+  add_argument(app, "--sequence", model.sequence, Whole{1, Corpus::kMostLength}, "N",
+               fmt::format("characters ({})", model.sequence));
   add_argument(app, "--rate,--lr", a.rate, read_rate, "X", "how fast Adam learns (0.003)");
   add_argument(app, "--seed", a.seed, from_one, "N", "of the text and of the parameters (1)");
   add_argument(app, "--type", model.bytes, read_type, "TYPE",

@@ -44,6 +44,7 @@ std::string text_of(const Outcome& o) {
         o.bound == 0 ? "bit for bit" : fmt::format("but for {:g}", o.bound),
         o.largest_difference());
   }
+  if (o.diverged()) text += "the loss is no finite number any more: try a lower --rate\n";
   if (!o.plan) return text;
   return text +
          fmt::format("on {} a step takes {}; planned {}: {} computing, {} exposed, {} bubble\n",
@@ -78,6 +79,7 @@ std::string svg_of(const Training& training, const Outcome& o) {
   const auto add = [&](std::string name, const Curve& curve) {
     PlotCurve& drawn = plot.curves.emplace_back(PlotCurve{.name = std::move(name)});
     for (std::size_t i = 0; i < curve.losses.size(); ++i) {
+      if (!std::isfinite(curve.losses[i])) continue;
       drawn.points.push_back({.bytes = static_cast<double>(i + 1), .y = curve.losses[i]});
     }
   };

@@ -32,8 +32,9 @@ struct Outcome {
   std::optional<Curve> parts, whole;  // of one thread: the same parts, and the model in one piece
 
   bool is_equal(std::size_t step) const {
-    const double loss = parts->losses[step];
-    return std::abs(ranks.losses[step] - loss) <= bound * loss;
+    const double ours = ranks.losses[step], loss = parts->losses[step];
+    const bool is_same = ours == loss || (std::isnan(ours) && std::isnan(loss));
+    return is_same || std::abs(ours - loss) <= bound * loss;
   }
   std::size_t equal_steps() const {
     std::size_t equal = 0;
@@ -49,6 +50,7 @@ struct Outcome {
     }
     return most;
   }
+  bool diverged() const { return !std::isfinite(ranks.losses.back()); }
   double model_step() const {
     return ranks.model_seconds / static_cast<double>(ranks.losses.size());
   }

@@ -82,6 +82,19 @@ TEST(Train, FollowsSeedAndRate) {
   EXPECT_NE(faster[2], plain[2]);
 }
 
+// Losses that are no numbers any more are as equal as others, and are said to be none.
+TEST(Train, SaysThatItDiverged) {
+  const std::string file = temporary("diverged.svg");
+  const Captured run =
+      run_captured({"train", "--dp", "2", "--rate", "1", "--steps", "12", "--svg", file});
+  EXPECT_EQ(run.exit, 0) << run.out;
+  EXPECT_NE(run.out.find("no finite number any more"), std::string::npos) << run.out;
+  std::ifstream in(file);
+  const std::string svg{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
 // Alone it takes what its computing does; among ranks at least that, and not all that is sent is
 // waited for. The losses are what they are without a clock.
 TEST(Train, RunsOnAModelledMachine) {
@@ -116,6 +129,8 @@ TEST(Train, RefusesWhatCannotBe) {
       {{"--blas", "/no/such/library.so"}, "--blas: /no/such/library.so: cannot open"},
       {{"--blas", "libc.so.6"}, "cblas_sgemm"},
       {{"--blas", "libc.so.6", "--type", "bf16"}, "products of bf16 are ours"},
+      {{"--sequence", "30000"}, "--sequence is '30000'; allowed are whole numbers from 1 to 10000"},
+      {{"--hidden", "65536", "--layers", "65536"}, "1 ranks need"},
       {{"--rate", "-1"}, "rate is '-1'; it must be a number above 0, at most 1"},
       {{"--dp", "4096", "--batch", "8192"}, "threads play at most"},
       {{"--svg", "/no/such/folder/x.svg"}, "--svg: "},
