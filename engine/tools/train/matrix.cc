@@ -153,6 +153,11 @@ Matrix product(MatrixView a, MatrixView b) {
   return c;
 }
 
+void put_product(MatrixView a, MatrixView b, std::span<float> result) {
+  std::fill(result.begin(), result.end(), 0.0F);
+  add_product(a, false, b, false, result.data());
+}
+
 Matrix product_with_transposed(MatrixView a, MatrixView b) {
   Matrix c(a.rows, b.rows);
   add_product(a, false, b, true, c.values.data());

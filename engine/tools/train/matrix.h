@@ -62,6 +62,7 @@ void add_row(MatrixView m, int i, float* to);
 
 // Where one of the two is bf16, the other one is rounded to it. Sums are f32 always.
 Matrix product(MatrixView a, MatrixView b);                                     // a b
+void put_product(MatrixView a, MatrixView b, std::span<float> result);          // result = a b
 Matrix product_with_transposed(MatrixView a, MatrixView b);                     // a b^T
 void add_transposed_product(MatrixView a, MatrixView b, std::span<float> sum);  // sum += a^T b
 
