@@ -30,6 +30,7 @@ _LIBRARIES = {
         ["gmock", "gtest"],
         ["libgmock.a", "libgmock_main.a", "libgtest.a"],
     ),
+    "httplib": _library(["libcpp-httplib-dev"], ["httplib.h"], optional = True),
     "hwloc": _library(["libhwloc-dev"], ["hwloc", "hwloc.h"]),
     "nlohmann_json": _library(["nlohmann-json3-dev"], ["nlohmann"]),
     # Two headers of one name: each has a folder of its own.

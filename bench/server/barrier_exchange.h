@@ -25,6 +25,10 @@ class BarrierExchange : public Exchange {
   int ranks() const override { return static_cast<int>(barrier_.data.size()); }
 
   void broadcast(std::span<std::byte> data) override;
+  std::span<float> addends(std::size_t n) override {
+    addends_.resize(n);
+    return addends_;
+  }
   void all_reduce(std::span<float> x, const Epilogue& then) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
@@ -37,6 +41,7 @@ class BarrierExchange : public Exchange {
 
   Barrier& barrier_;
   int rank_;
+  std::vector<float> addends_;
 };
 
 }  // namespace rankine::server

@@ -90,28 +90,38 @@ Decoder::Decoder(const Model& model, int positions, std::uint64_t seed, Exchange
               .value();
 }
 
-void Decoder::add_up(Matrix part) {
+void Decoder::add_up(std::span<float> part) {
   const Stopwatch watch(times_.sums);
-  ranks_.all_reduce(std::span(part.values), *norm_);
+  ranks_.all_reduce(part, *norm_);
+}
+
+void Decoder::add_up(const Matrix& a, const Matrix& b) {
+  const std::span<float> part =
+      ranks_.addends(static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(b.cols));
+  tools::put_product(a, b, part);
+  add_up(part);
 }
 
 void Decoder::embed(const Batch& batch) {
-  Matrix part(batch.tokens, stream_.cols);
+  const std::size_t width = stream_.width();
+  const std::span<float> part = ranks_.addends(static_cast<std::size_t>(batch.tokens) * width);
+  std::fill(part.begin(), part.end(), 0.0F);
   const int first = ranks_.rank() * vocabulary_;
   for (int i = 0; i < batch.tokens; ++i) {
     const int token = batch.token[i] - first;
     if (token < 0 || token >= vocabulary_) continue;
-    for (int j = 0; j < part.cols; ++j) part.row(i)[j] = embedding_.row(j)[token];
+    float* const row = part.data() + static_cast<std::size_t>(i) * width;
+    for (int j = 0; j < stream_.cols; ++j) row[j] = embedding_.row(j)[token];
   }
-  std::fill_n(stream_.values.begin(), part.values.size(), 0.0F);
-  add_up(std::move(part));
+  std::fill_n(stream_.values.begin(), part.size(), 0.0F);
+  add_up(part);
 }
 
-Matrix Decoder::feed_forward(const Layer& layer, const MatrixView& in) const {
-  Matrix active = tools::silu(product(in, layer.gate));
+Matrix Decoder::active(const Layer& layer, const MatrixView& in) const {
+  Matrix result = tools::silu(product(in, layer.gate));
   const Matrix up = product(in, layer.up);
-  for (std::size_t i = 0; i < up.values.size(); ++i) active.values[i] *= up.values[i];
-  return product(active, layer.down);
+  for (std::size_t i = 0; i < up.values.size(); ++i) result.values[i] *= up.values[i];
+  return result;
 }
 
 std::vector<int> Decoder::step(const Batch& batch) {
@@ -122,8 +132,8 @@ std::vector<int> Decoder::step(const Batch& batch) {
   for (Layer& layer : layers_) {
     const Matrix attended = layer.attention.forward(
         batch, product(in, layer.query), product(in, layer.key), product(in, layer.value));
-    add_up(product(attended, layer.out));
-    add_up(feed_forward(layer, in));
+    add_up(attended, layer.out);
+    add_up(active(layer, in), layer.down);
   }
   return likeliest(batch);
 }

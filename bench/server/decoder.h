@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "bench/server/attention.h"
@@ -52,9 +53,11 @@ class Decoder {
   };
 
   void embed(const Batch& batch);
-  // stream += the ranks' sum of `part`, and normed = norm(stream).
-  void add_up(Matrix part);
-  Matrix feed_forward(const Layer& layer, const tools::MatrixView& in) const;
+  // stream += the ranks' sum of `part`, which the exchange gave, and normed = norm(stream).
+  void add_up(std::span<float> part);
+  // Of that sum this rank's part is a product.
+  void add_up(const Matrix& a, const Matrix& b);
+  Matrix active(const Layer& layer, const tools::MatrixView& in) const;
   std::vector<int> likeliest(const Batch& batch);
 
   Exchange& ranks_;

@@ -1,5 +1,6 @@
 // What the ranks of a server need of a collective library: three calls, which all ranks make in the
-// same order, each rank on a thread or process of its own. They throw what goes wrong.
+// same order, each rank on a thread or process of its own, and memory for the largest of them. They
+// throw what goes wrong.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,10 @@ class Exchange {
 
   // Rank 0's bytes are everyone's.
   virtual void broadcast(std::span<std::byte> data) = 0;
-  // Everyone's x is the sum of all, in the order of the ranks, whose rows `then` is called on.
+  // Room for n numbers that this rank brings to a sum, until it asks again.
+  virtual std::span<float> addends(std::size_t n) = 0;
+  // Everyone's x, which addends() gave, is the sum of all, in the order of the ranks, whose rows
+  // `then` is called on.
   virtual void all_reduce(std::span<float> x, const Epilogue& then) = 0;
   // all = the ranks' bytes one after the other.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;

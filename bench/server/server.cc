@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "bench/server/llama_shape.h"
 #include "bench/server/load.h"
 #include "bench/server/process_crew.h"
 #include "bench/server/thread_crew.h"
@@ -35,18 +36,7 @@ struct Settings {
   Load load;
 };
 
-Model model_of(const Settings& settings) {
-  const int d = settings.divisor;
-  return {.name = "llama3.2_1b",
-          .layers = settings.layers,
-          .hidden = 2048 / d,
-          .heads = 32 / d,
-          .kv_heads = 8 / d,
-          .feed_forward = 8192 / d,
-          .gated = true,
-          .vocabulary = 128256 / d,
-          .tied = true};
-}
+Model model_of(const Settings& settings) { return llama_shape(settings.layers, settings.divisor); }
 
 // A kind of server, and what its clients saw in all turns.
 struct Contender {

@@ -38,11 +38,11 @@ Status read_number(const Json& request, std::string_view member, int lowest, int
 
 // One of an enum's names, which name_of() gives from 0 on.
 template <class Enum>
-Status read_name(const Json& request, std::string_view member, int names, Enum& into) {
+Status read_name(const Json& request, std::string_view member, std::size_t names, Enum& into) {
   const auto found = request.find(member);
   if (found == request.end()) return {};
   std::vector<std::string_view> allowed;
-  for (int i = 0; i < names; ++i) {
+  for (std::size_t i = 0; i < names; ++i) {
     allowed.push_back(name_of(static_cast<Enum>(i)));
     if (*found == allowed.back()) {
       into = static_cast<Enum>(i);
@@ -75,12 +75,12 @@ Result<Mapping> read_mapping(const Json& request) {
     if (!skew.is_number()) return bad_member("router_skew", skew, "numbers from 1 on");
     out.router_skew = skew.get<double>();
   }
-  for (Status read :
-       {read_number(request, "micro_batch", 1, kMost, out.micro_batch),
-        read_number(request, "micro_batches", 1, kMost, out.micro_batches),
-        read_number(request, "interleave", 1, kMost, out.interleave),
-        read_number(request, "zero", 0, 3, out.zero), read_name(request, "order", 4, out.order),
-        read_name(request, "recompute", 3, out.recompute)}) {
+  for (Status read : {read_number(request, "micro_batch", 1, kMost, out.micro_batch),
+                      read_number(request, "micro_batches", 1, kMost, out.micro_batches),
+                      read_number(request, "interleave", 1, kMost, out.interleave),
+                      read_number(request, "zero", 0, 3, out.zero),
+                      read_name(request, "order", kPipelineOrders, out.order),
+                      read_name(request, "recompute", kRecomputes, out.recompute)}) {
     if (!read.ok()) return read;
   }
   return out;
@@ -123,7 +123,7 @@ Status ask_plan(const Json& request, Json& out, std::vector<double>& numbers) {
   if (!mapping.ok()) return mapping.status();
   if (Status s = check_mapping((*model)->model, *mapping); !s.ok()) return s;
   const std::int64_t passes =
-      std::int64_t{3} * (*mapping)[Axis::pp] * mapping->interleave * mapping->micro_batches;
+      std::int64_t{3} * (*mapping)[Axis::pp] * mapping->parts() * mapping->micro_batches;
   if (passes > kMostPasses) {
     return invalid_argument(
         fmt::format("micro_batches is {}; {} passes are too many to show, at most {} are allowed",

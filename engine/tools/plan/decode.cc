@@ -49,14 +49,15 @@ Result<DecodePlan> plan_decode(const Model& model, const Mapping& mapping, const
   const LayerWork work = layer_work(one, mapping);
   for (const Computation& c : work.computations) {
     if (c.phase != Phase::forward) continue;
-    double bytes = c.bytes;
+    double bytes = c.bytes, flops = c.flops;
     if (c.what == "attention") {
       bytes = cache_of_layer(model, mapping);
+      flops *= model.sequence;  // the new token looks at all of them
     } else if (c.flops > 0) {
       bytes = weights_of(model, mapping, c.what);
     }
-    const double seconds = std::max(c.flops / machine.flops, bytes / machine.memory_bandwidth);
-    plan.computations.push_back({std::string(c.what), layers, seconds, c.flops, bytes});
+    const double seconds = std::max(flops / machine.flops, bytes / machine.memory_bandwidth);
+    plan.computations.push_back({std::string(c.what), layers, seconds, flops, bytes});
   }
   const double head_bytes =
       model.bytes * static_cast<double>(model.embedding()) / mapping[Axis::tp];

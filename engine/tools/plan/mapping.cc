@@ -11,22 +11,32 @@ namespace {
 
 constexpr std::string_view kAxisNames[kAxes] = {"tp", "sp", "ep", "dp", "pp"};
 
-// The divisors of `whole` on both sides of `value`: "2 or 4".
+// The divisors of `whole` on both sides of `value`: "are 2 or 4".
 std::string nearest_divisors(std::int64_t whole, int value) {
   std::int64_t below = 0, above = 0;
   for (std::int64_t d = 1; d <= whole && above == 0; ++d) {
     if (whole % d != 0) continue;
     (d < value ? below : above) = d;
   }
-  if (above == 0) return std::to_string(below);
-  return below == 0 ? std::to_string(above) : fmt::format("{} or {}", below, above);
+  if (above == 0) return fmt::format("is {}", below);
+  return below == 0 ? fmt::format("is {}", above) : fmt::format("are {} or {}", below, above);
 }
 
-Status must_divide(std::string_view name, int value, std::string_view what, std::int64_t whole) {
-  if (value > 0 && whole % value == 0) return {};
-  return invalid_argument(
-      fmt::format("{} is {}; it must divide {}, which is {}: the nearest are {}", name, value, what,
-                  whole, nearest_divisors(whole, value)));
+struct Whole {
+  std::string_view what;
+  std::int64_t size;
+};
+
+// The nearest that are named divide all of them.
+Status must_divide(std::string_view name, int value, const std::vector<Whole>& wholes) {
+  std::int64_t common = 0;
+  for (const Whole& whole : wholes) common = std::gcd(common, whole.size);
+  for (const auto& [what, size] : wholes) {
+    if (size % value == 0) continue;
+    return invalid_argument(fmt::format("{} is {}; it must divide {}, which is {}: the nearest {}",
+                                        name, value, what, size, nearest_divisors(common, value)));
+  }
+  return {};
 }
 
 Status at_least_one(std::string_view name, int value) {
@@ -44,9 +54,18 @@ std::string_view name_of(Recompute recompute) {
 }
 
 std::string_view name_of(PipelineOrder order) {
-  constexpr std::string_view kNames[] = {"gpipe", "1f1b", "zb1p", "zb2p"};
+  constexpr std::string_view kNames[] = {"gpipe", "1f1b", "zb1p", "zb2p", "zbv"};
   return kNames[static_cast<std::size_t>(order)];
 }
+
+int part_number(PipelineOrder order, int stages, int stage, int part) {
+  if (order == PipelineOrder::zbv && part == 1) return 2 * stages - 1 - stage;
+  return part * stages + stage;
+}
+int last_stage(PipelineOrder order, int stages) {
+  return order == PipelineOrder::zbv ? 0 : stages - 1;
+}
+bool has_weights_apart(PipelineOrder order) { return order >= PipelineOrder::zb1p; }
 
 int Mapping::ranks() const {
   return std::accumulate(axes.begin(), axes.end(), 1, std::multiplies<>());
@@ -67,6 +86,9 @@ std::string describe(const Mapping& mapping) {
   if (mapping.capacity != 0) parts.push_back(fmt::format("capacity {}", mapping.capacity));
   if (mapping.sends_once) parts.push_back("tokens once to a rank");
   if (mapping.splits_norms) parts.push_back("norms split");
+  if (mapping[Axis::pp] > 1 && mapping.order != PipelineOrder::one_f_one_b) {
+    parts.emplace_back(name_of(mapping.order));
+  }
   if (mapping.interleave > 1) parts.push_back(fmt::format("interleaved {}", mapping.interleave));
   if (mapping.zero > 0) parts.push_back(fmt::format("ZeRO-{}", mapping.zero));
   if (mapping.recompute != Recompute::none) {
@@ -149,26 +171,33 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
                              : "none is busier than others (no router_skew)"));
     }
   }
-  const struct {
-    std::string_view name;
-    int value;
-    std::string_view what;
-    std::int64_t whole;
-  } kDivides[] = {
-      {"tp", mapping[Axis::tp], "heads", model.heads},
-      {"tp", mapping[Axis::tp], "kv_heads", model.kv_heads},
-      {"tp", mapping[Axis::tp], "feed_forward", model.feed_forward},
-      {"sp", mapping[Axis::sp], "sequence", model.sequence},
-      {"sp x tp", mapping[Axis::sp] * (mapping.splits_norms ? mapping[Axis::tp] : 1), "sequence",
-       model.sequence},
-      {"pp", mapping[Axis::pp], "layers", model.layers},
-      {"pp x interleave", mapping[Axis::pp] * mapping.interleave, "layers", model.layers},
-  };
-  for (const auto& [name, value, what, whole] : kDivides) {
-    if (Status s = must_divide(name, value, what, whole); !s.ok()) return s;
+  const int tp = mapping[Axis::tp], sp = mapping[Axis::sp], pp = mapping[Axis::pp];
+  if (Status s = must_divide("sp", sp, {{"sequence", model.sequence}}); !s.ok()) return s;
+  std::vector<Whole> of_tp = {
+      {"heads", model.heads}, {"kv_heads", model.kv_heads}, {"feed_forward", model.feed_forward}};
+  // With split norms tp goes on where sp has split.
+  if (mapping.splits_norms)
+    of_tp.push_back({"the sequence of a rank along sp", model.sequence / sp});
+  if (Status s = must_divide("tp", tp, of_tp); !s.ok()) return s;
+  if (mapping.order == PipelineOrder::zbv && model.layers % 2 != 0) {
+    return invalid_argument(
+        fmt::format("order is zbv, with two parts on each stage; {} has {} layers, an odd number",
+                    model.name, model.layers));
+  }
+  const bool in_halves = mapping.order == PipelineOrder::zbv;
+  if (Status s = must_divide("pp", pp,
+                             {{in_halves ? "half the layers (two parts on each stage)" : "layers",
+                               model.layers / (in_halves ? 2 : 1)}});
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = must_divide("interleave", mapping.interleave,
+                             {{"the layers of a stage", model.layers / pp}});
+      !s.ok()) {
+    return s;
   }
   if (model.is_mixture()) {
-    if (Status s = must_divide("ep", mapping[Axis::ep], "experts", model.experts); !s.ok())
+    if (Status s = must_divide("ep", mapping[Axis::ep], {{"experts", model.experts}}); !s.ok())
       return s;
   } else if (mapping[Axis::ep] != 1) {
     return invalid_argument(
@@ -184,7 +213,7 @@ Status check_mapping(const Model& model, const Mapping& mapping) {
                                           mapping.interleave, name_of(mapping.order)));
     }
     if (mapping.micro_batches % mapping[Axis::pp] != 0) {
-      const int pp = mapping[Axis::pp], below = mapping.micro_batches / pp * pp;
+      const int below = mapping.micro_batches / pp * pp;
       return invalid_argument(fmt::format(
           "micro_batches is {}; interleaved stages take a multiple of pp, which is {}: the nearest "
           "are {}{}",

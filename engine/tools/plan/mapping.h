@@ -35,11 +35,19 @@ std::string_view name_of(Axis axis);
 
 // What is thrown away in the forward pass and computed again in the backward one.
 enum class Recompute : unsigned char { none, selective, full };
+inline constexpr std::size_t kRecomputes = 3;
 std::string_view name_of(Recompute recompute);
 
 // The order of a stage's work; see pipeline.h.
-enum class PipelineOrder : unsigned char { gpipe, one_f_one_b, zb1p, zb2p };
+enum class PipelineOrder : unsigned char { gpipe, one_f_one_b, zb1p, zb2p, zbv };
+inline constexpr std::size_t kPipelineOrders = 5;
 std::string_view name_of(PipelineOrder order);
+// Of a stage's parts of the model, which one that is in the whole: a micro-batch meets 0 first.
+int part_number(PipelineOrder order, int stages, int stage, int part);
+// The stage that has the last one, and so the loss.
+int last_stage(PipelineOrder order, int stages);
+// Whether weight gradients are work of their own.
+bool has_weights_apart(PipelineOrder order);
 
 struct Mapping {
   std::array<int, kAxes> axes{1, 1, 1, 1, 1};
@@ -66,6 +74,8 @@ struct Mapping {
   int operator[](Axis axis) const { return axes[static_cast<std::size_t>(axis)]; }
   int& operator[](Axis axis) { return axes[static_cast<std::size_t>(axis)]; }
   int ranks() const;
+  // Of the model, on each pipeline stage.
+  int parts() const { return order == PipelineOrder::zbv ? 2 : interleave; }
   int data_parallel() const { return (*this)[Axis::dp] * (*this)[Axis::ep]; }
   int batch() const;  // sequences of a step
   bool operator==(const Mapping&) const = default;

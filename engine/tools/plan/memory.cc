@@ -35,6 +35,7 @@ double micro_batches_kept(const Mapping& mapping) {
     case PipelineOrder::one_f_one_b:
       return v == 1 ? std::min(m, p) : std::min(m, p * (1 + (p - 1) / (p * v)));
     case PipelineOrder::zb1p:
+    case PipelineOrder::zbv:
       return std::min(m, p);
     case PipelineOrder::zb2p:
       return std::min(m, 2 * p - 1);
@@ -50,6 +51,12 @@ double state_bytes(const Model& model, const Mapping& mapping, int data_parallel
   const auto part = [&](int from) { return mapping.zero >= from ? 1.0 / data_parallel : 1.0; };
   return model.bytes * part(3) + mapping.gradient_bytes * part(2) +
          kept_by_optimizer(model) * part(1);
+}
+
+double embedding_parameters(const Model& model, const Mapping& mapping) {
+  const bool has_both = last_stage(mapping.order, mapping[Axis::pp]) == 0;
+  return (has_both && !model.tied ? 2 : 1) * static_cast<double>(model.embedding()) /
+         mapping[Axis::tp];
 }
 
 Memory memory_of(const Model& model, const Mapping& mapping) {
@@ -68,7 +75,7 @@ Memory memory_of(const Model& model, const Mapping& mapping) {
   const double own_dense = layers * dense / tp;
   const double own_experts = layers * experts / tp / mapping[Axis::ep];
   memory.layer_parameters = own_dense + own_experts;
-  memory.embedding_parameters = static_cast<double>(model.embedding()) / tp;
+  memory.embedding_parameters = embedding_parameters(model, mapping);
   memory.layer_state = own_dense * state_bytes(model, mapping, all) +
                        own_experts * state_bytes(model, mapping, same_experts);
   memory.embedding_state = memory.embedding_parameters * state_bytes(model, mapping, all);

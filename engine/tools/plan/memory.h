@@ -31,6 +31,10 @@ struct Memory {
 };
 Memory memory_of(const Model& model, const Mapping& mapping);
 
+// Of a rank of the first stage: the matrix of the input, and that of the output where this is the
+// last stage as well and they are two.
+double embedding_parameters(const Model& model, const Mapping& mapping);
+
 // Bytes of state per parameter among so many ranks of data parallelism.
 double state_bytes(const Model& model, const Mapping& mapping, int data_parallel);
 // Of a parameter: a copy in 4 bytes where it has fewer, mean and variance.

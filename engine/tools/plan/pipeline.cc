@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/tools/plan/zbv_order.h"
+
 namespace rankine::tools {
 namespace {
 
@@ -16,6 +18,12 @@ class Player {
         chunks_(q_.stages * q_.parts),
         stages_(static_cast<std::size_t>(q_.stages)),
         free_(static_cast<std::size_t>(q_.stages), 0) {
+    stage_of_.resize(static_cast<std::size_t>(chunks_));
+    for (int s = 0; s < q_.stages; ++s) {
+      for (int part = 0; part < q_.parts; ++part) {
+        stage_of_[static_cast<std::size_t>(number_of(s, part))] = s;
+      }
+    }
     for (auto& ends : ends_) {
       ends.assign(static_cast<std::size_t>(chunks_ * q_.micro_batches), kNever);
     }
@@ -47,27 +55,29 @@ class Player {
 
   // When what a task needs is there; kNever where that is not known yet.
   double ready(int stage, const Task& task) {
-    const int chunk = task.part * q_.stages + stage;
+    const int chunk = number_of(stage, task.part);
     switch (task.pass) {
       case Pass::forward:
-        return chunk == 0 ? 0 : arrival(Pass::forward, chunk - 1, task.micro_batch);
+        return chunk == 0 ? 0 : arrival(Pass::forward, chunk - 1, stage, task.micro_batch);
       case Pass::backward:
         return chunk == chunks_ - 1 ? end_of(Pass::forward, chunk, task.micro_batch)
-                                    : arrival(Pass::backward, chunk + 1, task.micro_batch);
+                                    : arrival(Pass::backward, chunk + 1, stage, task.micro_batch);
       case Pass::weights:
         return end_of(Pass::backward, chunk, task.micro_batch);
     }
     return kNever;
   }
-  double arrival(Pass pass, int chunk, int micro_batch) {
-    return end_of(pass, chunk, micro_batch) + q_.hop_seconds;
+  double arrival(Pass pass, int chunk, int stage, int micro_batch) {
+    const bool is_here = stage_of_[static_cast<std::size_t>(chunk)] == stage;
+    return end_of(pass, chunk, micro_batch) + (is_here ? 0 : q_.hop_seconds);
   }
+  int number_of(int stage, int part) const { return part_number(q_.order, q_.stages, stage, part); }
 
   void perform(int stage, Task task) {
     const auto s = static_cast<std::size_t>(stage);
     task.begin = std::max(free_[s], ready(stage, task));
     task.end = free_[s] = task.begin + q_.seconds(task.pass, stage, task.part);
-    end_of(task.pass, task.part * q_.stages + stage, task.micro_batch) = task.end;
+    end_of(task.pass, number_of(stage, task.part), task.micro_batch) = task.end;
     stages_[s].push_back(task);
   }
 
@@ -97,12 +107,15 @@ class Player {
         return {below + 1, stage};
       case PipelineOrder::zb2p:
         return {2 * below + 1, 2 * stage};
+      case PipelineOrder::zbv:  // it has a file of its own
+        break;
     }
     return {};
   }
 
   std::vector<Task> order_of(int stage) const {
-    const bool has_weights = q_.order == PipelineOrder::zb1p || q_.order == PipelineOrder::zb2p;
+    if (q_.order == PipelineOrder::zbv) return zbv_order(q_.stages, stage, q_.micro_batches);
+    const bool has_weights = has_weights_apart(q_.order);
     const int all = q_.micro_batches * q_.parts;
     const auto [ahead, late] = distance_of(stage);
     std::vector<Task> order;
@@ -120,6 +133,7 @@ class Player {
 
   const PipelineQuestion& q_;
   const int chunks_;
+  std::vector<int> stage_of_;  // by part of the whole model
   std::vector<std::vector<Task>> stages_;
   std::vector<double> free_;  // when a stage has done what it was given
   std::vector<double> ends_[3];

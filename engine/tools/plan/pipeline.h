@@ -2,8 +2,9 @@
 //
 // Orders: gpipe (all forward, then all backward); 1f1b, plain (Narayanan et al., PipeDream-Flush)
 // and interleaved (Narayanan et al., 2021, section 2.2); and with weight gradients as work of their
-// own, which nobody waits for, zb1p and zb2p (Qi et al., Zero Bubble Pipeline Parallelism, 2023),
-// the second with twice as many micro-batches in flight.
+// own, which nobody waits for, zb1p, zb2p and zbv (Qi et al., Zero Bubble Pipeline Parallelism,
+// 2023), the second with twice as many micro-batches in flight, the third with two parts of the
+// model on each stage (zbv_order.h).
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@ enum class Pass : unsigned char { forward, backward, weights };
 struct Task {
   Pass pass = Pass::forward;
   int micro_batch = 0;
-  int part = 0;  // of the stage's parts of the model; part c of stage s is number c * stages + s
+  int part = 0;               // of the stage's parts of the model
   double begin = 0, end = 0;  // seconds from the step's begin
 };
 
@@ -27,7 +28,7 @@ struct PipelineQuestion {
   int stages = 1, parts = 1, micro_batches = 1;
   // Seconds of a pass; of orders without weights as work of their own these are backward's.
   std::function<double(Pass, int stage, int part)> seconds;
-  double hop_seconds = 0;  // from one stage to the next
+  double hop_seconds = 0;  // from one stage to another
 };
 
 struct Pipeline {

@@ -16,6 +16,13 @@
 namespace rankine::tools {
 namespace {
 
+template <class Enum>
+std::vector<std::string_view> names_of(std::size_t count) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(name_of(static_cast<Enum>(i)));
+  return names;
+}
+
 // One of several names, by its place.
 template <class Enum>
 struct Named {
@@ -41,7 +48,7 @@ Result<std::array<Axis, kAxes>> read_nested(std::string_view argument, std::stri
   const auto has = [&](Axis axis) {
     return std::find(nested.begin(), nested.begin() + n, axis) != nested.begin() + n;
   };
-  const auto read = Named<Axis>{{"tp", "sp", "ep", "dp", "pp"}};
+  const auto read = Named<Axis>{names_of<Axis>(kAxes)};
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find(','), rest.size());
     const auto axis = read(argument, rest.substr(0, end));
@@ -62,7 +69,8 @@ Result<std::array<Axis, kAxes>> read_nested(std::string_view argument, std::stri
 Result<double> read_factor(std::string_view argument, std::string_view text) {
   const auto value = parse_decimal(argument, text);
   if (!value.ok()) return value.status();
-  return value->to_double();
+  if (value->to_double() > 0) return value->to_double();
+  return invalid_argument(fmt::format("{} is '{}'; it must be above 0", argument, text));
 }
 
 // Sequences of a step: as asked, or micro-batches as asked, or one.
@@ -171,10 +179,10 @@ void add_plan_arguments(Command app, PlanArguments& a) {
   add_argument(app, "--interleave", a.mapping.interleave, Whole{1, 1 << 10}, "N",
                "parts of the model per stage (1)");
   add_argument(app, "--order", a.mapping.order,
-               Named<PipelineOrder>{{"gpipe", "1f1b", "zb1p", "zb2p"}}, "NAME",
-               "of a stage's work: gpipe, 1f1b, zb1p, zb2p (1f1b)");
+               Named<PipelineOrder>{names_of<PipelineOrder>(kPipelineOrders)}, "NAME",
+               "of a stage's work: gpipe, 1f1b, zb1p, zb2p, zbv (1f1b)");
   add_argument(app, "--recompute", a.mapping.recompute,
-               Named<Recompute>{{"none", "selective", "full"}}, "NAME",
+               Named<Recompute>{names_of<Recompute>(kRecomputes)}, "NAME",
                "none, selective (attention), full (none)");
   add_argument(app, "--zero", a.mapping.zero, Whole{0, 3}, "N",
                "what dp splits: 1 optimizer, 2 gradients too, 3 parameters too (0)");

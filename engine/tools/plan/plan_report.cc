@@ -33,6 +33,24 @@ std::string time_text(const StepPlan& plan) {
                      tokens_of(plan), tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
 }
 
+// What the papers say of the bubble over the work, where stages are equal, and hops free; orders
+// with weights apart: where forward, backward and weights take as long as one another.
+std::string bubble_formula(const Mapping& m) {
+  const int p = m[Axis::pp] - 1;
+  switch (m.order) {
+    case PipelineOrder::gpipe:
+      return fmt::format("(p - 1) / m = {} / {}", p, m.micro_batches);
+    case PipelineOrder::one_f_one_b:
+      return fmt::format("(p - 1) / (v m) = {} / ({} x {})", p, m.interleave, m.micro_batches);
+    case PipelineOrder::zb1p:
+      return fmt::format("(p - 1) / (3 m) = {} / (3 x {})", p, m.micro_batches);
+    case PipelineOrder::zb2p:
+    case PipelineOrder::zbv:
+      break;
+  }
+  return "0";
+}
+
 // What the times above are sums and quotients of.
 std::string time_terms(const StepPlan& plan) {
   const Mapping& m = plan.mapping;
@@ -40,11 +58,11 @@ std::string time_terms(const StepPlan& plan) {
   return fmt::format(
       "  step = computing + exposed + bubble = {} + {} + {}\n"
       "  communicating = exposed + hidden = {}; both are sums of the tables below\n"
-      "  bubble: stage {} is at work {} and waits {} between; (p - 1) / (v m) = {} / ({} x {})\n"
+      "  bubble: stage {} is at work {} and waits {} between; {} with equal stages: {}\n"
       "  {} = {:.4g} flops of the model / ({} x {} ranks x {:.4g} a second)\n",
       format_duration(plan.computing()), format_duration(plan.exposed()),
       format_duration(plan.bubble()), format_duration(plan.communicating()), plan.stage,
-      format_duration(busy), format_duration(idle), m[Axis::pp] - 1, m.interleave, m.micro_batches,
+      format_duration(busy), format_duration(idle), name_of(m.order), bubble_formula(m),
       share(plan.utilisation(), 1), plan.model_flops(), format_duration(plan.seconds), m.ranks(),
       plan.machine.flops);
 }

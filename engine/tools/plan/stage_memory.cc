@@ -36,9 +36,11 @@ std::vector<Memory> stage_memories(const StepPlan& plan) {
   for (std::size_t s = 0; s < stages; ++s) {
     Memory& memory = out[s];
     const double of_one = plan.memory.activations / plan.memory.micro_batches_kept;
-    memory.micro_batches_kept = most_kept(plan.pipeline.stages[s], plan.mapping.interleave);
+    memory.micro_batches_kept = most_kept(plan.pipeline.stages[s], plan.mapping.parts());
     memory.activations = of_one * memory.micro_batches_kept;
-    if (s > 0 && s + 1 < stages) memory.embedding_parameters = memory.embedding_state = 0;
+    const int last = last_stage(plan.mapping.order, plan.mapping[Axis::pp]);
+    if (s > 0 && static_cast<int>(s) != last)
+      memory.embedding_parameters = memory.embedding_state = 0;
   }
   return out;
 }

@@ -42,7 +42,7 @@ class Planner {
     return prices_.of(collective, groups_of(mapping(), along), bytes);
   }
   int stages() const { return mapping()[Axis::pp]; }
-  int layers_of_part() const { return plan_.model.layers / (stages() * mapping().interleave); }
+  int layers_of_part() const { return plan_.model.layers / (stages() * mapping().parts()); }
   // How often a stage has each of its layers' work in a step.
   double layer_times() const {
     return static_cast<double>(plan_.model.layers) / stages() * mapping().micro_batches;
@@ -135,7 +135,7 @@ class Planner {
     }
     PipelineQuestion question{.order = mapping().order,
                               .stages = stages(),
-                              .parts = mapping().interleave,
+                              .parts = mapping().parts(),
                               .micro_batches = mapping().micro_batches,
                               .seconds = [this](Pass pass, int stage, int part) {
                                 return pass_seconds(pass, stage, part);
@@ -151,7 +151,7 @@ class Planner {
     if (hop->algorithm == nullptr) return {};
     // In and out, forward and backward, at both borders of every part; one micro-batch's border is
     // sent by one stage and received by the other, and each rank pays for what it receives.
-    const double times = 2.0 * mapping().micro_batches * mapping().interleave;
+    const double times = 2.0 * mapping().micro_batches * mapping().parts();
     PlannedCollective hops{
         "activations, gradients", {Axis::pp}, Collective::send_recv, *hop, times};
     const double waited = plan_.pipeline.end() - without_hops.end();
@@ -164,15 +164,15 @@ class Planner {
     const auto forward = static_cast<std::size_t>(Phase::forward);
     const auto backward = static_cast<std::size_t>(Phase::backward);
     const auto recompute = static_cast<std::size_t>(Phase::recompute);
-    const bool has_head = stage == stages() - 1 && part == mapping().interleave - 1;
+    const int number = part_number(mapping().order, stages(), stage, part);
+    const bool has_head = number == stages() * mapping().parts() - 1;
     const double layers = layers_of_part();
     const double weights = layers * layer_weights_ + (has_head ? head_weights_ : 0);
     switch (pass) {
       case Pass::forward:
         return layers * layer_[forward] + (has_head ? head_[forward] : 0);
       case Pass::backward: {
-        const bool apart =
-            mapping().order == PipelineOrder::zb1p || mapping().order == PipelineOrder::zb2p;
+        const bool apart = has_weights_apart(mapping().order);
         return layers * (layer_[backward] + layer_[recompute]) + (has_head ? head_[backward] : 0) -
                (apart ? weights : 0);
       }
@@ -185,7 +185,7 @@ class Planner {
   // After the last backward passes: gradients that are still under way, the optimizer, and
   // parameters that it has split.
   Status end_step() {
-    if (plan_.stage == stages() - 1) {
+    if (plan_.stage == last_stage(mapping().order, stages())) {
       for (const Computation& c : head_work(plan_.model, mapping())) {
         plan_.computations.push_back({fmt::format("{}, {}", c.what, name_of(c.phase)),
                                       static_cast<double>(mapping().micro_batches), seconds_of(c),
@@ -196,7 +196,7 @@ class Planner {
     const double layers = static_cast<double>(plan_.model.layers) / stages();
     std::vector<Gradients> kinds = gradients_per_layer();
     for (Gradients& kind : kinds) kind.parameters *= layers;
-    kinds.front().parameters += static_cast<double>(plan_.model.embedding()) / mapping()[Axis::tp];
+    kinds.front().parameters += embedding_parameters(plan_.model, mapping());
     const bool split = mapping().zero >= 1;
     double behind = 0;  // seconds after the last backward pass
     if (mapping().zero < 3) {
@@ -208,7 +208,8 @@ class Planner {
     const double bytes = optimizer_bytes(kinds), optimizer = bytes / plan_.machine.memory_bandwidth;
     plan_.computations.push_back({std::string(kOptimizer), 1, optimizer, 0, bytes});
     plan_.seconds += optimizer;
-    if (!split || mapping().zero == 3) return {};
+    if (mapping().zero == 3) return move_embedding();
+    if (!split) return {};
     for (const Gradients& kind : kinds) {
       auto price =
           price_of(Collective::all_gather, kind.along, kind.parameters * plan_.model.bytes);
@@ -217,6 +218,27 @@ class Planner {
       plan_.seconds += price->seconds;
       plan_.collectives.push_back(
           {fmt::format("{} parameters", kind.what), kind.along, Collective::all_gather, *price, 1});
+    }
+    return {};
+  }
+
+  // ZeRO-3: the embedding is gathered before the first layer and stays until its gradients are
+  // scattered behind the last pass; nothing hides either.
+  Status move_embedding() {
+    const std::vector<Axis> along = {Axis::sp, Axis::ep, Axis::dp};
+    const double bytes = embedding_parameters(plan_.model, mapping()) * plan_.model.bytes;
+    const struct {
+      const char* what;
+      Collective collective;
+    } kMoves[] = {{"embedding parameters", Collective::all_gather},
+                  {"embedding gradients", Collective::reduce_scatter}};
+    for (const auto& [what, collective] : kMoves) {
+      auto price = price_of(collective, along, bytes);
+      if (!price.ok()) return price.status();
+      if (price->algorithm == nullptr) return {};
+      plan_.collectives.push_back(
+          {what, along, collective, *price, static_cast<double>(mapping().micro_batches)});
+      plan_.seconds += plan_.collectives.back().seconds();
     }
     return {};
   }
@@ -232,7 +254,7 @@ class Planner {
     if (!price.ok()) return price.status();
     if (price->algorithm == nullptr) return {};
     double computing = 0;  // the last backward pass of each part
-    for (int part = 0; part < mapping().interleave; ++part) {
+    for (int part = 0; part < mapping().parts(); ++part) {
       computing += pass_seconds(Pass::backward, plan_.stage, part);
     }
     const double late = exposed_behind(computing, buckets, price->seconds) + behind;

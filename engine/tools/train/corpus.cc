@@ -10,7 +10,7 @@
 namespace rankine::tools {
 namespace {
 
-constexpr std::size_t kCharacters = 20'000;
+constexpr std::size_t kCharacters = 2 * Corpus::kMostLength;
 constexpr std::string_view kAlphabet = " .abcdefghijklmnopqrstuvwxyz";
 
 class Draw {

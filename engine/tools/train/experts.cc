@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engine/tools/train/beginning.h"
+#include "engine/tools/train/kept_type.h"
 
 namespace rankine::tools {
 namespace {
@@ -28,14 +29,15 @@ Matrix put_back(const Matrix& from, std::span<const int> rows) {
 }  // namespace
 
 Experts::Experts(const Model& model, const Places& places, int zero, std::uint64_t seed)
-    : all_(model.experts),
+    : type_(kept_type(model)),
+      all_(model.experts),
       hidden_(model.hidden),
       feed_forward_(model.feed_forward),
       places_(places),
       router_weights_{0, hidden_, all_},
       up_{0, hidden_, feed_forward_},
       down_{up_.size(), feed_forward_, hidden_},
-      router_(router_weights_.size(), places.data, 1, zero, [&](std::span<float> values) {
+      router_(router_weights_.size(), places.data, 1, zero, type_, [&](std::span<float> values) {
         Beginning{seed, hidden_, all_}.fill(values, 0, 0, all_);
       }) {
   const int each = all_ / places.experts.of;
@@ -43,7 +45,7 @@ Experts::Experts(const Model& model, const Places& places, int zero, std::uint64
   for (int e = first; e < first + count; ++e) {
     const std::uint64_t matrix = seed + 1 + 2 * static_cast<std::uint64_t>(e);
     experts_.emplace_back(
-        up_.size() + down_.size(), places.expert_data, places.experts.of, zero,
+        up_.size() + down_.size(), places.expert_data, places.experts.of, zero, type_,
         [&](std::span<float> values) {
           Beginning{matrix, hidden_, feed_forward_}.fill(values.first(up_.size()), 0, 0, up_.cols);
           Beginning{matrix + 1, feed_forward_, hidden_}.fill(values.subspan(down_.begin), 0, 0,
@@ -63,7 +65,7 @@ int Experts::source_shard(int source, int shard) const {
 }
 
 Matrix Experts::travel(const Matrix& rows, const Saved& saved, bool back) const {
-  if (places_.experts.is_alone()) return rows;
+  if (places_.experts.is_alone()) return rounded(type_, rows);
   Member& group = *places_.experts.group;
   const auto ranks = static_cast<std::size_t>(group.ranks());
   const std::size_t each = static_cast<std::size_t>(all_) / ranks;  // experts of a rank
@@ -80,15 +82,18 @@ Matrix Experts::travel(const Matrix& rows, const Saved& saved, bool back) const 
   for (std::size_t from = 0; from < ranks; ++from) {
     arriving += counts[from * ranks + static_cast<std::size_t>(group.rank())];
   }
-  Matrix arrived(static_cast<int>(arriving / rows.width()), rows.cols);
-  group
-      .with_counts(Collective::all_to_all, std::span<const float>(rows.values),
-                   std::span<float>(arrived.values), counts)
-      .throw_if_error();
-  return arrived;
+  const Kept sent(type_, rows.values);
+  KeptMatrix arrived(type_, Matrix(static_cast<int>(arriving / rows.width()), rows.cols));
+  arrived.values.with([&]<class T>(std::vector<T>& values) {
+    group
+        .with_counts(Collective::all_to_all, std::span<const T>(sent.as<T>()), std::span(values),
+                     counts)
+        .throw_if_error();
+  });
+  return arrived.matrix();
 }
 
-Matrix Experts::forward(const Matrix& tokens, Saved& saved) const {
+Matrix Experts::forward(const KeptMatrix& tokens, Saved& saved) const {
   saved.tokens = tokens;
   saved.probabilities = product(tokens, router_weights_.of(router_));
   saved.expert_of.clear();
@@ -114,7 +119,7 @@ Matrix Experts::forward(const Matrix& tokens, Saved& saved) const {
         .throw_if_error();
   }
 
-  const Matrix arrived = travel(taken(tokens, saved.sent), saved, false);
+  const Matrix arrived = travel(taken(tokens.matrix(), saved.sent), saved, false);
   Matrix done(arrived.rows, arrived.cols);
   saved.worked.clear();
   int at = 0;
@@ -124,18 +129,18 @@ Matrix Experts::forward(const Matrix& tokens, Saved& saved) const {
       const int count = saved.each[static_cast<std::size_t>(source * all_ + first + e)];
       const Unit& expert = experts_[static_cast<std::size_t>(e)];
       Worked& w = saved.worked.emplace_back();
-      w.inputs = Matrix(count, hidden_);
-      std::copy_n(arrived.row(at), w.inputs.values.size(), w.inputs.values.begin());
-      w.up = product(w.inputs, up_.of(expert));
-      w.active = silu(w.up);
+      Matrix inputs(count, hidden_);
+      std::copy_n(arrived.row(at), inputs.values.size(), inputs.values.begin());
+      w.inputs = {type_, std::move(inputs)};
+      w.up = {type_, product(w.inputs, up_.of(expert))};
+      w.active = {type_, silu(w.up.matrix())};
       const Matrix out = product(w.active, down_.of(expert));
       std::copy(out.values.begin(), out.values.end(), done.row(at));
       at += count;
     }
   }
-  saved.outputs = put_back(travel(done, saved, true), saved.sent);
-
-  Matrix result = saved.outputs;
+  Matrix result = put_back(travel(done, saved, true), saved.sent);
+  saved.outputs = {type_, result};
   for (int i = 0; i < result.rows; ++i) {
     const float p = saved.probabilities.row(i)[saved.expert_of[static_cast<std::size_t>(i)]];
     for (int j = 0; j < hidden_; ++j) result.row(i)[j] *= p;
@@ -144,12 +149,13 @@ Matrix Experts::forward(const Matrix& tokens, Saved& saved) const {
 }
 
 Matrix Experts::backward(const Matrix& by_result, int shard, const Saved& saved) {
+  const Matrix outputs = saved.outputs.matrix();
   Matrix by_output = by_result;
   Matrix by_logits(by_result.rows, all_);
   for (int i = 0; i < by_result.rows; ++i) {
     const int chosen = saved.expert_of[static_cast<std::size_t>(i)];
     const float* p = saved.probabilities.row(i);
-    const float by_chosen = dot(by_result.row(i), saved.outputs.row(i), hidden_);
+    const float by_chosen = dot(by_result.row(i), outputs.row(i), hidden_);
     for (int j = 0; j < hidden_; ++j) by_output.row(i)[j] *= p[chosen];
     for (int e = 0; e < all_; ++e) {
       by_logits.row(i)[e] = by_chosen * p[chosen] * ((e == chosen ? 1.0F : 0.0F) - p[e]);
@@ -165,7 +171,8 @@ Matrix Experts::backward(const Matrix& by_result, int shard, const Saved& saved)
     for (Unit& expert : experts_) {
       Matrix by_done(w->inputs.rows, hidden_);
       std::copy_n(arrived.row(at), by_done.values.size(), by_done.values.begin());
-      const Matrix by_up = silu_backward(w->up, product_with_transposed(by_done, down_.of(expert)));
+      const Matrix by_up =
+          silu_backward(w->up.matrix(), product_with_transposed(by_done, down_.of(expert)));
       add_transposed_product(w->active, by_done, down_.gradient_of(expert, from));
       add_transposed_product(w->inputs, by_up, up_.gradient_of(expert, from));
       const Matrix back = product_with_transposed(by_up, up_.of(expert));

@@ -19,19 +19,20 @@ class Experts {
 
   // The tokens of one source that one expert here got, and what became of them.
   struct Worked {
-    Matrix inputs, up, active;
+    KeptMatrix inputs, up, active;
   };
   // Of a micro-batch that comes back later.
   struct Saved {
-    Matrix tokens, probabilities;
+    KeptMatrix tokens;
+    Matrix probabilities;
     std::vector<int> expert_of;      // by token
     std::vector<int> sent;           // tokens in the order in which they were sent: by expert
     std::vector<std::int32_t> each;  // tokens from a source to an expert: [source * experts + e]
     std::vector<Worked> worked;      // [source * experts here + e]
-    Matrix outputs;                  // of the experts, by token
+    KeptMatrix outputs;              // of the experts, by token
   };
 
-  Matrix forward(const Matrix& tokens, Saved& saved) const;
+  Matrix forward(const KeptMatrix& tokens, Saved& saved) const;
   // `shard`: of the batch, that the tokens are of.
   Matrix backward(const Matrix& by_result, int shard, const Saved& saved);
 
@@ -41,9 +42,10 @@ class Experts {
   int sources() const { return places_.experts.is_alone() ? 1 : places_.experts.of; }
   int here() const { return static_cast<int>(experts_.size()); }
   int source_shard(int source, int shard) const;
-  // Rows from every source to the experts, or back.
+  // Rows from every source to the experts, or back, as they are kept.
   Matrix travel(const Matrix& rows, const Saved& saved, bool back) const;
 
+  DataType type_;
   int all_, hidden_, feed_forward_;
   Places places_;
   Weights router_weights_, up_, down_;

@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "engine/tools/train/beginning.h"
+#include "engine/tools/train/kept_type.h"
 
 namespace rankine::tools {
 
 Layer::Layer(const Model& model, const Places& places, int zero, std::uint64_t seed)
-    : places_(places),
-      attention_{model.heads / places.tensor.of, model.hidden / model.heads, model.sequence} {
+    : type_(kept_type(model)),
+      places_(places),
+      attention_{model.heads / places.tensor.of, model.hidden / model.heads, model.sequence,
+                 type_} {
   const int hidden = model.hidden, width = hidden / places.tensor.of;
   const int wide = model.is_mixture() ? 0 : model.feed_forward / places.tensor.of;
   WeightsLayout layout;
@@ -23,7 +26,7 @@ Layer::Layer(const Model& model, const Places& places, int zero, std::uint64_t s
     part.up = layout.next(hidden, wide);
     part.down = layout.next(wide, hidden);
   }
-  unit_.emplace(layout.size(), places.data, 1, zero, [&](std::span<float> values) {
+  unit_.emplace(layout.size(), places.data, 1, zero, type_, [&](std::span<float> values) {
     std::fill_n(values.begin(), in_gains_.size() + between_gains_.size(), 1.0F);
     const auto begin = [&](std::uint64_t matrix, const Weights& part, int rows, int cols,
                            int first_row, int first_col) {
@@ -53,69 +56,72 @@ std::vector<Unit*> Layer::units() {
 }
 
 Matrix Layer::forward(const Matrix& in, Saved& saved) const {
-  saved.in = in;
-  saved.attended = normed(in, in_gains_.values_of(*unit_), saved.in_scales);
+  const auto kept = [this](Matrix m) { return KeptMatrix(type_, std::move(m)); };
+  saved.in = kept(in);
+  saved.attended = kept(normed(in, in_gains_.values_of(*unit_), saved.in_scales));
   saved.parts.resize(parts_.size());
   std::vector<Matrix> sums;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Saved::Part& part = saved.parts[t];
-    part.qkv = product(saved.attended, parts_[t].qkv.of(*unit_));
-    part.context = attention_.forward(part.qkv, part.weights);
+    part.qkv = kept(product(saved.attended, parts_[t].qkv.of(*unit_)));
+    part.context = kept(attention_.forward(part.qkv.matrix(), part.weights));
     sums.push_back(product(part.context, parts_[t].out.of(*unit_)));
   }
-  saved.between = add_up(places_.tensor, std::move(sums));
-  add(in, saved.between);
-  saved.fed = normed(saved.between, between_gains_.values_of(*unit_), saved.between_scales);
+  Matrix between = add_up(places_.tensor, type_, std::move(sums));
+  add(in, between);
+  between = rounded(type_, std::move(between));
+  saved.fed = kept(normed(between, between_gains_.values_of(*unit_), saved.between_scales));
   Matrix result = experts_ ? experts_->forward(saved.fed, saved.experts) : feed(saved);
-  add(saved.between, result);
-  return result;
+  add(between, result);
+  saved.between = kept(std::move(between));
+  return rounded(type_, std::move(result));
 }
 
 Matrix Layer::feed(Saved& saved) const {
   std::vector<Matrix> sums;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Saved::Part& part = saved.parts[t];
-    part.up = product(saved.fed, parts_[t].up.of(*unit_));
-    part.active = silu(part.up);
+    part.up = {type_, product(saved.fed, parts_[t].up.of(*unit_))};
+    part.active = {type_, silu(part.up.matrix())};
     sums.push_back(product(part.active, parts_[t].down.of(*unit_)));
   }
-  return add_up(places_.tensor, std::move(sums));
+  return add_up(places_.tensor, type_, std::move(sums));
 }
 
 Matrix Layer::feed_backward(const Matrix& by_result, int shard, const Saved& saved) {
   std::vector<Matrix> sums;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Saved::Part& part = saved.parts[t];
-    const Matrix by_up =
-        silu_backward(part.up, product_with_transposed(by_result, parts_[t].down.of(*unit_)));
+    const Matrix by_up = silu_backward(
+        part.up.matrix(), product_with_transposed(by_result, parts_[t].down.of(*unit_)));
     add_transposed_product(part.active, by_result, parts_[t].down.gradient_of(*unit_, shard));
     add_transposed_product(saved.fed, by_up, parts_[t].up.gradient_of(*unit_, shard));
     sums.push_back(product_with_transposed(by_up, parts_[t].up.of(*unit_)));
   }
-  return add_up(places_.tensor, std::move(sums));
+  return add_up(places_.tensor, type_, std::move(sums));
 }
 
 Matrix Layer::backward(const Matrix& by_result, int shard, const Saved& saved) {
   const Matrix by_fed = experts_ ? experts_->backward(by_result, shard, saved.experts)
                                  : feed_backward(by_result, shard, saved);
   Matrix by_between =
-      normed_backward(saved.between, between_gains_.values_of(*unit_), saved.between_scales, by_fed,
-                      between_gains_.gradient_of(*unit_, shard));
+      normed_backward(saved.between.matrix(), between_gains_.values_of(*unit_),
+                      saved.between_scales, by_fed, between_gains_.gradient_of(*unit_, shard));
   add(by_result, by_between);
   std::vector<Matrix> sums;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Saved::Part& part = saved.parts[t];
     const Matrix by_context = product_with_transposed(by_between, parts_[t].out.of(*unit_));
     add_transposed_product(part.context, by_between, parts_[t].out.gradient_of(*unit_, shard));
-    const Matrix by_qkv = attention_.backward(part.qkv, part.weights, by_context);
+    const Matrix by_qkv = attention_.backward(part.qkv.matrix(), part.weights, by_context);
     add_transposed_product(saved.attended, by_qkv, parts_[t].qkv.gradient_of(*unit_, shard));
     sums.push_back(product_with_transposed(by_qkv, parts_[t].qkv.of(*unit_)));
   }
-  const Matrix by_attended = add_up(places_.tensor, std::move(sums));
-  Matrix by_in = normed_backward(saved.in, in_gains_.values_of(*unit_), saved.in_scales,
+  const Matrix by_attended = add_up(places_.tensor, type_, std::move(sums));
+  Matrix by_in = normed_backward(saved.in.matrix(), in_gains_.values_of(*unit_), saved.in_scales,
                                  by_attended, in_gains_.gradient_of(*unit_, shard));
   add(by_between, by_in);
-  return by_in;
+  return rounded(type_, std::move(by_in));
 }
 
 }  // namespace rankine::tools

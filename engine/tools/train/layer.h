@@ -21,18 +21,18 @@ class Layer {
 
   // Of a micro-batch that comes back later.
   struct Saved {
-    Matrix in, between;    // before each norm
-    Matrix attended, fed;  // after it
+    KeptMatrix in, between;    // before each norm
+    KeptMatrix attended, fed;  // after it
     std::vector<float> in_scales, between_scales;
     struct Part {  // of tp
-      Matrix qkv, context, up, active;
-      std::vector<Matrix> weights;
+      KeptMatrix qkv, context, up, active;
+      std::vector<KeptMatrix> weights;
     };
     std::vector<Part> parts;
     Experts::Saved experts;
   };
 
-  // A row per token; backward() adds to the gradients of `shard`.
+  // A row per token, of numbers as they are kept; backward() adds to the gradients of `shard`.
   Matrix forward(const Matrix& in, Saved& saved) const;
   Matrix backward(const Matrix& by_result, int shard, const Saved& saved);
 
@@ -47,6 +47,7 @@ class Layer {
   Matrix feed(Saved& saved) const;
   Matrix feed_backward(const Matrix& by_result, int shard, const Saved& saved);
 
+  DataType type_;
   Places places_;
   Attention attention_;
   Weights in_gains_, between_gains_;

@@ -3,25 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
-// Compiled once for each width of registers. The bits are the same, because no product is
-// contracted with its sum (-ffp-contract=off). What chooses among them runs before sanitizers are
-// ready.
-#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define RANKINE_ANY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define RANKINE_ANY_WIDTH
-#endif
+#include "engine/tools/train/any_width.h"
+#include "engine/tools/train/bf16_product.h"
+#include "engine/tools/train/blas.h"
 
 namespace rankine::tools {
 namespace {
 
-Matrix transposed(MatrixView a) {
-  Matrix t(a.cols, a.rows);
-  for (int i = 0; i < a.rows; ++i) {
-    for (int j = 0; j < a.cols; ++j) t.row(j)[i] = a.values[std::ptrdiff_t{i} * a.cols + j];
+template <class T>
+std::vector<T> transposed(const T* from, int rows, int cols) {
+  const auto height = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(cols);
+  std::vector<T> to(height * width);
+  for (std::size_t i = 0; i < height; ++i) {
+    for (std::size_t j = 0; j < width; ++j) to[j * height + i] = from[i * width + j];
   }
-  return t;
+  return to;
 }
 
 // What add_scaled() does with four rows that lie one after the other, one by one.
@@ -52,34 +48,124 @@ float dot(const float* a, const float* b, int n) {
   return sum;
 }
 
-Matrix product(MatrixView a, MatrixView b) {
+namespace {
+
+// c += a b, of f32, row-major.
+void add_own_product(const float* a, const float* b, int rows, int depth, int cols, float* c) {
   constexpr int kTogether = 4;  // rows of b for each time that a row of c is read and written
   constexpr int kNear = 32;     // rows of b that stay in a cache while the rows of a come by
-  Matrix c(a.rows, b.cols);
-  const auto row_of_b = [&](int k) { return b.values + std::ptrdiff_t{k} * b.cols; };
-  for (int first = 0; first < a.cols; first += kNear) {
-    const int end = std::min(first + kNear, a.cols);
-    for (int i = 0; i < a.rows; ++i) {
-      const float* factors = a.values + std::ptrdiff_t{i} * a.cols;
+  const auto row_of_b = [&](int k) { return b + std::ptrdiff_t{k} * cols; };
+  for (int first = 0; first < depth; first += kNear) {
+    const int end = std::min(first + kNear, depth);
+    for (int i = 0; i < rows; ++i) {
+      const float* factors = a + std::ptrdiff_t{i} * depth;
+      float* const row = c + std::ptrdiff_t{i} * cols;
       int k = first;
       for (; k + kTogether <= end; k += kTogether) {
-        add_four_scaled(factors + k, row_of_b(k), c.row(i), b.cols);
+        add_four_scaled(factors + k, row_of_b(k), row, cols);
       }
-      for (; k < end; ++k) add_scaled(factors[k], row_of_b(k), c.row(i), b.cols);
+      for (; k < end; ++k) add_scaled(factors[k], row_of_b(k), row, cols);
     }
   }
+}
+
+// A factor of a product, as it stands there: in its type, and turned where that is asked for.
+class Factor {
+ public:
+  Factor(MatrixView m, bool in_bf16, bool turned)
+      : rows_(turned ? m.cols : m.rows), cols_(turned ? m.rows : m.cols) {
+    const std::size_t all = static_cast<std::size_t>(m.rows) * static_cast<std::size_t>(m.cols);
+    if (!in_bf16) {
+      floats_ = m.floats;
+      if (!turned) return;
+      own_floats_ = transposed(m.floats, m.rows, m.cols);
+      floats_ = own_floats_.data();
+      return;
+    }
+    bf16_ = m.bf16;
+    if (m.bf16 == nullptr) {
+      own_bf16_ = rounded_to_bf16(std::span(m.floats, all));
+      bf16_ = own_bf16_.data();
+    }
+    if (!turned) return;
+    own_bf16_ = transposed(bf16_, m.rows, m.cols);
+    bf16_ = own_bf16_.data();
+  }
+
+  int rows() const { return rows_; }
+  int cols() const { return cols_; }
+  const float* floats() const { return floats_; }
+  const BFloat16* bf16() const { return bf16_; }
+
+ private:
+  int rows_, cols_;
+  const float* floats_ = nullptr;
+  const BFloat16* bf16_ = nullptr;
+  std::vector<float> own_floats_;
+  std::vector<BFloat16> own_bf16_;
+};
+
+// c += a b, either factor turned or not. All products are this one.
+void add_product(MatrixView a, bool a_turned, MatrixView b, bool b_turned, float* c) {
+  const bool in_bf16 = a.bf16 != nullptr || b.bf16 != nullptr;
+  const Factor left(a, in_bf16, a_turned), right(b, in_bf16, b_turned);
+  const int rows = left.rows(), depth = left.cols(), cols = right.cols();
+  if (in_bf16) return add_bf16_product(left.bf16(), right.bf16(), rows, depth, cols, c);
+  if (const Blas* blas = blas_in_use()) {
+    return blas->add_product(left.floats(), right.floats(), rows, depth, cols, c);
+  }
+  add_own_product(left.floats(), right.floats(), rows, depth, cols, c);
+}
+
+}  // namespace
+
+Matrix KeptMatrix::matrix() const {
+  Matrix m;
+  m.rows = rows;
+  m.cols = cols;
+  m.values = values.floats();
+  return m;
+}
+
+MatrixView::MatrixView(const Kept& values, std::size_t begin, int rows_, int cols_)
+    : rows(rows_), cols(cols_) {
+  if (values.type() == DataType::bf16) {
+    bf16 = values.as<BFloat16>().data() + begin;
+  } else {
+    floats = values.as<float>().data() + begin;
+  }
+}
+
+Matrix rounded(DataType type, Matrix m) {
+  if (type == DataType::bf16) return KeptMatrix(type, std::move(m)).matrix();
+  return m;
+}
+
+void add_row(MatrixView m, int i, float* to) {
+  const std::ptrdiff_t begin = std::ptrdiff_t{i} * m.cols;
+  if (m.floats != nullptr) return add_scaled(1, m.floats + begin, to, m.cols);
+  for (int j = 0; j < m.cols; ++j) to[j] += static_cast<float>(m.bf16[begin + j]);
+}
+
+Matrix product(MatrixView a, MatrixView b) {
+  Matrix c(a.rows, b.cols);
+  add_product(a, false, b, false, c.values.data());
   return c;
 }
 
-Matrix product_with_transposed(MatrixView a, MatrixView b) { return product(a, transposed(b)); }
+void put_product(MatrixView a, MatrixView b, std::span<float> result) {
+  std::fill(result.begin(), result.end(), 0.0F);
+  add_product(a, false, b, false, result.data());
+}
+
+Matrix product_with_transposed(MatrixView a, MatrixView b) {
+  Matrix c(a.rows, b.rows);
+  add_product(a, false, b, true, c.values.data());
+  return c;
+}
 
 void add_transposed_product(MatrixView a, MatrixView b, std::span<float> sum) {
-  for (int k = 0; k < a.rows; ++k) {
-    for (int i = 0; i < a.cols; ++i) {
-      add_scaled(a.values[std::ptrdiff_t{k} * a.cols + i], b.values + std::ptrdiff_t{k} * b.cols,
-                 sum.data() + std::ptrdiff_t{i} * b.cols, b.cols);
-    }
-  }
+  add_product(a, true, b, false, sum.data());
 }
 
 void add(const Matrix& from, Matrix& to) {

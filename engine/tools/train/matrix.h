@@ -1,13 +1,18 @@
-// Row-major matrices of f32 and what a transformer does with them.
+// Row-major matrices and what a transformer does with them: they are computed in f32, and kept and
+// multiplied in f32 or bf16.
 //
 // Every sum is added up in one order, by rising index and from what is there on, whatever the
 // shapes: so a product has the same bits whether it is computed whole or in parts of its rows or
-// columns. A BLAS promises nothing of the kind, which is why these loops are here.
+// columns. A BLAS promises nothing of the kind, which is why these loops are here, and one is used
+// only where it is asked for (blas.h).
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
+
+#include "engine/tools/train/kept.h"
 
 namespace rankine::tools {
 
@@ -26,17 +31,38 @@ struct Matrix {
   std::vector<float> values;
 };
 
-// Somebody else's matrix: a Matrix, or a part of a vector of parameters.
-struct MatrixView {
-  MatrixView(const Matrix& m) : values(m.values.data()), rows(m.rows), cols(m.cols) {}
-  MatrixView(std::span<const float> values_, int rows_, int cols_)
-      : values(values_.data()), rows(rows_), cols(cols_) {}
+// A matrix between two uses.
+struct KeptMatrix {
+  KeptMatrix() = default;
+  KeptMatrix(DataType type, Matrix m)
+      : rows(m.rows), cols(m.cols), values(type, std::move(m.values)) {}
 
-  const float* values;
+  Matrix matrix() const;
+
+  int rows = 0, cols = 0;
+  Kept values;
+};
+
+// Somebody else's matrix: a Matrix, a KeptMatrix, or a part of a vector of parameters.
+struct MatrixView {
+  MatrixView(const Matrix& m) : MatrixView(std::span(m.values), m.rows, m.cols) {}
+  MatrixView(const KeptMatrix& m) : MatrixView(m.values, 0, m.rows, m.cols) {}
+  MatrixView(std::span<const float> values, int rows_, int cols_)
+      : floats(values.data()), rows(rows_), cols(cols_) {}
+  MatrixView(const Kept& values, std::size_t begin, int rows_, int cols_);
+
+  const float* floats = nullptr;  // of both one is
+  const BFloat16* bf16 = nullptr;
   int rows, cols;
 };
 
+Matrix rounded(DataType type, Matrix m);  // as it would be kept
+// to += row i of m, of as many elements.
+void add_row(MatrixView m, int i, float* to);
+
+// Where one of the two is bf16, the other one is rounded to it. Sums are f32 always.
 Matrix product(MatrixView a, MatrixView b);                                     // a b
+void put_product(MatrixView a, MatrixView b, std::span<float> result);          // result = a b
 Matrix product_with_transposed(MatrixView a, MatrixView b);                     // a b^T
 void add_transposed_product(MatrixView a, MatrixView b, std::span<float> sum);  // sum += a^T b
 

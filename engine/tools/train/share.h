@@ -33,6 +33,8 @@ struct Places {
 // The sum of all parts' vectors, of equal lengths, in the order of parts, on all ranks of the group
 // and in each rank's first. Throws the call's error.
 void add_up(const Share& share, std::span<const std::span<float>> parts);
-Matrix add_up(const Share& share, std::vector<Matrix> parts);
+// Of matrices that are kept in this type: where that is bf16, parts are rounded, added up in f32,
+// and the sum is rounded once.
+Matrix add_up(const Share& share, DataType type, std::vector<Matrix> parts);
 
 }  // namespace rankine::tools

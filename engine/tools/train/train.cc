@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -16,8 +18,12 @@
 #include "engine/base/replace_file.h"
 #include "engine/base/units.h"
 #include "engine/tools/interrupt.h"
+#include "engine/tools/memory.h"
 #include "engine/tools/plan/machine.h"
+#include "engine/tools/plan/memory.h"
 #include "engine/tools/real_number.h"
+#include "engine/tools/text.h"
+#include "engine/tools/train/blas.h"
 #include "engine/tools/train/train_plan.h"
 #include "engine/tools/train/train_report.h"
 #include "engine/tools/train/trainer.h"
@@ -30,8 +36,10 @@ struct TrainArguments {
   int steps = 100, batch = 16;
   std::optional<int> micro_batches;
   double rate = 3e-3;
+  int seed = 1;
   bool alone = false, json = false;
   std::string svg;
+  std::string blas;                // a library; empty: products of ours
   std::optional<Machine> machine;  // modelled; none: this one, as fast as it is
 };
 
@@ -57,12 +65,16 @@ Status settle(TrainArguments& a) {
     return invalid_argument("--zero is 2; allowed are 0, 1 and 3 (gradients are kept whole)");
   }
   t.adam.rate = static_cast<float>(a.rate);
+  t.seed = static_cast<std::uint64_t>(a.seed);
   if (Status s = check_mapping(model, m); !s.ok()) return s;
   if (m.ranks() > Communicator::kMaxRanks) {
     return invalid_argument(fmt::format("the axes multiply to {} ranks; threads play at most {}",
                                         m.ranks(), Communicator::kMaxRanks));
   }
-  return {};
+  constexpr double kMost = 1e18;  // there is no more anywhere
+  return check_memory(
+      static_cast<std::size_t>(std::min(memory_of(model, m).all() * m.ranks(), kMost)),
+      "parameters, gradients, moments and activations", fmt::format("{} ranks", m.ranks()));
 }
 
 Result<double> read_rate(std::string_view argument, std::string_view text) {
@@ -70,6 +82,25 @@ Result<double> read_rate(std::string_view argument, std::string_view text) {
   if (rate && *rate > 0 && *rate <= 1) return *rate;
   return invalid_argument(
       fmt::format("{} is '{}'; it must be a number above 0, at most 1", argument, text));
+}
+
+// To the bytes of an element.
+Result<int> read_type(std::string_view argument, std::string_view text) {
+  const auto type = parse_data_type(text);
+  if (type == DataType::f32 || type == DataType::bf16) return static_cast<int>(size_of(*type));
+  return unknown_name(argument, text, std::array<std::string_view, 2>{"f32", "bf16"});
+}
+
+// Before there are ranks.
+Status choose_blas(const TrainArguments& a) {
+  if (a.blas.empty()) return {};
+  if (a.training.model.bytes != 4) {
+    return invalid_argument("--blas is given; products of bf16 are ours, so leave out one of both");
+  }
+  const auto blas = Blas::open(a.blas);
+  if (!blas.ok()) return of_option("--blas", blas.status());
+  use_blas(*blas);
+  return {};
 }
 
 Result<std::optional<int>> read_micro_batches(std::string_view argument, std::string_view text) {
@@ -135,6 +166,7 @@ Training plain(const Training& training, int batch) {
 
 Result<Exit> run_train(TrainArguments a, Console& console) {
   if (Status s = settle(a); !s.ok()) return s;
+  if (Status s = choose_blas(a); !s.ok()) return s;
   const InterruptGuard guard;
   if (!a.json) console.out << title_of(a.training) << std::flush;
   Progress progress(console);
@@ -149,6 +181,7 @@ Result<Exit> run_train(TrainArguments a, Console& console) {
         };
   };
   Outcome outcome;
+  if (!a.blas.empty()) outcome.bound = kBlasBound;
   if (a.machine) {
     auto plan = plan_training(a.training, *a.machine);
     if (!plan.ok()) return plan.status();
@@ -194,7 +227,8 @@ Subcommand add_train(Command tool) {
            .heads = 4,
            .feed_forward = 256,
            .vocabulary = Corpus(1).vocabulary(),
-           .sequence = 32};
+           .sequence = 32,
+           .bytes = 4};
   const Command app = tool.add_subcommand(
       "train", "a small model, trained by ranks and by one thread: the same losses, bit for bit");
   const Whole from_one{1, 1 << 16};
@@ -218,8 +252,14 @@ Subcommand add_train(Command tool) {
   add("--feed-forward", model.feed_forward, "width of the feed-forward parts");
   add_argument(app, "--experts", model.experts, Whole{0, 1024}, "N",
                "that a token goes to one of; 0: one feed-forward part for all (0)");
-  add("--sequence", model.sequence, "characters");
-  add_argument(app, "--rate", a.rate, read_rate, "X", "how fast Adam learns (0.003)");
+  add_argument(app, "--sequence", model.sequence, Whole{1, Corpus::kMostLength}, "N",
+               fmt::format("characters ({})", model.sequence));
+  add_argument(app, "--rate,--lr", a.rate, read_rate, "X", "how fast Adam learns (0.003)");
+  add_argument(app, "--seed", a.seed, from_one, "N", "of the text and of the parameters (1)");
+  add_argument(app, "--type", model.bytes, read_type, "TYPE",
+               "f32, or bf16: parameters, activations and messages, with sums in f32 (f32)");
+  add_text(app, "--blas", a.blas, "LIB",
+           "products of f32 by this library, such as libblas.so.3, and not by loops of ours");
   app.add_flag("--no-compare", a.alone, "without the runs of one thread");
   add_argument(
       app, "--machine", a.machine,
@@ -235,12 +275,14 @@ Subcommand add_train(Command tool) {
   app.footer(
       "The text is made on the spot. Sums over ranks are in the order of ranks, so one thread that "
       "plays all parts has the same losses,\nbit for bit; the model in one piece has them but for "
-      "rounding. Exit codes: 0 good, 1 other bits, 130 interrupted.\n\n"
+      "rounding. A BLAS promises no bits: with one, losses may differ by a thousandth.\n"
+      "Exit codes: 0 good, 1 other losses, 130 interrupted.\n\n"
       "Examples:\n"
       "  rankine train\n"
       "  rankine train --dp 4 --zero 1 --svg loss.svg\n"
       "  rankine train --tp 2 --pp 2 --dp 2\n"
       "  rankine train --experts 4 --ep 4\n"
+      "  rankine train --dp 2 --type bf16\n"
       "  rankine train --dp 4 --machine a100");
   return {app, [owned](Console& console) { return run_train(*owned, console); }};
 }

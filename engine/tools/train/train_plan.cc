@@ -7,12 +7,10 @@
 namespace rankine::tools {
 
 Result<StepPlan> plan_training(const Training& training, const Machine& machine) {
-  Model model = training.model;
-  model.bytes = sizeof(float);
   Mapping mapping = training.mapping;
   mapping.bucket_bytes = Training::kBucketBytes;
   Prices prices(machine, mapping.ranks(), *find_menu("all"));
-  return plan_step(model, mapping, machine, prices);
+  return plan_step(training.model, mapping, machine, prices);
 }
 
 Pace pace_of(const StepPlan& plan) {

@@ -12,9 +12,10 @@ namespace rankine::tools {
 
 std::string title_of(const Training& training) {
   const Mapping& m = training.mapping;
-  return fmt::format("{} parameters, {} of {} characters a step, {}: {} micro-batches of {}\n",
-                     training.model.all(), training.mapping.batch(), training.model.sequence,
-                     describe(m), m.micro_batches, m.micro_batch);
+  return fmt::format("{} parameters{}, {} of {} characters a step, {}: {} micro-batches of {}\n",
+                     training.model.all(), training.model.bytes == 2 ? " in bf16" : "",
+                     training.mapping.batch(), training.model.sequence, describe(m),
+                     m.micro_batches, m.micro_batch);
 }
 
 std::string text_of(const Outcome& o) {
@@ -29,7 +30,7 @@ std::string text_of(const Outcome& o) {
     if (!o.parts) continue;
     const double parts = o.parts->losses[i];
     rows.back().insert(rows.back().end(),
-                       {fmt::format("{:.6f}", parts), loss == parts ? "equal" : "DIFFERENT",
+                       {fmt::format("{:.6f}", parts), o.is_equal(i) ? "equal" : "DIFFERENT",
                         fmt::format("{:.6f}", o.whole->losses[i])});
   }
   std::string text = fmt::format("\n{}\n{} steps in {}", columns(rows, o.parts ? "rrrlr" : "rr"),
@@ -37,10 +38,13 @@ std::string text_of(const Outcome& o) {
   text += o.parts ? "" : "\n";
   if (o.parts) {
     text += fmt::format(
-        "; one thread takes {}\n{} of {} losses are one thread's, bit for bit; in one "
+        "; one thread takes {}\n{} of {} losses are one thread's, {}; in one "
         "piece they differ by at most {:.1e}\n",
-        format_duration(o.parts->seconds), o.equal_steps(), steps, o.largest_difference());
+        format_duration(o.parts->seconds), o.equal_steps(), steps,
+        o.bound == 0 ? "bit for bit" : fmt::format("but for {:g}", o.bound),
+        o.largest_difference());
   }
+  if (o.diverged()) text += "the loss is no finite number any more: try a lower --rate\n";
   if (!o.plan) return text;
   return text +
          fmt::format("on {} a step takes {}; planned {}: {} computing, {} exposed, {} bubble\n",
@@ -50,11 +54,10 @@ std::string text_of(const Outcome& o) {
 }
 
 nlohmann::ordered_json json_of(const Training& training, const Outcome& o) {
-  nlohmann::ordered_json out = {{"ranks", training.mapping.ranks()},
-                                {"mapping", describe(training.mapping)},
-                                {"parameters", training.model.all()},
-                                {"losses", o.ranks.losses},
-                                {"seconds", o.ranks.seconds}};
+  nlohmann::ordered_json out = {
+      {"ranks", training.mapping.ranks()},  {"mapping", describe(training.mapping)},
+      {"parameters", training.model.all()}, {"type", training.model.bytes == 2 ? "bf16" : "f32"},
+      {"losses", o.ranks.losses},           {"seconds", o.ranks.seconds}};
   if (o.plan) {
     out["machine"] = o.plan->machine.name;
     out["model_seconds_per_step"] = o.model_step();
@@ -76,6 +79,7 @@ std::string svg_of(const Training& training, const Outcome& o) {
   const auto add = [&](std::string name, const Curve& curve) {
     PlotCurve& drawn = plot.curves.emplace_back(PlotCurve{.name = std::move(name)});
     for (std::size_t i = 0; i < curve.losses.size(); ++i) {
+      if (!std::isfinite(curve.losses[i])) continue;
       drawn.points.push_back({.bytes = static_cast<double>(i + 1), .y = curve.losses[i]});
     }
   };

@@ -21,15 +21,25 @@ struct Curve {
   double model_seconds = 0;  // on a modelled machine
 };
 
+// Of a loss, by which one that a BLAS has a part in may differ from another: its sums are in an
+// order of its own.
+inline constexpr double kBlasBound = 1e-3;
+
 struct Outcome {
   Curve ranks;
+  double bound = 0;  // of a loss, that may be between the ranks' and one thread's; 0: the same bits
   std::optional<StepPlan> plan{};     // on a modelled machine
   std::optional<Curve> parts, whole;  // of one thread: the same parts, and the model in one piece
 
+  bool is_equal(std::size_t step) const {
+    const double ours = ranks.losses[step], loss = parts->losses[step];
+    const bool is_same = ours == loss || (std::isnan(ours) && std::isnan(loss));
+    return is_same || std::abs(ours - loss) <= bound * loss;
+  }
   std::size_t equal_steps() const {
     std::size_t equal = 0;
     for (std::size_t i = 0; i < ranks.losses.size(); ++i) {
-      equal += ranks.losses[i] == parts->losses[i] ? 1 : 0;
+      equal += is_equal(i) ? 1 : 0;
     }
     return equal;
   }
@@ -40,6 +50,7 @@ struct Outcome {
     }
     return most;
   }
+  bool diverged() const { return !std::isfinite(ranks.losses.back()); }
   double model_step() const {
     return ranks.model_seconds / static_cast<double>(ranks.losses.size());
   }

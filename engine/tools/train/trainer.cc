@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/tools/train/beginning.h"
+#include "engine/tools/train/kept_type.h"
 
 namespace rankine::tools {
 Seat::Seat(const Mapping& mapping) {
@@ -41,7 +42,10 @@ Seat::Seat(const Mapping& mapping, Member& me) {
 }
 
 Trainer::Trainer(const Training& training, const Seat& seat, const Corpus& corpus)
-    : training_(training), places_(seat.places()), corpus_(corpus) {
+    : training_(training),
+      type_(kept_type(training.model)),
+      places_(seat.places()),
+      corpus_(corpus) {
   const Model& model = training.model;
   const int zero = training.mapping.zero;
   const auto beginning = [&](std::uint64_t matrix, const Weights& w, std::span<float> values) {
@@ -52,7 +56,7 @@ Trainer::Trainer(const Training& training, const Seat& seat, const Corpus& corpu
     WeightsLayout layout;
     tokens_ = layout.next(model.vocabulary, model.hidden);
     positions_ = layout.next(model.sequence, model.hidden);
-    embedding_.emplace(layout.size(), places_.data, 1, zero, [&](std::span<float> values) {
+    embedding_.emplace(layout.size(), places_.data, 1, zero, type_, [&](std::span<float> values) {
       beginning(1, tokens_, values);
       beginning(2, positions_, values);
     });
@@ -67,7 +71,7 @@ Trainer::Trainer(const Training& training, const Seat& seat, const Corpus& corpu
     WeightsLayout layout;
     gains_ = layout.next(1, model.hidden);
     logits_ = layout.next(model.hidden, model.vocabulary);
-    head_.emplace(layout.size(), places_.data, 1, zero, [&](std::span<float> values) {
+    head_.emplace(layout.size(), places_.data, 1, zero, type_, [&](std::span<float> values) {
       std::fill_n(values.begin(), gains_.size(), 1.0F);
       beginning(3, logits_, values);
     });
@@ -131,10 +135,10 @@ Matrix Trainer::embed(const MicroBatch& b) const {
   for (int i = 0; i < x.rows; ++i) {
     const int token =
         b.sequences[static_cast<std::size_t>(i / length)][static_cast<std::size_t>(i % length)];
-    add_scaled(1, tokens.values + std::ptrdiff_t{token} * hidden, x.row(i), hidden);
-    add_scaled(1, positions.values + std::ptrdiff_t{i % length} * hidden, x.row(i), hidden);
+    add_row(tokens, token, x.row(i));
+    add_row(positions, i % length, x.row(i));
   }
-  return x;
+  return rounded(type_, std::move(x));
 }
 
 void Trainer::embed_backward(const MicroBatch& b, int shard, const Matrix& by_embedded) {
@@ -153,7 +157,7 @@ double Trainer::head(MicroBatch& b, int shard, const Matrix& out) {
   const int length = training_.model.sequence, vocabulary = training_.model.vocabulary;
   const float part = 1 / static_cast<float>(training_.mapping.batch() * length);
   std::vector<float> scales;
-  const Matrix ready = normed(out, gains_.values_of(*head_), scales);
+  const KeptMatrix ready(type_, normed(out, gains_.values_of(*head_), scales));
   Matrix by_logits = product(ready, logits_.of(*head_));
   double loss = 0;
   for (int i = 0; i < by_logits.rows; ++i) {
@@ -167,21 +171,26 @@ double Trainer::head(MicroBatch& b, int shard, const Matrix& out) {
     for (float& x : row) x *= part;
   }
   add_transposed_product(ready, by_logits, logits_.gradient_of(*head_, shard));
-  b.by_out = normed_backward(out, gains_.values_of(*head_), scales,
-                             product_with_transposed(by_logits, logits_.of(*head_)),
-                             gains_.gradient_of(*head_, shard));
+  b.by_out = rounded(type_, normed_backward(out, gains_.values_of(*head_), scales,
+                                            product_with_transposed(by_logits, logits_.of(*head_)),
+                                            gains_.gradient_of(*head_, shard)));
   return loss;
 }
 
 Matrix Trainer::received(int from_stage) const {
-  Matrix rows(training_.mapping.micro_batch * training_.model.sequence, training_.model.hidden);
-  places_.stages.group->recv(std::span<float>(rows.values), from_stage).throw_if_error();
-  return rows;
+  KeptMatrix rows(type_, Matrix(training_.mapping.micro_batch * training_.model.sequence,
+                                training_.model.hidden));
+  rows.values.with([&](auto& values) {
+    places_.stages.group->recv(std::span(values), from_stage).throw_if_error();
+  });
+  return rows.matrix();
 }
 
 void Trainer::send(Matrix rows, int to_stage) {
-  auto kept = std::make_unique<Matrix>(std::move(rows));
-  auto request = places_.stages.group->async().send(std::span<const float>(kept->values), to_stage);
+  auto kept = std::make_unique<Kept>(type_, std::move(rows.values));
+  auto request = kept->with([&]<class T>(const std::vector<T>& values) {
+    return places_.stages.group->async().send(std::span(values), to_stage);
+  });
   request.status().throw_if_error();
   sent_.emplace_back(std::move(kept), std::move(*request));
 }

@@ -35,7 +35,9 @@ struct Pace {
 struct Training {
   static constexpr std::size_t kBucketBytes = 256 << 10;  // of a small model: several in every step
 
-  Model model;  // not gated, not tied, as many kv_heads as heads, one expert per token
+  // Not gated, not tied, as many kv_heads as heads, one expert per token; in elements of 4 bytes
+  // (f32) or 2 (bf16).
+  Model model;
   Mapping mapping;
   Adam adam;
   std::uint64_t seed = 1;
@@ -93,12 +95,13 @@ class Trainer {
   void send(Matrix rows, int to_stage);
 
   const Training& training_;
+  const DataType type_;
   const Places& places_;
   const Corpus& corpus_;
   Weights tokens_, positions_, gains_, logits_;
   std::optional<Unit> embedding_, head_;  // of the first stage, and of the last
   std::deque<Layer> layers_;              // of this rank's stages
-  std::vector<std::pair<std::unique_ptr<Matrix>, Request>> sent_;
+  std::vector<std::pair<std::unique_ptr<Kept>, Request>> sent_;
   std::map<Member*, Buckets> buckets_;
 };
 

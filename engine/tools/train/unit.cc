@@ -2,39 +2,61 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace rankine::tools {
 
-Unit::Unit(std::size_t size, const Share& shards, int bracket, int zero,
+Unit::Unit(std::size_t size, const Share& shards, int bracket, int zero, DataType type,
            const std::function<void(std::span<float>)>& fill)
-    : size_(size), shards_(shards), bracket_(bracket), zero_(shards.is_alone() ? 0 : zero) {
+    : size_(size),
+      shards_(shards),
+      bracket_(bracket),
+      zero_(shards.is_alone() ? 0 : zero),
+      type_(type) {
   if (zero_ > 0) parts_ = static_cast<std::size_t>(shards_.group->ranks());
   part_ = (size + parts_ - 1) / parts_;
-  whole_.resize(part_ * parts_);
-  fill(std::span(whole_).first(size));
-  gradients_.assign(static_cast<std::size_t>(shards_.count), std::vector<float>(whole_.size()));
+  std::vector<float> values(part_ * parts_);
+  fill(std::span(values).first(size));
+  gradients_.assign(static_cast<std::size_t>(shards_.count), std::vector<float>(values.size()));
   first_.resize(part_);
   second_.resize(part_);
-  if (zero_ == 0) return;
-  my_sum_.resize(part_);
-  if (zero_ < 3) return;
-  const std::span<float> mine = my_part();
-  mine_.assign(mine.begin(), mine.end());
-  drop();
+  if (zero_ > 0) my_sum_.resize(part_);
+  if (has_copy()) {
+    const std::span<const float> mine = part_of(values);
+    mine_.assign(mine.begin(), mine.end());
+  }
+  if (zero_ < 3) whole_ = Kept(type_, std::move(values));
+}
+
+std::span<float> Unit::part_of(std::vector<float>& values) const {
+  const int number = parts_ == 1 ? 0 : shards_.group->rank();
+  return std::span(values).subspan(part_ * static_cast<std::size_t>(number), part_);
 }
 
 std::span<float> Unit::my_part() {
-  return std::span(whole_).subspan(part_ * static_cast<std::size_t>(shards_.group->rank()), part_);
+  return has_copy() ? std::span(mine_) : part_of(whole_.as<float>());
+}
+
+void Unit::gather() {
+  const std::span<const float> mine = my_part();
+  Kept part(type_, std::vector(mine.begin(), mine.end()));
+  if (parts_ == 1) {
+    whole_ = std::move(part);
+    return;
+  }
+  whole_ = Kept(type_, part_ * parts_);
+  whole_.with([&]<class T>(std::vector<T>& whole) {
+    const std::span<const T> sent(part.as<T>());
+    shards_.group->all_gather(sent, std::span(whole)).throw_if_error();
+  });
 }
 
 void Unit::fetch() {
-  if (zero_ < 3 || !whole_.empty()) return;
-  whole_.resize(part_ * parts_);
-  shards_.group->all_gather(std::span<const float>(mine_), std::span(whole_)).throw_if_error();
+  if (zero_ == 3 && whole_.empty()) gather();
 }
 
 void Unit::drop() {
-  if (zero_ == 3) std::vector<float>().swap(whole_);
+  if (zero_ == 3) whole_ = Kept();
 }
 
 std::span<float> Unit::gradient(int shard) {
@@ -65,11 +87,11 @@ void Unit::start_reducing(std::map<Member*, Buckets>& buckets) {
 }
 
 void Unit::update(const Adam& adam, int step) {
-  std::span<float> values = whole_, sum = gradients_.front();
+  const std::span<float> values = my_part();
+  std::span<float> sum = gradients_.front();
   if (zero_ > 0) {
     reducing_->wait().throw_if_error();
     sum = my_sum_;
-    values = zero_ == 3 ? std::span(mine_) : my_part();
   }
   const float first_part = 1 - std::pow(adam.first_decay, static_cast<float>(step));
   const float second_part = 1 - std::pow(adam.second_decay, static_cast<float>(step));
@@ -80,9 +102,7 @@ void Unit::update(const Adam& adam, int step) {
         adam.rate * (first_[i] / first_part) / (std::sqrt(second_[i] / second_part) + adam.epsilon);
   }
   for (std::vector<float>& gradient : gradients_) std::fill(gradient.begin(), gradient.end(), 0);
-  if (zero_ == 1) {
-    shards_.group->all_gather(std::span<const float>(values), std::span(whole_)).throw_if_error();
-  }
+  if (zero_ == 1 || (zero_ == 0 && has_copy())) gather();
 }
 
 }  // namespace rankine::tools

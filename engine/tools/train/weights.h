@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "engine/tools/train/unit.h"
 
@@ -16,11 +18,11 @@ struct Weights {
   std::size_t size() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   }
-  MatrixView of(const Unit& unit) const {
-    return {unit.values().subspan(begin, size()), rows, cols};
-  }
-  std::span<const float> values_of(const Unit& unit) const {
-    return unit.values().subspan(begin, size());
+  MatrixView of(const Unit& unit) const { return {unit.values(), begin, rows, cols}; }
+  std::vector<float> values_of(const Unit& unit) const {
+    Matrix values(rows, cols);
+    for (int i = 0; i < rows; ++i) add_row(of(unit), i, values.row(i));
+    return std::move(values.values);
   }
   std::span<float> gradient_of(Unit& unit, int shard) const {
     return unit.gradient(shard).subspan(begin, size());

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -167,7 +168,7 @@ TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
   EXPECT_EQ(refusal(gpt, [](Mapping& m) { m[Axis::tp] = 10; }),
             "tp is 10; it must divide heads, which is 96: the nearest are 8 or 12");
   EXPECT_EQ(refusal(gpt, [](Mapping& m) { m[Axis::pp] = 100; }),
-            "pp is 100; it must divide layers, which is 96: the nearest are 96");
+            "pp is 100; it must divide layers, which is 96: the nearest is 96");
   EXPECT_EQ(refusal(gpt, [](Mapping& m) { m[Axis::dp] = 0; }), "dp is 0; it must be at least 1");
   EXPECT_EQ(refusal(gpt, [](Mapping& m) { m[Axis::ep] = 2; }),
             "ep is 2; gpt_175b has no experts, so it must be 1");
@@ -202,6 +203,52 @@ TEST(Mapping, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
               }),
       "micro_batches is 12; interleaved stages take a multiple of pp, which is 8: the nearest "
       "are 8 or 16");
+  EXPECT_EQ(refusal(gpt,
+                    [](Mapping& m) {
+                      m[Axis::pp] = 8;
+                      m.interleave = 5;
+                      m.micro_batches = 8;
+                    }),
+            "interleave is 5; it must divide the layers of a stage, which is 12: the nearest are 4 "
+            "or 6");
+  EXPECT_EQ(refusal(model_of("gpt_530b"),
+                    [](Mapping& m) {
+                      m[Axis::pp] = 5;
+                      m.order = PipelineOrder::zbv;
+                    }),
+            "order is zbv, with two parts on each stage; gpt_530b has 105 layers, an odd number");
+}
+
+// Whatever is refused with neighbours, these are taken.
+TEST(Mapping, TheNearestWork) {
+  const std::regex neighbours("(\\w+) is .*the nearest (?:is|are) (\\d+)(?: or (\\d+))?");
+  int refused = 0;
+  for (const PublishedModel& one : published_models()) {
+    for (const bool splits : {false, true}) {
+      for (const PipelineOrder order : {PipelineOrder::one_f_one_b, PipelineOrder::zbv}) {
+        if (order == PipelineOrder::zbv && one.model.layers % 2 != 0) continue;
+        for (const Axis axis : {Axis::tp, Axis::sp, Axis::ep, Axis::pp}) {
+          for (int value = 1; value < 140; ++value) {
+            Mapping mapping;
+            mapping.splits_norms = splits;
+            mapping.order = order;
+            mapping[axis] = value;
+            const std::string text = check_mapping(one.model, mapping).text();
+            std::smatch found;
+            if (!std::regex_search(text, found, neighbours)) continue;
+            ASSERT_EQ(found[1].str(), name_of(axis)) << text;
+            ++refused;
+            for (const std::size_t group : {2U, 3U}) {
+              if (!found[group].matched) continue;
+              mapping[axis] = std::stoi(found[group]);
+              EXPECT_TRUE(check_mapping(one.model, mapping).ok()) << one.model.name << ": " << text;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000);
 }
 
 // Others wait for the rank that the router sends most to.

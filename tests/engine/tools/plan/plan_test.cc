@@ -177,6 +177,10 @@ TEST(Plan, ADecodeStepWaitsForMemory) {
   const double norms = 32 * (10 * 4096.0 + 1.5 * 3 * 14336);
   EXPECT_NEAR(plan["seconds"].get<double>(), 2 * (layers + head + cache + norms) / 1.4736e12, 1e-9);
   EXPECT_TRUE(plan["collectives"].empty());
+  for (const Json& row : plan["computations"]) {
+    if (row["for"] != "attention") continue;
+    EXPECT_EQ(row["flops"], 4.0 * 1024 * 4096);  // scores and sums with every token there is
+  }
   EXPECT_EQ(json_of("llama3_8b --decode --tp 8 --batch 4")["collectives"].size(), 2u);
 }
 

@@ -93,13 +93,14 @@ TEST(Step, WhatIsExposedAndWhatIsHiddenIsAllCommunication) {
   }
 }
 
-// Parameters once there, gradients once back, as often as there are micro-batches; 3 P in all.
+// Parameters once there, gradients once back, as often as there are micro-batches; 3 P in all, but
+// of the embedding, which stays from the forward pass to the backward one, 2.
 TEST(Step, TrafficOfZeroIsAsStated) {
   const Model model = model_of("llama3_8b");
   Mapping mapping;
   mapping[Axis::dp] = 8;
   const double layers = static_cast<double>(model.layers * model.layer());
-  const double embedding = static_cast<double>(model.embedding());
+  const double embedding = 2 * static_cast<double>(model.embedding());  // of input and output
   const auto bytes = [&](int zero) {
     mapping.zero = zero;
     mapping.gradient_bytes = 2;
@@ -114,7 +115,7 @@ TEST(Step, TrafficOfZeroIsAsStated) {
   // Buckets are whole bytes.
   EXPECT_NEAR(bytes(0), 2 * p, 1e4);
   EXPECT_NEAR(bytes(1), 2 * p, 1e4);
-  EXPECT_NEAR(bytes(3), 3 * 2 * layers, 1e4);
+  EXPECT_NEAR(bytes(3), 3 * 2 * layers + 2 * 2 * embedding, 1e4);
 }
 
 // What the schedules of the planned collectives have a rank send along these axes, in a step.
@@ -144,11 +145,12 @@ TEST(Step, TrafficOfZeroIsCounted) {
   mapping[Axis::dp] = 8;
   mapping.gradient_bytes = 2;
   const double layers = 2 * static_cast<double>(model.layers * model.layer());
-  const double all = layers + 2 * static_cast<double>(model.embedding());
+  const double embedding = 2 * 2 * static_cast<double>(model.embedding());
+  const double all = layers + embedding;
   const struct {
     int zero;
     double formula;
-  } kCases[] = {{0, 2 * all}, {1, 2 * all}, {2, 2 * all}, {3, 3 * layers}};
+  } kCases[] = {{0, 2 * all}, {1, 2 * all}, {2, 2 * all}, {3, 3 * layers + 2 * embedding}};
   for (const auto& [zero, formula] : kCases) {
     mapping.zero = zero;
     const double sent = sent_along(plan(model, mapping), {Axis::sp, Axis::ep, Axis::dp});
@@ -167,6 +169,9 @@ TEST(Step, TrafficOfThePipelineIsCounted) {
     mapping.interleave = parts;
     EXPECT_DOUBLE_EQ(sent_along(plan(model, mapping), {Axis::pp}), 2 * 8 * parts * activation);
   }
+  mapping.interleave = 1;
+  mapping.order = PipelineOrder::zbv;
+  EXPECT_DOUBLE_EQ(sent_along(plan(model, mapping), {Axis::pp}), 2 * (2 * 8 * activation));
 }
 
 // Dispatch and combine, forward and backward; of what is sent (Z - 1) / Z crosses.
@@ -213,6 +218,21 @@ TEST(Step, HiddenGradientsCostOnlyTheirLastBucket) {
   ASSERT_EQ(step.collectives.size(), 1u);
   const PlannedCollective& gradients = step.collectives.front();
   EXPECT_NEAR(gradients.exposed(), gradients.price.seconds, 1e-12);
+}
+
+// Without hops, and where the three passes take about as long, zbv has next to no bubble.
+TEST(Step, OrdersWithWeightsApartWaitLess) {
+  Mapping mapping;
+  mapping[Axis::pp] = 4;
+  mapping.micro_batches = 16;
+  const auto bubble = [&](PipelineOrder order) {
+    mapping.order = order;
+    const StepPlan step = plan(model_of("gpt_22b"), mapping);
+    return step.bubble() / step.seconds;
+  };
+  const double one_f_one_b = bubble(PipelineOrder::one_f_one_b);
+  EXPECT_LT(bubble(PipelineOrder::zb1p), 0.7 * one_f_one_b);
+  EXPECT_LT(bubble(PipelineOrder::zbv), 0.3 * one_f_one_b);
 }
 
 TEST(Step, OfOneRankHasNoCollective) {

@@ -1,6 +1,7 @@
 // What backward passes give is what the loss changes by.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -10,6 +11,7 @@
 
 #include "engine/base/splitmix.h"
 #include "engine/tools/train/attention.h"
+#include "engine/tools/train/bf16_product.h"
 #include "engine/tools/train/layer.h"
 #include "engine/tools/train/matrix.h"
 
@@ -91,6 +93,39 @@ TEST(Matrices, HaveTheSameBitsInParts) {
   }
 }
 
+// bf16: by the definition, on every set of instructions, whole and with an odd row and column more.
+TEST(Matrices, OfBf16AreAddedUpByRisingIndex) {
+  for (const auto& [rows, depth, cols] :
+       {std::array{3, 8, 16}, {2, 7, 5}, {1, 1, 1}, {4, 33, 131}}) {
+    const KeptMatrix a(DataType::bf16, some(rows, depth, 1)),
+        b(DataType::bf16, some(depth, cols, 2));
+    const Matrix begin = some(rows, cols, 3), exact_a = a.matrix(), exact_b = b.matrix();
+    for (const Isa isa : {Isa::portable, hardware_isa()}) {
+      Matrix c = begin;
+      add_bf16_product(a.values.as<BFloat16>().data(), b.values.as<BFloat16>().data(), rows, depth,
+                       cols, c.values.data(), isa);
+      for (int i = 0; i < rows; ++i) {
+        for (int j = 0; j < cols; ++j) {
+          float sum = begin.row(i)[j];
+          for (int k = 0; k < depth; ++k) sum += exact_a.row(i)[k] * exact_b.row(k)[j];
+          EXPECT_EQ(c.row(i)[j], sum) << name_of(isa) << " " << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
+// What is multiplied by bf16 is rounded to it first, whichever of the two it is.
+TEST(Matrices, RoundWhatMeetsBf16) {
+  const Matrix a = some(3, 6, 1), b = some(6, 4, 2);
+  const KeptMatrix rounded_a(DataType::bf16, a), rounded_b(DataType::bf16, b);
+  const Matrix expected = product(rounded_a.matrix(), rounded_b.matrix());
+  EXPECT_EQ(product(rounded_a, rounded_b).values, expected.values);
+  EXPECT_EQ(product(a, rounded_b).values, expected.values);
+  EXPECT_EQ(product(rounded_a, b).values, expected.values);
+  EXPECT_NE(product(a, b).values, expected.values);
+}
+
 TEST(Gradients, OfNorms) {
   const Matrix x = some(3, 8, 1), weights = some(3, 8, 2);
   const Matrix gains = some(1, 8, 3);
@@ -117,10 +152,10 @@ TEST(Gradients, OfSilu) {
 TEST(Gradients, OfAttention) {
   const Attention attention{2, 3, 4};
   const Matrix x = some(8, 18, 1), by = some(8, 6, 2);
-  std::vector<Matrix> weights;
+  std::vector<KeptMatrix> weights;
   attention.forward(x, weights);
   expect_gradient(x, by, attention.backward(x, weights, by), [&](const Matrix& changed) {
-    std::vector<Matrix> unused;
+    std::vector<KeptMatrix> unused;
     return attention.forward(changed, unused);
   });
 }
@@ -136,7 +171,8 @@ TEST(Gradients, OfLayers) {
                       .experts = experts,
                       .top_k = experts > 0 ? 1 : 0,
                       .vocabulary = 4,
-                      .sequence = 4};
+                      .sequence = 4,
+                      .bytes = 4};
     Layer layer(model, Places{}, 0, 7);
     const Matrix x = some(8, 6, 1), weights = some(8, 6, 2);
     Layer::Saved saved;

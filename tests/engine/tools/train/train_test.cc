@@ -52,6 +52,49 @@ TEST(Train, AnswersInJson) {
   EXPECT_FALSE(nlohmann::json::parse(alone.out).contains("one_thread"));
 }
 
+TEST(Train, KnowsItsTypes) {
+  const Captured text = run_captured(small({"--dp", "2", "--type", "bf16"}));
+  EXPECT_EQ(text.exit, 0) << text.err;
+  EXPECT_NE(text.out.find("parameters in bf16"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("bit for bit"), std::string::npos) << text.out;
+  const Captured run =
+      run_captured(small({"--zero", "3", "--dp", "2", "--type", "bf16", "--json"}));
+  const auto bf16 = nlohmann::json::parse(run.out);
+  EXPECT_EQ(bf16["type"], "bf16");
+  EXPECT_EQ(bf16["equal_steps"], 3);
+  const auto f32 = nlohmann::json::parse(run_captured(small({"--json"})).out);
+  EXPECT_EQ(f32["type"], "f32");
+  EXPECT_NE(f32["losses"], bf16["losses"]);
+}
+
+TEST(Train, FollowsSeedAndRate) {
+  const auto losses = [](std::vector<std::string> more) {
+    more.push_back("--json");
+    const Captured run = run_captured(small(std::move(more)));
+    EXPECT_EQ(run.exit, 0) << run.err;
+    return nlohmann::json::parse(run.out)["losses"];
+  };
+  const auto plain = losses({});
+  EXPECT_EQ(losses({"--seed", "1", "--lr", "0.003"}), plain);
+  EXPECT_NE(losses({"--seed", "2"}), plain);
+  const auto faster = losses({"--rate", "0.01"});
+  EXPECT_EQ(faster[0], plain[0]);  // before the first update
+  EXPECT_NE(faster[2], plain[2]);
+}
+
+// Losses that are no numbers any more are as equal as others, and are said to be none.
+TEST(Train, SaysThatItDiverged) {
+  const std::string file = temporary("diverged.svg");
+  const Captured run =
+      run_captured({"train", "--dp", "2", "--rate", "1", "--steps", "12", "--svg", file});
+  EXPECT_EQ(run.exit, 0) << run.out;
+  EXPECT_NE(run.out.find("no finite number any more"), std::string::npos) << run.out;
+  std::ifstream in(file);
+  const std::string svg{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
 // Alone it takes what its computing does; among ranks at least that, and not all that is sent is
 // waited for. The losses are what they are without a clock.
 TEST(Train, RunsOnAModelledMachine) {
@@ -82,6 +125,12 @@ TEST(Train, RefusesWhatCannotBe) {
       {{"--pp", "3", "--batch", "6"}, "pp is 3"},
       {{"--ep", "2"}, "ep is 2; the model has no experts"},
       {{"--zero", "2"}, "--zero is 2; allowed are 0, 1 and 3"},
+      {{"--type", "f16"}, "--type is 'f16'"},
+      {{"--blas", "/no/such/library.so"}, "--blas: /no/such/library.so: cannot open"},
+      {{"--blas", "libc.so.6"}, "cblas_sgemm"},
+      {{"--blas", "libc.so.6", "--type", "bf16"}, "products of bf16 are ours"},
+      {{"--sequence", "30000"}, "--sequence is '30000'; allowed are whole numbers from 1 to 10000"},
+      {{"--hidden", "65536", "--layers", "65536"}, "1 ranks need"},
       {{"--rate", "-1"}, "rate is '-1'; it must be a number above 0, at most 1"},
       {{"--dp", "4096", "--batch", "8192"}, "threads play at most"},
       {{"--svg", "/no/such/folder/x.svg"}, "--svg: "},
