@@ -8,22 +8,34 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/base/json_text.h"
 #include "engine/base/small_file.h"
+#include "engine/tools/lesson/check_function.h"
 #include "engine/tools/lesson/formula_tasks.h"
 #include "engine/tools/lesson/judge.h"
+#include "engine/tools/lesson/judge_order.h"
 #include "engine/tools/lesson/judgement_json.h"
+#include "engine/tools/lesson/judgement_text.h"
+#include "engine/tools/lesson/schedule_function.h"
 #include "engine/tools/network.h"
 #include "engine/tools/parameters_json.h"
-#include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
 namespace {
 
+constexpr std::string_view kUsualRanks = "1..17";
+
+Result<std::vector<int>> read_ranks(std::string_view argument, std::string_view text) {
+  return parse_whole_list(argument, text, 1, kMostWrittenRanks);
+}
+
 struct CheckArguments {
   std::string file;
+  std::vector<int> ranks;  // of a function; empty: kUsualRanks
   std::size_t bytes = std::size_t{1} << 20;
   NetworkArguments network;
   Sync sync = Sync::dataflow;
@@ -52,83 +64,38 @@ Result<std::string> text_of(const std::string& path) {
   return text;
 }
 
-// "round 2, rank 1, block 3"
-std::string place_text(const Violation& violation) {
-  std::string out;
-  for (const auto& [name, at] :
-       {std::pair("round", violation.round), std::pair("rank", violation.rank),
-        std::pair("block", violation.block)}) {
-    if (at >= 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, at);
-  }
-  return out;
-}
-
-void print_violation(const WrittenSchedule& written, const Violation& violation,
-                     std::ostream& out) {
-  const std::string place = place_text(violation);
-  out << fmt::format("wrong: {}{}{}\n", name_of(violation.kind), place.empty() ? "" : " at ", place)
-      << fmt::format("  the rule: {}\n  here: {}\n", rule_of(violation.kind), violation.text);
-  constexpr std::size_t kMostShown = 8;
-  const std::vector<std::size_t> found = transfers_at(written, violation);
-  for (std::size_t i = 0; i < found.size() && i < kMostShown; ++i) {
-    const WrittenTransfer& one =
-        written.rounds[static_cast<std::size_t>(violation.round)][found[i]];
-    const std::string where = one.line > 0
-                                  ? fmt::format("line {}", one.line)
-                                  : fmt::format("round {}, transfer {}", violation.round, found[i]);
-    out << fmt::format("  {}: {}\n", where, transfer_text(one.transfer));
-  }
-  if (found.size() > kMostShown) out << fmt::format("  and {} more\n", found.size() - kMostShown);
-}
-
-// "1.02 x", of what is not zero.
-std::string times_text(double value, double least) {
-  return least > 0 ? fmt::format("{:.2f} x", value / least) : "-";
-}
-
-void print_costs(const Judgement& judged, const Fabric& fabric, const CheckArguments& a,
-                 std::ostream& out) {
-  const RankCounts& busiest = judged.counts.busiest;
-  const Simulation& simulated = judged.simulation;
-  std::vector<std::vector<std::string>> rows = {{"rounds", std::to_string(judged.counts.rounds), "",
-                                                 "a switch helps, so nothing to compare"}};
-  if (judged.least_rounds) {
-    rows.back()[2] = times_text(judged.counts.rounds, *judged.least_rounds);
-    rows.back()[3] = fmt::format("the least with as many ports: {}", *judged.least_rounds);
-  }
-  rows.push_back({"bytes", format_bytes(judged.bytes), times_text(judged.bytes, judged.least_bytes),
-                  fmt::format("some rank has to move {} of M, which is {}",
-                              format_bytes(judged.least_bytes), format_bytes(a.bytes))});
-  rows.push_back({"ports", std::to_string(std::max(busiest.send_ports, busiest.receive_ports)), "",
-                  fmt::format("sends {} and receives {} in a round at most; the network has {}",
-                              busiest.send_ports, busiest.receive_ports, fabric.ports)});
-  rows.push_back({"time", format_duration(simulated.seconds), "", "nothing to compare with"});
-  if (judged.best) {
-    rows.back()[2] = times_text(simulated.seconds, judged.best->seconds);
-    rows.back()[3] = fmt::format("the catalogue's best: {}, {}", judged.best->algorithm->name,
-                                 format_duration(judged.best->seconds));
-  }
-  out << "proved: who needs a block ends with it, each contribution in it once; no transfer could "
-         "be left out\n\n"
-      << columns(rows, "lrrl", "  ")
-      << fmt::format("\nBytes and ports of the busiest rank; time on {}, {}.\n", describe(fabric),
-                     name_of(a.sync));
-}
-
 std::string counted(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+Result<Exit> check_order(std::string_view text, bool json, Console& console) {
+  const auto written = read_order(text);
+  if (!written.ok()) return written.status();
+  const OrderJudgement judged = judge_order(*written);
+  console.out << (json ? order_json(*written, judged).dump() + "\n" : order_text(*written, judged));
+  return judged.fault ? Exit::wrong : Exit::ok;
 }
 
 Result<Exit> check_schedule(const CheckArguments& a, Console& console) {
   const auto network = network_of(a.network);
   if (!network.ok()) return network.status();
+  const SimulateOptions options = {.sync = a.sync, .lower = a.network.lower};
+  if (ScheduleFunction::is_named(a.file)) {
+    const auto ranks = a.ranks.empty() ? read_ranks("--ranks", kUsualRanks) : a.ranks;
+    if (!ranks.ok()) return ranks.status();
+    return check_function({a.file, *ranks, a.bytes, *network, options, a.json}, console);
+  }
+  if (!a.ranks.empty()) {
+    return invalid_argument("--ranks belongs to a FILE with a function: .py, .cc, .cpp or .cxx");
+  }
   const auto text = text_of(a.file);
   if (!text.ok()) return text.status();
+  if (is_order(*text)) return check_order(*text, a.json, console);
   const auto written = read_schedule(*text);
   if (!written.ok()) return written.status();
   const auto fabric = wired_for(*network, written->goal.ranks);
   if (!fabric.ok()) return fabric.status();
-  const auto judged = judge(*written, *fabric, a.bytes, {.sync = a.sync, .lower = a.network.lower});
+  const auto judged = judge(*written, *fabric, a.bytes, options);
   if (!judged.ok()) return judged.status();
   const Exit exit = judged->violation ? Exit::wrong : Exit::ok;
   if (a.json) {
@@ -140,9 +107,12 @@ Result<Exit> check_schedule(const CheckArguments& a, Console& console) {
                              counted(written->rounds.size(), "round"),
                              counted(judged->transfers, "transfer"));
   if (judged->violation) {
-    print_violation(*written, *judged->violation, console.out);
+    console.out << fmt::format("wrong: {}\n", violation_name(*judged->violation))
+                << violation_text(*written, *judged->violation);
   } else {
-    print_costs(*judged, *fabric, a, console.out);
+    console.out << "proved: who needs a block ends with it, each contribution in it once; no "
+                   "transfer could be left out\n\n"
+                << costs_text(*judged, *fabric, a.bytes, a.sync);
   }
   return exit;
 }
@@ -210,8 +180,12 @@ Subcommand add_check(Command tool) {
   auto owned = std::make_shared<CheckArguments>();
   CheckArguments& a = *owned;
   const Command app = tool.add_subcommand(
-      "check", "judge a schedule that you wrote, or a formula of yours: proof, costs, the best");
-  add_text(app, "file", a.file, "FILE", "the schedule; '-': standard input");
+      "check",
+      "judge a schedule, a pipeline's order or a formula that you wrote: proof, costs, the best");
+  add_text(app, "file", a.file, "FILE",
+           "the schedule; '-': standard input; .py, .cc: a function that makes it");
+  add_argument(app, "--ranks", a.ranks, read_ranks, "LIST",
+               fmt::format("of a function: 8, 2,3,8 or 1..130 ({})", kUsualRanks));
   add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
                "M: the vector, or one rank's send buffer of all_to_all (1M)");
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
@@ -237,11 +211,36 @@ Subcommand add_check(Command tool) {
       "s's\n"
       "block for rank r of all_to_all is s * N + r; of all others there is one, or as many as you\n"
       "say. All that is read in a round is read before anything of it is written.\n"
+      "A pipeline's order is text, too: what each stage does, one after the other:\n"
+      "  pipeline 2 micro_batches 3   then forward F, backward B, weights W, hop H (seconds: 1, "
+      "2,\n"
+      "                               0, 0), keep K (micro-batches at once), within T (seconds)\n"
+      "  0: F0 F1 B0 F2 B1..2         forward and backward passes (and W where weights are set)\n"
+      "  1: F0 B0 F1 B1 F2 B2\n"
+      "A function makes a schedule for any number of ranks, and has to be right for all. In "
+      "Python:\n"
+      "  collective = \"all_gather\"\n"
+      "  def schedule(n):\n"
+      "      for k in range(n - 1):\n"
+      "          yield [(r, (r + 1) % n, (r - k) % n) for r in range(n)]  # from, to, block\n"
+      "In C++, which is compiled with c++:\n"
+      "  #include \"schedule_to_check.h\"\n"
+      "  Schedule schedule(int n) {\n"
+      "    Schedule s{\"all_gather\", n};\n"
+      "    for (int k = 0; k + 1 < n; ++k) {\n"
+      "      s.round();\n"
+      "      for (int r = 0; r < n; ++r) s.copy(r, (r + 1) % n, (r - k + n) % n);\n"
+      "    }\n"
+      "    return s;\n"
+      "  }\n"
+      "The folder that 'rankine lesson' writes has both, and says in examples/ what else there "
+      "is.\n"
       "Formulas: + - * / ( ) pow min max if floor ceil log2 clog2 flog2 sum, and the task's "
       "letters.\n"
       "Examples:\n"
       "  rankine check mine.txt --bytes 64M --network scale_out\n"
-      "  python3 ring.py 8 | rankine check -\n"
+      "  rankine check ring.py --ranks 2..33\n"
+      "  awk -f ring.awk | rankine check -\n"
       "  rankine show all_gather --algo ring --ranks 4 --text | rankine check -\n"
       "  rankine check --task ring_bytes --formula '2*(N-1)/N*S'\n"
       "Exit codes: 0 proved or right, 1 wrong, 2 usage or unreadable, 3 no such file.\n"

@@ -1,4 +1,5 @@
-// rankine check: judges a schedule that a learner wrote, or a formula for the question of a task.
+// rankine check: judges a schedule that a learner wrote, a function that makes schedules, the order
+// of a pipeline's work, or a formula for the question of a task.
 #pragma once
 
 #include "engine/tools/arguments.h"

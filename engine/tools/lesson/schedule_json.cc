@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "engine/base/json_text.h"
@@ -43,6 +44,13 @@ Result<IndexList> indices(const Json& object, const char* member, int last) {
   }
   if (out.empty()) return bad_member(member, *found, "numbers and lists of numbers");
   return out;
+}
+
+// Where a program says that it made a transfer; 0: nowhere.
+int line_of(const Json& object) {
+  if (!object.is_object() || !object.contains("line")) return 0;
+  const auto line = whole("line", object["line"], 0, std::numeric_limits<int>::max());
+  return line.ok() ? *line : 0;
 }
 
 Result<Transfer> read_transfer(const Json& object, const WrittenSchedule& schedule) {
@@ -119,11 +127,13 @@ Result<WrittenSchedule> read_schedule_json(std::string_view text) {
     }
     if (Status status = writer.begin_round(); !status.ok()) return status;
     for (const Json& one : round) {
+      const int line = line_of(one);
       auto transfer = read_transfer(one, out);
-      Status status = transfer.ok() ? writer.add({std::move(*transfer), 0}) : transfer.status();
+      Status status = transfer.ok() ? writer.add({std::move(*transfer), line}) : transfer.status();
       if (!status.ok()) {
-        return invalid_argument(
-            fmt::format("round {}, transfer {}: {}", k, out.rounds.back().size(), status.text()));
+        return invalid_argument(fmt::format("{}round {}, transfer {}: {}",
+                                            line > 0 ? fmt::format("line {}: ", line) : "", k,
+                                            out.rounds.back().size(), status.text()));
       }
     }
   }

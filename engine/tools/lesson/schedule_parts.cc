@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace rankine::tools {
@@ -80,6 +81,25 @@ Status TransferWriter::add(WrittenTransfer written) {
   moves_ += pairs * blocks;
   into_.rounds.back().push_back(std::move(written));
   return {};
+}
+
+void for_each_line(std::string_view text, const std::function<void(int, const Words&)>& see) {
+  constexpr std::string_view kBlank = " \t\r";
+  int number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    line = line.substr(0, line.find('#'));
+    at = end + 1;
+    ++number;
+    Words words;
+    for (std::size_t i = 0; (i = line.find_first_not_of(kBlank, i)) != line.npos;) {
+      const std::size_t word_end = std::min(line.find_first_of(kBlank, i), line.size());
+      words.push_back(line.substr(i, word_end - i));
+      i = word_end;
+    }
+    if (!words.empty()) see(number, words);
+  }
 }
 
 }  // namespace rankine::tools

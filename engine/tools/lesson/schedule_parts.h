@@ -1,8 +1,10 @@
 // What both forms of a written schedule are made of: checked where it is read, whoever wrote it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/tools/lesson/written_schedule.h"
@@ -34,5 +36,10 @@ class TransferWriter {
 };
 
 Result<WrittenSchedule> read_schedule_json(std::string_view text);
+
+// A line's words. Blanks are between them, and what follows # is none.
+using Words = std::vector<std::string_view>;
+// Calls `see` for each line that has a word, with its number, from 1.
+void for_each_line(std::string_view text, const std::function<void(int, const Words&)>& see);
 
 }  // namespace rankine::tools

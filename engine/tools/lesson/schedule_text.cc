@@ -11,19 +11,6 @@
 namespace rankine::tools {
 namespace {
 
-using Words = std::vector<std::string_view>;
-
-Words words_of(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  Words out;
-  for (std::size_t at = 0; (at = text.find_first_not_of(kBlank, at)) != text.npos;) {
-    const std::size_t end = std::min(text.find_first_of(kBlank, at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return out;
-}
-
 // "0..3,6": each index within 0 .. last, in the order written.
 Result<IndexList> read_indices(std::string_view what, std::string_view text, int last) {
   IndexList out;
@@ -48,16 +35,14 @@ Result<IndexList> read_indices(std::string_view what, std::string_view text, int
 class Reader {
  public:
   Result<WrittenSchedule> read(std::string_view text) {
-    for (std::size_t at = 0; at < text.size(); ++line_) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      const std::string_view whole = text.substr(at, end - at);
-      const Words words = words_of(whole.substr(0, whole.find('#')));
-      at = end + 1;
-      if (words.empty()) continue;
-      if (Status status = read_line(words); !status.ok()) {
-        return invalid_argument(fmt::format("line {}: {}", line_, status.text()));
-      }
-    }
+    Status status;
+    for_each_line(text, [&](int line, const Words& words) {
+      if (!status.ok()) return;
+      line_ = line;
+      status = read_line(words);
+      if (!status.ok()) status = invalid_argument(fmt::format("line {}: {}", line, status.text()));
+    });
+    if (!status.ok()) return status;
     if (!begun_) {
       return invalid_argument(
           "there is no schedule; its first line names a collective and the number of ranks: "
@@ -168,7 +153,7 @@ class Reader {
     return writer_.add({std::move(t), line_});
   }
 
-  int line_ = 1;
+  int line_ = 0;
   bool begun_ = false;
   WrittenSchedule out_;
   TransferWriter writer_{out_};

@@ -20,6 +20,7 @@
 //    "where_plane": 0}
 //
 // as the page's player has it; other members are left aside, and so is a root that means nothing.
+// A program may say in "line" which of its lines makes the transfer.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ inline constexpr std::size_t kMostWrittenMoves = std::size_t{1} << 23;  // of on
 
 struct WrittenTransfer {
   Transfer transfer;
-  int line = 0;  // where it is written, from 1; 0: in JSON, which has none
+  int line = 0;  // where it is written, from 1; 0: in JSON that does not say
 };
 using WrittenRounds = std::vector<std::vector<WrittenTransfer>>;
 

@@ -13,6 +13,7 @@
 #include "engine/tools/algorithm_json.h"
 #include "engine/tools/answer.h"
 #include "engine/tools/coefficients.h"
+#include "engine/tools/lesson/judge.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/network_text.h"
 #include "engine/tools/page/curves.h"
@@ -99,7 +100,8 @@ Status ask_catalogue(const Json& request, Json& out, Numbers&) {
   out["parameters"] = parameters_json();
   Json& violations = out["violations"] = Json::array();
   for (int kind = 0; kind < kViolationKinds; ++kind) {
-    violations.push_back(name_of(static_cast<ViolationKind>(kind)));
+    const auto each = static_cast<ViolationKind>(kind);
+    violations.push_back({{"kind", name_of(each)}, {"rule", rule_of(each)}});
   }
   return {};
 }

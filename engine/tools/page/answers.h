@@ -12,7 +12,7 @@
 //   plan        a training step mapped to ranks (plans.h): times, memory, collectives, and as
 //               numbers the passes of the pipeline
 //   buckets     what the size of gradient buckets costs (plans.h)
-//   check       what a schedule that somebody wrote is worth (tasks.h)
+//   check       what a schedule that somebody wrote is worth, or a pipeline's order (tasks.h)
 //   formula     the tasks that have a formula as their answer, or what one is worth (tasks.h)
 //
 // The answer has the members below, or only `error`, whose text is that of the tool.

@@ -114,6 +114,17 @@ Json known_json(std::span<const Known> known) {
 
 }  // namespace
 
+void write_passes(const Pipeline& pipeline, Json& out, std::vector<double>& numbers) {
+  out["columns"] = {"stage", "pass", "micro_batch", "part", "begin", "end"};
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    for (const Task& task : pipeline.stages[s]) {
+      numbers.insert(numbers.end(), {static_cast<double>(s), static_cast<double>(task.pass),
+                                     static_cast<double>(task.micro_batch),
+                                     static_cast<double>(task.part), task.begin, task.end});
+    }
+  }
+}
+
 Status ask_plan(const Json& request, Json& out, std::vector<double>& numbers) {
   const auto model = read_known(request, "model", published_models(), find_published_model);
   if (!model.ok()) return model.status();
@@ -146,14 +157,7 @@ Status ask_plan(const Json& request, Json& out, std::vector<double>& numbers) {
   out["end"] = plan->pipeline.end();
   out["models"] = known_json(published_models());
   out["machines"] = known_json(known_machines());
-  out["columns"] = {"stage", "pass", "micro_batch", "part", "begin", "end"};
-  for (std::size_t s = 0; s < plan->pipeline.stages.size(); ++s) {
-    for (const Task& task : plan->pipeline.stages[s]) {
-      numbers.insert(numbers.end(), {static_cast<double>(s), static_cast<double>(task.pass),
-                                     static_cast<double>(task.micro_batch),
-                                     static_cast<double>(task.part), task.begin, task.end});
-    }
-  }
+  write_passes(plan->pipeline, out, numbers);
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/base/status.h"
 #include "engine/tools/parameters_json.h"
+#include "engine/tools/plan/pipeline.h"
 
 namespace rankine::tools {
 
@@ -15,6 +16,9 @@ namespace rankine::tools {
 // keeps in memory. Errors name the member, its value and what
 // is allowed.
 Status ask_plan(const Json& request, Json& out, std::vector<double>& numbers);
+
+// Passes as rows of numbers, whose `columns` are told in `out`.
+void write_passes(const Pipeline& pipeline, Json& out, std::vector<double>& numbers);
 
 // What answers.h calls `buckets`: the `question` is that of an all_reduce of one tensor; there are
 // `tensors` of them (64), made by a pass of so many seconds as `backward` says (a text; none).

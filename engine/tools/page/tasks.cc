@@ -3,7 +3,9 @@
 #include <string>
 
 #include "engine/network/wire.h"
+#include "engine/tools/lesson/judge_order.h"
 #include "engine/tools/lesson/judgement_json.h"
+#include "engine/tools/page/plans.h"
 
 namespace rankine::tools {
 namespace {
@@ -34,9 +36,17 @@ Json tasks_json() {
 
 }  // namespace
 
-Status ask_check(const Json& request, Json& out, std::vector<double>&) {
+Status ask_check(const Json& request, Json& out, std::vector<double>& numbers) {
   const auto text = text_member(request, "text");
   if (!text.ok()) return text.status();
+  if (is_order(*text)) {
+    const auto order = read_order(*text);
+    if (!order.ok()) return order.status();
+    const OrderJudgement judged = judge_order(*order);
+    out = order_json(*order, judged);
+    write_passes(judged.pipeline, out, numbers);
+    return {};
+  }
   const auto written = read_schedule(*text);
   if (!written.ok()) return written.status();
   const auto fabric = wired_for(plain_regime().fabric, written->goal.ranks);

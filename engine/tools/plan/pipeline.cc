@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "engine/tools/plan/zbv_order.h"
@@ -29,10 +30,7 @@ class Player {
     }
   }
 
-  // Stages take what comes next in their order as soon as it can be had.
-  Pipeline play() {
-    std::vector<std::vector<Task>> orders;
-    for (int s = 0; s < q_.stages; ++s) orders.push_back(order_of(s));
+  Pipeline play(const StageOrders& orders) {
     std::vector<std::size_t> next(orders.size(), 0);
     for (bool moved = true; moved;) {
       moved = false;
@@ -81,6 +79,38 @@ class Player {
     stages_[s].push_back(task);
   }
 
+  const PipelineQuestion& q_;
+  const int chunks_;
+  std::vector<int> stage_of_;  // by part of the whole model
+  std::vector<std::vector<Task>> stages_;
+  std::vector<double> free_;  // when a stage has done what it was given
+  std::vector<double> ends_[3];
+};
+
+// What the orders that have names are.
+class Orders {
+ public:
+  explicit Orders(const PipelineQuestion& question) : q_(question) {}
+
+  std::vector<Task> order_of(int stage) const {
+    if (q_.order == PipelineOrder::zbv) return zbv_order(q_.stages, stage, q_.micro_batches);
+    const bool has_weights = has_weights_apart(q_.order);
+    const int all = q_.micro_batches * q_.parts;
+    const auto [ahead, late] = distance_of(stage);
+    std::vector<Task> order;
+    const auto add = [&](Pass pass, int k) {
+      if (k >= 0 && k < all) order.push_back(q_.parts == 1 ? Task{pass, k, 0} : task_of(pass, k));
+    };
+    for (int k = 0; k < ahead; ++k) add(Pass::forward, k);
+    for (int k = 0; k < all + late; ++k) {
+      add(Pass::backward, k);
+      if (has_weights) add(Pass::weights, k - late);
+      add(Pass::forward, ahead + k);
+    }
+    return order;
+  }
+
+ private:
   // The k-th forward, or backward, task of a stage: a group of `stages` micro-batches goes through
   // all parts before the next one does.
   Task task_of(Pass pass, int k) const {
@@ -113,30 +143,7 @@ class Player {
     return {};
   }
 
-  std::vector<Task> order_of(int stage) const {
-    if (q_.order == PipelineOrder::zbv) return zbv_order(q_.stages, stage, q_.micro_batches);
-    const bool has_weights = has_weights_apart(q_.order);
-    const int all = q_.micro_batches * q_.parts;
-    const auto [ahead, late] = distance_of(stage);
-    std::vector<Task> order;
-    const auto add = [&](Pass pass, int k) {
-      if (k >= 0 && k < all) order.push_back(q_.parts == 1 ? Task{pass, k, 0} : task_of(pass, k));
-    };
-    for (int k = 0; k < ahead; ++k) add(Pass::forward, k);
-    for (int k = 0; k < all + late; ++k) {
-      add(Pass::backward, k);
-      if (has_weights) add(Pass::weights, k - late);
-      add(Pass::forward, ahead + k);
-    }
-    return order;
-  }
-
   const PipelineQuestion& q_;
-  const int chunks_;
-  std::vector<int> stage_of_;  // by part of the whole model
-  std::vector<std::vector<Task>> stages_;
-  std::vector<double> free_;  // when a stage has done what it was given
-  std::vector<double> ends_[3];
 };
 
 }  // namespace
@@ -165,6 +172,36 @@ double Pipeline::end() const {
   return last;
 }
 
-Pipeline play(const PipelineQuestion& question) { return Player(question).play(); }
+double Pipeline::most_kept(int stage, int parts) const {
+  std::map<std::pair<int, int>, std::pair<double, double>> kept;  // from when, until when
+  for (const Task& task : stages[static_cast<std::size_t>(stage)]) {
+    auto& [from, until] = kept[{task.micro_batch, task.part}];
+    if (task.pass == Pass::forward) from = task.begin;
+    until = std::max(until, task.end);
+  }
+  // What ends when another begins makes room for it.
+  std::vector<std::pair<double, int>> changes;
+  for (const auto& [which, times] : kept) {
+    changes.emplace_back(times.first, 1);
+    changes.emplace_back(times.second, -1);
+  }
+  std::sort(changes.begin(), changes.end());
+  int now = 0, most = 0;
+  for (const auto& [time, change] : changes) most = std::max(most, now += change);
+  return static_cast<double>(most) / parts;
+}
+
+StageOrders orders_of(const PipelineQuestion& question) {
+  StageOrders out;
+  const Orders orders(question);
+  for (int s = 0; s < question.stages; ++s) out.push_back(orders.order_of(s));
+  return out;
+}
+
+Pipeline play(const PipelineQuestion& question, const StageOrders& orders) {
+  return Player(question).play(orders);
+}
+
+Pipeline play(const PipelineQuestion& question) { return play(question, orders_of(question)); }
 
 }  // namespace rankine::tools

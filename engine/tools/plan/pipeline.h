@@ -40,9 +40,22 @@ struct Pipeline {
   double idle(int stage) const;
   double most_idle() const;
   double end() const;  // of all
+  // The most micro-batches whose activations a stage of so many parts keeps at once: from the begin
+  // of a forward pass to the end of what needs them last. A part of a stage's is so much of one.
+  double most_kept(int stage, int parts) const;
 };
 
-// Requires what check_mapping() does of orders, stages and micro-batches.
+// A stage's tasks, in the order in which it does them, for each stage.
+using StageOrders = std::vector<std::vector<Task>>;
+
+// Those of question.order. Requires what check_mapping() does of orders, stages and micro-batches.
+StageOrders orders_of(const PipelineQuestion& question);
+
+// Each stage takes what comes next in its order as soon as it can be had; question.order is not
+// looked at. What waits for ever is not played, nor is what comes after it in its stage.
+Pipeline play(const PipelineQuestion& question, const StageOrders& orders);
+
+// In the order that the question names.
 Pipeline play(const PipelineQuestion& question);
 
 }  // namespace rankine::tools

@@ -78,6 +78,16 @@ TEST(Run, WithoutAClockDataAreRight) {
   EXPECT_GT(result["measured"], 0);
 }
 
+TEST(Run, SaysOnWhichNetwork) {
+  const Json result = run_json({"all_reduce", "--algo", "ring", "--ranks", "2", "--bytes", "64",
+                                "--network", "scale_out", "--alpha", "3us", "--bandwidth", "10GB/s",
+                                "--ports", "2", "--wiring", "ring"});
+  EXPECT_DOUBLE_EQ(result["alpha"].get<double>(), 3e-6);
+  EXPECT_DOUBLE_EQ(result["beta"].get<double>(), 1e-10);
+  EXPECT_EQ(result["ports"], 2);
+  EXPECT_EQ(result["wiring"], "ring");
+}
+
 TEST(Run, WallClockReportsAskedAndAchieved) {
   const Json result = run_json({"all_reduce", "--algo", "ring", "--ranks", "3", "--bytes", "3000",
                                 "--clock", "wall", "--repeat", "2", "--rounds"});

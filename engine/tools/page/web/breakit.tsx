@@ -30,7 +30,8 @@ export function BreakIt({ catalogue }: { catalogue: Catalogue }) {
   const json = answer?.json, error = json?.error as string | undefined;
   const truth = json && !error ? (json.proof.proved ? 'proved' : json.proof.kind) : '';
   // Names of the verifier's own; those that a single such change can come to are found among all.
-  const kinds = ['proved', ...catalogue.violations.filter((kind) => !['bad_shape', 'too_large', 'bad_index', 'bad_sizes', 'other_block', 'many_to_copy'].includes(kind))];
+  const possible = catalogue.violations.filter(({ kind }) => !['bad_shape', 'too_large', 'bad_index', 'bad_sizes', 'other_block', 'many_to_copy'].includes(kind));
+  const kinds = ['proved', ...possible.map(({ kind }) => kind)];
   const next = (value: string) => (setGuess(undefined), setSeed(value));
   return (
     <Section id="break" title="Break it" lead="Below is an all-reduce with one change somewhere, by chance or your own. Does it still work? If not, what breaks? Say so first; the verifier tells the invariant, the rank and the block.">
@@ -58,6 +59,10 @@ export function BreakIt({ catalogue }: { catalogue: Catalogue }) {
           <p class="buttons" role="group" aria-label="your guess">
             {kinds.map((kind) => <button aria-pressed={guess === kind} onClick={() => setGuess(kind)}>{kind === 'proved' ? 'still right' : words(kind)}</button>)}
           </p>
+          <details>
+            <summary>What these mean</summary>
+            <dl class="meanings">{possible.map(({ kind, rule }) => <div><dt>{words(kind)}</dt><dd>breaks the rule that {rule}</dd></div>)}</dl>
+          </details>
           {guess !== undefined && (
             <>
               <p role="status" class={guess === truth ? 'good' : 'bad'}>{guess === truth ? 'Yes.' : 'No.'} {json.edits.length > 0 ? `The change: ${json.edits.map(saying).join('; ')}.` : 'Nothing is changed.'}</p>

@@ -1,11 +1,9 @@
 // The planner: a training step mapped to ranks, as the engine plans it; the pipeline over time, what hides and what does not.
-import { useState } from 'preact/hooks';
 import { duration, size } from './format';
-import { Canvas, Choice, colour, errorOf, number, Section, Slider, useAnswer } from './parts';
+import { Choice, errorOf, number, Section, Slider, useAnswer } from './parts';
+import { Passes } from './passes';
 import { useParam } from './state';
 
-const columns = 6;
-const passes: [string, string][] = [['forward', 'lane0'], ['backward', 'lane1'], ['weights', 'lane2']];
 const axes: [string, string, number][] = [
   ['tp', 'tp, ranks that share every matrix', 16], ['sp', 'sp, ranks that share every sequence', 16], ['ep', 'ep, ranks that share the experts', 16],
   ['dp', 'dp, ranks with a batch of their own', 64], ['pp', 'pp, pipeline stages', 16],
@@ -40,14 +38,11 @@ export function Planner() {
     return { key, label, most, value, set };
   });
   const answer = useAnswer({ ask: 'plan', model, machine, order, recompute, zero: number(zero), router_skew: number(skew) / 100, ...Object.fromEntries(sizes.map((one) => [one.key, number(one.value)])) });
-  const [told, tell] = useState('');
   // Names to choose from come with an answer that is none, too.
   const names = useAnswer({ ask: 'plan' });
   const json = answer?.json, error = json?.error as string | undefined, errors = [error];
   const numbers = answer?.numbers ?? new Float64Array();
   const stages = json && !error ? json.axes.pp : 0;
-  const tall = stages > 8 ? 16 : 24, left = 34;
-  let shown = 300;
   const beside = error && ['router_skew', ...sizes.map((one) => one.key)].some((key) => errorOf(key, errors));
   return (
     <Section id="planner" title="The planner" lead={<>Where a training step’s time goes. Map a model to ranks along five axes; every collective below is simulated on the machine’s network, and every pass of the pipeline is played. What computing covers costs nothing.</>}>
@@ -56,7 +51,7 @@ export function Planner() {
         <Choice label="machine" value={machine} set={setMachine} of={(names?.json.machines ?? [{ name: machine }]).map((one: any) => [one.name, one.name])} />
         {sizes.map((one) => <Slider label={one.label} value={one.value} set={one.set} least={1} most={one.most} error={errorOf(one.key, errors)} />)}
         <Slider label="tokens of the busiest rank along ep, % of the mean" value={skew} set={setSkew} least={100} most={100 * Math.max(1, json?.axes?.ep ?? 1)} error={errorOf('router_skew', errors)} />
-        <Choice label="order of a stage’s work" value={order} set={setOrder} of={[['gpipe', 'GPipe'], ['1f1b', '1F1B'], ['zb1p', 'ZB1P'], ['zb2p', 'ZB2P']]} />
+        <Choice label="order of a stage’s work" value={order} set={setOrder} of={[['gpipe', 'GPipe'], ['1f1b', '1F1B'], ['zb1p', 'ZB1P'], ['zb2p', 'ZB2P'], ['zbv', 'ZB-V']]} />
         <Choice label="thrown away and computed again" value={recompute} set={setRecompute} of={[['none', 'nothing'], ['selective', 'attention'], ['full', 'all']]} />
         <Choice label="split along dp (ZeRO)" value={zero} set={setZero} of={[['0', 'nothing'], ['1', 'the optimizer'], ['2', 'gradients, too'], ['3', 'parameters, too']]} />
       </div>
@@ -88,36 +83,7 @@ export function Planner() {
           </div>
           <figure class="card">
             <figcaption>Every stage’s passes over time</figcaption>
-            <Canvas height={stages * tall + 30} label={`${numbers.length / columns} passes of ${stages} stages over ${duration(json.end)}`}
-              onPoint={(x, y) => {
-                const stage = Math.floor((y - 4) / tall), time = ((x - left) / (shown - left - 8)) * json.end;
-                for (let i = 0; i < numbers.length; i += columns) {
-                  if (numbers[i] !== stage || time < numbers[i + 4] || time >= numbers[i + 5]) continue;
-                  tell(`stage ${stage}: ${passes[numbers[i + 1]][0]} of micro-batch ${numbers[i + 2]}, from ${duration(numbers[i + 4])} to ${duration(numbers[i + 5])}`);
-                }
-              }}
-              draw={(g, width) => {
-                shown = width;
-                const scale = (width - left - 8) / (json.end || 1);
-                g.font = '11px system-ui';
-                g.textBaseline = 'middle';
-                for (let s = 0; s < stages; ++s) {
-                  g.fillStyle = colour('soft');
-                  g.fillText(String(s), 8, 4 + (s + 0.5) * tall);
-                }
-                for (let i = 0; i < numbers.length; i += columns) {
-                  g.fillStyle = colour(passes[numbers[i + 1]][1]);
-                  g.fillRect(left + numbers[i + 4] * scale, 5 + numbers[i] * tall, Math.max(1, (numbers[i + 5] - numbers[i + 4]) * scale - 1), tall - 2);
-                }
-                g.fillStyle = colour('soft');
-                for (let t = 0; t <= 4; ++t) {
-                  g.textAlign = t === 0 ? 'left' : t === 4 ? 'right' : 'center';
-                  g.fillText(duration((json.end * t) / 4), left + (width - left - 8) * (t / 4), stages * tall + 20);
-                }
-                g.textAlign = 'left';
-              }} />
-            <ul class="legend">{passes.map(([name, lane]) => <li class={lane}>{name}</li>)}</ul>
-            <p class="readout" role="status">{told || 'A row is a stage; gaps are the bubble. Point at a pass to read it.'}</p>
+            <Passes numbers={numbers} stages={stages} end={json.end} text={duration} />
           </figure>
           <div class="wide" tabIndex={0} role="region" aria-label="collectives of the step">
             <table>

@@ -68,11 +68,14 @@ export function Editor(props: { states: States; round: number; edits: Json[]; se
   );
 }
 
+/** The engine counts all from 0; here one counts rounds that are done. */
+export const Counted = ({ round }: { round: number }) => (round >= 0 ? <span class="counted"> (Counted from 0: its round {round} is round {round + 1} here.)</span> : null);
+
 export function Proof({ proof, ranks }: { proof: Json; ranks: number }) {
   return proof.proved ? (
     <p class="proof good" role="status"><b>Proved</b> for N = {ranks}: every block arrives complete, every contribution counts once, nothing is read that is not there.</p>
   ) : (
-    <p class="proof bad" role="status"><b>Broken: {words(proof.kind)}.</b> {proof.text}</p>
+    <p class="proof bad" role="status"><b>Broken: {words(proof.kind)}.</b> {proof.text}<Counted round={proof.round} /></p>
   );
 }
 

@@ -8,7 +8,7 @@ export interface Catalogue {
   collectives: { name: string; reduces: boolean; rooted: boolean }[];
   algorithms: Json[];
   networks: { name: string; source: string; words: string; wiring?: string }[];
-  violations: string[];
+  violations: { kind: string; rule: string }[];
 }
 
 export const linesOf = (catalogue: Catalogue, collective: string): Json[] => catalogue.algorithms.filter((line) => line.collective === collective);

@@ -1,13 +1,32 @@
 // The course's tasks, judged as rankine check judges them: schedules that visitors write, and formulas.
 import { useEffect, useState } from 'preact/hooks';
-import { bytesOf, type Json } from './engine';
+import { bytesOf, type Answer, type Json } from './engine';
 import { duration, size, words } from './format';
 import { Choice, Field, Section, Text, useAnswer } from './parts';
+import { Passes } from './passes';
 import { useParam } from './state';
 
 interface Beginning {
   name: string;
   text: string;
+}
+
+/** A pipeline's order beside those that have names. */
+function Order({ answer }: { answer: Answer }) {
+  const { json, numbers } = answer;
+  if (json.named === undefined) return null;
+  const rows: Json[] = [...(json.yours ? [json.yours] : []), ...json.named];
+  return (
+    <>
+      <div class="wide" tabIndex={0} role="region" aria-label="orders compared">
+        <table>
+          <thead><tr>{['order', 'takes', 'idle at most', 'micro-batches kept, stage by stage'].map((head) => <th scope="col">{head}</th>)}</tr></thead>
+          <tbody>{rows.map((one) => <tr><td>{one.order}</td><td>{one.time} s</td><td>{one.idle} s</td><td>{one.kept.join(' ')}</td></tr>)}</tbody>
+        </table>
+      </div>
+      {numbers.length > 0 && <Passes numbers={numbers} stages={json.stages} end={json.end} text={(seconds) => `${seconds} s`} />}
+    </>
+  );
 }
 
 function Verdict({ json, text }: { json: Json; text: string }) {
@@ -21,6 +40,7 @@ function Verdict({ json, text }: { json: Json; text: string }) {
       </div>
     );
   }
+  if (json.named) return <div class="proof good" role="status"><b>Right.</b> Every stage does its work, and nobody waits for ever.</div>;
   return (
     <div class="proof good" role="status">
       <b>Proved.</b> {json.rounds} rounds{json.least_rounds !== undefined && `, where ${json.least_rounds} are the least with as many ports`}; the busiest rank moves {size(json.bytes)} of 1 MiB, where some rank has to
@@ -35,21 +55,25 @@ function Schedules() {
   const [written, setWritten] = useParam('tasks.text', '');
   useEffect(() => void bytesOf('tasks-files').then((bytes) => setBeginnings(JSON.parse(new TextDecoder().decode(bytes)))), []);
   const current = beginnings.find((one) => one.name === name) ?? beginnings[0];
-  const text = written || current?.text || '';
+  // What is asked stands in the remarks that the file begins with.
+  const remarks = /^(#.*\n)*/.exec(current?.text ?? '')![0];
+  const text = written || (current?.text.slice(remarks.length) ?? '');
   const answer = useAnswer(text ? { ask: 'check', text } : undefined);
   if (!current) return null;
   return (
     <div class="card">
-      <h3>Write a schedule</h3>
-      <p class="note">A line <code>2 -&gt; 3: 2 +</code> has rank 3 add block 2 of rank 2 to its own; without the + it is a copy. Done is what is proved in as few rounds as can be.</p>
+      <h3>Write a schedule, or a pipeline’s order</h3>
+      <p class="note">A line <code>2 -&gt; 3: 2 +</code> has rank 3 add block 2 of rank 2 to its own; without the + it is a copy. Done is what is proved in as few rounds as can be. In a pipeline’s order, <code>F0 B0</code> are the forward and the backward pass of micro-batch 0.</p>
       <div class="controls">
         <Choice label="task" value={current.name} set={(value) => (setWritten(''), setName(value))} of={beginnings.map((one) => [one.name, one.name] as [string, string])} />
         <button onClick={() => setWritten('')}>As it was</button>
       </div>
+      <p class="question">{remarks.replace(/^# ?/gm, '').replace(/\n/g, ' ')}</p>
       <Field label="schedule, judged while you write">
         {(id) => <textarea id={id} rows={12} spellcheck={false} value={text} onInput={(e) => setWritten(e.currentTarget.value)} />}
       </Field>
       {answer && <Verdict json={answer.json} text={text} />}
+      {answer && <Order answer={answer} />}
     </div>
   );
 }

@@ -1,11 +1,12 @@
 // The timeline: every port of every rank over time, of what the player plays.
 import { useState } from 'preact/hooks';
+import { barAt, barBy, type Bars } from './bars';
 import { duration, size, words } from './format';
 import { Bytes, Canvas, Choice, colour, errorOf, otherErrors, Section, useAnswer } from './parts';
 import { useNetwork, type Catalogue } from './setting';
 import { usePlayed } from './player';
 import { useParam } from './state';
-import { wallEnds, WallFile } from './wall';
+import { WallFile, wallOf, wallOver } from './wall';
 
 const columns = 11;
 
@@ -17,7 +18,7 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
   const [wall] = useParam('timeline.wall', '');
   const network = useNetwork('timeline');
   const answer = useAnswer({ ask: 'messages', question: { ...p.question, bytes: m, sync, ...network.members } });
-  const [told, tell] = useState('');
+  const [at, setAt] = useState(-1);
   const json = answer?.json, error = json?.error as string | undefined, errors = [error];
   const messages = answer?.numbers ?? new Float64Array();
   const ports: number = json && !error ? Math.max(1, Math.min(json.ports, json.ports_needed)) : 1;
@@ -25,14 +26,14 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
   const tall = rows > 128 ? 4 : rows > 48 ? 8 : rows > 24 ? 14 : 20;
   const left = 34;
   const rowOf = (i: number) => (side === 'send' ? messages[i + 2] * ports + Math.min(ports - 1, messages[i + 7]) : messages[i + 3] * ports + Math.min(ports - 1, messages[i + 8]));
-  const measured = wallEnds(wall);
+  const drawn = json && !error ? { of: `${p.collective}.${p.algorithm}.${json.ranks}`, time: json.time } : undefined;
+  const run = wallOf(wall), measured = wallOver(run, drawn);
   const until = Math.max(json?.time ?? 0, ...measured); // what the width stands for
   let shown = 300;
-  const find = (x: number, y: number): number => {
-    const row = Math.floor((y - 4) / tall), time = ((x - left) / (shown - left - 8)) * until;
-    for (let i = 0; i < messages.length; i += columns) if (rowOf(i) === row && messages[i + 5] <= time && time < messages[i + 6]) return i;
-    return -1;
-  };
+  const bars: Bars = { count: messages.length / columns, row: (k) => rowOf(k * columns), begin: (k) => messages[k * columns + 5], end: (k) => messages[k * columns + 6] };
+  const textOf = (i: number): string =>
+    `round ${messages[i] + 1}: ${messages[i + 2]} → ${messages[i + 3]}, ${size(messages[i + 4])}, from ${duration(messages[i + 5])} to ${duration(messages[i + 6])}${messages[i + 7] >= 0 ? `, port ${messages[i + 7]} to port ${messages[i + 8]}` : ''}`;
+  const play = (bar: number) => p.setRound(String(messages[bar * columns] + 1));
   return (
     <Section id="timeline" title="The timeline" lead={<>What the player plays, on a network: each bar is a message that holds a port from its start to its end. With one port what was to overlap becomes serial; give the ranks more ports, and see.</>}>
       <div class="controls">
@@ -52,10 +53,17 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
           <figure class="card">
             <Canvas height={rows * tall + 30} label={`${json.messages} messages of ${json.ranks} ranks over ${duration(json.time)}`}
               onPoint={(x, y, click) => {
-                const i = find(x, y);
-                if (i < 0) return;
-                tell(`round ${messages[i] + 1}: ${messages[i + 2]} → ${messages[i + 3]}, ${size(messages[i + 4])}, from ${duration(messages[i + 5])} to ${duration(messages[i + 6])}${messages[i + 7] >= 0 ? `, port ${messages[i + 7]} to port ${messages[i + 8]}` : ''}`);
-                if (click) p.setRound(String(messages[i] + 1));
+                const bar = barAt(bars, Math.floor((y - 4) / tall), ((x - left) / (shown - left - 8)) * until);
+                if (bar < 0) return;
+                setAt(bar);
+                if (click) play(bar);
+              }}
+              onKey={(e) => {
+                const next = barBy(bars, at, e.key);
+                if (next === undefined && !(e.key === 'Enter' && at >= 0)) return;
+                e.preventDefault();
+                if (next === undefined) play(at);
+                else setAt(next);
               }}
               draw={(g, width) => {
                 shown = width;
@@ -74,6 +82,11 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
                   g.fillRect(left + messages[i + 5] * scale, 5 + rowOf(i) * tall, Math.max(1, (messages[i + 6] - messages[i + 5]) * scale - 1), tall - 2);
                 }
                 g.globalAlpha = 1;
+                if (at >= 0 && at < bars.count) {
+                  g.strokeStyle = colour('ink');
+                  g.lineWidth = 2;
+                  g.strokeRect(left + bars.begin(at) * scale, 5 + bars.row(at) * tall, Math.max(1, (bars.end(at) - bars.begin(at)) * scale - 1), tall - 2);
+                }
                 g.strokeStyle = colour('bad');
                 g.lineWidth = 1.5;
                 g.setLineDash([5, 4]);
@@ -91,11 +104,11 @@ export function Timeline({ catalogue }: { catalogue: Catalogue }) {
                 }
                 g.textAlign = 'left';
               }} />
-            <WallFile ends={measured} time={json.time} />
-            <figcaption class="readout" role="status">{told || 'Colours are rounds; the round that the player is at stands out. Point at a bar to read it.'}</figcaption>
+            <figcaption class="readout" role="status">{at >= 0 && at < bars.count ? textOf(at * columns) : 'Colours are rounds; the round that the player is at stands out. Point at a bar, or use the arrow keys, to read it; a click, or Enter, takes the player there.'}</figcaption>
           </figure>
         </>
       )}
+      <WallFile wall={run} shown={drawn} />
     </Section>
   );
 }

@@ -1,49 +1,94 @@
 // What rankine run measured on threads, dropped on the page: the file's own question is what is shown then.
-import { useState } from 'preact/hooks';
-import type { Json } from './engine';
-import { duration } from './format';
-import { set } from './state';
+import { useEffect, useState } from 'preact/hooks';
+import { ask, type Json } from './engine';
+import { duration, words } from './format';
+import { goTo, set } from './state';
 
-/** The ends of rounds as measured, in seconds of the modelled network; in the link as numbers with commas. */
-export const wallEnds = (text: string): number[] => (text ? text.split(',').map(Number) : []);
+/** Whose a timeline is, and how long it takes: seconds of the modelled network, as all here are. */
+export interface Shown {
+  of: string; // all_reduce.ring.8
+  time: number;
+}
+/** It stands in the link with commas between its members. */
+export interface Wall extends Shown {
+  ends: number[]; // of rounds, as measured; 0 where nobody waited
+}
+export const wallOf = (text: string): Wall | undefined => {
+  const [of, ...rest] = text.split(','), [time, ...ends] = rest.map(Number);
+  return text && [time, ...ends].every((one) => one >= 0) ? { of, time, ends } : undefined;
+};
+
+/** What of a run lies over a timeline: nothing where it is another one's. */
+export const wallOver = (wall: Wall | undefined, shown: Shown | undefined): number[] =>
+  wall && shown && wall.of === shown.of && Math.abs(wall.time - shown.time) <= 2e-5 * shown.time ? wall.ends : [];
+
+const command = 'rankine run ... --clock wall --rounds --json';
+const most = 1 << 20;
 
 /** What a file sets on the page, or why it cannot. */
-function settings(text: string): Record<string, string | undefined> | string {
+async function settings(file: File): Promise<Record<string, string | undefined> | string> {
+  if (file.size > most) return `${file.name} has ${file.size} bytes; what ${command} writes has ${most} at most.`;
   let run: Json;
   try {
-    run = JSON.parse(text);
+    run = JSON.parse(await file.text());
   } catch {
-    return 'This is no JSON; rankine run --clock wall --rounds --json writes what is read here.';
+    return `${file.name} is no JSON; ${command} writes what is read here.`;
   }
-  if (run?.clock !== 'wall' || !Array.isArray(run.rounds) || !(run.dilate > 0)) {
-    return 'This has no wall measurements of rounds; rankine run --clock wall --rounds --json writes them.';
+  const rounds: Json[] = Array.isArray(run?.rounds) ? run.rounds : [];
+  if (run?.clock !== 'wall' || !(run.dilate > 0) || !(run.predicted >= 0) || !rounds.every((round) => round?.measured >= 0) || rounds.length === 0) {
+    return `${file.name} has no wall measurements of rounds; ${command} writes them.`;
   }
-  // Of rounds in which nobody waited nothing was measured.
-  const ends = run.rounds.map((round: Json) => Number((round.measured / run.dilate).toPrecision(5)));
+  // A preset of which an option changes something is told so in the name.
+  const network = String(run.network).replace(/ \(changed\)$/, '');
+  const { json } = await ask({
+    ask: 'simulate', question: {
+      collective: run.collective, algorithm: run.algorithm, ranks: run.ranks, bytes: run.bytes, network, ports: run.ports, sync: run.sync, segments: run.segments ?? 1,
+      ...(run.root > 0 ? { root: run.root } : {}), ...(run.dims ? { params: { dims: run.dims } } : {}),
+    },
+  });
+  if (json.error) return `${file.name} is of a run that this page cannot show: ${json.error}`;
+  if (json.round_end.length !== rounds.length) return `${file.name} has ${rounds.length} rounds, and ${run.algorithm} among ${run.ranks} ranks has ${json.round_end.length}.`;
+  // What the run set by options of its own; other members of networks have no control here.
+  const own = (member: string, text: string): string | undefined => (run[member] === undefined || run[member] === json[member] ? undefined : text);
   return {
     'player.c': run.collective, 'player.a': run.algorithm, 'player.n': String(run.ranks), 'player.p': run.segments > 1 ? String(run.segments) : undefined,
     'player.root': run.root > 0 ? String(run.root) : undefined, 'player.dims': run.dims, 'player.k': undefined, 'player.e': undefined,
-    'timeline.m': String(run.bytes), 'timeline.net': run.network, 'timeline.ports': String(run.ports), 'timeline.sync': run.sync,
-    'timeline.alpha': undefined, 'timeline.bw': undefined, 'timeline.wiring': undefined, 'timeline.dims': undefined,
-    'timeline.wall': ends.join(','),
+    'timeline.m': String(run.bytes), 'timeline.net': network, 'timeline.ports': String(run.ports), 'timeline.sync': run.sync, 'timeline.dims': undefined,
+    'timeline.alpha': own('alpha', `${run.alpha}s`), 'timeline.bw': own('beta', `${Number((1 / run.beta).toPrecision(12))}B/s`), 'timeline.wiring': own('wiring', run.wiring),
+    'timeline.wall': [`${run.collective}.${run.algorithm}.${run.ranks}`, ...[run.predicted, ...rounds.map((round) => round.measured / run.dilate)].map((one) => Number(one.toPrecision(6)))].join(','),
   };
 }
 
-export function WallFile({ ends, time }: { ends: number[]; time?: number }) {
+export function WallFile({ wall, shown }: { wall?: Wall; shown?: Shown }) {
   const [wrong, tell] = useState('');
-  const [over, setOver] = useState(false);
+  const [hovering, hover] = useState(false);
   const read = async (file?: File) => {
     if (!file) return;
-    const found = settings(await file.text());
+    const found = await settings(file);
     tell(typeof found === 'string' ? found : '');
     if (typeof found !== 'string') set(found);
   };
-  const last = Math.max(0, ...ends);
+  // Anywhere on the page: what nobody takes, a browser opens in its place.
+  useEffect(() => {
+    const drag = (e: DragEvent) => e.dataTransfer?.types.includes('Files') && (e.preventDefault(), hover(true));
+    const leave = (e: DragEvent) => e.relatedTarget === null && hover(false);
+    const drop = (e: DragEvent) => {
+      if (!e.dataTransfer?.types.includes('Files')) return;
+      e.preventDefault();
+      hover(false);
+      goTo('timeline');
+      read(e.dataTransfer.files[0]);
+    };
+    addEventListener('dragover', drag);
+    addEventListener('dragleave', leave);
+    addEventListener('drop', drop);
+    return () => (removeEventListener('dragover', drag), removeEventListener('dragleave', leave), removeEventListener('drop', drop));
+  }, []);
+  const over = wallOver(wall, shown), last = Math.max(0, ...over), time = shown?.time ?? 0;
+  const away = <button onClick={() => set({ 'timeline.wall': undefined })}>Away with it</button>;
   return (
-    <div class={'drop' + (over ? ' over' : '')}
-      onDragOver={(e) => (e.preventDefault(), setOver(true))} onDragLeave={() => setOver(false)}
-      onDrop={(e) => (e.preventDefault(), setOver(false), read(e.dataTransfer?.files[0]))}>
-      <label>Drop here, or choose, what <code>rankine run ... --clock wall --rounds --json</code> wrote:{' '}
+    <div class={'drop' + (hovering ? ' over' : '')}>
+      <label>Drop on the page, or choose here, what <code>{command}</code> wrote:{' '}
         <input type="file" accept=".json,application/json" onChange={(e) => {
           const file = e.currentTarget.files?.[0];
           e.currentTarget.value = ''; // so that the same file can be chosen anew
@@ -51,10 +96,14 @@ export function WallFile({ ends, time }: { ends: number[]; time?: number }) {
         }} />
       </label>
       {wrong && <p class="error" role="status">{wrong}</p>}
-      {ends.length > 0 && (
+      {wall && shown && over.length === 0 && (
+        <p class="error" role="status">
+          The run that was dropped here is of {words(wall.of.replaceAll('.', ', '))} ranks and was predicted to take {duration(wall.time)}; what stands above is another algorithm, or has other ranks, bytes or another network, and takes {duration(time)}. {away}
+        </p>
+      )}
+      {over.length > 0 && (
         <p role="status">
-          Measured on threads, the last round ended after {duration(last)} of the network’s time{time ? `, ${(100 * (last / time - 1)).toFixed(2)} % later than predicted` : ''}; dashed lines are the ends of rounds.{' '}
-          <button onClick={() => set({ 'timeline.wall': undefined })}>Away with it</button>
+          Measured on threads, the last round ended after {duration(last)} of the network’s time{time ? `, ${Math.abs(100 * (last / time - 1)).toFixed(2)} % ${last < time ? 'earlier' : 'later'} than predicted` : ''}; dashed lines are the ends of rounds. {away}
         </p>
       )}
     </div>

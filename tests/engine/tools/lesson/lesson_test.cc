@@ -140,7 +140,7 @@ TEST_F(Course, EveryLineForTheShellRuns) {
     for (const Command& command : commands_of(text_of(lesson)).for_the_shell) {
       const Said said = shell(command.line);
       EXPECT_EQ(said.exit, 0) << command.line << "\n" << said.text;
-      EXPECT_THAT(said.text, HasSubstr("\nproved: ")) << command.line;
+      EXPECT_THAT(said.text, HasSubstr("\nproved")) << command.line;
       ++lines;
     }
   }
@@ -148,22 +148,24 @@ TEST_F(Course, EveryLineForTheShellRuns) {
 }
 
 TEST_F(Course, ExamplesAreProvedForAnyNumberOfRanks) {
-  for (const int ranks : {1, 2, 3, 7, 8, 13}) {
-    const std::string n = std::to_string(ranks);
-    for (const std::string& program : {"python3 examples/all_gather.py " + n, "./all_gather " + n,
-                                       "python3 examples/alternate_ring.py " + n}) {
-      const Said said = shell(
-          "test -x all_gather || g++ -std=c++17 -o all_gather "
-          "examples/all_gather.cc; " +
-          program + " | rankine check -");
-      EXPECT_EQ(said.exit, 0) << program << "\n" << said.text;
-    }
+  for (const std::string name : {"all_gather.py", "all_gather.cc", "alternate_ring.py"}) {
+    const Said said = shell("rankine check examples/" + name + " --ranks 1..9,13");
+    EXPECT_EQ(said.exit, 0) << name << "\n" << said.text;
+    EXPECT_THAT(said.text, HasSubstr("\nproved for N = 1-9,13\n"));
+  }
+  // As programs of their own, which print what is judged.
+  for (const std::string& program :
+       {std::string("g++ -std=c++17 -o all_gather examples/all_gather.cc && ./all_gather 6"),
+        std::string("python3 examples/schedule_to_check.py examples/all_gather.py 6")}) {
+    const Said said = shell(program + " | rankine check -");
+    EXPECT_EQ(said.exit, 0) << program << "\n" << said.text;
   }
   // What the lesson has the reader try.
-  const Said wrong =
-      shell("python3 examples/alternate_ring.py 4 | sed 's/ other_bits//' | rankine check -");
-  EXPECT_EQ(wrong.exit, 1);
-  EXPECT_THAT(wrong.text, HasSubstr("wrong: other_order"));
+  const Said wrong = shell(
+      "grep -v other_bits examples/alternate_ring.py > mine.py; rankine check mine.py; "
+      "left=$?; rm mine.py; exit $left");
+  EXPECT_EQ(wrong.exit, 1) << wrong.text;
+  EXPECT_THAT(wrong.text, HasSubstr("other_order"));
 }
 
 TEST_F(Course, TasksAreWrongAndTheirAnswersProved) {

@@ -1,21 +1,20 @@
-// A browser of Debian's with the page in it, opened from a file. Of Firefox, WebDriver BiDi neither turns JavaScript off nor light to
-// dark.
+// A browser of Debian's with the page in it, opened from a file. Of Firefox, WebDriver BiDi does not turn light to dark.
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** `cache` has npm's packages; `which` is chromium or firefox. */
-export async function launch(cache, page, which) {
+/** `cache` has npm's packages; `which` is chromium or firefox; without `script`, JavaScript is turned off. */
+export async function launch(cache, page, which, { script = true } = {}) {
   const chromium = which === 'chromium';
   const require = createRequire(join(resolve(cache), 'package.json'));
   const { default: puppeteer } = await import(pathToFileURL(require.resolve('puppeteer-core')).href);
   const browser = await puppeteer.launch(chromium
     ? { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--force-device-scale-factor=1', '--hide-scrollbars'] }
-    : { browser: 'firefox', executablePath: process.env.FIREFOX ?? '/usr/bin/firefox-esr', extraPrefsFirefox: { 'ui.prefersReducedMotion': 1 } });
+    : { browser: 'firefox', executablePath: process.env.FIREFOX ?? '/usr/bin/firefox-esr', extraPrefsFirefox: { 'ui.prefersReducedMotion': 1, 'javascript.enabled': script } });
   const address = pathToFileURL(resolve(page)).href;
 
   /** A tab in which the race and the player stand. Its `asked` are requests, its `wrong` errors of the console. */
-  async function open(hash = '', { width = 1600, scheme = 'light', motion = 'reduce', script = true } = {}) {
+  async function open(hash = '', { width = 1600, scheme = 'light', motion = 'reduce' } = {}) {
     const tab = await browser.newPage();
     tab.asked = [];
     tab.wrong = [];

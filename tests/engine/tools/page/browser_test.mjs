@@ -144,7 +144,7 @@ for (const [member, question, hash] of [
   await tab.waitForSelector('#player .proof.bad');
   const { json } = native(tool, [{ ask: 'play', question: { collective: 'all_reduce', algorithm: 'ring', ranks: 4, bytes: '1M' }, edits: [{ do: 'delete', round: 1, transfer: 0 }] }])[0];
   const said = (await texts(tab, '#player .proof'))[0];
-  check('the verifier answers to a deleted transfer', said.endsWith(json.proof.text), JSON.stringify([said, json.proof]));
+  check('the verifier answers to a deleted transfer', said.includes(json.proof.text), JSON.stringify([said, json.proof]));
   const again = await open(await tab.evaluate(() => location.hash));
   check('a link brings the change back', (await texts(again, '#player .proof'))[0] === said);
   await tab.close();
@@ -157,7 +157,7 @@ for (const [member, question, hash] of [
   await tab.waitForSelector('#break .proof');
   const { json } = native(tool, [{ ask: 'play', question: { collective: 'all_reduce', algorithm: 'ring', ranks: 3, bytes: 1024 }, edits: [{ do: 'chance', seed: 5 }] }])[0];
   const said = (await texts(tab, '#break .proof'))[0];
-  check('a quiz is the same for everybody', json.proof.proved ? said.startsWith('Proved') : said.endsWith(json.proof.text), JSON.stringify([said, json.proof]));
+  check('a quiz is the same for everybody', json.proof.proved ? said.startsWith('Proved') : said.includes(json.proof.text), JSON.stringify([said, json.proof]));
   await tab.close();
 }
 
@@ -235,11 +235,15 @@ for (const [member, question, hash] of [
   check('nothing moves by itself where that is asked for', (await still.evaluate(() => window.raceFrames)) === before);
   await still.close();
 }
-if (chromium) {
-  const bare = await open('', { script: false });
-  const [text, pictures] = await Promise.all([bare.$eval('main', (main) => main.innerText), bare.$$eval('svg.state', (all) => all.length)]);
-  check('without JavaScript it says so and shows the gallery', /Without JavaScript/.test(text) && pictures === 15, `${pictures}`);
-  await bare.close();
+{
+  const bare = await launch(cache, page, which, { script: false });
+  const tab = await bare.open();
+  const { text, pictures, ready } = await tab.evaluate(() => ({
+    text: document.querySelector('main').innerText, ready: document.documentElement.dataset.ready,
+    pictures: [...document.querySelectorAll('svg.state')].filter((one) => one.checkVisibility() && one.getBoundingClientRect().width > 20).length,
+  }));
+  check('without JavaScript it says so and shows the gallery', /Without JavaScript/.test(text) && pictures === 15 && ready === undefined, `${pictures} ${ready} ${text.slice(0, 200)}`);
+  await bare.browser.close();
 }
 await browser.close();
 done();

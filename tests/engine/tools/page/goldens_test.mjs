@@ -1,8 +1,9 @@
 // How the page looks, against pictures that somebody has looked at: goldens_test.mjs CACHE PAGE [write].
 //
-// Of every section two things are compared: where its parts and drawings stand, and its picture with so few and large cells that letters are a grey.
-// So another Chromium with other fonts or edges passes, and a part that is missing, moved, or of another colour does not. What is
-// committed are the pictures at a tenth of their size and the boxes; `write` makes both anew.
+// Of every section three things are compared: where its parts and drawings stand; its picture, with so few and large cells that
+// letters are a grey; and, since in such cells a border is nothing, the lines and colours that the browser has for each kind of
+// element. So another Chromium with other fonts or edges passes, and a part that is missing, moved, of another colour, or has lost its
+// border does not. What is committed are the pictures at a tenth of their size, and the rest as JSON; `write` makes all of it anew.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -81,6 +82,21 @@ for (const [width, scheme] of views) {
       return [one.localName + (one.classList.length > 0 ? '.' + one.classList[0] : ''), ...[box.left - at.left, box.top - at.top, box.width, box.height].map(Math.round)];
     })];
   })));
+  // Of each kind of element, how those of it look: nothing of that depends on fonts.
+  const looks = await tab.$$eval('main > section', (all) => Object.fromEntries(all.map((section) => {
+    const found = {};
+    for (const one of section.querySelectorAll('*')) {
+      if (!one.checkVisibility()) continue;
+      const style = getComputedStyle(one), drawn = one instanceof SVGElement;
+      const borders = ['Top', 'Right', 'Bottom', 'Left'].map((side) => `${style[`border${side}Width`]} ${style[`border${side}Style`]} ${style[`border${side}Color`]}`).map((text) => (text.startsWith('0px') ? '' : text));
+      const look = [
+        ['border', new Set(borders).size === 1 ? borders[0] : borders.join(', ')], ['radius', style.borderRadius], ['shadow', style.boxShadow], ['ink', style.color],
+        ['paper', style.backgroundColor], ...(drawn ? [['line', `${style.stroke} ${style.strokeWidth} ${style.strokeDasharray}`], ['fill', style.fill], ['opacity', style.opacity]] : []),
+      ].filter(([, value]) => !['', '0px', 'none', 'rgba(0, 0, 0, 0)', 'none 1px none'].includes(value)).map((pair) => pair.join(' ')).join('; ');
+      (found[[one.localName, ...one.classList].join('.')] ??= new Set()).add(look);
+    }
+    return [section.id, Object.fromEntries(Object.entries(found).sort().map(([kind, of]) => [kind, [...of].sort()]))];
+  })));
   const pictures = {};
   for (const id of Object.keys(boxes)) pictures[id] = 'data:image/png;base64,' + await (await tab.$('#' + id)).screenshot({ encoding: 'base64' });
   await tab.close();
@@ -89,7 +105,7 @@ for (const [width, scheme] of views) {
     mkdirSync(goldens, { recursive: true });
     const { url, parts } = await stacked(Object.values(pictures), scale);
     writeFileSync(picture, Buffer.from(url.split(',')[1], 'base64'));
-    const rows = Object.entries(boxes).map(([id, of], i) => `  ${JSON.stringify(id)}: ${JSON.stringify({ picture: parts[i], boxes: of })}`);
+    const rows = Object.entries(boxes).map(([id, of], i) => `  ${JSON.stringify(id)}: ${JSON.stringify({ picture: parts[i], boxes: of, looks: looks[id] })}`);
     writeFileSync(layout, `{\n${rows.join(',\n')}\n}\n`);
     continue;
   }
@@ -109,6 +125,9 @@ for (const [width, scheme] of views) {
       return x > kMostAcross || w > kMostAcross || y > down || h > down ? [[box, here]] : [];
     });
     check(`${id} stands where it did at ${name}`, moved.length === 0 && boxes[id].length === golden[id].boxes.length, JSON.stringify(moved));
+    const kinds = new Set([...Object.keys(golden[id].looks), ...Object.keys(looks[id])]);
+    const others = [...kinds].filter((kind) => JSON.stringify(golden[id].looks[kind]) !== JSON.stringify(looks[id][kind]));
+    check(`${id} has the lines and colours that it had at ${name}`, others.length === 0, JSON.stringify(others.map((kind) => [kind, golden[id].looks[kind], looks[id][kind]])));
     // One that is a little taller or shorter has as many cells, each a little taller or shorter.
     const [, , , wide, tall] = golden[id].boxes[0], across = Math.round(wide / cell), down = Math.max(1, Math.round(tall / cell));
     const then = await looked(url, wide, tall, across, down, golden[id].picture), now = await looked(pictures[id], wide, tall, across, down);

@@ -110,7 +110,7 @@ async function slide(tab, section, label, value) {
   await wait(sent, (button, to) => [...document.querySelectorAll(button)].some((one) => one.textContent === 'To ' + to), button, broken.to);
   await click(sent, button, 'To ' + broken.to);
   const redirected = ask({ ...four, edits: [broken] }).json.proof;
-  await wait(sent, (text) => document.querySelector('#player .proof.bad')?.textContent.endsWith(text), redirected.text);
+  await wait(sent, (text) => document.querySelector('#player .proof.bad')?.textContent.includes(text), redirected.text);
   check('the verifier answers to a redirected transfer', true);
   await sent.close();
 }
@@ -139,32 +139,107 @@ async function slide(tab, section, label, value) {
 }
 {
   const file = join(resolve(cache), 'wall.json');
-  const run = spawnSync(tool, ['run', 'all_reduce', '--algo', 'ring', '--ranks', '3', '--bytes', '64K', '--network', 'scale_out', '--clock', 'wall', '--rounds', '--json', '--repeat', '2'], { encoding: 'utf8' });
-  check('rankine run measures', run.status === 0, `${run.status} ${run.signal} ${run.error} ${run.stderr}`);
-  const json = JSON.parse(run.stdout);
-  writeFileSync(file, run.stdout);
+  const measure = (...more) => {
+    const run = spawnSync(tool, ['run', 'all_reduce', '--ranks', '3', '--bytes', '64K', '--network', 'scale_out', '--clock', 'wall', '--rounds', '--json', '--repeat', '2', ...more], { encoding: 'utf8' });
+    check(`rankine run measures ${more.join(' ')}`, run.status === 0, `${run.status} ${run.signal} ${run.error} ${run.stderr}`);
+    return run.stdout;
+  };
+  const written = measure('--algo', 'ring'), json = JSON.parse(written);
   const tab = await open('#timeline?player.a=direct_one_shot&player.n=5');
-  const chooser = await tab.$('#timeline input[type=file]');
-  await chooser.uploadFile(file);
-  await wait(tab, () => location.hash.includes('timeline.wall='));
-  await wait(tab, () => /ring takes/.test(document.querySelector('#timeline .verdict')?.textContent ?? '') && document.querySelector('#timeline .drop p'));
-  const wall = new URLSearchParams((await tab.evaluate(() => location.hash)).split('?')[1]).get('timeline.wall').split(',').map(Number);
-  const wanted = json.rounds.map((round) => round.measured / json.dilate);
-  check('wall measurements lie over the prediction', wall.length === 4 && wall.every((end, k) => Math.abs(end - wanted[k]) <= 1e-4 * wanted[k]), JSON.stringify([wall, wanted]));
-  const red = await tab.$eval('#timeline canvas', (canvas) => {
+  // A file that is let go over an element: by the browser's own events where it can be told to, else by events that are made here.
+  const drop = async (selector, text) => {
+    writeFileSync(file, text);
+    if (which === 'chromium') {
+      const box = await (await tab.$(selector)).boundingBox(), client = await tab.createCDPSession();
+      for (const type of ['dragEnter', 'dragOver', 'drop']) {
+        await client.send('Input.dispatchDragEvent', { type, x: box.x + 10, y: box.y + 10, data: { items: [], files: [file], dragOperationsMask: 1 } });
+      }
+      await client.detach();
+      return;
+    }
+    await tab.$eval(selector, (target, text) => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([text], 'wall.json', { type: 'application/json' }));
+      for (const type of ['dragover', 'drop']) {
+        const event = new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer });
+        target.dispatchEvent(event);
+        if (!event.defaultPrevented) throw new Error(`nobody takes ${type}`);
+      }
+    }, text);
+  };
+  const refused = async (what, text, said) => {
+    const before = await hash(tab);
+    await tab.$eval('#timeline .drop', (one) => one.scrollIntoView({ block: 'center' }));
+    await drop('#timeline .drop', text);
+    await wait(tab, (said) => document.querySelector('#timeline .drop > .error')?.textContent.includes(said), said);
+    check(`${what} is refused, and nothing else is shown`, (await hash(tab)) === before);
+  };
+  await refused('what is no JSON', 'round 1', 'wall.json is no JSON');
+  for (const [what, other] of [['a run without a clock of threads', { ...json, clock: 'virtual' }], ['a list', [1]], ['nothing', null], ['a plan', { tokens: 5 }], ['a run without rounds', { ...json, rounds: [] }], ['a round that is a word', { ...json, rounds: [{ measured: 'soon' }] }]]) {
+    await refused(what, JSON.stringify(other), 'has no wall measurements');
+  }
+  const unknown = ask({ ask: 'simulate', question: { collective: 'all_reduce', algorithm: 'rnig', ranks: 3, bytes: 65536, network: 'scale_out' } }).json.error;
+  await refused('an algorithm that is none', JSON.stringify({ ...json, algorithm: 'rnig' }), unknown);
+  await refused('a run of another algorithm under this name', JSON.stringify({ ...json, algorithm: 'direct_two_shot' }), 'wall.json has 4 rounds, and direct_two_shot among 3 ranks has 2.');
+  await refused('a large file', written + ' '.repeat(2 ** 20), 'bytes; what');
+
+  const measured = async (run) => {
+    await wait(tab, () => location.hash.includes('timeline.wall='));
+    await wait(tab, () => /ring takes/.test(document.querySelector('#timeline .verdict')?.textContent ?? '') && document.querySelector('#timeline .drop > p:not(.error)'));
+    const wall = new URLSearchParams((await tab.evaluate(() => location.hash)).split('?')[1]).get('timeline.wall').split(',').slice(2).map(Number);
+    const wanted = run.rounds.map((round) => round.measured / run.dilate);
+    return [wall.length === 4 && wall.every((end, k) => Math.abs(end - wanted[k]) <= 1e-4 * wanted[k]), JSON.stringify([wall, wanted])];
+  };
+  // Over another section: the whole page takes it.
+  await tab.$eval('#cost h2', (one) => one.scrollIntoView({ block: 'center' }));
+  await drop('#cost h2', written);
+  check('wall measurements that are dropped on the page lie over the prediction', ...(await measured(json)));
+  check('and the page is where they are', (await tab.evaluate(() => location.hash)).startsWith('#timeline') && (await tab.$eval('#timeline h2', (one) => Math.abs(one.getBoundingClientRect().top) < innerHeight)));
+  const reds = () => tab.$eval('#timeline canvas', (canvas) => {
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, 3);
     let found = 0;
     for (let i = 0; i < data.length; i += 4) found += data[i] > 150 && data[i + 1] < 80 && data[i + 3] > 60 ? 1 : 0;
     return found;
   });
-  check('as a line for the end of every round', red >= 4, `${red}`);
+  check('as a line for the end of every round', (await reds()) >= 4, `${await reds()}`);
   const again = await open(await tab.evaluate(() => location.hash));
-  check('and stand in the link', (await again.$$('#timeline .drop p')).length === 1);
+  check('and stand in the link', (await again.$$('#timeline .drop > p:not(.error)')).length === 1);
   await again.close();
-  writeFileSync(file, '{"clock": "virtual"}');
+  // One that takes exactly as long.
+  await control(tab, 'player', 'algorithm', 'direct_two_shot');
+  await wait(tab, () => /direct two shot takes/.test(document.querySelector('#timeline .verdict').textContent) && /all reduce, ring, 3 ranks .* another algorithm/.test(document.querySelector('#timeline .drop > .error')?.textContent ?? ''));
+  check('over another schedule they do not lie', (await reds()) === 0);
+  const chooser = await tab.$('#timeline input[type=file]');
+  const own = measure('--algo', 'ring', '--alpha', '3us', '--bandwidth', '10GB/s');
+  writeFileSync(file, own);
   await chooser.uploadFile(file);
-  await wait(tab, () => /no wall measurements/.test(document.querySelector('#timeline .drop .error')?.textContent ?? ''));
-  check('a file without measurements is refused', true);
+  await wait(tab, () => location.hash.includes('timeline.bw='));
+  check('a run with an alpha of its own, chosen, brings it along', ...(await measured(JSON.parse(own))));
+  check('and what it set', (await hash(tab)).includes('timeline.alpha=0.000003s') && (await hash(tab)).includes('timeline.bw=10000000000B/s'), await hash(tab));
+  await tab.close();
+}
+
+// --- By arrow keys, what a pointer finds: messages of the timeline, passes of a pipeline.
+{
+  const tab = await open('#timeline?player.a=ring&player.n=4');
+  const { numbers } = ask({ ask: 'messages', question: { collective: 'all_reduce', algorithm: 'ring', ranks: 4, bytes: '1M', network: 'plain', sync: 'dataflow' } });
+  const columns = 11, first = [...Array(numbers.length / columns).keys()].map((k) => k * columns).filter((i) => numbers[i + 2] === 1).sort((a, b) => numbers[a + 5] - numbers[b + 5]);
+  const readout = () => text(tab, '#timeline .readout');
+  await tab.focus('#timeline canvas[tabindex]');
+  for (const [key, said] of [['ArrowRight', 'round 1: 0 → '], ['ArrowDown', 'round 1: 1 → '], ['ArrowRight', `round ${numbers[first[1]] + 1}: 1 → ${numbers[first[1] + 3]}, `], ['ArrowLeft', 'round 1: 1 → '], ['ArrowUp', 'round 1: 0 → '], ['ArrowUp', 'round 1: 0 → ']]) {
+    await tab.keyboard.press(key);
+    await wait(tab, (said) => document.querySelector('#timeline .readout').textContent.startsWith(said), said);
+    check(`${key} leads to ${said}`, (await readout()).startsWith(said), await readout());
+  }
+  await tab.keyboard.press('Enter');
+  await wait(tab, () => location.hash.includes('player.k=1'));
+  check('Enter takes the player there', true);
+  await tab.focus('#planner canvas[tabindex]');
+  await tab.keyboard.press('ArrowDown');
+  await wait(tab, () => /^stage 0: forward of micro-batch 0, /.test([...document.querySelectorAll('#planner .readout')].at(-1).textContent));
+  await tab.keyboard.press('ArrowDown');
+  await wait(tab, () => /^stage 1: forward of micro-batch \d, /.test([...document.querySelectorAll('#planner .readout')].at(-1).textContent));
+  check('and from stage to stage', true);
   await tab.close();
 }
 
@@ -195,7 +270,10 @@ async function slide(tab, section, label, value) {
   check('the verdict waits for the guess', (await tab.$('#break .proof')) === null);
   await click(tab, '#break .buttons button', proof.kind.replaceAll('_', ' '));
   await tab.waitForSelector('#break .proof');
-  await wait(tab, (text) => document.querySelector('#break .proof.bad')?.textContent.endsWith(text), proof.text);
+  await wait(tab, (text) => document.querySelector('#break .proof.bad')?.textContent.includes(text), proof.text);
+  const meanings = await texts(tab, '#break .meanings div');
+  const rule = ask({ ask: 'catalogue' }).json.violations.find((one) => one.kind === proof.kind).rule;
+  check('what the kinds mean is there to read', meanings.some((one) => one.startsWith(proof.kind.replaceAll('_', ' ')) && one.endsWith(rule)), JSON.stringify(meanings));
   check('a change by hand is guessed at and judged', (await text(tab, '#break [role=status].good')).startsWith('Yes.'));
   await tab.close();
 }
@@ -258,6 +336,7 @@ async function slide(tab, section, label, value) {
   const judged = (text) => ask({ ask: 'check', text }).json;
   const begun = await tab.$eval('#tasks textarea', (one) => one.value);
   check('a task begins wrong, in the verifier’s words', !judged(begun).proved && (await text(tab, '#tasks .proof')).includes(judged(begun).text));
+  check('and says what is asked', (await text(tab, '#tasks .question')).startsWith('All-gather among 4 ranks') && !begun.startsWith('#'), begun);
   const own = 'all_gather 4\nround\n0 -> 1: 0\n1 -> 0: 1\n2 -> 3: 2\n3 -> 2: 3\nround\n0 <-> 2: 0,1 \n';
   await control(tab, 'tasks', 'schedule, judged while you write', own);
   await wait(tab, (text) => document.querySelector('#tasks .proof')?.textContent.includes(text), judged(own).text);
@@ -268,6 +347,20 @@ async function slide(tab, section, label, value) {
   await control(tab, 'tasks', 'schedule, judged while you write', 'all_gather 4\nround\n0 -> 9: 0\n');
   await wait(tab, () => /line 3/.test(document.querySelector('#tasks .error')?.textContent ?? ''));
   check('what cannot be read is said with its line', (await text(tab, '#tasks .error')) === judged('all_gather 4\nround\n0 -> 9: 0\n').error);
+  // An order of a pipeline.
+  await control(tab, 'tasks', 'task', '6-pipeline');
+  await wait(tab, () => document.querySelector('#tasks .proof.bad')?.textContent.includes('keeps too much'));
+  const gpipe = await tab.$eval('#tasks textarea', (one) => one.value), order = judged(gpipe);
+  const rows = () => tab.$$eval('#tasks tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const wanted = (json) => [...(json.yours ? [json.yours] : []), ...json.named].map((one) => [one.order, `${one.time} s`, `${one.idle} s`, one.kept.join(' ')]);
+  check('an order is judged and compared', (await text(tab, '#tasks .proof')).includes(order.text) && JSON.stringify(await rows()) === JSON.stringify(wanted(order)), JSON.stringify(await rows()));
+  const labelled = await tab.$eval('#tasks canvas', (one) => one.getAttribute('aria-label'));
+  check('and drawn', labelled === '64 passes of 4 stages over 33 s', labelled);
+  const earlier = gpipe.replace('0: F0..7 B0..7', '0: F0..3 B0 F4 B1 F5 B2 F6 B3 F7 B4..7').replace('1: F0..7 B0..7', '1: F0..2 B0 F3 B1 F4 B2 F5 B3 F6 B4 F7 B5..7')
+    .replace('2: F0..7 B0..7', '2: F0..1 B0 F2 B1 F3 B2 F4 B3 F5 B4 F6 B5 F7 B6..7').replace('3: F0..7 B0..7', '3: F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7');
+  await control(tab, 'tasks', 'schedule, judged while you write', earlier);
+  await wait(tab, () => document.querySelector('#tasks .card:first-child .proof.good'));
+  check('one that keeps less is right', judged(earlier).proved && JSON.stringify(await rows()) === JSON.stringify(wanted(judged(earlier))));
   for (const [formula, is] of [['2*S', 'bad'], ['2*(N-1)/N*S', 'good']]) {
     await control(tab, 'tasks', 'your formula', formula);
     await wait(tab, (is) => document.querySelector('#tasks .card:last-child .proof.' + is), is);

@@ -1,16 +1,16 @@
-"""An all-reduce in which whole vectors go round:  python3 examples/alternate_ring.py 4 | rankine check -
+"""An all-reduce in which whole vectors go round:  rankine check examples/alternate_ring.py
 
 Each rank hands its own vector on, then whatever came, on plane 1, and adds up what comes by on plane 0.
-Ranks add in other orders, so the first line says other_bits.
+Ranks add in other orders, so it says other_bits.
 """
-import sys
+collective = "all_reduce"
+planes = 2
+other_bits = True
 
-ranks = int(sys.argv[1])
-print("all_reduce", ranks, "planes 2 other_bits")
-for k in range(ranks - 1):
-    print("round  # on to the next")
-    for r in range(ranks):
-        print(f"{r} -> {(r + 1) % ranks}: 0 {'on 1' if k else 'to 1'}")
-    print("round  # local: add what came")
-    for r in range(ranks):
-        print(f"{r} -> {r}: 0 on 1 to 0 +")
+
+def schedule(n):
+    for k in range(n - 1):
+        # On to the next.
+        yield [{"from": r, "to": (r + 1) % n, "what": 0, "what_plane": 1 if k else 0, "where_plane": 1} for r in range(n)]
+        # Local: add what came.
+        yield [{"from": r, "to": r, "what": 0, "what_plane": 1, "act": "reduce"} for r in range(n)]

@@ -1,0 +1,202 @@
+// rankine check of functions in Python and C++: judged for every N, and what is wrong with one has
+// the file, N and the line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/tools/lesson/run_program.h"
+#include "engine/tools/lesson/schedule_function.h"
+#include "tests/engine/tools/captured_tool.h"
+
+namespace rankine::tools {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* kRing =
+    "collective = 'all_gather'\n"
+    "def schedule(n):\n"
+    "    for k in range(n - 1):\n"
+    "        yield [(r, (r + 1) % n, (r - k) % n) for r in range(n)]\n";
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  return text.replace(text.find(what), what.size(), with);
+}
+
+std::string file_with(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + "/" + name;
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+Captured check(const std::string& file, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {"check", file});
+  return run_captured(more);
+}
+
+TEST(ScheduleFunctions, AreProvedForEveryNumberOfRanks) {
+  const std::string file = file_with("ring.py", kRing);
+  const Captured all = check(file);
+  EXPECT_EQ(all.exit, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr("\nproved for N = 1-17\n"));
+  const Captured some = check(file, {"--ranks", "3,8..9", "--json"});
+  EXPECT_EQ(some.exit, 0) << some.err;
+  std::istringstream lines(some.out);
+  std::vector<int> ranks;
+  for (std::string line; std::getline(lines, line);) {
+    const json one = json::parse(line);
+    ranks.push_back(one["ranks"]);
+    EXPECT_TRUE(one["proved"]);
+    // As the text of the same schedule is judged.
+    const Captured text = run_captured({"show", "all_gather", "--algo", "ring", "--ranks",
+                                        std::to_string(ranks.back()), "--text"});
+    const Captured judged = check(file_with("ring.txt", text.out), {"--json"});
+    EXPECT_EQ(one, json::parse(judged.out));
+  }
+  EXPECT_EQ(ranks, (std::vector{3, 8, 9}));
+}
+
+TEST(ScheduleFunctions, AreWrongAtTheLineThatMakesTheTransfer) {
+  const Captured python =
+      check(file_with("late.py", replaced(kRing, "(r - k)", "(r - 2 * k)")), {"--ranks", "1..4"});
+  EXPECT_EQ(python.exit, 1) << python.err;
+  EXPECT_THAT(python.out, HasSubstr("\nwrong for N = 3-4; proved for N = 1-2\n"
+                                    "N = 3: not_there at round 1, rank 0, block 1\n"));
+  EXPECT_THAT(python.out, HasSubstr("\n  line 4: 0 -> 1: 1\n"));
+  const Captured cxx = check(file_with("once.cc",
+                                       "#include \"schedule_to_check.h\"\n"
+                                       "Schedule schedule(int n) {\n"
+                                       "  Schedule s{\"reduce\", n};\n"
+                                       "  s.root = n - 1;\n"
+                                       "  for (int r = 0; r < 3 && r + 1 < n; ++r) {\n"
+                                       "    s.round();\n"
+                                       "    s.add(r, n - 1, 0);\n"
+                                       "  }\n"
+                                       "  if (n == 3) {\n"
+                                       "    s.round();\n"
+                                       "    s.add(0, 2, {0});\n"
+                                       "  }\n"
+                                       "  return s;\n"
+                                       "}\n"),
+                             {"--ranks", "1..5"});
+  EXPECT_EQ(cxx.exit, 1) << cxx.err;
+  EXPECT_THAT(cxx.out, HasSubstr("\nwrong for N = 3,5; proved for N = 1-2,4\n"
+                                 "N = 3: double_count at round 2, rank 2, block 0\n"));
+  EXPECT_THAT(cxx.out, HasSubstr("\n  line 11: 0 -> 2: 0 +\n"));
+}
+
+TEST(ScheduleFunctions, SayWhatTheyMean) {
+  // All that the first line of a text has, and transfers of several blocks, on planes, that add.
+  const Captured captured = check(
+      file_with(
+          "whole.py",
+          "print('for its author')\n"
+          "collective = 'all_reduce'\nplanes = 2\nblocks = lambda n: 2 * n\nother_bits = True\n"
+          "def schedule(n):\n"
+          "  if n == 1: return []\n"
+          "  here = range(2 * n)\n"
+          "  return [[{'from': 0, 'to': 1, 'what': list(here), 'where_plane': 1},\n"
+          "           {'from': 1, 'to': 0, 'what': list(here), 'act': 'reduce'}],\n"
+          "          [{'from': 1, 'to': 1, 'what': list(here), 'what_plane': 1,\n"
+          "            'act': 'reduce'}]]\n"),
+      {"--ranks", "1,2"});
+  EXPECT_EQ(captured.exit, 0) << captured.out << captured.err;
+  const Captured rooted =
+      check(file_with("rooted.py",
+                      "collective = 'broadcast'\nroot = lambda n: n // 2\n"
+                      "def schedule(n):\n"
+                      "  return [[(n // 2, r, [0])] for r in range(n) if r != n // 2]\n"));
+  EXPECT_EQ(rooted.exit, 0) << rooted.out << rooted.err;
+}
+
+TEST(ScheduleFunctions, ErrorsNameFileRanksAndLine) {
+  const std::string head = "collective = 'all_gather'\ndef schedule(n):\n";
+  const struct {
+    std::string text, said;
+  } kCases[] = {
+      {"", "it.py, at N = 1: a name and a function are needed"},
+      {head, "it.py, at N = 1: line 2: "},
+      {head + "  return [[(0, 1, 0)]] if n == 2 else [[]] * (n - 3 and 1 // (n - 1))\n",
+       "it.py, at N = 1: line 3: ZeroDivisionError: "},
+      {head + "  yield [(0, 1.5, 0)]\n", "it.py, at N = 1: line 3: (0, 1.5, 0) is no transfer"},
+      {head + "  yield [(0, 0, 0, '-')]\n", "it.py, at N = 1: line 3: (0, 0, 0, '-') is no tr"},
+      {head + "  yield [(0, n, 0)]\n", "it.py, at N = 1: line 3: round 0, transfer 0: to is 1"},
+      {head + "  return 5\n", "it.py, at N = 1: schedule(1) is 5"},
+      {"collective = 'gather_all'\ndef schedule(n): return []\n", "it.py, at N = 1: collective"},
+  };
+  for (const auto& one : kCases) {
+    const Captured captured = check(file_with("it.py", one.text));
+    EXPECT_EQ(captured.exit, 2) << one.text;
+    EXPECT_THAT(captured.err, HasSubstr(one.said)) << one.text;
+  }
+  const std::string cxx = "#include \"schedule_to_check.h\"\n#include <stdexcept>\n";
+  const Captured broken =
+      check(file_with("it.cc", cxx + "Schedule schedule(int n) { return n }\n"));
+  EXPECT_EQ(broken.exit, 2);
+  EXPECT_THAT(broken.err, HasSubstr("it.cc does not compile:\n"));
+  EXPECT_THAT(broken.err, HasSubstr("it.cc:3:"));
+  const Captured thrown =
+      check(file_with("it.cc", cxx + "Schedule schedule(int n) {\n"
+                                     "  if (n == 2) throw std::runtime_error(\"two\");\n"
+                                     "  return {\"broadcast\", 1};\n}\n"),
+            {"--ranks", "1,2,3"});
+  EXPECT_EQ(thrown.exit, 2);
+  EXPECT_THAT(thrown.err, HasSubstr("it.cc, at N = 2: two\n"));
+  const Captured fallen =
+      check(file_with("it.cc", cxx + "#include <csignal>\nSchedule schedule(int) {\n"
+                                     "  std::raise(SIGKILL);\n  return {\"broadcast\", 1};\n}\n"));
+  EXPECT_THAT(fallen.err, HasSubstr("it.cc, at N = 1: Killed\n"));
+  const Captured other =
+      check(file_with("it.cc", cxx + "Schedule schedule(int) { return {\"broadcast\", 1}; }\n"));
+  EXPECT_EQ(other.exit, 2);
+  EXPECT_THAT(other.err, HasSubstr("it.cc, at N = 2: the schedule is one of 1 ranks\n"));
+  EXPECT_EQ(check(testing::TempDir() + "/nowhere.py").exit, 3);
+  EXPECT_EQ(check(file_with("it.txt", "broadcast 1\n"), {"--ranks", "3"}).exit, 2);
+  EXPECT_EQ(check(file_with("it.py", kRing), {"--ranks", "0"}).exit, 2);
+}
+
+TEST(ScheduleFunctions, LeaveNothingBehind) {
+  const auto temporary = [] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(testing::TempDir())) {
+      names.insert(entry.path().filename());
+    }
+    return names;
+  };
+  const std::string file = file_with("ring.py", kRing);
+  const auto before = temporary();
+  setenv("TMPDIR", testing::TempDir().c_str(), 1);
+  EXPECT_EQ(check(file, {"--ranks", "2"}).exit, 0);
+  unsetenv("TMPDIR");
+  EXPECT_EQ(temporary(), before);
+}
+
+TEST(RunProgram, HasLimits) {
+  const ProgramLimits limits{std::chrono::seconds{1}, 1000};
+  EXPECT_THAT(run_program({"sleep", "100"}, limits).status().text(), HasSubstr("within 1 s"));
+  EXPECT_THAT(run_program({"yes"}, limits).status().text(), HasSubstr("more than 1000 bytes"));
+  const auto none = run_program({"no_such_program"}, limits);
+  EXPECT_EQ(none.status().code(), Code::system);
+  EXPECT_THAT(none.status().text(), HasSubstr("'no_such_program' cannot be run"));
+}
+
+TEST(RunProgram, TellsWhatItSaidAndHowItEnded) {
+  const ProgramLimits limits{std::chrono::seconds{60}, 1000};
+  const auto both = run_program({"sh", "-c", "echo out; echo err >&2; cat; exit 3"}, limits);
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(both->out, "out\n");
+  EXPECT_EQ(both->err, "err\n");
+  EXPECT_EQ(both->failure, "exit status 3");
+  EXPECT_EQ(run_program({"true"}, limits)->failure, "");
+}
+
+}  // namespace
+}  // namespace rankine::tools
