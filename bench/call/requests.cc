@@ -13,6 +13,10 @@
 //   the
 //     first one, and later ones of the same kind; microseconds from the first rank's beginning to
 //     the last one's end.
+//   token_counts/<ranks>   all-reduces of 1 to 1,000 rows of 4096 bf16 in random order, after all
+//     have been made once: `random` is the median of their times, `repeated` that of calls of the
+//     same counts, each after two of its own; microseconds. `ratio` is the median of the ratios by
+//     count; `memory_mib` is the communicator's with all its plans.
 //   first_call/<ranks>   create, join, plan and run an all-reduce of 8 B by threads that wait for
 //   it:
 //     microseconds.
@@ -23,6 +27,8 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <numeric>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -54,7 +60,9 @@ void prepared(benchmark::State& state) {
           std::vector<float> data(count, 1), other(count);
           Request request = me.prepare(sum_of(data)).value();
           const Rank right = (me.rank() + 1) % ranks, left = (me.rank() + ranks - 1) % ranks;
+          // Each finds the buffers as itself leaves them, not as what came before it does.
           const auto batch = [&](const auto& body) {
+            body();
             me.barrier().throw_if_error();
             const std::int64_t begin = now_ns();
             for (int i = 0; i < calls; ++i) body();
@@ -192,6 +200,52 @@ void split(benchmark::State& state) {
 }
 BENCHMARK(split)->Args({2, 1})->Args({8, 2})->Args({64, 8})->Iterations(1)->UseManualTime()->Unit(
     benchmark::kMicrosecond);
+
+void token_counts(benchmark::State& state) {
+  constexpr std::size_t kMost = 1'000, kRow = 4'096;
+  const auto ranks = static_cast<int>(state.range(0));
+  const auto team = Team::create({.ranks = ranks, .tuned = false}).value();
+  std::vector<std::size_t> rows(kMost);
+  std::iota(rows.begin(), rows.end(), std::size_t{1});
+  std::shuffle(rows.begin(), rows.end(), std::mt19937(1));
+  std::vector<double> random, repeated, ratios;
+  for (auto _ : state) {
+    team->run([&](Member& me) {
+          std::vector<BFloat16> in(kMost * kRow, BFloat16(1.0F)), out(in);
+          const auto microseconds_of = [&](std::size_t n, int calls) {
+            std::int64_t took = 0;
+            for (int i = 0; i < calls; ++i) {
+              me.barrier().throw_if_error();
+              const std::int64_t begin = now_ns();
+              me.call(
+                    {.in = in.data(), .out = out.data(), .count = n * kRow, .type = DataType::bf16})
+                  .throw_if_error();
+              took = now_ns() - begin;
+            }
+            return microseconds(took);
+          };
+          for (const std::size_t n : rows) microseconds_of(n, 1);
+          std::vector<double> mixed;
+          for (const std::size_t n : rows) mixed.push_back(microseconds_of(n, 1));
+          for (std::size_t i = 0; i < rows.size(); ++i) {
+            const double same = microseconds_of(rows[i], 3);
+            if (me.rank() != 0) continue;
+            random.push_back(mixed[i]), repeated.push_back(same);
+            ratios.push_back(mixed[i] / same);
+          }
+        })
+        .throw_if_error();
+    state.SetIterationTime(median(random) * 1e-6);
+  }
+  state.counters["random"] = median(random);
+  state.counters["repeated"] = median(repeated);
+  state.counters["ratio"] = median(ratios);
+  state.counters["ratio_spread"] = half_quartile_range(ratios);
+  state.counters["plans"] = static_cast<double>(team->communicator().cached_plans());
+  state.counters["memory_mib"] =
+      static_cast<double>(team->communicator().memory_bytes()) / (1 << 20);
+}
+BENCHMARK(token_counts)->Arg(2)->Iterations(1)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
 void first_call(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));

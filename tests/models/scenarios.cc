@@ -382,7 +382,7 @@ void mismatch(Explorer& x, bool agree) {
 // when the time has come to look about.
 void rest() { sleep_ns(look_about_ns()); }
 struct Resting : OtherWork {
-  void give_way() noexcept override { rest(); }
+  void give_way(int) noexcept override { rest(); }
 };
 
 // Waits in which a rank gives way to what else it does: they see what was published, and the end.
