@@ -37,4 +37,8 @@ inline Schedule halving_doubling_far_all_reduce(int p, int x = 2) {
   return folded_all_reduce(p, reduce_scatter_then(recursive_doubling_all_gather(q, x)));
 }
 
+inline Schedule halving_doubling_half_exchange_all_reduce(int p) {
+  return half_exchange_all_reduce(p, reduce_scatter_then(doubling_far_first(core_size(p))));
+}
+
 }  // namespace rankine

@@ -2,8 +2,10 @@
 // store and its rank, and then reduces and gathers tensors, of which there is a pointer, a count
 // and a number for the type.
 #include <gtest/gtest.h>
+
 #include <sys/wait.h>
 #include <unistd.h>
+#include <barrier>
 
 #include <condition_variable>
 #include <cstring>
@@ -175,8 +177,11 @@ TEST_P(Inference, SglangReducesAndGathersAlongEveryDimension) {
 // An error that is a communicator's end is no reason to take another way.
 TEST(InferenceErrors, AreResults) {
   Store store;
+  std::barrier both(2);
   on_threads(2, [&](int rank) {
-    ASSERT_EQ(rankine_sglang_initialize(store.get(), 2, rank), 0);
+    const int met = rankine_sglang_initialize(store.get(), 2, rank);
+    both.arrive_and_wait();  // who leaves before would be lost to who still meets
+    ASSERT_EQ(met, 0);
     if (rank == 1) return rankine_sglang_finalize();
     std::vector<float> x(5000, 2);
     EXPECT_EQ(rankine_sglang_allreduce(x.data(), x.size(), kFloat, kSum), rkRankLost);
