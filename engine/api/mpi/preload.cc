@@ -214,9 +214,12 @@ class Taking {
       return pass(pass_on);
     }
     Backend& backend = *here.backend;
-    if (backend.leaves_to_mpi(call)) {
-      why_ = Passed::large;
-      return pass(pass_on);
+    {
+      const Inside now;
+      if (const auto why = backend.leaves_to_mpi(call)) {
+        why_ = *why;
+        return pass(pass_on);
+      }
     }
     const auto began = std::chrono::steady_clock::now();
     Status status;

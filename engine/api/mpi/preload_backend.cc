@@ -8,11 +8,13 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "engine/api/communicator.h"
 #include "engine/api/idling.h"
 #include "engine/api/mpi/member.h"
+#include "engine/base/splitmix.h"
 #include "engine/run/other_work.h"
 
 namespace rankine::mpi {
@@ -24,12 +26,18 @@ class OverMessages : public Backend {
   Status call(const Call& call) override { return member_->call(call); }
   Status barrier() override { return member_->barrier(); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
-  bool leaves_to_mpi(const Call&) const override { return false; }
+  std::optional<Passed> leaves_to_mpi(const Call&) override { return std::nullopt; }
   bool is_over_memory() const override { return false; }
 
  private:
   std::unique_ptr<Member> member_;
 };
+
+bool all_say(MPI_Comm comm, bool yes) {
+  int mine = yes ? 1 : 0, all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
+  return all != 0;
+}
 
 // Whoever waits in shared memory may be the one whom another rank waits for in MPI, before it makes
 // the same call: for a message that he has started to send, say. So MPI goes on as well.
@@ -59,7 +67,8 @@ class LettingMpiGoOn : public OtherWork {
 class OverMemory : public Backend {
  public:
   OverMemory(MPI_Comm comm, std::unique_ptr<rankine::Member> member)
-      : policy_(choose_wait_policy(member->ranks())),
+      : comm_(comm),
+        policy_(choose_wait_policy(member->ranks())),
         work_(comm, policy_),
         member_(std::move(member)) {
     member_->give_way_to(&work_);
@@ -71,25 +80,65 @@ class OverMemory : public Backend {
   }
   Status barrier() override { return member_->barrier({.timeout = kForever}); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
+  std::optional<Passed> leaves_to_mpi(const Call& call) override {
+    if (is_over_) return Passed::refused;
+    if (is_large_move(call)) return Passed::large;
+    if (call.collective != Collective::barrier && is_new(call) && !have_room_for(call)) {
+      is_over_ = true;
+      return Passed::refused;
+    }
+    return std::nullopt;
+  }
+  bool is_over_memory() const override { return true; }
+
+ private:
+  static constexpr std::size_t kLarge = std::size_t{256} << 10;  // bench/mpi/calls.c
+  static constexpr std::size_t kMostKinds = 65'536;
+
   // What is only moved is copied twice here, and by MPI once where processes may read each other's
   // memory.
-  bool leaves_to_mpi(const Call& call) const override {
+  bool is_large_move(const Call& call) const {
     if (reduces(call.collective)) return false;
     std::size_t bytes = call.count * size_of(call.type);
     for (const std::size_t count : call.counts) bytes += count * size_of(call.type);
     const bool in_blocks = call.collective != Collective::broadcast && call.counts.empty();
     return bytes * (in_blocks ? static_cast<std::size_t>(member_->ranks()) : 1) >= kLarge;
   }
-  bool is_over_memory() const override { return true; }
 
- private:
-  static constexpr std::size_t kLarge = std::size_t{256} << 10;  // bench/mpi/calls.c
+  // Of a kind that has not been called before, as all ranks see it.
+  bool is_new(const Call& call) {
+    if (kinds_.size() >= kMostKinds) kinds_.clear();
+    std::uint64_t kind = 0;
+    const auto mix = [&kind](std::uint64_t n) { kind = mixed(kind, n); };
+    mix(static_cast<std::uint64_t>(call.collective) << 16 |
+        static_cast<std::uint64_t>(call.type) << 8 | static_cast<std::uint64_t>(call.op));
+    mix(call.count);
+    mix(static_cast<std::uint64_t>(call.root));
+    for (const std::size_t count : call.counts) mix(count);
+    const bool all_know_where =
+        call.collective == Collective::all_reduce || call.collective == Collective::all_to_all;
+    mix(all_know_where && call.in == call.out ? 1 : 0);
+    return kinds_.insert(kind).second;
+  }
+
+  // Whether every rank has the memory that such a call takes; what is there stays there. Asked
+  // before anything is moved, since who finds none in the midst of a call ends it for all.
+  bool have_room_for(const Call& call) {
+    const Status status = member_->plan_of(call).status();
+    const bool mine = status.ok() || status.code() == Code::invalid_argument;
+    if (all_say(comm_, mine)) return true;
+    if (!mine) std::fprintf(stderr, "rankine: calls are left to MPI: %s\n", status.text().c_str());
+    return false;
+  }
   // MPI knows no deadlines: a program may let the others wait as long as it likes.
   static constexpr auto kForever = std::chrono::milliseconds::max();
 
+  const MPI_Comm comm_;
   const WaitPolicy policy_;
   LettingMpiGoOn work_;
-  std::unique_ptr<rankine::Member> member_;  // first to go
+  std::unique_ptr<rankine::Member> member_;  // goes before its work
+  std::unordered_set<std::uint64_t> kinds_;
+  bool is_over_ = false;
 };
 
 bool is_on_one_node(MPI_Comm comm) {
@@ -135,9 +184,7 @@ std::unique_ptr<Backend> over_memory(MPI_Comm comm) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   auto member = meet(comm, rank);
-  int good = member.ok() ? 1 : 0, all_good = 0;
-  MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_MIN, comm);
-  if (all_good != 0) return std::make_unique<OverMemory>(comm, std::move(*member));
+  if (all_say(comm, member.ok())) return std::make_unique<OverMemory>(comm, std::move(*member));
   if (rank == 0) {
     std::fprintf(stderr, "rankine: calls go by messages, not through shared memory: %s\n",
                  member.ok() ? "another rank has none" : member.status().text().c_str());

@@ -5,8 +5,10 @@
 #include <mpi.h>
 
 #include <memory>
+#include <optional>
 
 #include "engine/api/call.h"
+#include "engine/api/mpi/preload_report.h"
 #include "engine/base/status.h"
 
 namespace rankine::mpi {
@@ -19,8 +21,9 @@ class Backend {
   virtual Status barrier() = 0;
   // Whether such a call can be made at all, wherever its buffers lie: the same on all ranks.
   virtual Status can(const Call& call) = 0;
-  // What MPI's own call is likely to do faster: the same on all ranks.
-  virtual bool leaves_to_mpi(const Call& call) const = 0;
+  // Nothing where the call is to be made here; else why it is MPI's own: large, which MPI is likely
+  // to do faster, or refused. The same on all ranks, which may talk about it: a call of them all.
+  virtual std::optional<Passed> leaves_to_mpi(const Call& call) = 0;
   virtual bool is_over_memory() const = 0;
 };
 
