@@ -92,7 +92,7 @@ class OverMemory : public Backend {
   bool is_over_memory() const override { return true; }
 
  private:
-  static constexpr std::size_t kLarge = std::size_t{256} << 10;  // bench/mpi/calls.c
+  static constexpr std::size_t kLarge = std::size_t{128} << 10;  // bench/mpi/calls.c
   static constexpr std::size_t kMostKinds = 65'536;
 
   // What is only moved is copied twice here, and by MPI once where processes may read each other's
