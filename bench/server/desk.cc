@@ -1,9 +1,6 @@
 #include "bench/server/desk.h"
 
 #include <chrono>
-#include <exception>
-
-#include "engine/base/status.h"
 
 namespace rankine::server {
 
@@ -15,12 +12,12 @@ Desk::~Desk() {
 }
 
 std::vector<int> Desk::answer(const Request& request) {
-  std::future<std::vector<int>> answer;
+  std::future<Result<std::vector<int>>> answer;
   {
     const std::lock_guard lock(mutex_);
-    answer = come_.emplace_back(request, std::promise<std::vector<int>>()).second.get_future();
+    answer = come_.emplace_back(request, Answer()).second.get_future();
   }
-  return answer.get();
+  return answer.get().value();
 }
 
 void Desk::work() {
@@ -46,8 +43,8 @@ void Desk::submit_new() {
 
 void Desk::take(const Event& event) {
   if (event.request == Event::kLost) {
-    const auto lost = std::make_exception_ptr(Error(Code::rank_lost, event.why.data()));
-    for (auto& [id, waiting] : waiting_) waiting.answer.set_exception(lost);
+    const Status lost(Code::rank_lost, event.why.data());
+    for (auto& [id, waiting] : waiting_) waiting.answer.set_value(lost);
     waiting_.clear();
     return;
   }

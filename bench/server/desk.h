@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/server/service.h"
+#include "engine/base/status.h"
 
 namespace rankine::server {
 
@@ -24,9 +25,11 @@ class Desk {
   std::vector<int> answer(const Request& request);
 
  private:
+  // A value, not an exception: who waits and the clerk would share one, and free it on two threads.
+  using Answer = std::promise<Result<std::vector<int>>>;
   struct Waiting {
     std::vector<int> tokens;
-    std::promise<std::vector<int>> answer;
+    Answer answer;
   };
 
   void work();
@@ -36,7 +39,7 @@ class Desk {
   Service service_;  // the clerk's
   std::map<int, Waiting> waiting_;
   std::mutex mutex_;  // of what has come and is not submitted
-  std::vector<std::pair<Request, std::promise<std::vector<int>>>> come_;
+  std::vector<std::pair<Request, Answer>> come_;
   std::atomic<bool> closes_{false};
   std::thread clerk_;
 };

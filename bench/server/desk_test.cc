@@ -1,4 +1,6 @@
-// A desk for many clients, and the same over HTTP where cpp-httplib is installed.
+// A desk for many clients.
+#include "bench/server/desk.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,46 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "bench/server/desk.h"
-#include "bench/server/http_front.h"
 #include "bench/server/process_crew.h"
-#include "bench/server/small_model.h"
-#include "bench/server/thread_crew.h"
+#include "bench/server/small_clients.h"
 #include "engine/base/status.h"
 
 namespace rankine::server {
 namespace {
-
-using Tokens = std::vector<std::vector<int>>;
-
-Hire threads() {
-  return [](Line line, Line&) {
-    return hire_threads(kSmallModel, 7, 2, Library::rankine, std::move(line));
-  };
-}
-
-// What a service says to whom it knows by number.
-Tokens told_by_service() {
-  Service service(threads());
-  Tokens all;
-  for (const Answer& answer : play(service, kSmallLoad, [](const Record&) {}).answers) {
-    all.push_back(answer.tokens);
-  }
-  return all;
-}
-
-// All requests at once, each on a thread of its own.
-template <class Ask>
-Tokens told_by(const Ask& ask) {
-  const auto requests = requests_of(kSmallLoad);
-  Tokens all(requests.size());
-  std::vector<std::thread> clients;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    clients.emplace_back([&, i] { all[i] = ask(requests[i].second); });
-  }
-  for (std::thread& client : clients) client.join();
-  return all;
-}
 
 TEST(Desk, AnswersEachClientItsOwn) {
   Desk desk(threads());
@@ -87,49 +55,6 @@ TEST(Desk, SaysThatRanksWereLost) {
   std::vector<int> after;
   while (after.empty()) after = told();  // the last kill may have been of the new ranks
   EXPECT_EQ(after, before);
-}
-
-class Http : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!has_http()) GTEST_SKIP() << "cpp-httplib is not installed";
-  }
-};
-
-TEST_F(Http, AnswersAsTheServiceDoes) {
-  Desk desk(threads());
-  const HttpFront front(desk, kSmallModel.vocabulary);
-  EXPECT_EQ(told_by([&](const Request& request) { return ask_over_http(front.port(), request); }),
-            told_by_service());
-}
-
-TEST_F(Http, RefusesWhatIsNoRequest) {
-  Desk desk(threads());
-  const HttpFront front(desk, kSmallModel.vocabulary);
-  const auto refusal = [&](const Request& request) -> std::string {
-    try {
-      ask_over_http(front.port(), request);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::invalid_argument);
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_NE(refusal({.wanted = 3}).find("the prompt's length is 0"), std::string::npos);
-  EXPECT_NE(refusal({.prompt_tokens = 1}).find("max_tokens is 0; allowed are whole numbers from 1"),
-            std::string::npos);
-  Request beyond{.wanted = 1, .prompt_tokens = 1};
-  beyond.prompt[0] = kSmallModel.vocabulary;
-  EXPECT_NE(refusal(beyond).find("a token is 240; allowed are whole numbers from 0 to 239"),
-            std::string::npos);
-  EXPECT_THROW(HttpFront(desk, kSmallModel.vocabulary, front.port()), Error);  // it is taken
-}
-
-// Without the library nothing is pretended.
-TEST(HttpFront, SaysWhereThereIsNoLibrary) {
-  if (has_http()) GTEST_SKIP() << "cpp-httplib is installed";
-  Desk desk(threads());
-  EXPECT_THROW(HttpFront(desk, kSmallModel.vocabulary), Error);
 }
 
 }  // namespace
