@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/schedule/everyone.h"
 #include "engine/base/cache_line.h"
 #include "engine/compile/copy_first.h"
 #include "engine/compile/finish_rows.h"
@@ -59,13 +60,25 @@ std::size_t result_bytes(const Layout& layout, const Goal& goal) {
 }
 
 // Stores to lines that others hold, in pieces too short to take them over unread.
-bool fetches_to_store(const Program& program) {
+bool pushes_short(const Program& program, std::size_t claim) {
   return std::any_of(program.operations.begin(), program.operations.end(),
-                     [](const Operation& op) { return op.copies > 0 && !op.claims; });
+                     [claim](const Operation& op) { return op.copies > 0 && op.bytes < claim; });
+}
+
+// Of those with something in them.
+std::size_t least_block(const Layout& layout) {
+  std::size_t bytes = std::numeric_limits<std::size_t>::max();
+  for (const BlockHome& block : layout.blocks) {
+    if (block.bytes > 0) bytes = std::min(bytes, block.bytes);
+  }
+  return bytes;
 }
 
 // How many blocks go from one rank to another in a round, as PlanMeter::move() counts them.
 std::size_t moves_of(const Schedule& schedule, int round, PlanMeter& meter) {
+  if (const Everyone* all = everyone_in(schedule)) {
+    return static_cast<std::size_t>(schedule.ranks) * moves_of(all->part(), round, meter);
+  }
   std::size_t moves = 0;
   meter.step();
   for_each_transfer(schedule, round, [&](const Transfer& t) {
@@ -113,33 +126,32 @@ struct Job {
 
 // The form of an all-reduce that moves the fewest lines between cores. `streams`: the results are
 // more than the caches hold.
-Program direct_all_reduce(Job& job, Program program, bool streams) {
+Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   const Buffers buffers = job.request.buffers;
   const Costs& costs = job.request.costs;
-  // Parts of an operation end where lines do: not where these hold no whole number of elements.
-  const bool may_split = kCacheLine % job.layout.element_bytes == 0;
-  Program own = may_split ? own_first(std::move(program), buffers, costs.own_first, &job.meter)
-                          : std::move(program);
-  if (!job.request.pushes) return own;
   // In place the storing rank has just read what it overwrites.
   const bool reads_first =
       buffers == Buffers::in_place || vector_bytes(job.layout) <= costs.push_plain;
-  const bool may_copy = !reads_first && !streams;
-  if (!may_copy || !pushes_short_for_sure(own, buffers, costs.claim, &job.meter)) {
-    push(own, buffers, PushMutant::none, &job.meter);
-    if (reads_first) return own;
-    claim_copies(own, costs.claim);
-    if (!may_copy || !fetches_to_store(own)) return own;
+  if (job.request.pushes && !reads_first && !streams && least_block(job.layout) < costs.claim) {
+    Program copied = copy_first(job.program(Buffers::in_place), &job.meter);
+    push(copied, Buffers::apart, PushMutant::none, &job.meter);
+    if (pushes_short(copied, costs.claim)) return copied;
   }
-  own = {};
-  Program copied = copy_first(job.program(Buffers::in_place), &job.meter);
-  push(copied, Buffers::apart, PushMutant::none, &job.meter);
-  return copied;
+  // Parts of an operation end where lines do: not where these hold no whole number of elements.
+  const bool may_split = kCacheLine % job.layout.element_bytes == 0;
+  Program own = made ? std::move(*made) : job.program(buffers);
+  if (may_split) own = own_first(std::move(own), buffers, costs.own_first, &job.meter);
+  if (!job.request.pushes) return own;
+  push(own, buffers, PushMutant::none, &job.meter);
+  if (!reads_first) claim_copies(own, costs.claim);
+  return own;
 }
 
-Plan direct_plan(Job& job, Program program) {
+// `made`: the request's program, where somebody has had to look at it.
+Plan direct_plan(Job& job, std::optional<Program> made) {
   // The other passes have ranks store in others' outputs, or read their inputs.
   if (job.staged()) {
+    const Program program = made ? std::move(*made) : job.program(job.request.buffers);
     const std::size_t piece = job.request.costs.stage_piece;
     return lower_direct(
         stage(program, {.stream = job.request.costs.stage_stream,
@@ -151,9 +163,10 @@ Plan direct_plan(Job& job, Program program) {
   // What an epilogue reads next is to stay in the caches.
   const bool streams = job.request.buffers == Buffers::apart && job.request.row_elements == 0 &&
                        result_bytes(job.layout, job.goal) >= job.request.costs.stream_results;
-  if (job.goal.collective == Collective::all_reduce) {
-    program = direct_all_reduce(job, std::move(program), streams);
-  }
+  Program program = job.goal.collective == Collective::all_reduce
+                        ? direct_all_reduce(job, std::move(made), streams)
+                    : made ? std::move(*made)
+                           : job.program(job.request.buffers);
   if (job.goal.collective == Collective::reduce && job.request.pushes) {
     // Whether the root's call is in place or not, what holds for in place is right for both, and
     // what is fast apart is not slow in place.
@@ -216,16 +229,19 @@ Result<Plan> plan_of(Job& job) {
     }
   }
   const bool all_reduces = job.goal.collective == Collective::all_reduce;
-  const bool many = static_cast<std::size_t>(job.goal.ranks) > request.costs.messages;
-  Program program = many && !all_reduces ? job.large_program() : job.program(request.buffers);
-  const bool small = every_message_fits(program, request.slot_payload);
   // An all-reduce in several rounds of small messages is faster direct, which waits less.
   // Where there are boards, vectors that these could not hold are faster direct as well.
   const std::size_t most = request.board_bytes > 0
                                ? std::min(request.board_bytes, request.slot_payload)
                                : request.slot_payload;
-  const bool prefers_mailbox = small && has_few_messages(program, request.costs.messages) &&
-                               (!all_reduces || vector_bytes(job.layout) <= most);
+  if (!asked && all_reduces && vector_bytes(job.layout) > most) {
+    eager.reset();
+    return direct_plan(job, std::nullopt);
+  }
+  const bool many = static_cast<std::size_t>(job.goal.ranks) > request.costs.messages;
+  Program program = many && !all_reduces ? job.large_program() : job.program(request.buffers);
+  const bool small = every_message_fits(program, request.slot_payload);
+  const bool prefers_mailbox = small && has_few_messages(program, request.costs.messages);
   if (asked.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
     if (!all_reduces) job.versions.reset();  // these look at their buffers both ways

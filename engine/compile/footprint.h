@@ -95,16 +95,13 @@ class Footprint {
     int first, last;
   };
 
-  template <class Visit>
-  void for_each_touch(const Program& program, PlanMeter* meter, const Visit& visit) const;
   // Those between these bytes' ends.
   Range stretches(std::size_t memory, std::size_t offset, std::size_t bytes) const;
   void add_to(std::size_t memory, int operation, std::size_t offset, std::size_t bytes);
 
   const Memories memories_;
-  std::vector<Stretch> stretches_;    // by memory, each in order
-  std::vector<int> first_of_;         // by memory: its first one; and one past all
-  mutable std::vector<int> next_of_;  // behind the one that was looked for last
+  std::vector<Stretch> stretches_;  // by memory, each in order
+  std::vector<int> first_of_;       // by memory: its first one; and one past all
   std::vector<Link> links_;
   mutable std::vector<int> found_;
 };

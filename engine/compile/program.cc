@@ -265,7 +265,7 @@ class Builder {
         add(copy, {{at(v).rank, kNone, {Memory::input, block_of(at(v).slot).input}}}, {});
       }
     }
-    std::vector<int> made_from;
+    std::vector<std::tuple<Rank, int, int>> made_from;  // the version last
     std::vector<Source> sources;
     std::vector<int> earlier;
     for (int i = 0; i < versions_->size(); ++i) {
@@ -275,14 +275,13 @@ class Builder {
       if (v.round == kStaging) continue;
       show_results_until(v.round);
       made_from.clear();
-      versions_->for_each_source(v, [&](int s) { made_from.push_back(s); });
-      // The language's order of additions (schedule.h), the same whoever adds.
-      if (made_from.size() > 1) {
-        std::stable_sort(made_from.begin(), made_from.end(),
-                         [this](int a, int b) { return at(a).lowest < at(b).lowest; });
-      }
+      versions_->for_each_source(v, [&](int s) {
+        made_from.push_back({at(s).lowest, static_cast<int>(made_from.size()), s});
+      });
+      // The language's order of additions (schedule.h), the same whoever adds; else as stated.
+      if (made_from.size() > 1) std::sort(made_from.begin(), made_from.end());
       sources.clear();
-      for (const int s : made_from) {
+      for (const auto& [lowest, stated, s] : made_from) {
         const Placed& seen = seen_by(v.rank, s);
         sources.push_back({at(s).rank, seen.operation, place(s, seen)});
       }

@@ -137,19 +137,6 @@ void push(Program& program, Buffers buffers, PushMutant mutant, PlanMeter* meter
   Pusher(program, Pusher::destinations(program, buffers), mutant, meter).run(program);
 }
 
-bool pushes_short_for_sure(const Program& program, Buffers buffers, std::size_t bytes,
-                           PlanMeter* meter) {
-  const auto& all = program.operations;
-  const auto first = std::find_if(all.begin(), all.end(), [&](const Operation& op) {
-    return Pusher::maker_of(program, op) >= 0;
-  });
-  if (first == all.end() || first->bytes >= bytes) return false;
-  Footprint::Memories asked(program.ranks, buffers);
-  asked.add(first->rank, first->destination);
-  return Pusher(program, std::move(asked), PushMutant::none, meter)
-      .may_move(static_cast<int>(first - all.begin()), Pusher::maker_of(program, *first));
-}
-
 void claim_copies(Program& program, std::size_t from) {
   for (Operation& op : program.operations) op.claims = op.copies > 0 && op.bytes >= from;
 }

@@ -27,11 +27,6 @@ enum class PushMutant : std::uint8_t { none, no_waits, no_care };
 void push(Program& program, Buffers buffers, PushMutant mutant = PushMutant::none,
           PlanMeter* meter = nullptr);
 
-// Whether push() has an operation of fewer than so many bytes store at others, where the first that
-// it comes upon tells. False: perhaps it does.
-bool pushes_short_for_sure(const Program& program, Buffers buffers, std::size_t bytes,
-                           PlanMeter* meter = nullptr);
-
 // Where the others' caches hold what is overwritten there, since nobody has read it before: pieces
 // of at least `from` bytes are finished first and then copied (Operation::claims).
 void claim_copies(Program& program, std::size_t from = Costs{}.claim);
