@@ -74,7 +74,6 @@ class IndexList {
     return total;
   }
   bool empty() const { return runs_ == 0; }
-  bool is_one() const { return runs_ == 1 && inline_[0].count == 1; }
   int front() const { return inline_[0].first; }
   int operator[](int i) const;  // the i-th index; linear in the number of runs
 
@@ -89,7 +88,7 @@ class IndexList {
 
   // The same indices, each taken modulo n into [0, n).
   IndexList modulo(int n) const {
-    if (is_one()) return IndexList(wrap(inline_[0].first, n));
+    if (runs_ == 1 && inline_[0].count == 1) return IndexList(wrap(inline_[0].first, n));
     return all_modulo(n);
   }
 

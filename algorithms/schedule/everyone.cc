@@ -55,7 +55,7 @@ Block Rotation::block_rotated(Block b, Rank by) const {
 
 IndexList Rotation::rotated(const IndexList& blocks, Rank by) const {
   if (by == 0 || moves_ == Moves::nothing) return blocks;
-  if (blocks.is_one()) return IndexList(block_rotated(blocks.front(), by));
+  if (blocks.size() == 1) return IndexList(block_rotated(blocks.front(), by));
   IndexList out;
   if (moves_ == Moves::with_rank && dims_.size() == 1) {
     for (int i = 0; i < blocks.runs(); ++i) {

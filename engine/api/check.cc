@@ -80,7 +80,7 @@ Status check_common(int ranks, std::chrono::milliseconds timeout,
 }
 
 Status check_processes(const CommunicatorOptions& options) {
-  if (options.name.empty() && !options.rank) return {};
+  if (options.name.empty() && !options.rank && options.more_ranks.empty()) return {};
   if (Status status = check_name(options.name); !status.ok()) return status;
   if (!options.rank)
     return invalid_argument("name is '" + std::string(options.name) +
@@ -88,8 +88,17 @@ Status check_processes(const CommunicatorOptions& options) {
   if (options.network != nullptr) {
     return invalid_argument("network: ranks that are processes have none");
   }
-  return first_of({check_range("ranks", options.ranks, 1, Communicator::kMaxProcesses),
-                   check_range("rank", *options.rank, 0, options.ranks - 1)});
+  Status status = first_of({check_range("ranks", options.ranks, 1, Communicator::kMaxProcesses),
+                            check_range("rank", *options.rank, 0, options.ranks - 1)});
+  for (std::size_t i = 0; status.ok() && i < options.more_ranks.size(); ++i) {
+    const Rank one = options.more_ranks[i];
+    const auto before = options.more_ranks.first(i);
+    status = check_range("more_ranks", one, 0, options.ranks - 1);
+    if (status.ok() && (one == *options.rank || std::count(before.begin(), before.end(), one) > 0))
+      return invalid_argument("more_ranks has " + std::to_string(one) +
+                              ", which this process plays already");
+  }
+  return status;
 }
 
 }  // namespace

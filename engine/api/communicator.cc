@@ -73,7 +73,9 @@ Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Wai
 }
 
 CommunicatorShared::~CommunicatorShared() {
-  if (processes != nullptr) crossbar.leave(processes->self());
+  if (processes != nullptr) {
+    for (const Rank r : processes->here()) crossbar.leave(r);
+  }
   crossbar.depend_no_more();
   // The process may end next. No promise is kept waiting any more, but a disk may stand still.
   constexpr std::chrono::seconds kPatience{2};
@@ -99,9 +101,12 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
   }
   auto settings = process_settings(options, environment, costs);
   if (!settings.ok()) return settings.status();
+  std::vector<Rank> here(options.more_ranks.begin(), options.more_ranks.end());
+  here.push_back(*options.rank);
+  std::sort(here.begin(), here.end());
   return ProcessRanks::meet(
       {.name = std::string(options.name),
-       .rank = *options.rank,
+       .ranks = std::move(here),
        .settings = *settings,
        .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout))},
       costs);
@@ -165,7 +170,7 @@ Result<std::unique_ptr<Member>> Communicator::join(Rank rank) try {
   }
   if (shared_->is_elsewhere(rank)) {
     return invalid_argument("rank is " + std::to_string(rank) + ", which another process plays; " +
-                            "this one is rank " + std::to_string(shared_->processes->self()));
+                            "this one is " + ranks_in_words(shared_->processes->here()));
   }
   const std::lock_guard lock(shared_->mutex);
   if (shared_->joined[static_cast<std::size_t>(rank)]) {

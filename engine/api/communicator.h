@@ -13,7 +13,9 @@
 // Calls are the same there, messages and groups too, in buffers of any kind: what others read of
 // them passes through memory that all of them share. A process that ends or becomes another program
 // is rank_lost for whoever waits for it, within 0.1 s of its end; one that is stopped, their
-// deadline. Nothing is left behind in /dev/shm in any case.
+// deadline. Nothing is left behind in /dev/shm in any case. A process may play several of the ranks
+// (CommunicatorOptions::more_ranks), on threads that join as such: among themselves these are
+// threads of one process, with messages and groups that nobody else is in without a detour.
 //
 // A Communicator is shared by all ranks and thread-safe; members go on where it is destroyed before
 // them. A Member is one rank's handle and is used by one thread at a time. Every rank makes the
@@ -91,6 +93,8 @@ struct CommunicatorOptions {
   // by which they find each other, of letters, digits, '.', '-' and '_'. Both or none.
   std::optional<Rank> rank{};
   std::string_view name{};
+  // Further ranks that this process plays, each on a thread of its own, where it plays several.
+  std::span<const Rank> more_ranks{};
 };
 
 // The policy for that many ranks on the cores that this process may use (affinity and quota).

@@ -148,10 +148,10 @@ struct CommunicatorShared {
                                                     GroupKey key, const std::vector<Rank>& members,
                                                     std::size_t there, const SplitOptions& options,
                                                     Waiter& waiter);
-  // The same of processes, which all call this: until all are there.
-  Result<std::shared_ptr<CommunicatorShared>> group_of_processes(
+  // The same where some are other processes: until all are there. By the first that asks here.
+  Result<std::shared_ptr<CommunicatorShared>> meet_group(
       const std::shared_ptr<CommunicatorShared>& self, GroupKey key,
-      const std::vector<Rank>& members, std::size_t there, const SplitOptions& options);
+      const std::vector<Rank>& members, const SplitOptions& options);
   // The one on which messages go between two of them, in that direction; likewise.
   Result<std::shared_ptr<CommunicatorShared>> pair(const std::shared_ptr<CommunicatorShared>& self,
                                                    Rank from, Rank to, Waiter& waiter);
@@ -202,7 +202,8 @@ struct CommunicatorShared {
   mutable std::mutex mutex;  // guards what follows
   std::vector<bool> joined;
   struct Group {
-    std::shared_ptr<CommunicatorShared> shared;
+    std::shared_ptr<CommunicatorShared> shared;  // nullptr: whoever asked first is making it
+    Status why_not;                              // it could not be made
     std::vector<Rank> awaited;  // the rank here of each there; -1: nobody, any more
     // By all.
     bool is_found() const {
@@ -211,7 +212,7 @@ struct CommunicatorShared {
     // A rank will never find it.
     void leave(std::size_t there) {
       awaited[there] = -1;
-      shared->crossbar.leave(static_cast<Rank>(there));
+      if (shared != nullptr) shared->crossbar.leave(static_cast<Rank>(there));
     }
   };
   // From, to. They stay as long as this does: a message may be on its way whose sender has gone.

@@ -179,7 +179,7 @@ Result<std::unique_ptr<Prepared>> PlanMaker::make(const PlanKey& key) const {
   request.bracket_for = bracket_for;
   request.buffers = key.in_place() ? Buffers::in_place : Buffers::apart;
   const bool lends =
-      processes != nullptr && processes->payloads() != nullptr && key.shared_payloads();
+      processes != nullptr && processes->have_payloads() && key.shared_payloads();
   request.staged = processes != nullptr && !lends;
   Params& params = request.params;
   params = params_of(options, ranks);

@@ -175,7 +175,7 @@ Status MemberState::adopt(const Prepared& prepared) {
 
 Status MemberState::share_scratch(std::size_t bytes) {
   const auto self = static_cast<std::size_t>(run.waiter.rank);
-  auto memory = shared->processes->scratch(bytes);
+  auto memory = shared->processes->scratch(run.waiter.rank, bytes);
   if (!memory.ok()) return memory.status();
   scratch_bytes = bytes;
   run.memory_of(self, Memory::scratch) = *memory;
@@ -238,7 +238,7 @@ Result<MemberState::Found> MemberState::plan(const Call& call, bool calls) {
 
 bool MemberState::are_payloads(const BufferRule& rule, const void* in,
                                const void* out) const noexcept {
-  const ProcessPayloads& ours = *shared->processes->payloads();
+  const ProcessPayloads& ours = shared->processes->payloads(run.waiter.rank);
   return ours.holds(in, rule.input_bytes) && ours.holds(out, rule.output_bytes);
 }
 
@@ -246,7 +246,7 @@ Status MemberState::misfit_of(const Prepared& prepared, const void* in,
                               const void* out) const noexcept {
   const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
   if (buffers_fit(rule, in, out)) {
-    const bool of_in = !shared->processes->payloads()->holds(in, rule.input_bytes);
+    const bool of_in = !shared->processes->payloads(run.waiter.rank).holds(in, rule.input_bytes);
     const Buffer buffer = of_in ? buffers_of(rule, in, out).in : buffers_of(rule, in, out).out;
     return make_error(Code::invalid_argument, [&] {
       return std::string(of_in ? "in" : "out") + " is " + to_string(buffer) +

@@ -55,26 +55,27 @@ Result<PayloadMemory> Payloads::allocate_shared(const std::shared_ptr<ProcessRan
                                                 std::size_t element_bytes) {
   if (Status status = check_elements(n, element_bytes); !status.ok()) return status;
   const std::lock_guard lock(mutex_);
-  auto base = processes->payloads()->allocate(n * element_bytes);
+  auto base = processes->payloads(rank).allocate(n * element_bytes);
   if (!base.ok()) {
     return Status(base.status().code(), "n is " + std::to_string(n) + " of rank " +
                                             std::to_string(rank) + ": " + base.status().text());
   }
   processes_ = processes;
+  rank_ = rank;
   shared_.insert(*base);
   return PayloadMemory(weak_from_this(), *base);
 }
 
 Payloads::~Payloads() {
   if (!home_.is_this()) return;
-  for (const void* base : shared_) processes_->payloads()->free(base);
+  for (const void* base : shared_) processes_->payloads(rank_).free(base);
 }
 
 void Payloads::free(const void* base) noexcept {
   if (!home_.is_this()) return;
   const std::lock_guard lock(mutex_);
   if (shared_.erase(base) > 0) {
-    processes_->payloads()->free(base);
+    processes_->payloads(rank_).free(base);
   } else {
     in_use_.erase(base);
   }
@@ -83,7 +84,7 @@ void Payloads::free(const void* base) noexcept {
 void Payloads::add_to(RankMemory& memory) const {
   const std::lock_guard lock(mutex_);
   for (const void* base : shared_) {
-    const std::size_t bytes = processes_->payloads()->bytes_of(base);
+    const std::size_t bytes = processes_->payloads(rank_).bytes_of(base);
     memory.payloads.bytes += bytes;
     memory.payloads.ranges.push_back({const_cast<void*>(base), bytes});
   }

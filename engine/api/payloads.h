@@ -39,6 +39,7 @@ class Payloads : public std::enable_shared_from_this<Payloads> {
   mutable std::mutex mutex_;  // guards what follows
   std::map<const void*, Arena> in_use_;
   std::shared_ptr<ProcessRanks> processes_;  // of what is shared; nullptr: nothing is
+  Rank rank_ = 0;                            // there
   std::set<const void*> shared_;
 };
 

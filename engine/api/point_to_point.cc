@@ -21,8 +21,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   std::shared_ptr<CommunicatorShared>& known = pairs[{from, to}];
   if (known != nullptr) return known;
-  std::shared_ptr<ProcessRanks> both;  // but for messages to oneself
-  if (processes != nullptr && from != to) {
+  std::shared_ptr<ProcessRanks> both;  // of different processes
+  if (is_elsewhere(from) || is_elsewhere(to)) {
     auto found =
         ProcessRanks::pair(*processes, from, to, [&] { return may_go_on_planning(waiter); });
     if (!found.ok()) return found.status();

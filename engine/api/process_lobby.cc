@@ -38,6 +38,12 @@ Status lost(Rank r, std::int32_t pid, const std::string& name) {
 
 }  // namespace
 
+std::string ranks_in_words(const std::vector<Rank>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (const Rank r : ranks) text += (r == ranks.front() ? "" : ", ") + std::to_string(r);
+  return text;
+}
+
 ProcessLobby::ProcessLobby(Meeting meeting)
     : meeting_(std::move(meeting)), path_(shared_path(meeting_.name)) {
   watched_.fill(-1);
@@ -59,7 +65,11 @@ void ProcessLobby::close_file() noexcept {
 }
 
 std::string ProcessLobby::me() const {
-  return "rank " + std::to_string(meeting_.rank) + " (" + in_words(getpid()) + ")";
+  return ranks_in_words(meeting_.ranks) + " (" + in_words(getpid()) + ")";
+}
+
+bool ProcessLobby::is_ours(Rank r) const noexcept {
+  return std::binary_search(meeting_.ranks.begin(), meeting_.ranks.end(), r);
 }
 
 int ProcessLobby::process_of(Rank r) const noexcept {
@@ -108,7 +118,7 @@ Status ProcessLobby::create(bool& exists) {
   std::memcpy(page_->magic, kSharedMagic, sizeof(kSharedMagic));
   page_->layout = kLobbyLayout;
   page_->settings = meeting_.settings;
-  page_->maker = meeting_.rank;
+  page_->maker = meeting_.ranks.front();
   if (getrandom(&page_->nonce, sizeof(page_->nonce), 0) !=
       static_cast<ssize_t>(sizeof(page_->nonce))) {
     return system_error("getrandom");
@@ -180,26 +190,31 @@ Status ProcessLobby::enter_found(bool& again) {
 }
 
 Status ProcessLobby::sit_down() {
-  LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(meeting_.rank)];
   const std::int32_t self = getpid();
   for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
-    if (process_of(r) != self || r == meeting_.rank) continue;
+    if (process_of(r) != self) continue;
     return fail(make_error(Code::invalid_argument, [&] {
-      return "ranks " + std::to_string(r) + " and " + std::to_string(meeting_.rank) +
+      return "rank " + std::to_string(r) + " and " + ranks_in_words(meeting_.ranks) +
              " are of one process, " + std::to_string(self) +
-             "; each rank of a communicator with a name has a process of its own";
+             "; a process comes once, with all ranks that it plays";
     }));
   }
-  if (!try_lock(file_, meeting_.rank)) {
+  for (const Rank r : meeting_.ranks) {
+    if (try_lock(file_, r)) continue;
     return fail(make_error(Code::invalid_argument, [&] {
-      return "rank " + std::to_string(meeting_.rank) + " of '" + meeting_.name +
-             "' is there twice: " + in_words(seat.process.load(std::memory_order_relaxed)) +
-             " and " + in_words(self);
+      return "rank " + std::to_string(r) + " of '" + meeting_.name +
+             "' is there twice: " + in_words(process_of(r)) + " and " + in_words(self);
     }));
   }
-  seat.bases = bases_.reserve(page_->nonce);
-  seat.process.store(self, std::memory_order_release);
-  page_->seated.fetch_add(1, std::memory_order_acq_rel);  // pairs with wait_for()
+  const std::uint64_t bases = bases_.reserve(page_->nonce);
+  for (const Rank r : meeting_.ranks) {
+    LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
+    seat.bases = bases;
+    seat.process.store(self, std::memory_order_release);  // pairs with process_of()
+  }
+  // Pairs with wait_for().
+  page_->seated.fetch_add(static_cast<std::int32_t>(meeting_.ranks.size()),
+                          std::memory_order_acq_rel);
   return {};
 }
 
@@ -244,7 +259,7 @@ Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, const char
     if (page_->ending.has_ended()) return fail({});
     if (count.load(std::memory_order_acquire) == meeting_.settings.ranks) return {};
     for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
-      if (r == meeting_.rank || process_of(r) == 0 || watch(r)) continue;
+      if (is_ours(r) || process_of(r) == 0 || watch(r)) continue;
       return fail(lost(r, process_of(r), meeting_.name));
     }
     if (meeting_.may_wait) {
@@ -285,14 +300,16 @@ Status ProcessLobby::meet() {
     return status;
   }
   for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
-    if (r != meeting_.rank && !watch(r)) return fail(lost(r, process_of(r), meeting_.name));
+    if (!is_ours(r) && !watch(r)) return fail(lost(r, process_of(r), meeting_.name));
   }
   if (Status status = agree_on_base(); !status.ok()) return fail(status);
   return {};
 }
 
 Status ProcessLobby::be_ready() {
-  page_->ready.fetch_add(1, std::memory_order_acq_rel);  // pairs with wait_for()
+  // Pairs with wait_for().
+  page_->ready.fetch_add(static_cast<std::int32_t>(meeting_.ranks.size()),
+                         std::memory_order_acq_rel);
   Status status = wait_for(page_->ready, "not all ranks have got ready");
   if (status.ok()) remove_name(file_, path_);
   return status;

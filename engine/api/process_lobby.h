@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/api/process_arena.h"
 #include "engine/api/process_settings.h"
@@ -40,11 +41,14 @@ struct LobbyPage {
 };
 static_assert(std::atomic<std::int32_t>::is_always_lock_free);
 
+// "rank 2", "ranks 2, 3"
+std::string ranks_in_words(const std::vector<Rank>& ranks);
+
 class ProcessLobby {
  public:
   struct Meeting {
     std::string name;
-    Rank rank = 0;
+    std::vector<Rank> ranks{0};  // that this process plays, in order
     ProcessSettings settings;
     std::int64_t deadline_ns = 0;  // of the monotonic clock
     // Asked while not all are there, until be_ready() is over: an error ends the meeting. None:
@@ -79,6 +83,7 @@ class ProcessLobby {
   Status check_found() const;
   Status map_page() noexcept;
   Status sit_down();
+  bool is_ours(Rank r) const noexcept;
   Status wait_for(const std::atomic<std::int32_t>& count, const char* what);
   std::string missing(const char* what) const;
   bool watch(Rank r) noexcept;

@@ -1,5 +1,6 @@
 #include "engine/api/process_memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -9,7 +10,7 @@ namespace rankine {
 
 ProcessMemory::ProcessMemory(const ProcessLobby::Meeting& meeting, const PostsShape& calls,
                              const PostsShape& messages)
-    : self_(meeting.rank),
+    : here_(meeting.ranks),
       calls_(calls),
       messages_(messages),
       layout_(ProcessLayout::of(meeting.settings.ranks, sizeof(LobbyPage), calls, messages)),
@@ -20,19 +21,25 @@ Result<std::shared_ptr<ProcessMemory>> ProcessMemory::meet(const ProcessLobby::M
                                                            const PostsShape& messages) {
   std::shared_ptr<ProcessMemory> out(new ProcessMemory(meeting, calls, messages));
   if (Status status = out->lobby_.meet(); !status.ok()) return status;
-  if (Status status = out->take_own(); !status.ok()) return out->lobby_.fail(status);
-  if (out->self_ == 0) out->write_names();
-  const std::size_t payloads = out->layout_.payloads_of(out->self_);
-  out->payloads_.emplace(out->at(payloads), out->layout_.payload_bytes(), out->lobby_.file(),
-                         payloads);
+  for (const Rank r : out->here_) {
+    if (Status status = out->take_own(r); !status.ok()) return out->lobby_.fail(status);
+  }
+  if (out->here_.front() == 0) out->write_names();
   return out;
 }
 
-Status ProcessMemory::take_own() {
+Status ProcessMemory::take_own(Rank r) {
   Status status = take(0, layout_.calls.common_bytes, "the lines of all ranks");
   if (!status.ok()) return status;
-  return take(layout_.calls.of_rank(self_), layout_.calls.rank_bytes,
-              "mailboxes and board of rank " + std::to_string(self_));
+  const std::size_t begin = layout_.payloads_of(r);
+  own_.emplace_back(at(begin), layout_.payload_bytes(), lobby_.file(), begin);
+  return take(layout_.calls.of_rank(r), layout_.calls.rank_bytes,
+              "mailboxes and board of rank " + std::to_string(r));
+}
+
+ProcessMemory::Own& ProcessMemory::own(Rank r) noexcept {
+  const auto place = std::lower_bound(here_.begin(), here_.end(), r) - here_.begin();
+  return own_[static_cast<std::size_t>(place)];
 }
 
 void ProcessMemory::write_names() noexcept {
@@ -58,11 +65,12 @@ Atomic<PairMade>& ProcessMemory::made(Rank from, Rank to) const noexcept {
   return all[layout_.number_of_pair(from, to)];
 }
 
-Result<std::size_t> ProcessMemory::room_for_messages(std::size_t bytes) {
-  const std::size_t left = layout_.scratch_bytes() - room_given_;
-  if (bytes > left) return no_room_in_scratch(self_, "messages", bytes, left, layout_.ranks);
-  const std::size_t begin = layout_.message_scratch_of(self_) + room_given_;
-  room_given_ += bytes;
+Result<std::size_t> ProcessMemory::room_for_messages(Rank r, std::size_t bytes) {
+  std::size_t& given = own(r).room_given;
+  const std::size_t left = layout_.scratch_bytes() - given;
+  if (bytes > left) return no_room_in_scratch(r, "messages", bytes, left, layout_.ranks);
+  const std::size_t begin = layout_.message_scratch_of(r) + given;
+  given += bytes;
   return begin;
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/api/process_arena.h"
 #include "engine/api/process_lobby.h"
@@ -16,14 +18,16 @@ namespace rankine {
 
 class ProcessMemory {
  public:
-  // Until all are there, and what this rank needs from the start is its own. Throws std::bad_alloc.
+  // Until all are there, and what the ranks here need from the start is their own. Throws
+  // std::bad_alloc.
   static Result<std::shared_ptr<ProcessMemory>> meet(const ProcessLobby::Meeting& meeting,
                                                      const PostsShape& calls,
                                                      const PostsShape& messages);
-  // What this rank shares is as it is to be: until all have come so far.
+  // What the ranks here share is as it is to be: until all have come so far.
   Status begin() { return lobby_.be_ready(); }
 
-  Rank self() const noexcept { return self_; }
+  // The ranks that this process plays, in order.
+  const std::vector<Rank>& here() const noexcept { return here_; }
   const ProcessLayout& layout() const noexcept { return layout_; }
   const ProcessLobby& lobby() const noexcept { return lobby_; }
   const PostsShape& calls() const noexcept { return calls_; }
@@ -38,24 +42,31 @@ class ProcessMemory {
   Status take(std::size_t offset, std::size_t bytes, const std::string& what) const {
     return take_pages(lobby_.file(), offset, bytes, what);
   }
-  // Where this rank's payloads lie.
-  ProcessPayloads& payloads() noexcept { return *payloads_; }
-  // Room in this rank's scratch for messages, of nobody else from then on; its offset. By
-  // one thread at a time.
-  Result<std::size_t> room_for_messages(std::size_t bytes);
+  // Where the payloads of a rank here lie.
+  ProcessPayloads& payloads(Rank r) noexcept { return own(r).payloads; }
+  // Room in the scratch for messages of a rank here, of nobody else from then on; its offset. By
+  // the rank's thread.
+  Result<std::size_t> room_for_messages(Rank r, std::size_t bytes);
 
  private:
   ProcessMemory(const ProcessLobby::Meeting& meeting, const PostsShape& calls,
                 const PostsShape& messages);
-  Status take_own();
+  Status take_own(Rank r);
   void write_names() noexcept;
+  // What a rank here has for itself.
+  struct Own {
+    Own(std::byte* base, std::size_t room, int file, std::size_t offset)
+        : payloads(base, room, file, offset) {}
+    ProcessPayloads payloads;
+    std::size_t room_given = 0;  // of its scratch for messages
+  };
+  Own& own(Rank r) noexcept;
 
-  const Rank self_;
+  const std::vector<Rank> here_;
   const PostsShape calls_, messages_;
   const ProcessLayout layout_;
   ProcessLobby lobby_;
-  std::size_t room_given_ = 0;  // of that scratch
-  std::optional<ProcessPayloads> payloads_;
+  std::deque<Own> own_;  // by here_
 };
 
 // The error of a rank whose scratch is to be larger than that.

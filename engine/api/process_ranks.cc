@@ -23,15 +23,16 @@ std::string in_hexadecimal(std::uint64_t number) {
 }  // namespace
 
 ProcessRanks::ProcessRanks(std::shared_ptr<ProcessMemory> memory, std::vector<Rank> seats,
-                           Rank self, const Part& part, bool sets_up_all)
+                           std::vector<Rank> here, const Part& part, bool sets_up_all)
     : memory_(std::move(memory)),
       seats_(std::move(seats)),
-      self_(self),
+      here_(std::move(here)),
       layout_(part.layout),
       shape_(part.shape),
       base_(part.base),
       ending_(*part.ending),
-      sets_up_all_(sets_up_all) {}
+      sets_up_all_(sets_up_all),
+      scratch_(here_.size()) {}
 
 Result<std::shared_ptr<ProcessRanks>> ProcessRanks::meet(const ProcessLobby::Meeting& meeting,
                                                          const Costs& costs) {
@@ -49,22 +50,26 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::meet(const ProcessLobby::Mee
   std::iota(seats.begin(), seats.end(), 0);
   const ProcessLayout& layout = memory->layout();
   const Part part{layout.calls, memory->calls(), memory->at(0), &memory->lobby().page().ending};
-  const Rank self = memory->self();
-  std::shared_ptr<ProcessRanks> out(
-      new ProcessRanks(std::move(memory), std::move(seats), self, part, false));
-  out->scratch_ = layout.scratch_of(self);
-  out->scratch_room_ = layout.scratch_bytes();
+  const std::vector<Rank>& here = memory->here();
+  std::shared_ptr<ProcessRanks> out(new ProcessRanks(memory, std::move(seats), here, part, false));
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    out->scratch_[i] = {layout.scratch_of(here[i]), layout.scratch_bytes()};
+  }
   return out;
 }
 
 Result<std::shared_ptr<ProcessRanks>> ProcessRanks::group(
-    const ProcessRanks& of, std::size_t members, std::size_t there, const std::string& which,
+    const ProcessRanks& of, const std::vector<Rank>& members, const std::string& which,
     const Costs& costs, std::int64_t deadline_ns, const std::function<Status()>& may_wait) {
   const LobbyPage& page = of.lobby().page();
   ProcessSettings settings = page.settings;
-  settings.ranks = static_cast<std::int32_t>(members);
+  settings.ranks = static_cast<std::int32_t>(members.size());
+  std::vector<Rank> here;
+  for (std::size_t there = 0; there < members.size(); ++there) {
+    if (of.is_here(members[there])) here.push_back(static_cast<Rank>(there));
+  }
   return meet({.name = in_hexadecimal(page.nonce) + "." + which,
-               .rank = static_cast<Rank>(there),
+               .ranks = std::move(here),
                .settings = settings,
                .deadline_ns = deadline_ns,
                .may_wait = may_wait},
@@ -79,7 +84,7 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::pair(const ProcessRanks& of,
   // Acquire: pairs with begin(), before which all has been set up.
   const bool first =
       made.compare_exchange_strong(seen, PairMade::going_on, std::memory_order_acquire);
-  const Rank other = of.self() == from ? to : from;
+  const Rank other = of.is_here(from) ? to : from;
   while (!first && seen != PairMade::yes) {
     // Looked at before the last look at what it has made.
     const bool has_ended = of.has_ended(other);
@@ -107,7 +112,7 @@ Result<std::shared_ptr<ProcessRanks>> ProcessRanks::pair(const ProcessRanks& of,
   std::byte* const base = memory.at(begin);
   const Part part{layout.pair, memory.messages(), base, reinterpret_cast<SharedEnding*>(base)};
   return std::shared_ptr<ProcessRanks>(
-      new ProcessRanks(of.memory_, {from, to}, of.self() == from ? 0 : 1, part, first));
+      new ProcessRanks(of.memory_, {from, to}, {of.is_here(from) ? 0 : 1}, part, first));
 }
 
 Status ProcessRanks::begin() {
@@ -136,26 +141,26 @@ Mailbox ProcessRanks::mailbox(Rank from, Rank to) const noexcept {
           shape_.slots};
 }
 
-Result<std::byte*> ProcessRanks::scratch(std::size_t bytes) {
-  if (bytes > scratch_room_) {
+Result<std::byte*> ProcessRanks::scratch(Rank r, std::size_t bytes) {
+  const auto place = std::lower_bound(here_.begin(), here_.end(), r) - here_.begin();
+  Scratch& scratch = scratch_[static_cast<std::size_t>(place)];
+  if (bytes > scratch.room) {
     if (!is_pair()) {
-      return no_room_in_scratch(self_, "calls", bytes, scratch_room_, memory_->layout().ranks);
+      return no_room_in_scratch(r, "calls", bytes, scratch.room, memory_->layout().ranks);
     }
     // What it had before is nobody's: so it takes twice what it needs at most.
     const std::size_t room = std::bit_ceil(std::max(bytes, page_bytes()));
-    auto begin = memory_->room_for_messages(room);
+    auto begin = memory_->room_for_messages(seat(r), room);
     if (!begin.ok()) return begin.status();
-    scratch_ = *begin;
-    scratch_room_ = room;
-    scratch_taken_ = 0;
+    scratch = {*begin, room};
   }
-  if (bytes > scratch_taken_) {
-    Status status = memory_->take(scratch_ + scratch_taken_, bytes - scratch_taken_,
-                                  "scratch of rank " + std::to_string(seat(self_)));
+  if (bytes > scratch.taken) {
+    Status status = memory_->take(scratch.begin + scratch.taken, bytes - scratch.taken,
+                                  "scratch of rank " + std::to_string(seat(r)));
     if (!status.ok()) return status;
-    scratch_taken_ = whole_pages(bytes);
+    scratch.taken = whole_pages(bytes);
   }
-  return memory_->at(scratch_);
+  return memory_->at(scratch.begin);
 }
 
 }  // namespace rankine

@@ -6,6 +6,7 @@
 // boards, mailboxes, records and scratch are those of all.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -26,15 +27,16 @@ namespace rankine {
 
 class ProcessRanks final : public RankProcesses {
  public:
-  // Until all are there, and what this rank needs from the start is its own. Throws
+  // Until all are there, and what the ranks here need from the start is their own. Throws
   // std::bad_alloc, as the next ones.
   static Result<std::shared_ptr<ProcessRanks>> meet(const ProcessLobby::Meeting& meeting,
                                                     const Costs& costs);
-  // Some of these, which meet as the ranks of one more communicator: this one is rank `there` of
-  // `members`. `which` tells it from all others of these, and is known to its ranks alone.
-  static Result<std::shared_ptr<ProcessRanks>> group(const ProcessRanks& of, std::size_t members,
-                                                     std::size_t there, const std::string& which,
-                                                     const Costs& costs, std::int64_t deadline_ns,
+  // Some of these, which meet as the ranks of one more communicator, in this order. `which` tells
+  // it from all others of these, and is known to its ranks alone. One thread of each process.
+  static Result<std::shared_ptr<ProcessRanks>> group(const ProcessRanks& of,
+                                                     const std::vector<Rank>& members,
+                                                     const std::string& which, const Costs& costs,
+                                                     std::int64_t deadline_ns,
                                                      const std::function<Status()>& may_wait);
   // Two of these, one of which this process plays: rank 0 sends, rank 1 receives. The first of them
   // that needs the pair sets up all of it, the other one finds it; where that one is at it just now
@@ -45,28 +47,32 @@ class ProcessRanks final : public RankProcesses {
   // What this process shares is as it is to be: of all, until all have come so far.
   Status begin();
 
-  Rank self() const noexcept { return self_; }
+  // The ranks that this process plays, in order.
+  const std::vector<Rank>& here() const noexcept { return here_; }
   const PostsShape& shape() const noexcept { return shape_; }
   LinesMemory lines() const noexcept { return {base_ + layout_.lines}; }
   std::byte* records() const noexcept { return base_ + layout_.of_rank(0) + layout_.records; }
   std::size_t record_stride() const noexcept { return layout_.rank_bytes; }
-  // Zeroed, in all processes the same. What is this rank's is to be set up by who sets_up() it.
+  // Zeroed, in all processes the same. What is a rank's is to be set up by who sets_up() it.
   Board board(Rank of) const noexcept;
   Mailbox mailbox(Rank from, Rank to) const noexcept;
   const char* name_of_line(std::size_t line) const noexcept { return memory_->name_of_line(line); }
 
-  // This rank's scratch, which has room for so many bytes then. That of a pair moves where it has
-  // to grow; it shares a rank's scratch for messages with the other pairs, of the thread that plays
-  // the rank.
-  Result<std::byte*> scratch(std::size_t bytes);
-  // Where this rank's payloads lie, of all that have met; nullptr: a pair has none.
-  ProcessPayloads* payloads() const noexcept { return is_pair() ? nullptr : &memory_->payloads(); }
+  // The scratch of a rank here, which has room for so many bytes then; by the thread that plays it.
+  // That of a pair moves where it has to grow; it shares the rank's scratch for messages with the
+  // rank's other pairs.
+  Result<std::byte*> scratch(Rank r, std::size_t bytes);
+  // Where the payloads of a rank here lie, of all that have met; of a pair there are none.
+  bool have_payloads() const noexcept { return !is_pair(); }
+  ProcessPayloads& payloads(Rank r) const noexcept { return memory_->payloads(r); }
   // Its posts and records.
   MemoryRange range(Rank r) const noexcept {
     return {base_ + layout_.of_rank(r), layout_.rank_bytes};
   }
 
-  bool is_here(Rank r) const noexcept override { return r == self_; }
+  bool is_here(Rank r) const noexcept override {
+    return std::binary_search(here_.begin(), here_.end(), r);
+  }
   bool sets_up(Rank r) const noexcept override {
     return sets_up_all_ || (!is_pair() && is_here(r));
   }
@@ -87,8 +93,12 @@ class ProcessRanks final : public RankProcesses {
     std::byte* base;
     SharedEnding* ending;
   };
-  ProcessRanks(std::shared_ptr<ProcessMemory> memory, std::vector<Rank> seats, Rank self,
-               const Part& part, bool sets_up_all);
+  // Of one rank here. Offset, room, and how much of it has pages.
+  struct Scratch {
+    std::size_t begin = 0, room = 0, taken = 0;
+  };
+  ProcessRanks(std::shared_ptr<ProcessMemory> memory, std::vector<Rank> seats,
+               std::vector<Rank> here, const Part& part, bool sets_up_all);
   bool is_pair() const noexcept { return &ending_ != &lobby().page().ending; }
   const ProcessLobby& lobby() const noexcept { return memory_->lobby(); }
   // There, of a rank here.
@@ -96,14 +106,13 @@ class ProcessRanks final : public RankProcesses {
 
   const std::shared_ptr<ProcessMemory> memory_;
   const std::vector<Rank> seats_;
-  const Rank self_;
+  const std::vector<Rank> here_;
   const CallsLayout layout_;
   const PostsShape shape_;
   std::byte* const base_;
   SharedEnding& ending_;
   const bool sets_up_all_;
-  // Offset, room, and how much of it has pages.
-  std::size_t scratch_ = 0, scratch_room_ = 0, scratch_taken_ = 0;
+  std::vector<Scratch> scratch_;  // by here_
 };
 
 }  // namespace rankine

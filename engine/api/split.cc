@@ -166,24 +166,43 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
     std::size_t there, const SplitOptions& options, Waiter& waiter) {
-  if (processes != nullptr) return group_of_processes(self, key, members, there, options);
+  const bool meets =
+      std::any_of(members.begin(), members.end(), [&](Rank r) { return is_elsewhere(r); });
   std::unique_lock<std::mutex> lock;
   if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
-  Group& group = groups[key];
-  if (group.shared == nullptr) {
-    auto made = make_group(self, members, options);
-    if (!made.ok()) return made.status();
-    group.shared = std::move(*made);
-    group.shared->progress = progress;
+  const auto [place, first] = groups.try_emplace(key);
+  Group& group = place->second;  // stays where it is until the last of us has found it
+  if (first) {
     group.awaited = members;
+    for (Rank& r : group.awaited) r = is_elsewhere(r) ? -1 : r;
+    // Others that meet must not wait for the lock meanwhile.
+    if (meets) lock.unlock();
+    auto made =
+        meets ? meet_group(self, key, members, options) : make_group(self, members, options);
+    if (meets) lock.lock();
+    if (made.ok()) {
+      group.shared = std::move(*made);
+      group.shared->progress = progress;
+    } else {
+      group.why_not = made.status();
+    }
     for (std::size_t i = 0; i < members.size(); ++i) {
       // Acquire: pairs with leave(), after which its member looks for what it is awaited in.
-      if (crossbar.bell(members[i]).left.load(std::memory_order_acquire)) group.leave(i);
+      const bool ours = !is_elsewhere(members[i]);
+      if (ours && crossbar.bell(members[i]).left.load(std::memory_order_acquire)) group.leave(i);
     }
   }
-  std::shared_ptr<CommunicatorShared> found = group.shared;
+  while (group.shared == nullptr && group.why_not.ok()) {
+    lock.unlock();
+    if (Status status = may_go_on_planning(waiter); !status.ok()) return status;
+    sleep_ns(20'000);
+    if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
+  }
+  const auto found = group.shared;
+  const Status why_not = group.why_not;
   group.awaited[there] = -1;
   if (group.is_found()) groups.erase(key);
+  if (found == nullptr) return why_not;
   return found;
 }
 

@@ -1,4 +1,5 @@
-// Groups of ranks that are processes: those of a group meet anew, while nobody else waits for them.
+// Groups of ranks some of which are other processes: those of a group meet anew, while nobody else
+// waits for them.
 #include <string>
 
 #include "engine/api/communicator_state.h"
@@ -7,9 +8,9 @@
 
 namespace rankine {
 
-Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group_of_processes(
+Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
     const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
-    std::size_t there, const SplitOptions& options) {
+    const SplitOptions& options) {
   const auto may_wait = [&]() -> Status {
     if (crossbar.aborted()) return crossbar.reason();
     for (const Rank r : members) {
@@ -21,14 +22,13 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group_of_process
     }
     return {};
   };
-  auto met = ProcessRanks::group(*processes, members.size(), there,
+  auto met = ProcessRanks::group(*processes, members,
                                  std::to_string(key.split) + "." + std::to_string(key.color), costs,
                                  deadline_after(now_ns(), crossbar.timeout_ns()), may_wait);
   if (!met.ok()) return met.status();
   auto made = make_group(self, members, options, *met);
   if (!made.ok()) return made;
   if (Status status = (*met)->begin(); !status.ok()) return status;
-  (*made)->progress = progress;
   return made;
 }
 

@@ -219,7 +219,7 @@ class Versions::Builder {
   }
 
   void slots_of(const BlockSet& set, std::vector<int>& slots) const {
-    if (set.list.is_one()) return slots.assign(1, place_of(schedule_, set.list.front(), set.plane));
+    if (set.list.size() == 1) return slots.assign(1, place_of(schedule_, set.list.front(), set.plane));
     slots.clear();
     set.list.for_each([&](Block b) { slots.push_back(place_of(schedule_, b, set.plane)); });
   }

@@ -148,7 +148,7 @@ int leave_before(const Given& given) {
 // All are killed, each at a time of its own, as long as they divide themselves.
 int killed_dividing(const Given& given) {
   if (given.at > 0) be_killed_after(given.at + 100 * given.rank, given.signal);
-  auto made = Communicator::create(given.options());
+  auto made = meet(given.options());
   if (!made.ok()) return say(made.status());
   const auto member = (*made)->join(given.rank).value();
   Status status;

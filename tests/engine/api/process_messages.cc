@@ -142,7 +142,7 @@ int instead_of_sending(const Given& given, const std::function<Status(Joined&)>&
 // Everybody sends to everybody as long as the others are there.
 int messages_until_killed(const Given& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
-  auto made = Communicator::create(given.options());
+  auto made = meet(given.options());
   if (!made.ok()) return say(made.status());
   const auto member = (*made)->join(given.rank).value();
   Status status;

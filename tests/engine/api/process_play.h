@@ -1,4 +1,5 @@
-// What a rank in a process of its own does for processes_test, as its command line says.
+// What a rank in a process of its own, or one of several in a process, does for processes_test, as
+// its command line says.
 #pragma once
 
 #include <chrono>
@@ -29,8 +30,12 @@ struct Given {
 int say(const std::string& text);
 int say(const Status& status);
 
+// As Communicator::create(). Where this process plays several ranks, on a thread each, all of them
+// ask, and have one.
+Result<std::shared_ptr<Communicator>> meet(const CommunicatorOptions& options);
+
 struct Joined {
-  std::unique_ptr<Communicator> communicator;
+  std::shared_ptr<Communicator> communicator;
   std::unique_ptr<Member> member;
 };
 // Throws where that fails.

@@ -1,7 +1,7 @@
-// One rank of a communicator of processes, for processes_test: what it does is named on its command
-// line, and what became of it is printed.
+// One rank of a communicator of processes, for processes_test, or several of them: what it does is
+// named on its command line, and what became of it is printed.
 //
-//   process_rank NAME RANK RANKS PLAY [AT [SIGNAL]]
+//   process_rank NAME RANK[,RANK...] RANKS PLAY [AT [SIGNAL]]
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,8 +13,11 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <mutex>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -34,9 +37,38 @@ int say(const Status& status) {
   return say(status.ok() ? "ok" : std::string(name_of(status.code())) + ": " + status.text());
 }
 
+// The ranks that this process plays.
+struct Household {
+  std::vector<Rank> ranks;
+  std::mutex mutex;  // guards what follows
+  std::size_t asked = 0;
+  std::shared_ptr<Communicator> made;  // for who has not asked yet
+  Status status;
+};
+Household& household() {
+  static Household all;
+  return all;
+}
+
+Result<std::shared_ptr<Communicator>> meet(const CommunicatorOptions& options) {
+  Household& all = household();
+  const std::lock_guard lock(all.mutex);
+  if (all.asked == 0) {
+    CommunicatorOptions of_all = options;
+    of_all.rank = all.ranks.front();
+    of_all.more_ranks = std::span<const Rank>(all.ranks).subspan(1);
+    auto made = Communicator::create(of_all);
+    all.status = made.status();
+    if (made.ok()) all.made = std::move(*made);
+  }
+  all.asked = (all.asked + 1) % all.ranks.size();
+  if (!all.status.ok()) return all.status;
+  return all.asked == 0 ? std::exchange(all.made, nullptr) : all.made;
+}
+
 Joined join(const CommunicatorOptions& options) {
   Joined out;
-  out.communicator = Communicator::create(options).value();
+  out.communicator = meet(options).value();
   out.member = out.communicator->join(*options.rank).value();
   return out;
 }
@@ -67,7 +99,7 @@ void be_killed_after(int microseconds, int signal) {
 namespace {
 
 Status create(const CommunicatorOptions& options) {
-  const auto made = Communicator::create(options);
+  const auto made = meet(options);
   return made.ok() ? Status() : made.status();
 }
 
@@ -211,7 +243,7 @@ int allocate_and_free(const Given& given) {
 
 int survive_with_payloads(const Given& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
-  auto made = Communicator::create(given.options());
+  auto made = meet(given.options());
   if (!made.ok()) return say(made.status());
   const auto member = (*made)->join(given.rank).value();
   auto data = member->allocate<float>(100'003);
@@ -249,7 +281,7 @@ int outlive(const Given& given, const std::function<void()>& end) {
 // As long as the others are there.
 int survive(const Given& given) {
   if (given.is_last()) be_killed_after(given.at, given.signal);
-  auto made = Communicator::create(given.options());
+  auto made = meet(given.options());
   if (!made.ok()) return say(made.status());
   const auto member = (*made)->join(given.rank).value();
   Status status;
@@ -384,14 +416,32 @@ int main(int argc, char** argv) try {
   }
   if (argc < 5 || !plays.contains(argv[4])) return 2;
   const std::string play = argv[4];
-  Given given{argv[1], std::atoi(argv[2]), std::atoi(argv[3])};
+  Given given{argv[1], 0, std::atoi(argv[3])};
+  std::istringstream ranks(argv[2]);
+  for (std::string one; std::getline(ranks, one, ',');) {
+    household().ranks.push_back(std::atoi(one.c_str()));
+  }
   if (argc > 5) given.at = std::atoi(argv[5]);
   if (argc > 6) given.signal = std::atoi(argv[6]);
   // Whoever waits for what does not come; all others are told at once.
   if (play == "hurried") given.timeout = std::chrono::milliseconds(500);
   if (play == "stopped") given.timeout = std::chrono::seconds(20);  // they have to meet first
   if (play.ends_with("killed_at")) given.timeout = std::chrono::seconds(3);
-  return plays.at(play)(given);
+  const auto play_rank = [&plays, &play](Given of_rank, rankine::Rank r) {
+    of_rank.rank = r;
+    try {
+      return plays.at(play)(of_rank);
+    } catch (const std::exception& error) {
+      return say(std::string(error.what()));
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < household().ranks.size(); ++i) {
+    others.emplace_back(play_rank, given, household().ranks[i]);
+  }
+  const int code = play_rank(given, household().ranks.front());
+  for (std::thread& one : others) one.join();
+  return code;
 } catch (const std::exception& error) {
   return rankine::testing_processes::say(std::string(error.what()));
 }
