@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bench/rivals/expert.h"
+#include "bench/rivals/gloo_rival.h"
 #include "bench/rivals/process_contender.h"
 #include "bench/rivals/rankine_rival.h"
 #include "bench/rivals/right_everywhere.h"
@@ -35,6 +36,27 @@ constexpr Case kCases[] = {
     {make_expert_one_shot, 5 * 6},   {make_inference_shm, 0},      {make_vllm_shm, 7},
     {make_rankine_processes, 5 * 7}, {make_rankine_shared, 5 * 7},
 };
+
+// Each of its calls takes longer than all of another's: the small sizes.
+TEST(Gloo, IsRightWhereItIsInstalled) {
+  rivals::Setup setup = setup_of(3);
+  ProcessContender gloo(make_gloo(setup), setup);
+  gloo.await();
+  if (!gloo.missing.empty()) {
+    EXPECT_EQ(gloo.missing, "not installed: libgloo-dev");
+    GTEST_SKIP() << gloo.missing;
+  }
+  std::uint32_t seed = 0;
+  for (int c = 0; c < kCollectives; ++c) {
+    Batch batch;
+    batch.collective = static_cast<Collective>(c);
+    EXPECT_EQ(gloo.takes(batch.collective, 8), batch.collective != Collective::reduce_scatter);
+    for (const std::size_t count : {0, 1, 17, 1031}) {
+      batch.bytes = count * sizeof(float);
+      if (gloo.takes(batch.collective, batch.bytes)) expect_right(gloo, batch, seed);
+    }
+  }
+}
 
 class ProcessesTest : public testing::TestWithParam<int> {};
 

@@ -19,6 +19,7 @@
 #include "CLI/CLI.hpp"
 #include "bench/rivals/document.h"
 #include "bench/rivals/expert.h"
+#include "bench/rivals/gloo_rival.h"
 #include "bench/rivals/limits.h"
 #include "bench/rivals/machine_json.h"
 #include "bench/rivals/mpi_contender.h"
@@ -46,7 +47,7 @@ constexpr MakeRival kThreads[] = {
     make_flag_exchange,   make_rankine,
 };
 constexpr MakeRival kProcesses[] = {
-    make_expert_one_shot,   make_inference_shm,  make_vllm_shm,
+    make_expert_one_shot,   make_inference_shm,  make_vllm_shm, make_gloo,
     make_rankine_processes, make_rankine_shared,
 };
 constexpr const char* kMpi[] = {"openmpi_ucx", "openmpi_sm",
