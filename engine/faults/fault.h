@@ -54,6 +54,7 @@ struct Fault {
   std::string_view threads_only{};
   // Whether it is played where ranks are processes only.
   bool processes_only = false;
+  Codes more_of_processes{};  // documented there, beside those above
 };
 
 struct FaultCase {

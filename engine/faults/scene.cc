@@ -11,6 +11,7 @@
 
 #include "engine/api/call_parameters.h"
 #include "engine/base/splitmix.h"
+#include "engine/faults/failing_new.h"
 #include "engine/run/machine.h"
 
 namespace rankine::faults {
@@ -209,6 +210,17 @@ void Scene::run_processes(const std::function<void(Seat&)>& f,
   }
 }
 
+Result<std::unique_ptr<Member>> Scene::join_as_a_process(Rank r,
+                                                         const CommunicatorOptions& options) {
+  std::optional<AllocationsCount> counts;
+  if (wishes_.allocations_count) counts.emplace();
+  const FirstCount first_count(wishes_.first_count);
+  auto made = Communicator::create(options);
+  if (!made.ok()) return made.status();
+  communicator_ = std::move(*made);
+  return communicator_->join(r);
+}
+
 void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
                       const std::function<void()>& director) {
   tally_ = {};  // this process's own
@@ -216,16 +228,10 @@ void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
   CommunicatorOptions options = options_of(test_, judge_, wishes_);
   options.rank = r;
   options.name = stage_->name();
-  const FirstCount first_count(wishes_.first_count);
-  auto made = Communicator::create(options);
-  if (judge_.answer(made.status())) {
-    communicator_ = std::move(*made);
-    auto member = communicator_->join(r);
-    if (judge_.answer(member.status())) {
-      seats_.resize(1);
-      seats_[0].judge = &judge_;
-      seats_[0].member = std::move(*member);
-    }
+  if (auto member = join_as_a_process(r, options); judge_.answer(member.status())) {
+    seats_.resize(1);
+    seats_[0].judge = &judge_;
+    seats_[0].member = std::move(*member);
   }
   std::thread directs;
   threads_[static_cast<std::size_t>(r)].store(pthread_self());

@@ -102,8 +102,10 @@ struct SceneOptions {
   std::shared_ptr<const CallNetwork> network{};
   // Where ranks are processes: that of the rank in which the director is, on a thread of its own.
   Rank director_at = 0;
-  // Where ranks are processes, in each of them before they meet.
+  // Where ranks are processes, in each of them before they meet; and whether allocations count
+  // where they do (failing_new.h).
   std::function<void(Rank)> before_they_meet{};
+  bool allocations_count = false;
 };
 
 class Scene {
@@ -145,6 +147,7 @@ class Scene {
   // In a rank's process.
   void play_rank(Rank r, const std::function<void(Seat&)>& f,
                  const std::function<void()>& director);
+  Result<std::unique_ptr<Member>> join_as_a_process(Rank r, const CommunicatorOptions& options);
   void begin_afresh(Rank r, int ranks);
 
   const FaultCase test_;

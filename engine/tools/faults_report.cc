@@ -36,14 +36,19 @@ std::vector<std::string> cells(std::string number, std::string name, const Tally
           errors_of(tally)};
 }
 
-std::string documented_of(const Fault& fault) {
-  std::string text = "ok";
+// "rank lost, timeout"
+std::string names_of(const faults::Codes& codes) {
+  std::string text;
   for (int code = 1; code < kCodes; ++code) {
-    if (fault.documented.has(static_cast<Code>(code))) {
-      text += fmt::format(", {}", name_of(static_cast<Code>(code)));
-    }
+    if (!codes.has(static_cast<Code>(code))) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(static_cast<Code>(code)));
   }
   return text;
+}
+
+std::string documented_of(const Fault& fault) {
+  const std::string all = names_of(fault.documented), more = names_of(fault.more_of_processes);
+  return "ok" + (all.empty() ? "" : ", " + all) + (more.empty() ? "" : "; processes " + more);
 }
 
 std::string_view ranks_of(const Fault& fault) {
