@@ -1,5 +1,5 @@
-// Page-aligned memory with huge pages where the system has them, the same for every contender.
-// Header only.
+// Memory of contenders: page-aligned, with huge pages where the system has them, the same for
+// everybody; and what ranks share that are processes. Header only.
 #pragma once
 
 #include <sys/mman.h>
@@ -7,16 +7,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 namespace rankine::rivals {
 
-// Untouched memory: pages go to the node of the thread that writes them first.
+// Untouched memory: pages go to the node of the thread that writes them first. Shared: processes
+// that are forked later have the same.
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::size_t bytes) : mapped_((bytes / kHuge + 2) * kHuge) {
-    memory_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  explicit Buffer(std::size_t bytes, bool shared = false) : mapped_((bytes / kHuge + 2) * kHuge) {
+    memory_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
+                   (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) {
       memory_ = nullptr;
       throw std::bad_alloc();
@@ -47,6 +50,25 @@ class Buffer {
   void* memory_ = nullptr;
   float* data_ = nullptr;
   std::size_t capacity_ = 0;
+};
+
+// Objects that processes share which are forked later, and threads anyway.
+template <class T>
+class SharedArray {
+  static_assert(std::is_trivially_destructible_v<T>);
+
+ public:
+  explicit SharedArray(std::size_t size) : memory_(size * sizeof(T), true), size_(size) {
+    for (T& one : *this) new (&one) T;
+  }
+  T* begin() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
+  T* end() const noexcept { return begin() + size_; }
+  std::size_t size() const noexcept { return size_; }
+  T& operator[](std::size_t i) const noexcept { return begin()[i]; }
+
+ private:
+  Buffer memory_;
+  std::size_t size_;
 };
 
 }  // namespace rankine::rivals

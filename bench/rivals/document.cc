@@ -20,6 +20,8 @@ const char* family_name(Family family) {
       return "reference";
     case kExchange:
       return "exchange";
+    case kRegistered:
+      return "registered";
     case kOther:
       return "other";
   }
@@ -46,6 +48,7 @@ nlohmann::json context_json(const Plan& plan, const Setup& setup, const Contende
                          {"redop", "sum"},
                          {"in_place", plan.in_place},
                          {"ranks", setup.ranks},
+                         {"processes", setup.processes},
                          {"cpus", setup.cpus},
                          {"crowded", setup.crowded},
                          {"rounds", plan.rounds},
@@ -92,6 +95,7 @@ nlohmann::json row_json(const Row& row, const Contenders& contenders) {
     const Limit limit = row.limit();
     json["limit"] = {{"us", limit.us},
                      {"way", limit.way},
+                     {"path", limit.path},
                      {"latency_us", limit.latency_us},
                      {"crossing_us", limit.crossing_us},
                      {"motion_us", limit.motion_us},

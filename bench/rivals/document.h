@@ -31,7 +31,8 @@ inline constexpr Comparison kComparisons[] = {
     {"rankine/mpi", kRankine, kMpi},         {"rankine/library", kRankine, kMpi + kServer},
     {"rankine/expert", kRankine, kExpert},   {"rankine/limit", kRankine, 0},
     {"expert/mpi", kExpert, kMpi},           {"rankine/exchange", kRankine, kExchange},
-    {"rankine/chain", kRankine, kReference},
+    {"rankine/chain", kRankine, kReference}, {"shared/library", kRegistered, kMpi + kServer},
+    {"shared/limit", kRegistered, 0},
 };
 
 struct Compared {

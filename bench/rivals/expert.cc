@@ -54,14 +54,14 @@ class Expert : public Rival {
   const bool crowded_;
 
  private:
-  std::vector<Line> lines_;
+  SharedArray<Line> lines_;
 };
 
 class OneShot final : public Expert {
  public:
   explicit OneShot(const Setup& setup) : Expert("expert_one_shot", setup) {
     const std::size_t bytes = std::min(kOneShotBytes, setup.max_bytes);
-    for (int i = 0; i < 2 * ranks_; ++i) stages_.emplace_back(bytes);
+    for (int i = 0; i < 2 * ranks_; ++i) stages_.emplace_back(bytes, setup.processes);
   }
 
   bool takes(Collective /*any*/, std::size_t bytes) const override {

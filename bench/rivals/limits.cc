@@ -95,9 +95,13 @@ Limit limit_of(const Batch& batch, int ranks, int share, const Rates& rates) {
       limit.us = std::max(limit.latency_us, limit.motion_us);
     } else {
       const double remote = all[i].remote;
-      limit.crossing_us = times * static_cast<double>(all[i].crossing) * rates.cross_us_per_byte;
+      const double cache = rates.cross_us_per_byte;
+      const double memory = std::max(rates.stream_us_per_byte, rates.memory_us_per_byte);
+      if (memory < cache) limit.path = "memory";
+      limit.crossing_us = times * static_cast<double>(all[i].crossing) * std::min(cache, memory);
       limit.reading_us = times * static_cast<double>(result) *
-                         (remote * rates.cross_us_per_byte + (1 - remote) * rates.read_us_per_byte);
+                         (remote * std::min(cache, rates.memory_us_per_byte) +
+                          (1 - remote) * rates.read_us_per_byte);
       limit.us = limit.latency_us + std::max(limit.crossing_us, limit.motion_us) +
                  limit.reading_us + rates.stamps_us;
     }
@@ -172,29 +176,46 @@ double LimitProbe::motion(const Way& way, bool in_place) {
                   }));
 }
 
-double LimitProbe::cross_read(std::size_t bytes, Readers readers) {
+LimitProbe::Crossed LimitProbe::cross_read(std::size_t bytes, Readers readers, bool past_caches) {
   const std::size_t floats = bytes / sizeof(float);
   const int times =
       static_cast<int>(std::clamp<std::size_t>((std::size_t{1} << 20) / bytes, 2, 16));
-  return slowest(bytes, [&](int worker, float* memory) {
+  // What is stored past the caches was written before, near its owner, as a rank's input is.
+  const std::size_t source = past_caches ? (floats + 31) / 16 * 16 : 0;
+  Crossed crossed;
+  crossed.read_us = slowest((source + floats) * sizeof(float), [&](int worker, float* memory) {
     const int from = readers == Readers::all_but_root ? 0 : (worker + 1) % workers_;
     const bool reads =
         workers_ == 1 || readers == Readers::all || (worker == 0) == (readers == Readers::root);
-    const float* const other = benches_[static_cast<std::size_t>(from)].memory.data();
-    Ticks least = ~Ticks{0};
+    const float* const other = benches_[static_cast<std::size_t>(from)].memory.data() + source;
+    Ticks least = ~Ticks{0}, least_store = ~Ticks{0};
     volatile std::uint64_t sink = 0;
     for (int i = 0; i < times; ++i) {
       kernels().fill(memory, floats, worker, 0, static_cast<std::uint32_t>(i));
       meeting_->barrier(worker);
+      if (past_caches) {
+        float* const stored = memory + source;
+        const float* const filled = memory;
+        const Ticks begin = ticks_now();
+        kernels().reduce_streaming(&stored, 1, &filled, 1, 0, floats);
+        least_store = std::min(least_store, ticks_now() - begin);
+        meeting_->barrier(worker);
+      }
       const Ticks begin = ticks_now();
       if (reads) sink = tools::read_result(other, floats * sizeof(float));
       least = std::min(least, ticks_now() - begin);
       meeting_->barrier(worker);
     }
     (void)sink;
-    const double us = static_cast<double>(least) * nanoseconds_per_tick() / 1000;
-    return std::max(us - stamps_us_, us / 10);
+    const auto us_of = [&](Ticks ticks) {
+      const double us = static_cast<double>(ticks) * nanoseconds_per_tick() / 1000;
+      return std::max(us - stamps_us_, us / 10);
+    };
+    benches_[static_cast<std::size_t>(worker)].store_us = past_caches ? us_of(least_store) : 0;
+    return us_of(least);
   });
+  for (const Bench& bench : benches_) crossed.store_us = std::max(crossed.store_us, bench.store_us);
+  return crossed;
 }
 
 double LimitProbe::own_read(std::size_t bytes) {
@@ -216,9 +237,13 @@ Rates LimitProbe::measure(const Batch& batch) {
   const Readers readers = batch.collective == Collective::broadcast ? Readers::all_but_root
                           : batch.collective == Collective::reduce  ? Readers::root
                                                                     : Readers::all;
-  rates.cross_us_per_byte = cross_read(bytes, readers) / static_cast<double>(bytes);
-  if (batch.protocol == Protocol::fresh)
-    rates.read_us_per_byte = own_read(bytes) / static_cast<double>(bytes);
+  const auto all_bytes = static_cast<double>(bytes);
+  rates.cross_us_per_byte = cross_read(bytes, readers).read_us / all_bytes;
+  if (batch.protocol == Protocol::warm) return rates;
+  rates.read_us_per_byte = own_read(bytes) / all_bytes;
+  const Crossed past = cross_read(bytes, readers, true);
+  rates.stream_us_per_byte = past.store_us / all_bytes;
+  rates.memory_us_per_byte = past.read_us / all_bytes;
   return rates;
 }
 
@@ -232,7 +257,7 @@ LevelRates LimitProbe::measure_level(const std::string& level, std::size_t bytes
   rates.copy = moved / motion({"copy", 1, 1, floats / 2, 0, 0}, false);
   rates.add = moved / motion({"add", 2, 1, floats / 3, 0, 0}, false);
   rates.read = moved / own_read(rates.bytes);
-  rates.cross_read = moved / cross_read(rates.bytes, Readers::all);
+  rates.cross_read = moved / cross_read(rates.bytes, Readers::all).read_us;
   return rates;
 }
 

@@ -12,12 +12,19 @@
 //   cross      reading a byte that another core has just written, all cores doing so at once that
 //              must: in a broadcast all but the root, from the root; in a reduce the root alone
 //   read       reading a byte of the result from the core's own caches
+//   stream     storing a byte past the caches, all cores at once
+//   memory     reading a byte that another core has stored past the caches
+//
+// A byte comes from another core the quicker of two paths: out of that core's caches (cross), or
+// through memory (stream and memory, which may overlap: the greater of the two; of a result, memory
+// alone, since its storing is motion). Between cores that are far from each other the second may
+// be the quicker one.
 //
 // the bound is the least over the ways of
 //
 //   warm       max(latency, motion)
-//   fresh      latency + max(crossing * cross, motion)
-//              + result * (remote * cross + (1 - remote) * read) + stamps
+//   fresh      latency + max(crossing * min(cross, max(stream, memory)), motion)
+//              + result * (remote * min(cross, memory) + (1 - remote) * read) + stamps
 //
 // Warm buffers stay untouched, so nothing but the news must cross: and not even the news has to be
 // waited for where data go one way only (broadcast, reduce), since a root may be calls ahead; there
@@ -31,6 +38,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,12 +67,16 @@ struct Rates {
   double latency_us = 0;
   double cross_us_per_byte = 0;
   double read_us_per_byte = 0;
+  // Past the caches; infinite where it is not measured: the protocol is warm.
+  double stream_us_per_byte = std::numeric_limits<double>::infinity();
+  double memory_us_per_byte = std::numeric_limits<double>::infinity();
   double stamps_us = 0;
   std::vector<double> motion_us;  // as ways()
 };
 
 struct Limit {
   const char* way = "";
+  const char* path = "cache";  // or "memory": that of the bytes that cross
   double us = 0;
   double latency_us = 0;  // the parts; crossing and reading are 0 where the protocol is warm
   double crossing_us = 0;
@@ -103,6 +115,7 @@ class LimitProbe {
   struct alignas(kLine) Bench {
     Buffer memory;
     double us = 0;
+    double store_us = 0;
   };
 
   // body(worker, bench) on every core at once, where bench.us receives a time; the greatest of
@@ -111,8 +124,13 @@ class LimitProbe {
   double slowest(std::size_t bytes, Body&& body);
   double motion(const Way& way, bool in_place);
   enum class Readers { all, all_but_root, root };
-  double cross_read(std::size_t bytes, Readers readers);  // both us
-  double own_read(std::size_t bytes);
+  struct Crossed {
+    double store_us = 0;
+    double read_us = 0;
+  };
+  // Stored by each core, by plain stores or past the caches, and then read by others.
+  Crossed cross_read(std::size_t bytes, Readers readers, bool past_caches = false);
+  double own_read(std::size_t bytes);  // us
 
   Crew& crew_;
   const int workers_;

@@ -8,15 +8,11 @@
 // Ranks sleep between batches, in read() or on a futex, so that other contenders can be measured
 // meanwhile.
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <mpi.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,32 +23,10 @@
 
 #include "bench/rivals/batch.h"
 #include "bench/rivals/buffer.h"
+#include "bench/rivals/job.h"
 
 namespace rankine::rivals {
 namespace {
-
-constexpr unsigned kBatchLimitS =
-    120;  // a batch that takes longer hangs; the process is then killed by SIGALRM
-
-// Shared by the ranks. Commands, barriers and times take this way and not MPI's, so that all
-// libraries are timed by the same code and nothing polls between batches.
-struct Board {
-  std::atomic<std::uint32_t> order{0};  // counts batches; a futex
-  bool stop = false;
-  Batch batch;
-  pid_t conductor = 0;
-  Meeting meeting;
-};
-
-void wake_all(std::atomic<std::uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, kMaxRanks, nullptr, nullptr, 0);
-}
-
-// At most a second, so that a rank whose conductor has died finds out.
-void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  const timespec limit{1, 0};
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
-}
 
 int mpi_int(std::size_t count) { return static_cast<int>(count); }
 
@@ -63,16 +37,16 @@ class Rank {
     pid_t conductor = getpid();
     MPI_Bcast(&conductor, sizeof(conductor), MPI_BYTE, 0, MPI_COMM_WORLD);
     const std::string path = "/rankine-rival-" + std::to_string(conductor);
-    if (rank == 0) map_board(path, O_CREAT | O_EXCL | O_RDWR);
+    if (rank == 0) map_job(path, O_CREAT | O_EXCL | O_RDWR);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank != 0) map_board(path, O_RDWR);
+    if (rank != 0) map_job(path, O_RDWR);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
       shm_unlink(path.c_str());
-      new (board_) Board;
-      board_->conductor = conductor;
-      board_->meeting.ranks = ranks;
-      board_->meeting.crowded = crowded;
+      new (job_) Job;
+      job_->conductor = conductor;
+      job_->meeting.ranks = ranks;
+      job_->meeting.crowded = crowded;
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (!crowded) pin();
@@ -81,30 +55,16 @@ class Rank {
 
   // Rank 0: one batch by all ranks.
   Measured conduct(const Batch& batch) {
-    board_->batch = batch;
-    board_->order.fetch_add(1);
-    wake_all(board_->order);
-    take_part();
-    return summarise(batch, board_->meeting);
+    job_->announce(batch);
+    make_announced();
+    return summarise(batch, job_->meeting);
   }
 
   // Rank 0: the others return from follow().
-  void dismiss() {
-    board_->stop = true;
-    board_->order.fetch_add(1);
-    wake_all(board_->order);
-  }
+  void dismiss() { job_->dismiss(); }
 
   void follow() {
-    for (std::uint32_t done = 0;;) {
-      while (board_->order.load() == done) {
-        sleep_while(board_->order, done);
-        if (kill(board_->conductor, 0) != 0) _exit(1);
-      }
-      ++done;
-      if (board_->stop) return;
-      take_part();
-    }
+    rivals::follow(*job_, rank_, [this](const Batch& batch) { make(batch); });
   }
 
  private:
@@ -114,14 +74,14 @@ class Rank {
     std::abort();
   }
 
-  void map_board(const std::string& path, int flags) {
+  void map_job(const std::string& path, int flags) {
     const int file = shm_open(path.c_str(), flags, 0600);
     if (file < 0) fail("shm_open");
-    if (ftruncate(file, sizeof(Board)) != 0) fail("ftruncate");
-    void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (ftruncate(file, sizeof(Job)) != 0) fail("ftruncate");
+    void* memory = mmap(nullptr, sizeof(Job), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) fail("mmap");
     close(file);
-    board_ = static_cast<Board*>(memory);
+    job_ = static_cast<Job*>(memory);
   }
 
   // For launchers that were asked to bind and did not.
@@ -140,15 +100,14 @@ class Rank {
     }
   }
 
-  void take_part() {
-    const Batch batch = board_->batch;
-    Meeting& meeting = board_->meeting;
+  void make_announced() {
+    take_part(*job_, rank_, [this](const Batch& batch) { make(batch); });
+  }
+
+  void make(const Batch& batch) {
     if (in_.capacity() < batch.bytes) in_ = Buffer(batch.bytes);
     if (out_.capacity() < batch.bytes) out_ = Buffer(batch.bytes);
-    alarm(kBatchLimitS);
-    run(batch, meeting);
-    meeting.barrier(rank_);  // all seats are written
-    alarm(0);
+    run(batch, job_->meeting);
   }
 
   void run(const Batch& batch, Meeting& meeting) {
@@ -198,7 +157,7 @@ class Rank {
   }
 
   const int rank_;
-  Board* board_ = nullptr;
+  Job* job_ = nullptr;
   Buffer in_;
   Buffer out_;
 };

@@ -123,88 +123,6 @@ class OpenMp final : public Slices {
   std::atomic<bool> short_of_threads_{false};
 };
 
-class InferenceShm final : public Rival {
- public:
-  explicit InferenceShm(const Setup& setup)
-      : Rival("inference_shm", Family::kServer),
-        ranks_(setup.ranks),
-        states_(static_cast<std::size_t>(setup.ranks)) {
-    for (int i = 0; i < 2 * ranks_; ++i)
-      region_.emplace_back(std::min(kPieceBytes, setup.max_bytes));
-  }
-
-  void call(Collective /*all_reduce*/, int rank, const float* in, float* out,
-            std::size_t count) noexcept override {
-    constexpr std::size_t kPiece = kPieceBytes / sizeof(float);
-    for (std::size_t at = 0; at < count; at += kPiece) {
-      const std::size_t piece = std::min(kPiece, count - at);
-      if (piece * sizeof(float) <= kOneShotBytes) {
-        one_shot(rank, in + at, out + at, piece);
-      } else {
-        two_shot(rank, in + at, out + at, piece);
-      }
-    }
-  }
-
- private:
-  static constexpr std::size_t kOneShotBytes = std::size_t{1} << 20;
-  static constexpr std::size_t kPieceBytes = std::size_t{32} << 20;
-
-  // Written by its own rank only. `turn` picks one of the rank's two places in the region; the
-  // other may still be read.
-  struct alignas(kLine) State {
-    std::atomic<std::uint64_t> reached{0};
-    std::uint64_t turn = 0;
-  };
-
-  State& state(int rank) noexcept { return states_[static_cast<std::size_t>(rank)]; }
-
-  void reach(int rank) noexcept {
-    const std::uint64_t step = state(rank).reached.load(std::memory_order_relaxed) + 1;
-    state(rank).reached.store(step, std::memory_order_release);  // pairs with the acquire below
-    for (State& peer : states_) {
-      while (peer.reached.load(std::memory_order_acquire) < step) {
-      }
-    }
-  }
-
-  void places(int rank, float** all) noexcept {
-    const std::uint64_t turn = state(rank).turn++ % 2;
-    for (int r = 0; r < ranks_; ++r)
-      all[r] = region_[2 * static_cast<std::size_t>(r) + turn].data();
-  }
-
-  void one_shot(int rank, const float* in, float* out, std::size_t count) noexcept {
-    float* all[kMaxRanks];
-    places(rank, all);
-    kernels().copy(all[rank], in, count);
-    reach(rank);
-    kernels().reduce(&out, 1, all, ranks_, 0, count);
-  }
-
-  void two_shot(int rank, const float* in, float* out, std::size_t count) noexcept {
-    float* all[kMaxRanks];
-    places(rank, all);
-    kernels().copy(all[rank], in, count);
-    reach(rank);
-    const std::size_t slice = (count / static_cast<std::size_t>(ranks_) + 15) / 16 * 16;
-    const auto border = [&](int r) {
-      return r == ranks_ ? count : std::min(count, slice * static_cast<std::size_t>(r));
-    };
-    kernels().reduce(&all[rank], 1, all, ranks_, border(rank), border(rank + 1));
-    reach(rank);
-    for (int k = 0; k < ranks_; ++k) {
-      const int peer = (rank + k) % ranks_;
-      const std::size_t from = border(peer);
-      kernels().copy(out + from, all[peer] + from, border(peer + 1) - from);
-    }
-  }
-
-  const int ranks_;
-  std::vector<State> states_;
-  std::vector<Buffer> region_;
-};
-
 // Up the ranks the sum, down again the result. Whoever has nothing to do sleeps on a futex, without
 // a single probe before: what 2 (N - 1) hand-offs cost by themselves.
 class FutexChain final : public Rival {
@@ -318,10 +236,6 @@ std::unique_ptr<Rival> make_futex_chain(const Setup& setup) {
 
 std::unique_ptr<Rival> make_flag_exchange(const Setup& setup) {
   return std::make_unique<FlagExchange>(setup);
-}
-
-std::unique_ptr<Rival> make_inference_shm(const Setup& setup) {
-  return std::make_unique<InferenceShm>(setup);
 }
 
 }  // namespace rankine::rivals

@@ -1,4 +1,4 @@
-// Three more ways in use today to sum vectors over the threads of one machine, each written from
+// Two more ways in use today to sum vectors over the threads of one machine, each written from
 // its description, and two yardsticks. All of them know all_reduce only.
 #pragma once
 
@@ -14,11 +14,6 @@ std::unique_ptr<Rival> make_std_barrier(const Setup& setup);
 
 // The same between barriers of GCC's OpenMP runtime, inside one parallel region.
 std::unique_ptr<Rival> make_openmp(const Setup& setup);
-
-// CPU inference servers: all data goes through a region that all can map, one-shot up to 1 MiB and
-// two-shot above, in pieces of 32 MiB. They spin without PAUSE and without end, so with more ranks
-// than cores a wait costs time slices.
-std::unique_ptr<Rival> make_inference_shm(const Setup& setup);
 
 // The sum goes up the ranks and the result down again, by futex alone: 2 (N - 1) hand-offs between
 // threads that sleep. Only where ranks share cores, up to 4 KiB.

@@ -44,9 +44,9 @@ std::vector<PlotCurve> times(const json& document, std::string_view protocol) {
   std::vector<PlotCurve> curves;
   const json& context = document.at("context");
   // Rankine and the limit first, so that they always have the same colours.
-  std::vector<std::string> names = {"rankine"};
+  std::vector<std::string> names = {our_name(document)};
   for (const std::string name : context.at("order"))
-    if (name != "rankine") names.push_back(name);
+    if (name != names[0]) names.push_back(name);
   const auto time_of = [&](const std::string& name) {
     return [name](const json& row) -> std::optional<double> {
       if (!row.contains("contenders") || !row.at("contenders").contains(name)) return {};
@@ -96,10 +96,15 @@ std::string subject(const json& document) {
   const json& context = document.at("context");
   std::string text = context.at("collective");
   if (context.value("in_place", false)) text += " in place";
-  text += ", " + std::to_string(context.at("ranks").get<int>()) + " ranks";
+  text += ", " + std::to_string(context.at("ranks").get<int>()) +
+          (context.value("processes", false) ? " processes" : " ranks");
   if (context.value("crowded", false))
     text += " on " + std::to_string(context.at("cpus").size()) + " cores";
   return text;
+}
+
+std::string our_name(const json& document) {
+  return document.at("context").value("processes", false) ? "rankine_processes" : "rankine";
 }
 
 std::string plot_svg(const json& document) {

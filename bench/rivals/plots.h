@@ -12,7 +12,10 @@ namespace rankine::rivals {
 // SVG. Throws what nlohmann-json throws where the document is another one.
 std::string plot_svg(const nlohmann::json& document);
 
-// "all_reduce in place, 2 ranks": what a document is about.
+// "all_reduce in place, 2 ranks" or "all_reduce, 4 processes on 2 cores": what a document is about.
 std::string subject(const nlohmann::json& document);
+
+// What Rankine is called there: "rankine", or "rankine_processes".
+std::string our_name(const nlohmann::json& document);
 
 }  // namespace rankine::rivals

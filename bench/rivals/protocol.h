@@ -20,13 +20,12 @@
 #include "bench/rivals/batch.h"
 #include "bench/rivals/buffer.h"
 #include "bench/rivals/crew.h"
+#include "bench/rivals/job.h"
 #include "bench/rivals/limits.h"
 #include "bench/rivals/rival.h"
 #include "engine/tools/latency_probe.h"
 
 namespace rankine::rivals {
-
-inline constexpr unsigned kBatchLimitS = 150;  // a contender that takes longer for one batch hangs
 
 class Contender {
  public:

@@ -1,75 +1,139 @@
 #include "bench/rivals/rankine_rival.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/api/communicator.h"
+#include "engine/api/payload.h"
 
 namespace rankine::rivals {
 namespace {
 
-class RankineRival final : public Rival {
+// Members that have joined, and the calls that they make.
+class RankineRival : public Rival {
  public:
-  explicit RankineRival(const Setup& setup) : Rival("rankine", Family::kRankine) {
-    auto communicator = Communicator::create({.ranks = setup.ranks, .tuned = false});
-    if (!communicator.ok()) {
-      missing = communicator.status().text();
-      return;
-    }
-    communicator_ = std::move(*communicator);
-    for (int rank = 0; rank < setup.ranks; ++rank) {
-      auto member = communicator_->join(rank);
-      if (!member.ok()) {
-        missing = member.status().text();
-        return;
-      }
-      members_.push_back(std::move(*member));
-    }
-  }
-
   bool takes(Collective, std::size_t) const override { return true; }
 
   void call(Collective collective, int rank, const float* in, float* out,
             std::size_t block) noexcept override {
     const Status status = ask(collective, rank, in, out, block);
     if (!status.ok()) {
-      std::fprintf(stderr, "rivals: rankine: %s\n", status.text().c_str());
+      std::fprintf(stderr, "rivals: %s: %s\n", name.c_str(), status.text().c_str());
       std::abort();  // the others would measure an engine that has ended
     }
   }
 
+ protected:
+  RankineRival(std::string its_name, Family its_family, const Setup& setup, CallOptions options)
+      : Rival(std::move(its_name), its_family),
+        options_(options),
+        members_(static_cast<std::size_t>(setup.ranks)) {}
+
+  void make(const CommunicatorOptions& options) {
+    communicator_ = Communicator::create(options).value();
+  }
+  Member& join(int rank) {
+    auto& member = members_[static_cast<std::size_t>(rank)];
+    member = communicator_->join(rank).value();
+    return *member;
+  }
+  Member& member(int rank) { return *members_[static_cast<std::size_t>(rank)]; }
+
  private:
   Status ask(Collective collective, int rank, const float* in, float* out, std::size_t block) {
-    Member& member = *members_[static_cast<std::size_t>(rank)];
+    Member& me = member(rank);
     const std::size_t all = block * members_.size();
     switch (collective) {
       case Collective::all_reduce:
-        return member.all_reduce(std::span(in, block), std::span(out, block));
+        return me.all_reduce(std::span(in, block), std::span(out, block), options_);
       case Collective::broadcast:  // the root's buffer is both in and out, and only read
-        return member.broadcast(std::span(rank == 0 ? const_cast<float*>(in) : out, block), 0);
+        return me.broadcast(std::span(rank == 0 ? const_cast<float*>(in) : out, block), 0,
+                            options_);
       case Collective::all_gather:
-        return member.all_gather(std::span(in, block), std::span(out, all));
+        return me.all_gather(std::span(in, block), std::span(out, all), options_);
       case Collective::reduce_scatter:
-        return member.reduce_scatter(std::span(in, all), std::span(out, block));
+        return me.reduce_scatter(std::span(in, all), std::span(out, block), options_);
       case Collective::all_to_all:
-        return member.all_to_all(std::span(in, all), std::span(out, all));
+        return me.all_to_all(std::span(in, all), std::span(out, all), options_);
       case Collective::reduce:
-        return member.reduce(std::span(in, block), std::span(out, rank == 0 ? block : 0), 0);
+        return me.reduce(std::span(in, block), std::span(out, rank == 0 ? block : 0), 0,
+                         ReduceOp::sum, options_);
     }
     return {};
   }
 
+  const CallOptions options_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::unique_ptr<Member>> members_;  // gone before their communicator
 };
 
+class Threads final : public RankineRival {
+ public:
+  explicit Threads(const Setup& setup) : RankineRival("rankine", Family::kRankine, setup, {}) {
+    try {
+      make({.ranks = setup.ranks, .tuned = false});
+      for (int rank = 0; rank < setup.ranks; ++rank) join(rank);
+    } catch (const Error& error) {
+      missing = error.what();
+    }
+  }
+};
+
+class Processes : public RankineRival {
+ public:
+  Processes(std::string its_name, Family its_family, const Setup& setup, CallOptions options = {})
+      : RankineRival(std::move(its_name), its_family, setup, options),
+        ranks_(setup.ranks),
+        meeting_name_(next_name()) {}
+
+  void start(int rank) override {
+    make({.ranks = ranks_, .tuned = false, .rank = rank, .name = meeting_name_});
+    join(rank);
+  }
+
+ private:
+  // Rivals are made in the driver's process, which forks the ranks.
+  static std::string next_name() {
+    static std::atomic<int> made{0};
+    return "rankine_rivals_" + std::to_string(getpid()) + "_" + std::to_string(++made);
+  }
+
+  const int ranks_;
+  const std::string meeting_name_;
+};
+
+class SharedPayloads final : public Processes {
+ public:
+  explicit SharedPayloads(const Setup& setup)
+      : Processes("rankine_shared", Family::kRegistered, setup, {.shared_payloads = true}) {}
+
+  float* allocate(int rank, std::size_t bytes) override {
+    const std::size_t floats = (bytes + sizeof(float) - 1) / sizeof(float);
+    payloads_.push_back(member(rank).allocate<float>(floats).value());
+    return payloads_.back().span().data();
+  }
+
+ private:
+  std::vector<Payload<float>> payloads_;  // of the one rank that this process plays
+};
+
 }  // namespace
 
-std::unique_ptr<Rival> make_rankine(const Setup& setup) {
-  return std::make_unique<RankineRival>(setup);
+std::unique_ptr<Rival> make_rankine(const Setup& setup) { return std::make_unique<Threads>(setup); }
+
+std::unique_ptr<Rival> make_rankine_processes(const Setup& setup) {
+  return std::make_unique<Processes>("rankine_processes", Family::kRankine, setup);
+}
+
+std::unique_ptr<Rival> make_rankine_shared(const Setup& setup) {
+  return std::make_unique<SharedPayloads>(setup);
 }
 
 }  // namespace rankine::rivals

@@ -35,14 +35,15 @@ bool write_text(const fs::path& path, const std::string& text) {
   return status.ok();
 }
 
-// All-reduce first, by ranks; then the other collectives; the mailbox last.
+// All-reduce first, by ranks, threads before processes; then the other collectives; the mailbox
+// last.
 auto place(const Source& source) {
   const nlohmann::json& document = source.document;
-  if (document.contains("channels")) return std::tuple(2, std::string(), 0, false);
+  if (document.contains("channels")) return std::tuple(2, false, std::string(), 0, false);
   const nlohmann::json& context = document.at("context");
   const std::string collective = context.at("collective");
-  return std::tuple(collective == "all_reduce" ? 0 : 1, collective, context.at("ranks").get<int>(),
-                    context.value("in_place", false));
+  return std::tuple(collective == "all_reduce" ? 0 : 1, context.value("processes", false),
+                    collective, context.at("ranks").get<int>(), context.value("in_place", false));
 }
 
 int run(int argc, char** argv) {

@@ -30,12 +30,13 @@ bool is_mailbox(const json& document) { return document.contains("channels"); }
 
 // The document of such a run, if there is one.
 const json* find(const std::vector<Source>& sources, Collective collective, int ranks,
-                 bool in_place) {
+                 bool in_place, bool processes = false) {
   for (const Source& source : sources) {
     if (is_mailbox(source.document)) continue;
     const json& context = source.document.at("context");
     if (context.at("collective") == name_of(collective) && context.at("ranks") == ranks &&
-        context.value("in_place", false) == in_place)
+        context.value("in_place", false) == in_place &&
+        context.value("processes", false) == processes)
       return &source.document;
   }
   return nullptr;
@@ -156,7 +157,8 @@ std::string mean_cell(const json& document, std::string_view protocol, const cha
 
 constexpr const char* kColumns[] = {"rankine/expert", "rankine/library", "rankine/limit"};
 // Only where they were measured.
-constexpr const char* kYardsticks[] = {"rankine/exchange", "rankine/chain"};
+constexpr const char* kYardsticks[] = {"rankine/exchange", "rankine/chain", "shared/library",
+                                       "shared/limit"};
 
 std::string table(const json& document, std::string_view protocol) {
   std::vector<const char*> columns(std::begin(kColumns), std::end(kColumns));
@@ -167,9 +169,19 @@ std::string table(const json& document, std::string_view protocol) {
     });
     if (any) columns.push_back(yardstick);
   }
-  std::string text =
-      "| size | ping-pong (ns) | rankine (us) | best expert | best library | limit |";
-  std::string rule = "|--:|--:|--:|--:|--:|--:|";
+  // Rankine's own columns: between processes a second one, on memory that all of them reach.
+  std::vector<std::string> ours = {our_name(document)};
+  if (document.at("context").at("contenders").contains("rankine_shared"))
+    ours.push_back("rankine_shared");
+  std::string text = "| size | ping-pong (ns) |", rule = "|--:|--:|", blank = "| |";
+  for (const std::string& name : ours) {
+    text += fmt::format(" {} (us) |", name);
+    rule += "--:|";
+    blank += " |";
+  }
+  text += " best expert | best library | limit |";
+  rule += "--:|--:|--:|";
+  blank += " | | |";
   for (const char* column : columns) {
     text += fmt::format(" {} |", column);
     rule += "--:|";
@@ -178,16 +190,17 @@ std::string table(const json& document, std::string_view protocol) {
   for (const json& row : document.at("rows")) {
     if (row.at("protocol") != protocol) continue;
     const json& probes = row.at("ping_pong_ns");
-    text +=
-        fmt::format("| {}{} | {:.0f}, {:.0f} | {} | {} | {} | {} |", format_bytes(row.at("size")),
-                    row.at("steady").get<bool>() ? "" : " ~", probes.front().get<double>(),
-                    probes.back().get<double>(), figure(row, "rankine"),
-                    against(row, "rankine/expert"), against(row, "rankine/library"),
-                    row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
+    text += fmt::format("| {}{} | {:.0f}, {:.0f} |", format_bytes(row.at("size")),
+                        row.at("steady").get<bool>() ? "" : " ~", probes.front().get<double>(),
+                        probes.back().get<double>());
+    for (const std::string& name : ours) text += fmt::format(" {} |", figure(row, name));
+    text += fmt::format(" {} | {} | {} |", against(row, "rankine/expert"),
+                        against(row, "rankine/library"),
+                        row.contains("limit") ? us_text(row.at("limit").at("us")) : "-");
     for (const char* column : columns) text += fmt::format(" {} |", ratio_cell(row, column));
     text += "\n";
   }
-  text += "| geometric mean | | | | | |";
+  text += "| geometric mean " + blank;
   for (const char* column : columns)
     text += fmt::format(" **{}** |", mean_cell(document, protocol, column));
   return text + "\n";
@@ -319,7 +332,7 @@ Ratios collect(const json& document, std::string_view protocol, std::size_t leas
   return ratios;
 }
 
-std::optional<double> ratio_in(const json& ratios, const char* title) {
+std::optional<double> ratio_in(const json& ratios, const std::string& title) {
   if (!ratios.contains(title)) return std::nullopt;
   return ratios.at(title).get<double>();
 }
@@ -334,8 +347,11 @@ Ratios ratios_of(const json& document, std::string_view protocol, const char* ti
 
 Ratios limit_ratios_of(const json& document, std::string_view protocol, const char* title,
                        std::size_t least_bytes) {
+  // "rankine" of "rankine/library".
+  const std::string_view whole = title;
+  const std::string over_the_limit = std::string(whole.substr(0, whole.find('/'))) + "/limit";
   return collect(document, protocol, least_bytes, [&](const json& ratios) -> std::optional<double> {
-    const auto over = ratio_in(ratios, title), over_limit = ratio_in(ratios, "rankine/limit");
+    const auto over = ratio_in(ratios, title), over_limit = ratio_in(ratios, over_the_limit);
     if (!over || !over_limit) return std::nullopt;
     return *over / *over_limit;
   });
@@ -381,6 +397,14 @@ std::vector<Verdict> verdicts(const std::vector<Source>& sources) {
     all.push_back(mean_verdict(what + "better MPI, geometric mean", mpi, 1.0 / 3));
     all.push_back(worst_verdict(what + "best expert, worst size",
                                 Asked{document, "fresh", "rankine/expert"}, 1));
+  }
+  const json* processes = find(sources, Collective::all_reduce, 2, false, true);
+  for (const auto& [what, title] :
+       {std::pair("private buffers", "rankine/library"), std::pair("shared", "shared/library")}) {
+    const Asked asked{processes, "fresh", title};
+    const std::string target = fmt::format("all-reduce, N = 2 processes, fresh, {}: ", what);
+    all.push_back(worst_verdict(target + "best library, worst size", asked, 1));
+    all.push_back(mean_verdict(target + "best library, geometric mean", asked, 0.4));
   }
   const json* many = find(sources, Collective::all_reduce, 64, false);
   for (const std::string_view protocol : kProtocolNames) {

@@ -28,7 +28,7 @@ struct Ratios {
 Ratios ratios_of(const nlohmann::json& document, std::string_view protocol, const char* title,
                  std::size_t least_bytes = 0);
 // What these ratios would be if Rankine took the limit's time in each row: rankine/x by
-// rankine/limit, over the rows that have both.
+// rankine/limit (shared/x by shared/limit), over the rows that have both.
 Ratios limit_ratios_of(const nlohmann::json& document, std::string_view protocol, const char* title,
                        std::size_t least_bytes = 0);
 

@@ -100,6 +100,59 @@ TEST(Document, ComparesTheBestOfEachSide) {
             "not installed: mpich");
 }
 
+// Server, MPI, rankine_processes, rankine_shared.
+json processes_document() {
+  Plan plan;
+  Setup setup;
+  setup.ranks = 2;
+  setup.cpus = {0, 1};
+  setup.processes = true;
+  Contenders all;
+  all.push_back(std::make_unique<Named>("vllm_shm", kServer));
+  all.push_back(std::make_unique<Named>("mpich", kMpi));
+  all.push_back(std::make_unique<Named>("rankine_processes", kRankine));
+  all.push_back(std::make_unique<Named>("rankine_shared", kRegistered));
+  json document = {
+      {"context", context_json(plan, setup, all, {}, small_document()["context"]["machine"])},
+      {"rows", json::array()}};
+  for (const auto& times : {std::vector<double>{8, 4, 2, 1}, std::vector<double>{8, 16, 4, 1}})
+    document["rows"].push_back(row_json(row_of(4096, Protocol::fresh, times, 0.5), all));
+  return document;
+}
+
+TEST(Results, OfProcessesStandBesideThoseOfThreads) {
+  const std::vector<Source> sources = {{"threads", small_document()},
+                                       {"processes", processes_document()}};
+  const std::string text = results_markdown(sources, "results", "");
+  EXPECT_THAT(text, HasSubstr("## all_reduce, 2 ranks\n"));
+  EXPECT_THAT(text, HasSubstr("## all_reduce, 2 processes\n"));
+  EXPECT_THAT(text, HasSubstr("| rankine_processes (us) | rankine_shared (us) |"));
+  EXPECT_THAT(text, HasSubstr("| 2.000 ±0% | 1.000 ±0% | - | 4.000 ±0% mpich | 0.500 |"));
+  EXPECT_THAT(text, HasSubstr("| 4.000 ±0% | 1.000 ±0% | - | 8.000 ±0% vllm_shm | 0.500 |"));
+  const auto reached = [](const std::vector<Source>& all, const std::string& target) {
+    for (const Verdict& verdict : verdicts(all))
+      if (verdict.target == target) return verdict.reached;
+    ADD_FAILURE() << target;
+    return std::optional<double>();
+  };
+  const std::string worst = "best library, worst size";
+  const std::string of_processes = "all-reduce, N = 2 processes, fresh, ";
+  EXPECT_EQ(reached(sources, of_processes + "private buffers: " + worst), 0.5);
+  EXPECT_EQ(reached(sources, of_processes + "shared: " + worst), 0.25);
+  // The threads' verdicts are the threads'.
+  const std::string of_threads = "all-reduce, N = 2, fresh, out of place: " + worst;
+  EXPECT_EQ(reached(sources, of_threads), reached({sources[0]}, of_threads));
+  EXPECT_EQ(reached({sources[1]}, of_threads), std::nullopt);
+  EXPECT_EQ(reached({sources[0]}, of_processes + "shared: " + worst), std::nullopt);
+}
+
+TEST(Results, TheLimitInPlaceOfSharedPayloads) {
+  const Ratios limits = limit_ratios_of(processes_document(), "fresh", "shared/library");
+  ASSERT_EQ(limits.values.size(), 2u);
+  EXPECT_DOUBLE_EQ(limits.values[0], 0.5 / 4);
+  EXPECT_DOUBLE_EQ(limits.values[1], 0.5 / 8);
+}
+
 TEST(Results, LeaveUnsteadyRowsOut) {
   const Ratios ratios = ratios_of(small_document(), "fresh", "rankine/mpi");
   EXPECT_THAT(ratios.values, ElementsAre(0.25, 0.25));

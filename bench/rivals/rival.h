@@ -19,7 +19,8 @@ enum Family : unsigned {
   kServer = 8,      // the design of inference servers
   kReference = 16,  // nothing that anybody would use: a yardstick
   kOther = 32,
-  kExchange = 64,  // likewise, for ranks with a core each
+  kExchange = 64,     // likewise, for ranks with a core each
+  kRegistered = 128,  // Rankine on buffers of its own, which no MPI program has
 };
 
 struct Setup {
@@ -27,6 +28,9 @@ struct Setup {
   std::size_t max_bytes = 0;  // no call is longer
   bool crowded = false;       // ranks share cores
   std::vector<int> cpus;      // rank r runs on cpus[r % cpus.size()]
+  // Ranks are processes, forked after a rival has been made: what they share must lie in shared
+  // memory (buffer.h).
+  bool processes = false;
 };
 
 struct Rival {
@@ -48,6 +52,14 @@ struct Rival {
   virtual bool takes(Collective collective, std::size_t /*bytes*/) const {
     return collective == Collective::all_reduce;
   }
+
+  // Where ranks are processes, each calls this once in its own, before it is pinned to its core.
+  // What it throws is why the contender is missing.
+  virtual void start(int /*rank*/) {}
+
+  // Where ranks are processes, after start(): memory of so many bytes for one of a rank's two
+  // buffers, there as long as the rival. nullptr: any memory will do.
+  virtual float* allocate(int /*rank*/, std::size_t /*bytes*/) { return nullptr; }
 
   // A contender whose calls only work in threads that it starts itself runs body(rank) in each,
   // returns when all have ended, and says true; its threads are pinned by the body. Others leave

@@ -12,19 +12,24 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "bench/rivals/document.h"
 #include "bench/rivals/expert.h"
+#include "bench/rivals/gloo_rival.h"
 #include "bench/rivals/limits.h"
 #include "bench/rivals/machine_json.h"
 #include "bench/rivals/mpi_contender.h"
 #include "bench/rivals/others.h"
 #include "bench/rivals/plots.h"
+#include "bench/rivals/process_contender.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rankine_rival.h"
+#include "bench/rivals/servers.h"
+#include "bench/rivals/table.h"
 #include "engine/base/replace_file.h"
 #include "engine/base/units.h"
 #include "nlohmann/json.hpp"
@@ -32,15 +37,25 @@
 namespace rankine::rivals {
 namespace {
 
-// Everyone who takes part, in the order of the table's columns. A contender in this process is one
-// more file with its Rival and one more line here.
-constexpr std::unique_ptr<Rival> (*kInProcess[])(const Setup&) = {
+using MakeRival = std::unique_ptr<Rival> (*)(const Setup&);
+
+// Everyone who takes part, in the order of the table's columns. A contender that ranks of this
+// program play is one more file with its Rival and one more line here.
+constexpr MakeRival kThreads[] = {
     make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
     make_std_barrier,     make_openmp,      make_inference_shm, make_futex_chain,
     make_flag_exchange,   make_rankine,
 };
+constexpr MakeRival kProcesses[] = {
+    make_expert_one_shot,   make_inference_shm,  make_vllm_shm, make_gloo,
+    make_rankine_processes, make_rankine_shared,
+};
 constexpr const char* kMpi[] = {"openmpi_ucx", "openmpi_sm",
                                 "mpich"};  // names that start_mpi knows
+
+std::span<const MakeRival> rivals_of(const Setup& setup) {
+  return setup.processes ? std::span<const MakeRival>(kProcesses) : kThreads;
+}
 
 struct Options {
   int ranks = 2;
@@ -52,6 +67,7 @@ struct Options {
   std::string json;
   std::string plot;
   double batch_ms = 2;
+  bool processes = false;
   Plan plan;
 };
 
@@ -71,10 +87,27 @@ bool wanted(const Options& options, const std::string& name) {
          std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }
 
-// Jobs are started first and compile, if they must, at the same time.
-Contenders gather(const Options& options, const Setup& setup, InProcess::Stage& stage) {
+// Contenders whose ranks are processes, which are forked before this process has other threads.
+Contenders gather_processes(const Options& options, const Setup& setup) {
   Contenders contenders;
-  for (const auto make : kInProcess) {
+  if (!setup.processes) return contenders;
+  std::vector<ProcessContender*> forked;
+  for (const MakeRival make : kProcesses) {
+    auto rival = make(setup);
+    if (!wanted(options, rival->name)) continue;
+    auto contender = std::make_unique<ProcessContender>(std::move(rival), setup);
+    forked.push_back(contender.get());
+    contenders.push_back(std::move(contender));
+  }
+  for (ProcessContender* contender : forked) contender->await();
+  return contenders;
+}
+
+// And all others. Jobs are started first and compile, if they must, at the same time.
+void gather_others(const Options& options, const Setup& setup, InProcess::Stage& stage,
+                   Contenders& contenders) {
+  for (const MakeRival make : kThreads) {
+    if (setup.processes) break;
     auto rival = make(setup);
     if (wanted(options, rival->name))
       contenders.push_back(std::make_unique<InProcess>(std::move(rival), stage));
@@ -88,95 +121,13 @@ Contenders gather(const Options& options, const Setup& setup, InProcess::Stage& 
     contenders.push_back(std::move(job));
   }
   for (MpiContender* job : jobs) job->await();
-  return contenders;
 }
 
 std::string all_names(const Setup& setup) {
   std::string names;
-  for (const auto make : kInProcess) names += make(setup)->name + ", ";
+  for (const MakeRival make : rivals_of(setup)) names += make(setup)->name + ", ";
   for (const char* name : kMpi) names += name + std::string(name == *std::rbegin(kMpi) ? "" : ", ");
   return names;
-}
-
-// --- the table ---
-
-constexpr int kColumn = 15;
-
-std::string significant(double value) {
-  char text[32];
-  const int digits = value < 10 ? 3 : value < 100 ? 1 : 0;
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
-}
-
-std::string padded(const std::string& text) {
-  // The sign takes two bytes and one column.
-  const int extra = text.find("\u00b1") == std::string::npos ? 0 : 1;
-  char cell[64];
-  std::snprintf(cell, sizeof(cell), " %*s", kColumn + extra, text.c_str());
-  return cell;
-}
-
-std::string cell_text(const Cell& cell, const Contender& contender) {
-  if (!contender.missing.empty()) return "missing";
-  if (cell.us.empty()) return "-";
-  if (cell.wrong > 0) return "WRONG";
-  char text[48];
-  std::snprintf(text, sizeof(text), "%s\u00b1%.0f%%", significant(median(cell.us)).c_str(),
-                100 * relative_spread(cell.us));
-  return text;
-}
-
-void print_header(const Options& options, const Setup& setup, const Contenders& contenders,
-                  const std::vector<LevelRates>& levels) {
-  std::printf("# %s f32 sum %s, %d ranks, cores", name_of(options.plan.collective).data(),
-              options.plan.in_place ? "in place" : "out of place", setup.ranks);
-  for (const int cpu : setup.cpus) std::printf(" %d", cpu);
-  std::printf("%s; loops: %s\n", setup.crowded ? " (crowded)" : "", kernels().name);
-  std::printf(
-      "# us per call: median of %d batches, +- half the interquartile range; a pair of stamps adds "
-      "%.0f ns to fresh\n",
-      options.plan.rounds, stamp_cost_ns());
-  for (const auto& contender : contenders) {
-    if (!contender->missing.empty()) {
-      std::printf("# %s: missing: %s\n", contender->name.c_str(), contender->missing.c_str());
-    } else if (!contender->version.empty()) {
-      std::printf("# %s: %s\n", contender->name.c_str(), contender->version.c_str());
-    }
-  }
-  std::printf("# GB/s per core, all at once: copy, add, read, read of what another wrote\n");
-  for (const LevelRates& level : levels) {
-    std::printf("#   %-4s %10s %7.1f %7.1f %7.1f %7.1f\n", level.level.c_str(),
-                format_bytes(level.bytes).c_str(), level.copy, level.add, level.read,
-                level.cross_read);
-  }
-  std::printf("# size(B) protocol ping-pong(ns)");
-  for (const auto& contender : contenders) std::printf("%s", padded(contender->name).c_str());
-  std::printf("%s", padded("limit").c_str());
-  for (const Comparison& comparison : kComparisons)
-    std::printf("%s", padded(comparison.title).c_str());
-  std::printf("\n");
-  std::fflush(stdout);
-}
-
-void print_row(const Row& row, const Contenders& contenders) {
-  std::printf("%9zu %8s %6.0f %6.0f%s", row.bytes,
-              kProtocolNames[static_cast<int>(row.protocol)].data(), row.ping_pong_ns.front(),
-              row.ping_pong_ns.back(), row.steady() ? " " : "~");
-  for (std::size_t i = 0; i < contenders.size(); ++i) {
-    std::printf("%s", padded(cell_text(row.cells[i], *contenders[i])).c_str());
-  }
-  std::printf("%s", padded(significant(row.limit().us)).c_str());
-  for (const Comparison& comparison : kComparisons) {
-    const auto compared = compare(comparison, row, contenders);
-    char text[16] = "-";
-    if (compared) std::snprintf(text, sizeof(text), "%.2f", compared->ratio);
-    std::printf("%s", padded(text).c_str());
-  }
-  if (row.repeats > 0)
-    std::printf("  # repeated %d x%s", row.repeats, row.steady() ? "" : ", machine unsteady");
-  std::printf("\n");
-  std::fflush(stdout);
 }
 
 // --- the machine ---
@@ -228,6 +179,7 @@ int measure(const Options& options) {
   setup.ranks = options.ranks;
   setup.max_bytes = std::max<std::size_t>(*last, 64);
   setup.cpus = allowed_cpus();
+  setup.processes = options.processes;
   setup.crowded = static_cast<std::size_t>(setup.ranks) > setup.cpus.size();
   std::vector<Protocol> protocols;
   if (options.protocol != "fresh" && !options.plan.in_place) protocols.push_back(Protocol::warm);
@@ -245,9 +197,10 @@ int measure(const Options& options) {
     if (!status.ok()) return fail_file(status);
   }
 
+  Contenders contenders = gather_processes(options, setup);
   Crew crew(setup.ranks, setup.cpus);
   InProcess::Stage stage(crew, setup.crowded, setup.max_bytes);
-  Contenders contenders = gather(options, setup, stage);
+  gather_others(options, setup, stage, contenders);
   for (const std::string& name : options.only) {
     const bool known = std::any_of(contenders.begin(), contenders.end(),
                                    [&](const auto& one) { return one->name == name; });
@@ -256,7 +209,7 @@ int measure(const Options& options) {
   LimitProbe limits(crew);
   const std::vector<LevelRates> levels =
       measure_levels(limits, machine, crew.ranks() / limits.share());
-  print_header(options, setup, contenders, levels);
+  print_header(options.plan, setup, contenders, levels);
 
   nlohmann::json document = {
       {"context", context_json(options.plan, setup, contenders, levels, machine)},
@@ -323,6 +276,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0.01, 10000.0));
   app.add_option("--protocol", options.protocol, "warm, fresh or both")
       ->check(CLI::IsMember({"warm", "fresh", "both"}));
+  app.add_flag("--processes", options.processes, "ranks are processes, of every contender");
   app.add_flag("--in-place", options.plan.in_place, "one buffer per rank, fresh only");
   app.add_option("--only", options.only, "these contenders, separated by commas")->delimiter(',');
   app.add_option("--json", options.json, "write everything there, too");
@@ -332,6 +286,7 @@ int run(int argc, char** argv) {
       "  rivals --ranks 2 -b 8 -e 64M --json n2.json --plot n2.svg\n"
       "  rivals --collective broadcast -b 1K -e 1M -f 4\n"
       "  rivals --ranks 4 -e 8M            more ranks than cores: all who can yield do\n"
+      "  rivals --processes -e 4M          ranks are processes, as MPI's always are\n"
       "  rivals --only rankine,expert_push --protocol fresh --in-place\n"
       "Exit codes: 0 good, 1 wrong elements, 2 usage, 3 a file that cannot be written,\n"
       "124 a contender hangs.");

@@ -18,6 +18,8 @@
 #include "bench/rivals/others.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rankine_rival.h"
+#include "bench/rivals/right_everywhere.h"
+#include "bench/rivals/servers.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define RIVALS_TSAN 1
@@ -34,18 +36,17 @@ using Make = std::unique_ptr<Rival> (*)(const Setup&);
 
 const Make kAll[] = {
     make_expert_one_shot, make_expert_pull,   make_expert_push, make_expert_stream,
-    make_std_barrier,     make_inference_shm, make_rankine,
+    make_std_barrier,     make_inference_shm, make_vllm_shm,    make_rankine,
 #if !defined(RIVALS_TSAN)
     make_openmp,  // its runtime is not instrumented
 #endif
 };
 
-constexpr std::size_t kMaxFloats = 270001;
-
 // Everything that a contender in this process needs.
 struct Driver {
   explicit Driver(int ranks)
-      : setup{ranks, kMaxFloats * sizeof(float), false, allowed_cpus()}, crew(ranks, setup.cpus) {
+      : setup{ranks, kMaxFloats * sizeof(float), false, allowed_cpus(), false},
+        crew(ranks, setup.cpus) {
     setup.crowded = static_cast<std::size_t>(ranks) > setup.cpus.size();
     stage = std::make_unique<InProcess::Stage>(crew, setup.crowded, setup.max_bytes);
   }
@@ -60,27 +61,7 @@ TEST_P(InProcessTest, EveryRivalIsRightAtEverySize) {
   Driver driver(GetParam());
   for (const Make make : kAll) {
     InProcess contender(make(driver.setup), *driver.stage);
-    if (!contender.missing.empty()) continue;
-    std::uint32_t seed = 0;
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{17},
-                                    std::size_t{1031}, kMaxFloats}) {
-      if (!contender.takes(Collective::all_reduce, count * sizeof(float))) continue;
-      for (const bool in_place : {false, true}) {
-        for (const Protocol protocol : {Protocol::warm, Protocol::fresh}) {
-          if (in_place && protocol == Protocol::warm) continue;
-          Batch batch;
-          batch.bytes = count * sizeof(float);
-          batch.protocol = protocol;
-          batch.in_place = in_place;
-          batch.calls = count < kMaxFloats ? 3 : 1;
-          batch.warmups = count < kMaxFloats ? 2 : 1;
-          batch.seed = seed += 10;
-          EXPECT_EQ(contender.run(batch).wrong, 0u)
-              << contender.name << ", " << count << " floats, " << name_of(protocol)
-              << (in_place ? ", in place" : "");
-        }
-      }
-    }
+    if (contender.missing.empty()) expect_right_all_reduces(contender);
   }
 }
 
@@ -89,31 +70,11 @@ TEST_P(InProcessTest, EveryRivalIsRightInEveryCollectiveItTakes) {
   int taken = 0;
   for (const Make make : kAll) {
     InProcess contender(make(driver.setup), *driver.stage);
-    if (!contender.missing.empty()) continue;
-    std::uint32_t seed = 0;
-    for (int c = 1; c < kCollectives; ++c) {
-      Batch batch;
-      batch.collective = static_cast<Collective>(c);
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{4},
-                                      std::size_t{17}, std::size_t{1031}, kMaxFloats}) {
-        batch.bytes = count * sizeof(float);
-        if (!contender.takes(batch.collective, batch.bytes)) continue;
-        ++taken;
-        for (const Protocol protocol : {Protocol::warm, Protocol::fresh}) {
-          batch.protocol = protocol;
-          batch.calls = count < kMaxFloats ? 3 : 1;
-          batch.warmups = count < kMaxFloats ? 2 : 1;
-          batch.seed = seed += 10;
-          EXPECT_EQ(contender.run(batch).wrong, 0u)
-              << contender.name << ", " << name_of(batch.collective) << ", " << count << " floats, "
-              << name_of(protocol);
-        }
-      }
-    }
+    if (contender.missing.empty()) taken += expect_right_other_collectives(contender);
   }
   // One-shot takes all but the largest, pull all, push all but reduce-scatter, stream the largest,
-  // and Rankine all.
-  EXPECT_EQ(taken, 5 * 5 + 5 * 6 + 4 * 6 + 5 * 1 + 5 * 6);
+  // vllm_shm all-gather, and Rankine all.
+  EXPECT_EQ(taken, 5 * 6 + 5 * 7 + 4 * 7 + 5 * 1 + 7 + 5 * 7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, InProcessTest, testing::Values(1, 2, 3, 4));
@@ -354,6 +315,24 @@ TEST(Limits, OfAnAllReduceAmongTwo) {
             1u);
 }
 
+TEST(Limits, BytesComeThroughMemoryWhereThatIsQuicker) {
+  const Batch fresh = batch_of(Collective::all_reduce, Protocol::fresh, 1024);
+  Rates rates = rates_of(fresh, 2);
+  rates.motion_us = {0, 1e6};  // two-shot
+  EXPECT_STREQ(limit_of(fresh, 2, 1, rates).path, "cache");
+  rates.stream_us_per_byte = 3;  // hides the reading of 2
+  rates.memory_us_per_byte = 2;
+  EXPECT_DOUBLE_EQ(limit_of(fresh, 2, 1, rates).us,
+                   1 + 512 * 3 + 1024 * (0.5 * 2 + 0.5 * 0.5) + 0.25);
+  EXPECT_STREQ(limit_of(fresh, 2, 1, rates).path, "memory");
+  rates.memory_us_per_byte = 4;
+  EXPECT_DOUBLE_EQ(limit_of(fresh, 2, 1, rates).us,
+                   1 + 512 * 4 + 1024 * (0.5 * 4 + 0.5 * 0.5) + 0.25);
+  rates.stream_us_per_byte = 11;  // slower than the caches' 10
+  EXPECT_STREQ(limit_of(fresh, 2, 1, rates).path, "cache");
+  EXPECT_DOUBLE_EQ(limit_of(fresh, 2, 1, rates).crossing_us, 512 * 10);
+}
+
 TEST(Limits, OfTheOthersAmongFour) {
   const std::size_t m = 4096;
   const auto us = [&](Collective collective) {
@@ -408,6 +387,10 @@ TEST(Limits, AreMeasuredForEveryCollective) {
         for (const double us : rates.motion_us) EXPECT_GT(us, 0);
         EXPECT_GT(rates.cross_us_per_byte, 0);
         EXPECT_GT(rates.read_us_per_byte, 0);
+        for (const double us : {rates.stream_us_per_byte, rates.memory_us_per_byte}) {
+          EXPECT_GT(us, 0);
+          EXPECT_LT(us, 1e6);
+        }
         const Limit limit = limit_of(batch, ranks, probe.share(), rates);
         EXPECT_GE(limit.us, limit.motion_us);
         EXPECT_GE(limit.us, limit.crossing_us + limit.reading_us);
@@ -449,7 +432,7 @@ TEST(FutexChain, SumsWhereRanksShareCores) {
 TEST(FlagExchange, EndsACallWhenAllHaveBegunIt) {
   constexpr int kCalls = 100;
   for (const int ranks : {2, 3}) {
-    rivals::Setup setup{ranks, 4096, false, allowed_cpus()};
+    rivals::Setup setup{ranks, 4096, false, allowed_cpus(), false};
     const auto exchange = make_flag_exchange(setup);
     EXPECT_TRUE(exchange->takes(Collective::all_reduce, 1024));
     EXPECT_FALSE(exchange->takes(Collective::all_reduce, 1028));

@@ -255,17 +255,22 @@ std::string ProcessLobby::missing(const char* what) const {
 }
 
 Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, const char* what) {
+  const auto all_have = [&] {  // pairs with what adds to the count
+    return count.load(std::memory_order_acquire) == meeting_.settings.ranks;
+  };
   for (std::int64_t nap_ns = 20'000;;) {
+    if (all_have()) return {};
     if (page_->ending.has_ended()) return fail({});
-    if (count.load(std::memory_order_acquire) == meeting_.settings.ranks) return {};
     for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
       if (is_ours(r) || process_of(r) == 0 || watch(r)) continue;
+      // It may have been the last one, made its calls and gone since we looked.
+      if (all_have()) return {};
       return fail(lost(r, process_of(r), meeting_.name));
     }
     if (meeting_.may_wait) {
       // What kept the last one from coming may be that it has come, and gone.
       Status status = meeting_.may_wait();
-      if (count.load(std::memory_order_acquire) == meeting_.settings.ranks) return {};
+      if (all_have()) return {};
       if (!status.ok()) return fail(status);
     }
     if (now_ns() >= meeting_.deadline_ns) {

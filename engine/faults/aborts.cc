@@ -15,7 +15,7 @@ std::atomic<Communicator*> ended_by_signal{nullptr};
 std::atomic<int> signals_handled{0};
 
 void end_by_signal(int) {
-  ended_by_signal.load()->abort();
+  if (Communicator* const its = ended_by_signal.load()) its->abort();
   signals_handled.fetch_add(1);
 }
 
@@ -28,12 +28,14 @@ void play_abort(const FaultCase& test, Tally& tally) {
   const Rank victim = dice.below(test.ranks);
   enum { stranger, two_strangers, signal_inside, signal_anywhere, last_step };
   const int kind = dice.below(5);
+  // A process reaches its own threads only.
+  const Rank neighbour = test.processes ? victim : (victim + 1) % test.ranks;
   const int delay_us = dice.below(400);
   struct sigaction before {};
   {
-    Scene scene(test, {.at_once = true, .documented = {Code::aborted}}, tally);
+    Scene scene(test, {.at_once = true, .documented = {Code::aborted}}, tally,
+                {.director_at = victim});
     if (!scene.works()) return;
-    ended_by_signal.store(&scene.communicator());
     signals_handled.store(0);
     struct sigaction action {};
     action.sa_handler = end_by_signal;
@@ -57,6 +59,8 @@ void play_abort(const FaultCase& test, Tally& tally) {
                                                     : nullptr;
     scene.run(
         [&](Seat& seat) {
+          ended_by_signal.store(&scene.communicator());
+          scene.arrive();
           // Calls until the end comes, where it comes from outside.
           bool ok = true;
           do {
@@ -65,7 +69,7 @@ void play_abort(const FaultCase& test, Tally& tally) {
         },
         [&] {
           if (observer != nullptr) return;
-          wait_for([&] { return scene.started() == test.ranks; });
+          wait_for([&] { return scene.arrived() == test.ranks || scene.any_done(); });
           sleep_ns(delay_us * 1'000);
           if (kind == stranger) abort_as("a stranger");
           if (kind == two_strangers) {
@@ -77,7 +81,7 @@ void play_abort(const FaultCase& test, Tally& tally) {
             // Threads are joined only when we have returned.
             scene.judge().mark_fault();
             pthread_kill(scene.thread_of(victim), SIGUSR1);
-            pthread_kill(scene.thread_of((victim + 1) % test.ranks), SIGUSR1);
+            pthread_kill(scene.thread_of(neighbour), SIGUSR1);
             wait_for([&] { return signals_handled.load() > 0; });
           }
         });

@@ -117,11 +117,31 @@ void* failing_mmap(void* address, std::size_t bytes, int protection, int flags, 
   return real_system_calls().mmap(address, bytes, protection, flags, file, offset);
 }
 
+// Of ranks that are processes one has no memory left: where it meets the others, or makes its call.
+// Those that it has not met yet wait until their deadline.
+void refuse_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
+  Judge judge(test, {}, tally);
+  if (!new_can_fail()) return judge.excuse("operator new is the sanitizer's");
+  const Rank victim = dice.below(test.ranks);
+  // Up to about as many as there are, and more of the first.
+  const std::int64_t k = 1 + dice.below(1 + dice.below(400));
+  const bool all_later = dice.one_in(2);
+  const auto meets = [&](Rank rank) {
+    if (rank == victim) fail_allocation(k, all_later);
+  };
+  Scene scene(
+      test,
+      {.timeout = kShort, .documented = {Code::out_of_memory, Code::timeout}, .same_text = false},
+      tally, {.before_they_meet = meets, .allocations_count = true});
+  scene.run([&](Seat& seat) { seat.call(call, {.allocations_count = true}); });
+}
+
 }  // namespace
 
 void play_allocation(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
+  if (test.processes) return refuse_a_process(test, call, dice, tally);
   constexpr int kAllUpTo = 4;  // ranks
   if (new_can_fail()) {
     fail_each(test, test.ranks <= kAllUpTo, dice, tally, [&] { attempt(test, call, tally); });

@@ -21,6 +21,7 @@ std::uint64_t seed_of(const FaultCase& test, std::uint64_t seed, int repetition)
   }
   mix(static_cast<std::uint64_t>(test.ranks));
   mix(static_cast<std::uint64_t>(repetition));
+  if (test.processes) mix(1);
   return hash % 1'000'000'000;  // to be written down
 }
 
@@ -34,19 +35,23 @@ std::string to_string(const FaultCase& test) {
   std::string text = std::to_string(test.fault->number) + " " + std::string(test.fault->name) +
                      ": " + std::string(name_of(test.collective));
   if (test.algorithm != nullptr) text += " " + std::string(test.algorithm->name);
-  return text + " among " + std::to_string(test.ranks) + " ranks, seed " +
-         std::to_string(test.seed);
+  return text + " among " + std::to_string(test.ranks) +
+         (test.processes ? " processes" : " ranks") + ", seed " + std::to_string(test.seed);
 }
 
 std::vector<FaultCase> cases_of(const Selection& selection) {
   std::vector<FaultCase> cases;
   std::vector<int> all_ranks = selection.ranks;
-  if (all_ranks.empty()) all_ranks.assign(std::begin(kRanks), std::end(kRanks));
+  if (all_ranks.empty() && selection.processes) {
+    all_ranks.assign(std::begin(kProcessRanks), std::end(kProcessRanks));
+  } else if (all_ranks.empty()) {
+    all_ranks.assign(std::begin(kRanks), std::end(kRanks));
+  }
   for (const Fault& fault : faults()) {
-    if (!is_in(selection.faults, &fault)) continue;
+    if (!is_in(selection.faults, &fault) || !is_played(fault, selection.processes)) continue;
     std::vector<FaultCase> of_fault;
     const auto add = [&](Collective collective, const Algorithm* line, int ranks) {
-      FaultCase test{&fault, collective, line, ranks, 0};
+      FaultCase test{&fault, collective, line, ranks, 0, selection.processes};
       for (int i = 0; i < selection.repeat; ++i) {
         test.seed = seed_of(test, selection.seed, i);
         of_fault.push_back(test);

@@ -41,6 +41,10 @@ class Interruptions {
   const std::optional<timer_t> timer_;
 };
 
+bool spins(Scene& scene) {
+  return scene.communicator().wait_policy().mode == WaitPolicy::Mode::spin;
+}
+
 }  // namespace
 
 void play_signals(const FaultCase& test, Tally& tally) {
@@ -85,11 +89,11 @@ void play_few_cores(const FaultCase& test, Tally& tally) {
     }
     {
       Scene scene(test, {}, tally);
-      if (scene.works() && scene.communicator().wait_policy().mode == WaitPolicy::Mode::spin) {
-        scene.judge().blame(std::to_string(test.ranks) + " ranks spin on " + std::to_string(cores) +
-                            " cores");
-      }
       scene.run([&](Seat& seat) {
+        if (seat.rank() == 0 && spins(scene)) {
+          scene.judge().blame(std::to_string(test.ranks) + " ranks spin on " +
+                              std::to_string(cores) + " cores");
+        }
         for (int i = 0; i < 3; ++i) {
           if (!seat.call(call)) return;
         }
@@ -164,10 +168,8 @@ void play_quota(const FaultCase& test, Tally& tally) {
   }
   {
     Scene scene(test, {}, tally);
-    if (scene.works() && scene.communicator().wait_policy().mode == WaitPolicy::Mode::spin) {
-      scene.judge().blame("ranks spin under a quota of 0.2");
-    }
     scene.run([&](Seat& seat) {
+      if (seat.rank() == 0 && spins(scene)) scene.judge().blame("ranks spin under a quota of 0.2");
       for (int i = 0; i < 3; ++i) {
         if (!seat.call(call)) return;
       }

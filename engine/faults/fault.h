@@ -50,6 +50,11 @@ struct Fault {
   // Plays one case: injects, makes the calls, judges them, and makes a good call on a new
   // communicator. Called on a thread that is no rank, in a process without other threads.
   void (*play)(const FaultCase&, Tally&);
+  // Why it is played where ranks are threads only; empty: where they are processes, too.
+  std::string_view threads_only{};
+  // Whether it is played where ranks are processes only.
+  bool processes_only = false;
+  Codes more_of_processes{};  // documented there, beside those above
 };
 
 struct FaultCase {
@@ -58,6 +63,7 @@ struct FaultCase {
   const Algorithm* algorithm = nullptr;  // nullptr: the engine chooses
   int ranks = 2;
   std::uint64_t seed = 0;  // of what is left open: victim, step, sizes, types, transport
+  bool processes = false;  // ranks are processes
 };
 
 // "4 count_differs: all_reduce ring among 8 ranks, seed 17"
@@ -68,15 +74,21 @@ std::span<const Fault> faults();
 
 struct Selection {
   std::vector<const Fault*> faults;  // empty: all
-  std::vector<int> ranks;            // empty: kRanks
+  std::vector<int> ranks;            // empty: kRanks, or kProcessRanks
   std::vector<Collective> collectives;
   std::vector<const Algorithm*> algorithms;  // empty: all; lines of the collectives asked for
   int repeat = 1;
   std::uint64_t seed = 1;
   // One case in so many, drawn by the seed, but one of each fault at least. 1: all.
   int sample = 1;
+  bool processes = false;  // ranks are processes
 };
 inline constexpr int kRanks[] = {2, 3, 4, 5, 7, 8, 16, 33, 64};
+inline constexpr int kProcessRanks[] = {2, 3, 4, 7};
+// Whether a fault is played where ranks are such.
+constexpr bool is_played(const Fault& fault, bool processes) {
+  return processes ? fault.threads_only.empty() : !fault.processes_only;
+}
 
 // Cases of one fault stand together; the same selection gives the same cases.
 std::vector<FaultCase> cases_of(const Selection& selection);

@@ -14,7 +14,7 @@ std::int64_t (*clock_of_promises)() = now_ns;
 Judge::Judge(const FaultCase& test, const Promise& promise, Tally& tally)
     : test_(test), promise_(promise), tally_(tally) {}
 
-void Judge::mark_fault() { fault_ns_.store(clock_of_promises()); }
+void Judge::mark_fault() { fault_ns_->store(clock_of_promises()); }
 
 void Judge::blame(const std::string& what) {
   const std::lock_guard lock(mutex_);
@@ -74,7 +74,7 @@ bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, c
     blame_wrong(who + ": " + std::string(name_of(status.code())) + ", but " + fault);
   }
 
-  const std::int64_t fault_ns = fault_ns_.load();
+  const std::int64_t fault_ns = fault_ns_->load();
   const bool at_once = promise_.at_once && fault_ns != 0 && !status.ok();
   const std::int64_t due_ns =
       at_once ? std::max(begin_ns, fault_ns) + kGraceNs

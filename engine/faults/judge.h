@@ -65,13 +65,20 @@ class Judge {
   // The case cannot be made here.
   void excuse(const std::string& why);
 
+  // Where ranks are processes, each has a judge of its own: they share when the fault happened, and
+  // whoever gathers what they say compares the texts. Before any call.
+  void share_fault_time(std::atomic<std::int64_t>& fault_ns) { fault_ns_ = &fault_ns; }
+  // Of the first error that a call returned, where all ranks must be told the same.
+  const std::optional<std::string>& text() const { return text_; }
+
  private:
   const FaultCase& test_;
   const Promise promise_;
   Tally& tally_;
   std::mutex mutex_;  // guards the tally and the text
   std::optional<std::string> text_;
-  std::atomic<std::int64_t> fault_ns_{0};
+  std::atomic<std::int64_t> own_fault_ns_{0};
+  std::atomic<std::int64_t>* fault_ns_ = &own_fault_ns_;
 };
 
 // What lateness is told by: now_ns, but where a test has a clock of its own, because the load of

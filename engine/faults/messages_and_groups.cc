@@ -1,5 +1,4 @@
 // Messages between two ranks, and groups of ranks.
-#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,15 +26,6 @@ Status send_or_receive(Member& me, const Call& call) {
     return me.submit(Message{const_cast<void*>(call.in), call.count, call.type, call.peer});
   }
   return me.submit(Message{call.out, call.count, call.type, call.root, false});
-}
-
-// What every rank of a communicator can make with all others.
-CollectiveCase meeting(const FaultCase& test, int ranks) {
-  return {.collective = Collective::all_reduce,
-          .ranks = ranks,
-          .count = 5,
-          .type = DataType::u32,
-          .seed = test.seed};
 }
 
 }  // namespace
@@ -150,7 +140,6 @@ void play_groups(const FaultCase& test, Tally& tally) {
   {
     Scene scene(test, promises[kind], tally);
     std::vector<Groups> groups(static_cast<std::size_t>(test.ranks));
-    std::atomic<int> ready{0};
     scene.run(
         [&](Seat& seat) {
           const Rank rank = seat.rank();
@@ -174,7 +163,7 @@ void play_groups(const FaultCase& test, Tally& tally) {
                       }});
             return;
           }
-          ready.fetch_add(1);
+          scene.arrive();
           // All but one are in the groups when the end comes.
           if (rank == victim) return wait_for([&] { return scene.over(1); });
           seat.call(meeting(test, test.ranks),
@@ -182,7 +171,7 @@ void play_groups(const FaultCase& test, Tally& tally) {
         },
         [&] {
           if (kind != whole_ends && kind != group_ends) return;
-          wait_for([&] { return ready.load() == test.ranks || scene.over(); });
+          wait_for([&] { return scene.arrived() == test.ranks || scene.over(); });
           sleep_ns(2'000'000);
           scene.judge().mark_fault();
           if (kind == whole_ends) {

@@ -8,13 +8,10 @@ namespace {
 
 // Calls that every rank waits for every other in, on either transport: whatever the odd call has
 // left behind shows here.
-CollectiveCase meeting(const FaultCase& test, Transport transport) {
-  return {.collective = Collective::all_reduce,
-          .ranks = test.ranks,
-          .count = 5,
-          .type = DataType::u32,
-          .seed = test.seed,
-          .options = {.algorithm = "direct_one_shot", .transport = transport}};
+CollectiveCase meeting_by(Transport transport, const FaultCase& test) {
+  CollectiveCase all = meeting(test, test.ranks);
+  all.options = {.algorithm = "direct_one_shot", .transport = transport};
+  return all;
 }
 
 // The victim makes `odd`, all others `call`; then all meet. A rank that nobody has to wait for in
@@ -37,7 +34,7 @@ void disagree(const FaultCase& test, const CollectiveCase& call,
         }
       }
       for (const Transport transport : {Transport::mailbox, Transport::direct}) {
-        if (!seat.call(meeting(test, transport))) return;
+        if (!seat.call(meeting_by(transport, test))) return;
       }
     });
   }

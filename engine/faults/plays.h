@@ -60,6 +60,11 @@ void play_user_operations(const FaultCase& test, Tally& tally);
 void play_epilogues(const FaultCase& test, Tally& tally);
 // waits.cc
 void play_absurd_waits(const FaultCase& test, Tally& tally);
+// processes_that_end.cc
+void play_killed(const FaultCase& test, Tally& tally);
+void play_gone(const FaultCase& test, Tally& tally);
+void play_stopped(const FaultCase& test, Tally& tally);
+void play_exec(const FaultCase& test, Tally& tally);
 // planning.cc
 void play_long_planning(const FaultCase& test, Tally& tally);
 

@@ -49,14 +49,16 @@ void play_stall(const FaultCase& test, Tally& tally) {
   // Before a round; by a signal, wherever the call is then (parked, say); where it makes the plan
   // that all others wait for.
   enum { asleep, busy, held, planning };
-  const int kind = dice.below(new_can_fail() ? 4 : 3);
+  // (Each process makes plans of its own.)
+  const int kind = dice.below(new_can_fail() && !test.processes ? 4 : 3);
   const int round = dice.below(rounds_of(call));
   // Mostly it goes on as soon as the others have been told; now and then only when they are gone.
   const bool outlasts = dice.one_in(8) && kind != held;
   const int delay_us = 1 + dice.below(60);
   const int allocation = 1 + dice.below(20);
   {
-    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
+    Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally,
+                {.director_at = victim});
     const auto may_go_on = [&] { return outlasts ? scene.all_done_but(1) : scene.over(1); };
     std::optional<timer_t> timer;  // of the victim
     AtRound stall(round, [&] {
@@ -157,6 +159,7 @@ void play_leave(const FaultCase& test, Tally& tally) {
     Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
     AtRound vanish(ending.round, [&]() -> bool {
       scene.judge().mark_fault();
+      scene.goes(ending.victim);
       // The seat keeps what the others may still read. The scene counts on threads that end.
       syscall(SYS_exit, 0);
       return false;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -91,6 +92,29 @@ void play_cpuset(const FaultCase& test, Tally& tally) {
   fresh_start(test, call, tally);
 }
 
+namespace {
+
+// Processes do all that they do elsewhere; and one that exits is noticed.
+void end_where_calls_are_refused(const FaultCase& test, const CollectiveCase& call, Rank victim,
+                                 Tally& tally) {
+  {
+    Scene scene(test, {}, tally);
+    scene.run([&](Seat& seat) { seat.call(call); });
+  }
+  Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  scene.run([&](Seat& seat) {
+    if (!seat.call(call)) return;
+    if (seat.rank() == victim) {
+      scene.judge().mark_fault();
+      scene.goes(victim);
+      _exit(0);
+    }
+    if (seat.call(meeting(test, test.ranks))) scene.judge().blame("nobody misses who is gone");
+  });
+}
+
+}  // namespace
+
 void play_refused_calls(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
@@ -100,10 +124,13 @@ void play_refused_calls(const FaultCase& test, Tally& tally) {
   const bool membarrier = dice.one_in(2);
   if (membarrier) refused.push_back(SYS_membarrier);
   if (dice.one_in(2)) refused.push_back(SYS_sched_getaffinity);
+  // By which a process that ends is noticed; there are its locks as well.
+  if (test.processes) refused.push_back(SYS_pidfd_open);
   if (const int error = refuse_calls(refused); error != 0) {
     judge.excuse(std::string("seccomp: ") + std::strerror(error));
     return;
   }
+  if (test.processes) return end_where_calls_are_refused(test, call, dice.below(test.ranks), tally);
   {
     const Warnings warnings;
     const auto report = run_team(team_options(test), call, judge);

@@ -17,6 +17,7 @@
 
 #include "engine/base/json_text.h"
 #include "engine/faults/judge.h"
+#include "engine/faults/tally_json.h"
 #include "engine/run/machine.h"
 #include "numa/cpu_budget.h"
 #include "numa/warnings.h"
@@ -25,25 +26,6 @@ namespace rankine::faults {
 namespace {
 
 using Json = nlohmann::json;
-
-Json json_of(const Tally& t) {
-  return {t.cases, t.returned,   t.hangs,          t.wrong,  t.undocumented,
-          t.late,  t.impossible, t.why_impossible, t.remarks};
-}
-
-Tally tally_of(const Json& json) {
-  Tally t;
-  t.cases = json[0];
-  t.returned = json[1].get<decltype(t.returned)>();
-  t.hangs = json[2];
-  t.wrong = json[3];
-  t.undocumented = json[4];
-  t.late = json[5];
-  t.impossible = json[6];
-  t.why_impossible = json[7];
-  t.remarks = json[8].get<std::vector<std::string>>();
-  return t;
-}
 
 // read(2) or write(2), until all bytes have gone.
 template <class Step, class Byte>
@@ -76,8 +58,7 @@ bool read_all(int file, void* data, std::size_t bytes) {
     const std::int64_t begin_ns = now_ns();
     const Tally tally = play(cases[number]);
     const double seconds = static_cast<double>(now_ns() - begin_ns) / 1e9;
-    const std::string text =
-        Json{json_of(tally), seconds}.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = text_of(Json{json_of(tally), seconds});
     const std::uint64_t bytes = text.size();
     if (!write_all(answers, &bytes, sizeof(bytes)) || !write_all(answers, text.data(), bytes)) {
       break;

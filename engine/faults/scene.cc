@@ -11,6 +11,7 @@
 
 #include "engine/api/call_parameters.h"
 #include "engine/base/splitmix.h"
+#include "engine/faults/failing_new.h"
 #include "engine/run/machine.h"
 
 namespace rankine::faults {
@@ -62,6 +63,14 @@ CollectiveCase good_call(const FaultCase& test, Dice& dice) {
   return call;
 }
 
+CollectiveCase meeting(const FaultCase& test, int ranks) {
+  return {.collective = Collective::all_reduce,
+          .ranks = ranks,
+          .count = 5,
+          .type = DataType::u32,
+          .seed = test.seed};
+}
+
 int rounds_of(const CollectiveCase& call) {
   const Algorithm* line = find_algorithm(call.collective, call.options.algorithm);
   if (line == nullptr) return 1;
@@ -108,16 +117,39 @@ TeamOptions team_options(const FaultCase& test) {
   return {.ranks = test.ranks, .timeout = kLong, .tuned = false};
 }
 
-Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
-             const SceneOptions& wishes)
-    : judge_(test, promise, tally), threads_(static_cast<std::size_t>(test.ranks)) {
+namespace {
+
+// Processes meet within the timeout of their calls, and are made anew for each case: a short one is
+// longer.
+Promise promise_of(const FaultCase& test, const Promise& promise) {
+  Promise kept = promise;
+  const std::chrono::milliseconds least(100 + 20 * test.ranks);
+  if (test.processes) kept.timeout = std::max(kept.timeout, least);
+  return kept;
+}
+
+CommunicatorOptions options_of(const FaultCase& test, const Judge& judge,
+                               const SceneOptions& wishes) {
   CommunicatorOptions options = communicator_options(test);
-  options.timeout = promise.timeout;
+  options.timeout = judge.promise().timeout;
   options.arenas = wishes.arenas;
   options.wait = wishes.wait;
   options.network = wishes.network;
+  return options;
+}
+
+}  // namespace
+
+Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
+             const SceneOptions& wishes)
+    : test_(test),
+      wishes_(wishes),
+      tally_(tally),
+      judge_(test_, promise_of(test, promise), tally),
+      threads_(static_cast<std::size_t>(test.ranks)) {
+  if (test.processes) return;
   const FirstCount first_count(wishes.first_count);
-  auto made = Communicator::create(options);
+  auto made = Communicator::create(options_of(test, judge_, wishes));
   if (!made.ok()) {
     judge_.answer(made.status());
     return;
@@ -138,20 +170,105 @@ Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
 
 void Scene::run(const std::function<void(Seat&)>& f, const std::function<void()>& director) {
   if (!works()) return;
-  done_.store(0);
-  started_.store(0);
+  if (test_.processes) return run_processes(f, director);
+  done_->store(0);
+  started_->store(0);
   on_threads(
       static_cast<int>(seats_.size()),
       [&](Rank r) {
         threads_[static_cast<std::size_t>(r)].store(pthread_self());
-        started_.fetch_add(1);
+        started_->fetch_add(1);
         f(seats_[static_cast<std::size_t>(r)]);
-        done_.fetch_add(1);
+        done_->fetch_add(1);
       },
       director);
 }
 
+void Scene::run_processes(const std::function<void(Seat&)>& f,
+                          const std::function<void()>& director) {
+  stage_ = std::make_unique<ProcessStage>(test_.ranks);
+  done_ = &stage_->done();
+  started_ = &stage_->started();
+  arrived_ = &stage_->arrived();
+  judge_.share_fault_time(stage_->fault_ns());
+  const auto reports = stage_->run({.first = [&](Rank r) { play_rank(r, f, director); },
+                                    .afresh = [&](Rank r, int ranks) { begin_afresh(r, ranks); },
+                                    .report =
+                                        [&] {
+                                          return ProcessStage::Report{tally_, judge_.text()};
+                                        }},
+                                   to_string(test_), tally_);
+  std::optional<std::string> text;
+  for (const ProcessStage::Report& report : reports) {
+    tally_ += report.tally;
+    tally_.impossible = std::min<std::int64_t>(tally_.impossible, 1);
+    if (!report.text) continue;
+    if (!text) text = report.text;
+    if (*text != *report.text) {
+      judge_.blame("a rank is told '" + *report.text + "', another rank '" + *text + "'");
+    }
+  }
+}
+
+Result<std::unique_ptr<Member>> Scene::join_as_a_process(Rank r,
+                                                         const CommunicatorOptions& options) {
+  std::optional<AllocationsCount> counts;
+  if (wishes_.allocations_count) counts.emplace();
+  const FirstCount first_count(wishes_.first_count);
+  auto made = Communicator::create(options);
+  if (!made.ok()) return made.status();
+  communicator_ = std::move(*made);
+  return communicator_->join(r);
+}
+
+void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
+                      const std::function<void()>& director) {
+  tally_ = {};  // this process's own
+  if (wishes_.before_they_meet) wishes_.before_they_meet(r);
+  CommunicatorOptions options = options_of(test_, judge_, wishes_);
+  options.rank = r;
+  options.name = stage_->name();
+  if (auto member = join_as_a_process(r, options); judge_.answer(member.status())) {
+    seats_.resize(1);
+    seats_[0].judge = &judge_;
+    seats_[0].member = std::move(*member);
+  }
+  std::thread directs;
+  threads_[static_cast<std::size_t>(r)].store(pthread_self());
+  started_->fetch_add(1);
+  if (!seats_.empty()) {
+    if (director && r == wishes_.director_at) directs = std::thread(director);
+    f(seats_[0]);
+  }
+  done_->fetch_add(1);
+  if (directs.joinable()) directs.join();
+}
+
+void Scene::begin_afresh(Rank r, int ranks) {
+  seats_.clear();
+  communicator_.reset();
+  FaultCase again = test_;
+  again.ranks = ranks;
+  if (again.algorithm != nullptr && again.algorithm->refusal({.ranks = ranks})) {
+    again.algorithm = nullptr;
+  }
+  Dice dice(test_.seed);
+  const CollectiveCase call = good_call(again, dice);
+  Judge judge(test_, {}, tally_);
+  CommunicatorOptions options = communicator_options(again);
+  options.rank = r;
+  const std::string name = stage_->name() + "_afresh";
+  options.name = name;
+  const auto made = Communicator::create(options);
+  if (!judge.answer(made.status())) return;
+  const auto member = (*made)->join(r);
+  if (!judge.answer(member.status())) return;
+  CaseBuffers buffers;
+  judge.call(**member, buffers, call);
+}
+
 void fresh_start(const FaultCase& test, const CollectiveCase& call, Tally& tally) {
+  if (test.processes) return;
   Scene scene(test, {}, tally);
   scene.run([&](Seat& seat) { seat.call(call); });
 }

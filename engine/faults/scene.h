@@ -1,5 +1,9 @@
-// N ranks on threads of their own in one communicator: the stage on which the files of the fault
-// families play their cases.
+// N ranks on threads of their own in one communicator, or N processes that have met by a name: the
+// stage on which the files of the fault families play their cases.
+//
+// Where ranks are processes, what a play does in run() happens in copies of this process, one for
+// each rank: each has what was there before, sees of the others what Scene and Judge say, and its
+// own communicator. What they count is added up in the end.
 #pragma once
 
 #include <pthread.h>
@@ -17,6 +21,7 @@
 #include "engine/faults/collective_case.h"
 #include "engine/faults/fault.h"
 #include "engine/faults/judge.h"
+#include "engine/faults/process_stage.h"
 
 namespace rankine::faults {
 
@@ -47,6 +52,8 @@ class Dice {
 
 // The good call of a case: small, of any kind that its collective allows.
 CollectiveCase good_call(const FaultCase& test, Dice& dice);
+// What every rank of a communicator can make with all others, and waits for all of them in.
+CollectiveCase meeting(const FaultCase& test, int ranks);
 // The number of rounds of its schedule, at least 1. An estimate where the engine chooses.
 int rounds_of(const CollectiveCase& call);
 
@@ -93,45 +100,71 @@ struct SceneOptions {
   std::uint32_t first_count = 0;
   std::optional<WaitPolicy> wait{};
   std::shared_ptr<const CallNetwork> network{};
+  // Where ranks are processes: that of the rank in which the director is, on a thread of its own.
+  Rank director_at = 0;
+  // Where ranks are processes, in each of them before they meet; and whether allocations count
+  // where they do (failing_new.h).
+  std::function<void(Rank)> before_they_meet{};
+  bool allocations_count = false;
 };
 
 class Scene {
  public:
   // Where the communicator cannot be made, that is judged, and works() is false: then there are no
-  // seats and nothing happens in run().
+  // seats and nothing happens in run(). Processes meet in run().
   Scene(const FaultCase& test, const Promise& promise, Tally& tally,
         const SceneOptions& wishes = {});
 
-  bool works() const { return communicator_ != nullptr; }
+  bool works() const { return communicator_ != nullptr || test_.processes; }
+  // Where ranks are processes: in run(), that of the calling one's.
   Communicator& communicator() { return *communicator_; }
   Judge& judge() { return judge_; }
   std::vector<Seat>& seats() { return seats_; }
 
   // f on a thread per rank, and `director`, where there is one, on the caller's meanwhile. Returns
-  // when all have come to their ends.
+  // when all have come to their ends. Processes then begin afresh, as fresh_start() does for
+  // threads: those that are left meet under another name and make a good call.
   void run(const std::function<void(Seat&)>& f, const std::function<void()>& director = {});
 
   // While ranks are at work: the communicator has ended, or all ranks but so many have come to
   // their ends.
-  bool over(int but = 0) const {
-    return done_.load() >= static_cast<int>(seats_.size()) - but || !communicator_->health().ok();
+  bool over(int but = 0) const { return all_done_but(but) || !communicator_->health().ok(); }
+  bool any_done() const { return done_->load() > 0; }
+  bool all_done_but(int n) const { return done_->load() >= test_.ranks - n; }
+  int started() const { return started_->load(); }
+  // A rank has come where the play wants it; how many have.
+  void arrive() { arrived_->fetch_add(1); }
+  int arrived() const { return arrived_->load(); }
+  // The rank's process, where it has one of its own, is going to end, stop or become another one.
+  void goes(Rank r) {
+    if (stage_) stage_->goes(r);
   }
-  bool any_done() const { return done_.load() > 0; }
-  bool all_done_but(int n) const { return done_.load() >= static_cast<int>(seats_.size()) - n; }
-  int started() const { return started_.load(); }
   // Of a rank that has started.
   pthread_t thread_of(Rank r) const { return threads_[static_cast<std::size_t>(r)].load(); }
 
  private:
+  void run_processes(const std::function<void(Seat&)>& f, const std::function<void()>& director);
+  // In a rank's process.
+  void play_rank(Rank r, const std::function<void(Seat&)>& f,
+                 const std::function<void()>& director);
+  Result<std::unique_ptr<Member>> join_as_a_process(Rank r, const CommunicatorOptions& options);
+  void begin_afresh(Rank r, int ranks);
+
+  const FaultCase test_;
+  const SceneOptions wishes_;
+  Tally& tally_;
   Judge judge_;
   std::unique_ptr<Communicator> communicator_;  // outlives the seats' members
   std::vector<Seat> seats_;
   std::vector<std::atomic<pthread_t>> threads_;
-  std::atomic<int> done_{0}, started_{0};
+  // Of threads; those of processes are the stage's.
+  std::atomic<int> own_done_{0}, own_started_{0}, own_arrived_{0};
+  std::atomic<int>*done_ = &own_done_, *started_ = &own_started_, *arrived_ = &own_arrived_;
+  std::unique_ptr<ProcessStage> stage_;
 };
 
 // The end of a case: a new communicator in the same process makes the call as if nothing had
-// happened.
+// happened. Nothing where ranks are processes, which have done so in run().
 void fresh_start(const FaultCase& test, const CollectiveCase& call, Tally& tally);
 
 }  // namespace rankine::faults

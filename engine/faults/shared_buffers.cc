@@ -1,5 +1,7 @@
 // Ranks that share what they may not: communicator.h says what is found out when.
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/faults/plays.h"
@@ -45,11 +47,51 @@ void share(Kind kind, Call& call, Rank rank, Rank a, Rank b, std::vector<std::by
   }
 }
 
+// What can be wrong with the payloads that processes share: memory of any kind is said to be such,
+// or another rank's, on all ranks; or one rank does not say so. The communicator goes on after the
+// first two.
+void misuse_payloads(const FaultCase& test, CollectiveCase call, Dice& dice, Tally& tally) {
+  enum { any_memory, of_another, one_is_silent };
+  const int kind = dice.below(3);
+  const Rank silent = dice.below(test.ranks);
+  call.displaced = false;
+  call.in_place = false;
+  const std::size_t half = natural_bytes(call) + 64;
+  Scene scene(test,
+              {.documented = {kind == one_is_silent ? Code::mismatch : Code::invalid_argument}},
+              tally);
+  scene.run([&](Seat& seat) {
+    auto memory = seat.member->allocate<std::byte>(2 * half);
+    if (!scene.judge().answer(memory.status())) return;
+    std::byte* const mine = memory->span().data();
+    std::vector<std::uintptr_t> all(static_cast<std::size_t>(test.ranks));
+    const auto address = reinterpret_cast<std::uintptr_t>(mine);
+    const Status status =
+        seat.member->all_gather(std::span<const std::uintptr_t>(&address, 1), std::span(all));
+    if (!scene.judge().answer(status)) return;
+    const auto next = static_cast<std::size_t>((seat.rank() + 1) % test.ranks);
+    auto* const base = reinterpret_cast<std::byte*>(kind == of_another ? all[next] : address);
+    const bool taken = seat.call(call, {.spoil = [&](Call& c) {
+                                   c.options.shared_payloads =
+                                       kind != one_is_silent || seat.rank() != silent;
+                                   if (kind == any_memory) return;
+                                   c.in = base;
+                                   c.out = base + half;
+                                 }});
+    if (taken) scene.judge().blame("misused payloads are taken");
+    if (kind != one_is_silent) seat.call(call);
+    // The payload is this rank's as long as others may come to it.
+    scene.arrive();
+    wait_for([&] { return scene.arrived() == test.ranks || scene.over(); });
+  });
+}
+
 }  // namespace
 
 void play_shared_buffers(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
+  if (test.processes) return misuse_payloads(test, call, dice, tally);
   const auto kind = static_cast<Kind>(dice.below(4));
   const Rank a = dice.below(test.ranks);
   const Rank b = (a + 1 + dice.below(test.ranks - 1)) % test.ranks;

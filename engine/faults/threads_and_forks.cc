@@ -116,6 +116,25 @@ bool expect_exit(pid_t child, int code, Judge& judge) {
   return false;
 }
 
+// Of ranks that are processes one forks between two calls, as whoever starts a program does.
+void fork_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank forks, Tally& tally) {
+  Scene scene(test, {}, tally);
+  scene.run([&](Seat& seat) {
+    if (!seat.call(call)) return;
+    if (seat.rank() == forks) {
+      const pid_t child = fork();
+      if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(live_as_a_child(test, call, scene));
+      }
+      if (expect_exit(child, 0, scene.judge())) {
+        scene.judge().answer(Status(Code::forked, ""), {{Code::forked}});
+      }
+    }
+    seat.call(call);
+  });
+}
+
 }  // namespace
 
 void play_fork(const FaultCase& test, Tally& tally) {
@@ -126,6 +145,7 @@ void play_fork(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
   const bool between_calls = dice.one_in(2);
+  if (test.processes) return fork_in_a_rank(test, call, dice.below(test.ranks), tally);
   {
     Scene scene(test, {}, tally);
     if (!scene.works()) return;
@@ -161,8 +181,10 @@ namespace {
 // its own now, in which the others wait for it longer than it takes to ask whether it lives.
 int be_a_rank_anew(const FaultCase& test, const CollectiveCase& call, Rank rank) {
   Tally mine;
+  FaultCase alone = test;
+  alone.processes = false;  // its ranks are threads, whatever the parent's are
   {
-    Scene scene(test, {}, mine);
+    Scene scene(alone, {}, mine);
     AtRound late(0, [] {
       sleep_ns(3 * look_about_ns());
       return true;

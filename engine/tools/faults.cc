@@ -60,6 +60,7 @@ Result<faults::Selection> selection_of(const FaultsArguments& arguments) {
     }
   }
   selection.repeat = arguments.repeat;
+  selection.processes = arguments.processes;
   selection.seed = arguments.seed.value_or(1);
   if (arguments.quick) selection.sample = FaultsArguments::kQuickSample;
   return selection;
@@ -71,6 +72,7 @@ std::string again(const FaultCase& test, const FaultsArguments& arguments) {
       fmt::format("rankine faults {} --fault {} --ranks {} --seed {}", name_of(test.collective),
                   test.fault->number, test.ranks, arguments.seed.value_or(1));
   if (test.algorithm != nullptr) text += fmt::format(" --algo {}", test.algorithm->name);
+  if (arguments.processes) text += " --processes";
   if (arguments.repeat > 1) text += fmt::format(" --repeat {}", arguments.repeat);
   return text;
 }
@@ -86,16 +88,35 @@ std::vector<std::string> broken_cases(const std::vector<CaseResult>& results,
   return commands;
 }
 
+std::vector<const Fault*> chosen_faults(const FaultsArguments& arguments) {
+  if (!arguments.faults.empty()) return arguments.faults;
+  std::vector<const Fault*> all;
+  for (const Fault& fault : faults::faults()) all.push_back(&fault);
+  return all;
+}
+
+// Of those that were asked for, what is not played where ranks are such.
+std::vector<const Fault*> not_played(const FaultsArguments& arguments) {
+  std::vector<const Fault*> left;
+  for (const Fault* fault : chosen_faults(arguments)) {
+    if (!faults::is_played(*fault, arguments.processes)) left.push_back(fault);
+  }
+  return left;
+}
+
 }  // namespace
 
 Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   if (arguments.list) {
-    std::vector<const Fault*> chosen = arguments.faults;
-    if (chosen.empty()) {
-      for (const Fault& fault : faults::faults()) chosen.push_back(&fault);
-    }
-    print_list(chosen, console);
+    print_list(chosen_faults(arguments), console);
     return Exit::ok;
+  }
+  const std::vector<const Fault*> left_out = not_played(arguments);
+  if (left_out.size() == arguments.faults.size() && !left_out.empty()) {
+    const Fault& fault = *left_out.front();
+    return invalid_argument(fmt::format(
+        "--fault is '{}', which is for ranks that are {}{}", fault.name,
+        arguments.processes ? "threads: " : "processes: add --processes", fault.threads_only));
   }
   const auto selection = selection_of(arguments);
   if (!selection.ok()) return selection.status();
@@ -121,6 +142,9 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   FaultsReport report = report_of(*results);
   report.again = broken_cases(*results, arguments);
   report.seed = selection->seed;
+  report.processes = arguments.processes;
+  // Of a whole table of threads nothing is left out but what --processes is there for.
+  if (arguments.processes || !arguments.faults.empty()) report.not_played = left_out;
   report.seconds = seconds();
   if (arguments.json) {
     console.out << to_json(report).dump(2) << "\n";
@@ -145,13 +169,15 @@ Subcommand add_faults(Command tool) {
       [](std::string_view argument, std::string_view text) {
         return parse_whole_list(argument, text, 2, FaultsArguments::kMostRanks);
       },
-      "LIST", "N: 8, 2,3,8 or 2..16 (2,3,4,5,7,8,16,33,64)");
+      "LIST", "N: 8, 2,3,8 or 2..16 (2,3,4,5,7,8,16,33,64; processes 2,3,4,7)");
   add_argument(app, "--repeat", a.repeat, Whole{1, 1'000'000}, "N",
                "each case so many times, with other seeds (1)");
   add_argument(app, "--seed", a.seed, read_seed, "N",
                "of what cases leave open: victims, steps, sizes, types (1)");
   add_argument(app, "--jobs", a.jobs, Whole{1, 1024}, "N",
                "processes at once (one per core that affinity and quota allow)");
+  app.add_flag("--processes", a.processes,
+               "ranks are processes: what concerns them of the table, and processes that end");
   app.add_flag("--quick", a.quick, "one case in 40, the same ones for the same seed");
   app.add_flag("--list", a.list, "say what the faults are, and play none");
   app.add_flag("--json", a.json, "counts and remarks as JSON");
@@ -164,12 +190,15 @@ Subcommand add_faults(Command tool) {
       "change; undoc, any other outcome than those documented for the fault, and processes that\n"
       "died; late, calls that came more than a second after their deadline (errors: after the "
       "loss,\n"
-      "exception or abort() that is the fault).\n"
+      "exception or abort() that is the fault). Where ranks are processes, those that are left "
+      "make\n"
+      "the new communicator, and a file that they leave in /dev/shm counts as undocumented.\n"
       "Examples:\n"
       "  rankine faults --quick                          a sample, in seconds\n"
       "  rankine faults                                  the whole table\n"
       "  rankine faults broadcast --fault 4..8 --ranks 2..9 --repeat 5\n"
       "  rankine faults --fault stall --algo ring --ranks 64 --seed 7\n"
+      "  rankine faults --processes --fault killed --ranks 3 --repeat 10\n"
       "Exit codes: 0 all promises kept, 1 one was broken, 2 usage.");
   return {app, [owned](Console& console) { return play_faults(*owned, console); }};
 }

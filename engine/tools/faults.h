@@ -1,4 +1,4 @@
-// rankine faults: the table of faults, played on threads and counted.
+// rankine faults: the table of faults, played on threads or among processes, and counted.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ struct FaultsArguments {
   std::vector<const faults::Fault*> faults;  // empty: all
   std::optional<Collective> collective;
   std::string algorithms = "all";
-  std::vector<int> ranks;  // empty: faults::kRanks
+  std::vector<int> ranks;  // empty: faults::kRanks, or kProcessRanks
   int repeat = 1;
   std::optional<std::uint64_t> seed;
-  int jobs = 0;  // 0: one per core
+  int jobs = 0;            // 0: one per core
+  bool processes = false;  // ranks are processes
   bool quick = false;
   bool list = false;
   bool json = false;

@@ -36,14 +36,24 @@ std::vector<std::string> cells(std::string number, std::string name, const Tally
           errors_of(tally)};
 }
 
-std::string documented_of(const Fault& fault) {
-  std::string text = "ok";
+// "rank lost, timeout"
+std::string names_of(const faults::Codes& codes) {
+  std::string text;
   for (int code = 1; code < kCodes; ++code) {
-    if (fault.documented.has(static_cast<Code>(code))) {
-      text += fmt::format(", {}", name_of(static_cast<Code>(code)));
-    }
+    if (!codes.has(static_cast<Code>(code))) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(static_cast<Code>(code)));
   }
   return text;
+}
+
+std::string documented_of(const Fault& fault) {
+  const std::string all = names_of(fault.documented), more = names_of(fault.more_of_processes);
+  return "ok" + (all.empty() ? "" : ", " + all) + (more.empty() ? "" : "; processes " + more);
+}
+
+std::string_view ranks_of(const Fault& fault) {
+  if (fault.processes_only) return "processes";
+  return fault.threads_only.empty() ? "either" : "threads";
 }
 
 }  // namespace
@@ -61,7 +71,7 @@ FaultsReport report_of(const std::vector<CaseResult>& results) {
 }
 
 void print(const FaultsReport& report, Console& console) {
-  const auto& [rows, total, commands, seed, seconds] = report;
+  const auto& [rows, total, commands, seed, seconds, processes, not_played] = report;
   std::vector<std::vector<std::string>> table = {
       {"", "fault", "cases", "ok", "hangs", "wrong", "undoc", "late", "time", "documented errors"}};
   for (const auto& row : rows) {
@@ -70,6 +80,15 @@ void print(const FaultsReport& report, Console& console) {
   }
   table.push_back(cells("", "all", total, seconds));
   console.out << columns(table, "rlrrrrrrrl");
+  if (!not_played.empty()) {
+    std::string names;
+    for (const Fault* fault : not_played) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", fault->name);
+    }
+    console.out << fmt::format(
+        "not played where ranks are {} ('rankine faults --list' says why): {}\n",
+        processes ? "processes" : "threads", names);
+  }
   for (const auto& row : rows) {
     if (row.tally.impossible == 0) continue;
     console.out << fmt::format("not possible here: {} of {} cases of {} {}: {}\n",
@@ -90,7 +109,7 @@ void print(const FaultsReport& report, Console& console) {
 }
 
 nlohmann::ordered_json to_json(const FaultsReport& report) {
-  const auto& [rows, total, commands, seed, seconds] = report;
+  const auto& [rows, total, commands, seed, seconds, processes, not_played] = report;
   using Json = nlohmann::ordered_json;
   const auto json_of = [](const Tally& tally, double took) {
     Json errors = Json::object();
@@ -110,7 +129,11 @@ nlohmann::ordered_json to_json(const FaultsReport& report) {
                 {"remarks", tally.remarks},
                 {"seconds", took}};
   };
-  Json json = {{"seed", seed}, {"faults", Json::array()}};
+  Json json = {{"seed", seed},
+               {"ranks_are", processes ? "processes" : "threads"},
+               {"faults", Json::array()},
+               {"not_played", Json::array()}};
+  for (const Fault* fault : not_played) json["not_played"].push_back(fault->name);
   for (const auto& row : rows) {
     Json one = {{"number", row.fault->number},
                 {"name", row.fault->name},
@@ -127,14 +150,19 @@ nlohmann::ordered_json to_json(const FaultsReport& report) {
 void print_list(const std::vector<const Fault*>& chosen, Console& console) {
   constexpr std::string_view kGrains[] = {"ranks", "collective", "algorithm"};
   std::vector<std::vector<std::string>> table = {
-      {"", "fault", "what", "for each", "may give", "how"}};
+      {"", "fault", "what", "for each", "ranks are", "may give", "how"}};
   for (const Fault* fault : chosen) {
-    table.push_back({std::to_string(fault->number), std::string(fault->name),
-                     std::string(fault->what),
-                     std::string(kGrains[static_cast<std::size_t>(fault->grain)]),
-                     documented_of(*fault), std::string(fault->how)});
+    table.push_back(
+        {std::to_string(fault->number), std::string(fault->name), std::string(fault->what),
+         std::string(kGrains[static_cast<std::size_t>(fault->grain)]),
+         std::string(ranks_of(*fault)), documented_of(*fault), std::string(fault->how)});
   }
-  console.out << columns(table, "rlllll");
+  console.out << columns(table, "rllllll");
+  for (const Fault* fault : chosen) {
+    if (fault->threads_only.empty()) continue;
+    console.out << fmt::format("{} {} is for threads: {}\n", fault->number, fault->name,
+                               fault->threads_only);
+  }
 }
 
 }  // namespace rankine::tools

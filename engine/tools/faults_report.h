@@ -24,6 +24,8 @@ struct FaultsReport {
   std::vector<std::string> again{};  // commands that play broken cases
   std::uint64_t seed = 1;
   double seconds = 0;
+  bool processes = false;                          // ranks were processes
+  std::vector<const faults::Fault*> not_played{};  // of those asked for, where ranks are such
 };
 
 // The rows and the total.

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/faults/fault.h"
@@ -57,7 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Faults, InProcess,
                                          37, 38, 39),
                          name_of_fault);
 
-constexpr int kFaults = 39;
+constexpr int kFaults = 43;
+constexpr int kOfProcesses = 4;  // that only they have
 
 TEST(Table, HasAllFaultsInOrder) {
   int number = 0;
@@ -98,7 +101,29 @@ TEST(Table, SelectionsArePartsOfTheWhole) {
     faults_left += test.fault != last ? 1 : 0;
     last = test.fault;
   }
-  EXPECT_EQ(faults_left, kFaults);
+  EXPECT_EQ(faults_left, kFaults - kOfProcesses);
+}
+
+TEST(Table, SaysWhatIsPlayedAmongProcesses) {
+  Selection selection;
+  selection.processes = true;
+  selection.ranks = {3};
+  std::set<std::string_view> played;
+  for (const FaultCase& test : cases_of(selection)) {
+    EXPECT_TRUE(test.processes);
+    EXPECT_NE(to_string(test).find("among 3 processes"), std::string::npos);
+    played.insert(test.fault->name);
+  }
+  int only = 0;
+  for (const Fault& fault : rankine::faults::faults()) {
+    EXPECT_EQ(played.contains(fault.name), fault.threads_only.empty()) << fault.name;
+    EXPECT_FALSE(fault.processes_only && !fault.threads_only.empty()) << fault.name;
+    only += fault.processes_only ? 1 : 0;
+  }
+  EXPECT_EQ(only, kOfProcesses);
+  // Of threads the same cases as ever, whatever processes have.
+  selection.processes = false;
+  for (const FaultCase& test : cases_of(selection)) EXPECT_FALSE(test.fault->processes_only);
 }
 
 }  // namespace

@@ -32,6 +32,37 @@ TEST(Faults, CountsWhatItPlays) {
   EXPECT_TRUE(json["total"]["remarks"].empty());
 }
 
+TEST(Faults, CountsAmongProcesses) {
+  const Captured tool =
+      run_captured({"faults", "--processes", "--fault", "3..4,killed", "--collective", "all_reduce",
+                    "--algo", "ring", "--ranks", "2,3", "--repeat", "2", "--json"});
+  ASSERT_EQ(tool.exit, 0) << tool.err << tool.out;
+  const Json json = Json::parse(tool.out);
+  EXPECT_EQ(json["ranks_are"], "processes");
+  EXPECT_EQ(json["not_played"], Json({"throw"}));
+  ASSERT_EQ(json["faults"].size(), 2u);
+  EXPECT_EQ(json["faults"][1]["name"], "killed");
+  EXPECT_EQ(json["faults"][1]["cases"], 4);
+  EXPECT_EQ(json["total"]["cases"], 8);
+  EXPECT_GT(json["total"]["ok"], 0);
+  EXPECT_GT(json["faults"][1]["errors"]["rank lost"], 0);
+  for (const char* count : {"hangs", "wrong", "undocumented", "late", "not_possible"}) {
+    EXPECT_EQ(json["total"][count], 0) << count << tool.out;
+  }
+}
+
+TEST(Faults, SaysWhatIsNotPlayedAmongProcesses) {
+  const Captured tool =
+      run_captured({"faults", "--processes", "--fault", "gone,no_threads", "--collective",
+                    "broadcast", "--algo", "chain", "--ranks", "2"});
+  ASSERT_EQ(tool.exit, 0) << tool.err << tool.out;
+  EXPECT_NE(tool.out.find("not played where ranks are processes"), std::string::npos) << tool.out;
+  EXPECT_NE(tool.out.find("no_threads"), std::string::npos) << tool.out;
+  const Captured list = run_captured({"faults", "--list"});
+  EXPECT_NE(list.out.find("13 no_threads is for threads: a team has threads"), std::string::npos)
+      << list.out;
+}
+
 TEST(Faults, PrintsARowPerFault) {
   const Captured tool =
       run_captured({"faults", "--fault", "7..8", "--collective", "gather", "--ranks", "4"});
@@ -62,9 +93,12 @@ TEST(Faults, RefusesWhatItDoesNotKnow) {
     }
   };
   expect_refused({"faults", "--fault", "stal"}, {"--fault is 'stal'", "did you mean 'stall'?"});
-  expect_refused({"faults", "--fault", "40"}, {"--fault", "40", "1", "39"});
+  expect_refused({"faults", "--fault", "44"}, {"--fault", "44", "1", "43"});
   expect_refused({"faults", "--ranks", "1"}, {"--ranks", "1", "2"});
   expect_refused({"faults", "--algo", "rnig"}, {"--algo", "rnig", "ring"});
+  expect_refused({"faults", "--fault", "killed"}, {"--fault is 'killed'", "--processes"});
+  expect_refused({"faults", "--fault", "throw", "--processes"},
+                 {"--fault is 'throw'", "threads: a team has threads"});
   // No broadcast has an operation.
   expect_refused({"faults", "--fault", "6", "--collective", "broadcast"}, {"no case is left"});
 }

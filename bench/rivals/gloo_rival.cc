@@ -1,0 +1,133 @@
+#include "bench/rivals/gloo_rival.h"
+
+#if defined(RANKINE_HAS_GLOO)
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
+#include <gloo/broadcast.h>
+#include <gloo/math.h>
+#include <gloo/reduce.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/transport/tcp/device.h>
+#endif
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <string>
+
+namespace rankine::rivals {
+namespace {
+
+#if defined(RANKINE_HAS_GLOO)
+
+class Gloo final : public Rival {
+ public:
+  explicit Gloo(const Setup& setup) : Rival("gloo", Family::kOther), ranks_(setup.ranks) {
+    folder_ = (std::filesystem::temp_directory_path() / "rankine_rivals_XXXXXX").string();
+    if (mkdtemp(folder_.data()) == nullptr)
+      missing = folder_ + ": no folder to meet in: " + std::strerror(errno);
+  }
+  // The driver's; those of its ranks go without being destroyed.
+  ~Gloo() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  bool takes(Collective collective, std::size_t bytes) const override {
+    return collective != Collective::reduce_scatter && bytes > 0;
+  }
+
+  void start(int rank) override {
+    gloo::transport::tcp::attr where;
+    where.hostname = "localhost";
+    auto device = gloo::transport::tcp::CreateDevice(where);
+    gloo::rendezvous::FileStore store(folder_);
+    auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks_);
+    context->connectFullMesh(store, device);
+    context_ = context;
+  }
+
+  void call(Collective collective, int rank, const float* in, float* out,
+            std::size_t block) noexcept override {
+    try {
+      make(collective, rank, const_cast<float*>(in), out, block);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rivals: gloo: %s\n", error.what());
+      std::abort();  // the others would wait for it
+    }
+  }
+
+ private:
+  using Sum = void (*)(void*, const void*, const void*, std::size_t);
+
+  void make(Collective collective, int rank, float* in, float* out, std::size_t block) {
+    if (block == 0) return;  // it has no calls of nothing
+    const Sum sum = &gloo::sum<float>;
+    const std::size_t all = block * static_cast<std::size_t>(ranks_);
+    switch (collective) {
+      case Collective::all_reduce: {
+        gloo::AllreduceOptions options(context_);
+        if (in != out) options.setInput(in, block);
+        options.setOutput(out, block);
+        options.setReduceFunction(sum);
+        return gloo::allreduce(options);
+      }
+      case Collective::broadcast: {
+        gloo::BroadcastOptions options(context_);
+        options.setRoot(0);
+        options.setOutput(rank == 0 ? in : out, block);
+        return gloo::broadcast(options);
+      }
+      case Collective::all_gather: {
+        gloo::AllgatherOptions options(context_);
+        options.setInput(in, block);
+        options.setOutput(out, all);
+        return gloo::allgather(options);
+      }
+      case Collective::all_to_all: {
+        gloo::AlltoallOptions options(context_);
+        options.setInput(in, all);
+        options.setOutput(out, all);
+        return gloo::alltoall(options);
+      }
+      case Collective::reduce: {
+        // Elsewhere than at the root the output is scratch, which `out` has room for.
+        gloo::ReduceOptions options(context_);
+        options.setRoot(0);
+        options.setInput(in, block);
+        options.setOutput(out, block);
+        options.setReduceFunction(sum);
+        return gloo::reduce(options);
+      }
+      case Collective::reduce_scatter:
+        return;  // takes() says no
+    }
+  }
+
+  const int ranks_;
+  std::string folder_;
+  std::shared_ptr<gloo::Context> context_;
+};
+
+#else
+
+struct Gloo final : Rival {
+  explicit Gloo(const Setup&) : Rival("gloo", Family::kOther) {
+    missing = "not installed: libgloo-dev";
+  }
+  bool takes(Collective, std::size_t) const override { return false; }
+  void call(Collective, int, const float*, float*, std::size_t) noexcept override {}
+};
+
+#endif
+
+}  // namespace
+
+std::unique_ptr<Rival> make_gloo(const Setup& setup) { return std::make_unique<Gloo>(setup); }
+
+}  // namespace rankine::rivals

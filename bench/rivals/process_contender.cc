@@ -1,0 +1,139 @@
+#include "bench/rivals/process_contender.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "bench/rivals/crew.h"
+
+namespace rankine::rivals {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kStartLimitS = 60;
+constexpr double kEndLimitS = 2;
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return std::string("died of ") + strsignal(WTERMSIG(status));
+  return "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+ProcessContender::ProcessContender(std::unique_ptr<Rival> rival, const Setup& setup)
+    : Contender(rival->name, rival->family), rival_(std::move(rival)), setup_(setup), job_(1) {
+  missing = rival_->missing;
+  if (!missing.empty()) return;
+  Job& job = job_[0];
+  job.conductor = getpid();
+  job.meeting.ranks = setup.ranks;
+  job.meeting.crowded = setup.crowded;
+  for (int rank = 0; rank < setup.ranks; ++rank) {
+    const pid_t process = fork();
+    if (process == 0) live(rank);
+    if (process < 0) {
+      give_up(std::string("fork: ") + std::strerror(errno));
+      return;
+    }
+    ranks_.push_back(process);
+  }
+}
+
+ProcessContender::~ProcessContender() {
+  if (ranks_.empty()) return;
+  job_[0].dismiss();
+  const auto patience = Clock::now() + std::chrono::duration<double>(kEndLimitS);
+  while (!ranks_.empty() && Clock::now() < patience) {
+    std::erase_if(ranks_, [](pid_t rank) { return waitpid(rank, nullptr, WNOHANG) != 0; });
+    if (!ranks_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  end_all();
+}
+
+void ProcessContender::live(int rank) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Job& job = job_[0];
+  if (getppid() != job.conductor) _exit(1);  // it died before it could be watched
+  signal(SIGALRM, SIG_DFL);
+  const auto core = static_cast<std::size_t>(rank) % setup_.cpus.size();
+  try {
+    // Before the rank is pinned: how it waits may depend on how many cores it may use.
+    rival_->start(rank);
+    pin_this_thread(setup_.cpus[core]);
+    Buffer own[2];
+    float* buffers[2];
+    for (int i = 0; i < 2; ++i) {
+      buffers[i] = rival_->allocate(rank, setup_.max_bytes);
+      if (buffers[i] != nullptr) continue;
+      own[i] = Buffer(setup_.max_bytes);
+      buffers[i] = own[i].data();
+    }
+    nanoseconds_per_tick();
+    job.finish();
+    follow(job, rank, [&](const Batch& batch) {
+      run_batch(batch, job.meeting, rank, buffers[0], buffers[1],
+                [&](float* in, float* out, const Shape& s) {
+                  rival_->call(batch.collective, rank, in, out, s.block);
+                });
+    });
+  } catch (const std::exception& error) {
+    job.say(error.what());
+    _exit(3);
+  }
+  _exit(0);
+}
+
+void ProcessContender::await() {
+  if (missing.empty()) have_finished("did not start", kStartLimitS);
+}
+
+Measured ProcessContender::run(const Batch& batch) {
+  job_[0].announce(batch);
+  if (!have_finished("failed at " + std::to_string(batch.bytes) + " B", kBatchLimitS)) return {};
+  return summarise(batch, job_[0].meeting);
+}
+
+bool ProcessContender::have_finished(const std::string& what, double limit_s) {
+  Job& job = job_[0];
+  const auto limit = Clock::now() + std::chrono::duration<double>(limit_s);
+  const auto ranks = static_cast<std::uint32_t>(setup_.ranks);
+  for (;;) {
+    const std::uint32_t finished = job.finished.load(std::memory_order_acquire);  // pairs: finish()
+    if (finished == ranks) return true;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      int status = 0;
+      if (waitpid(ranks_[r], &status, WNOHANG) == 0) continue;
+      ranks_.erase(ranks_.begin() + static_cast<std::ptrdiff_t>(r));
+      give_up(what + ": rank " + std::to_string(r) + " " + how_it_ended(status));
+      return false;
+    }
+    if (Clock::now() > limit) {
+      give_up(what + ": nothing for " + std::to_string(static_cast<int>(limit_s)) + " s");
+      return false;
+    }
+    sleep_while(job.finished, finished, {0, 20'000'000});
+  }
+}
+
+void ProcessContender::give_up(const std::string& what) {
+  end_all();
+  missing = what;
+  if (job_[0].has_words.load()) missing += std::string(": ") + job_[0].words;
+}
+
+void ProcessContender::end_all() {
+  for (const pid_t rank : ranks_) kill(rank, SIGKILL);
+  for (const pid_t rank : ranks_) waitpid(rank, nullptr, 0);
+  ranks_.clear();
+}
+
+}  // namespace rankine::rivals
