@@ -1,4 +1,5 @@
-// What a contender inside this process implements. One file each, plus its line in rivals.cc.
+// What a contender implements whose ranks this program plays, as threads or as processes. One file
+// each, plus its line in line_up.cc.
 #pragma once
 
 #include <cstddef>

@@ -11,24 +11,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "bench/rivals/document.h"
-#include "bench/rivals/expert.h"
-#include "bench/rivals/gloo_rival.h"
 #include "bench/rivals/limits.h"
+#include "bench/rivals/line_up.h"
 #include "bench/rivals/machine_json.h"
-#include "bench/rivals/mpi_contender.h"
-#include "bench/rivals/others.h"
 #include "bench/rivals/plots.h"
-#include "bench/rivals/process_contender.h"
 #include "bench/rivals/protocol.h"
-#include "bench/rivals/rankine_rival.h"
-#include "bench/rivals/servers.h"
 #include "bench/rivals/table.h"
 #include "engine/base/replace_file.h"
 #include "engine/base/units.h"
@@ -36,26 +28,6 @@
 
 namespace rankine::rivals {
 namespace {
-
-using MakeRival = std::unique_ptr<Rival> (*)(const Setup&);
-
-// Everyone who takes part, in the order of the table's columns. A contender that ranks of this
-// program play is one more file with its Rival and one more line here.
-constexpr MakeRival kThreads[] = {
-    make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
-    make_std_barrier,     make_openmp,      make_inference_shm, make_futex_chain,
-    make_flag_exchange,   make_rankine,
-};
-constexpr MakeRival kProcesses[] = {
-    make_expert_one_shot,   make_inference_shm,  make_vllm_shm, make_gloo,
-    make_rankine_processes, make_rankine_shared,
-};
-constexpr const char* kMpi[] = {"openmpi_ucx", "openmpi_sm",
-                                "mpich"};  // names that start_mpi knows
-
-std::span<const MakeRival> rivals_of(const Setup& setup) {
-  return setup.processes ? std::span<const MakeRival>(kProcesses) : kThreads;
-}
 
 struct Options {
   int ranks = 2;
@@ -70,65 +42,6 @@ struct Options {
   bool processes = false;
   Plan plan;
 };
-
-// Under `bazel run` beside the program, else in the source tree.
-std::string find_start_mpi() {
-  namespace fs = std::filesystem;
-  const std::string self = fs::read_symlink("/proc/self/exe").string();
-  for (const std::string& folder : {self + ".runfiles/rankine", std::string(".")}) {
-    const std::string path = folder + "/bench/rivals/start_mpi";
-    if (fs::exists(path)) return path;
-  }
-  return "start_mpi";
-}
-
-bool wanted(const Options& options, const std::string& name) {
-  return options.only.empty() ||
-         std::find(options.only.begin(), options.only.end(), name) != options.only.end();
-}
-
-// Contenders whose ranks are processes, which are forked before this process has other threads.
-Contenders gather_processes(const Options& options, const Setup& setup) {
-  Contenders contenders;
-  if (!setup.processes) return contenders;
-  std::vector<ProcessContender*> forked;
-  for (const MakeRival make : kProcesses) {
-    auto rival = make(setup);
-    if (!wanted(options, rival->name)) continue;
-    auto contender = std::make_unique<ProcessContender>(std::move(rival), setup);
-    forked.push_back(contender.get());
-    contenders.push_back(std::move(contender));
-  }
-  for (ProcessContender* contender : forked) contender->await();
-  return contenders;
-}
-
-// And all others. Jobs are started first and compile, if they must, at the same time.
-void gather_others(const Options& options, const Setup& setup, InProcess::Stage& stage,
-                   Contenders& contenders) {
-  for (const MakeRival make : kThreads) {
-    if (setup.processes) break;
-    auto rival = make(setup);
-    if (wanted(options, rival->name))
-      contenders.push_back(std::make_unique<InProcess>(std::move(rival), stage));
-  }
-  std::vector<MpiContender*> jobs;
-  const std::string start_mpi = find_start_mpi();
-  for (const char* name : kMpi) {
-    if (!wanted(options, name)) continue;
-    auto job = std::make_unique<MpiContender>(name, start_mpi, setup);
-    jobs.push_back(job.get());
-    contenders.push_back(std::move(job));
-  }
-  for (MpiContender* job : jobs) job->await();
-}
-
-std::string all_names(const Setup& setup) {
-  std::string names;
-  for (const MakeRival make : rivals_of(setup)) names += make(setup)->name + ", ";
-  for (const char* name : kMpi) names += name + std::string(name == *std::rbegin(kMpi) ? "" : ", ");
-  return names;
-}
 
 // --- the machine ---
 
@@ -197,10 +110,10 @@ int measure(const Options& options) {
     if (!status.ok()) return fail_file(status);
   }
 
-  Contenders contenders = gather_processes(options, setup);
+  Contenders contenders = gather_processes(options.only, setup);
   Crew crew(setup.ranks, setup.cpus);
   InProcess::Stage stage(crew, setup.crowded, setup.max_bytes);
-  gather_others(options, setup, stage, contenders);
+  gather_others(options.only, setup, stage, contenders);
   for (const std::string& name : options.only) {
     const bool known = std::any_of(contenders.begin(), contenders.end(),
                                    [&](const auto& one) { return one->name == name; });
