@@ -91,6 +91,18 @@ struct Call {
   CallOptions options{};
 };
 
+// A barrier: an all-reduce of one word under "or", which may hear from a rank twice. The words are
+// the caller's until it is over.
+inline Call barrier_of(std::uint32_t& in, std::uint32_t& out, const CallOptions& options) {
+  return {.collective = Collective::barrier,
+          .in = &in,
+          .out = &out,
+          .count = 1,
+          .type = DataType::u32,
+          .op = ReduceOp::bor,
+          .options = options};
+}
+
 // Whether such a call may have that type and operation: of those that reduce, what types.h has, but
 // no average of a scan, in which every rank hears another number of ranks.
 inline bool takes(Collective collective, DataType type, ReduceOp op) {

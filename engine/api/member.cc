@@ -122,14 +122,7 @@ Result<PayloadMemory> Member::allocate_elements(std::size_t n, std::size_t eleme
 }
 
 Status Member::barrier(const CallOptions& options) {
-  // A barrier is an all-reduce of one word under "or", which may hear from a rank twice.
-  return call({.collective = Collective::barrier,
-               .in = &state_->barrier_in,
-               .out = &state_->barrier_out,
-               .count = 1,
-               .type = DataType::u32,
-               .op = ReduceOp::bor,
-               .options = options});
+  return call(barrier_of(state_->barrier_in, state_->barrier_out, options));
 }
 
 // Our ends of the mailboxes, room for operands, and scratch. Only when a plan is first met.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "engine/api/c/last_error.h"
 
@@ -135,7 +138,19 @@ Result<OrderSet> CallGroup::orders() const {
 Status CallGroup::come_back(const HeldRanks& held) {
   is_out_ = false;
   Status first;
+  // Where groups meet (split_processes.cc), the next one begins when one is there: in an order that
+  // threads elsewhere, of other ranks, have too.
+  std::map<rkComm_t, int> before;
+  std::vector<std::tuple<int, int, Split*>> in_turn;  // the how manieth of its rank, color
   for (Split& one : splits_) {
+    const CollectedCall& call = calls_[one.request];
+    in_turn.push_back({before[call.comm]++, call.split->color, &one});
+  }
+  std::stable_sort(in_turn.begin(), in_turn.end(), [](const auto& a, const auto& b) {
+    return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
+  });
+  for (const auto& [turn, color, split] : in_turn) {
+    Split& one = *split;
     const RankHandle* rank = held.find(calls_[one.request].comm);
     if (rank == nullptr || !rank->communicator->health().ok()) continue;
     auto part = one.split.finish();

@@ -42,15 +42,22 @@ Status init_all(rkComm_t* comms, int ranks, const Settings& settings) {
 
 rkResult_t init_rank(const char* function, rkComm_t* comm, int ranks, const rkUniqueId& id,
                      int rank, const rkConfig_t* config) noexcept {
-  return guarded(function, [&]() -> Status {
+  const rkResult_t result = guarded(function, [&]() -> Status {
     if (comm == nullptr) return is_null("comm");
     const auto settings = read_settings(config, ranks);
     if (!settings.ok()) return settings.status();
+    if (in_group() && is_of_processes(id)) {
+      collect({function, comm, ranks, id, rank, *settings});
+      *comm = RK_COMM_NULL;
+      return {};
+    }
     auto met = meet(id, ranks, rank, *settings);
     if (!met.ok()) return met.status();
     *comm = add_rank(std::move(met->member), std::move(met->communicator));
     return {};
   });
+  if (result != rkSuccess && in_group()) refuse_group(result);
+  return result;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 struct Group {
   int depth = 0;
   std::vector<CollectedCall> calls{};
+  std::vector<CollectedRank> ranks{};
   std::optional<Refusal> refused{};  // the first
 };
 thread_local Group group;
@@ -27,7 +28,9 @@ void must_be_open() {
 // The outermost group has ended: its calls, or why they are not made.
 Result<CallGroup> made_ready() {
   std::vector<CollectedCall> calls = std::exchange(group.calls, {});
+  const std::vector<CollectedRank> ranks = std::exchange(group.ranks, {});
   if (const auto refused = std::exchange(group.refused, {})) throw *refused;
+  if (Status status = meet_collected(ranks); !status.ok()) return status;
   return CallGroup::prepare(std::move(calls));
 }
 
@@ -40,6 +43,11 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
       throw Refusal{rkInvalidUsage,
                     "this group is inside another one, with whose end its calls are made; it is "
                     "still open"};
+    }
+    if (!group.ranks.empty()) {
+      throw Refusal{rkInvalidUsage,
+                    "ranks that are processes meet when rkGroupEnd ends the group, which is still "
+                    "open"};
     }
     group.depth = 0;
     auto calls = made_ready();
@@ -63,6 +71,7 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
 bool in_group() noexcept { return group.depth > 0; }
 
 void collect(CollectedCall call) { group.calls.push_back(std::move(call)); }
+void collect(CollectedRank rank) { group.ranks.push_back(std::move(rank)); }
 
 void refuse_group(rkResult_t result) noexcept {
   if (group.refused) return;

@@ -256,8 +256,15 @@ RK_API rkResult_t rkGetUniqueIdOfProcesses(rkUniqueId* id) RK_NOEXCEPT;
  * letters, digits, '.', '-' and '_'. They may meet under it again. */
 RK_API rkResult_t rkGetUniqueIdByName(rkUniqueId* id, const char* name) RK_NOEXCEPT;
 /* Rank `rank` of the `ranks` that meet under that id, from any thread. Of threads, it waits for
- * nobody: the first call does. Of processes, each of which plays one rank, until all have come, no
- * longer than timeoutMs: what goes wrong for one is the error of all who are waiting. */
+ * nobody: the first call does. Of processes, until all have come, no longer than timeoutMs: what
+ * goes wrong for one is the error of all who are waiting. A process that plays several ranks makes
+ * them in a group, at whose end they come together, and *comm is set:
+ *
+ *   rkGroupStart();
+ *   rkCommInitRank(&comms[0], 4, id, 2);
+ *   rkCommInitRank(&comms[1], 4, id, 3);
+ *   rkGroupEnd();
+ */
 RK_API rkResult_t rkCommInitRank(rkComm_t* comm, int ranks, rkUniqueId id, int rank) RK_NOEXCEPT;
 /* config: NULL is RK_CONFIG_INITIALIZER. */
 RK_API rkResult_t rkCommInitRankConfig(rkComm_t* comm, int ranks, rkUniqueId id, int rank,

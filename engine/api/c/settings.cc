@@ -93,8 +93,8 @@ std::string_view difference(const Settings& a, const Settings& b) {
   return {};
 }
 
-Result<std::shared_ptr<Communicator>> make_communicator(const Settings& settings, int ranks,
-                                                        const std::optional<ProcessRank>& process) {
+Result<std::shared_ptr<Communicator>> make_communicator(
+    const Settings& settings, int ranks, const std::optional<ProcessPlace>& process) {
   std::vector<ArenaOptions> arenas;
   for (const int node : settings.nodes) {
     arenas.emplace_back();
@@ -109,6 +109,7 @@ Result<std::shared_ptr<Communicator>> make_communicator(const Settings& settings
   if (process) {
     options.rank = process->rank;
     options.name = process->name;
+    options.more_ranks = process->more;
   }
   if (settings.progress_core != -1) options.progress_core = settings.progress_core;
   if (settings.timeout_ms != 0) options.timeout = *read_timeout(settings.timeout_ms);

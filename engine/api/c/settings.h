@@ -34,13 +34,14 @@ Result<Settings> read_settings(const rkConfig_t* config, int ranks);
 std::string_view difference(const Settings& a, const Settings& b);
 
 // Errors: those of Communicator::create(), and of a network that cannot be had.
-// `process`: where ranks are processes, the one that this is, and their name.
-struct ProcessRank {
+// `process`: where ranks are processes, those that this one plays, and their name.
+struct ProcessPlace {
   Rank rank = 0;
+  std::vector<Rank> more{};
   std::string name;
 };
 Result<std::shared_ptr<Communicator>> make_communicator(
-    const Settings& settings, int ranks, const std::optional<ProcessRank>& process = {});
+    const Settings& settings, int ranks, const std::optional<ProcessPlace>& process = {});
 
 // Milliseconds as C gives them: 0 is left as it is, -1 is for ever.
 Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds);

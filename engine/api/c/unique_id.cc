@@ -56,15 +56,6 @@ struct ProcessId {
 static_assert(sizeof kProcessMagic == sizeof ProcessId::magic &&
               sizeof(ProcessId) == sizeof(rkUniqueId));
 
-Result<Met> meet_processes(const ProcessId& id, int ranks, Rank rank, const Settings& settings) {
-  const std::string name(id.name, strnlen(id.name, sizeof id.name));
-  auto communicator = make_communicator(settings, ranks, {{rank, name}});
-  if (!communicator.ok()) return communicator.status();
-  auto member = (*communicator)->join(rank);
-  if (!member.ok()) return member.status();
-  return Met{std::move(*communicator), std::move(*member)};
-}
-
 // The meeting that is named, or why there is none.
 Result<Meeting*> find(const rkUniqueId& id) {
   Meetings& all = meetings();
@@ -124,11 +115,32 @@ Result<rkUniqueId> make_process_id(std::string_view name) {
   return id;
 }
 
+bool is_of_processes(const rkUniqueId& id) noexcept {
+  return std::memcmp(id.internal, kProcessMagic, sizeof kProcessMagic) == 0;
+}
+
+Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::span<const Rank> here,
+                                        const Settings& settings) {
+  ProcessId words;
+  std::memcpy(&words, id.internal, sizeof words);
+  const std::string name(words.name, strnlen(words.name, sizeof words.name));
+  const ProcessPlace place{here.front(), {here.begin() + 1, here.end()}, name};
+  auto communicator = make_communicator(settings, ranks, place);
+  if (!communicator.ok()) return communicator.status();
+  std::vector<Met> met;
+  for (const Rank r : here) {
+    auto member = (*communicator)->join(r);
+    if (!member.ok()) return member.status();
+    met.push_back({*communicator, std::move(*member)});
+  }
+  return met;
+}
+
 Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& settings) {
-  ProcessId of_processes;
-  std::memcpy(&of_processes, id.internal, sizeof of_processes);
-  if (std::memcmp(of_processes.magic, kProcessMagic, sizeof kProcessMagic) == 0) {
-    return meet_processes(of_processes, ranks, rank, settings);
+  if (is_of_processes(id)) {
+    auto met = meet_processes(id, ranks, {&rank, 1}, settings);
+    if (!met.ok()) return met.status();
+    return std::move(met->front());
   }
   const std::lock_guard lock(registry_lock());
   auto found = find(id);

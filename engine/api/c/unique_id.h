@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/api/c/rankine.h"
 #include "engine/api/c/settings.h"
@@ -26,5 +28,10 @@ struct Met {
   std::unique_ptr<Member> member;
 };
 Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& settings);
+
+// Of processes: those ranks, which this process plays, in their order. Likewise.
+bool is_of_processes(const rkUniqueId& id) noexcept;
+Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::span<const Rank> here,
+                                        const Settings& settings);
 
 }  // namespace rankine

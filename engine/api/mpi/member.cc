@@ -275,13 +275,7 @@ Status Member::call(const Call& call) try {
 }
 
 Status Member::barrier(const CallOptions& options) {
-  return call({.collective = Collective::barrier,
-               .in = &state_->barrier_in,
-               .out = &state_->barrier_out,
-               .count = 1,
-               .type = DataType::u32,
-               .op = ReduceOp::bor,
-               .options = options});
+  return call(barrier_of(state_->barrier_in, state_->barrier_out, options));
 }
 
 Result<std::string> Member::plan_of(const Call& call) {

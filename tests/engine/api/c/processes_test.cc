@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/api/c/rankine.h"
@@ -78,6 +79,72 @@ TEST(CProcesses, MeetUnderANameAgainAndAgain) {
       return play_all(id, ranks, rank);
     });
   }
+}
+
+// Two processes of two ranks each, by one thread or by two.
+int play_two(const rkUniqueId& id, int process) {
+  rkComm_t comms[2], parts[2];
+  const int ranks[2] = {process, 3 - process};
+  rkGroupStart();
+  for (int i = 0; i < 2; ++i) {
+    if (rkCommInitRank(&comms[i], 4, id, ranks[i]) != rkSuccess) return 1;
+    if (comms[i] != RK_COMM_NULL) return 2;
+  }
+  rkRequest_t request;
+  if (rkGroupEndAsync(&request) != rkInvalidUsage) return 3;
+  if (rkGroupEnd() != rkSuccess) return 4;
+  int sums[2] = {1, 10};
+  rkGroupStart();
+  for (int i = 0; i < 2; ++i) rkAllReduce(&sums[i], &sums[i], 1, rkInt32, rkSum, comms[i]);
+  if (rkGroupEnd() != rkSuccess || sums[0] != 22 || sums[1] != 22) return 5;
+  // Each is with the other process in one part: those of one thread find theirs in any order.
+  rkGroupStart();
+  for (int i = 0; i < 2; ++i) rkCommSplit(comms[i], ranks[i] / 2, 0, &parts[i]);
+  if (rkGroupEnd() != rkSuccess) return 6;
+  int of_threads[2] = {0, 0};
+  const auto add_up = [&](int i) {
+    int sum = ranks[i];
+    for (int k = 0; k < 100; ++k) {
+      sum = ranks[i];
+      if (rkAllReduce(&sum, &sum, 1, rkInt32, rkSum, parts[i]) != rkSuccess) return;
+      if (rkBarrier(comms[i]) != rkSuccess) return;
+    }
+    of_threads[i] = sum;
+  };
+  std::thread other(add_up, 1);
+  add_up(0);
+  other.join();
+  for (int i = 0; i < 2; ++i) {
+    if (of_threads[i] != (ranks[i] < 2 ? 1 : 5)) return 7;
+    if (rkCommDestroy(parts[i]) != rkSuccess || rkCommDestroy(comms[i]) != rkSuccess) return 8;
+  }
+  return 0;
+}
+
+TEST(CProcesses, MayPlaySeveralRanksEach) {
+  rkUniqueId id;
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);
+  in_processes(2, [&](int process) { return play_two(id, process); });
+}
+
+TEST(CProcesses, GroupsOfRanksAreToldWhatIsWrong) {
+  rkUniqueId id;
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);
+  rkComm_t comms[2];
+  rkGroupStart();
+  rkCommInitRank(&comms[0], 2, id, 0);
+  rkCommInitRank(&comms[1], 3, id, 1);
+  EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
+  EXPECT_EQ(last_error(),
+            "rkGroupEnd: rkCommInitRank of rank 1: ranks is 3; the first rank of this id gave 2");
+  EXPECT_TRUE(comms[0] == RK_COMM_NULL);
+  rkGroupStart();
+  rkCommInitRank(&comms[0], 2, id, 0);
+  rkCommInitRank(&comms[1], 2, id, 0);
+  EXPECT_EQ(rkGroupEnd(), rkInvalidArgument);
+  EXPECT_EQ(last_error(),
+            "rkGroupEnd: rkCommInitRank of rank 0: more_ranks has 0, which this process plays "
+            "already");
 }
 
 TEST(CProcesses, AreToldWhatIsWrong) {
