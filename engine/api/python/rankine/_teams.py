@@ -32,6 +32,7 @@ class Communicator:
     ``rank`` and ``name``: ranks are processes of one user on one machine, this one plays that rank,
     and they find each other by the name, of letters, digits, ".", "-" and "_". Each makes a
     communicator so, which waits for all of them, no longer than the timeout, and joins it as its rank.
+    ``more_ranks``: further ranks that this process plays, each on a thread of its own.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Communicator:
         progress_core: int | None = None,
         rank: int | None = None,
         name: str | None = None,
+        more_ranks: Sequence[int] = (),
     ) -> None:
         if not isinstance(ranks, int) or not 1 <= ranks <= 2**20:
             refuse(f"ranks is {ranks!r}; it must be a whole number from 1 on")
@@ -63,9 +65,14 @@ class Communicator:
         config.progressCore = -1 if progress_core is None else progress_core
         if progress_core is not None and progress_core < 0:
             refuse(f"progress_core is {progress_core}; allowed are 0 and more, and None")
-        self._rank = rank
         self._members: list[Member | None]
-        if rank is None and name is None:
+        here = [*(() if rank is None else (rank,)), *more_ranks]
+        for one in here:
+            if not isinstance(one, int) or not 0 <= one < ranks:
+                which = "rank" if one is rank else "more_ranks"
+                refuse(f"{which} is {one!r}; allowed are 0 to {ranks - 1}")
+        self._here = here or range(ranks)
+        if rank is None and name is None and not here:
             comms = (c_void_p * ranks)()
             check(library.rkCommInitAllConfig(comms, ranks, byref(config)))
             self._members = [Member(comm) for comm in comms if comm is not None]
@@ -74,10 +81,17 @@ class Communicator:
                 refuse(f"rank is {rank!r}, name is {name!r}; ranks that are processes have both, threads none")
             unique = UniqueId()
             check(library.rkGetUniqueIdByName(byref(unique), name.encode()))
-            comm = c_void_p()
-            check(library.rkCommInitRankConfig(byref(comm), ranks, unique, rank, byref(config)))
+            comms = [c_void_p() for _ in here]
+            if len(here) == 1:
+                check(library.rkCommInitRankConfig(byref(comms[0]), ranks, unique, rank, byref(config)))
+            else:
+                check(library.rkGroupStart())
+                for comm, one in zip(comms, here):  # what is refused is said at the group's end
+                    library.rkCommInitRankConfig(byref(comm), ranks, unique, one, byref(config))
+                check(library.rkGroupEnd())
             self._members = [None] * ranks
-            self._members[rank] = Member(comm.value)
+            for comm, one in zip(comms, here):
+                self._members[one] = Member(comm.value)
         self._lock = threading.Lock()
 
     @property
@@ -89,8 +103,9 @@ class Communicator:
         """That rank, for the thread that plays it; each can be had once. It waits for nobody."""
         if not 0 <= rank < len(self._members):
             refuse(f"rank is {rank}; allowed are 0 to {len(self._members) - 1}")
-        if self._rank not in (None, rank):
-            refuse(f"rank is {rank}, which another process plays; this one is rank {self._rank}")
+        if rank not in self._here:
+            ours = ", ".join(map(str, self._here))
+            refuse(f"rank is {rank}, which another process plays; this one plays rank {ours}")
         with self._lock:
             member, self._members[rank] = self._members[rank], None
         if member is None:

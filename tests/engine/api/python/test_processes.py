@@ -1,5 +1,6 @@
 """Ranks that are processes: they meet by a name, call what threads call, and are told of one that dies."""
 
+import concurrent.futures
 import multiprocessing
 import os
 import signal
@@ -102,6 +103,32 @@ def test_a_communicator_is_of_one_rank():
         assert add_up(me) == 1
     with pytest.raises(rankine.Error, match="has joined already"):
         communicator.join(0)
+
+
+def play_two(name, ranks, told):
+    mine = rankine.Communicator(4, rank=ranks[0], more_ranks=ranks[1:], name=name, timeout=60)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        for rank, sums in zip(ranks, threads.map(lambda rank: twice(mine.join(rank)), ranks)):
+            told.put((rank, sums))
+
+
+def twice(me):
+    return add_up(me), send_on(me)
+
+
+def test_a_process_may_play_several_ranks():
+    context = multiprocessing.get_context("spawn")
+    told, name = context.Queue(), f"python.{uuid.uuid4()}"
+    both = [context.Process(target=play_two, args=(name, ranks, told)) for ranks in ([0, 2], [3, 1])]
+    for process in both:
+        process.start()
+    assert dict(told.get(timeout=120) for _ in range(4)) == {rank: (10, (rank - 1) % 4) for rank in range(4)}
+    for process in both:
+        process.join(60)
+    with pytest.raises(rankine.InvalidArgument, match="more_ranks is 4; allowed are 0 to 3"):
+        rankine.Communicator(4, rank=0, more_ranks=[4], name=name)
+    with pytest.raises(rankine.InvalidArgument, match="more_ranks has 0, which this process plays"):
+        rankine.Communicator(4, rank=0, more_ranks=[0], name=name)
 
 
 def test_who_does_not_come_is_named():
