@@ -184,14 +184,6 @@ TEST(Refusal, SaysWhatIsNotTaken) {
 TEST(Refusal, IsNothingWhereTheDefaultsAreTaken) {
   for (const Algorithm& line : catalogue()) {
     for (int n = 1; n <= 200; ++n) {
-      // Some exchanges along a ring would need more than a default.
-      if (line.takes("dims") && line.needs.find("every size") != std::string_view::npos) {
-        const bool any_even = line.needs.find("even") != std::string_view::npos;
-        EXPECT_EQ(line.refusal({.ranks = n}).has_value(),
-                  any_even ? n % 2 == 1 && n > 1 : !is_power_of_two(n))
-            << title(line) << " " << n;
-        continue;
-      }
       EXPECT_EQ(line.refusal({.ranks = n}), std::nullopt) << title(line) << " " << n;
     }
   }
