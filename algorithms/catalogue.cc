@@ -76,20 +76,25 @@ constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
 constexpr std::string_view kTwoPerDimension =
     "max(each(min(2,a-1)),(most(clog3(a))>next(clog3(a)))*D*"
     "(1+or(most(clog3(a))-next(clog3(a))>=2,most(a)>2*pow(3,most(clog3(a))-1))))";
-constexpr std::string_view kAlike = "or(D=1,and(and(D=2,each(a<3)=0),mod(most(a)-next(a),2)=0))";
-constexpr std::string_view kAlikeInWords =
-    "one dimension, or two of 3 and more ranks that are both even or both odd";
-constexpr std::string_view kPowersOfTwo = "1-min(1,each(1-pow2(a)))";
-constexpr std::string_view kPowersOfTwoInWords =
-    "every size of the torus must be a power of two";
-constexpr std::string_view kEven = "1-min(1,each(mod(a,2)*(a>1)))";
-constexpr std::string_view kEvenInWords = "every size of the torus must be even, or 1";
+constexpr std::string_view kCycles = "or(D=1,each(a<3)=0)";
+constexpr std::string_view kCyclesInWords =
+    "every size of a torus of two dimensions and more must be at least 3";
 constexpr std::string_view kLog3Rounds = "(D-1)*next(clog3(a))+most(clog3(a))";
 constexpr std::string_view kTwiceLog3Rounds = "2*((D-1)*next(clog3(a))+most(clog3(a)))";
-constexpr std::string_view kLog2Rounds = "(D-1)*next(flog2(a))+most(flog2(a))";
-constexpr std::string_view kTwiceLog2Rounds = "2*((D-1)*next(flog2(a))+most(flog2(a)))";
-constexpr std::string_view kCeilLog2Rounds = "(D-1)*next(clog2(a))+most(clog2(a))";
-constexpr std::string_view kTwiceCeilLog2Rounds = "2*((D-1)*next(clog2(a))+most(clog2(a)))";
+// Where sizes are no powers of two (Swing: odd), lines are folded: two rounds for each of them, and
+// the vector once more to and from a rank of each.
+constexpr std::string_view kDoublingLineRounds =
+    "(D-1)*next(flog2(a))+most(flog2(a))+2*each(1-pow2(a))";
+constexpr std::string_view kTwiceDoublingLineRounds =
+    "2*((D-1)*next(flog2(a))+most(flog2(a)))+2*each(1-pow2(a))";
+constexpr std::string_view kDoublingShares =
+    "2*(times(pow(2,flog2(a)))-1)/times(pow(2,flog2(a)))+each(1-pow2(a))";
+constexpr std::string_view kSwingRounds =
+    "(D-1)*next(clog2(a-mod(a,2)*(a>1)))+most(clog2(a-mod(a,2)*(a>1)))+2*each(mod(a,2)*(a>1))";
+constexpr std::string_view kTwiceSwingRounds =
+    "2*((D-1)*next(clog2(a-mod(a,2)*(a>1)))+most(clog2(a-mod(a,2)*(a>1))))+2*each(mod(a,2)*(a>1))";
+constexpr std::string_view kSwingShares =
+    "2*(times(a-mod(a,2)*(a>1))-1)/times(a-mod(a,2)*(a>1))+each(mod(a,2)*(a>1))";
 // Of whole vectors; the ranks of a line beyond a power of two are folded.
 constexpr std::string_view kExchangeRounds = "each(flog2(a)+2*(1-pow2(a)))";
 constexpr std::string_view kExchanges = "each(flog2(a)+1-pow2(a))";
@@ -115,6 +120,9 @@ constexpr std::string_view kFoldedRounds = "flog(K,N)+2*(Q<N)";
 constexpr std::string_view kTwiceFoldedRounds = "2*flog(K,N)+2*(Q<N)";
 constexpr std::string_view kFoldedVectors = "(K-1)*flog(K,N)+ceil(N/Q)-1";
 constexpr std::string_view kFoldedShares = "2*(Q-1)/Q+ceil(N/Q)-1";
+// Padded to a power of two.
+constexpr std::string_view kGhostShares = "2*(1-1/pow(2,clog2(N)))";
+constexpr std::string_view kGhostPorts = "if(pow2(N),min(1,N-1),2)";
 constexpr std::string_view kFoldedGather =
     "(sum(i,0,flog(K,N)-1,(K-1)*(pow(K,i)*floor(N/Q)+min(pow(K,i),mod(N,Q))))"
     "+(ceil(N/Q)-1)*(N-1))/N";
@@ -574,8 +582,8 @@ const Algorithm kCatalogue[] = {
      .summary = "rings along one dimension after the other, 2D of them side by side", .citation = kBucket},
     {.collective = all_reduce, .name = "torus_doubling",
      .make = [](const Params& a) { return torus_doubling_all_reduce(resolved(a).dims); },
-     .allowed_when = kPowersOfTwo, .needs = kPowersOfTwoInWords, .parameters = "dims",
-     .rounds = kTwiceLog2Rounds, .sent = kTwoShares, .received = kTwoShares,
+     .parameters = "dims",
+     .rounds = kTwiceDoublingLineRounds, .sent = kDoublingShares, .received = kDoublingShares,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "halving and doubling, dimensions in turn, 2D of them side by side", .citation = kSack},
     {.collective = all_reduce, .name = "torus_doubling_latency",
@@ -586,8 +594,8 @@ const Algorithm kCatalogue[] = {
      .summary = "recursive doubling of whole vectors along the dimensions in turn", .citation = kSack},
     {.collective = all_reduce, .name = "swing",
      .make = [](const Params& a) { return swing_all_reduce(resolved(a).dims); },
-     .allowed_when = kEven, .needs = kEvenInWords, .parameters = "dims",
-     .rounds = kTwiceCeilLog2Rounds, .sent = kTwoShares, .received = kTwoShares,
+     .parameters = "dims",
+     .rounds = kTwiceSwingRounds, .sent = kSwingShares, .received = kSwingShares,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "Swing: partners at 1, -1, 3, -5 ...; halving and doubling, 2D side by side",
      .citation = kSwing},
@@ -615,7 +623,7 @@ const Algorithm kCatalogue[] = {
      .make = [](const Params& a) { return trivance_all_reduce(resolved(a).dims); },
      .parameters = "dims",
      .rounds = kTwiceLog3Rounds, .sent = kTwoShares, .received = kTwoShares,
-     .send_ports = kTwoPerDimension, .receive_ports = kTwoPerDimension,
+     .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "partners at 3^k on both sides; D of them side by side", .citation = kTrivance},
     {.collective = all_reduce, .name = "trivance_latency",
      .make = [](const Params& a) { return trivance_latency_all_reduce(resolved(a).dims); },
@@ -642,9 +650,15 @@ const Algorithm kCatalogue[] = {
      .rounds = "2*L", .sent = kTwoShares, .received = kTwoShares,
      .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "direct exchanges level by level, the innermost first, and back", .citation = kRougier},
+    {.collective = all_reduce, .name = "halving_doubling_ghosts",
+     .make = [](const Params& a) { return halving_doubling_ghosts_all_reduce(a.ranks); },
+     .rounds = "2*clog2(N)", .sent = kGhostShares, .received = kGhostShares,
+     .send_ports = kGhostPorts, .receive_ports = kGhostPorts,
+     .summary = "recursive halving, then doubling, padded to 2^k with ghosts that other ranks play",
+     .citation = kThakur},
     {.collective = all_reduce, .name = "hamiltonian_disjoint",
      .make = [](const Params& a) { return hamiltonian_disjoint_all_reduce(resolved(a).dims); },
-     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .allowed_when = kCycles, .needs = kCyclesInWords, .parameters = "dims",
      .rounds = "2*(N-1)", .sent = kTwoShares, .received = kTwoShares,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "rings both ways along Hamiltonian cycles that share no link: all ports of the torus", .citation = kBae},
@@ -721,14 +735,14 @@ const Algorithm kCatalogue[] = {
      .summary = "rings along one dimension after the other, 2D of them side by side", .citation = kBucket},
     {.collective = all_gather, .name = "torus_doubling",
      .make = [](const Params& a) { return torus_doubling_all_gather(resolved(a).dims); },
-     .allowed_when = kPowersOfTwo, .needs = kPowersOfTwoInWords, .parameters = "dims",
-     .rounds = kLog2Rounds, .sent = kShare, .received = kShare,
+     .parameters = "dims",
+     .rounds = kDoublingLineRounds, .sent = kComputed, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "doubling, farthest first, dimensions in turn, 2D of them side by side", .citation = kSack},
     {.collective = all_gather, .name = "swing",
      .make = [](const Params& a) { return swing_all_gather(resolved(a).dims); },
-     .allowed_when = kEven, .needs = kEvenInWords, .parameters = "dims",
-     .rounds = kCeilLog2Rounds, .sent = kShare, .received = kShare,
+     .parameters = "dims",
+     .rounds = kSwingRounds, .sent = kComputed, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "Swing: partners at ... -5, 3, -1, 1; 2D of them side by side", .citation = kSwing},
     {.collective = all_gather, .name = "bruck_ternary",
@@ -741,7 +755,7 @@ const Algorithm kCatalogue[] = {
      .make = [](const Params& a) { return trivance_all_gather(resolved(a).dims); },
      .parameters = "dims",
      .rounds = kLog3Rounds, .sent = kShare, .received = kShare,
-     .send_ports = kTwoPerDimension, .receive_ports = kTwoPerDimension,
+     .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "to the ranks 3^k to both sides, farthest first; D side by side", .citation = kTrivance},
     {.collective = all_gather, .name = "switch",
      .make = [](const Params& a) { return switch_all_gather(a.ranks); },
@@ -781,7 +795,7 @@ const Algorithm kCatalogue[] = {
      .summary = "direct exchanges level by level of the machine, the outermost first", .citation = kRougier},
     {.collective = all_gather, .name = "hamiltonian_disjoint",
      .make = [](const Params& a) { return hamiltonian_disjoint_all_gather(resolved(a).dims); },
-     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .allowed_when = kCycles, .needs = kCyclesInWords, .parameters = "dims",
      .rounds = "N-1", .sent = kShare, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "rings both ways along Hamiltonian cycles that share no link: all ports of the torus", .citation = kBae},
@@ -858,14 +872,14 @@ const Algorithm kCatalogue[] = {
      .summary = "the bucket all-gather reversed in time", .citation = kBucket},
     {.collective = reduce_scatter, .name = "torus_doubling",
      .make = [](const Params& a) { return torus_doubling_reduce_scatter(resolved(a).dims); },
-     .allowed_when = kPowersOfTwo, .needs = kPowersOfTwoInWords, .parameters = "dims",
-     .rounds = kLog2Rounds, .sent = kShare, .received = kShare,
+     .parameters = "dims",
+     .rounds = kDoublingLineRounds, .sent = kShare, .received = kComputed,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "the torus_doubling all-gather reversed in time", .citation = kSack},
     {.collective = reduce_scatter, .name = "swing",
      .make = [](const Params& a) { return swing_reduce_scatter(resolved(a).dims); },
-     .allowed_when = kEven, .needs = kEvenInWords, .parameters = "dims",
-     .rounds = kCeilLog2Rounds, .sent = kShare, .received = kShare,
+     .parameters = "dims",
+     .rounds = kSwingRounds, .sent = kShare, .received = kComputed,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "the swing all-gather reversed in time", .citation = kSwing},
     {.collective = reduce_scatter, .name = "bruck_ternary",
@@ -878,7 +892,7 @@ const Algorithm kCatalogue[] = {
      .make = [](const Params& a) { return trivance_reduce_scatter(resolved(a).dims); },
      .parameters = "dims",
      .rounds = kLog3Rounds, .sent = kShare, .received = kShare,
-     .send_ports = kTwoPerDimension, .receive_ports = kTwoPerDimension,
+     .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "the trivance all-gather reversed in time", .citation = kTrivance},
     {.collective = reduce_scatter, .name = "switch",
      .make = [](const Params& a) { return switch_reduce_scatter(a.ranks); },
@@ -908,7 +922,7 @@ const Algorithm kCatalogue[] = {
      .summary = "the level_exchange all-gather reversed in time", .citation = kRougier},
     {.collective = reduce_scatter, .name = "hamiltonian_disjoint",
      .make = [](const Params& a) { return hamiltonian_disjoint_reduce_scatter(resolved(a).dims); },
-     .allowed_when = kAlike, .needs = kAlikeInWords, .parameters = "dims",
+     .allowed_when = kCycles, .needs = kCyclesInWords, .parameters = "dims",
      .rounds = "N-1", .sent = kShare, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "the hamiltonian_disjoint all-gather reversed in time", .citation = kBae},

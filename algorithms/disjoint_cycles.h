@@ -1,9 +1,12 @@
-// Hamiltonian cycles of a torus that share no edge: rings both ways along all of them use every
-// port of every rank, each message on a link of its own. Of one dimension there is one, of two
-// there are two: Kotzig, "Every Cartesian product of two circuits is decomposable into two
-// Hamiltonian circuits", 1973; as rows and diagonals Bae & Bose, "Edge disjoint Hamiltonian cycles
-// in k-ary n-cubes and hypercubes", IEEE Trans. Computers 52(10), 2003. Here two sizes must both be
-// even or both be odd: what is left of the first cycle is a cycle then.
+// Hamiltonian cycles of a torus that share no edge, one for every dimension: rings both ways along
+// all of them use every port of every rank, each message on a link of its own. There are such
+// cycles wherever every size is 3 or more. Of two dimensions: Kotzig, "Every Cartesian product of
+// two circuits is decomposable into two Hamiltonian circuits", 1973; of three: Foregger,
+// "Hamiltonian decompositions of products of cycles", Discrete Math. 24(3), 1978; of a cycle and
+// any graph of two: Aubert & Schneider, Discrete Math. 38(1), 1982, with which products give all.
+// For k-ary n-cubes as codes: Bae & Bose, "Edge disjoint Hamiltonian cycles in k-ary n-cubes and
+// hypercubes", IEEE Trans. Computers 52(10), 2003. That they exist is theirs; how they are made is
+// ours: squares whose opposite edges change hands (disjoint_cycles.cc).
 #pragma once
 
 #include <vector>
@@ -12,7 +15,8 @@
 
 namespace rankine {
 
-// `dims`: one size, or two of 3 and more, both even or both odd.
+// As many as `dims` has sizes, each the ranks in its order. `dims`: one size, or several of 3 and
+// more. Takes time linear in the ranks, times the dimensions.
 std::vector<std::vector<Rank>> disjoint_cycles(const std::vector<int>& dims);
 
 // Every cycle carries its part of every block, one half of it either way round.

@@ -3,15 +3,13 @@
 //
 // Each comes in two forms. The bandwidth-optimal one halves the vector from round to round, nearest
 // partners first, and doubles it again on the way back; 2D of them at once, half of them mirrored,
-// use all ports. Where partners in distant rounds have heard of the same ranks (lines that are no
-// power of two), each tells only what the other lacks. The latency-optimal one exchanges the whole
-// vector, on one port, among a power of two; the other ranks of a line are folded
-// (folded_torus.h).
+// use all ports. Where partners in distant rounds have heard of the same ranks, each tells only
+// what the other lacks. The latency-optimal one exchanges the whole vector, on one port, among a
+// power of two. Ranks of a line that neither is for are folded (folded_torus.h).
 //   a ranks of a line    k round of the reduce-scatter    l = ceil(log2 a)
 #pragma once
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include "algorithms/folded_torus.h"
@@ -44,13 +42,12 @@ inline Line halving_line(Partner partner) {
               const int k = l - 1 - round;
               for (Rank r : ranks(a)) {
                 const Rank to = partner(a, r, k);
-                const auto mine = heard_of(a, r, k + 1, partner);
                 const auto known = heard_of(a, to, k + 1, partner);
-                std::vector<Rank> news;
-                std::set_difference(mine.begin(), mine.end(), known.begin(), known.end(),
-                                    std::back_inserter(news));
                 BlockSet what;
-                for (const Rank b : news) what.list.append(Run{b, 1, 1});
+                for (const Rank b : heard_of(a, r, k + 1, partner)) {
+                  const bool news = !std::binary_search(known.begin(), known.end(), b);
+                  if (news) what.list.append(Run{b, 1, 1});
+                }
                 send(r, to, what, copy);
               }
             }};
@@ -67,15 +64,19 @@ inline Line whole_line(Partner partner) {
 }
 
 inline Schedule exchange_all_reduce(const std::vector<int>& dims, Partner partner) {
-  return folded_torus_all_reduce(dims, [partner](const std::vector<int>& core) {
-    return torus_all_reduce(core, whole_line(partner), 1);
-  });
+  const OnTorus core = [line = whole_line(partner)](const auto& sizes) {
+    return torus_all_reduce(sizes, line, 1);
+  };
+  return folded_torus_all_reduce(dims, largest_power_of_two, core);
 }
 
-inline Schedule exchange_all_gather(const std::vector<int>& dims, Partner partner) {
+// The bandwidth-optimal form on a torus of sizes that `partner` is for.
+inline OnTorus halving_all_gather(Partner partner) {
   const Line line = halving_line(partner);
   const Line other_way = [line](int a) { return mirrored(line(a)); };
-  return torus_all_gather(dims, {line, other_way}, Turns::rotating);
+  return [line, other_way](const std::vector<int>& dims) {
+    return torus_all_gather(dims, {line, other_way}, Turns::rotating);
+  };
 }
 
 }  // namespace rankine

@@ -148,7 +148,8 @@ class Parser {
     if (name.empty()) fail("a number, a letter or a function");
     if (take('(')) {
       if (name == "sum") return sum_over();
-      if (name == "each" || name == "most" || name == "next") return over_sizes(name);
+      if (name == "each" || name == "times" || name == "most" || name == "next")
+        return over_sizes(name);
       return call(name);
     }
     if (const auto bound = bound_.find(name); bound != bound_.end()) return bound->second;
@@ -245,19 +246,21 @@ class Parser {
     return total;
   }
 
-  // After "each(", "most(" or "next(".
+  // After "each(", "times(", "most(" or "next(".
   Value over_sizes(std::string_view name) {
     if (bound_.contains("a")) fail("no sizes of a size");
     const std::size_t start = at_;
-    Value total, most, next;
+    Value total, product = 1, most, next;
     for (const int size : sizes_) {
       const Value value = with("a", size, start);
       total = total + value;
+      product = product * value;
       next = less(most, value) ? most : less(next, value) ? value : next;
       most = less(most, value) ? value : most;
     }
     expect(')');
-    return name == "each" ? total : name == "most" ? most : next;
+    if (name == "each" || name == "times") return name == "each" ? total : product;
+    return name == "most" ? most : next;
   }
 
   void skip_blanks() {

@@ -10,8 +10,8 @@
 //               pow2(a) pow3(a) 1 for a power of two, of three
 //   digits      ones(a) how many ones the binary numbers 0 ... a - 1 have together
 //   sums        sum(k,a,b,e) of e over k = a ... b
-//               each(e) most(e) next(e) over the sizes a of the scope the sum of e, the maximum, and
-//               the largest but one; none is negative
+//               each(e) times(e) most(e) next(e) over the sizes a of the scope the sum of e, the
+//               product, the maximum, and the largest but one; none is negative
 //
 // Letters, and functions beyond these, are what the caller knows.
 #pragma once

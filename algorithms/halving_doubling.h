@@ -41,4 +41,28 @@ inline Schedule halving_doubling_half_exchange_all_reduce(int p) {
   return half_exchange_all_reduce(p, reduce_scatter_then(doubling_far_first(core_size(p))));
 }
 
+// Padded to the next power of two with ghosts that contribute nothing (the chapter's exercise 5,
+// option 1). Ghost c is played by its first partner, rank c - q / 2, with which it then has nothing
+// to exchange: no more rounds than the fold, and no vector more, but such a rank sends two messages
+// in every other round, unless its partner plays a ghost, too. This is the all-gather half.
+//   q the power of two    c rank or ghost
+inline Schedule ghosts_all_gather(int p) {
+  const int q = power_of(2, ceil_log2(p)), half = q / 2;
+  return {p, q, ceil_log2(p), [p, half](int k, Send send) {
+            const int d = power_of(2, k);
+            const auto plays_two = [p, half](Rank r) { return r < half && r + half >= p; };
+            const auto of = [d](int c) { return blocks(c / d * d, d); };
+            for (Rank r : ranks(p)) {
+              const int to = r ^ d;
+              const bool two = plays_two(r) && d < half, both = two && plays_two(to);
+              if (to < p) send(r, to, both ? of(r) + of(r + half) : of(r), copy);
+              if (two && !both) send(r, to + half, of(r + half), copy);
+              if (to >= p && d < half) send(r, to - half, of(r), copy);
+            }
+          }};
+}
+inline Schedule halving_doubling_ghosts_all_reduce(int p) {
+  return reduce_scatter_then(ghosts_all_gather(p));
+}
+
 }  // namespace rankine

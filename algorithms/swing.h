@@ -2,7 +2,7 @@
 // round a ring.
 // De Sensi, Bonato, Saam & Hoefler, "Swing: Short-cutting rings for higher bandwidth allreduce",
 // NSDI 2024.
-//   a ranks of a line, an even number    k round of the reduce-scatter
+//   a ranks of a line, an even number (one more is folded)    k round of the reduce-scatter
 #pragma once
 
 #include "algorithms/exchange.h"
@@ -17,13 +17,13 @@ inline Rank swing_partner(int a, Rank r, int k) {
 }
 
 inline Schedule swing_all_gather(const std::vector<int>& dims) {
-  return exchange_all_gather(dims, swing_partner);
+  return folded_torus_all_gather(dims, largest_even, halving_all_gather(swing_partner));
 }
 inline Schedule swing_reduce_scatter(const std::vector<int>& dims) {
   return dual(swing_all_gather(dims));
 }
 inline Schedule swing_all_reduce(const std::vector<int>& dims) {
-  return reduce_scatter_then(swing_all_gather(dims));
+  return folded_torus_halving_all_reduce(dims, largest_even, halving_all_gather(swing_partner));
 }
 inline Schedule swing_latency_all_reduce(const std::vector<int>& dims) {
   return exchange_all_reduce(dims, swing_partner);

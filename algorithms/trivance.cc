@@ -6,8 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "algorithms/schedule/everyone.h"
-
 namespace rankine {
 namespace {
 
@@ -106,36 +104,6 @@ void for_each_any_move(Runs runs, const Visit& visit) {
 }
 
 }  // namespace
-
-Reach trivance_reach(int n) {
-  Reach reach;
-  for (int i = ceil_log3(n) - 1; i >= 0; --i) {
-    const int d = power_of_three(i), digit = (n - 1) / d % 3;
-    int& behind = reach.down < reach.up ? reach.down : reach.up;
-    if (digit == 1) behind += d;
-    if (digit == 2) {
-      reach.down += d;
-      reach.up += d;
-    }
-  }
-  return reach;
-}
-
-Schedule trivance_line(int n) {
-  const int s = ceil_log3(n);
-  const auto part = [s, reach = trivance_reach(n)](int k, Send send) {
-    const int d = power_of_three(s - 1 - k);
-    // Blocks lie at the multiples of 3d from 3d * -down to 3d * up of their way; the outermost ones
-    // go on where their way has one d more.
-    const int up = reach.up / (3 * d), down = reach.down / (3 * d);
-    const int more_up = reach.up / d % 3, more_down = reach.down / d % 3;
-    const int going_up = down + up + more_up, going_down = down + up + more_down;
-    const int farthest_up = -3 * d * (up - 1 + more_up);  // whose block it is
-    if (going_up > 0) send(0, d, blocks(farthest_up, going_up, 3 * d), copy);
-    if (going_down > 0) send(0, -d, blocks(-3 * d * up, going_down, 3 * d), copy);
-  };
-  return everyone({n, n, s, part}, Moves::with_rank);
-}
 
 RunPlan trivance_plan(int n) {
   const int s = ceil_log3(n);

@@ -7,26 +7,36 @@
 //   n ranks of a line    s = ceil(log3 n)    d distance
 #pragma once
 
+#include <vector>
+
 #include "algorithms/run_sums.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus_turns.h"
 
 namespace rankine {
 
-// How far a block travels: down to -down and up to +up, n - 1 = up + down. The ternary digits of
-// both are 0 and 1, so that every rank on the way hears of the block once: a digit 2 of n - 1 goes
-// to both, a digit 1 to the one that is behind.
-struct Reach {
-  int down = 0, up = 0;
-};
-Reach trivance_reach(int n);
+// The bandwidth form's distances, farthest first: with h of n / 2 ranks left to reach on either
+// side, a third of the 2h + 1, rounded down, which leaves h less that much. Their sum is n / 2, and
+// there are s of them; of powers of three they are powers of three.
+std::vector<int> trivance_thirds(int n);
 
-// The all-gather (the reduce-scatter is its dual), farthest partners first. At distance d a block
-// has reached the multiples of 3d, and goes one d further up and down, as far as it is to go.
-Schedule trivance_line(int n);
+// The all-gather (the reduce-scatter is its dual) on a torus of so many dimensions like this one.
+// Of two rules the one whose busiest links carry less there:
+//
+//   thirds  Blocks have got to the ranks whose way from them is a sum of the distances so far, each
+//           forward, back or left out. In every round they go to those that one more such step
+//           reaches and that lack them, as many up as down: of n - 1 blocks ceil((n - 1) / 2)
+//           either way. (Where n is even, what goes half way round goes up.) A block that two ways
+//           bring comes from the side of its own rank. Always less, or the same, on a ring.
+//   powers  A block travels down to -down and up to +up, n - 1 = up + down, at distances 3^k. The
+//           ternary digits of both are 0 and 1, so that every rank on the way hears of it once: a
+//           digit 2 of n - 1 goes to both, a digit 1 to the one that is behind. It sends more at
+//           the nearest distance, which counts on tori, where messages then are largest.
+Schedule trivance_line(int n, int dimensions = 1);
 
 inline Schedule trivance_all_gather(const std::vector<int>& dims) {
-  return torus_all_gather(dims, {trivance_line}, Turns::rotating);
+  const auto line = [d = static_cast<int>(dims.size())](int n) { return trivance_line(n, d); };
+  return torus_all_gather(dims, {line}, Turns::rotating);
 }
 inline Schedule trivance_reduce_scatter(const std::vector<int>& dims) {
   return dual(trivance_all_gather(dims));

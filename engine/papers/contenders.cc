@@ -5,8 +5,8 @@ namespace {
 
 constexpr Contender kContenders[] = {
     {"Bucket", "", "bucket"},
-    {"Recursive doubling", "torus_doubling_latency", "torus_doubling"},
-    {"Swing", "swing_latency", "swing"},
+    {"Recursive doubling", "torus_doubling_latency", "torus_doubling", true},
+    {"Swing", "swing_latency", "swing", true},
     {"Bruck", "bruck_ternary_latency", "bruck_ternary"},
     {"Trivance", "trivance_latency", "trivance"},
 };

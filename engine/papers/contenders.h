@@ -15,6 +15,7 @@ struct Contender {
   std::string_view name;
   std::string_view latency;  // lines of all_reduce; empty: there is no such form
   std::string_view bandwidth;
+  bool powers_of_two = false;  // the paper runs it on tori of such sizes only
 
   std::string_view line(Form form) const { return form == Form::latency ? latency : bandwidth; }
 };

@@ -95,6 +95,12 @@ TEST(ClosedForm, KnowsTheLargestSizeButOne) {
   EXPECT_EQ(next({7}, 7), 700);
 }
 
+TEST(ClosedForm, MultipliesOverTheSizes) {
+  EXPECT_EQ(evaluate("times(pow(2,flog2(a)))", {.ranks = 105, .dims = {3, 5, 7}}), 2 * 4 * 4);
+  EXPECT_EQ(evaluate("times(a)+each(a)", {.ranks = 12, .dims = {3, 4}}), 12 + 7);
+  EXPECT_EQ(evaluate("times(a-mod(a,2)*(a>1))", {.ranks = 1, .dims = {1}}), 1);
+}
+
 TEST(ClosedForm, Compares) {
   EXPECT_EQ(value("N>=6"), 1);
   EXPECT_EQ(value("N>6"), 0);

@@ -64,6 +64,22 @@ TEST(Swing, WholeVectorsAreFoldedOnOtherLines) {
   }
 }
 
+// On odd lines one rank is folded, and for doubling all beyond a power of two.
+TEST(Swing, HalvesOnAnyTorusWithTheRestFolded) {
+  for (const std::vector<int>& dims : std::vector<std::vector<int>>{
+           {3}, {7}, {9}, {33}, {3, 4}, {4, 3}, {5, 7}, {6, 6}, {3, 4, 5}, {1, 5}, {7, 2, 6}}) {
+    for (const auto& make : {swing_all_reduce, torus_doubling_all_reduce}) {
+      expect_right(dims, make, Collective::all_reduce);
+    }
+    for (const auto& make : {swing_all_gather, torus_doubling_all_gather}) {
+      expect_right(dims, make, Collective::all_gather);
+    }
+    for (const auto& make : {swing_reduce_scatter, torus_doubling_reduce_scatter}) {
+      expect_right(dims, make, Collective::reduce_scatter);
+    }
+  }
+}
+
 // What each hears of is what Swing's recursion says: everybody whom one reaches in later rounds.
 TEST(Swing, HearsOfWhomItReaches) {
   EXPECT_EQ(heard_of(8, 0, 3, swing_partner), (std::vector<Rank>{0}));

@@ -107,30 +107,57 @@ TEST(HamiltonianCycle, VisitsAllAndOnlyNeighbours) {
 }
 
 // Together the cycles have every edge once, so rings along them load every link alike.
-TEST(DisjointCycles, HaveEveryEdgeOnce) {
-  for (int a = 3; a <= 12; ++a) {
-    for (int b = 3 + (a + 1) % 2; b <= 12; b += 2) {
-      const Dims dims = {a, b};
-      SCOPED_TRACE(dims_text(dims));
-      const auto cycles = disjoint_cycles(dims);
-      ASSERT_EQ(cycles.size(), 2u);
-      std::set<std::pair<Rank, Rank>> edges;
-      for (const std::vector<Rank>& cycle : cycles) {
-        EXPECT_EQ(std::set<Rank>(cycle.begin(), cycle.end()).size(), cycle.size());
-        ASSERT_EQ(static_cast<int>(cycle.size()), a * b);
-        for (std::size_t i = 0; i < cycle.size(); ++i) {
-          const Rank x = cycle[i], y = cycle[(i + 1) % cycle.size()];
-          EXPECT_TRUE(neighbours(dims, x, y));
-          EXPECT_TRUE(edges.insert({std::min(x, y), std::max(x, y)}).second);
-        }
-      }
-      EXPECT_EQ(static_cast<int>(edges.size()), 2 * a * b);
+void expect_every_edge_once(const Dims& dims) {
+  SCOPED_TRACE(dims_text(dims));
+  const auto cycles = disjoint_cycles(dims);
+  ASSERT_EQ(cycles.size(), dims.size());
+  std::set<std::pair<Rank, Rank>> edges;
+  for (const std::vector<Rank>& cycle : cycles) {
+    ASSERT_EQ(static_cast<int>(cycle.size()), product(dims));
+    EXPECT_EQ(std::set<Rank>(cycle.begin(), cycle.end()).size(), cycle.size());
+    for (std::size_t i = 0; i < cycle.size(); ++i) {
+      const Rank x = cycle[i], y = cycle[(i + 1) % cycle.size()];
+      EXPECT_TRUE(neighbours(dims, x, y));
+      EXPECT_TRUE(edges.insert({std::min(x, y), std::max(x, y)}).second);
     }
+  }
+  EXPECT_EQ(edges.size(), dims.size() * cycles.front().size());
+}
+
+TEST(DisjointCycles, HaveEveryEdgeOnceOfTwoDimensions) {
+  for (int a = 3; a <= 16; ++a) {
+    for (int b = 3; b <= 16; ++b) expect_every_edge_once({a, b});
+  }
+}
+
+TEST(DisjointCycles, HaveEveryEdgeOnceOfThreeDimensions) {
+  for (int a = 3; a <= 9; ++a) {
+    for (int b = 3; b <= 9; ++b) {
+      for (int c = 3; c <= 9; ++c) expect_every_edge_once({a, b, c});
+    }
+  }
+  expect_every_edge_once({101, 4, 4});
+  expect_every_edge_once({4, 100, 4});
+}
+
+TEST(DisjointCycles, HaveEveryEdgeOnceOfMoreDimensions) {
+  for (int code = 0; code < 3 * 3 * 3 * 3; ++code) {
+    Dims dims;
+    for (int rest = code; dims.size() < 4; rest /= 3) dims.push_back(3 + rest % 3);
+    expect_every_edge_once(dims);
+  }
+  for (const Dims& dims : {Dims{3, 3, 3, 3, 3},
+                           {4, 4, 4, 4, 4},
+                           {3, 4, 5, 4, 3},
+                           {5, 3, 3, 4, 6},
+                           {3, 3, 4, 4, 3, 3},
+                           {3, 3, 3, 4, 3, 3, 3}}) {
+    expect_every_edge_once(dims);
   }
 }
 
 TEST(DisjointCycles, CarryOneMessageOnEveryLinkInEveryRound) {
-  for (const Dims& dims : {Dims{7}, {3, 3}, {4, 6}, {7, 5}}) {
+  for (const Dims& dims : {Dims{7}, {3, 3}, {4, 6}, {7, 5}, {4, 3}, {3, 4, 3}, {4, 4, 4}}) {
     const Torus torus(dims);
     const Schedule s = hamiltonian_disjoint_all_gather(dims);
     EXPECT_EQ(failure(s, {Collective::all_gather, s.ranks, s.blocks}), "");

@@ -9,34 +9,59 @@
 namespace rankine {
 namespace {
 
-TEST(Trivance, ReachSharesOutTheRing) {
-  for (int n = 1; n <= 1000; ++n) {
-    const Reach reach = trivance_reach(n);
-    EXPECT_EQ(reach.down + reach.up + 1, n);
-    for (int d = 1; d <= n; d *= 3) {
-      EXPECT_LT(reach.down / d % 3, 2) << n;
-      EXPECT_LT(reach.up / d % 3, 2) << n;
-    }
+TEST(Trivance, DistancesAreThirdsAndAddUpToHalfTheRing) {
+  for (int n = 1; n <= 3000; ++n) {
+    const std::vector<int> distances = trivance_thirds(n);
+    EXPECT_EQ(static_cast<int>(distances.size()), ceil_log3(n)) << n;
+    int sum = 0;
+    for (const int d : distances) sum += d;
+    EXPECT_EQ(sum, n / 2) << n;
   }
-  EXPECT_EQ(trivance_reach(9).up, 4);
-  EXPECT_EQ(trivance_reach(9).down, 4);
+  EXPECT_EQ(trivance_thirds(5), (std::vector{1, 1}));
+  EXPECT_EQ(trivance_thirds(64), (std::vector{21, 7, 3, 1}));
+  EXPECT_EQ(trivance_thirds(81), (std::vector{27, 9, 3, 1}));
 }
 
-// In ceil(log3 n) rounds, and every block once to every rank.
-TEST(Trivance, AllGatherSendsEveryBlockOnce) {
+// In ceil(log3 n) rounds, every block once to every rank, the same number either way.
+TEST(Trivance, AllGatherSendsEveryBlockOnceAndAsManyUpAsDown) {
   for (int n = 1; n <= 300; ++n) {
     const Schedule s = trivance_line(n);
     EXPECT_EQ(s.rounds, ceil_log3(n));
-    std::vector<int> sent(static_cast<std::size_t>(n), 0);
+    int up = 0, down = 0, load = 0;
     for (int k = 0; k < s.rounds; ++k) {
       for_each_transfer(s, k, [&](const Transfer& t) {
-        sent[static_cast<std::size_t>(t.from.front())] += t.what.list.size();
+        if (t.from.front() != 0) return;
+        (2 * t.to.front() <= n ? up : down) += t.what.list.size();
+        if (2 * t.to.front() <= n) load += t.what.list.size() * t.to.front();
       });
     }
-    EXPECT_EQ(sent, std::vector<int>(static_cast<std::size_t>(n), n - 1)) << n;
-    if (n > 60) continue;
+    EXPECT_EQ(up + down, n - 1) << n;
+    EXPECT_EQ(up, n / 2) << n;
+    // What powers of three put on a link is never passed by more than an eighth.
+    if (n > 2) EXPECT_LE(24 * load, 9 * n * s.rounds) << n;
+    if (n > 100 && n != 255 && n != 256) continue;
     EXPECT_EQ(failure(s, {Collective::all_gather, n, n, 0, 0}), "") << n;
   }
+}
+
+// On tori the better of two rules, each of which is the better one somewhere.
+TEST(Trivance, BothRulesSendEveryBlockOnceOnTori) {
+  for (int n = 1; n <= 40; ++n) {
+    for (const int dimensions : {2, 3, 4}) {
+      EXPECT_EQ(failure(trivance_line(n, dimensions), {Collective::all_gather, n, n, 0, 0}), "")
+          << n << ", " << dimensions;
+    }
+  }
+  const auto first = [](int n, int dimensions) {
+    Rank to = 0;
+    for_each_transfer(trivance_line(n, dimensions), 0, [&](const Transfer& t) {
+      if (to == 0 && t.from.front() == 0) to = t.to.front();
+    });
+    return to;
+  };
+  EXPECT_EQ(first(16, 1), 5);
+  EXPECT_EQ(first(16, 3), 9);
+  EXPECT_EQ(first(32, 2), 11);
 }
 
 // Section 4.1: partners at distance 3^k on both sides.
@@ -48,12 +73,12 @@ TEST(Trivance, PartnersAreThePapers) {
       if (t.from.front() != 0) return;
       const int way = t.to.front() > 13 ? t.to.front() - 27 : t.to.front();
       firsts.insert(std::to_string(k) + ":" + std::to_string(way) + " x" +
-                       std::to_string(t.what.list.size()));
+                    std::to_string(t.what.list.size()));
     });
   }
-  EXPECT_EQ(firsts, (std::set<std::string>{"0:-1 x9", "0:1 x9", "1:-3 x3", "1:3 x3", "2:-9 x1",
-                                              "2:9 x1", "3:9 x1", "3:-9 x1", "4:3 x3", "4:-3 x3",
-                                              "5:1 x9", "5:-1 x9"}));
+  EXPECT_EQ(firsts,
+            (std::set<std::string>{"0:-1 x9", "0:1 x9", "1:-3 x3", "1:3 x3", "2:-9 x1", "2:9 x1",
+                                   "3:9 x1", "3:-9 x1", "4:3 x3", "4:-3 x3", "5:1 x9", "5:-1 x9"}));
 }
 
 // Algorithm 1 of the paper: everything one has, to both sides, at distance 3^k.

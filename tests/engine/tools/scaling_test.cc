@@ -47,13 +47,17 @@ TEST(Scaling, ToAMillionRanks) {
 }
 
 TEST(Scaling, WhatCannotBeAnsweredIsLeftOutWithItsReason) {
-  const auto scaling = scaled("ring,swing", 16, 25);
+  QuestionArguments arguments = asked("ring_2d,ring_tree", 16);
+  arguments.algorithm.begin.group = 8;
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err};
+  const auto scaling = scale(arguments, 25, console);
   ASSERT_TRUE(scaling.ok()) << scaling.status().text();
   ASSERT_EQ(scaling->curves.size(), 2u);
-  EXPECT_EQ(scaling->curves[0].seconds.size(), 2u);
+  EXPECT_EQ(scaling->curves[0].seconds.size(), 1u);
   EXPECT_EQ(scaling->curves[1].seconds.size(), 1u);
-  ASSERT_EQ(scaling->notes.size(), 1u);
-  EXPECT_NE(scaling->notes[0].find("swing among 25 ranks is left out: "), std::string::npos)
+  ASSERT_EQ(scaling->notes.size(), 2u);
+  EXPECT_NE(scaling->notes[0].find("ring_2d among 25 ranks is left out: "), std::string::npos)
       << scaling->notes[0];
 }
 
