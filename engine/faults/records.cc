@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,12 +62,20 @@ class FileLimit {
   rlimit before_{};
 };
 
+// While alive, communicators that are made leave their records there.
+class RecordFile {
+ public:
+  explicit RecordFile(const std::string& path) { setenv("RANKINE_FLIGHT_RECORD", path.c_str(), 1); }
+  ~RecordFile() { unsetenv("RANKINE_FLIGHT_RECORD"); }
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+};
+
 // A communicator that ends by its deadline, with its record to be left there.
 void fail_and_leave(const FaultCase& test, const CollectiveCase& call, const std::string& path,
                     Tally& tally) {
-  setenv("RANKINE_FLIGHT_RECORD", path.c_str(), 1);
+  const RecordFile left_there(path);
   Scene scene(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
-  unsetenv("RANKINE_FLIGHT_RECORD");
   const Rank victim = static_cast<Rank>(test.seed % static_cast<std::uint64_t>(test.ranks));
   scene.run([&](Seat& seat) {
     if (seat.rank() != victim) seat.call(call);
@@ -76,9 +85,8 @@ void fail_and_leave(const FaultCase& test, const CollectiveCase& call, const std
 // The same by abort(), in a text that is no UTF-8.
 void abort_and_leave(const FaultCase& test, const CollectiveCase& call, const std::string& path,
                      Tally& tally) {
-  setenv("RANKINE_FLIGHT_RECORD", path.c_str(), 1);
+  const RecordFile left_there(path);
   Scene scene(test, {.at_once = true, .documented = {Code::aborted}}, tally);
-  unsetenv("RANKINE_FLIGHT_RECORD");
   scene.run(
       [&](Seat& seat) {
         while (seat.call(call)) {
@@ -89,6 +97,22 @@ void abort_and_leave(const FaultCase& test, const CollectiveCase& call, const st
         scene.judge().mark_fault();
         scene.communicator().abort("\xff\xfe is no text");
       });
+}
+
+// Processes warn each for itself, where nobody listens.
+void expect_warnings(const FaultCase& test, const Warnings& warnings,
+                     const std::vector<std::string>& keys, Judge& judge) {
+  if (!test.processes) warnings.expect(keys, judge);
+}
+
+// What processes share is a file, which then cannot be so long: they are told, and do not meet.
+void refuse_to_meet(const FaultCase& test, Tally& tally) {
+  std::optional<FileLimit> limit;
+  const auto begin = [&](Rank) { limit.emplace(100); };
+  const auto end = [&](Rank) { limit.reset(); };
+  Scene scene(test, {.timeout = kShort, .documented = {Code::system}}, tally,
+              {.before_they_meet = begin, .after_they_meet = end});
+  scene.run([&](Seat&) { scene.judge().blame("ranks have met in a file of 100 bytes"); });
 }
 
 bool is_record(const std::string& path, int ranks) {
@@ -114,17 +138,19 @@ void play_unwritable_record(const FaultCase& test, Tally& tally) {
   for (const std::string& path : refused) {
     const Warnings warnings;
     fail_and_leave(test, call, path, tally);
-    warnings.expect({"api.flight_record"}, judge);
+    expect_warnings(test, warnings, {"api.flight_record"}, judge);
   }
   // Left, and then kept where there is no room for another one.
   const std::string odd_name = folder.at("\xff\xfe");
   for (const std::string& path : {good, odd_name}) {
     const Warnings warnings;
     abort_and_leave(test, call, path, tally);
-    warnings.expect({}, judge);
+    expect_warnings(test, warnings, {}, judge);
     if (!is_record(path, test.ranks)) judge.blame_wrong("no flight record is left");
   }
-  {
+  if (test.processes) {
+    refuse_to_meet(test, tally);
+  } else {
     const Warnings warnings;
     {
       const FileLimit limit(100);

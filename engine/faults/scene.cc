@@ -228,7 +228,9 @@ void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
   CommunicatorOptions options = options_of(test_, judge_, wishes_);
   options.rank = r;
   options.name = stage_->name();
-  if (auto member = join_as_a_process(r, options); judge_.answer(member.status())) {
+  auto member = join_as_a_process(r, options);
+  if (wishes_.after_they_meet) wishes_.after_they_meet(r);
+  if (judge_.answer(member.status())) {
     seats_.resize(1);
     seats_[0].judge = &judge_;
     seats_[0].member = std::move(*member);

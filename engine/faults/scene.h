@@ -102,9 +102,10 @@ struct SceneOptions {
   std::shared_ptr<const CallNetwork> network{};
   // Where ranks are processes: that of the rank in which the director is, on a thread of its own.
   Rank director_at = 0;
-  // Where ranks are processes, in each of them before they meet; and whether allocations count
-  // where they do (failing_new.h).
+  // Where ranks are processes, in each of them before they meet, and when they have met or cannot;
+  // and whether allocations count meanwhile (failing_new.h).
   std::function<void(Rank)> before_they_meet{};
+  std::function<void(Rank)> after_they_meet{};
   bool allocations_count = false;
 };
 
