@@ -34,6 +34,13 @@ std::optional<DataType> data_type_of(MPI_Datatype type) {
       {MPI_INTEGER, i32},
       {MPI_COMPLEX, c64},
       {MPI_DOUBLE_COMPLEX, c128},
+      {MPI_REAL4, f32},
+      {MPI_REAL8, f64},
+      {MPI_INTEGER1, i8},
+      {MPI_INTEGER4, i32},
+      {MPI_INTEGER8, i64},
+      {MPI_COMPLEX8, c64},
+      {MPI_COMPLEX16, c128},
   };
   for (const auto& [theirs, ours] : known) {
     if (theirs == type && theirs != MPI_DATATYPE_NULL) return ours;

@@ -1,0 +1,154 @@
+// The same calls of programs in Fortran, whose library of MPI does not pass by C's names: those of
+// mpif.h and `use mpi`, and with Open MPI of `use mpi_f08`, as GNU Fortran writes them.
+//
+// Arguments come by address, handles as numbers, and the constants that stand for buffers as
+// addresses of variables that the MPI's Fortran library has.
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <cstddef>
+
+namespace rankine::mpi {
+namespace {
+
+// Of the variable with one of these names, `offset` bytes behind its beginning; nullptr: the
+// program has no Fortran.
+template <std::size_t kNames>
+const void* variable(const char* const (&names)[kNames], std::size_t offset) {
+  for (const char* name : names) {
+    if (const void* found = dlsym(RTLD_DEFAULT, name)) {
+      return static_cast<const std::byte*>(found) + offset;
+    }
+  }
+  return nullptr;
+}
+
+// What stands for MPI_IN_PLACE and MPI_BOTTOM there.
+struct Constants {
+#ifdef OPEN_MPI
+  const void* in_place = variable({"mpi_fortran_in_place_", "mpi_fortran_in_place"}, 0);
+  const void* bottom = variable({"mpi_fortran_bottom_", "mpi_fortran_bottom"}, 0);
+#else  // MPICH: the common block's first two integers
+  const void* in_place = variable({"mpipriv1_"}, sizeof(MPI_Fint));
+  const void* bottom = variable({"mpipriv1_"}, 0);
+#endif
+};
+
+void* buffer(void* given) {
+  static const Constants fortran;
+  if (given == nullptr) return given;
+  if (given == fortran.in_place) return MPI_IN_PLACE;
+  return given == fortran.bottom ? MPI_BOTTOM : given;
+}
+
+MPI_Datatype type_of(const MPI_Fint* type) { return MPI_Type_f2c(*type); }
+MPI_Op op_of(const MPI_Fint* op) { return MPI_Op_f2c(*op); }
+MPI_Comm comm_of(const MPI_Fint* comm) { return MPI_Comm_f2c(*comm); }
+// Numbers that C has as int.
+static_assert(sizeof(MPI_Fint) == sizeof(int));
+
+}  // namespace
+}  // namespace rankine::mpi
+
+using namespace rankine::mpi;
+
+extern "C" {
+
+void mpi_allreduce_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
+                    MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Allreduce(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm));
+}
+
+void mpi_reduce_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
+                 MPI_Fint* root, MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Reduce(buffer(in), buffer(out), *count, type_of(type), op_of(op), *root,
+                      comm_of(comm));
+}
+
+void mpi_scan_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op, MPI_Fint* comm,
+               MPI_Fint* error) {
+  *error = MPI_Scan(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm));
+}
+
+void mpi_exscan_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
+                 MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Exscan(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm));
+}
+
+void mpi_reduce_scatter_(void* in, void* out, MPI_Fint* counts, MPI_Fint* type, MPI_Fint* op,
+                         MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Reduce_scatter(buffer(in), buffer(out), counts, type_of(type), op_of(op),
+                              comm_of(comm));
+}
+
+void mpi_reduce_scatter_block_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
+                               MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Reduce_scatter_block(buffer(in), buffer(out), *count, type_of(type), op_of(op),
+                                    comm_of(comm));
+}
+
+void mpi_bcast_(void* data, MPI_Fint* count, MPI_Fint* type, MPI_Fint* root, MPI_Fint* comm,
+                MPI_Fint* error) {
+  *error = MPI_Bcast(buffer(data), *count, type_of(type), *root, comm_of(comm));
+}
+
+void mpi_allgather_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* out_count,
+                    MPI_Fint* out_type, MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Allgather(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
+                         type_of(out_type), comm_of(comm));
+}
+
+void mpi_allgatherv_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* counts,
+                     MPI_Fint* places, MPI_Fint* out_type, MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Allgatherv(buffer(in), *in_count, type_of(in_type), buffer(out), counts, places,
+                          type_of(out_type), comm_of(comm));
+}
+
+void mpi_alltoall_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* out_count,
+                   MPI_Fint* out_type, MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Alltoall(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
+                        type_of(out_type), comm_of(comm));
+}
+
+void mpi_gather_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* out_count,
+                 MPI_Fint* out_type, MPI_Fint* root, MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Gather(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
+                      type_of(out_type), *root, comm_of(comm));
+}
+
+void mpi_scatter_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* out_count,
+                  MPI_Fint* out_type, MPI_Fint* root, MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Scatter(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
+                       type_of(out_type), *root, comm_of(comm));
+}
+
+void mpi_barrier_(MPI_Fint* comm, MPI_Fint* error) { *error = MPI_Barrier(comm_of(comm)); }
+
+void mpi_finalize_(MPI_Fint* error) { *error = MPI_Finalize(); }
+
+#ifdef OPEN_MPI
+// What its modules for Fortran 2008 call.
+#define RANKINE_ALSO(name) [[gnu::alias("mpi_" #name "_")]] void ompi_##name##_f
+RANKINE_ALSO(allreduce)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(reduce)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(scan)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(exscan)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(reduce_scatter)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(reduce_scatter_block)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+                                   MPI_Fint*);
+RANKINE_ALSO(bcast)(void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(allgather)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+                        MPI_Fint*);
+RANKINE_ALSO(allgatherv)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+                         MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(alltoall)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+                       MPI_Fint*);
+RANKINE_ALSO(gather)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+                     MPI_Fint*);
+RANKINE_ALSO(scatter)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+                      MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(barrier)(MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(finalize)(MPI_Fint*);
+#undef RANKINE_ALSO
+#endif
+}
