@@ -1,7 +1,8 @@
 // What a run of rivals leaves behind: one JSON document, from which tables, plots and reports are
 // made.
 //
-//   context   what was measured and where: collective, ranks, machine, levels of the memory,
+//   context   what was measured and where: collective, ranks and whether they are processes,
+//   machine, levels of the memory,
 //             contenders with family, version and why they are missing
 //   rows      size, protocol, ping_pong_ns (before each round and after the last), steady, limit,
 //             contenders (median_us, ...), ratios and against whom they are ("against")
