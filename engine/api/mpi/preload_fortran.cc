@@ -59,10 +59,10 @@ void mpi_allreduce_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fi
   *error = MPI_Allreduce(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm));
 }
 
-void mpi_reduce_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
-                 MPI_Fint* root, MPI_Fint* comm, MPI_Fint* error) {
-  *error = MPI_Reduce(buffer(in), buffer(out), *count, type_of(type), op_of(op), *root,
-                      comm_of(comm));
+void mpi_reduce_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op, MPI_Fint* root,
+                 MPI_Fint* comm, MPI_Fint* error) {
+  *error =
+      MPI_Reduce(buffer(in), buffer(out), *count, type_of(type), op_of(op), *root, comm_of(comm));
 }
 
 void mpi_scan_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op, MPI_Fint* comm,
@@ -70,15 +70,15 @@ void mpi_scan_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* o
   *error = MPI_Scan(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm));
 }
 
-void mpi_exscan_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
-                 MPI_Fint* comm, MPI_Fint* error) {
+void mpi_exscan_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op, MPI_Fint* comm,
+                 MPI_Fint* error) {
   *error = MPI_Exscan(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm));
 }
 
 void mpi_reduce_scatter_(void* in, void* out, MPI_Fint* counts, MPI_Fint* type, MPI_Fint* op,
                          MPI_Fint* comm, MPI_Fint* error) {
-  *error = MPI_Reduce_scatter(buffer(in), buffer(out), counts, type_of(type), op_of(op),
-                              comm_of(comm));
+  *error =
+      MPI_Reduce_scatter(buffer(in), buffer(out), counts, type_of(type), op_of(op), comm_of(comm));
 }
 
 void mpi_reduce_scatter_block_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
@@ -130,23 +130,24 @@ void mpi_finalize_(MPI_Fint* error) { *error = MPI_Finalize(); }
 // What its modules for Fortran 2008 call.
 #define RANKINE_ALSO(name) [[gnu::alias("mpi_" #name "_")]] void ompi_##name##_f
 RANKINE_ALSO(allreduce)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
-RANKINE_ALSO(reduce)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(reduce)
+(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(scan)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(exscan)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(reduce_scatter)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
-RANKINE_ALSO(reduce_scatter_block)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
-                                   MPI_Fint*);
+RANKINE_ALSO(reduce_scatter_block)
+(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(bcast)(void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
-RANKINE_ALSO(allgather)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
-                        MPI_Fint*);
-RANKINE_ALSO(allgatherv)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
-                         MPI_Fint*, MPI_Fint*);
-RANKINE_ALSO(alltoall)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
-                       MPI_Fint*);
-RANKINE_ALSO(gather)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
-                     MPI_Fint*);
-RANKINE_ALSO(scatter)(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
-                      MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(allgather)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(allgatherv)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(alltoall)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(gather)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(scatter)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(barrier)(MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(finalize)(MPI_Fint*);
 #undef RANKINE_ALSO

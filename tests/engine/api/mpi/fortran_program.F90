@@ -1,0 +1,113 @@
+! A program of MPI's in Fortran that knows nothing of Rankine: every call that the preload library takes over,
+! in place and apart. It says the same with the library and without: "N passed, M failed".
+program fortran_program
+#ifdef FORTRAN_2008
+  use mpi_f08
+#else
+  use mpi
+#endif
+  implicit none
+  integer :: rank, ranks, error, turn, passed = 0, failed = 0, total, i, before
+  call MPI_Init(error)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
+  total = ranks * (ranks - 1) / 2
+  do turn = 1, 4
+    call reductions()
+    call moves()
+    call MPI_Barrier(MPI_COMM_WORLD, error)
+    call check('MPI_Barrier', .true.)
+  end do
+  if (rank == 0) print '(i0, a, i0, a)', passed, ' passed, ', failed, ' failed'
+  call MPI_Finalize(error)
+
+contains
+
+  subroutine check(what, right)
+    character(*), intent(in) :: what
+    logical, intent(in) :: right
+    if (error /= MPI_SUCCESS .or. .not. right) print *, 'rank ', rank, ': ', what, ' is wrong'
+    if (error == MPI_SUCCESS .and. right) then
+      passed = passed + 1
+    else
+      failed = failed + 1
+    end if
+  end subroutine check
+
+  subroutine reductions()
+    real(8) :: x(1000), y(1000)
+    real :: f, g
+    integer :: n(3), m(3), counts(ranks), blocks(3 * ranks), mine(3)
+    integer(8) :: wide
+    x = [(rank + i, i = 1, 1000)]
+    call MPI_Allreduce(x, y, 1000, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, error)
+    call check('MPI_Allreduce', all(y == [(total + i * ranks, i = 1, 1000)]))
+    call MPI_Allreduce(MPI_IN_PLACE, x, 1000, MPI_REAL8, MPI_MAX, MPI_COMM_WORLD, error)
+    call check('MPI_Allreduce in place', all(x == [(ranks - 1 + i, i = 1, 1000)]))
+    wide = 2_8**40
+    call MPI_Allreduce(MPI_IN_PLACE, wide, 1, MPI_INTEGER8, MPI_SUM, MPI_COMM_WORLD, error)
+    call check('MPI_Allreduce of wide integers', wide == ranks * 2_8**40)
+    n = rank
+    m = -1
+    call MPI_Reduce(n, m, 3, MPI_INTEGER, MPI_SUM, ranks - 1, MPI_COMM_WORLD, error)
+    call check('MPI_Reduce', all(m == merge(total, -1, rank == ranks - 1)))
+    if (rank == 0) then
+      call MPI_Reduce(MPI_IN_PLACE, n, 3, MPI_INTEGER, MPI_SUM, 0, MPI_COMM_WORLD, error)
+    else
+      call MPI_Reduce(n, m, 3, MPI_INTEGER, MPI_SUM, 0, MPI_COMM_WORLD, error)
+    end if
+    call check('MPI_Reduce in place', all(n == merge(total, rank, rank == 0)))
+    f = 1
+    g = -1
+    call MPI_Scan(f, g, 1, MPI_REAL, MPI_SUM, MPI_COMM_WORLD, error)
+    call check('MPI_Scan', g == rank + 1)
+    call MPI_Exscan(f, g, 1, MPI_REAL, MPI_SUM, MPI_COMM_WORLD, error)
+    call check('MPI_Exscan', rank == 0 .or. g == rank)
+    blocks = [(i + rank, i = 0, 3 * ranks - 1)]
+    call MPI_Reduce_scatter_block(blocks, mine, 3, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+    call check('MPI_Reduce_scatter_block', all(mine == [(total + (3 * rank + i) * ranks, i = 0, 2)]))
+    counts = [(mod(i, 3), i = 0, ranks - 1)]
+    before = sum(counts(1:rank))
+    call MPI_Reduce_scatter(blocks, mine, counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
+    call check('MPI_Reduce_scatter', all(mine(1:counts(rank + 1)) == [(total + (before + i) * ranks, i = 0, &
+        counts(rank + 1) - 1)]))
+  end subroutine reductions
+
+  subroutine moves()
+    integer :: mine(2), everyones(2 * ranks), counts(ranks), places(ranks), gathered(4 * ranks), to(ranks), from(ranks)
+    mine = [rank, -rank]
+    everyones = -1
+    call MPI_Allgather(mine, 2, MPI_INTEGER, everyones, 2, MPI_INTEGER, MPI_COMM_WORLD, error)
+    call check('MPI_Allgather', all(everyones(1::2) == [(i, i = 0, ranks - 1)]) .and. &
+        all(everyones(2::2) == [(-i, i = 0, ranks - 1)]))
+    everyones = -1
+    everyones(2 * rank + 1:2 * rank + 2) = mine
+    call MPI_Allgather(MPI_IN_PLACE, 0, MPI_INTEGER, everyones, 2, MPI_INTEGER, MPI_COMM_WORLD, error)
+    call check('MPI_Allgather in place', all(everyones(1::2) == [(i, i = 0, ranks - 1)]))
+    counts = [(mod(i, 2) + 1, i = 0, ranks - 1)]
+    places = [(4 * i, i = 0, ranks - 1)]
+    gathered = -1
+    call MPI_Allgatherv(mine, counts(rank + 1), MPI_INTEGER, gathered, counts, places, MPI_INTEGER, MPI_COMM_WORLD, error)
+    call check('MPI_Allgatherv', all(gathered(1::4) == [(i, i = 0, ranks - 1)]) .and. all(gathered(3::4) == -1))
+    to = [(100 * rank + i, i = 0, ranks - 1)]
+    call MPI_Alltoall(to, 1, MPI_INTEGER, from, 1, MPI_INTEGER, MPI_COMM_WORLD, error)
+    call check('MPI_Alltoall', all(from == [(100 * i + rank, i = 0, ranks - 1)]))
+    call MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INTEGER, from, 1, MPI_INTEGER, MPI_COMM_WORLD, error)
+    call check('MPI_Alltoall in place', all(from == to))
+    from = -1
+    call MPI_Gather(rank, 1, MPI_INTEGER, from, 1, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, error)
+    call check('MPI_Gather', rank /= ranks - 1 .or. all(from == [(i, i = 0, ranks - 1)]))
+    mine = -1
+    if (rank == 0) then
+      call MPI_Scatter(to, 1, MPI_INTEGER, MPI_IN_PLACE, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+      mine(1) = 0
+    else
+      call MPI_Scatter(to, 1, MPI_INTEGER, mine, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+    end if
+    call check('MPI_Scatter', mine(1) == rank)
+    mine = merge(4711, 0, rank == ranks - 1)
+    call MPI_Bcast(mine, 2, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, error)
+    call check('MPI_Bcast', all(mine == 4711))
+  end subroutine moves
+
+end program fortran_program
