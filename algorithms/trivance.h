@@ -33,6 +33,7 @@ std::vector<int> trivance_thirds(int n);
 //           digit 2 of n - 1 goes to both, a digit 1 to the one that is behind. It sends more at
 //           the nearest distance, which counts on tori, where messages then are largest.
 Schedule trivance_line(int n, int dimensions = 1);
+Schedule trivance_powers_line(int n);  // by powers everywhere, which is nearer to the paper
 
 inline Schedule trivance_all_gather(const std::vector<int>& dims) {
   const auto line = [d = static_cast<int>(dims.size())](int n) { return trivance_line(n, d); };
@@ -43,6 +44,10 @@ inline Schedule trivance_reduce_scatter(const std::vector<int>& dims) {
 }
 inline Schedule trivance_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(trivance_all_gather(dims));
+}
+
+inline Schedule trivance_powers_all_reduce(const std::vector<int>& dims) {
+  return reduce_scatter_then(torus_all_gather(dims, {trivance_powers_line}, Turns::rotating));
 }
 
 // In s rounds, whole vectors in every message: of the plans by sums over runs (run_sums.h) one with

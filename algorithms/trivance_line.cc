@@ -81,6 +81,16 @@ double load_of(const std::vector<Exchange>& rounds, int dimensions) {
   return load;
 }
 
+Schedule gather_by(int n, std::vector<Exchange> rounds) {
+  const int s = static_cast<int>(rounds.size());
+  const auto part = [rounds = std::move(rounds)](int k, Send send) {
+    const Exchange& round = rounds[static_cast<std::size_t>(k)];
+    if (!round.up.empty()) send(0, round.distance, BlockSet{round.up, 0}, copy);
+    if (!round.down.empty()) send(0, -round.distance, BlockSet{round.down, 0}, copy);
+  };
+  return everyone({n, n, s, part}, Moves::with_rank);
+}
+
 }  // namespace
 
 std::vector<int> trivance_thirds(int n) {
@@ -92,13 +102,9 @@ std::vector<int> trivance_thirds(int n) {
 Schedule trivance_line(int n, int dimensions) {
   std::vector<Exchange> rounds = by_thirds(n), powers = by_powers(n);
   if (load_of(powers, dimensions) < load_of(rounds, dimensions)) rounds = std::move(powers);
-  const int s = static_cast<int>(rounds.size());
-  const auto part = [rounds](int k, Send send) {
-    const Exchange& round = rounds[static_cast<std::size_t>(k)];
-    if (!round.up.empty()) send(0, round.distance, BlockSet{round.up, 0}, copy);
-    if (!round.down.empty()) send(0, -round.distance, BlockSet{round.down, 0}, copy);
-  };
-  return everyone({n, n, s, part}, Moves::with_rank);
+  return gather_by(n, std::move(rounds));
 }
+
+Schedule trivance_powers_line(int n) { return gather_by(n, by_powers(n)); }
 
 }  // namespace rankine
