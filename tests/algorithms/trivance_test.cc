@@ -38,7 +38,9 @@ TEST(Trivance, AllGatherSendsEveryBlockOnceAndAsManyUpAsDown) {
     EXPECT_EQ(up + down, n - 1) << n;
     EXPECT_EQ(up, n / 2) << n;
     // What powers of three put on a link is never passed by more than an eighth.
-    if (n > 2) EXPECT_LE(24 * load, 9 * n * s.rounds) << n;
+    if (n > 2) {
+      EXPECT_LE(24 * load, 9 * n * s.rounds) << n;
+    }
     if (n > 100 && n != 255 && n != 256) continue;
     EXPECT_EQ(failure(s, {Collective::all_gather, n, n, 0, 0}), "") << n;
   }
