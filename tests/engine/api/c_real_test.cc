@@ -190,12 +190,6 @@ TEST(ChooseByCReal, IsSilentWhereNothingCanBeCompared) {
   EXPECT_EQ(alone.algorithm->name, "linear");  // which has no c_real
   EXPECT_EQ(alone.by_model.size(), 1u);
   EXPECT_FALSE(alone.by_c_real);
-  // Among 6 ranks what needs powers of two is no candidate.
-  const TuningTable halves = table(
-      {among(4, all_gather, "recursive_doubling", {1, 1}), among(4, all_gather, "direct", {9, 9})});
-  const Choice six = choose(all_gather, 6, 1200, Buffers::apart, &halves, {});
-  EXPECT_EQ(six.algorithm->name, "direct");
-  EXPECT_EQ(six.by_model.size(), 1u);
   // Of all-reduces in place nothing was measured.
   const TuningTable t = table({among(4, all_reduce, "direct_one_shot", {9, 9}),
                                among(4, all_reduce, "direct_two_shot", {9, 9}),
