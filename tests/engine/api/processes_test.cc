@@ -7,7 +7,6 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
-#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,20 +15,17 @@
 #include "engine/api/communicator.h"
 #include "engine/api/shared_name.h"
 #include "engine/run/kernels/reduce.h"
-#include "tests/engine/api/spawned.h"
+#include "tests/engine/api/process_runs.h"
 
 namespace rankine {
 namespace {
 
+using testing_processes::fresh_name;
+using testing_processes::is_there;
+using testing_processes::path_of;
+using testing_processes::process;
 using testing_processes::Spawned;
 
-// One that nobody else has, in another pid namespace neither.
-std::string fresh_name() {
-  static const unsigned mine = std::random_device()();
-  static int names = 0;
-  return "test." + std::to_string(mine) + "." + std::to_string(++names);
-}
-std::string path_of(const std::string& name) { return "/dev/shm/rankine." + name; }
 // Of files that no process holds, in which communicators met.
 int names_of_nobody() {
   int count = 0;
@@ -42,16 +38,7 @@ int names_of_nobody() {
   }
   return count;
 }
-bool is_there(const std::string& name) { return access(path_of(name).c_str(), F_OK) == 0; }
 
-// A process that plays these ranks: "2", "0,3".
-Spawned process(const std::string& name, const std::string& plays, int ranks,
-                const std::string& play, int at = 0, const std::vector<std::string>& variables = {},
-                int signal = SIGKILL) {
-  return Spawned({"tests/engine/api/process_rank", name, plays, std::to_string(ranks), play,
-                  std::to_string(at), std::to_string(signal)},
-                 variables);
-}
 Spawned rank(const std::string& name, int rank, int ranks, const std::string& play, int at = 0,
              const std::vector<std::string>& variables = {}, int signal = SIGKILL) {
   return process(name, std::to_string(rank), ranks, play, at, variables, signal);
@@ -109,70 +96,6 @@ TEST_P(ManyProcesses, ReadAndWriteEachOthersPayloads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ManyProcesses, testing::Range(1, 10));
-
-// --- Several ranks in a process ---
-
-struct Household {
-  int ranks;
-  std::vector<std::string> processes;
-};
-class Mixed : public testing::TestWithParam<std::tuple<Household, const char*>> {};
-
-TEST_P(Mixed, DoWhatRanksOfTheirOwnDo) {
-  const auto& [household, play] = GetParam();
-  const std::string name = fresh_name();
-  std::vector<Spawned> all;
-  for (const std::string& plays : household.processes) {
-    all.push_back(process(name, plays, household.ranks, play));
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string& plays = household.processes[i];
-    std::string wanted = "ok\n";
-    for (const char c : plays) wanted += c == ',' ? "ok\n" : "";
-    EXPECT_EQ(all[i].finish(), wanted) << plays;
-  }
-  EXPECT_FALSE(is_there(name));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Ranks, Mixed,
-    testing::Combine(testing::Values(Household{2, {"0,1"}}, Household{3, {"0,2", "1"}},
-                                     Household{4, {"1,0", "3,2"}},
-                                     Household{5, {"4", "0,3,1", "2"}}),
-                     testing::Values("sweep", "sizes", "messages", "groups", "sweep_payloads")));
-
-TEST(Mixed, AreToldWhenAProcessOfSeveralIsKilled) {
-  for (int at = 1000; at < 200'000; at = 3 * at) {
-    const std::string name = fresh_name();
-    std::vector<Spawned> all;
-    for (const char* plays : {"0,2", "1,3"}) {
-      all.push_back(process(name, plays, 4, "killed_at", at));
-    }
-    const std::string said = all[0].finish();
-    EXPECT_EQ(all[1].finish(), "(signal 9)") << at;
-    EXPECT_TRUE(said.starts_with("rank lost: ") || said.starts_with("timeout: ranks ")) << said;
-    EXPECT_FALSE(is_there(name)) << at;
-  }
-}
-
-TEST(Mixed, ChecksWhoPlaysWhat) {
-  const auto made_by = [](std::vector<Rank> more) {
-    return Communicator::create({.ranks = 3, .rank = 1, .name = fresh_name(), .more_ranks = more})
-        .status()
-        .text();
-  };
-  EXPECT_EQ(made_by({1}), "more_ranks has 1, which this process plays already");
-  EXPECT_EQ(made_by({0, 0}), "more_ranks has 0, which this process plays already");
-  EXPECT_EQ(made_by({3}), "more_ranks is 3; allowed are 0 to 2");
-  const std::vector<Rank> more = {0};
-  EXPECT_EQ(Communicator::create({.ranks = 3, .more_ranks = more}).status().text(),
-            Communicator::create({.ranks = 3, .rank = 0}).status().text());
-  const auto both =
-      Communicator::create({.ranks = 2, .rank = 1, .name = fresh_name(), .more_ranks = more})
-          .value();
-  EXPECT_TRUE(both->join(0).ok());
-  EXPECT_TRUE(both->join(1).ok());
-}
 
 TEST(Processes, TakeOperationsOfTheUsers) {
   for (const std::string& said : all_play(fresh_name(), 3, "user_op")) EXPECT_EQ(said, "ok\n");
