@@ -17,7 +17,7 @@ namespace {
 // Two regions that neither the kernel nor libraries choose by themselves; the first one is free
 // under the thread and address sanitizers as well.
 constexpr std::uint64_t kHigh = 0x7e9000000000, kLow = 0x600000000000;
-constexpr int kHighBases = 12, kBases = 52;
+constexpr int kBases = ReservedBases::kBases, kHighBases = 28;
 // To find a common one, though each process has others that are taken, and to leave some to
 // communicators that are being made.
 constexpr int kEnough = 16;
@@ -85,12 +85,12 @@ ProcessLayout ProcessLayout::of(int ranks, std::size_t lobby_bytes, const PostsS
 
 void ReservedBases::let_go() noexcept {
   for (int i = 0; i < kBases; ++i) {
-    if ((reserved_ >> i & 1) != 0) munmap(address_of(i), kProcessSpan);
+    if (reserved_.test(static_cast<std::size_t>(i))) munmap(address_of(i), kProcessSpan);
   }
-  reserved_ = 0;
+  reserved_.reset();
 }
 
-std::uint64_t ReservedBases::reserve(std::uint64_t seed) noexcept {
+ReservedBases::Set ReservedBases::reserve(std::uint64_t seed) noexcept {
   int found = 0;
   for (int i = 0; i < kBases && found < kEnough; ++i) {
     const int base = base_in_turn(i, seed);
@@ -101,22 +101,22 @@ std::uint64_t ReservedBases::reserve(std::uint64_t seed) noexcept {
       munmap(at, kProcessSpan);
       continue;
     }
-    reserved_ |= std::uint64_t{1} << base;
+    reserved_.set(static_cast<std::size_t>(base));
     ++found;
   }
   return reserved_;
 }
 
-std::byte* ReservedBases::map(std::uint64_t common, std::uint64_t seed, int file) noexcept {
+std::byte* ReservedBases::map(const Set& common, std::uint64_t seed, int file) noexcept {
   errno = 0;
   for (int i = 0; i < kBases; ++i) {
     const int base = base_in_turn(i, seed);
-    const std::uint64_t bit = std::uint64_t{1} << base;
-    if ((common & reserved_ & bit) == 0) continue;
+    const auto bit = static_cast<std::size_t>(base);
+    if (!common.test(bit) || !reserved_.test(bit)) continue;
     void* const at = mmap(address_of(base), kProcessSpan, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
     if (at == MAP_FAILED) return nullptr;
-    reserved_ &= ~bit;
+    reserved_.reset(bit);
     let_go();
     return static_cast<std::byte*>(at);
   }

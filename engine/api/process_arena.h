@@ -9,6 +9,7 @@
 // them. A rank takes those of its own parts, and so they lie on its node.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -79,21 +80,24 @@ struct ProcessLayout {
 // sanitizers. A rank reserves as many as it needs to agree with others on one.
 class ReservedBases {
  public:
+  // Of a process's address space, by number: as many communicators as it can have at once.
+  static constexpr int kBases = 256;
+  using Set = std::bitset<kBases>;
+
   ReservedBases() = default;
   ~ReservedBases() { let_go(); }
   ReservedBases(const ReservedBases&) = delete;
   ReservedBases& operator=(const ReservedBases&) = delete;
 
-  // Some of those that are free, in an order that follows from `seed`. A set of bits.
-  std::uint64_t reserve(std::uint64_t seed) noexcept;
+  // Some of those that are free, in an order that follows from `seed`.
+  Set reserve(std::uint64_t seed) noexcept;
+  void let_go() noexcept;
   // Maps the file at the first of these in that order, and lets go of the others. nullptr: errno
   // says why, or, of none at all, it is 0.
-  std::byte* map(std::uint64_t common, std::uint64_t seed, int file) noexcept;
+  std::byte* map(const Set& common, std::uint64_t seed, int file) noexcept;
 
  private:
-  void let_go() noexcept;
-
-  std::uint64_t reserved_ = 0;
+  Set reserved_;
 };
 
 // Takes the file's pages there. `what` for the error's text: "scratch of rank 3".

@@ -14,11 +14,12 @@
 #include <cstring>
 
 #include "engine/api/shared_name.h"
+#include "engine/base/splitmix.h"
 
 namespace rankine {
 namespace {
 
-constexpr std::uint32_t kLobbyLayout = 2;
+constexpr std::uint32_t kLobbyLayout = 3;
 
 // By errno.
 Status system_error(const std::string& what) {
@@ -206,16 +207,23 @@ Status ProcessLobby::sit_down() {
              "' is there twice: " + in_words(process_of(r)) + " and " + in_words(self);
     }));
   }
-  const std::uint64_t bases = bases_.reserve(page_->nonce);
+  offer_bases(page_->nonce);
   for (const Rank r : meeting_.ranks) {
-    LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
-    seat.bases = bases;
-    seat.process.store(self, std::memory_order_release);  // pairs with process_of()
+    // Pairs with process_of().
+    page_->seats[static_cast<std::size_t>(r)].process.store(self, std::memory_order_release);
   }
-  // Pairs with wait_for().
-  page_->seated.fetch_add(static_cast<std::int32_t>(meeting_.ranks.size()),
-                          std::memory_order_acq_rel);
+  count_us(page_->seated);
   return {};
+}
+
+void ProcessLobby::count_us(std::atomic<std::int32_t>& count) noexcept {
+  // Pairs with wait_for().
+  count.fetch_add(static_cast<std::int32_t>(meeting_.ranks.size()), std::memory_order_acq_rel);
+}
+
+void ProcessLobby::offer_bases(std::uint64_t seed) noexcept {
+  const ReservedBases::Set bases = bases_.reserve(seed);
+  for (const Rank r : meeting_.ranks) page_->seats[static_cast<std::size_t>(r)].bases = bases;
 }
 
 Status ProcessLobby::enter() {
@@ -254,9 +262,10 @@ std::string ProcessLobby::missing(const char* what) const {
                        : "ranks " + ranks + " of '" + meeting_.name + "' have not come";
 }
 
-Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, const char* what) {
-  const auto all_have = [&] {  // pairs with what adds to the count
-    return count.load(std::memory_order_acquire) == meeting_.settings.ranks;
+Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, std::int32_t wanted,
+                              const char* what) {
+  const auto all_have = [&] {  // pairs with count_us()
+    return count.load(std::memory_order_acquire) >= wanted;
   };
   for (std::int64_t nap_ns = 20'000;;) {
     if (all_have()) return {};
@@ -282,17 +291,37 @@ Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, const char
 }
 
 Status ProcessLobby::agree_on_base() {
-  std::uint64_t common = ~std::uint64_t{0};
-  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
-    common &= page_->seats[static_cast<std::size_t>(r)].bases;
-  }
-  base_ = bases_.map(common, page_->nonce, file_);
-  if (base_ == nullptr && errno != 0) return system_error("mapping " + path_);
-  if (base_ == nullptr) {
-    return make_error(Code::system, [] {
-      return "there is no address at which all processes have 16 GiB of address space to share "
-             "(RLIMIT_AS, or many communicators at once)";
-    });
+  // What is reserved here may be reserved by another meeting there, of two that processes begin in
+  // different orders: all of them see that there is none, and offer others. Those that are over
+  // keep one each.
+  constexpr std::int32_t kTries = 50;
+  for (std::int32_t tries = 1; base_ == nullptr; ++tries) {
+    const std::uint64_t seed = page_->nonce + static_cast<std::uint64_t>(tries - 1) * kSplitMixStep;
+    ReservedBases::Set common;
+    common.set();
+    for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+      common &= page_->seats[static_cast<std::size_t>(r)].bases;
+    }
+    base_ = bases_.map(common, seed, file_);
+    if (base_ != nullptr) break;
+    if (errno != 0) return system_error("mapping " + path_);
+    if (tries == kTries) {
+      return make_error(Code::system, [] {
+        return "there is no address at which all processes have " +
+               std::to_string(kProcessSpan >> 30) +
+               " GiB of address space to share (RLIMIT_AS, or many communicators at once)";
+      });
+    }
+    bases_.let_go();
+    const std::int32_t wanted = tries * meeting_.settings.ranks;
+    count_us(page_->looked);
+    Status status = wait_for(page_->looked, wanted, "not all ranks have looked for an address");
+    if (!status.ok()) return status;
+    sleep_ns(tries * 100'000);
+    offer_bases(seed + kSplitMixStep);
+    count_us(page_->offered);
+    status = wait_for(page_->offered, wanted, "not all ranks have offered an address");
+    if (!status.ok()) return status;
   }
   munmap(page_, sizeof(LobbyPage));
   page_ = reinterpret_cast<LobbyPage*>(base_);
@@ -301,7 +330,8 @@ Status ProcessLobby::agree_on_base() {
 
 Status ProcessLobby::meet() {
   if (Status status = enter(); !status.ok()) return status;
-  if (Status status = wait_for(page_->seated, "not all ranks have come"); !status.ok()) {
+  if (Status status = wait_for(page_->seated, meeting_.settings.ranks, "not all ranks have come");
+      !status.ok()) {
     return status;
   }
   for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
@@ -312,10 +342,8 @@ Status ProcessLobby::meet() {
 }
 
 Status ProcessLobby::be_ready() {
-  // Pairs with wait_for().
-  page_->ready.fetch_add(static_cast<std::int32_t>(meeting_.ranks.size()),
-                         std::memory_order_acq_rel);
-  Status status = wait_for(page_->ready, "not all ranks have got ready");
+  count_us(page_->ready);
+  Status status = wait_for(page_->ready, meeting_.settings.ranks, "not all ranks have got ready");
   if (status.ok()) remove_name(file_, path_);
   return status;
 }

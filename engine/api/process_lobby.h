@@ -32,10 +32,11 @@ struct LobbyPage {
   ProcessSettings settings;  // of its maker
   std::int32_t maker;        // rank
   std::uint64_t nonce;       // tells one communicator of that name from the next
-  std::atomic<std::int32_t> seated, ready;
+  // Ranks that have come so far: in all, or time and again.
+  std::atomic<std::int32_t> seated, looked, offered, ready;
   struct Seat {
     std::atomic<std::int32_t> process;  // 0: nobody
-    std::uint64_t bases;                // where this process can map the file
+    ReservedBases::Set bases;           // where this process can map the file
   };
   std::array<Seat, kMostProcesses> seats;
 };
@@ -84,7 +85,11 @@ class ProcessLobby {
   Status map_page() noexcept;
   Status sit_down();
   bool is_ours(Rank r) const noexcept;
-  Status wait_for(const std::atomic<std::int32_t>& count, const char* what);
+  // Until that many ranks have come there.
+  Status wait_for(const std::atomic<std::int32_t>& count, std::int32_t wanted, const char* what);
+  // The ranks here have come there.
+  void count_us(std::atomic<std::int32_t>& count) noexcept;
+  void offer_bases(std::uint64_t seed) noexcept;
   std::string missing(const char* what) const;
   bool watch(Rank r) noexcept;
   Status agree_on_base();

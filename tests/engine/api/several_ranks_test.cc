@@ -38,12 +38,19 @@ TEST_P(Mixed, DoWhatRanksOfTheirOwnDo) {
   EXPECT_FALSE(is_there(name));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Ranks, Mixed,
-    testing::Combine(testing::Values(Household{2, {"0,1"}}, Household{3, {"0,2", "1"}},
-                                     Household{4, {"1,0", "3,2"}},
-                                     Household{5, {"4", "0,3,1", "2"}}),
-                     testing::Values("sweep", "sizes", "messages", "groups", "sweep_payloads")));
+// ThreadSanitizer does not see what a rank of another process says: that all of them have read,
+// say, before the next call writes. So there are no others under it.
+#if defined(__SANITIZE_THREAD__)
+const auto kHouseholds = testing::Values(Household{2, {"0,1"}}, Household{4, {"0,2,3,1"}});
+#else
+const auto kHouseholds =
+    testing::Values(Household{2, {"0,1"}}, Household{4, {"0,2,3,1"}}, Household{3, {"0,2", "1"}},
+                    Household{4, {"1,0", "3,2"}}, Household{5, {"4", "0,3,1", "2"}});
+#endif
+INSTANTIATE_TEST_SUITE_P(Ranks, Mixed,
+                         testing::Combine(kHouseholds,
+                                          testing::Values("sweep", "sizes", "messages", "groups",
+                                                          "sweep_payloads")));
 
 TEST(Mixed, AreToldWhenAProcessOfSeveralIsKilled) {
   for (int at = 1000; at < 200'000; at = 3 * at) {
