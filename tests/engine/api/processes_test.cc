@@ -131,13 +131,16 @@ class EndOfAProcess : public testing::TestWithParam<const char*> {};
 
 TEST_P(EndOfAProcess, IsToldToTheOthersWhoGoOnWithoutIt) {
   const std::string name = fresh_name();
-  const std::vector<std::string> said = all_play(name, 3, GetParam());
-  for (const int r : {0, 1}) {
-    EXPECT_TRUE(said[r].starts_with("rank lost: rank 2 ")) << said[r];
+  std::vector<Spawned> ranks;
+  for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, GetParam()));
+  for (const std::size_t r : {0u, 1u}) {
+    const std::string said = ranks[r].finish();
+    EXPECT_TRUE(said.starts_with("rank lost: rank 2 ")) << said;
     const bool leaves = std::string_view(GetParam()) == "leaves";
-    EXPECT_NE(said[r].find(leaves ? "rank 2 has left" : "rank 2's process "), std::string::npos)
-        << said[r];
+    EXPECT_NE(said.find(leaves ? "rank 2 has left" : "rank 2's process "), std::string::npos)
+        << said;
   }
+  ranks[2].send(SIGKILL);  // what it has become may still be there
   EXPECT_FALSE(is_there(name));
 }
 
