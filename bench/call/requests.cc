@@ -15,7 +15,8 @@
 //     the last one's end.
 //   token_counts/<ranks>   all-reduces of 1 to 1,000 rows of 4096 bf16 in random order, after all
 //     have been made once: `random` is the median of their times, `repeated` that of calls of the
-//     same counts, each after two of its own; microseconds. `ratio` is the median of the ratios by
+//     same counts, each after two of its own; microseconds. Ranks have written their rows before
+//     each call and read the sums after it, as layers do. `ratio` is the median of the ratios by
 //     count; `memory_mib` is the communicator's with all its plans.
 //   first_call/<ranks>   create, join, plan and run an all-reduce of 8 B by threads that wait for
 //   it:
@@ -201,6 +202,12 @@ void split(benchmark::State& state) {
 BENCHMARK(split)->Args({2, 1})->Args({8, 2})->Args({64, 8})->Iterations(1)->UseManualTime()->Unit(
     benchmark::kMicrosecond);
 
+// As who goes on with it does.
+void read_lines(const void* from, std::size_t bytes) {
+  const auto* data = static_cast<const volatile char*>(from);
+  for (std::size_t at = 0; at < bytes; at += 64) static_cast<void>(data[at]);
+}
+
 void token_counts(benchmark::State& state) {
   constexpr std::size_t kMost = 1'000, kRow = 4'096;
   const auto ranks = static_cast<int>(state.range(0));
@@ -215,23 +222,24 @@ void token_counts(benchmark::State& state) {
           const auto microseconds_of = [&](std::size_t n, int calls) {
             std::int64_t took = 0;
             for (int i = 0; i < calls; ++i) {
+              std::fill_n(in.begin(), n * kRow, BFloat16(1.0F));
               me.barrier().throw_if_error();
               const std::int64_t begin = now_ns();
               me.call(
                     {.in = in.data(), .out = out.data(), .count = n * kRow, .type = DataType::bf16})
                   .throw_if_error();
               took = now_ns() - begin;
+              read_lines(out.data(), n * kRow * sizeof(BFloat16));
             }
             return microseconds(took);
           };
           for (const std::size_t n : rows) microseconds_of(n, 1);
-          std::vector<double> mixed;
-          for (const std::size_t n : rows) mixed.push_back(microseconds_of(n, 1));
-          for (std::size_t i = 0; i < rows.size(); ++i) {
-            const double same = microseconds_of(rows[i], 3);
+          // In turns, since cores may be near now and far in a second.
+          for (const std::size_t n : rows) {
+            const double first = microseconds_of(n, 1), same = microseconds_of(n, 2);
             if (me.rank() != 0) continue;
-            random.push_back(mixed[i]), repeated.push_back(same);
-            ratios.push_back(mixed[i] / same);
+            random.push_back(first), repeated.push_back(same);
+            ratios.push_back(first / same);
           }
         })
         .throw_if_error();
