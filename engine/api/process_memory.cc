@@ -21,16 +21,16 @@ Result<std::shared_ptr<ProcessMemory>> ProcessMemory::meet(const ProcessLobby::M
                                                            const PostsShape& messages) {
   std::shared_ptr<ProcessMemory> out(new ProcessMemory(meeting, calls, messages));
   if (Status status = out->lobby_.meet(); !status.ok()) return status;
+  Status status = out->take(0, out->layout_.calls.common_bytes, "the lines of all ranks");
   for (const Rank r : out->here_) {
-    if (Status status = out->take_own(r); !status.ok()) return out->lobby_.fail(status);
+    if (status.ok()) status = out->take_own(r);
   }
+  if (!status.ok()) return out->lobby_.fail(status);
   if (out->here_.front() == 0) out->write_names();
   return out;
 }
 
 Status ProcessMemory::take_own(Rank r) {
-  Status status = take(0, layout_.calls.common_bytes, "the lines of all ranks");
-  if (!status.ok()) return status;
   const std::size_t begin = layout_.payloads_of(r);
   own_.emplace_back(at(begin), layout_.payload_bytes(), lobby_.file(), begin);
   return take(layout_.calls.of_rank(r), layout_.calls.rank_bytes,

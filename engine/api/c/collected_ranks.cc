@@ -22,17 +22,6 @@ Status named(const CollectedRank& one, const Status& status) {
                              status.text()};
 }
 
-// What differs among ranks that meet under one id; empty: nothing.
-std::string difference(const CollectedRank& first, const CollectedRank& other) {
-  if (other.ranks != first.ranks) {
-    return "ranks is " + std::to_string(other.ranks) + "; the first rank of this id gave " +
-           std::to_string(first.ranks);
-  }
-  const std::string_view name = rankine::difference(first.settings, other.settings);
-  if (name.empty()) return {};
-  return "config." + std::string(name) + " is not what the first rank of this id gave";
-}
-
 }  // namespace
 
 Status meet_collected(const std::vector<CollectedRank>& all) {
@@ -44,8 +33,8 @@ Status meet_collected(const std::vector<CollectedRank>& all) {
     if (here.front() != &one) continue;
     std::vector<Rank> ranks;
     for (const CollectedRank* other : here) {
-      const std::string wrong = difference(one, *other);
-      if (!wrong.empty()) return named(*other, invalid_argument(wrong));
+      Status status = check_as_first(other->ranks, other->settings, one.ranks, one.settings);
+      if (!status.ok()) return named(*other, status);
       ranks.push_back(other->rank);
     }
     auto met = meet_processes(one.id, one.ranks, ranks, one.settings);

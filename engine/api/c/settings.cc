@@ -93,6 +93,17 @@ std::string_view difference(const Settings& a, const Settings& b) {
   return {};
 }
 
+Status check_as_first(int ranks, const Settings& settings, int first_ranks, const Settings& first) {
+  if (ranks != first_ranks) {
+    return invalid_argument("ranks is " + std::to_string(ranks) +
+                            "; the first rank of this id gave " + std::to_string(first_ranks));
+  }
+  const std::string_view name = difference(first, settings);
+  if (name.empty()) return {};
+  return invalid_argument("config." + std::string(name) +
+                          " is not what the first rank of this id gave");
+}
+
 Result<std::shared_ptr<Communicator>> make_communicator(
     const Settings& settings, int ranks, const std::optional<ProcessPlace>& process) {
   std::vector<ArenaOptions> arenas;

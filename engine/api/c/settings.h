@@ -33,6 +33,9 @@ Result<Settings> read_settings(const rkConfig_t* config, int ranks);
 // The name of the first member in which they differ; empty: none.
 std::string_view difference(const Settings& a, const Settings& b);
 
+// Of a rank that comes under an id after the first one, which gave those. Errors: what differs.
+Status check_as_first(int ranks, const Settings& settings, int first_ranks, const Settings& first);
+
 // Errors: those of Communicator::create(), and of a network that cannot be had.
 // `process`: where ranks are processes, those that this one plays, and their name.
 struct ProcessPlace {

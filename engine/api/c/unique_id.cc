@@ -151,12 +151,9 @@ Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& set
     auto made = make_communicator(settings, ranks);
     if (!made.ok()) return made.status();
     communicator = std::move(*made);
-  } else if (meeting.ranks != ranks) {
-    return invalid_argument("ranks is " + std::to_string(ranks) +
-                            "; the first rank of this id gave " + std::to_string(meeting.ranks));
-  } else if (const auto name = difference(meeting.settings, settings); !name.empty()) {
-    return invalid_argument("config." + std::string(name) +
-                            " is not what the first rank of this id gave");
+  } else if (Status status = check_as_first(ranks, settings, meeting.ranks, meeting.settings);
+             !status.ok()) {
+    return status;
   } else if (communicator == nullptr) {
     return Status(Code::rank_lost, "all ranks that had come under this id have left");
   }

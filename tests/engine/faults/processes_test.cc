@@ -13,6 +13,16 @@
 namespace rankine::faults {
 namespace {
 
+// All of these cases, none of which breaks the promise.
+void play(const Selection& selection, Tally& tally) {
+  clock_of_promises = [] { return std::int64_t{0}; };  // lateness is not judged here
+  const auto results = run_cases(cases_of(selection));
+  ASSERT_TRUE(results.ok()) << results.status().text();
+  for (const CaseResult& result : *results) tally += result.tally;
+  for (const std::string& remark : tally.remarks) ADD_FAILURE() << remark;
+  EXPECT_EQ(tally.broken(), 0);
+}
+
 class InProcesses : public testing::TestWithParam<int> {};
 
 TEST_P(InProcesses, KeepThePromise) {
@@ -21,13 +31,8 @@ TEST_P(InProcesses, KeepThePromise) {
   Selection selection;
   selection.faults = {&fault};
   selection.ranks = {2, 3, 5};
-  clock_of_promises = [] { return std::int64_t{0}; };  // lateness is not judged here
-  const auto results = run_cases(cases_of(selection));
-  ASSERT_TRUE(results.ok()) << results.status().text();
   Tally tally;
-  for (const CaseResult& result : *results) tally += result.tally;
-  for (const std::string& remark : tally.remarks) ADD_FAILURE() << remark;
-  EXPECT_EQ(tally.broken(), 0);
+  ASSERT_NO_FATAL_FAILURE(play(selection, tally));
   if (tally.impossible > 0) GTEST_SKIP() << tally.why_impossible;
   EXPECT_GT(tally.returned[0], 0);
   for (int code = 1; code < kCodes; ++code) {
@@ -50,13 +55,8 @@ TEST_P(AmongProcesses, KeepThePromise) {
   const auto all = cases_of(selection);
   if (all.empty()) GTEST_SKIP() << fault.threads_only;
   selection.sample = static_cast<int>(all.size() / 24) + 1;
-  clock_of_promises = [] { return std::int64_t{0}; };  // lateness is not judged here
-  const auto results = run_cases(cases_of(selection));
-  ASSERT_TRUE(results.ok()) << results.status().text();
   Tally tally;
-  for (const CaseResult& result : *results) tally += result.tally;
-  for (const std::string& remark : tally.remarks) ADD_FAILURE() << remark;
-  EXPECT_EQ(tally.broken(), 0);
+  ASSERT_NO_FATAL_FAILURE(play(selection, tally));
   if (tally.impossible > 0) GTEST_SKIP() << tally.why_impossible;
   EXPECT_GT(tally.returned[0], 0);
   std::int64_t expected = 0;
