@@ -68,7 +68,8 @@ struct Fabric {
   Rational alpha_hop{};  // seconds per link that a message crosses, the processing at its end
                          // included; in full wiring that is one link
   Rational gamma{};  // seconds per byte that a rank adds to what it has; its port waits for that
-  int mtu = 4096;    // bytes of the largest packet, where messages travel as packets (read/packets.h)
+  int mtu =
+      kUsualMtu;  // bytes of the largest packet, where messages travel as packets (read/packets.h)
   std::vector<OddLink> odd{};  // of several that speak of a message the first
   // Where the ranks sit: rank r at places[r] of `size` places, which wiring and groups are about;
   // empty: at place r, and size 0: there are as many places as ranks.
@@ -76,7 +77,7 @@ struct Fabric {
   std::vector<int> places{};
 
   static constexpr int kMostPorts = 1 << 14;  // more than that no rank of any schedule can use
-  static constexpr int kMostMtu = 1 << 24;
+  static constexpr int kUsualMtu = 4096, kMostMtu = 1 << 24;  // InfiniBand's largest; 16 MiB
 
   bool two_level() const { return group > 0; }
   Abilities abilities() const { return {multicast, alu}; }

@@ -60,7 +60,7 @@ const NetworkMember kMembers[] = {
      .example = "\"200ns\"", .time = &Fabric::alpha_hop},
     {.name = "mtu", .kind = Kind::whole,
      .help = "bytes of the largest packet, of the packet fidelity; default: 4096",
-     .example = "1500", .least = 1, .most = Fabric::kMostMtu,
+     .example = "1500", .least = 1, .most = Fabric::kMostMtu, .usual = Fabric::kUsualMtu,
      .whole = [](Fabric& f) -> int& { return f.mtu; }},
     {.name = "size", .kind = Kind::whole,
      .help = "places that the wiring and the groups are about; 0: as many as ranks",
