@@ -49,9 +49,6 @@ class Errands {
       done_.store(++served_, std::memory_order_release);  // pairs with is_done() and post()
     }
   }
-  bool is_idle() const noexcept {
-    return served_ == there_.load(std::memory_order_acquire);  // pairs with post()
-  }
 
  private:
   std::array<Errand, kMost> errands_{};

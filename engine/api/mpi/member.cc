@@ -50,6 +50,7 @@ Member::~Member() {
 
 Rank Member::rank() const { return state_->rank; }
 int Member::ranks() const { return state_->process->homes().ranks(); }
+const Homes& Member::homes() const { return state_->process->homes(); }
 Sent Member::sent() const { return state_->sent; }
 
 namespace {

@@ -59,6 +59,10 @@
 #include "engine/base/status.h"
 #include "engine/run/process_owned.h"
 
+namespace rankine {
+class Homes;
+}
+
 namespace rankine::mpi {
 
 // Who calls MPI for the ranks of a process: each its own thread, or one thread for all.
@@ -101,6 +105,8 @@ class Member : public TypedCalls<Member, Status> {
 
   Rank rank() const;
   int ranks() const;
+  // Where they all are.
+  const Homes& homes() const;
 
   // Any collective, untyped; the typed calls are those of typed_calls.h.
   Status call(const Call& call);
