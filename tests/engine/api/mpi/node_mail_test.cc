@@ -54,7 +54,7 @@ TEST(NodeMail, AMessageIsThereUntilItHasBeenUsed) {
 // The receiver reads what the sender's memory has, which the sender changes when it has been used:
 // a thread sanitizer sees what is not ordered.
 TEST(NodeMail, ThreadsHandMemoryToOneAnother) {
-  constexpr std::uint64_t kMessages = 1'000;
+  constexpr std::uint64_t kMessages = 300;
   Shared shared(2);
   std::uint64_t wrong = 0;
   std::thread reader([&] {
@@ -121,7 +121,7 @@ TEST(Errands, AreDoneInTurnAndAskedUntilTheyAreOver) {
 
 TEST(Errands, OneThreadDoesAnothers) {
   const auto errands = std::make_unique<Errands>();
-  constexpr int kRounds = 300;
+  constexpr int kRounds = 100;
   std::atomic<bool> over{false};
   std::thread carrier([&] {
     while (!over.load(std::memory_order_acquire)) {
