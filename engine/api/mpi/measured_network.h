@@ -13,7 +13,8 @@ namespace rankine::mpi {
 // A call of all ranks: messages to and fro between two ranks of a node, and between two of
 // different ones, short and long, while the others wait. The same network on all ranks, with the
 // nodes as its groups: write_network() makes a file of it, which RANKINE_NETWORK and every tool
-// take. Errors: nodes that are no groups (invalid_argument); those of calls.
+// take. Errors: one rank, nodes that are no groups, and times from which no bandwidth follows
+// (invalid_argument); those of calls.
 Result<Fabric> measure_network(Member& me);
 
 }  // namespace rankine::mpi
