@@ -13,7 +13,8 @@
 //   the
 //     first one, and later ones of the same kind; microseconds from the first rank's beginning to
 //     the last one's end.
-//   token_counts/<ranks>   all-reduces of 1 to 1,000 rows of 4096 bf16 in random order, after all
+//   token_counts/<ranks>/<in place>   all-reduces of 1 to 1,000 rows of 4096 bf16 in random order,
+//     on memory of each rank's own and from there to another place (0), or in place (1), after all
 //     have been made once: `random` is the median of their times, `repeated` that of calls of the
 //     same counts, each after two of its own; microseconds. Ranks have written their rows before
 //     each call and read the sums after it, as layers do. `ratio` is the median of the ratios by
@@ -211,6 +212,7 @@ void read_lines(const void* from, std::size_t bytes) {
 void token_counts(benchmark::State& state) {
   constexpr std::size_t kMost = 1'000, kRow = 4'096;
   const auto ranks = static_cast<int>(state.range(0));
+  const bool in_place = state.range(1) != 0;
   const auto team = Team::create({.ranks = ranks, .tuned = false}).value();
   std::vector<std::size_t> rows(kMost);
   std::iota(rows.begin(), rows.end(), std::size_t{1});
@@ -218,7 +220,8 @@ void token_counts(benchmark::State& state) {
   std::vector<double> random, repeated, ratios;
   for (auto _ : state) {
     team->run([&](Member& me) {
-          std::vector<BFloat16> in(kMost * kRow, BFloat16(1.0F)), out(in);
+          std::vector<BFloat16> in(kMost * kRow, BFloat16(1.0F)), elsewhere(in);
+          std::vector<BFloat16>& out = in_place ? in : elsewhere;
           const auto microseconds_of = [&](std::size_t n, int calls) {
             std::int64_t took = 0;
             for (int i = 0; i < calls; ++i) {
@@ -253,7 +256,12 @@ void token_counts(benchmark::State& state) {
   state.counters["memory_mib"] =
       static_cast<double>(team->communicator().memory_bytes()) / (1 << 20);
 }
-BENCHMARK(token_counts)->Arg(2)->Iterations(1)->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK(token_counts)
+    ->Args({2, 0})
+    ->Args({2, 1})
+    ->Iterations(1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
 
 void first_call(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));

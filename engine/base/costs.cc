@@ -51,7 +51,7 @@ constexpr CostField kFields[] = {
     {"stage_in_place", bytes, &Costs::stage_in_place, 1, kMostBytes,
      "the same of all-reduces in place"},
     {"stage_stream", bytes, &Costs::stage_stream, 1, kMostBytes,
-     "what is staged is stored past the caches from here on"},
+     "what is staged may be stored past the caches from here on; its rank compares"},
     {"stage_piece", bytes, &Costs::stage_piece, 64, kMostBytes,
      "what is staged is handed over in pieces of this size"},
     {"claim", bytes, &Costs::claim, 1, kMostBytes,

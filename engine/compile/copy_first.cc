@@ -30,8 +30,14 @@ std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanMeter*
     for (int s = 0; s < op.sources; ++s) {
       const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
       if (!is_wanted(op, source)) continue;
-      by_rank[static_cast<std::size_t>(source.rank)].push_back(
-          {source.place.offset, source.place.offset + op.bytes});
+      std::vector<Wanted>& wanted = by_rank[static_cast<std::size_t>(source.rank)];
+      const std::size_t begin = source.place.offset, end = begin + op.bytes;
+      // Blocks are mostly read in order.
+      if (!wanted.empty() && wanted.back().end == begin) {
+        wanted.back().end = end;
+      } else {
+        wanted.push_back({begin, end});
+      }
     }
   }
   for (std::vector<Wanted>& wanted : by_rank) {

@@ -26,6 +26,8 @@ inline Op fold_op(const Operation& op) {
   if (op.completes) fold.flags |= kDivides;
   if (op.only_if_moved) fold.flags |= kOnlyIfMoved;
   if (op.streams) fold.flags |= kStreams;
+  if (op.stages) fold.flags |= kStages;
+  if (op.fetches) fold.flags |= kFetches;
   if (op.claims) fold.flags |= kClaims;
   return fold;
 }

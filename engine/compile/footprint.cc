@@ -1,63 +1,91 @@
 #include "engine/compile/footprint.h"
 
 #include <cstddef>
-#include <numeric>
 #include <utility>
 
 namespace rankine {
+namespace {
+
+// Calls visit(rank, place) for all that an operation touches.
+template <class Visit>
+void for_each_place(const Program& program, const Operation& op, const Visit& visit) {
+  visit(op.rank, op.destination);
+  for (int s = 0; s < op.sources; ++s) {
+    const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
+    visit(source.rank, source.place);
+  }
+  for (int c = 0; c < op.copies; ++c) {
+    const Copy& to = program.copies[static_cast<std::size_t>(op.first_copy + c)];
+    visit(to.rank, to.place);
+  }
+}
+
+// Where what is touched of a memory begins and ends. Rounds touch the same blocks in the same order
+// again and again, so most are there already, behind the one that was asked for last.
+class TouchedBorders {
+ public:
+  void add(std::size_t begin, std::size_t end) {
+    if (is(last_, begin, end)) return;
+    const std::size_t after = last_ + 2 < all_.size() ? last_ + 2 : 0;
+    if (is(after, begin, end)) {
+      last_ = after;
+      return;
+    }
+    last_ = all_.size();
+    all_.push_back(begin);
+    all_.push_back(end);
+  }
+
+  // In order, each once.
+  const std::vector<std::size_t>& sorted() {
+    if (!std::is_sorted(all_.begin(), all_.end())) std::sort(all_.begin(), all_.end());
+    all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
+    return all_;
+  }
+
+ private:
+  bool is(std::size_t at, std::size_t begin, std::size_t end) const {
+    return at < all_.size() && all_[at] == begin && all_[at + 1] == end;
+  }
+
+  std::vector<std::size_t> all_;  // pairs
+  std::size_t last_ = 0;
+};
+
+}  // namespace
 
 Footprint::Footprint(const Program& program, Memories asked, PlanMeter* meter)
     : memories_(std::move(asked)) {
-  struct Touched {
-    std::size_t memory, begin, end;
-    int operation;
+  // Calls visit(memory, operation, begin, end) for all that is touched there.
+  std::size_t touches = 0;
+  const auto for_each_touch = [&](const auto& visit) {
+    for (std::size_t i = 0; i < program.operations.size(); ++i) {
+      const Operation& op = program.operations[i];
+      if (op.bytes == 0) continue;
+      for_each_place(program, op, [&](Rank rank, Place place) {
+        step(meter);
+        const std::size_t memory = memories_.number(rank, place);
+        if (memories_.are_in_[memory] == 0) return;
+        visit(memory, static_cast<int>(i), place.offset, place.offset + op.bytes);
+      });
+    }
   };
-  std::vector<Touched> touched;
-  touched.reserve(program.operations.size());
-  std::vector<std::size_t> ends_of(memories_.are_in_.size() + 1);  // where a memory's begin
-  for (std::size_t i = 0; i < program.operations.size(); ++i) {
-    const Operation& op = program.operations[i];
-    if (op.bytes == 0) continue;
-    const auto touches = [&](Rank rank, Place place) {
-      step(meter);
-      const std::size_t memory = memories_.number(rank, place);
-      if (memories_.are_in_[memory] == 0) return;
-      touched.push_back({memory, place.offset, place.offset + op.bytes, static_cast<int>(i)});
-      ends_of[memory + 1] += 2;
-    };
-    touches(op.rank, op.destination);
-    for (int s = 0; s < op.sources; ++s) {
-      const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
-      touches(source.rank, source.place);
-    }
-    for (int c = 0; c < op.copies; ++c) {
-      const Copy& to = program.copies[static_cast<std::size_t>(op.first_copy + c)];
-      touches(to.rank, to.place);
-    }
-  }
-  std::partial_sum(ends_of.begin(), ends_of.end(), ends_of.begin());
-  std::vector<std::size_t> ends(2 * touched.size());
-  std::vector<std::size_t> filled(ends_of.begin(), ends_of.end() - 1);
-  for (const Touched& t : touched) {
-    std::size_t& to = filled[t.memory];
-    // Many in a row touch the same.
-    if (to > ends_of[t.memory] && ends[to - 2] == t.begin && ends[to - 1] == t.end) continue;
-    ends[to++] = t.begin;
-    ends[to++] = t.end;
-  }
-  first_of_.reserve(ends_of.size());
-  for (std::size_t memory = 0; memory < filled.size(); ++memory) {
+  std::vector<TouchedBorders> borders(memories_.are_in_.size());
+  for_each_touch([&](std::size_t memory, int, std::size_t begin, std::size_t end) {
+    borders[memory].add(begin, end);
+    ++touches;
+  });
+  first_of_.reserve(borders.size() + 1);
+  for (TouchedBorders& of_memory : borders) {
     step(meter);
-    const auto from = ends.begin() + static_cast<std::ptrdiff_t>(ends_of[memory]);
-    const auto to = ends.begin() + static_cast<std::ptrdiff_t>(filled[memory]);
-    std::sort(from, to);
     first_of_.push_back(static_cast<int>(stretches_.size()));
-    std::for_each(from, std::unique(from, to),
-                  [&](std::size_t begin) { stretches_.push_back({begin}); });
+    for (const std::size_t begin : of_memory.sorted()) stretches_.push_back({begin});
   }
   first_of_.push_back(static_cast<int>(stretches_.size()));
-  links_.reserve(touched.size());
-  for (const Touched& t : touched) add_to(t.memory, t.operation, t.begin, t.end - t.begin);
+  links_.reserve(touches);
+  for_each_touch([&](std::size_t memory, int operation, std::size_t begin, std::size_t end) {
+    add_to(memory, operation, begin, end - begin);
+  });
 }
 
 Footprint::Range Footprint::stretches(std::size_t memory, std::size_t offset,

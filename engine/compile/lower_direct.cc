@@ -103,6 +103,8 @@ class Lowering {
     if (options_.mutant == LowerOptions::Mutant::early_entry) {
       for (std::size_t r = 0; r < ranks_; ++r) before_entry_[r] = next_ordinal_[r] - 1;
     }
+    plan_.stages = std::any_of(program_.operations.begin(), program_.operations.end(),
+                               [](const Operation& op) { return op.stages; });
     for (; next < operations; ++next) {
       if (next + kAhead < operations) fetch(next + kAhead);
       lower(next);

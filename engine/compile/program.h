@@ -66,6 +66,9 @@ struct Operation {
   bool pushed = false;    // its source's producer has stored the data here: all it does is to wait
   bool streams = false;   // nobody reads on from here, and the caches could not hold it: store past
                           // them
+  bool stages = false;   // others read it from scratch: stored past the caches or not, as its rank
+                         // finds better (engine/run/staging_stores.h)
+  bool fetches = false;  // it reads what another rank has stored so
   bool claims = false;  // the copies' memory is in other cores' caches: finish a part, then copy it
                         // there, taking the lines over unread
 };

@@ -94,13 +94,14 @@ class Stage {
     const bool is_last = piece + 1 == cut_of(i).pieces;
     op.bytes = (is_last ? op.bytes : begin + piece_) - begin;
     op.destination.offset += begin;
-    op.streams = op.destination.memory == Memory::scratch && old(i).bytes >= options_.stream &&
-                 !read_by_its_rank_[index(i)];
+    op.stages = op.destination.memory == Memory::scratch && old(i).bytes >= options_.stream &&
+                !read_by_its_rank_[index(i)];
     op.first_source = static_cast<int>(new_.sources.size());
     for (int s = 0; s < op.sources; ++s) {
       Source from = source(old(i).first_source + s);
       from.place.offset += begin;
       if (from.producer >= 0) from.producer = last_piece_of(from, op.bytes);
+      op.fetches |= from.rank != op.rank && old(i).bytes >= options_.stream;
       new_.sources.push_back(from);
     }
     op.first_earlier = static_cast<int>(new_.earlier.size());

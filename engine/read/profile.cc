@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/schedule/everyone.h"
 #include "engine/network/congestion.h"
 
 namespace rankine {
@@ -38,6 +39,24 @@ std::vector<SlowMessage> slowest_of(std::vector<std::int64_t>&& load_by_hops) {
   return out;
 }
 
+// visit(from, to, blocks) for the transfers of a round: ranks and how many blocks. Where everyone does
+// the same these are counted once for all, and no list of blocks is turned that nobody looks at.
+template <class Visit>
+void for_each_count(const Schedule& schedule, int k, const Visit& visit) {
+  const Everyone* all = everyone_in(schedule);
+  for_each_transfer(all != nullptr ? all->part() : schedule, k, [&](const Transfer& t) {
+    const std::int64_t blocks = t.what.list.size();
+    if (all == nullptr || t.from.size() != 1 || t.to.size() != 1) {
+      visit(t.from, t.to, blocks);
+      return;
+    }
+    for (Rank by : ranks(schedule.ranks)) {
+      const Rotation& turn = all->rotation();
+      visit(turn.rotated(t.from.front(), by), turn.rotated(t.to.front(), by), blocks);
+    }
+  });
+}
+
 Round read_round(const Schedule& schedule, int k, const Routes& routes) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks);
   Round out;
@@ -45,15 +64,14 @@ Round read_round(const Schedule& schedule, int k, const Routes& routes) {
   std::vector<Message> messages;
   std::vector<int> sends(ranks, 0), receives(ranks, 0);
   Congestion congestion(routes);
-  for_each_transfer(schedule, k, [&](const Transfer& t) {
-    if (t.from.empty() || t.to.empty()) return;
-    if (t.from.size() > 1 || t.to.size() > 1) {
+  for_each_count(schedule, k, [&](const RankSet& senders, const RankSet& receivers, auto blocks) {
+    if (senders.empty() || receivers.empty()) return;
+    if (senders.size() > 1 || receivers.size() > 1) {
       out.on_wires = false;
       return;
     }
-    const Rank from = t.from.front(), to = t.to.front();
+    const Rank from = senders.front(), to = receivers.front();
     if (from == to) return;
-    const auto blocks = static_cast<std::int64_t>(t.what.list.size());
     messages.push_back({from, to, blocks});
     congestion.add(from, to, blocks);
     out.sent[static_cast<std::size_t>(from)] += blocks;

@@ -11,6 +11,7 @@
 #include "engine/run/epilogue.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
+#include "engine/run/staging_stores.h"
 #include "engine/run/user_op.h"
 #include "engine/run/wait.h"
 
@@ -28,6 +29,7 @@ struct RankState {
   // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
   // learnt from their entries during a call.
   std::vector<std::byte*> memory;
+  StagingStores staging;
   std::vector<void*> operands;         // room for the most operands of any plan that we run
   const UserOp* user_op = nullptr;     // of this call, where its plan has OpCode::apply
   const Epilogue* epilogue = nullptr;  // of this call, where its plan has OpCode::finish

@@ -44,6 +44,8 @@ enum OpFlag : std::uint8_t {
   kByAddress = 8,    // send, release: the message carries an address, and credit is due at once
   kClaims = 16,      // fold: the copies' memory is in other cores' caches (copy_bytes_claiming)
   kMoreToPost = 32,  // post: it goes on with the next op
+  kStages = 64,      // fold: others read it here; past the caches or not (staging_stores.h)
+  kFetches = 128,    // fold: reads what others have stored so
 };
 
 struct Op {
@@ -90,6 +92,7 @@ struct Plan {
   // Whether no rank that gets anything can end a call before all that bring or get anything have
   // begun it; false where nobody wants to know.
   bool all_meet = false;
+  bool stages = false;  // some op does (kStages)
   std::vector<RankPlan> rank;
   std::uint32_t span = 1;  // by how much a call advances the progress counters' base: 1 .. 2^29
   int most_operands = 0;   // of any op, its destinations included

@@ -9,14 +9,14 @@
 namespace rankine::mpi {
 
 Result<std::unique_ptr<BoundRequests>> BoundRequests::make(const MessagePlan& plan,
-                                                           const Addresses& memory, MPI_Comm comm,
-                                                           int first_tag, std::size_t most_bytes) {
+                                                           const Addresses& memory,
+                                                           const Wire& wire, int first_tag) {
   std::unique_ptr<BoundRequests> bound(new BoundRequests(plan, memory));
   std::size_t most_parts = 0;
   for (const Parcel& parcel : plan.parcels) {
     bound->first_.push_back(bound->requests_.size());
-    Status status = bound->add(parcel, comm, first_tag + parcel.round % kTags, most_bytes);
-    if (!status.ok()) return status;
+    if (parcel.way != Way::wire) continue;
+    if (Status status = bound->add(parcel, wire, first_tag); !status.ok()) return status;
     most_parts = std::max(most_parts, bound->requests_.size() - bound->first_.back());
   }
   bound->first_.push_back(bound->requests_.size());
@@ -31,28 +31,32 @@ BoundRequests::~BoundRequests() {
 }
 
 // The parcel's bytes, cut after every most_bytes of them: where both ends cut.
-Status BoundRequests::add(const Parcel& parcel, MPI_Comm comm, int tag, std::size_t most_bytes) {
+Status BoundRequests::add(const Parcel& parcel, const Wire& wire, int first_tag) {
+  const int threads = wire.homes.most_threads();
+  const int self = wire.homes[wire.self].thread, peer = wire.homes[parcel.peer].thread;
+  const int from = parcel.sends ? self : peer, to = parcel.sends ? peer : self;
+  const int tag = first_tag + (parcel.round % kTags * threads + from) * threads + to;
   std::vector<Piece> pieces;
   std::size_t bytes = 0;
   for (Piece rest : parcel.pieces) {
     while (rest.bytes > 0) {
       Piece piece = rest;
-      piece.bytes = std::min(rest.bytes, most_bytes - bytes);
+      piece.bytes = std::min(rest.bytes, wire.most_bytes - bytes);
       pieces.push_back(piece);
       bytes += piece.bytes;
       rest.offset += piece.bytes;
       rest.bytes -= piece.bytes;
-      if (bytes < most_bytes) continue;
-      if (Status status = add_part(parcel, pieces, bytes, comm, tag); !status.ok()) return status;
+      if (bytes < wire.most_bytes) continue;
+      if (Status status = add_part(parcel, pieces, bytes, wire, tag); !status.ok()) return status;
       pieces.clear();
       bytes = 0;
     }
   }
-  return bytes > 0 ? add_part(parcel, pieces, bytes, comm, tag) : Status();
+  return bytes > 0 ? add_part(parcel, pieces, bytes, wire, tag) : Status();
 }
 
 Status BoundRequests::add_part(const Parcel& parcel, const std::vector<Piece>& pieces,
-                               std::size_t bytes, MPI_Comm comm, int tag) {
+                               std::size_t bytes, const Wire& wire, int tag) {
   const auto address = [this](const Piece& piece) {
     return memory_[static_cast<std::size_t>(piece.memory)] + piece.offset;
   };
@@ -76,9 +80,10 @@ Status BoundRequests::add_part(const Parcel& parcel, const std::vector<Piece>& p
     if (code != MPI_SUCCESS) return mpi_status("MPI_Type_create_hindexed", code);
   }
   MPI_Request request = MPI_REQUEST_NULL;
+  const int peer = wire.homes[parcel.peer].process;
   const int code = parcel.sends
-                       ? MPI_Send_init(buffer, count, type, parcel.peer, tag, comm, &request)
-                       : MPI_Recv_init(buffer, count, type, parcel.peer, tag, comm, &request);
+                       ? MPI_Send_init(buffer, count, type, peer, tag, wire.comm, &request)
+                       : MPI_Recv_init(buffer, count, type, peer, tag, wire.comm, &request);
   if (type != MPI_BYTE) MPI_Type_free(&type);  // the request keeps it
   if (code != MPI_SUCCESS)
     return mpi_status(parcel.sends ? "MPI_Send_init" : "MPI_Recv_init", code);

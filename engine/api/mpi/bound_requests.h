@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/message_plan.h"
 #include "engine/base/status.h"
 
@@ -21,11 +22,24 @@ namespace rankine::mpi {
 // Used by one thread at a time. The plan, the memory and the communicator must outlive it.
 class BoundRequests {
  public:
-  // Tags are first_tag to first_tag + kTags - 1, by the round. Errors: MPI's.
+  // Where messages go: the ranks' processes by their numbers in `comm`, and ranks by tags: that of
+  // a message is first_tag to first_tag + kTags - 1, by the round, times the threads that the two
+  // processes' ranks may be on.
+  struct Wire {
+    const Homes& homes;
+    Rank self = 0;
+    MPI_Comm comm = MPI_COMM_NULL;
+    std::size_t most_bytes = 0;
+  };
   static constexpr int kTags = 64;
+  // How many tags such a communicator has for a call.
+  static int tags_of_call(const Homes& homes) {
+    return kTags * homes.most_threads() * homes.most_threads();
+  }
+  // Of those of the plan's parcels that go over the wire. Errors: MPI's.
   static Result<std::unique_ptr<BoundRequests>> make(const MessagePlan& plan,
-                                                     const Addresses& memory, MPI_Comm comm,
-                                                     int first_tag, std::size_t most_bytes);
+                                                     const Addresses& memory, const Wire& wire,
+                                                     int first_tag);
   // Nothing may be under way, or cancel() has said so.
   ~BoundRequests();
   BoundRequests(const BoundRequests&) = delete;
@@ -42,9 +56,9 @@ class BoundRequests {
 
  private:
   BoundRequests(const MessagePlan& plan, const Addresses& memory) : plan_(plan), memory_(memory) {}
-  Status add(const Parcel& parcel, MPI_Comm comm, int tag, std::size_t most_bytes);
+  Status add(const Parcel& parcel, const Wire& wire, int first_tag);
   Status add_part(const Parcel& parcel, const std::vector<Piece>& pieces, std::size_t bytes,
-                  MPI_Comm comm, int tag);
+                  const Wire& wire, int tag);
   Status misfit(int parcel, const char* what, std::size_t bytes) const noexcept;
 
   const MessagePlan& plan_;

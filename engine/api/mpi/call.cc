@@ -11,6 +11,7 @@
 #include "engine/api/mpi/member_state.h"
 #include "engine/api/mpi/mpi_error.h"
 #include "engine/api/plan_maker.h"
+#include "engine/base/cache_line.h"
 #include "engine/base/deadline.h"
 #include "engine/base/splitmix.h"
 #include "engine/run/machine.h"
@@ -23,7 +24,7 @@ constexpr std::size_t kNothingInSlots = 0;
 constexpr int kMostUnderWay = 1 << 30;
 
 // A wait first looks as often as the policy says, then gives its core to others between two looks,
-// and after so long sleeps between them: no message of MPI's wakes a process.
+// and after so long sleeps between them: no message of MPI's wakes a process, and none of memory's.
 constexpr std::int64_t kYieldNs = 2'000'000, kNapNs = 50'000;
 // Clocks, and whether another rank has ended the communicator, are looked at so often.
 constexpr std::int64_t kLookNs = 1'000'000;
@@ -45,6 +46,19 @@ void Member::State::begin_waiting(const CallOptions& of) noexcept {
   deadline_ns_ = 0;
 }
 
+std::string Member::State::no_answer() const {
+  return "no answer within " + std::to_string(patience_ns_ / 1'000'000) + " ms: rank " +
+         std::to_string(rank);
+}
+
+std::string Member::State::ways_in_words() const {
+  const auto by_wire = std::count(ways.begin(), ways.end(), Way::wire);
+  const auto through_memory = static_cast<std::ptrdiff_t>(ways.size()) - by_wire - 1;
+  return by_wire == 0 && through_memory > 0 ? "memory"
+         : through_memory == 0              ? "MPI"
+                                            : "memory and MPI";
+}
+
 bool Member::State::time_has_passed() noexcept {
   const std::int64_t now = now_ns();
   if (deadline_ns_ == 0) deadline_ns_ = deadline_after(now, patience_ns_);
@@ -56,7 +70,7 @@ Result<Ready*> Member::State::find(const Call& call) {
   const std::uint64_t hash = key.hash();
   const auto [first, last] = plans_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
-    if (at->second->prepared->key.view() == key) return at->second.get();
+    if (at->second->key.view() == key) return at->second.get();
   }
   if (call.options.transport.value_or(Transport::mailbox) != Transport::mailbox) {
     return invalid_argument("transport is " + std::string(name_of(*call.options.transport)) +
@@ -64,19 +78,26 @@ Result<Ready*> Member::State::find(const Call& call) {
   }
   auto made = make(key);
   if (!made.ok()) return made.status();
-  if (plans_.size() >= kMostPlans) plans_.clear();
   return plans_.emplace(hash, std::move(*made))->second.get();
 }
 
-Result<std::unique_ptr<Ready>> Member::State::make(const PlanKey& key) {
+Result<std::unique_ptr<Ready>> Member::State::make(const PlanKey& asked) {
+  // What calls leave open that name an algorithm is the nodes'.
+  Call call = asked.call();
+  const Algorithm* line = call.options.algorithm.empty()
+                              ? forced.algorithm[static_cast<std::size_t>(call.collective)]
+                              : find_algorithm(call.collective, call.options.algorithm);
+  if (line != nullptr) {
+    if (Status status = process->homes().take_nodes(*line, call.options); !status.ok()) {
+      return status;
+    }
+  }
+  const PlanKey key(call);
   const std::function<Status()> may_go_on = [this]() -> Status {
     if (!time_has_passed()) return {};
-    return make_error(Code::timeout, [&] {
-      return "no answer within " + std::to_string(patience_ns_ / 1'000'000) + " ms: rank " +
-             std::to_string(rank) + " was still planning its call";
-    });
+    return make_error(Code::timeout, [&] { return no_answer() + " was still planning its call"; });
   };
-  const PlanMaker maker{.ranks = ranks,
+  const PlanMaker maker{.ranks = process->homes().ranks(),
                         .costs = costs,
                         .forced = forced,
                         .slot_payload = kNothingInSlots,
@@ -91,28 +112,24 @@ Result<std::unique_ptr<Ready>> Member::State::make(const PlanKey& key) {
                         .may_go_on = may_go_on};
   auto prepared = maker.make(key);
   if (!prepared.ok()) return prepared.status();
-  auto ready = std::make_unique<Ready>();
+  auto ready = std::make_unique<Ready>(asked);
   std::vector<RankPlan>& plans = (*prepared)->plan.rank;
   const auto self = static_cast<std::size_t>(rank);
-  ready->messages = message_plan(plans[self], in_place_offset(**prepared, rank));
+  ready->messages = message_plan(plans[self], in_place_offset(**prepared, rank), ways);
   plans.clear();
   ready->prepared = std::move(*prepared);
   const auto operands = static_cast<std::size_t>(ready->prepared->plan.most_operands);
   if (operands_.size() < operands) operands_.resize(operands);
+  lay_out_pieces(*ready);
   return ready;
 }
 
 Status Member::State::end_with(Status reason) noexcept {
-  if (goes_on(reason.code())) return reason;
-  if (ended.ok()) {
-    ended = reason;
-    alarm.raise(reason);
-  }
-  return ended;
+  return goes_on(reason.code()) ? reason : process->end(thread, reason);
 }
 
 Status Member::State::run_displaced(const Call& given) {
-  const auto plain = displaced_.plain(given, rank, ranks);
+  const auto plain = displaced_.plain(given, rank, process->homes().ranks());
   if (!plain.ok()) return plain.status();
   displaced_.bring_together();
   Status status = call(*plain);
@@ -141,9 +158,18 @@ Result<Call> Member::State::multiplied(const Call& call) {
   return plain;
 }
 
+Status Member::State::whole_call(const Call& given) {
+  Status status = call(given);
+  process->end_call(thread);
+  if (process->leads(thread)) {
+    if (status.ok()) status = wait_for_others();
+    process->serve();
+  }
+  return status;
+}
+
 Status Member::State::call(const Call& call) {
-  if (ended.ok()) ended = alarm.heard();
-  if (!ended.ok()) return ended;
+  if (Status over = process->heard(thread); !over.ok()) return over;
   if (call.displacements != nullptr) return run_displaced(call);
   if (call.user_op != nullptr) {
     if (Status status = check_user_op(call); !status.ok()) return status;
@@ -157,39 +183,55 @@ Status Member::State::call(const Call& call) {
     const auto plain = multiplied(call);
     return plain.ok() ? this->call(*plain) : end_with(plain.status());
   }
+  if (plans_.size() >= kMostPlans) {
+    Status status = on_carrier([this] {
+      plans_.clear();
+      return Status();
+    });
+    if (!status.ok()) return end_with(std::move(status));
+  }
   const auto found = find(call);
   if (!found.ok()) return end_with(found.status());
   Ready& ready = **found;
   const BufferRule& rule = ready.prepared->rules[static_cast<std::size_t>(rank)];
   if (!buffers_fit(rule, call.in, call.out)) return misfit(rule, call.in, call.out);
   Status status = run(ready, call);
-  if (!status.ok() && ready.bound != nullptr) ready.bound->cancel();
-  return status.ok() ? status : end_with(std::move(status));
+  if (status.ok()) return status;
+  cancel_wire(ready);
+  return end_with(std::move(status));
 }
 
-// Requests are made anew where buffers are others than in the call before.
-Status Member::State::bind(Ready& ready, const Call& call) {
-  if (scratch_.size() < ready.messages.scratch_bytes) {
-    scratch_ = {};
-    scratch_.resize(ready.messages.scratch_bytes);
+Result<Addresses> Member::State::memory_of(const Ready& ready, const Call& call) {
+  std::byte* scratch = nullptr;
+  const std::size_t bytes = ready.lists + ready.addresses.size() * sizeof(std::byte*);
+  if (NodeMemory* const memory = process->memory(); memory != nullptr) {
+    const auto part = memory->part(mail_self_, bytes);
+    if (!part.ok()) return part.status();
+    scratch = *part;
+  } else {
+    if (scratch_.size() < bytes) {
+      scratch_ = {};
+      scratch_.resize(bytes);
+    }
+    scratch = scratch_.data();
   }
-  const Addresses memory{static_cast<std::byte*>(const_cast<void*>(call.in)),
-                         static_cast<std::byte*>(call.out), scratch_.data()};
-  if (ready.bound != nullptr && ready.bound->memory() == memory) return {};
-  ready.bound = nullptr;
-  // Calls that differ shall not take each other's messages.
-  const std::uint64_t print = with_tag(ready.prepared->fingerprint, call.options.tag).bits;
-  const auto base = static_cast<int>(splitmix(print) % static_cast<std::uint64_t>(tag_bases));
-  auto bound = BoundRequests::make(ready.messages, memory, comm, base * BoundRequests::kTags,
-                                   options.most_message_bytes);
-  if (!bound.ok()) return bound.status();
-  ready.bound = std::move(*bound);
-  return {};
+  return Addresses{static_cast<std::byte*>(const_cast<void*>(call.in)),
+                   static_cast<std::byte*>(call.out), scratch};
 }
 
 Status Member::State::run(Ready& ready, const Call& call) {
-  if (Status status = bind(ready, call); !status.ok()) return status;
-  const CallWork work{ready.bound->memory(), call.user_op, call.options.epilogue};
+  const auto memory = memory_of(ready, call);
+  if (!memory.ok()) return memory.status();
+  // Calls that differ shall not take each other's messages.
+  const std::uint64_t print =
+      splitmix(with_tag(ready.prepared->fingerprint, call.options.tag).bits);
+  mark_ = static_cast<std::uint32_t>(print);
+  under_way_ = 0;
+  const auto base = static_cast<int>(print % static_cast<std::uint64_t>(tag_bases));
+  Status bound =
+      bind_requests(ready, *memory, base * BoundRequests::tags_of_call(process->homes()));
+  if (!bound.ok()) return bound;
+  const CallWork work{*memory, call.user_op, call.options.epilogue, ready.pieces.data()};
   for (const MessageStep& next : ready.messages.steps) {
     if (Status status = step(ready, next, work); !status.ok()) return status;
   }
@@ -197,17 +239,21 @@ Status Member::State::run(Ready& ready, const Call& call) {
 }
 
 Status Member::State::step(Ready& ready, const MessageStep& step, const CallWork& work) {
-  if (step.kind == MessageStep::Kind::wait) return wait(ready, step.index);
-  if (step.kind == MessageStep::Kind::start) {
-    const Parcel& parcel = ready.messages.parcels[static_cast<std::size_t>(step.index)];
-    if (parcel.sends) {
-      ++sent.messages;
-      sent.bytes += parcel.bytes;
-    }
-    return ready.bound->start(step.index);
+  switch (step.kind) {
+    case MessageStep::Kind::start:
+      return start(ready, step.index, work);
+    case MessageStep::Kind::wait:
+      return wait(ready, step.index, work);
+    case MessageStep::Kind::done:
+      mail_->used(on_mail(ready.messages.parcels[static_cast<std::size_t>(step.index)].peer));
+      return {};
+    case MessageStep::Kind::work:
+      break;
   }
   std::string why;
-  if (do_work(ready.messages, ready.prepared->plan, step.index, work, operands_, why)) return {};
+  const bool good = do_work(ready.messages, ready.prepared->plan, step.index, work, operands_, why);
+  let_go_on();
+  if (good) return {};
   const Op& op = ready.messages.work[static_cast<std::size_t>(step.index)].op;
   return make_error(Code::remote_error, [&] {
     return std::string("the ") + (op.code == OpCode::finish ? "epilogue" : "operation") +
@@ -215,44 +261,39 @@ Status Member::State::step(Ready& ready, const MessageStep& step, const CallWork
   });
 }
 
-Status Member::State::wait(Ready& ready, int parcel) {
-  bool done = false;
-  for (std::uint32_t probe = 0; probe < policy.probes + 1; ++probe) {
-    Status status = ready.bound->test(parcel, done);
-    if (done || !status.ok()) return status;
+Status Member::State::start(Ready& ready, int parcel, const CallWork& work) {
+  const Parcel& of = ready.messages.parcels[static_cast<std::size_t>(parcel)];
+  const bool by_wire = of.way == Way::wire;
+  if (of.sends) {
+    ++(by_wire ? sent.messages : sent.messages_within);
+    (by_wire ? sent.bytes : sent.bytes_within) += of.bytes;
   }
-  const std::int64_t began = now_ns();
-  std::int64_t looked = began;
-  const std::int64_t awake = policy.mode == WaitPolicy::Mode::spin ? policy.spin_ns : 0;
-  for (;;) {
-    const std::int64_t now = now_ns();
-    if (now - looked > kLookNs) {
-      looked = now;
-      if (Status heard = alarm.heard(); !heard.ok()) {
-        ended = std::move(heard);
-        return ended;
-      }
-      if (time_has_passed()) return late(ready, parcel);
-    }
-    if (now - began > awake + kYieldNs) {
-      sleep_ns(kNapNs);
-    } else if (now - began > awake) {
-      sched_yield();
-    }
-    Status status = ready.bound->test(parcel, done);
-    if (done || !status.ok()) return status;
+  return by_wire ? start_wire(ready, parcel) : post_pieces(ready, parcel, work);
+}
+
+Status Member::State::wait(Ready& ready, int parcel, const CallWork& work) {
+  const Parcel& of = ready.messages.parcels[static_cast<std::size_t>(parcel)];
+  const auto is_late = [&] { return late(ready, parcel); };
+  if (of.way == Way::wire) {
+    --under_way_;
+    return wait_until([&](bool& done) { return test_wire(ready, parcel, done); }, is_late);
   }
+  Status status = wait_until([&](bool& done) { return test_memory(ready, parcel, done); }, is_late);
+  if (status.ok() && !of.sends) store_pieces(ready.messages, ready.prepared->plan, parcel, work);
+  return status;
 }
 
 // A message that was not received is one of another call, or of a later one.
 Status Member::State::late(const Ready& ready, int parcel) const {
   const Parcel& of = ready.messages.parcels[static_cast<std::size_t>(parcel)];
   int other = 0;
-  MPI_Iprobe(of.peer, MPI_ANY_TAG, comm, &other, MPI_STATUS_IGNORE);
+  // With threads it may be another rank's.
+  if (of.way == Way::wire && process->homes().most_threads() == 1) {
+    MPI_Iprobe(of.peer, MPI_ANY_TAG, process->comm(), &other, MPI_STATUS_IGNORE);
+  }
   return make_error(other != 0 ? Code::mismatch : Code::timeout, [&] {
     const std::string peer = std::to_string(of.peer);
-    std::string text = "no answer within " + std::to_string(patience_ns_ / 1'000'000) +
-                       " ms: rank " + std::to_string(rank) +
+    std::string text = no_answer() +
                        (of.sends ? " waits until rank " + peer + " takes what it sends"
                                  : " waits for rank " + peer) +
                        " in round " + std::to_string(of.round - 1) + " of " +
@@ -260,6 +301,251 @@ Status Member::State::late(const Ready& ready, int parcel) const {
     if (other != 0) text += "; rank " + peer + " has sent a message of another call";
     return text;
   });
+}
+
+// --- over the wire
+// --------------------------------------------------------------------------------
+
+Status Member::State::post(const Errands::Errand& errand) {
+  return wait_until(
+      [&](bool& done) {
+        done = process->errands_of(thread).post(errand);
+        return Status();
+      },
+      [this] { return nobody_carries(); });
+}
+
+Status Member::State::nobody_carries() const {
+  return make_error(Code::timeout, [&] {
+    return no_answer() + " waits for rank " +
+           std::to_string(process->homes().first_of(process->homes()[rank].process)) +
+           ", whose thread calls MPI for it and is in no call";
+  });
+}
+
+Status Member::State::on_carrier(std::function<Status()> work) {
+  if (calls_mpi()) return work();
+  work_ = std::move(work);
+  const auto do_it = [](void* of, int) noexcept {
+    auto& self = *static_cast<State*>(of);
+    try {
+      self.done_with_ = self.work_();
+    } catch (const std::bad_alloc&) {
+      self.done_with_ = make_error(Code::out_of_memory, [] { return "messages of a call"; });
+    }
+    return true;
+  };
+  if (Status status = post({do_it, this, 0}); !status.ok()) return status;
+  Errands& errands = process->errands_of(thread);
+  const std::uint32_t number = errands.number();
+  Status status = wait_until(
+      [&](bool& done) {
+        done = errands.is_done(number);
+        return Status();
+      },
+      [this] { return nobody_carries(); });
+  return status.ok() ? done_with_ : status;
+}
+
+// Requests are made anew where buffers are others than in the call before.
+Status Member::State::bind_requests(Ready& ready, const Addresses& memory, int first_tag) {
+  if (ready.bound != nullptr && ready.bound->memory() == memory) return {};
+  return on_carrier([this, &ready, memory, first_tag] {
+    ready.bound = nullptr;
+    auto bound = BoundRequests::make(
+        ready.messages, memory,
+        {process->homes(), rank, process->comm(), options.most_message_bytes}, first_tag);
+    if (!bound.ok()) return bound.status();
+    ready.bound = std::move(*bound);
+    return Status();
+  });
+}
+
+Status Member::State::start_wire(Ready& ready, int parcel) {
+  ++under_way_;
+  if (calls_mpi()) return ready.bound->start(parcel);
+  const auto start = [](void* of, int which) noexcept {
+    auto& all = *static_cast<Ready*>(of);
+    if (all.of_wire.ok()) all.of_wire = all.bound->start(which);
+    return true;
+  };
+  return post({start, &ready, parcel});
+}
+
+Status Member::State::test_wire(Ready& ready, int parcel, bool& done) {
+  if (calls_mpi()) return ready.bound->test(parcel, done);
+  Errands& errands = process->errands_of(thread);
+  const auto test = [](void* of, int which) noexcept {
+    auto& all = *static_cast<Ready*>(of);
+    bool over = false;
+    if (all.of_wire.ok()) all.of_wire = all.bound->test(which, over);
+    return over || !all.of_wire.ok();
+  };
+  if (!asked_) asked_ = errands.post({test, &ready, parcel});
+  done = asked_ && errands.is_done(errands.number());
+  if (!done) return {};
+  asked_ = false;
+  return ready.of_wire;
+}
+
+void Member::State::cancel_wire(Ready& ready) noexcept {
+  if (ready.bound == nullptr) return;
+  if (calls_mpi()) return ready.bound->cancel();
+  // Where the other thread is in no call any more nobody does it, and nobody waits.
+  process->errands_of(thread).post({[](void* of, int) noexcept {
+                                      static_cast<Ready*>(of)->bound->cancel();
+                                      return true;
+                                    },
+                                    &ready, 0});
+}
+
+// --- through memory
+// -------------------------------------------------------------------------------
+
+void Member::State::lay_out_pieces(Ready& ready) {
+  std::size_t addresses = 0;
+  for (const Parcel& parcel : ready.messages.parcels) {
+    ready.first_address.push_back(addresses);
+    if (parcel.way != Way::wire) addresses += parcel.pieces.size();
+  }
+  ready.addresses.resize(addresses);
+  ready.pieces.resize(ready.messages.parcels.size());
+  ready.number.resize(ready.messages.parcels.size());
+  ready.lists = (ready.messages.scratch_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+// The word has the data, or where they are, or where that stands of each piece.
+Status Member::State::post_pieces(Ready& ready, int parcel, const CallWork& work) {
+  const auto index = static_cast<std::size_t>(parcel);
+  const Parcel& of = ready.messages.parcels[index];
+  const int peer = on_mail(of.peer);
+  std::byte* word = nullptr;
+  Status status = wait_until(
+      [&](bool& done) {
+        done = (word = mail_->room(peer)) != nullptr;
+        return Status();
+      },
+      [&] { return late(ready, parcel); });
+  if (!status.ok()) return status;
+  const auto address = [&work](const Piece& piece) {
+    return work.memory[static_cast<std::size_t>(piece.memory)] + piece.offset;
+  };
+  if (of.with_the_word()) {
+    for (const Piece& piece : of.pieces) {
+      std::memcpy(word, address(piece), piece.bytes);
+      word += piece.bytes;
+    }
+  } else {
+    std::byte* where = address(of.pieces.front());
+    if (of.pieces.size() > 1) {
+      where = work.memory[static_cast<std::size_t>(Memory::scratch)] + ready.lists +
+              ready.first_address[index] * sizeof(std::byte*);
+      auto* const list = reinterpret_cast<const std::byte**>(where);
+      for (std::size_t i = 0; i < of.pieces.size(); ++i) list[i] = address(of.pieces[i]);
+    }
+    std::memcpy(word, &where, sizeof(where));
+  }
+  ready.number[index] = mail_->post(peer, mark_ + static_cast<std::uint32_t>(of.round));
+  return {};
+}
+
+Status Member::State::test_memory(Ready& ready, int parcel, bool& done) noexcept {
+  const auto index = static_cast<std::size_t>(parcel);
+  const Parcel& of = ready.messages.parcels[index];
+  const int peer = on_mail(of.peer);
+  if (of.sends) {
+    done = of.with_the_word() || mail_->is_used(peer, ready.number[index]);
+    return {};
+  }
+  const NodeMail::Message message = mail_->next(peer);
+  if (message.data == nullptr) return {};
+  if (message.tag != mark_ + static_cast<std::uint32_t>(of.round)) {
+    return make_error(Code::mismatch, [&] {
+      return "rank " + std::to_string(of.peer) + " has sent a message of another call than " +
+             describe(ready.prepared->fingerprint) + " by " + ready.prepared->algorithm +
+             ", in which rank " + std::to_string(rank) + " waits for it in round " +
+             std::to_string(of.round - 1);
+    });
+  }
+  take_pieces(ready, parcel, message.data);
+  done = true;
+  return {};
+}
+
+void Member::State::take_pieces(Ready& ready, int parcel, const std::byte* data) noexcept {
+  const auto index = static_cast<std::size_t>(parcel);
+  const Parcel& of = ready.messages.parcels[index];
+  const std::byte** const own = ready.addresses.data() + ready.first_address[index];
+  ready.pieces[index] = own;
+  if (of.with_the_word()) {
+    for (std::size_t i = 0; i < of.pieces.size(); ++i) {
+      own[i] = data;
+      data += of.pieces[i].bytes;
+    }
+    return;
+  }
+  const std::byte* where = nullptr;
+  std::memcpy(&where, data, sizeof(where));
+  if (of.pieces.size() > 1) {
+    ready.pieces[index] = reinterpret_cast<const std::byte* const*>(where);
+  } else {
+    own[0] = where;
+  }
+}
+
+// --- waiting
+// --------------------------------------------------------------------------------------
+
+void Member::State::let_go_on() noexcept {
+  if (process->leads(thread)) process->serve();
+  // MPI goes on with all that is under way when it is asked about anything.
+  if (under_way_ > 0 && calls_mpi()) static_cast<void>(process->heard(thread));
+}
+
+template <class Look, class Late>
+Status Member::State::wait_until(const Look& look, const Late& late) {
+  bool done = false;
+  for (std::uint32_t probe = 0; probe < policy.probes + 1; ++probe) {
+    Status status = look(done);
+    if (done || !status.ok()) return status;
+    pause_cpu();
+  }
+  const std::int64_t began = now_ns();
+  std::int64_t looked = began;
+  const std::int64_t awake = policy.mode == WaitPolicy::Mode::spin ? policy.spin_ns : 0;
+  for (;;) {
+    let_go_on();
+    const std::int64_t now = now_ns();
+    if (now - looked > kLookNs) {
+      looked = now;
+      if (Status over = process->heard(thread); !over.ok()) return over;
+      if (time_has_passed()) return late();
+    }
+    if (now - began > awake + kYieldNs) {
+      sleep_ns(kNapNs);
+    } else if (now - began > awake) {
+      sched_yield();
+    }
+    Status status = look(done);
+    if (done || !status.ok()) return status;
+  }
+}
+
+Status Member::State::wait_for_others() {
+  const std::uint32_t calls = process->calls_ended(thread);
+  Status status = wait_until(
+      [&](bool& done) {
+        done = process->others_have_ended(calls);
+        return Status();
+      },
+      [&] {
+        return make_error(Code::timeout, [&] {
+          return no_answer() +
+                 " calls MPI for other ranks of its process, which have not ended "
+                 "their calls";
+        });
+      });
+  return end_with(std::move(status));
 }
 
 }  // namespace rankine::mpi

@@ -1,5 +1,6 @@
-// The collective calls among MPI processes: the calls of engine/api/member.h, by the same
-// algorithms, kernels and checks, as messages of MPI.
+// The collective calls among MPI processes, or among threads of theirs: the calls of
+// engine/api/member.h, by the same algorithms, kernels and checks, as messages of MPI, and within a
+// node through memory.
 //
 //   MPI_Init(&argc, &argv);
 //   {
@@ -16,11 +17,20 @@
 // thread at a time, the same bits on every rank, checks before any byte moves. What differs:
 //  - Which algorithm a call gets that names none follows from a network (JoinOptions::network), as
 //    for calls on a modelled one. Nobody keeps its time.
-//  - The transport is messages; a call that asks for another one is refused.
-//  - Numbers travel as bytes: processes hold them alike. Operations of the user's are each
-//  process's
+//  - Algorithms that have groups or levels get the nodes, where there are several and a call says
+//    nothing else; where nodes are no such groups it is refused.
+//  - The transport is messages; a call that asks for another one is refused. Within a node none of
+//    MPI's (JoinOptions::within): threads read each other's buffers, processes what is shown to
+//    them in memory that they share.
+//  - Numbers travel as bytes: processes hold them alike. Operations of the user's are each rank's
 //    own; that they are the same is not compared.
 //  - Calls are waited for; there are no requests, groups, messages and payloads: MPI has these.
+//
+// Threads. join_threads() makes several ranks of a process, each for a thread of its own. Where MPI
+// gives MPI_THREAD_MULTIPLE each thread calls MPI itself. With less, and MPI_THREAD_FUNNELED at
+// least, the thread of the first of them does it for all (JoinOptions::carriers): it is the one
+// that may call MPI, and a call of its rank ends when those of the others here have, or with its
+// time. Members are destroyed by that thread then, when no other is in a call any more.
 //
 // Errors. invalid_argument: found before anything is sent; the communicator goes on. Else it has
 // ended: its other ranks are told as they wait or make their next call, and every call returns the
@@ -40,6 +50,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/api/call.h"
 #include "engine/api/network.h"
@@ -48,7 +59,16 @@
 #include "engine/base/status.h"
 #include "engine/run/process_owned.h"
 
+namespace rankine {
+class Homes;
+}
+
 namespace rankine::mpi {
+
+// Who calls MPI for the ranks of a process: each its own thread, or one thread for all.
+enum class Carriers : std::uint8_t { each, leader };
+// How messages go between processes of one node.
+enum class Within : std::uint8_t { memory, messages };
 
 struct JoinOptions {
   // As in CommunicatorOptions.
@@ -60,11 +80,21 @@ struct JoinOptions {
   std::shared_ptr<const CallNetwork> network{};
   // Longer messages go in parts of so many bytes: 1 to 2^30.
   std::size_t most_message_bytes = std::size_t{1} << 30;
+  // None: memory where ranks are on several nodes; of one node messages, since who wants memory
+  // there has a Communicator (communicator.h). Where it is none's and the system gives no memory,
+  // it is messages, and a warning says so.
+  std::optional<Within> within{};
+  // A made-up node: processes that say the same, of those that MPI says share memory. None: that of
+  // RANKINE_MPI_NODES (homes.h), or all that share memory.
+  std::optional<int> node{};
+  // None: each where MPI allows it.
+  std::optional<Carriers> carriers{};
 };
 
-// What a rank has sent.
+// What a rank has sent over MPI, and through memory of its node.
 struct Sent {
   std::uint64_t messages = 0, bytes = 0;
+  std::uint64_t messages_within = 0, bytes_within = 0;
 };
 
 class Member : public TypedCalls<Member, Status> {
@@ -75,6 +105,8 @@ class Member : public TypedCalls<Member, Status> {
 
   Rank rank() const;
   int ranks() const;
+  // Where they all are.
+  const Homes& homes() const;
 
   // Any collective, untyped; the typed calls are those of typed_calls.h.
   Status call(const Call& call);
@@ -95,7 +127,8 @@ class Member : public TypedCalls<Member, Status> {
 
  private:
   friend class TypedCalls<Member, Status>;
-  friend Result<std::unique_ptr<Member>> join(MPI_Comm comm, const JoinOptions& options);
+  friend Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int threads,
+                                                                   const JoinOptions& options);
   explicit Member(ProcessOwned<State> state);
   Status submit(const Call& request) { return call(request); }
 
@@ -107,7 +140,14 @@ class Member : public TypedCalls<Member, Status> {
 // where one has any: an MPI that is not initialized or has ended, a null or an intercommunicator;
 // more than 1,024 ranks; options that are out of range or not the same on all; an environment
 // variable that is wrong, or not the same on all (RANKINE_TRANSPORT other than mailbox is wrong
-// here); a thread that MPI_Init_thread has not allowed to call MPI; MPI's.
+// here); a thread that MPI_Init_thread has not allowed to call MPI; memory that was asked for and
+// is not to be had; MPI's.
 Result<std::unique_ptr<Member>> join(MPI_Comm comm, const JoinOptions& options = {});
+
+// The same of so many ranks of this process, which other processes may have fewer or more of: those
+// of a process follow one another, in the order of the processes. Errors also: 0 threads; carriers
+// that MPI_Init_thread has not allowed; more threads than MPI has tags for.
+Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int threads,
+                                                          const JoinOptions& options = {});
 
 }  // namespace rankine::mpi

@@ -1,4 +1,4 @@
-// One process's side of a communicator over MPI: its plans, bound to buffers, its scratch, and how
+// One rank's side of a communicator over MPI: its plans, bound to buffers, its scratch, and how
 // it waits. The inside of member.h, for its source files only.
 #pragma once
 
@@ -8,16 +8,20 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/api/call_clock.h"
 #include "engine/api/displaced.h"
 #include "engine/api/environment.h"
-#include "engine/api/mpi/alarm.h"
 #include "engine/api/mpi/bound_requests.h"
 #include "engine/api/mpi/member.h"
 #include "engine/api/mpi/message_plan.h"
+#include "engine/api/mpi/node_mail.h"
+#include "engine/api/mpi/process.h"
+#include "engine/api/plan_key.h"
 #include "engine/api/plan_table.h"
 #include "engine/base/costs.h"
 #include "engine/base/huge_pages.h"
@@ -28,9 +32,21 @@ namespace rankine::mpi {
 
 // A plan, and its messages bound to the buffers of the latest call.
 struct Ready {
+  explicit Ready(const PlanKey& asked) : key(asked) {}
+
+  const OwnedKey key;                        // of the call as it was made
   std::unique_ptr<const Prepared> prepared;  // of other ranks' plans nothing
   MessagePlan messages;
-  std::unique_ptr<BoundRequests> bound;
+  std::unique_ptr<BoundRequests> bound;  // over the wire; nullptr: to nothing yet
+  Status of_wire;                        // what went wrong where another thread calls MPI
+
+  // Of parcels through memory: where their pieces are (CallWork::pieces), the room for that where
+  // nobody else has it, and the number of each that is sent.
+  std::vector<const std::byte* const*> pieces;
+  std::vector<const std::byte*> addresses;
+  std::vector<std::size_t> first_address;  // by parcel
+  std::vector<std::uint32_t> number;       // by parcel
+  std::size_t lists = 0;  // in scratch: addresses of pieces, for who reads them there
 };
 
 struct Member::State {
@@ -38,48 +54,92 @@ struct Member::State {
   static constexpr std::size_t kMostPlans = 2048;
 
   State(const JoinOptions& options, const Environment& environment,
-        std::unique_ptr<CallClock> network, const WaitPolicy& waits, MPI_Comm data,
-        MPI_Comm alarms);
+        std::shared_ptr<const CallClock> network, const WaitPolicy& waits,
+        std::shared_ptr<Process> process, Rank rank, Within within, int tag_bases);
   ~State();
 
-  Status call(const Call& call);
+  // With what all threads of the process do for each other.
+  Status whole_call(const Call& call);
   // The call's time runs from its first long wait, or from where its planning begins.
   void begin_waiting(const CallOptions& of) noexcept;
   // The call's plan, made now where there is none.
   Result<Ready*> find(const Call& call);
+  Status end_with(Status reason) noexcept;
+  // "memory and MPI"
+  std::string ways_in_words() const;
 
+  const std::shared_ptr<Process> process;
+  const Rank rank;
+  const int thread;
   const JoinOptions options;
   const Environment forced;
   const Costs costs{};
   const std::vector<int> levels{};  // those of the network
-  const std::unique_ptr<CallClock> network;
+  const std::shared_ptr<const CallClock> network;
   const WaitPolicy policy;
-  MPI_Comm comm, alarm_comm;
-  int rank = 0, ranks = 1;
-  int tag_bases = 1;  // so many calls can be told apart by their tags
-  Alarm alarm;
-  Status ended;  // or ok
+  const std::vector<Way> ways;  // to each rank
+  const int tag_bases;          // so many calls can be told apart by their tags
   Sent sent;
   std::uint32_t barrier_in = 0, barrier_out = 0;
 
  private:
+  // --- a call ------------------------------------------------------------------------------------
   Result<std::unique_ptr<Ready>> make(const PlanKey& key);
+  Status call(const Call& call);
   Status run_displaced(const Call& call);
   Result<Call> multiplied(const Call& call);
   Status run(Ready& ready, const Call& call);
-  Status bind(Ready& ready, const Call& call);
+  Result<Addresses> memory_of(const Ready& ready, const Call& call);
   Status step(Ready& ready, const MessageStep& step, const CallWork& work);
-  Status wait(Ready& ready, int parcel);
+  Status start(Ready& ready, int parcel, const CallWork& work);
+  Status wait(Ready& ready, int parcel, const CallWork& work);
   Status late(const Ready& ready, int parcel) const;
-  Status end_with(Status reason) noexcept;
+
+  // --- over the wire -----------------------------------------------------------------------------
+  bool calls_mpi() const { return process->calls_mpi(thread); }
+  // On the thread that calls MPI, which this one waits for. `work` stays what it is, and so must
+  // what it refers to, if this ends with an error.
+  Status on_carrier(std::function<Status()> work);
+  Status post(const Errands::Errand& errand);
+  Status nobody_carries() const;
+  Status bind_requests(Ready& ready, const Addresses& memory, int first_tag);
+  Status start_wire(Ready& ready, int parcel);
+  Status test_wire(Ready& ready, int parcel, bool& done);
+  void cancel_wire(Ready& ready) noexcept;
+
+  // --- through memory ----------------------------------------------------------------------------
+  int on_mail(Rank r) const { return mail_numbers_[static_cast<std::size_t>(r)]; }
+  void lay_out_pieces(Ready& ready);
+  Status post_pieces(Ready& ready, int parcel, const CallWork& work);
+  Status test_memory(Ready& ready, int parcel, bool& done) noexcept;
+  void take_pieces(Ready& ready, int parcel, const std::byte* data) noexcept;
+
+  // --- waiting -----------------------------------------------------------------------------------
+  // Until look(done) says so. `late()`: what the error is when the call's time has passed.
+  template <class Look, class Late>
+  Status wait_until(const Look& look, const Late& late);
+  // Lets others go on who need this thread.
+  void let_go_on() noexcept;
+  // Until the others here have ended this call; of the thread that calls MPI for them.
+  Status wait_for_others();
   bool time_has_passed() noexcept;
+  std::string no_answer() const;
 
   std::unordered_multimap<std::uint64_t, std::unique_ptr<Ready>> plans_;  // by their keys' hashes
-  HugeVector<std::byte> scratch_;
+  HugeVector<std::byte> scratch_;   // where no other process reads it
   HugeVector<std::byte> products_;  // of inputs with factors
   std::vector<void*> operands_;
   DisplacedCall displaced_;
   std::int64_t patience_ns_ = 0, deadline_ns_ = 0;  // of the call at hand; 0: none yet
+
+  std::optional<NodeMail> mail_;
+  std::vector<int> mail_numbers_;  // by rank; -1: none
+  int mail_self_ = 0;
+  std::uint32_t mark_ = 0;        // of the call at hand, on messages through memory
+  int under_way_ = 0;             // messages over the wire
+  bool asked_ = false;            // whether test_wire() has an errand out
+  std::function<Status()> work_;  // of on_carrier()
+  Status done_with_;              // how that ended
 };
 
 }  // namespace rankine::mpi

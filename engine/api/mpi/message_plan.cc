@@ -1,6 +1,7 @@
 #include "engine/api/mpi/message_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -10,18 +11,34 @@
 namespace rankine {
 namespace {
 
+// Of operands that come over the wire: not of a parcel's pieces.
+constexpr std::uint32_t kStaged = ~std::uint32_t{0};
+
+// An operation's kind decides when in its round it is done: operations of one round do not depend
+// on each other. First what came through memory, so that whoever waits for that goes on, and what
+// comes over the wire has that time to arrive. Rows are finished when they are there.
+enum class Turn : std::uint8_t { memory, local, wire, last };
+
+// Work, or a wait for what it uses or what is only stored.
+struct Task {
+  MessageStep step;
+  Turn turn = Turn::local;  // its operation's
+};
+
 // A round in which the rank does anything.
 struct Round {
   int number = 0;  // as ops count them
   std::vector<int> received, sent;
-  std::vector<MessageStep> tasks;  // work, and waits for what it uses or what is only stored
-  std::size_t staged = 0;          // bytes of its half
+  std::vector<Task> tasks;
+  bool through_memory = false;  // whether anything comes or goes that way
+  std::size_t staged = 0;       // bytes of its half
 };
 
 class Maker {
  public:
-  Maker(const RankPlan& plan, std::optional<std::ptrdiff_t> in_place_offset)
-      : plan_(plan), in_place_offset_(in_place_offset) {}
+  Maker(const RankPlan& plan, std::optional<std::ptrdiff_t> in_place_offset,
+        std::span<const Way> ways)
+      : plan_(plan), in_place_offset_(in_place_offset), ways_(ways) {}
 
   MessagePlan make() {
     read_ops();
@@ -46,9 +63,20 @@ class Maker {
         const Operand& from = plan_.operands[operand];
         add_piece(parcel(op, op.peer, true), {from.memory, from.offset, op.bytes});
       } else if (op.code == OpCode::fold || op.code == OpCode::apply) {
+        std::vector<Task>& tasks = round_of(op).tasks;
+        const std::size_t first = tasks.size();
         read_fold(op, operand);
+        const auto of_op = std::span(tasks).subspan(first);
+        Turn turn = Turn::local;
+        for (const Task& task : of_op) {
+          if (!is_wait(task)) continue;
+          turn = std::max(turn == Turn::local ? Turn::memory : turn,
+                          goes_by_wire(task.step.index) ? Turn::wire : Turn::memory);
+        }
+        for (Task& task : of_op) task.turn = turn;
       } else if (op.code == OpCode::finish) {
         add_work(op);
+        round_of(op).tasks.back().turn = Turn::last;
       }  // waits follow from what is touched, and nobody waits for releases
       operand += std::size_t{op.operands} + op.copies;
     }
@@ -69,10 +97,17 @@ class Maker {
       Operand source = *(first + static_cast<std::ptrdiff_t>(i));
       if (is_message(source)) {
         const int from = parcel(op, source.rank, false);
-        // Where in its round's half; place_staged() says where that begins.
-        source = {source.rank, Memory::message, 0, round.staged};
-        add_piece(from, {Memory::message, round.staged, op.bytes});
-        round.staged += (op.bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+        if (goes_by_wire(from)) {
+          // Where in its round's half; place_staged() says where that begins.
+          source = {source.rank, Memory::message, kStaged, round.staged};
+          add_piece(from, {Memory::message, round.staged, op.bytes});
+          round.staged += (op.bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+        } else {
+          source = {source.rank, Memory::message, static_cast<std::uint32_t>(from),
+                    parcel_at(from).pieces.size()};
+          add_piece(from, {Memory::message, 0, op.bytes});
+          ++uses_[static_cast<std::size_t>(from)];
+        }
         add_wait(round, from);
       }
       out_.operands.push_back(source);
@@ -83,7 +118,7 @@ class Maker {
   Round& round_of(const Op& op) {
     // Rows may be finished later than in the round that has written them last.
     if (rounds_.empty() || rounds_.back().number < op.round) {
-      rounds_.push_back({op.round, {}, {}, {}, 0});
+      rounds_.emplace_back().number = op.round;
       ends_.clear();
     }
     return rounds_.back();
@@ -95,16 +130,24 @@ class Maker {
     const auto [at, is_new] = ends_.try_emplace({peer, sends}, 0);
     if (is_new) {
       at->second = static_cast<int>(out_.parcels.size());
-      out_.parcels.push_back({peer, op.round, sends, 0, {}});
+      const Way way = ways_.empty() ? Way::wire : ways_[static_cast<std::size_t>(peer)];
+      out_.parcels.push_back({peer, op.round, sends, way, 0, {}});
+      uses_.push_back(0);
       (sends ? round.sent : round.received).push_back(at->second);
+      round.through_memory |= way != Way::wire;
     }
     return at->second;
   }
 
+  Parcel& parcel_at(int index) { return out_.parcels[static_cast<std::size_t>(index)]; }
+  bool goes_by_wire(int parcel) { return parcel_at(parcel).way == Way::wire; }
+  static bool is_wait(const Task& task) { return task.step.kind == MessageStep::Kind::wait; }
+  static bool is_work(const Task& task) { return task.step.kind == MessageStep::Kind::work; }
+
   void add_piece(int index, Piece piece) {
-    Parcel& to = out_.parcels[static_cast<std::size_t>(index)];
+    Parcel& to = parcel_at(index);
     to.bytes += piece.bytes;
-    if (!to.pieces.empty()) {
+    if (to.way == Way::wire && !to.pieces.empty()) {
       Piece& last = to.pieces.back();
       if (last.memory == piece.memory && last.offset + last.bytes == piece.offset) {
         last.bytes += piece.bytes;
@@ -115,10 +158,10 @@ class Maker {
   }
 
   void add_wait(Round& round, int parcel) {
-    round.tasks.push_back({MessageStep::Kind::wait, parcel});
+    round.tasks.push_back({{MessageStep::Kind::wait, parcel}});
   }
   void add_work(const Op& op, std::size_t first_operand = 0) {
-    round_of(op).tasks.push_back({MessageStep::Kind::work, static_cast<int>(out_.work.size())});
+    round_of(op).tasks.push_back({{MessageStep::Kind::work, static_cast<int>(out_.work.size())}});
     out_.work.push_back({op, first_operand});
   }
 
@@ -141,7 +184,7 @@ class Maker {
   template <class Visit>
   void for_each_piece(int parcel, const Visit& visit) const {
     for (const Piece& piece : out_.parcels[static_cast<std::size_t>(parcel)].pieces) {
-      if (piece.memory == Memory::message) continue;
+      if (piece.memory == Memory::message) continue;  // nobody else writes there
       visit(bytes_of(piece.memory, piece.offset, piece.bytes));
     }
   }
@@ -153,7 +196,23 @@ class Maker {
   void wait(int parcel) {
     if (waited_[static_cast<std::size_t>(parcel)]) return;
     waited_[static_cast<std::size_t>(parcel)] = true;
+    const Parcel& of = parcel_at(parcel);
+    const bool through_memory = !of.sends && of.way != Way::wire;
+    // It is stored then.
+    if (through_memory) {
+      for_each_piece(parcel, [this](const Bytes& piece) { wait_for_senders(piece); });
+    }
     out_.steps.push_back({MessageStep::Kind::wait, parcel});
+    if (through_memory && uses_[static_cast<std::size_t>(parcel)] == 0) done(parcel);
+  }
+  void done(int parcel) { out_.steps.push_back({MessageStep::Kind::done, parcel}); }
+  // What came through memory and is used by this for the last time.
+  void done_by(const Work& work) {
+    for (std::size_t o = 0; o < work.op.operands; ++o) {
+      const Operand& read = out_.operands[work.first_operand + o];
+      if (read.memory != Memory::message || read.message == kStaged) continue;
+      if (--uses_[read.message] == 0) done(static_cast<int>(read.message));
+    }
   }
   // Until nobody is sent these bytes any more.
   void wait_for_senders(const Bytes& of) {
@@ -168,6 +227,51 @@ class Maker {
     start(parcel);
   }
 
+  // --- what is shown in scratch -----------------------------------------------------------------
+
+  // Until its bytes are written to.
+  struct Shown {
+    std::ptrdiff_t end = 0;
+    std::size_t place = 0;  // in scratch
+  };
+  using ShownByBegin = std::map<std::ptrdiff_t, Shown>;
+
+  void forget_shown(const Bytes& of) {
+    ShownByBegin& all = shown_[of.memory];
+    const std::ptrdiff_t end = of.begin + static_cast<std::ptrdiff_t>(of.bytes);
+    auto at = all.upper_bound(of.begin);
+    if (at != all.begin() && std::prev(at)->second.end > of.begin) --at;
+    while (at != all.end() && at->first < end) at = all.erase(at);
+  }
+  // Sends from scratch what lies elsewhere, and is copied there first where that has not been done.
+  void show(int parcel, int round) {
+    Parcel& of = parcel_at(parcel);
+    if (of.way != Way::scratch || of.with_the_word()) return;
+    for (Piece& piece : of.pieces) {
+      if (piece.memory == Memory::scratch) continue;
+      const Bytes bytes = bytes_of(piece.memory, piece.offset, piece.bytes);
+      const auto end = bytes.begin + static_cast<std::ptrdiff_t>(bytes.bytes);
+      ShownByBegin& all = shown_[bytes.memory];
+      auto found = all.find(bytes.begin);
+      if (found == all.end() || found->second.end != end) {
+        forget_shown(bytes);
+        found = all.insert({bytes.begin, {end, plan_.scratch_bytes + shown_bytes_}}).first;
+        shown_bytes_ += (piece.bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+        out_.steps.push_back({MessageStep::Kind::work, static_cast<int>(out_.work.size())});
+        out_.work.push_back({{.code = OpCode::fold,
+                              .operands = 1,
+                              .round = static_cast<std::uint16_t>(of.round),
+                              .memory = Memory::scratch,
+                              .offset = found->second.place,
+                              .bytes = piece.bytes},
+                             out_.operands.size()});
+        out_.operands.push_back({0, piece.memory, 0, piece.offset});
+        touch(bytes, round);
+      }
+      piece = {Memory::scratch, found->second.place, piece.bytes};
+    }
+  }
+
   void touch(const Bytes& of, int round, int sent = -1) {
     touches_[of.memory].touch(of.begin, of.bytes, round, [&](LastTouches::Stretch& stretch) {
       std::erase_if(stretch.sent, [this](int p) { return waited_[static_cast<std::size_t>(p)]; });
@@ -180,15 +284,19 @@ class Maker {
   void touch_all(std::size_t i) {
     const int now = static_cast<int>(i);
     for (const int p : rounds_[i].received) {
-      for_each_piece(p, [&](const Bytes& piece) { touch(piece, now); });
+      for_each_piece(p, [&](const Bytes& piece) {
+        touch(piece, now);
+        forget_shown(piece);
+      });
     }
     for (const int p : rounds_[i].sent) {
       for_each_piece(p, [&](const Bytes& piece) { touch(piece, now, p); });
     }
-    for (const MessageStep& task : rounds_[i].tasks) {
-      if (task.kind != MessageStep::Kind::work) continue;
-      const Work& work = out_.work[static_cast<std::size_t>(task.index)];
+    for (const Task& task : rounds_[i].tasks) {
+      if (!is_work(task)) continue;
+      const Work& work = out_.work[static_cast<std::size_t>(task.step.index)];
       touch(written_by(work), now);
+      if (work.op.code != OpCode::finish) forget_shown(written_by(work));
       for (std::size_t o = 0; o < work.op.operands; ++o) {
         const Operand& read = out_.operands[work.first_operand + o];
         if (read.memory == Memory::message) continue;
@@ -207,36 +315,68 @@ class Maker {
     return free;
   }
 
+  // Local work on what is being sent through memory comes behind everything that others wait for,
+  // since two who send to each other would wait for ever else.
+  void put_in_turn(Round& round) {
+    const auto is_held_up = [&](const Task& task) {
+      if (task.turn != Turn::local || !is_work(task)) return false;
+      const Bytes written = written_by(out_.work[static_cast<std::size_t>(task.step.index)]);
+      bool held_up = false;
+      touches_[written.memory].for_each(
+          written.begin, written.bytes, [&](const LastTouches::Stretch& stretch) {
+            for (const int p : stretch.sent) {
+              held_up |= !goes_by_wire(p) && parcel_at(p).round == round.number;
+            }
+          });
+      return held_up;
+    };
+    for (Task& task : round.tasks) {
+      if (is_held_up(task)) task.turn = Turn::last;
+    }
+    std::stable_sort(round.tasks.begin(), round.tasks.end(),
+                     [](const Task& a, const Task& b) { return a.turn < b.turn; });
+  }
+
   void order(std::size_t i) {
     for (const int p : rounds_[i].received) {
-      if (!started_[static_cast<std::size_t>(p)]) start_receiving(p);
+      if (goes_by_wire(p) && !started_[static_cast<std::size_t>(p)]) start_receiving(p);
     }
-    for (const int p : rounds_[i].sent) start(p);
+    // What goes over the wire first, since that takes longest.
+    for (const bool by_wire : {true, false}) {
+      for (const int p : rounds_[i].sent) {
+        if (goes_by_wire(p) != by_wire) continue;
+        show(p, static_cast<int>(i));
+        start(p);
+      }
+    }
     touch_all(i);
     if (i + 1 < rounds_.size()) {
       for (const int p : rounds_[i + 1].received) {
-        if (is_free(p, i)) start_receiving(p);
+        if (goes_by_wire(p) && is_free(p, i)) start_receiving(p);
       }
     }
-    for (const MessageStep& task : rounds_[i].tasks) {
-      if (task.kind == MessageStep::Kind::wait) {
-        wait(task.index);
+    if (rounds_[i].through_memory) put_in_turn(rounds_[i]);
+    for (const Task& task : rounds_[i].tasks) {
+      if (is_wait(task)) {
+        wait(task.step.index);
         continue;
       }
-      const Work& work = out_.work[static_cast<std::size_t>(task.index)];
+      const Work& work = out_.work[static_cast<std::size_t>(task.step.index)];
       if (work.op.code != OpCode::finish) wait_for_senders(written_by(work));
-      out_.steps.push_back(task);
+      out_.steps.push_back(task.step);
+      done_by(work);
     }
   }
 
-  // Behind the plan's scratch: the halves of even and odd rounds.
+  // Behind the plan's scratch and what is shown: the halves of even and odd rounds.
   void place_staged() {
     std::size_t half[2] = {0, 0};
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
       half[i % 2] = std::max(half[i % 2], rounds_[i].staged);
     }
-    const std::size_t begin[2] = {plan_.scratch_bytes, plan_.scratch_bytes + half[0]};
-    out_.scratch_bytes = plan_.scratch_bytes + half[0] + half[1];
+    const std::size_t halves = plan_.scratch_bytes + shown_bytes_;
+    const std::size_t begin[2] = {halves, halves + half[0]};
+    out_.scratch_bytes = halves + half[0] + half[1];
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
       const auto place = [here = begin[i % 2]](auto& what) {
         if (what.memory != Memory::message) return;
@@ -244,13 +384,15 @@ class Maker {
         what.offset += here;
       };
       for (const int p : rounds_[i].received) {
-        for (Piece& piece : out_.parcels[static_cast<std::size_t>(p)].pieces) place(piece);
+        if (!goes_by_wire(p)) continue;
+        for (Piece& piece : parcel_at(p).pieces) place(piece);
       }
-      for (const MessageStep& task : rounds_[i].tasks) {
-        if (task.kind != MessageStep::Kind::work) continue;
-        const Work& work = out_.work[static_cast<std::size_t>(task.index)];
+      for (const Task& task : rounds_[i].tasks) {
+        if (!is_work(task)) continue;
+        const Work& work = out_.work[static_cast<std::size_t>(task.step.index)];
         for (std::size_t o = 0; o < work.op.operands; ++o) {
-          place(out_.operands[work.first_operand + o]);
+          Operand& operand = out_.operands[work.first_operand + o];
+          if (operand.message == kStaged) place(operand);
         }
       }
     }
@@ -258,21 +400,38 @@ class Maker {
 
   const RankPlan& plan_;
   const std::optional<std::ptrdiff_t> in_place_offset_;
+  const std::span<const Way> ways_;
   MessagePlan out_;
   std::vector<Round> rounds_;
+  std::vector<int> uses_;  // by parcel that is received through memory: how often as an operand
+  std::array<ShownByBegin, 3> shown_;  // by Memory
+  std::size_t shown_bytes_ = 0;
   std::map<std::pair<int, bool>, int> ends_;  // of the latest round: peer, whether it sends there
   std::vector<bool> started_, waited_;        // by parcel
   std::array<LastTouches, 3> touches_;        // by Memory
 };
 
-const std::byte* address(const Operand& operand, const Addresses& memory) {
-  return memory[static_cast<std::size_t>(operand.memory)] + operand.offset;
+const std::byte* address(const Operand& operand, const CallWork& call) {
+  if (operand.memory == Memory::message) return call.pieces[operand.message][operand.offset];
+  return call.memory[static_cast<std::size_t>(operand.memory)] + operand.offset;
 }
 
 }  // namespace
 
-MessagePlan message_plan(const RankPlan& plan, std::optional<std::ptrdiff_t> in_place_offset) {
-  return Maker(plan, in_place_offset).make();
+MessagePlan message_plan(const RankPlan& plan, std::optional<std::ptrdiff_t> in_place_offset,
+                         std::span<const Way> ways) {
+  return Maker(plan, in_place_offset, ways).make();
+}
+
+void store_pieces(const MessagePlan& messages, const Plan& plan, int parcel,
+                  const CallWork& call) noexcept {
+  const std::vector<Piece>& pieces = messages.parcels[static_cast<std::size_t>(parcel)].pieces;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (piece.memory == Memory::message) continue;
+    copy_bytes(call.memory[static_cast<std::size_t>(piece.memory)] + piece.offset,
+               call.pieces[parcel][i], piece.bytes, plan.costs);
+  }
 }
 
 bool do_work(const MessagePlan& messages, const Plan& plan, int index, const CallWork& call,
@@ -286,7 +445,7 @@ bool do_work(const MessagePlan& messages, const Plan& plan, int index, const Cal
   }
   for (std::size_t i = 0; i < op.operands; ++i) {
     const Operand& from = messages.operands[work.first_operand + i];
-    operands[i] = const_cast<std::byte*>(address(from, call.memory));
+    operands[i] = const_cast<std::byte*>(address(from, call));
   }
   if (op.code == OpCode::apply) {
     void* const destination = to;

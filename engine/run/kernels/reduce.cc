@@ -60,6 +60,10 @@ const KernelTable& best_table() {
   return best;
 }
 
+bool takes_strings(const void* dst, const void* src) {
+  return has_fast_strings() && lie_well_for_strings(dst, src);
+}
+
 std::size_t index(DataType type) { return static_cast<std::size_t>(type); }
 std::size_t index(ReduceOp op) { return static_cast<std::size_t>(op); }
 
@@ -108,7 +112,7 @@ void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& cost
   if (dst == src || bytes == 0) return;
   if (bytes < costs.own_copy) {
     __builtin_memcpy(dst, src, bytes);
-  } else if (bytes >= costs.string_copy && has_fast_strings()) {
+  } else if (bytes >= costs.string_copy && takes_strings(dst, src)) {
     string_copy(dst, src, bytes);
   } else {
     best_table().copy(dst, src, bytes);
@@ -117,7 +121,7 @@ void copy_bytes(void* dst, const void* src, std::size_t bytes, const Costs& cost
 
 void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes,
                          const Costs& costs) noexcept {
-  if (bytes < costs.claim || dst == src || !has_fast_strings()) {
+  if (bytes < costs.claim || dst == src || !takes_strings(dst, src)) {
     return copy_bytes(dst, src, bytes, costs);
   }
   string_copy(dst, src, bytes);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/run/kernels/kernel_table.h"
-#include "engine/run/kernels/string_copy.h"
 #include "engine/run/kernels/vector.h"
 
 namespace rankine {

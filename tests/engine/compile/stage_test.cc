@@ -103,8 +103,8 @@ TEST(Stage, WhatOthersReadGoesPastTheCaches) {
     for (const Operation& op :
          stage(staged(Collective::all_reduce, name, 2, kBytes), {.stream = from, .piece = kPiece})
              .operations) {
-      bytes += op.rank == 0 && op.streams ? op.bytes : 0;
-      EXPECT_TRUE(!op.streams || op.destination.memory == Memory::scratch);
+      bytes += op.rank == 0 && op.stages ? op.bytes : 0;
+      EXPECT_TRUE(!op.stages || op.destination.memory == Memory::scratch);
     }
     return bytes;
   };

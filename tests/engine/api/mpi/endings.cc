@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -27,9 +28,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// How messages go in the scenes with a timeout.
+std::optional<Within> scene_within;
+
 JoinOptions with_timeout(int ms) {
   JoinOptions options;
   options.timeout = milliseconds(ms);
+  options.within = scene_within;
   return options;
 }
 
@@ -312,6 +317,31 @@ void many_buffers(Checks& checks) {
   checks.check("other buffers every time", wrong);
 }
 
+// Nodes in turns are no groups of neighbours; what takes none goes on, and a group says others.
+void nodes_in_turns(Checks& checks) {
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  JoinOptions options;
+  options.node = rank % 2;
+  auto joined = join(MPI_COMM_WORLD, options);
+  Member& me = **joined;
+  std::vector<float> x(1000, 1.0F);
+  const Call call{
+      .in = x.data(), .out = x.data(), .count = 1000, .options = {.algorithm = "two_level"}};
+  const bool groups = ranks == 2;  // of one rank each
+  checks.check("nodes in turns", groups ? works(me)
+                                        : expect(me.call(call), Code::invalid_argument,
+                                                 "two_level takes its groups from the nodes"));
+  checks.check("and it goes on", works(me));
+  options.node = -1;
+  checks.check("no node", expect(join(MPI_COMM_WORLD, options).status(), Code::invalid_argument,
+                                 "node is -1"));
+  options.node = 0;
+  checks.check("threads", expect(join_threads(MPI_COMM_WORLD, 0, options).status(),
+                                 Code::invalid_argument, "threads is 0"));
+}
+
 int run_all() {
   Checks checks;
   joins(checks);
@@ -322,10 +352,14 @@ int run_all() {
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks > 1) {
-    one_aborts(checks);
-    one_throws(checks);
-    nobody_comes(checks);
-    counts_differ(checks);
+    nodes_in_turns(checks);
+    for (const Within within : {Within::messages, Within::memory}) {
+      scene_within = within;
+      one_aborts(checks);
+      one_throws(checks);
+      nobody_comes(checks);
+      counts_differ(checks);
+    }
   }
   return checks.end();
 }

@@ -36,19 +36,46 @@ CallRules rules(int ranks, const Algorithm* algorithm = nullptr) {
           .transport = Transport::mailbox};
 }
 
-struct Outcome {
-  std::string wrong;  // or empty
-  std::size_t messages = 0, bytes = 0;
+// Who is on a node, and in a process of it: by rank.
+struct Homes {
+  std::vector<int> node, process;
+
+  std::vector<Way> ways_of(Rank r) const {
+    const auto self = static_cast<std::size_t>(r);
+    std::vector<Way> ways;
+    for (std::size_t i = 0; i < node.size(); ++i) {
+      ways.push_back(node[i] != node[self]         ? Way::wire
+                     : process[i] != process[self] ? Way::scratch
+                                                   : Way::here);
+    }
+    return ways;
+  }
 };
 
-Outcome run(const TestCall& call, Random& random) {
+Homes homes(Random& random, int ranks, int nodes, int processes) {
+  Homes out;
+  for (Rank r = 0; r < ranks; ++r) {
+    out.node.push_back(random.below(nodes));
+    out.process.push_back(random.below(processes));
+  }
+  return out;
+}
+
+struct Outcome {
+  std::string wrong;  // or empty
+  std::size_t messages = 0, bytes = 0, through_memory = 0;
+};
+
+// Without homes all goes over the wire.
+Outcome run(const TestCall& call, Random& random, const Homes& at = {}) {
   std::vector<Image> images = call.before;
   std::vector<std::vector<std::byte>> scratch;
   std::vector<LazyNetwork::Player> players;
   for (Rank r = 0; r < call.goal.ranks; ++r) {
     const auto i = static_cast<std::size_t>(r);
     LazyNetwork::Player player;
-    player.plan = message_plan(call.plan.rank[i], in_place_offset(call, r));
+    player.plan = message_plan(call.plan.rank[i], in_place_offset(call, r),
+                               at.node.empty() ? std::vector<Way>() : at.ways_of(r));
     scratch.emplace_back(player.plan.scratch_bytes, std::byte{0xee});
     player.call.memory = {images[i].bytes.data() + images[i].input,
                           images[i].bytes.data() + images[i].output, scratch.back().data()};
@@ -61,7 +88,7 @@ Outcome run(const TestCall& call, Random& random) {
     if (!wrong.empty()) wrong = "rank " + std::to_string(r) + ": " + wrong;
   }
   if (!wrong.empty()) wrong = call.text + ": " + wrong + "\n" + to_string(call.schedule);
-  return {wrong, network.messages(), network.bytes()};
+  return {wrong, network.messages(), network.bytes(), network.through_memory()};
 }
 
 TEST(MessagePlan, RandomSchedulesMeanWhatTheySay) {
@@ -70,6 +97,38 @@ TEST(MessagePlan, RandomSchedulesMeanWhatTheySay) {
     const TestCall call = random_call(random, rules(random.between(1, 6)));
     ASSERT_FALSE(call.before.empty()) << call.text;
     ASSERT_EQ(run(call, random).wrong, "");
+  }
+}
+
+// Wherever the ranks are: each on its own, all in one process, and anything between.
+TEST(MessagePlan, RandomSchedulesMeanTheSameThroughMemory) {
+  Random random(20261124);
+  std::size_t messages = 0, through_memory = 0;
+  for (int i = 0; i < 6000; ++i) {
+    const int ranks = random.between(2, 6);
+    const TestCall call = random_call(random, rules(ranks));
+    ASSERT_FALSE(call.before.empty()) << call.text;
+    const Outcome outcome =
+        run(call, random, homes(random, ranks, random.between(1, 3), random.between(1, 3)));
+    ASSERT_EQ(outcome.wrong, "");
+    messages += outcome.messages;
+    through_memory += outcome.through_memory;
+  }
+  EXPECT_GT(through_memory, messages / 3);
+  EXPECT_LT(through_memory, messages);
+}
+
+TEST(MessagePlan, EveryAlgorithmThroughMemory) {
+  Random random(23);
+  for (const Algorithm& algorithm : catalogue()) {
+    for (const int ranks : {2, 3, 5, 8}) {
+      Params params;
+      params.ranks = ranks;
+      if (algorithm.collective == Collective::barrier || algorithm.refusal(params)) continue;
+      const TestCall call = random_call(random, rules(ranks, &algorithm));
+      ASSERT_FALSE(call.before.empty()) << call.text;
+      ASSERT_EQ(run(call, random, homes(random, ranks, 2, 2)).wrong, "") << algorithm.name;
+    }
   }
 }
 

@@ -1,18 +1,29 @@
 // An MPI program: every line of the catalogue among the processes that there are, awkward counts,
 // types and operations, in place and apart. Results are right, those of floats have the same bits
-// everywhere, and what goes over the wire is what the schedule states.
+// everywhere, and what goes over the wire, and through memory, is what the schedule states.
+//
+//   sweep [threads=2] [carriers=leader] [lean]
+//
+// lean: of each algorithm's counts and ways to lie one, in turn.
+// RANKINE_MPI_NODES makes up nodes, within which messages go through memory; else these are one,
+// and go over MPI, but for those of threads.
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
+#include "engine/api/mpi/homes.h"
 #include "engine/api/mpi/member.h"
 #include "engine/base/splitmix.h"
 #include "engine/compile/compile.h"
@@ -31,6 +42,21 @@ constexpr Kind kKinds[] = {
     {DataType::f32, ReduceOp::sum}, {DataType::u32, ReduceOp::sum}, {DataType::bf16, ReduceOp::avg},
     {DataType::u8, ReduceOp::bxor}, {DataType::f64, ReduceOp::avg}, {DataType::i64, ReduceOp::prod},
     {DataType::f16, ReduceOp::max}, {DataType::i32, ReduceOp::min}, {DataType::c64, ReduceOp::sum},
+};
+
+// Where all ranks are, and this thread's.
+struct Place {
+  const Homes& homes;
+  Member& me;
+  Checks& checks;
+  ThreadsHere& threads;
+  int thread = 0;
+  bool lean = false;
+
+  void check(const std::string& name, const std::string& wrong) const {
+    checks.check(threads, thread, name, wrong);
+  }
+  bool memory() const { return homes.nodes() > 1; }
 };
 
 std::vector<CallOptions> variants_of(const Algorithm& algorithm) {
@@ -53,8 +79,8 @@ Params params_for(const CallOptions& options, const Member& me) {
 
 // What all ranks together send: a message per round and pair that anything goes between, and the
 // bytes of the transfers.
-WireCount stated(const CollectiveCase& test, const Algorithm& algorithm, Params params,
-                 const Call& call) {
+Sent stated(const CollectiveCase& test, const Algorithm& algorithm, Params params, const Call& call,
+            const Place& at) {
   if (has_root(test.collective)) params.root = test.root;
   if (test.collective == Collective::send_recv) params.peer = test.peer;
   CompileRequest request;
@@ -65,7 +91,12 @@ WireCount stated(const CollectiveCase& test, const Algorithm& algorithm, Params 
   request.op = test.op;
   const auto compiled = compile(request).value();
   const Schedule schedule = algorithm.make(params);
-  WireCount all;
+  std::vector<std::vector<Way>> ways;
+  for (Rank r = 0; r < test.ranks; ++r) ways.push_back(at.homes.ways_of(r, at.memory()));
+  const auto is_within = [&ways](Rank from, Rank to) {
+    return ways[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] != Way::wire;
+  };
+  Sent all;
   for (int k = 0; k < schedule.rounds; ++k) {
     std::set<std::pair<Rank, Rank>> pairs;
     for_each_transfer(schedule, k, [&](const Transfer& t) {
@@ -76,56 +107,105 @@ WireCount stated(const CollectiveCase& test, const Algorithm& algorithm, Params 
         t.to.for_each([&](Rank to) {
           if (from == to || bytes == 0) return;
           pairs.emplace(from, to);
-          all.bytes += bytes;
+          (is_within(from, to) ? all.bytes_within : all.bytes) += bytes;
         });
       });
     });
-    all.messages += pairs.size();
+    for (const auto& [from, to] : pairs) {
+      ++(is_within(from, to) ? all.messages_within : all.messages);
+    }
   }
   return all;
 }
 
-WireCount of_all_ranks(const WireCount& mine) {
-  std::uint64_t all[2] = {mine.messages, mine.bytes};
-  add_up(all, 2);
-  return {all[0], all[1]};
+// Of all ranks, since then.
+Sent sent_since(const Sent& before, const Place& at) {
+  const Sent now = at.me.sent();
+  std::uint64_t all[] = {now.messages - before.messages, now.bytes - before.bytes,
+                         now.messages_within - before.messages_within,
+                         now.bytes_within - before.bytes_within};
+  at.threads.add_up(at.thread, all, 4);
+  return {all[0], all[1], all[2], all[3]};
 }
 
-std::string run(Member& me, const CollectiveCase& test, const Algorithm& algorithm,
-                CaseBuffers& buffers) {
-  buffers.fill(test, me.rank());
+std::string in_words(const Sent& sent) {
+  return std::to_string(sent.messages) + " messages of " + std::to_string(sent.bytes) +
+         " bytes, within nodes " + std::to_string(sent.messages_within) + " of " +
+         std::to_string(sent.bytes_within);
+}
+
+bool operator==(const Sent& a, const Sent& b) { return in_words(a) == in_words(b); }
+
+std::string run(const Place& at, const CollectiveCase& test, const Algorithm& algorithm,
+                const Params& params, CaseBuffers& buffers) {
+  buffers.fill(test, at.me.rank());
   const Call call = call_of(test, buffers);
-  wire_count = {};
-  const Status status = me.call(call);
+  const Sent before = at.me.sent();
+  const WireCount wire_before = wire_count;
+  const Status status = at.me.call(call);
   std::string wrong = status.ok() ? buffers.check() : status.text();
-  const WireCount sent = of_all_ranks(wire_count);
-  const WireCount wanted = stated(test, algorithm, params_for(test.options, me), call);
-  if (wrong.empty() && (sent.messages != wanted.messages || sent.bytes != wanted.bytes)) {
-    wrong = "sent " + std::to_string(sent.messages) + " messages, " + std::to_string(sent.bytes) +
-            " bytes; the schedule states " + std::to_string(wanted.messages) + ", " +
-            std::to_string(wanted.bytes);
+  const Sent sent = sent_since(before, at);
+  const Sent wanted = stated(test, algorithm, params, call, at);
+  if (wrong.empty() && sent != wanted) {
+    wrong = "sent " + in_words(sent) + "; the schedule states " + in_words(wanted);
+  }
+  // What MPI was told, of this process's only rank.
+  const Sent mine = at.me.sent();
+  if (wrong.empty() && at.homes.most_threads() == 1 &&
+      (wire_count.messages - wire_before.messages != mine.messages - before.messages ||
+       wire_count.bytes - wire_before.bytes != mine.bytes - before.bytes)) {
+    wrong = "MPI was told to send other messages than were counted";
   }
   return wrong.empty() ? wrong : to_string(test) + ": " + wrong;
 }
 
+// An algorithm that suits no such nodes says so, and nothing else happens.
+std::string expect_refusal(const Place& at, const CallOptions& options,
+                           const Algorithm& algorithm) {
+  std::vector<float> x(100, 1.0F), y(x.size());
+  const Call call{.collective = algorithm.collective,
+                  .in = x.data(),
+                  .out = y.data(),
+                  .count = 1,
+                  .options = options};
+  const Status status = at.me.call(call);
+  if (status.code() == Code::invalid_argument &&
+      status.text().find(algorithm.name) != std::string::npos) {
+    return {};
+  }
+  return "is not refused by its name: " + status.text();
+}
+
 // One check per algorithm.
-void sweep(Member& me, Checks& checks) {
-  const auto n = static_cast<std::size_t>(me.ranks());
+void sweep(const Place& at) {
+  const int ranks = at.me.ranks();
+  const auto n = static_cast<std::size_t>(ranks);
   CaseBuffers buffers;
-  std::size_t number = 0;
+  std::size_t number = 0, turn = 0;
   for (const Algorithm& algorithm : catalogue()) {
     if (algorithm.collective == Collective::barrier) continue;
     std::string wrong;
     bool runs = false;
     for (const CallOptions& options : variants_of(algorithm)) {
-      if (algorithm.refusal(params_for(options, me))) continue;
+      if (algorithm.refusal(params_for(options, at.me))) continue;
+      runs = true;
+      CallOptions filled = options;
+      const Status taken = at.homes.take_nodes(algorithm, filled);
+      const Params params = params_for(filled, at.me);
+      if (!taken.ok() || algorithm.refusal(params)) {
+        if (std::string found = expect_refusal(at, options, algorithm); wrong.empty()) {
+          wrong = found;
+        }
+        continue;
+      }
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n + 1, 13 * n + 5}) {
         for (const bool in_place : {false, true}) {
+          if (at.lean && turn++ % 7 != 0) continue;
           Kind kind = kKinds[number * 7 % std::size(kKinds)];
           if (!takes(algorithm.collective, kind.type, kind.op)) kind.op = ReduceOp::sum;
           const auto root = static_cast<Rank>(has_root(algorithm.collective) ? number % n : 0);
           const CollectiveCase test{algorithm.collective,
-                                    me.ranks(),
+                                    ranks,
                                     count,
                                     kind.type,
                                     kind.op,
@@ -135,30 +215,37 @@ void sweep(Member& me, Checks& checks) {
                                     number % 3 == 0 ? 0 : number % 61,
                                     number,
                                     options};
-          runs = true;
           ++number;
-          if (std::string found = run(me, test, algorithm, buffers); wrong.empty()) wrong = found;
+          if (std::string found = run(at, test, algorithm, params, buffers); wrong.empty()) {
+            wrong = found;
+          }
         }
       }
     }
     if (runs) {
-      checks.check(std::string(name_of(algorithm.collective)) + " " + std::string(algorithm.name),
-                   wrong);
+      at.check(std::string(name_of(algorithm.collective)) + " " + std::string(algorithm.name),
+               wrong);
     }
   }
 }
 
+// Whether it runs where a call says nothing of its parameters.
+bool can_run(const Place& at, const Algorithm& algorithm) {
+  CallOptions options;
+  return at.homes.take_nodes(algorithm, options).ok() &&
+         !algorithm.refusal(params_for(options, at.me));
+}
+
 // Floats whose sum depends on the order in which they are added.
-void same_bits(Member& me, Checks& checks) {
+void same_bits(const Place& at) {
+  Member& me = at.me;
   std::vector<float> in(1009), out(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
     const std::uint64_t bits = splitmix(i * 64 + static_cast<std::uint64_t>(me.rank()) + 1);
     in[i] = static_cast<float>(bits % 1000003) * (bits & 64 ? 1e-3F : 1e3F);
   }
   for (const Algorithm& algorithm : catalogue()) {
-    Params params;
-    params.ranks = me.ranks();
-    if (algorithm.collective != Collective::all_reduce || algorithm.refusal(params)) continue;
+    if (algorithm.collective != Collective::all_reduce || !can_run(at, algorithm)) continue;
     if (!algorithm.other_bits.empty()) continue;
     const Status status = me.all_reduce(std::span<const float>(in), std::span<float>(out),
                                         ReduceOp::sum, {.algorithm = algorithm.name});
@@ -168,29 +255,43 @@ void same_bits(Member& me, Checks& checks) {
       std::memcpy(&bits, &x, sizeof(bits));
       hash = mixed(hash, bits);
     }
-    std::uint64_t of_zero = hash;
-    MPI_Bcast(&of_zero, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-    checks.check("the same bits by " + std::string(algorithm.name),
-                 !status.ok()      ? status.text()
-                 : hash == of_zero ? ""
-                                   : "other bits than rank 0's");
+    // Rank 0's alone.
+    std::uint64_t of_zero = me.rank() == 0 ? hash : 0;
+    at.threads.add_up(at.thread, &of_zero, 1);
+    at.check("the same bits by " + std::string(algorithm.name), !status.ok() ? status.text()
+                                                                : hash == of_zero
+                                                                    ? ""
+                                                                    : "other bits than rank 0's");
   }
 }
 
 // Nobody leaves before all have come: each says so in memory that all see.
-void barriers(Member& me, Checks& checks) {
-  int* flags = nullptr;
-  MPI_Win window = MPI_WIN_NULL;
-  MPI_Win_allocate_shared(me.rank() == 0 ? me.ranks() * static_cast<int>(sizeof(int)) : 0,
-                          sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &flags, &window);
-  MPI_Aint bytes = 0;
-  int unit = 0;
-  MPI_Win_shared_query(window, 0, &bytes, &unit, &flags);
+class Flags {
+ public:
+  Flags(int processes, int threads) {
+    int number = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &number);
+    MPI_Win_allocate_shared(number == 0 ? processes * threads * static_cast<int>(sizeof(int)) : 0,
+                            sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &flags_, &window_);
+    MPI_Aint bytes = 0;
+    int unit = 0;
+    MPI_Win_shared_query(window_, 0, &bytes, &unit, &flags_);
+  }
+  ~Flags() { MPI_Win_free(&window_); }
+  Flags(const Flags&) = delete;
+  Flags& operator=(const Flags&) = delete;
+  int& operator[](Rank r) const { return flags_[r]; }
+
+ private:
+  int* flags_ = nullptr;
+  MPI_Win window_ = MPI_WIN_NULL;
+};
+
+void barriers(const Place& at, const Flags& flags) {
+  Member& me = at.me;
   int call = 0;
   for (const Algorithm& algorithm : catalogue()) {
-    Params params;
-    params.ranks = me.ranks();
-    if (algorithm.collective != Collective::barrier || algorithm.refusal(params)) continue;
+    if (algorithm.collective != Collective::barrier || !can_run(at, algorithm)) continue;
     std::string wrong;
     for (int i = 0; i < 20; ++i) {
       ++call;
@@ -201,13 +302,13 @@ void barriers(Member& me, Checks& checks) {
         if (__atomic_load_n(&flags[r], __ATOMIC_ACQUIRE) < call) wrong = "left before all came";
       }
     }
-    checks.check("barrier " + std::string(algorithm.name), wrong);
+    at.check("barrier " + std::string(algorithm.name), wrong);
   }
-  MPI_Win_free(&window);
 }
 
 // Counts that differ from rank to rank, 0 among them.
-void counts(Member& me, Checks& checks) {
+void counts(const Place& at) {
+  Member& me = at.me;
   const auto n = static_cast<std::size_t>(me.ranks());
   const auto self = static_cast<std::size_t>(me.rank());
   std::vector<std::size_t> sizes(n), begins(n + 1, 0);
@@ -216,9 +317,7 @@ void counts(Member& me, Checks& checks) {
     begins[r + 1] = begins[r] + sizes[r];
   }
   for (const Algorithm& algorithm : catalogue()) {
-    Params params;
-    params.ranks = me.ranks();
-    if (algorithm.refusal(params)) continue;
+    if (!can_run(at, algorithm)) continue;
     if (algorithm.collective == Collective::all_gather) {
       std::vector<std::int32_t> in(sizes[self]), out(begins[n], -1);
       for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int>(begins[self] + i);
@@ -229,7 +328,7 @@ void counts(Member& me, Checks& checks) {
       for (std::size_t i = 0; i < out.size() && wrong.empty(); ++i) {
         if (out[i] != static_cast<int>(i)) wrong = "element " + std::to_string(i);
       }
-      checks.check("counts of all_gather " + std::string(algorithm.name), wrong);
+      at.check("counts of all_gather " + std::string(algorithm.name), wrong);
     } else if (algorithm.collective == Collective::reduce_scatter) {
       std::vector<std::int32_t> in(begins[n]), out(sizes[self], -1);
       for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int>(i) + me.rank();
@@ -242,23 +341,51 @@ void counts(Member& me, Checks& checks) {
         const int wanted = static_cast<int>(begins[self] + i) * me.ranks() + ranks_added;
         if (out[i] != wanted) wrong = "element " + std::to_string(i);
       }
-      checks.check("counts of reduce_scatter " + std::string(algorithm.name), wrong);
+      at.check("counts of reduce_scatter " + std::string(algorithm.name), wrong);
     }
   }
 }
 
-int run_all() {
-  Checks checks;
-  const auto network = find_call_network("scale_out");
-  auto me = join(MPI_COMM_WORLD, {.timeout = std::chrono::minutes(5), .network = *network});
-  checks.check("join", me.ok() ? "" : me.status().text());
-  if (me.ok()) {
-    sweep(**me, checks);
-    same_bits(**me, checks);
-    counts(**me, checks);
-    barriers(**me, checks);
-    checks.check("health", (*me)->health().text());
+struct Arguments {
+  int threads = 1;
+  std::optional<Carriers> carriers{};
+  bool lean = false;
+};
+
+int run_all(const Arguments& arguments) {
+  int processes = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  const auto sizes = read_made_up_nodes().value();
+  std::vector<ProcessHome> places;
+  for (int p = 0; p < processes; ++p) {
+    places.push_back({sizes.empty() ? 0 : made_up_node(sizes, p), arguments.threads});
   }
+  const Homes homes(places);
+  Checks checks;
+  JoinOptions options{.timeout = std::chrono::minutes(5), .carriers = arguments.carriers};
+  // Else that of the nodes.
+  if (homes.nodes() == 1) options.network = *find_call_network("scale_out");
+  auto joined = join_threads(MPI_COMM_WORLD, arguments.threads, options);
+  checks.check("join", joined.ok() ? "" : joined.status().text());
+  if (!joined.ok()) return checks.end();
+  {
+    const Flags flags(processes, arguments.threads);
+    ThreadsHere here(arguments.threads);
+    const auto play = [&](int thread) {
+      Member& me = *(*joined)[static_cast<std::size_t>(thread)];
+      const Place at{homes, me, checks, here, thread, arguments.lean};
+      sweep(at);
+      same_bits(at);
+      counts(at);
+      barriers(at, flags);
+      at.check("health", me.health().text());
+    };
+    std::vector<std::thread> others;
+    for (int t = 1; t < arguments.threads; ++t) others.emplace_back(play, t);
+    play(0);
+    for (std::thread& other : others) other.join();
+  }
+  joined = Status(Code::aborted, "");
   return checks.end();
 }
 
@@ -266,8 +393,17 @@ int run_all() {
 }  // namespace rankine::mpi
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  const int result = rankine::mpi::run_all();
+  rankine::mpi::Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view text = argv[i];
+    if (text.starts_with("threads=")) arguments.threads = std::atoi(argv[i] + 8);
+    if (text == "lean") arguments.lean = true;
+    if (text == "carriers=leader") arguments.carriers = rankine::mpi::Carriers::leader;
+  }
+  const bool funneled = arguments.carriers == rankine::mpi::Carriers::leader;
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, funneled ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
+  const int result = rankine::mpi::run_all(arguments);
   MPI_Finalize();
   return result;
 }

@@ -1,0 +1,67 @@
+// Where the ranks of a communicator over MPI are: on which node, in which process, on which of its
+// threads. What follows from that: how messages go between two of them, and what groups algorithms
+// get that follow the machine.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/catalogue.h"
+#include "engine/api/call.h"
+#include "engine/api/mpi/message_plan.h"
+#include "engine/base/status.h"
+
+namespace rankine {
+
+// A process of the communicator, as it says of itself.
+struct ProcessHome {
+  int node = 0;     // any number that processes of one node have in common
+  int threads = 1;  // ranks that it plays, on a thread each
+};
+
+struct Home {
+  int node = 0;  // numbered as their first ranks are
+  int process = 0, thread = 0;
+};
+
+class Homes {
+ public:
+  // In the order of the processes; the ranks of a process are neighbours.
+  explicit Homes(const std::vector<ProcessHome>& processes);
+
+  int ranks() const { return static_cast<int>(all_.size()); }
+  int nodes() const { return nodes_; }
+  const Home& operator[](Rank r) const { return all_[static_cast<std::size_t>(r)]; }
+  Rank first_of(int process) const { return firsts_[static_cast<std::size_t>(process)]; }
+  int most_threads() const;
+  // In order.
+  std::vector<Rank> on_node(int node) const;
+  std::vector<Rank> in_process(int process) const;
+
+  // From a rank to each. `memory`: processes of a node share some.
+  std::vector<Way> ways_of(Rank r, bool memory) const;
+
+  // G, where each node has G neighbours, but for the last one, which may have fewer; else 0. Of one
+  // node 0 as well: there is nothing to be told apart.
+  int group() const { return group_; }
+  // "2 nodes with 3 and 2 ranks", "ranks 0, 2 and ranks 1, 3 on 2 nodes"
+  std::string in_words() const;
+  // Gives the nodes as groups to an algorithm that takes groups or levels, where the options have
+  // none; they refer to this then. Error: nodes that are no groups, by the algorithm's name.
+  Status take_nodes(const Algorithm& algorithm, CallOptions& options) const;
+
+ private:
+  std::vector<Home> all_;
+  std::vector<Rank> firsts_;  // of each process
+  int nodes_ = 0, group_ = 0;
+  std::vector<int> levels_;  // the group
+};
+
+// Made-up nodes, for machines that are fewer: how many processes each has, in turns ("2": two each,
+// "3,1": three, one, three ...). RANKINE_MPI_NODES; nothing where it is not set. Errors name it.
+Result<std::vector<int>> read_made_up_nodes();
+// The node of the process of that number.
+int made_up_node(const std::vector<int>& sizes, int process);
+
+}  // namespace rankine

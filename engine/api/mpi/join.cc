@@ -1,0 +1,342 @@
+// How ranks join a communicator over MPI: where they are, what they must have alike, what they
+// share.
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/communicator.h"
+#include "engine/api/mpi/member_state.h"
+#include "engine/api/mpi/mpi_error.h"
+#include "engine/api/version.h"
+#include "engine/base/splitmix.h"
+#include "engine/network/fabric.h"
+#include "engine/network/write_network.h"
+#include "numa/warnings.h"
+
+namespace rankine::mpi {
+namespace {
+
+bool mpi_is_over() noexcept {
+  int over = 0;
+  MPI_Finalized(&over);
+  return over != 0;
+}
+
+// All but PMPI's so far calls for nothing on the communicator.
+Status check_mpi(MPI_Comm comm) {
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized == 0) return invalid_argument("MPI is not initialized; MPI_Init comes first");
+  if (mpi_is_over()) return invalid_argument("MPI has been finalized");
+  if (comm == MPI_COMM_NULL) return invalid_argument("comm is MPI_COMM_NULL");
+  int is_inter = 0;
+  MPI_Comm_test_inter(comm, &is_inter);
+  if (is_inter != 0) return invalid_argument("comm is an intercommunicator");
+  return {};
+}
+
+// Another one of the same ranks. Not MPI_Comm_dup, which would ask the user's attributes.
+Status make_comm(MPI_Comm comm, int rank, MPI_Comm& made) {
+  const int code = MPI_Comm_split(comm, 0, rank, &made);
+  if (code != MPI_SUCCESS) return mpi_status("MPI_Comm_split", code);
+  MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  return {};
+}
+
+// The processes of this one's node.
+class NodeComm {
+ public:
+  NodeComm() = default;
+  ~NodeComm() {
+    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+  }
+  NodeComm(const NodeComm&) = delete;
+  NodeComm& operator=(const NodeComm&) = delete;
+
+  // `made_up`: which of a machine's nodes this is; 0 where a machine is one.
+  Status make(MPI_Comm comm, int rank, int made_up) {
+    MPI_Comm machine = MPI_COMM_NULL;
+    int code = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine);
+    if (code != MPI_SUCCESS) return mpi_status("MPI_Comm_split_type", code);
+    code = MPI_Comm_split(machine, made_up, rank, &comm_);
+    MPI_Comm_free(&machine);
+    if (code != MPI_SUCCESS) return mpi_status("MPI_Comm_split", code);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    return {};
+  }
+  MPI_Comm comm() const { return comm_; }
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+// What this process is told to say of its node.
+Result<int> made_up_of(const JoinOptions& options) {
+  if (options.node) {
+    if (*options.node >= 0) return *options.node;
+    return invalid_argument("node is " + std::to_string(*options.node) +
+                            "; allowed are numbers from 0 on");
+  }
+  const auto sizes = read_made_up_nodes();
+  if (!sizes.ok()) return sizes.status();
+  if (sizes->empty()) return 0;
+  int number = 0;  // of nodes a machine has some, whatever the communicator
+  MPI_Comm_rank(MPI_COMM_WORLD, &number);
+  return made_up_node(*sizes, number);
+}
+
+Result<Homes> find_homes(MPI_Comm comm, MPI_Comm node, int rank, int threads) {
+  int mine[2] = {rank, threads};
+  MPI_Bcast(mine, 1, MPI_INT, 0, node);  // its first process
+  int processes = 1;
+  MPI_Comm_size(comm, &processes);
+  std::vector<int> said(2 * static_cast<std::size_t>(processes));
+  const int code = MPI_Allgather(mine, 2, MPI_INT, said.data(), 2, MPI_INT, comm);
+  if (code != MPI_SUCCESS) return mpi_status("MPI_Allgather", code);
+  std::vector<ProcessHome> all;
+  for (std::size_t i = 0; i < said.size(); i += 2) all.push_back({said[i], said[i + 1]});
+  return Homes(all);
+}
+
+CallNetwork network_for(const JoinOptions& options, const Environment& environment,
+                        const Homes& homes) {
+  CallNetwork network;
+  if (options.network != nullptr) {
+    network = *options.network;
+  } else if (environment.network != nullptr) {
+    network = *environment.network;
+  } else if (homes.group() > 1) {
+    network.fabric = find_regime("two_level")->fabric;
+    network.fabric.group = homes.group();
+  } else {
+    network.fabric = find_regime("scale_out")->fabric;
+  }
+  network.lower = true;                     // processes have messages from one to one
+  network.clock = ClockMode::virtual_time;  // that nobody asks
+  return network;
+}
+
+std::string name_of_level(int level) {
+  return level == MPI_THREAD_MULTIPLE     ? "MPI_THREAD_MULTIPLE"
+         : level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
+         : level == MPI_THREAD_FUNNELED   ? "MPI_THREAD_FUNNELED"
+                                          : "MPI_THREAD_SINGLE";
+}
+
+int thread_level() {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  return level;
+}
+
+Carriers carriers_of(const JoinOptions& options) {
+  return options.carriers.value_or(thread_level() == MPI_THREAD_MULTIPLE ? Carriers::each
+                                                                         : Carriers::leader);
+}
+
+Status check_threads(const JoinOptions& options, int threads) {
+  if (threads < 1 || threads > Communicator::kMaxRanks) {
+    return invalid_argument("threads is " + std::to_string(threads) + "; allowed are 1 to " +
+                            std::to_string(Communicator::kMaxRanks));
+  }
+  const int level = thread_level();
+  int is_main = 0;
+  MPI_Is_thread_main(&is_main);
+  if (level < MPI_THREAD_SERIALIZED && is_main == 0) {
+    return invalid_argument(
+        "this thread may not call MPI; MPI_Init_thread allows others than the main one from "
+        "MPI_THREAD_SERIALIZED on");
+  }
+  if (threads == 1) return {};
+  if (level < MPI_THREAD_FUNNELED) {
+    return invalid_argument("threads is " + std::to_string(threads) +
+                            "; MPI was initialized without threads: allowed is 1, and more from "
+                            "MPI_THREAD_FUNNELED on");
+  }
+  if (carriers_of(options) == Carriers::each && level < MPI_THREAD_MULTIPLE) {
+    return invalid_argument("carriers is each, and MPI_Init_thread gave " + name_of_level(level) +
+                            "; allowed is leader, and each with MPI_THREAD_MULTIPLE");
+  }
+  return {};
+}
+
+// The most that a tag may be.
+int most_tag(MPI_Comm comm) {
+  int* most = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&most), &found);
+  return found != 0 ? *most : 32767;  // the least that MPI allows
+}
+
+Status check_tags(MPI_Comm comm, const Homes& homes) {
+  const int most = homes.most_threads();
+  // In a number that is wide enough.
+  const auto tags = std::int64_t{BoundRequests::kTags} * most * most;
+  if (tags <= most_tag(comm)) return {};
+  return invalid_argument("threads is " + std::to_string(most) +
+                          " of some process; MPI's tags, up to " + std::to_string(most_tag(comm)) +
+                          ", tell fewer apart");
+}
+
+Status check_options(const JoinOptions& options, const Environment& environment, int ranks) {
+  CommunicatorOptions common{.ranks = ranks, .timeout = options.timeout};
+  common.plan_bytes = options.plan_bytes;
+  common.order = options.order;
+  if (Status status = check_communicator(common); !status.ok()) return status;
+  constexpr std::size_t kMost = std::size_t{1} << 30;
+  if (options.most_message_bytes < 1 || options.most_message_bytes > kMost) {
+    return invalid_argument("most_message_bytes is " + std::to_string(options.most_message_bytes) +
+                            "; allowed are 1 to " + std::to_string(kMost));
+  }
+  if (environment.transport.value_or(Transport::mailbox) != Transport::mailbox) {
+    return invalid_argument("RANKINE_TRANSPORT is " + std::string(name_of(*environment.transport)) +
+                            "; over MPI all is messages: allowed are mailbox and auto");
+  }
+  return {};
+}
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = text.size();
+  for (const char c : text) hash = mixed(hash, static_cast<unsigned char>(c));
+  return hash;
+}
+
+// What all ranks must have alike, since each plans for itself.
+struct Agreed {
+  std::string_view name;
+  std::uint64_t hash = 0;
+};
+
+std::vector<Agreed> agreed(const JoinOptions& options, const Environment& environment,
+                           const CallNetwork& network) {
+  std::uint64_t algorithms = 0;
+  for (const Algorithm* line : environment.algorithm) {
+    algorithms = mixed(algorithms, line == nullptr ? 0 : hash_of(line->name));
+  }
+  const auto file = write_network(network.fabric);
+  return {{"the version of Rankine", hash_of(kVersion)},
+          {"RANKINE_ALGO", algorithms},
+          {"network", hash_of(file.ok() ? *file : network.fabric.name)},
+          {"order", options.order ? 1 + static_cast<std::uint64_t>(*options.order) : 0},
+          {"plan_bytes", options.plan_bytes},
+          {"most_message_bytes", options.most_message_bytes},
+          {"within", options.within ? 1 + static_cast<std::uint64_t>(*options.within) : 0}};
+}
+
+// The first of them that differs among the ranks, or an error that another rank has found.
+Status compare(MPI_Comm comm, const Status& mine, const std::vector<Agreed>& all) {
+  std::vector<std::uint64_t> words = {mine.ok() ? 1U : 0U};
+  for (const Agreed& one : all) {
+    words.push_back(one.hash);
+    words.push_back(~one.hash);
+  }
+  std::vector<std::uint64_t> least(words.size());
+  const int code = MPI_Allreduce(words.data(), least.data(), static_cast<int>(words.size()),
+                                 MPI_UINT64_T, MPI_MIN, comm);
+  if (code != MPI_SUCCESS) return mpi_status("MPI_Allreduce", code);
+  if (!mine.ok()) return mine;
+  if (least[0] == 0) return invalid_argument("another rank was refused");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (least[1 + 2 * i] == ~least[2 + 2 * i]) continue;
+    return invalid_argument(std::string(all[i].name) +
+                            " is not the same on all ranks; each plans for itself");
+  }
+  return {};
+}
+
+bool all_say(MPI_Comm comm, bool yes) {
+  int mine = yes ? 1 : 0, all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
+  return all != 0;
+}
+
+// How processes of a node get along, and what they share for that: a call of all processes.
+struct Neighbours {
+  Within within = Within::messages;
+  std::shared_ptr<NodeMemory> memory{};
+};
+Result<Neighbours> meet_neighbours(MPI_Comm comm, MPI_Comm node, const Homes& homes, int process,
+                                   std::optional<Within> asked) {
+  Neighbours out{.within = asked.value_or(homes.nodes() > 1 ? Within::memory : Within::messages)};
+  if (out.within == Within::messages) return out;
+  const std::vector<Rank> here = homes.on_node(homes[homes.first_of(process)].node);
+  const auto ranks = static_cast<int>(here.size());
+  Status mine;
+  if (homes[here.front()].process != homes[here.back()].process) {
+    auto memory = NodeMemory::make(node, NodeMail::bytes(ranks), ranks);
+    mine = memory.status();
+    if (memory.ok()) out.memory = std::move(*memory);
+  }
+  if (all_say(comm, mine.ok())) return out;
+  if (mine.ok())
+    mine = make_error(Code::system, [] { return "another node has no memory to share"; });
+  if (asked) return mine;
+  warn_once("mpi.within", "messages within nodes go over MPI: " + mine.text());
+  return Neighbours{};
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int threads,
+                                                          const JoinOptions& options) try {
+  if (Status status = check_mpi(comm); !status.ok()) return status;
+  int number = 0;
+  MPI_Comm_rank(comm, &number);
+  Comms comms;
+  if (Status status = make_comm(comm, number, comms.data); !status.ok()) return status;
+  if (Status status = make_comm(comm, number, comms.alarms); !status.ok()) return status;
+  // Whoever has something wrong goes on until all are told.
+  Status mine = check_threads(options, threads);
+  const auto made_up = made_up_of(options);
+  if (mine.ok()) mine = made_up.status();
+  NodeComm node;
+  Status status = node.make(comms.data, number, made_up.ok() ? *made_up : 0);
+  if (!status.ok()) return status;
+  const auto found = find_homes(comms.data, node.comm(), number, mine.ok() ? threads : 1);
+  if (!found.ok()) return found.status();
+  const Homes& homes = *found;
+  const auto environment = read_environment();
+  const Environment known = environment.ok() ? *environment : Environment();
+  if (mine.ok()) mine = environment.status();
+  if (mine.ok()) mine = check_options(options, known, homes.ranks());
+  if (mine.ok()) mine = check_tags(comms.data, homes);
+  const CallNetwork network = network_for(options, known, homes);
+  const Rank first = homes.first_of(number);
+  const auto on_node = static_cast<int>(homes.on_node(homes[first].node).size());
+  const WaitPolicy policy = choose_wait_policy(on_node);
+  std::shared_ptr<const CallClock> clock;
+  if (mine.ok()) {
+    auto made = CallClock::make(network, homes.ranks(), policy);
+    mine = made.status();
+    if (made.ok()) clock = std::move(*made);
+  }
+  status = compare(comms.data, mine, agreed(options, known, network));
+  if (!status.ok()) return status;
+  auto neighbours = meet_neighbours(comms.data, node.comm(), homes, number, options.within);
+  if (!neighbours.ok()) return neighbours.status();
+  const int tag_bases = std::max(1, most_tag(comms.data) / BoundRequests::tags_of_call(homes));
+  Environment forced = known;
+  forced.transport = Transport::mailbox;
+  const auto process = make_shared_at_home<Process>(
+      std::move(comms), homes, number, carriers_of(options), std::move(neighbours->memory));
+  std::vector<std::unique_ptr<Member>> members;
+  for (int t = 0; t < threads; ++t) {
+    members.push_back(std::unique_ptr<Member>(new Member(make_process_owned<Member::State>(
+        options, forced, clock, policy, process, first + t, neighbours->within, tag_bases))));
+  }
+  return members;
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory, [] { return "ranks over MPI"; });
+}
+
+Result<std::unique_ptr<Member>> join(MPI_Comm comm, const JoinOptions& options) {
+  auto members = join_threads(comm, 1, options);
+  if (!members.ok()) return members.status();
+  return std::move(members->front());
+}
+
+}  // namespace rankine::mpi
