@@ -28,15 +28,10 @@ class Pool {
   int add(T element) {
     if (chunk_of(size_) == chunks_.size()) {
       chunks_.emplace_back();
+      // The first one grows as it is needed: most plans are small.
       if (chunks_.size() > 1) chunks_.back().reserve(kPerChunk);
     }
-    // The first one grows as it is needed: most plans are small. By so much that little is copied;
-    // memory that nothing is written to costs nothing.
-    HugeVector<T>& chunk = chunks_.back();
-    if (chunk.size() == chunk.capacity()) {
-      chunk.reserve(std::min(kPerChunk, std::max<std::size_t>(64, 8 * chunk.size())));
-    }
-    chunk.push_back(std::move(element));
+    chunks_.back().push_back(std::move(element));
     return size_++;
   }
 
