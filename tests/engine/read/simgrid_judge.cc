@@ -2,8 +2,9 @@
 #include "tests/engine/read/simgrid_judge.h"
 
 #ifdef RANKINE_HAS_SIMGRID
-#include <simgrid/version.h>
 #include <xbt/base.h>  // which the next one needs
+
+#include <simgrid/version.h>
 #if SIMGRID_VERSION >= 33200 && SIMGRID_VERSION < 33600
 #define RANKINE_HAS_JUDGE 1
 #endif
@@ -11,9 +12,10 @@
 
 #ifdef RANKINE_HAS_JUDGE
 
+#include <simgrid/s4u.hpp>
+
 #include <sys/wait.h>
 #include <unistd.h>
-#include <simgrid/s4u.hpp>
 
 #include <algorithm>
 #include <cstdint>
