@@ -98,6 +98,7 @@ class Judge {
   }
 
   void play_packets(const std::vector<JudgedMessage>& round, long most) {
+    if (round.empty()) return;  // work of the ranks on their own: nobody posts anything
     s4u::this_actor::sleep_for(network_.alpha);
     int packets = 0;
     for (std::size_t i = 0; i < round.size(); ++i) {
