@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "algorithms/schedule/in_time.h"
 #include "algorithms/torus.h"
 
 namespace rankine {
@@ -134,7 +135,8 @@ Schedule folded_torus_all_gather(const std::vector<int>& dims, CoreSize size, co
   const auto of_member = [=, dimensions = static_cast<int>(dims.size())](Block b) {
     return parts_of(folded.holders_of(place(b / parts), dimensions), b % parts, 1);
   };
-  return then(then(in, on({folded.ranks(), all, place, of_member}, inner)), out);
+  // Members bring the blocks of others along, so messages are as long as the core does not know.
+  return then(then(in, in_time(on({folded.ranks(), all, place, of_member}, inner))), out);
 }
 
 }  // namespace rankine

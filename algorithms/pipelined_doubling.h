@@ -7,21 +7,29 @@
 //   p ranks    q = 2^floor(log2 p) of them in the core (fold.h)    s segments
 #pragma once
 
+#include <utility>
+
 #include "algorithms/halving_doubling.h"
 #include "algorithms/recursive_doubling.h"
+#include "algorithms/schedule/in_time.h"
 
 namespace rankine {
 
+inline Schedule segments_in_time(Schedule whole, int s, Segments stated) {
+  return in_time(pipelined(std::move(whole), s, 1, stated));
+}
+
 inline Schedule pipelined_doubling_all_reduce(int p, int s) {
-  return pipelined(recursive_doubling_all_reduce(p), s);
+  return segments_in_time(recursive_doubling_all_reduce(p), s, Segments::youngest_first);
 }
 
 inline Schedule pipelined_halving_doubling_all_reduce(int p, int s) {
-  return pipelined(halving_doubling_all_reduce(p), s);
+  return segments_in_time(halving_doubling_all_reduce(p), s, Segments::youngest_first);
 }
 
+// The oldest segments' messages are the longest.
 inline Schedule pipelined_doubling_all_gather(int p, int s) {
-  return pipelined(recursive_doubling_all_gather(p), s);
+  return segments_in_time(recursive_doubling_all_gather(p), s, Segments::oldest_first);
 }
 
 // Reversed after it is cut into segments: so the longest messages come first in every round.

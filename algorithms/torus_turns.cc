@@ -7,6 +7,7 @@
 #include "algorithms/held.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/everyone.h"
+#include "algorithms/schedule/in_time.h"
 #include "algorithms/turn_order.h"
 
 namespace rankine {
@@ -135,7 +136,8 @@ Schedule torus_all_gather(const std::vector<int>& dims, const std::vector<Line>&
                    gathers[static_cast<std::size_t>(part)]->round(k, part, parts, of_one, send);
                  }
                }};
-  return of_one ? everyone(std::move(out), Rotation(dims, blocks, Moves::with_rank)) : out;
+  if (of_one) out = everyone(std::move(out), Rotation(dims, blocks, Moves::with_rank));
+  return in_time(std::move(out));
 }
 
 Schedule torus_all_reduce(const std::vector<int>& dims, const Line& line, int parts) {

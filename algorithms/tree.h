@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/edge_colours.h"
 #include "algorithms/shapes.h"
 
 namespace rankine {
@@ -50,7 +51,7 @@ inline Schedule tree_reduce(const Tree& tree, Rank root, int s) {
 inline Schedule up_and_down(const Schedule& hops) { return then(dual(hops), hops); }
 
 inline Schedule tree_all_reduce(const Tree& tree, int s) {
-  return pipelined(up_and_down(tree_hops(tree)), s);
+  return coloured(pipelined(up_and_down(tree_hops(tree)), s, 1, Segments::youngest_first));
 }
 
 // The papers' baseline: only when all segments are up, the first goes down.

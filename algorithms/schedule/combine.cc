@@ -213,20 +213,21 @@ Schedule refined(int parts, Schedule a) {
       a);
 }
 
-Schedule pipelined(Schedule a, int segments, int interval) {
+Schedule pipelined(Schedule a, int segments, int interval, Segments stated) {
   Schedule out{a.ranks, a.blocks * segments, a.rounds + (segments - 1) * interval, {}, {},
                a.planes};
   if (a.rounds == 0) out.rounds = 0;
   if (everyone_in(a) != nullptr) {
-    return of_everyone(a, std::move(out), [segments, interval](const Schedule& part) {
-      return pipelined(part, segments, interval);
+    return of_everyone(a, std::move(out), [=](const Schedule& part) {
+      return pipelined(part, segments, interval, stated);
     });
   }
-  out.round = [a = std::move(a), segments, interval](int k, Send send) {
+  out.round = [a = std::move(a), segments, interval, stated](int k, Send send) {
     // The segments that are under way: 0 <= k - s * interval < a.rounds.
     const int first = k < a.rounds ? 0 : (k - a.rounds) / interval + 1;
     const int last = std::min(segments - 1, k / interval);
-    for (int s = first; s <= last; ++s) {
+    for (int i = 0; i <= last - first; ++i) {
+      const int s = stated == Segments::oldest_first ? first + i : last - i;
       const auto segment = [segments, s](Block b) { return b * segments + s; };
       take_each_transfer(a, k - s * interval, [&](Transfer&& t) {
         t.what.list = renamed(t.what.list, segment);

@@ -57,8 +57,11 @@ Schedule mirrored(Schedule a);
 Schedule refined(int parts, Schedule a);
 
 // Segment s of every block runs through `a` on its own, `interval` rounds behind segment s - 1.
-// Block b becomes `segments` neighbours, as in refined().
-Schedule pipelined(Schedule a, int segments, int interval = 1);
+// Block b becomes `segments` neighbours, as in refined(). A round is stated segment by segment;
+// where they share ports the youngest, which is to end last, may come first.
+enum class Segments : unsigned char { oldest_first, youngest_first };
+Schedule pipelined(Schedule a, int segments, int interval = 1,
+                   Segments stated = Segments::oldest_first);
 
 // The push form: what a rank adds up, its owners first store beside it, each on a plane of its own,
 // and the rank adds it up there. A round becomes two, the second of them local. Which of two ranks

@@ -301,6 +301,10 @@ Status check_fabric(const Fabric& fabric) {
     return invalid_argument("ports is " + std::to_string(fabric.ports) + "; allowed are 1 to " +
                             std::to_string(Fabric::kMostPorts));
   }
+  if (fabric.mtu < 1 || fabric.mtu > Fabric::kMostMtu) {
+    return invalid_argument("mtu is " + std::to_string(fabric.mtu) + "; allowed are 1 to " +
+                            std::to_string(Fabric::kMostMtu));
+  }
   if (fabric.group < 0) {
     return invalid_argument("group is " + std::to_string(fabric.group) +
                             "; allowed are 0 (none) and more");

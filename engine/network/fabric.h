@@ -68,6 +68,8 @@ struct Fabric {
   Rational alpha_hop{};  // seconds per link that a message crosses, the processing at its end
                          // included; in full wiring that is one link
   Rational gamma{};  // seconds per byte that a rank adds to what it has; its port waits for that
+  int mtu =
+      kUsualMtu;  // bytes of the largest packet, where messages travel as packets (read/packets.h)
   std::vector<OddLink> odd{};  // of several that speak of a message the first
   // Where the ranks sit: rank r at places[r] of `size` places, which wiring and groups are about;
   // empty: at place r, and size 0: there are as many places as ranks.
@@ -75,6 +77,7 @@ struct Fabric {
   std::vector<int> places{};
 
   static constexpr int kMostPorts = 1 << 14;  // more than that no rank of any schedule can use
+  static constexpr int kUsualMtu = 4096, kMostMtu = 1 << 24;  // InfiniBand's largest; 16 MiB
 
   bool two_level() const { return group > 0; }
   Abilities abilities() const { return {multicast, alu}; }
@@ -112,7 +115,8 @@ std::string regime_names();
 // What tools take where nobody names a network: one port, 1 us, 100 GB/s.
 const Regime& plain_regime();
 
-// Ports 1 .. kMostPorts (or open, on a grid), times not negative, no group below 0; and what
+// Ports 1 .. kMostPorts (or open, on a grid), times not negative, no group below 0, mtu 1 ..
+// kMostMtu; and what
 // belongs to another wiring than the fabric's: dims, one-way routing, groups, spines, a switch's
 // abilities. The error names the member.
 Status check_fabric(const Fabric& fabric);

@@ -37,6 +37,7 @@ struct NetworkMember {
   std::string_view help;
   std::string_view example;  // of an allowed value, as JSON
   int least = 0, most = 0;
+  int usual = 0;  // of a whole number: files that do not say otherwise mean that, or leave it open
   // Where the value goes, of kinds that several members have. What links have is the network's own
   // link's, or that of a member of kind link.
   int& (*whole)(Fabric&) = nullptr;

@@ -99,7 +99,7 @@ class Writer {
         return fabric_.name;
       case Kind::whole: {
         const int number = row.whole(fabric_);
-        return number == 0 ? Json() : Json(number);
+        return number == row.usual ? Json() : Json(number);
       }
       case Kind::flag:
         return fabric_.*row.flag ? Json(true) : Json();

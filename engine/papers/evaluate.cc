@@ -133,6 +133,24 @@ Verdict verdict_of(Finding& finding) {
   return proved ? Verdict::conditional : Verdict::fails;
 }
 
+// As flows and as packets; what it takes to find what the paper states is then its condition.
+void judge_again(Finding& finding, Runs& runs) {
+  bool by_flow = false, by_packet = false;
+  for (const Fidelity fidelity : {Fidelity::flow, Fidelity::packet}) {
+    const reproduce::Outcome& outcome = runs.reproduced(finding.claim->id, fidelity);
+    finding.again.push_back(
+        {fidelity, found_text(outcome) + ": " + verdict_text(outcome), outcome.agrees});
+    (fidelity == Fidelity::flow ? by_flow : by_packet) = outcome.agrees;
+  }
+  if (!by_flow && !by_packet) {
+    finding.needs = "none of the three";
+    return;
+  }
+  finding.needs = by_flow && by_packet ? "flows or packets" : by_flow ? "flows" : "packets";
+  finding.condition = "messages are " + finding.needs + " (by Eq. (1) it differs)";
+  finding.verdict = Verdict::conditional;
+}
+
 // Every so many of them, the last one included.
 std::vector<Letters> some_of(std::vector<Letters> sets, std::size_t most) {
   if (most == 0 || sets.size() <= most) return sets;
@@ -231,6 +249,7 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
                                                         : Verdict::beyond_model;
     finding.said = stated_text(*outcome.statement);
     finding.measured = found_text(outcome) + ": " + verdict_text(outcome);
+    if (outcome.statement->judged_again && !outcome.agrees) judge_again(finding, runs);
     return finding;
   }
   Evaluation evaluation(paper, claim, runs);

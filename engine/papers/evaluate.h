@@ -45,6 +45,14 @@ struct Finding {
   std::string exception;       // fails: of the degenerate cases that agree, likewise
   std::string reason;          // beyond_model: what is missing
   std::string said, measured;  // of what engine/papers measured, in words; else cases have it
+  // Of what was judged again: by which fidelity, what was found, whether it agrees.
+  struct Again {
+    Fidelity fidelity;
+    std::string measured;
+    bool agrees = false;
+  };
+  std::vector<Again> again;
+  std::string needs;  // "packets", "flows or packets", "none of the three"; empty: Eq. (1) will do
   std::vector<std::string> order;
   std::vector<Case> cases;
   int skipped = 0;         // sets for which an algorithm does not exist

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 
 #include "algorithms/schedule/schedule.h"
@@ -77,6 +78,7 @@ double Panel::time(const Curve& curve, Form form, double bytes) const {
   const Profile* profile = form == Form::latency ? curve.latency : curve.bandwidth;
   if (profile == nullptr)
     throw std::logic_error("no such form of " + std::string(curve.contender->name));
+  if (carriage != nullptr) return carriage->seconds(*profile, spec.gigabits, bytes);
   static const Fabric& kNetwork = find_regime("torus")->fabric;
   constexpr double kBytesPerGigabit = 1e9 / 8;
   return profile->time(kNetwork.link.alpha.to_double(), kNetwork.alpha_hop.to_double(),
@@ -90,7 +92,36 @@ Form Panel::form(const Curve& curve, double bytes) const {
 }
 
 double Panel::time(const Curve& curve, double bytes) const {
-  return time(curve, form(curve, bytes), bytes);
+  const Curve* const one = &curve;
+  return least_time({&one, 1}, bytes);
+}
+
+double Panel::least_time(std::span<const Curve* const> among, double bytes,
+                         std::optional<Form> only) const {
+  struct Candidate {
+    double at_least;
+    const Curve* curve;
+    Form form;
+  };
+  std::vector<Candidate> candidates;
+  for (const Curve* curve : among) {
+    for (const Form form : {Form::latency, Form::bandwidth}) {
+      const Profile* profile = form == Form::latency ? curve->latency : curve->bandwidth;
+      if (profile == nullptr || (only && form != *only)) continue;
+      candidates.push_back({carriage == nullptr
+                                ? time(*curve, form, bytes)
+                                : carriage->at_least(*profile, spec.gigabits, bytes),
+                            curve, form});
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.at_least < b.at_least; });
+  double least = std::numeric_limits<double>::infinity();
+  for (const Candidate& each : candidates) {
+    if (each.at_least >= least) break;
+    least = std::min(least, time(*each.curve, each.form, bytes));
+  }
+  return least;
 }
 
 double Panel::gain(const Curve& curve, double bytes) const {

@@ -2,8 +2,9 @@
 // over sizes of the vector, on tori of 800 Gb/s links (figure 8: of 200 to 3200).
 //
 // The paper simulates packets (SST); here a time is Eq. (1) of its section 2.1, plus 200 ns per
-// hop: the better form, L or B, of each algorithm, with the parameters of section 6 (the preset
-// "torus"). Bruck's messages take the shorter way, as in the paper's evaluation.
+// hop, or by another fidelity what carrying the messages takes: the better form, L or B, of each
+// algorithm, with the parameters of section 6 (the preset "torus"). Bruck's messages take the
+// shorter way, as in the paper's evaluation.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/papers/carriage.h"
 #include "engine/papers/contenders.h"
 #include "engine/papers/profiles.h"
 
@@ -40,6 +42,8 @@ struct Panel {
   std::vector<Curve>
       curves{};  // of the algorithms that exist for these sizes; Trivance is the last
 
+  Carriage* carriage = nullptr;  // null: Eq. (1)
+
   const Curve* find(std::string_view contender) const;
   const Curve& trivance() const { return curves.back(); }
 
@@ -47,6 +51,9 @@ struct Panel {
   double time(const Curve& curve, Form form, double bytes) const;
   double time(const Curve& curve, double bytes) const;
   Form form(const Curve& curve, double bytes) const;
+  // Of the fastest of several, in that form or the better one. Nobody is carried who cannot be it.
+  double least_time(std::span<const Curve* const> among, double bytes,
+                    std::optional<Form> only = std::nullopt) const;
   // T / T of Trivance - 1: positive where Trivance is faster.
   double gain(const Curve& curve, double bytes) const;
   // The fastest but Trivance.

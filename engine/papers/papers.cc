@@ -138,7 +138,11 @@ Statement read_statement(const toml::table& table) {
                 .allowed = row.number("allowed", 0),
                 .why = row.text("why"),
                 .contradicted = row.flag("contradicted"),
-                .as_printed = row.flag("as_printed")};
+                .as_printed = row.flag("as_printed"),
+                .judged_again = row.flag("judged_again")};
+  if (out.as_printed && out.judged_again) {
+    row.fail("distances as printed are of no schedule, whose messages could be carried");
+  }
   row.end();
   return out;
 }

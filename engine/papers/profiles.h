@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/network/wiring.h"
 #include "engine/read/profile.h"
+#include "engine/read/skeleton.h"
 
 namespace rankine::reproduce {
 
@@ -35,9 +37,16 @@ class Profiles {
   void work_out(std::vector<ProfileKey> keys, const ProgressReport& progress = {});
   // Works it out where nobody has. Precondition: key.defined().
   const Profile& at(const ProfileKey& key);
+  // The messages that one of these profiles is of. Throws std::logic_error of another one.
+  const Skeleton& skeleton_of(const Profile& profile);
 
  private:
-  std::map<ProfileKey, Profile> known_;
+  struct Known {
+    Profile profile;
+    std::optional<Skeleton> skeleton{};  // where the profile took going through all messages
+  };
+  static Known worked_out(const ProfileKey& key);
+  std::map<ProfileKey, Known> known_;
 };
 
 }  // namespace rankine::reproduce

@@ -27,6 +27,14 @@ nlohmann::ordered_json json_of(const Finding& finding, const Case* c) {
           {"agrees", c->agrees}};
 }
 
+nlohmann::ordered_json json_of(const std::vector<Finding::Again>& again) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (const Finding::Again& by : again) {
+    out[std::string(name_of(by.fidelity))] = {{"found", by.measured}, {"agrees", by.agrees}};
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& options,
@@ -92,6 +100,8 @@ void print_text(std::ostream& out, const std::vector<Finding>& findings, const F
     }
     line("own", row.own);
     line("found", row.shown);
+    for (const std::string& by : row.again) line("again", by);
+    line("needs", row.needs);
     line("tried", row.cases);
     line("why", row.why);
     line("ENGINE", finding.fault);
@@ -120,6 +130,8 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
                     {"verdict", name_of(finding.verdict)},
                     {"condition", finding.condition},
                     {"exception", finding.exception},
+                    {"again", json_of(finding.again)},
+                    {"needs", finding.needs},
                     {"why", row.why},
                     {"cases", finding.cases.size()},
                     {"not_defined", finding.skipped},
@@ -148,6 +160,9 @@ std::string golden_line(const Finding& finding) {
                                  name_of(finding.verdict));
   if (finding.verdict == Verdict::conditional) line += ": " + finding.condition;
   if (!finding.exception.empty()) line += ", but where " + finding.exception;
+  if (finding.verdict != Verdict::conditional && !finding.needs.empty()) {
+    line += ": by " + finding.needs;
+  }
   return line;
 }
 

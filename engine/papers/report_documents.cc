@@ -50,7 +50,10 @@ std::vector<std::string> cells(const Finding& finding) {
   std::string formula = row.stated;
   if (!claim.found.empty()) formula += fmt::format(" {} {}", row.relation, claim.found);
   std::string found = row.own;
-  for (const std::string& more : {row.shown, row.cases}) {
+  std::vector<std::string> rest = {row.shown, row.cases};
+  rest.insert(rest.begin() + 1, row.again.begin(), row.again.end());
+  if (!row.needs.empty()) rest.push_back("needs " + row.needs);
+  for (const std::string& more : rest) {
     if (!more.empty()) found += (found.empty() ? "" : "; ") + more;
   }
   return {claim.where, claim.text, row.verdict, std::string(name_of(claim.kind)),

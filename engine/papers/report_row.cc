@@ -74,6 +74,10 @@ ReportRow report_row(const Finding& finding) {
     row.stated = finding.said;
     row.relation = "within";
     row.shown = fmt::format("stated {}, found {}", finding.said, finding.measured);
+    for (const Finding::Again& by : finding.again) {
+      row.again.push_back(fmt::format("by {}: found {}", name_of(by.fidelity), by.measured));
+    }
+    if (!finding.needs.empty()) row.needs = finding.needs;
     return row;
   }
   row.stated = stated_text(*finding.claim);

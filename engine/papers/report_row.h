@@ -15,6 +15,8 @@ struct ReportRow {
   std::string own;       // what was found at the paper's own parameters; empty: it gives none
   std::string shown;     // the case that shows the verdict best, where it is not that one
   std::string cases;     // "19 of 38 cases, 4 executed on threads"
+  std::vector<std::string> again;  // by other fidelities, "by flow: found ..."
+  std::string needs;  // which of the three finds what is stated; empty: all that were asked
   std::string why;
 };
 ReportRow report_row(const Finding& finding);

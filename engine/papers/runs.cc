@@ -324,6 +324,10 @@ struct Runs::State {
   std::map<std::string, std::optional<std::string>> executed;  // what was wrong; none: too large
   reproduce::Profiles profiles;
   std::vector<reproduce::Outcome> outcomes;  // all of them, or none yet
+  // By flow and packet; panels point to the carriages.
+  std::map<Fidelity, reproduce::Carriage> carriages{};
+  std::map<Fidelity, std::vector<reproduce::Panel>> panels{};
+  std::map<std::pair<Fidelity, std::string>, reproduce::Outcome> again{};
 };
 
 Runs::Runs() : state_(std::make_unique<State>()) {}
@@ -401,6 +405,22 @@ const reproduce::Outcome& Runs::reproduced(std::string_view id) {
     throw std::logic_error("no statement is called '" + std::string(id) + "'");
   }
   return *found;
+}
+
+const reproduce::Outcome& Runs::reproduced(std::string_view id, Fidelity fidelity) {
+  const std::pair key(fidelity, std::string(id));
+  if (const auto found = state_->again.find(key); found != state_->again.end()) {
+    return found->second;
+  }
+  auto& panels = state_->panels[fidelity];
+  if (panels.empty()) {
+    auto& carriage =
+        state_->carriages.try_emplace(fidelity, fidelity, state_->profiles).first->second;
+    panels = reproduce::panels(state_->profiles);
+    for (reproduce::Panel& panel : panels) panel.carriage = &carriage;
+  }
+  const reproduce::Statement& statement = *reproduced(id).statement;
+  return state_->again.emplace(key, outcome_of(statement, panels)).first->second;
 }
 
 Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks) {

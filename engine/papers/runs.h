@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "engine/papers/parameter_sets.h"
+#include "engine/read/fidelity.h"
 
 namespace rankine::reproduce {
 struct Outcome;
@@ -96,6 +97,8 @@ class Runs {
   // What a statement of engine/papers comes to; the first call works all of them out. An unknown
   // id throws std::logic_error.
   const reproduce::Outcome& reproduced(std::string_view id);
+  // The same by flow or packet; each by itself.
+  const reproduce::Outcome& reproduced(std::string_view id, Fidelity fidelity);
 
   // All `runs` with these letters on threads, once each ever. Runs of more than `most_ranks` ranks
   // or of very many messages are left out.

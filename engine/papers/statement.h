@@ -50,6 +50,9 @@ struct Statement {
   // that this model is not the paper's simulator of packets.
   bool contradicted = false;
   bool as_printed = false;  // with the paper's own distances (printed_trivance.h)
+  // Where Eq. (1) does not find it: as flows and as packets too, which are nearer to that
+  // simulator.
+  bool judged_again = false;
 };
 
 }  // namespace rankine::reproduce

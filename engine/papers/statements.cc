@@ -85,29 +85,26 @@ class Range {
 // Percents.
 double gain_over(const Panel& panel, const std::vector<const Curve*>& others, double bytes,
                  bool latency) {
-  double least = kNoLimit;
-  for (const Curve* other : others) {
-    if (latency && other->latency == nullptr) continue;
-    const double time =
-        latency ? panel.time(*other, Form::latency, bytes) : panel.time(*other, bytes);
-    const double own = latency ? panel.time(panel.trivance(), Form::latency, bytes)
-                               : panel.time(panel.trivance(), bytes);
-    least = std::min(least, 100 * (time / own - 1));
-  }
-  return least;
+  const std::optional<Form> only = latency ? std::optional(Form::latency) : std::nullopt;
+  const Curve* const trivance = &panel.trivance();
+  return 100 *
+         (panel.least_time(others, bytes, only) / panel.least_time({&trivance, 1}, bytes, only) -
+          1);
 }
 
 // From where on one of the others is faster at all sizes up to the largest; infinite where none is.
 double overtaken(const Panel& panel, const std::vector<const Curve*>& others) {
-  constexpr double kGrid = 1.02, kNear = 1 + 1e-6;
+  // Carrying takes time, and jumps with the number of packets: between the figures' own sizes.
+  const bool carried = panel.carriage != nullptr;
+  const double grid = carried ? 2 : 1.02, near = 1 + (carried ? 1e-2 : 1e-6);
   const auto behind = [&](double m) { return gain_over(panel, others, m, false) < 0; };
   if (!behind(kEnd)) return kNoLimit;
   double above = kEnd, below = kEnd;
   while (below > 1 && behind(below)) {
     above = below;
-    below /= kGrid;
+    below /= grid;
   }
-  while (above / below > kNear) {
+  while (above / below > near) {
     const double middle = (above + below) / 2;
     (behind(middle) ? above : below) = middle;
   }

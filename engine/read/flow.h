@@ -1,10 +1,8 @@
 // The second fidelity of the model: messages as fluid flows in continuous time.
 //
-// A message may start when the data that it carries has arrived (dataflow) or the round before has
-// ended (rounds), and a send port of its sender and a receive port of its receiver are free: taken
-// in the order stated, no backfilling, as simulate.h has it. It waits for alpha, and alpha_hop per
-// hop of its route (wiring.h); then its bytes flow. Links are shared max-min fairly (max_min.h) by
-// the messages that flow at that moment, whatever their rounds: a link passes 1 / beta bytes per
+// A message may start when message_order.h says so. It waits for alpha, and alpha_hop per hop of
+// its route (wiring.h); then its bytes flow. Links are shared max-min fairly (max_min.h) by the
+// messages that flow at that moment, whatever their rounds: a link passes 1 / beta bytes per
 // second, and a message that is alone on its route needs m * beta. Where half of a message goes
 // each way round a ring, these are two flows of half the bytes and half the weight, and the message
 // ends with the later one. Full wiring has a link per message, so times are simulate()'s. What is
@@ -19,8 +17,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
@@ -28,14 +24,9 @@
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
 #include "engine/network/simulate.h"
+#include "engine/read/skeleton.h"
 
 namespace rankine {
-
-// What messages that share links pay: Eq. (1), which simulate() charges, or their share at each
-// moment.
-enum class Fidelity : std::uint8_t { eq1, flow };
-std::string_view name_of(Fidelity fidelity);
-std::optional<Fidelity> parse_fidelity(std::string_view text);
 
 struct FlowTimes {
   double seconds = 0;
@@ -48,5 +39,10 @@ struct FlowTimes {
 // any number of threads at once.
 Result<FlowTimes> simulate_flow(const Schedule& schedule, const Goal& goal, const Fabric& fabric,
                                 std::uint64_t bytes, const SimulateOptions& options = {});
+
+// Of a skeleton, on its torus with the links and ports of `fabric`; blocks are M / B bytes. The
+// result is that of all ranks; `messages` are those gone through.
+Result<FlowTimes> simulate_flow(const Skeleton& skeleton, const Fabric& fabric,
+                                std::uint64_t bytes);
 
 }  // namespace rankine

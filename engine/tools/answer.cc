@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "engine/base/json_text.h"
+#include "engine/read/flow.h"
+#include "engine/read/packets.h"
 #include "engine/tools/metrics.h"
 #include "engine/tools/port_budget.h"
 #include "engine/tools/question_json.h"
@@ -23,6 +25,34 @@ Json load_json(Int128 load, std::int64_t per_byte) {
     return static_cast<std::int64_t>(load / per);
   }
   return bytes_of_load(load, per_byte);
+}
+
+Result<std::optional<CarriedTimes>> carried_by(const Prepared& prepared, const Question& question) {
+  const auto carry = [&](auto simulator) {
+    return simulator(prepared.schedule, prepared.goal, question.fabric, question.bytes,
+                     question.options);
+  };
+  std::optional<CarriedTimes> out;
+  switch (question.fidelity) {
+    case Fidelity::eq1:
+      return out;
+    case Fidelity::flow: {
+      auto times = carry([](const auto&... of) { return simulate_flow(of...); });
+      if (!times.ok()) return times.status();
+      out = {times->seconds, std::move(times->round_end)};
+      return out;
+    }
+    case Fidelity::packet: {
+      const auto times = carry([](const auto&... of) { return simulate_packets(of...); });
+      if (!times.ok()) return times.status();
+      out = {times->seconds, {}};
+      for (const Ticks end : times->round_end) {
+        out->round_end.push_back(nearest_double(end, times->ticks_per_second));
+      }
+      return out;
+    }
+  }
+  return out;
 }
 
 BatchAnswer refused(const Json& request, std::size_t number, std::string_view error) {
@@ -72,14 +102,9 @@ Result<Answer> answer(Question question) {
   auto result = simulate(prepared->schedule, prepared->goal, question.fabric, question.bytes,
                          question.options);
   if (!result.ok()) return result.status();
-  std::optional<FlowTimes> flow;
-  if (question.fidelity == Fidelity::flow) {
-    auto flown = simulate_flow(prepared->schedule, prepared->goal, question.fabric, question.bytes,
-                               question.options);
-    if (!flown.ok()) return flown.status();
-    flow = std::move(*flown);
-  }
-  return Answer{std::move(question), prepared->params, std::move(*result), std::move(flow)};
+  auto carried = carried_by(*prepared, question);
+  if (!carried.ok()) return carried.status();
+  return Answer{std::move(question), prepared->params, std::move(*result), std::move(*carried)};
 }
 
 void add_result(const Answer& a, Json& line) {

@@ -13,18 +13,25 @@
 
 namespace rankine::tools {
 
+struct CarriedTimes {
+  double seconds = 0;
+  std::vector<double> round_end{};
+};
+
 struct Answer {
   Question question;
   Params params;
   Simulation result;
-  std::optional<FlowTimes> flow{};  // of that fidelity; it replaces the times in `result`
+  std::optional<CarriedTimes> carried{};  // of another fidelity than eq1, in place of the times in
+                                          // `result`
 
-  double seconds() const { return flow ? flow->seconds : result.seconds; }
+  double seconds() const { return carried ? carried->seconds : result.seconds; }
   double algbw() const;               // bytes per second; 0 where no time passes
   double busbw() const;               // metrics.h
   std::optional<double> eta() const;  // busbw over the network's peak
   double round_end(std::size_t k) const {
-    return flow ? flow->round_end[k] : nearest_double(result.round_end[k], result.ticks_per_second);
+    return carried ? carried->round_end[k]
+                   : nearest_double(result.round_end[k], result.ticks_per_second);
   }
 };
 

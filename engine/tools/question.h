@@ -7,7 +7,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/network/simulate.h"
-#include "engine/read/flow.h"
+#include "engine/read/fidelity.h"
 
 namespace rankine::tools {
 

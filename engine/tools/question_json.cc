@@ -89,7 +89,7 @@ Status take_member(const std::string& name, const Json& value, Question& questio
   if (name == "fidelity") {
     const auto fidelity =
         value.is_string() ? parse_fidelity(value.get<std::string>()) : std::nullopt;
-    if (!fidelity) return bad_member(name, value, "\"eq1\" and \"flow\"");
+    if (!fidelity) return bad_member(name, value, "\"eq1\", \"flow\" and \"packet\"");
     question.fidelity = *fidelity;
     return {};
   }
@@ -201,6 +201,7 @@ Json question_json(const Question& question, const Params& params) {
               {"sync", name_of(question.options.sync)},
               {"fidelity", name_of(question.fidelity)},
               {"ideal_blocks", question.options.ideal_blocks}};
+  if (question.fidelity == Fidelity::packet) out["mtu"] = fabric.mtu;
   if (!question.options.counts.empty()) out["counts"] = question.options.counts;
   if (question.lower) out["lower"] = true;
   if (!(fabric.link.eta_alpha == 1)) out["eta_alpha"] = fabric.link.eta_alpha.to_double();

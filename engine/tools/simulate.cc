@@ -44,8 +44,7 @@ struct SimulateArguments {
 
 Result<Fidelity> read_fidelity(std::string_view argument, std::string_view text) {
   if (const auto fidelity = parse_fidelity(text)) return *fidelity;
-  constexpr std::string_view kNames[] = {"eq1", "flow"};
-  return unknown_name(argument, text, kNames);
+  return unknown_name(argument, text, fidelity_names());
 }
 
 Result<Exit> run_batch(const std::string& file, Console& console) {
@@ -95,7 +94,7 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
   if (!a.trace.empty() || !a.goal.empty() || a.rounds || a.fidelity != Fidelity::eq1) {
     return invalid_argument(
         "--ranks-to tells times among many numbers of ranks; --trace, --goal, --rounds and "
-        "--fidelity flow are for one");
+        "another --fidelity than eq1 are for one");
   }
   if (!a.question.counts.empty()) {
     return invalid_argument("--counts are of one number of ranks; --ranks-to has many");
@@ -186,7 +185,8 @@ Subcommand add_simulate(Command tool) {
   add_network_arguments(app, a.question.network);
   add_argument(app, "--fidelity", a.fidelity, read_fidelity, "NAME",
                "where messages share links: eq1, each pays for its busiest link's load of the "
-               "round; or flow, they share links max-min fairly in continuous time (eq1)");
+               "round; flow, they share links max-min fairly in continuous time; or packet, links "
+               "store and forward packets of --mtu bytes, first come, first served (eq1)");
   app.add_flag("--ideal-blocks", a.ideal_blocks,
                "blocks of exactly M / B bytes, also where that is no whole number");
   app.add_flag("--rounds", a.rounds, "also when each round ends");

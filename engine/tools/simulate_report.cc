@@ -38,8 +38,12 @@ void print(std::vector<Answer> answers, bool rounds, Console& console) {
                    [](const Answer& a, const Answer& b) { return a.seconds() < b.seconds(); });
   const bool contest = answers.size() > 1;
   console.out << describe(answers.front().question) << "\n";
-  if (answers.front().flow) {
+  if (const Question& question = answers.front().question; question.fidelity == Fidelity::flow) {
     console.out << "fidelity flow: messages share links max-min fairly in continuous time\n";
+  } else if (question.fidelity == Fidelity::packet) {
+    console.out << fmt::format(
+        "fidelity packet: links store and forward packets of {}, first come, first served\n",
+        format_bytes(question.fabric.mtu));
   }
   console.out << "\n";
   std::vector<std::vector<std::string>> rows = {{"algorithm", "P", "time", "algbw", "busbw", "eta",

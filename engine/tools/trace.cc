@@ -12,8 +12,9 @@ namespace rankine::tools {
 namespace {
 
 Status check(const Answer& answer) {
-  if (answer.flow) {
-    return invalid_argument("--fidelity is flow; a trace is of fidelity eq1");
+  if (answer.carried) {
+    return invalid_argument(fmt::format("--fidelity is {}; a trace is of fidelity eq1",
+                                        name_of(answer.question.fidelity)));
   }
   const std::size_t messages = answer.result.trace.size();
   if (messages <= kMostTraced) return {};

@@ -9,7 +9,7 @@
 
 namespace rankine::tools {
 
-// Both require an answer with a trace (SimulateOptions::trace). Errors: fidelity flow, which has no
+// Both require an answer with a trace (SimulateOptions::trace). Errors: another fidelity than eq1, which has no
 // such times; more than kMostTraced messages, and for the picture more than kMostGanttRows ports.
 inline constexpr std::size_t kMostTraced = std::size_t{1} << 20;
 inline constexpr int kMostGanttRows = 512;

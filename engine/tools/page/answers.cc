@@ -140,8 +140,9 @@ Status ask_simulate(const Json& request, Json& out, Numbers&) {
 Status ask_messages(const Json& request, Json& out, Numbers& numbers) {
   auto question = question_member(request);
   if (!question.ok()) return question.status();
-  if (question->fidelity == Fidelity::flow) {
-    return invalid_argument("fidelity is \"flow\"; allowed with messages is \"eq1\"");
+  if (question->fidelity != Fidelity::eq1) {
+    return invalid_argument(fmt::format("fidelity is \"{}\"; allowed with messages is \"eq1\"",
+                                        name_of(question->fidelity)));
   }
   question->options.trace = true;
   const auto answered = answer(std::move(*question));

@@ -139,6 +139,7 @@ TEST(NetworkSchema, AgreesWithTheReader) {
       {"eta_alpha", {1, 1.5, 0.5, "2"}},
       {"eta_beta", {1, 0.5, 0, 1.5, -1}},
       {"gamma", {0, "5ps", -1}},
+      {"mtu", {1, 4096, 1 << 24, 0, (1 << 24) + 1, "4K", 1.5}},
       {"size", {0, 16, -1}},
       {"places", {Json::array(), {0, 4}, {4, 4}, {-1}, 3}},
       {"odd",

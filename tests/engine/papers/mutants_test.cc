@@ -94,5 +94,27 @@ TEST(Mutants, OfTheFiguresFail) {
   }
 }
 
+// Of those that only another fidelity finds: by that one.
+TEST(Mutants, OfTheFiguresByFlowAndPacketFail) {
+  reproduce::Profiles profiles;
+  std::vector<reproduce::Panel> panels = reproduce::panels(profiles);
+  const std::vector<reproduce::Panel> by_eq_1 = panels;
+  for (const Fidelity fidelity : {Fidelity::flow, Fidelity::packet}) {
+    reproduce::Carriage carriage(fidelity, profiles);
+    for (reproduce::Panel& panel : panels) panel.carriage = &carriage;
+    const auto mutants = mutated(panels);
+    for (const reproduce::Statement& statement : reproduce::statements()) {
+      if (!statement.judged_again || outcome_of(statement, by_eq_1).agrees ||
+          !outcome_of(statement, panels).agrees)
+        continue;
+      bool killed = false;
+      for (const auto& mutant : mutants) {
+        killed = killed || !outcome_of(statement, mutant).agrees;
+      }
+      EXPECT_TRUE(killed) << statement.id << " holds whatever is carried";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rankine::claims

@@ -143,6 +143,8 @@ TEST(Statements, AreNamedOnceAndExplainedWhereTheyDiffer) {
     EXPECT_LE(outcome.low.value, outcome.high.value) << statement.id;
     EXPECT_FALSE(std::isnan(outcome.low.value)) << statement.id;
     EXPECT_FALSE(!outcome.agrees && statement.why.empty()) << statement.id;
+    // Whoever differs is judged again, and nobody else.
+    EXPECT_EQ(statement.judged_again, !outcome.agrees) << statement.id;
     agree += outcome.agrees ? 1 : 0;
   }
   EXPECT_GT(agree, 20);

@@ -1,5 +1,5 @@
-// SimGrid as an independent judge of flows: the same messages on a grid or fat tree that it
-// simulates itself. Routes and links are stated here once more, not taken from
+// SimGrid as an independent judge of flows and packets: the same messages on a grid or fat tree
+// that it simulates itself. Routes and links are stated here once more, not taken from
 // engine/network/wiring.h.
 #pragma once
 
@@ -35,5 +35,11 @@ std::optional<std::string> simgrid_is_missing();
 // judge.
 double simgrid_seconds(const JudgedNetwork& network,
                        const std::vector<std::vector<JudgedMessage>>& rounds);
+
+// The same of packets of up to so many half bytes, on a grid: each is a flow of its own over one
+// wire after the other, which actors of the wires' take there, one at a time, and hand on alpha_hop
+// later.
+double simgrid_packet_seconds(const JudgedNetwork& network,
+                              const std::vector<std::vector<JudgedMessage>>& rounds, long halves);
 
 }  // namespace rankine

@@ -1,4 +1,4 @@
-// Flows against SimGrid, which shares links in code of its own.
+// Flows and packets against SimGrid, which shares links, and tells time, in code of its own.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -7,6 +7,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
+#include "engine/read/packets.h"
 #include "tests/engine/read/listed.h"
 #include "tests/engine/read/simgrid_judge.h"
 
@@ -56,25 +57,48 @@ JudgedNetwork network_of(const Wiring& wiring) {
           .bandwidth = kByte};
 }
 
-void expect_agreement(const Schedule& schedule, const Wiring& wiring, const std::string& what) {
+std::vector<std::vector<JudgedMessage>> messages_of(const Schedule& schedule, long block) {
   std::vector<std::vector<JudgedMessage>> rounds;
   for (const auto& round : list_of(schedule)) {
     auto& messages = rounds.emplace_back();
     for (const Transfer& t : round) {
       if (t.from.front() == t.to.front()) continue;
-      messages.push_back({t.from.front(), t.to.front(), long{kByte} * t.what.list.size()});
+      messages.push_back({t.from.front(), t.to.front(), block * t.what.list.size()});
     }
   }
-  // A gathering of all blocks: M is all of them, each of kByte.
-  const Goal goal{
-      .collective = Collective::all_gather, .ranks = schedule.ranks, .blocks = schedule.blocks};
-  const auto flow = simulate_flow(schedule, goal, fabric_of(wiring),
+  return rounds;
+}
+// A gathering of all blocks: M is all of them.
+Goal goal_of_all(const Schedule& schedule) {
+  return {.collective = Collective::all_gather, .ranks = schedule.ranks, .blocks = schedule.blocks};
+}
+
+void expect_agreement(const Schedule& schedule, const Wiring& wiring, const std::string& what) {
+  const auto flow = simulate_flow(schedule, goal_of_all(schedule), fabric_of(wiring),
                                   std::uint64_t{kByte} * static_cast<unsigned>(schedule.blocks),
                                   {.sync = Sync::rounds});
   ASSERT_TRUE(flow.ok()) << what << ": " << flow.status().text();
-  const double judged = simgrid_seconds(network_of(wiring), rounds);
+  const double judged = simgrid_seconds(network_of(wiring), messages_of(schedule, kByte));
   EXPECT_GT(judged, 0) << what;
   EXPECT_NEAR(flow->seconds, judged, 1e-6 * judged) << what;
+}
+
+// Blocks of four bytes, of which a link passes one a second, and packets of so many bytes.
+void expect_packets_to_agree(const Schedule& schedule, const Wiring& wiring, int mtu,
+                             const std::string& what) {
+  constexpr int kBlock = 4;
+  Fabric fabric = fabric_of(wiring);
+  fabric.link.beta = 1;
+  fabric.mtu = mtu;
+  JudgedNetwork network = network_of(wiring);
+  network.bandwidth = 1;
+  const auto packets = simulate_packets(
+      schedule, goal_of_all(schedule), fabric,
+      std::uint64_t{kBlock} * static_cast<unsigned>(schedule.blocks), {.sync = Sync::rounds});
+  ASSERT_TRUE(packets.ok()) << what << ": " << packets.status().text();
+  const double judged = simgrid_packet_seconds(network, messages_of(schedule, kBlock), 2L * mtu);
+  EXPECT_GT(judged, 0) << what;
+  EXPECT_NEAR(packets->seconds, judged, 1e-6 * judged) << what << ", packets of " << mtu;
 }
 
 class SimGrid : public testing::TestWithParam<Wiring> {
@@ -138,6 +162,39 @@ TEST_P(SimGrid, AgreesOnRandomRounds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, SimGrid, testing::ValuesIn(kNetworks),
+                         [](const auto& drawn) { return text_of(drawn.param); });
+
+// The paper's algorithms on small tori.
+const Wiring kSmallTori[] = {
+    {.kind = WiringKind::torus, .dims = {8}},    {.kind = WiringKind::torus, .dims = {9}},
+    {.kind = WiringKind::torus, .dims = {4, 4}}, {.kind = WiringKind::torus, .dims = {3, 5}},
+    {.kind = WiringKind::mesh, .dims = {3, 4}},
+};
+class SimGridPackets : public SimGrid {};
+
+TEST_P(SimGridPackets, AgreeOnAllReduces) {
+  for (const char* name : {"bucket", "torus_doubling", "torus_doubling_latency", "swing",
+                           "swing_latency", "bruck_ternary", "bruck_ternary_latency", "trivance",
+                           "trivance_powers", "trivance_latency"}) {
+    const Algorithm* line = find_algorithm(Collective::all_reduce, name);
+    ASSERT_NE(line, nullptr) << name;
+    const Params params =
+        line->only_taken({.ranks = ranks_of(GetParam()), .dims = GetParam().dims});
+    for (const int mtu : {3, 64}) {
+      expect_packets_to_agree(line->make(params), GetParam(), mtu,
+                              name + (" on " + text_of(GetParam())));
+    }
+  }
+}
+
+TEST_P(SimGridPackets, AgreeOnRandomRounds) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    expect_packets_to_agree(random_rounds(ranks_of(GetParam()), seed), GetParam(), 7,
+                            "seed " + std::to_string(seed) + " on " + text_of(GetParam()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(SmallTori, SimGridPackets, testing::ValuesIn(kSmallTori),
                          [](const auto& drawn) { return text_of(drawn.param); });
 
 }  // namespace

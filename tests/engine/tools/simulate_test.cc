@@ -71,7 +71,7 @@ TEST(Request, TakesBlocksOfUnlikeSizes) {
 // On a ring of four, 100 kB from each of three ranks to rank 0, in a round each: Eq. (1) sees
 // nothing shared, and the neighbours need 1 us each after alpha and a hop. As flows they meet the
 // halves of what comes from the other side: a link passes one and a half messages, from 1.1 us on.
-TEST(Request, HasTwoFidelities) {
+TEST(Request, HasThreeFidelities) {
   Json request = {{"collective", "gather"},
                   {"algorithm", "linear"},
                   {"ranks", 4},
@@ -86,6 +86,12 @@ TEST(Request, HasTwoFidelities) {
   EXPECT_DOUBLE_EQ(answered(request.dump())["time"].get<double>(), 2.1e-6);
   request["fidelity"] = "flow";
   EXPECT_NEAR(answered(request.dump())["time"].get<double>(), 2.6e-6, 1e-15);
+  // From 1 us each neighbour's 100 kB take 1 us; half of what comes from the other side has come to
+  // it after 0.5 us and a hop, and is sent from 2 us on.
+  request["fidelity"] = "packet";
+  EXPECT_EQ(answered(request.dump())["time"].get<double>(), 2.6e-6);
+  request["mtu"] = 70'000;
+  EXPECT_EQ(answered(request.dump())["time"].get<double>(), 2.6e-6);
 }
 
 // Doubles are what their shortest text says: 1/(900 GB/s) with all 17 digits.
@@ -197,7 +203,7 @@ TEST(Request, SaysWhatIsWrong) {
       {R"({"id":5,"collective":"broadcast","algorithm":"linear","ranks":4,"bytes":64,"root":4})",
        "root is 4; allowed are 0 to 3"},
       {request(R"(,"fidelity":"fluid")"),
-       "fidelity is \"fluid\"; allowed are \"eq1\" and \"flow\""},
+       "fidelity is \"fluid\"; allowed are \"eq1\", \"flow\" and \"packet\""},
       {request(R"(,"sync":"later")"), "sync is \"later\"; allowed are \"dataflow\" and \"rounds\""},
       {request(R"(,"params":[])"), "params is []; allowed are objects"},
       {request(R"(,"params":{"colour":1})"),
@@ -418,6 +424,18 @@ TEST(Simulate, NamesItsFidelity) {
   EXPECT_EQ(line["round_end"].size(), 3U);
   EXPECT_NEAR(line["round_end"][0].get<double>(), 2.55e-6, 1e-15);
   EXPECT_EQ(line["round_end"][1], line["time"]);
+
+  question[question.size() - 3] = "packet";
+  question.insert(question.end(), {"--mtu", "1000"});
+  const Json packets = Json::parse(run_captured(question).out);
+  EXPECT_EQ(packets["fidelity"], "packet");
+  EXPECT_EQ(packets["mtu"], 1000);
+  // The neighbours' messages were there first.
+  EXPECT_EQ(packets["round_end"], Json::parse("[2.1e-6, 2.6e-6, 2.1e-6]"));
+  question.erase(question.end() - 4, question.end() - 2);
+  const Captured in_words = run_captured(question);
+  EXPECT_NE(in_words.out.find("packets of 1000 B"), std::string::npos)
+      << in_words.out << in_words.err;
 }
 
 TEST(Simulate, ComparesAllAlgorithms) {
@@ -481,7 +499,7 @@ TEST(Simulate, NamesTheFlagItsValueAndWhatIsAllowed) {
   names(error_of({"--network", "toroidal"}), {"--network", "toroidal", "scale_up"});
   names(error_of({"--segments", "few"}), {"--segments", "few", "auto"});
   names(error_of({"--sync", "loose"}), {"--sync", "loose", "dataflow"});
-  names(error_of({"--fidelity", "fluid"}), {"--fidelity", "fluid", "eq1", "flow"});
+  names(error_of({"--fidelity", "fluid"}), {"--fidelity", "fluid", "eq1", "flow", "packet"});
   names(error_of({"--root", "4"}), {"root is 4", "0 to 3"});
   names(error_of({"--node-ranks", "2"}), {"--node-ranks", "2", "--between-alpha"});
   EXPECT_EQ(run_captured({"simulate"}).exit, 2);

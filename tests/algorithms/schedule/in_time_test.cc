@@ -1,0 +1,85 @@
+#include "algorithms/schedule/in_time.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "algorithms/schedule/everyone.h"
+
+namespace rankine {
+namespace {
+
+// The blocks of each message of the one round, from rank 0, in the order stated.
+std::vector<int> lengths(const Schedule& schedule) {
+  std::vector<int> out;
+  for_each_transfer(schedule, 0, [&out](const Transfer& t) {
+    if (t.from.front() == 0) out.push_back(t.what.list.size());
+  });
+  return out;
+}
+
+// Rank 0 sends so many blocks to ranks 1, 2, ...
+Schedule stated(std::vector<int> of_each) {
+  const int p = static_cast<int>(of_each.size()) + 1;
+  return {p, 16, 1, [of_each = std::move(of_each)](int, Send send) {
+            Rank to = 0;
+            for (const int n : of_each) send(0, ++to, blocks(0, n), copy);
+          }};
+}
+
+// Three messages of 3, 3 and 2 on two ports take 5, and the total says 4.
+TEST(InTime, WhatAPortNeedsIsTheLeastTimeOfAnyAssignment) {
+  EXPECT_EQ(least_time({3, 3, 2}, 2), 5);
+  EXPECT_EQ(least_time({3, 3, 2, 2, 2}, 2), 6);
+  EXPECT_EQ(least_time({1, 1, 1, 1, 1}, 2), 3);
+  EXPECT_EQ(least_time({5, 1, 1}, 3), 5);
+  EXPECT_EQ(least_time({}, 2), 0);
+}
+
+TEST(InTime, WhatIsInTimeStaysAsStated) {
+  EXPECT_EQ(lengths(in_time(stated({3, 2, 1}))), (std::vector<int>{3, 2, 1}));
+  EXPECT_EQ(lengths(in_time(stated({2, 2, 2}))), (std::vector<int>{2, 2, 2}));
+}
+
+// 2, 2, 3 take 5 on two ports; the first order that takes 4 keeps the first of them.
+TEST(InTime, WhatIsLateBecomesTheNearestOrderThatIsNot) {
+  EXPECT_EQ(lengths(in_time(stated({2, 2, 3}))), (std::vector<int>{2, 3, 2}));
+  EXPECT_EQ(lengths(in_time(stated({1, 2, 3}))), (std::vector<int>{1, 3, 2}));
+  EXPECT_EQ(lengths(in_time(stated({1, 1, 2, 2}))), (std::vector<int>{1, 2, 2, 1}));
+}
+
+// Where everyone does the same, everyone still does, and readers may look at one.
+TEST(InTime, EveryoneDoesTheSameAsBefore) {
+  const Schedule part{5, 5, 1, [](int, Send send) {
+                        send(0, 1, blocks(0, 2), copy);
+                        send(0, 2, blocks(0, 2), copy);
+                        send(0, 3, blocks(0, 3), copy);
+                      }};
+  const Schedule all = in_time(everyone(part, Moves::with_rank));
+  ASSERT_NE(everyone_in(all), nullptr);
+  EXPECT_EQ(lengths(all), (std::vector<int>{2, 3, 2}));
+  EXPECT_EQ(lengths(everyone_in(all)->part()), (std::vector<int>{2, 3, 2}));
+}
+
+// A switch's transfer takes ports of many: its round stays as it is. Local work takes none.
+TEST(InTime, SwitchesAreLeftAlone) {
+  const Schedule with_switch{4, 4, 1, [](int, Send send) {
+                               send(0, 1, blocks(0, 2), copy);
+                               send(0, 2, blocks(0, 2), copy);
+                               send(0, 3, blocks(0, 3), copy);
+                               send(1, ranks_from(2, 2), block(0), copy);
+                             }};
+  EXPECT_EQ(lengths(in_time(with_switch)), (std::vector<int>{2, 2, 3}));
+  const Schedule with_work{4, 4, 1, [](int, Send send) {
+                             send(0, 0, blocks(0, 1), copy);
+                             send(0, 1, blocks(0, 2), copy);
+                             send(0, 2, blocks(0, 2), copy);
+                             send(0, 3, blocks(0, 3), copy);
+                           }};
+  EXPECT_EQ(lengths(in_time(with_work)), (std::vector<int>{1, 2, 3, 2}));
+}
+
+}  // namespace
+}  // namespace rankine
