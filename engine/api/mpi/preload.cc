@@ -5,14 +5,16 @@
 //
 // A call is taken where it is on an intracommunicator and either adds up a basic type by a
 // predefined operation that the engine has, or moves data, whatever their type: then it is the
-// bytes that are moved, of which all ranks know how many. So all ranks decide alike, since each
-// decides by what MPI wants them to give alike: the communicator, the operation, in reductions the
-// type, and never by what may differ (buffers, derived types, what only a root has). Everything
-// else is passed on, and so are arguments that MPI has errors for.
+// bytes that are moved. Where all ranks know how many, all decide alike, since each decides by what
+// MPI wants them to give alike: the communicator, the operation, in reductions the type, and never
+// by what may differ (buffers, derived types, what only a root has). Where each knows its own
+// lengths only, it posts them, with what it sends, and all decide by all posts (post_log.h).
+// Everything else is passed on, and so are arguments that MPI has errors for.
 //
 // RANKINE_MPI (preload_settings.h) says whether, how, and whether to report it at the end.
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -24,6 +26,8 @@
 #include <vector>
 
 #include "engine/api/call.h"
+#include "engine/api/mpi/post_log.h"
+#include "engine/api/mpi/posted_calls.h"
 #include "engine/api/mpi/preload_backend.h"
 #include "engine/api/mpi/preload_kinds.h"
 #include "engine/api/mpi/preload_report.h"
@@ -38,11 +42,6 @@ struct Inside {
   Inside() { ++inside; }
   ~Inside() { --inside; }
 };
-
-Report& report() {
-  static Report all;
-  return all;
-}
 
 // A communicator that is made for a call or two is not worth a backend: its first calls are MPI's.
 // All ranks count alike, since all make the same calls.
@@ -121,40 +120,139 @@ Communicators& communicators() {
   return *all;
 }
 
-// A buffer of elements of any type, as bytes side by side: itself, or packed.
+// Some elements of any type.
+struct Block {
+  void* buffer = nullptr;
+  std::size_t count = 0;
+  MPI_Datatype type = MPI_BYTE;
+  Elements elements{};
+
+  std::size_t bytes() const { return count * elements.size; }
+  // As bytes side by side, and back.
+  void pack(std::byte* to, MPI_Comm comm) const {
+    if (bytes() == 0) return;
+    if (elements.is_plain) {
+      std::memcpy(to, buffer, bytes());
+      return;
+    }
+    int at = 0;
+    const int size = static_cast<int>(bytes());
+    MPI_Pack(buffer, static_cast<int>(count), type, to, size, &at, comm);
+  }
+  void unpack(const std::byte* from, MPI_Comm comm) const {
+    if (bytes() == 0) return;
+    if (elements.is_plain) {
+      std::memcpy(buffer, from, bytes());
+      return;
+    }
+    int at = 0;
+    const int size = static_cast<int>(bytes());
+    MPI_Unpack(from, size, &at, buffer, static_cast<int>(count), type, comm);
+  }
+};
+
+// A block as bytes side by side: itself, or packed.
 class Bytes {
  public:
   Bytes(const void* buffer, std::size_t count, MPI_Datatype type, MPI_Comm comm)
-      : buffer_(const_cast<void*>(buffer)), count_(count), type_(type), comm_(comm) {
-    int size = 0;
-    MPI_Type_size(type, &size);
-    size_ = count * static_cast<std::size_t>(size);
-    if (!is_plain(type)) packed_.resize(size_);
+      : block_{const_cast<void*>(buffer), count, type, elements_of(type)}, comm_(comm) {
+    if (!block_.elements.is_plain) packed_.resize(size());
   }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return block_.bytes(); }
   // What is to be sent.
   const void* to_send() {
-    if (packed_.empty()) return buffer_;
-    int at = 0;
-    MPI_Pack(buffer_, static_cast<int>(count_), type_, packed_.data(),
-             static_cast<int>(packed_.size()), &at, comm_);
+    if (packed_.empty()) return block_.buffer;
+    block_.pack(packed_.data(), comm_);
     return packed_.data();
   }
   // Where to receive; and what was received goes to its places.
-  void* to_receive() { return packed_.empty() ? buffer_ : packed_.data(); }
+  void* to_receive() { return packed_.empty() ? block_.buffer : packed_.data(); }
   void received() {
-    if (packed_.empty()) return;
-    int at = 0;
-    MPI_Unpack(packed_.data(), static_cast<int>(packed_.size()), &at, buffer_,
-               static_cast<int>(count_), type_, comm_);
+    if (!packed_.empty()) block_.unpack(packed_.data(), comm_);
   }
 
  private:
-  void* buffer_;
-  std::size_t count_, size_ = 0;
-  MPI_Datatype type_;
+  Block block_;
   MPI_Comm comm_;
   std::vector<std::byte> packed_;
+};
+
+// The blocks of one rank's buffer, by the rank that they go to or come from.
+class Blocks {
+ public:
+  // One for `peer` only.
+  static Blocks for_one(const void* buffer, int count, MPI_Datatype type, Rank peer) {
+    Blocks made(buffer);
+    made.peer_ = peer;
+    made.count_ = count;
+    made.set(type);
+    made.wrong_ |= count < 0;
+    return made;
+  }
+  static Blocks none() { return for_one(nullptr, 0, MPI_BYTE, 0); }
+  // One for each, at so many elements from the beginning.
+  static Blocks in_elements(const void* buffer, const int* counts, const int* places,
+                            MPI_Datatype type) {
+    Blocks made(buffer, counts, places);
+    made.set(type);
+    return made;
+  }
+  // The same, each of a type of its own, at so many bytes.
+  static Blocks in_bytes(const void* buffer, const int* counts, const int* places,
+                         const MPI_Datatype* types) {
+    Blocks made(buffer, counts, places);
+    made.types_ = types;
+    made.wrong_ |= types == nullptr;
+    return made;
+  }
+  // A root's own block stays where it is.
+  Blocks but_for(Rank peer) const {
+    Blocks made = *this;
+    made.left_out_ = peer;
+    return made;
+  }
+
+  // Nothing where the program gave what MPI has an error for.
+  std::optional<Block> of(Rank peer) const {
+    if (wrong_) return {};
+    if (counts_ == nullptr) return peer == peer_ ? block(count_, 0) : Block{};
+    if (peer == left_out_) return Block{};
+    if (counts_[peer] < 0) return {};
+    if (types_ == nullptr) return block(counts_[peer], elements_.extent * places_[peer]);
+    if (types_[peer] == MPI_DATATYPE_NULL) return {};
+    Block found = block(counts_[peer], places_[peer]);
+    found.type = types_[peer];
+    found.elements = elements_of(found.type);
+    return found;
+  }
+
+ private:
+  explicit Blocks(const void* buffer)
+      : buffer_(static_cast<std::byte*>(const_cast<void*>(buffer))),
+        wrong_(buffer == MPI_IN_PLACE) {}
+  Blocks(const void* buffer, const int* counts, const int* places) : Blocks(buffer) {
+    counts_ = counts;
+    places_ = places;
+    wrong_ |= counts == nullptr || places == nullptr;
+  }
+  void set(MPI_Datatype type) {
+    wrong_ |= type == MPI_DATATYPE_NULL;
+    if (wrong_) return;
+    type_ = type;
+    elements_ = elements_of(type);
+  }
+  Block block(int count, MPI_Aint place) const {
+    return {buffer_ + place, static_cast<std::size_t>(count), type_, elements_};
+  }
+
+  std::byte* buffer_;
+  const int *counts_ = nullptr, *places_ = nullptr;
+  const MPI_Datatype* types_ = nullptr;  // or all are of type_
+  MPI_Datatype type_ = MPI_BYTE;
+  Elements elements_{};
+  int count_ = 0;  // without counts_
+  Rank peer_ = 0, left_out_ = -1;
+  bool wrong_;
 };
 
 // One call of a program's.
@@ -208,12 +306,9 @@ class Taking {
   }
   template <class Pass, class Then>
   int run(const Call& call, std::size_t bytes, const Pass& pass_on, const Then& then) {
-    const Attached& here = communicators().find(comm_);
-    if (here.calls <= kFirstCalls || here.backend == nullptr) {
-      why_ = here.calls <= kFirstCalls ? Passed::first_calls : Passed::refused;
-      return pass(pass_on);
-    }
-    Backend& backend = *here.backend;
+    Backend* const found = find_backend();
+    if (found == nullptr) return pass(pass_on);
+    Backend& backend = *found;
     {
       const Inside now;
       if (const auto why = backend.leaves_to_mpi(call)) {
@@ -233,16 +328,45 @@ class Taking {
       }
     }
     if (!status.ok()) {
-      std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
-                   std::string(name_of(function_)).c_str(), rank,
-                   std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
-      const int error = status.code() == Code::invalid_argument ? MPI_ERR_BUFFER : MPI_ERR_OTHER;
-      MPI_Comm_call_errhandler(comm_, error);
-      return error;
+      return fail(status, status.code() == Code::invalid_argument ? MPI_ERR_BUFFER : MPI_ERR_OTHER);
     }
     then();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    report().taken(function_, bytes, took.count());
+    count_taken(bytes, began);
+    return MPI_SUCCESS;
+  }
+  // Of which each rank knows only its own lengths. Reported are the bytes that it sends or, if they
+  // are more, receives.
+  template <class Pass>
+  int post(Rank root, const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
+    Backend* const backend = find_backend();
+    if (backend == nullptr) return pass(pass_on);
+    const auto began = std::chrono::steady_clock::now();
+    std::size_t sent = 0, received = 0;
+    {
+      const Inside now;
+      PostLog* const log = backend->post_log();
+      if (log == nullptr) {
+        why_ = backend->is_over_memory() ? Passed::refused : Passed::lengths;
+        return pass(pass_on);
+      }
+      const PostLog::Room room = log->begin(function_, root);
+      const bool right = root >= 0 && root < ranks && fill_in(room, sends, receives);
+      if (!right) log->leave_to_mpi();
+      if (Status status = log->call_roll(); !status.ok()) return fail(status, MPI_ERR_OTHER);
+      const auto concluded = conclude(log->posts());
+      if (!concluded.ok()) return fail(concluded.status(), MPI_ERR_OTHER);
+      if (*concluded) {
+        why_ = **concluded;
+        return pass(pass_on);
+      }
+      for (Rank r = 0; r < ranks; ++r) {
+        const Block block = *receives.of(r);
+        block.unpack(log->block_from(r), comm_);
+        received += block.bytes();
+        sent += static_cast<std::size_t>(room.sends[static_cast<std::size_t>(r)]);
+      }
+    }
+    count_taken(std::max(sent, received), began);
     return MPI_SUCCESS;
   }
   template <class Pass>
@@ -255,6 +379,44 @@ class Taking {
   ReduceOp operation = ReduceOp::sum;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // nullptr: why_ says why not.
+  Backend* find_backend() {
+    const Attached& here = communicators().find(comm_);
+    if (here.calls > kFirstCalls && here.backend != nullptr) return here.backend.get();
+    why_ = here.calls <= kFirstCalls ? Passed::first_calls : Passed::refused;
+    return nullptr;
+  }
+  // This rank's post; false: MPI has an error for the call.
+  bool fill_in(const PostLog::Room& room, const Blocks& sends, const Blocks& receives) const {
+    std::size_t bytes = 0;
+    for (Rank r = 0; r < ranks; ++r) {
+      const auto sent = sends.of(r), received = receives.of(r);
+      if (!sent || !received) return false;
+      room.sends[static_cast<std::size_t>(r)] = sent->bytes();
+      room.receives[static_cast<std::size_t>(r)] = received->bytes();
+      bytes += sent->bytes();
+    }
+    std::byte* to = room.data;
+    for (Rank r = 0; bytes <= kMostPosted && r < ranks; ++r) {
+      const Block block = *sends.of(r);
+      block.pack(to, comm_);
+      to += block.bytes();
+    }
+    return true;
+  }
+  void count_taken(std::size_t bytes, Clock::time_point began) const {
+    const std::chrono::duration<double> took = Clock::now() - began;
+    report().taken(function_, bytes, took.count());
+  }
+  int fail(const Status& status, int error) const {
+    std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
+                 std::string(name_of(function_)).c_str(), rank,
+                 std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
+    MPI_Comm_call_errhandler(comm_, error);
+    return error;
+  }
   Taking& unless(bool wrong, Passed why) {
     if (going_ && wrong) {
       going_ = false;
@@ -467,6 +629,60 @@ int MPI_Alltoall(const void* in, int in_count, MPI_Datatype in_type, void* out, 
                      .count = to.size() / of(taking.ranks),
                      .type = DataType::u8},
                     to.size(), pass, [&] { to.received(); });
+}
+
+int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_places, MPI_Datatype in_type,
+                  void* out, const int* out_counts, const int* out_places, MPI_Datatype out_type,
+                  MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Alltoallv(in, in_counts, in_places, in_type, out, out_counts, out_places, out_type,
+                          comm);
+  };
+  Taking taking(Function::alltoallv, comm);
+  if (!taking) return taking.pass(pass);
+  const Blocks to = Blocks::in_elements(out, out_counts, out_places, out_type);
+  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
+  return taking.post(0, Blocks::in_elements(in, in_counts, in_places, in_type), to, pass);
+}
+
+int MPI_Alltoallw(const void* in, const int* in_counts, const int* in_places,
+                  const MPI_Datatype* in_types, void* out, const int* out_counts,
+                  const int* out_places, const MPI_Datatype* out_types, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Alltoallw(in, in_counts, in_places, in_types, out, out_counts, out_places,
+                          out_types, comm);
+  };
+  Taking taking(Function::alltoallw, comm);
+  if (!taking) return taking.pass(pass);
+  const Blocks to = Blocks::in_bytes(out, out_counts, out_places, out_types);
+  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
+  return taking.post(0, Blocks::in_bytes(in, in_counts, in_places, in_types), to, pass);
+}
+
+int MPI_Gatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* counts,
+                const int* places, MPI_Datatype out_type, int root, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Gatherv(in, in_count, in_type, out, counts, places, out_type, root, comm);
+  };
+  Taking taking(Function::gatherv, comm);
+  if (!taking) return taking.pass(pass);
+  const bool at_root = taking.rank == root, in_place = at_root && in == MPI_IN_PLACE;
+  const Blocks to = at_root ? Blocks::in_elements(out, counts, places, out_type) : Blocks::none();
+  if (in_place) return taking.post(root, Blocks::none(), to.but_for(root), pass);
+  return taking.post(root, Blocks::for_one(in, in_count, in_type, root), to, pass);
+}
+
+int MPI_Scatterv(const void* in, const int* counts, const int* places, MPI_Datatype in_type,
+                 void* out, int out_count, MPI_Datatype out_type, int root, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Scatterv(in, counts, places, in_type, out, out_count, out_type, root, comm);
+  };
+  Taking taking(Function::scatterv, comm);
+  if (!taking) return taking.pass(pass);
+  const bool at_root = taking.rank == root, in_place = at_root && out == MPI_IN_PLACE;
+  const Blocks from = at_root ? Blocks::in_elements(in, counts, places, in_type) : Blocks::none();
+  if (in_place) return taking.post(root, from.but_for(root), Blocks::none(), pass);
+  return taking.post(root, from, Blocks::for_one(out, out_count, out_type, root), pass);
 }
 
 int MPI_Gather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,

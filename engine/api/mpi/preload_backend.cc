@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/idling.h"
@@ -27,6 +28,7 @@ class OverMessages : public Backend {
   Status barrier() override { return member_->barrier(); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
   std::optional<Passed> leaves_to_mpi(const Call&) override { return std::nullopt; }
+  PostLog* post_log() override { return nullptr; }
   bool is_over_memory() const override { return false; }
 
  private:
@@ -73,6 +75,10 @@ class OverMemory : public Backend {
         member_(std::move(member)) {
     member_->give_way_to(&work_);
   }
+  // Where it has failed, nobody reads any more, or the roll says why.
+  ~OverMemory() override {
+    if (post_log_) post_log_->end();
+  }
   Status call(const Call& call) override {
     Call endless = call;
     endless.options.timeout = kForever;
@@ -88,6 +94,10 @@ class OverMemory : public Backend {
       return Passed::refused;
     }
     return std::nullopt;
+  }
+  PostLog* post_log() override {
+    if (!post_log_ && !is_over_) open_post_log();
+    return post_log_ ? &*post_log_ : nullptr;
   }
   bool is_over_memory() const override { return true; }
 
@@ -126,9 +136,24 @@ class OverMemory : public Backend {
   bool have_room_for(const Call& call) {
     const Status status = member_->plan_of(call).status();
     const bool mine = status.ok() || status.code() == Code::invalid_argument;
+    return all_have_room(mine, status);
+  }
+  bool all_have_room(bool mine, const Status& status) {
     if (all_say(comm_, mine)) return true;
     if (!mine) std::fprintf(stderr, "rankine: calls are left to MPI: %s\n", status.text().c_str());
     return false;
+  }
+  void open_post_log() {
+    auto log = PostLog::make(*member_, kForever);
+    if (!all_have_room(log.ok(), log.status())) {
+      is_over_ = true;
+      return;
+    }
+    const std::byte* const mine = log->address();
+    std::vector<const std::byte*> all(static_cast<std::size_t>(member_->ranks()));
+    MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all.data(), sizeof(mine), MPI_BYTE, comm_);
+    log->meet(std::move(all));
+    post_log_.emplace(std::move(*log));
   }
   // MPI knows no deadlines: a program may let the others wait as long as it likes.
   static constexpr auto kForever = std::chrono::milliseconds::max();
@@ -137,6 +162,7 @@ class OverMemory : public Backend {
   const WaitPolicy policy_;
   LettingMpiGoOn work_;
   std::unique_ptr<rankine::Member> member_;  // goes before its work
+  std::optional<PostLog> post_log_;          // goes before the member
   std::unordered_set<std::uint64_t> kinds_;
   bool is_over_ = false;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/api/call.h"
+#include "engine/api/mpi/post_log.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/base/status.h"
 
@@ -24,6 +25,9 @@ class Backend {
   // Nothing where the call is to be made here; else why it is MPI's own: large, which MPI is likely
   // to do faster, or refused. The same on all ranks, which may talk about it: a call of them all.
   virtual std::optional<Passed> leaves_to_mpi(const Call& call) = 0;
+  // Where calls of whose lengths each rank knows only its own are posted. nullptr, on all ranks
+  // alike: such calls are MPI's. A call of all ranks, the first time.
+  virtual PostLog* post_log() = 0;
   virtual bool is_over_memory() const = 0;
 };
 

@@ -60,14 +60,14 @@ std::optional<ReduceOp> reduce_op_of(MPI_Op op) {
   return {};
 }
 
-bool is_plain(MPI_Datatype type) {
+Elements elements_of(MPI_Datatype type) {
   int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
   MPI_Aint begin = 0, extent = 0;
   MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  if (combiner != MPI_COMBINER_NAMED) return false;
   MPI_Type_size(type, &size);
   MPI_Type_get_extent(type, &begin, &extent);
-  return begin == 0 && extent == size;
+  return {static_cast<std::size_t>(size), extent,
+          combiner == MPI_COMBINER_NAMED && begin == 0 && extent == size};
 }
 
 }  // namespace rankine::mpi
