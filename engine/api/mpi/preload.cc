@@ -15,7 +15,9 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <list>
@@ -23,6 +25,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/api/call.h"
@@ -36,11 +39,23 @@
 namespace rankine::mpi {
 namespace {
 
+struct Attached;
+
+// What a thread knows. The library is there when the program starts, so this is found without a
+// call, as a program's own.
+struct Thread {
+  int inside = 0;
+  // Its last communicator, as long as none has gone since.
+  MPI_Comm comm{};
+  Attached* attached = nullptr;
+  std::uint64_t gone = 0;
+};
+[[gnu::tls_model("initial-exec")]] thread_local Thread thread;
+
 // Calls of MPI that the engine itself makes are not taken.
-thread_local int inside = 0;
 struct Inside {
-  Inside() { ++inside; }
-  ~Inside() { --inside; }
+  Inside() { ++thread.inside; }
+  ~Inside() { --thread.inside; }
 };
 
 // A communicator that is made for a call or two is not worth a backend: its first calls are MPI's.
@@ -50,19 +65,31 @@ constexpr int kFirstCalls = 3;
 // A communicator's backend is its attribute, so it goes when the communicator does.
 struct Attached {
   MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, ranks = 1;
   int calls = 0;                     // that might have been taken
   std::unique_ptr<Backend> backend;  // or none could be made, on any rank
 };
 
 class Communicators {
  public:
-  // For its next call. A call of all ranks where that makes the backend.
-  const Attached& find(MPI_Comm comm) {
+  // nullptr: an intercommunicator.
+  Attached* find(MPI_Comm comm) {
+    const std::uint64_t gone = gone_.load(std::memory_order_acquire);  // pairs with forget()
+    if (thread.comm == comm && thread.gone == gone && thread.attached != nullptr)
+      return thread.attached;
     const Inside now;
-    Attached& attached = attached_to(comm);
-    // Without the lock: another thread may make one of another communicator.
+    int is_inter = 0;
+    MPI_Comm_test_inter(comm, &is_inter);
+    if (is_inter != 0) return nullptr;
+    thread.comm = comm;
+    thread.attached = &attached_to(comm);
+    thread.gone = gone;
+    return thread.attached;
+  }
+  // Its next call begins, of all ranks where that makes the backend.
+  static void begin_call(Attached& attached) {
+    const Inside now;
     if (++attached.calls == kFirstCalls + 1) make(attached);
-    return attached;
   }
   // Before MPI ends.
   void forget_all() {
@@ -83,6 +110,8 @@ class Communicators {
     if (found == 0) {
       attached = &all_.emplace_back();
       attached->comm = comm;
+      MPI_Comm_rank(comm, &attached->rank);
+      MPI_Comm_size(comm, &attached->ranks);
       MPI_Comm_set_attr(comm, keyval_, attached);
     }
     return *attached;
@@ -102,6 +131,8 @@ class Communicators {
     auto& mine = *static_cast<Communicators*>(self);
     std::list<Attached> gone;  // its end waits for other ranks: after the lock
     const std::lock_guard lock(mine.mutex_);
+    // Another communicator may have its handle next. Pairs with find().
+    mine.gone_.fetch_add(1, std::memory_order_release);
     for (auto at = mine.all_.begin(); at != mine.all_.end(); ++at) {
       if (&*at != attribute) continue;
       gone.splice(gone.end(), mine.all_, at);
@@ -113,6 +144,7 @@ class Communicators {
   std::mutex mutex_;
   int keyval_ = MPI_KEYVAL_INVALID;
   std::list<Attached> all_;
+  std::atomic<std::uint64_t> gone_{0};  // communicators
 };
 
 Communicators& communicators() {
@@ -259,21 +291,20 @@ class Blocks {
 class Taking {
  public:
   Taking(Function function, MPI_Comm comm) : function_(function), comm_(comm) {
-    if (inside > 0) return;
+    if (thread.inside > 0) return;
     if (!preload_settings().takes) return;
     counts_ = true;
     if (comm == MPI_COMM_NULL) {
       why_ = Passed::arguments;
       return;
     }
-    int is_inter = 0;
-    MPI_Comm_test_inter(comm, &is_inter);
-    if (is_inter != 0) {
+    attached_ = communicators().find(comm);
+    if (attached_ == nullptr) {
       why_ = Passed::intercommunicator;
       return;
     }
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
+    rank = attached_->rank;
+    ranks = attached_->ranks;
     going_ = true;
   }
 
@@ -305,7 +336,7 @@ class Taking {
     return pass_on();
   }
   template <class Pass, class Then>
-  int run(const Call& call, std::size_t bytes, const Pass& pass_on, const Then& then) {
+  int run(Call&& call, std::size_t bytes, const Pass& pass_on, const Then& then) {
     Backend* const found = find_backend();
     if (found == nullptr) return pass(pass_on);
     Backend& backend = *found;
@@ -316,7 +347,7 @@ class Taking {
         return pass(pass_on);
       }
     }
-    const auto began = std::chrono::steady_clock::now();
+    const Clock::time_point began = clock();
     Status status;
     {
       const Inside now;
@@ -340,7 +371,7 @@ class Taking {
   int post(Rank root, const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
     Backend* const backend = find_backend();
     if (backend == nullptr) return pass(pass_on);
-    const auto began = std::chrono::steady_clock::now();
+    const Clock::time_point began = clock();
     std::size_t sent = 0, received = 0;
     {
       const Inside now;
@@ -370,8 +401,8 @@ class Taking {
     return MPI_SUCCESS;
   }
   template <class Pass>
-  int run(const Call& call, std::size_t bytes, const Pass& pass_on) {
-    return run(call, bytes, pass_on, [] {});
+  int run(Call&& call, std::size_t bytes, const Pass& pass_on) {
+    return run(std::move(call), bytes, pass_on, [] {});
   }
 
   int rank = 0, ranks = 1;
@@ -383,7 +414,8 @@ class Taking {
 
   // nullptr: why_ says why not.
   Backend* find_backend() {
-    const Attached& here = communicators().find(comm_);
+    Attached& here = *attached_;
+    if (here.calls <= kFirstCalls) Communicators::begin_call(here);
     if (here.calls > kFirstCalls && here.backend != nullptr) return here.backend.get();
     why_ = here.calls <= kFirstCalls ? Passed::first_calls : Passed::refused;
     return nullptr;
@@ -406,7 +438,12 @@ class Taking {
     }
     return true;
   }
+  // Neither is asked nor counted for nobody.
+  static Clock::time_point clock() {
+    return preload_settings().reports ? Clock::now() : Clock::time_point();
+  }
   void count_taken(std::size_t bytes, Clock::time_point began) const {
+    if (!preload_settings().reports) return;
     const std::chrono::duration<double> took = Clock::now() - began;
     report().taken(function_, bytes, took.count());
   }
@@ -427,6 +464,7 @@ class Taking {
 
   const Function function_;
   const MPI_Comm comm_;
+  Attached* attached_ = nullptr;
   bool counts_ = false, going_ = false;
   Passed why_ = Passed::arguments;
 };

@@ -24,7 +24,7 @@ namespace {
 class OverMessages : public Backend {
  public:
   explicit OverMessages(std::unique_ptr<Member> member) : member_(std::move(member)) {}
-  Status call(const Call& call) override { return member_->call(call); }
+  Status call(Call& call) override { return member_->call(call); }
   Status barrier() override { return member_->barrier(); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
   std::optional<Passed> leaves_to_mpi(const Call&) override { return std::nullopt; }
@@ -79,10 +79,9 @@ class OverMemory : public Backend {
   ~OverMemory() override {
     if (post_log_) post_log_->end();
   }
-  Status call(const Call& call) override {
-    Call endless = call;
-    endless.options.timeout = kForever;
-    return member_->call(endless);
+  Status call(Call& call) override {
+    call.options.timeout = kForever;
+    return member_->call(call);
   }
   Status barrier() override { return member_->barrier({.timeout = kForever}); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }

@@ -17,8 +17,9 @@ namespace rankine::mpi {
 class Backend {
  public:
   virtual ~Backend() = default;
-  // As mpi::Member has it: invalid_argument before anything is sent.
-  virtual Status call(const Call& call) = 0;
+  // As mpi::Member has it: invalid_argument before anything is sent. Whoever carries it sets how
+  // long it may take.
+  virtual Status call(Call& call) = 0;
   virtual Status barrier() = 0;
   // Whether such a call can be made at all, wherever its buffers lie: the same on all ranks.
   virtual Status can(const Call& call) = 0;

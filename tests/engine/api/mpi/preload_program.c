@@ -431,6 +431,16 @@ static void communicators(void) {
     MPI_Comm_free(&twin);
   }
   check("many communicators", right);
+  for (i = 0; i < 6; ++i) { /* whose handle may be the last one's, and whose ranks are not */
+    MPI_Comm_split(MPI_COMM_WORLD, 0, i % 2 ? -rank : rank, &twin);
+    for (int call = 0; call < 5; ++call) {
+      x = 10 * rank + call;
+      MPI_Bcast(&x, 1, MPI_INT, 0, twin);
+      right &= x == 10 * (i % 2 ? ranks - 1 : 0) + call;
+    }
+    MPI_Comm_free(&twin);
+  }
+  check("one communicator after the other", right);
   if (ranks > 1) {
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 3, &inter);
