@@ -25,6 +25,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,11 @@ struct Attached {
   int rank = 0, ranks = 1;
   int calls = 0;                     // that might have been taken
   std::unique_ptr<Backend> backend;  // or none could be made, on any rank
+
+  std::string_view name() const {
+    if (backend == nullptr) return {};
+    return backend->name();
+  }
 };
 
 class Communicators {
@@ -91,9 +97,11 @@ class Communicators {
     const Inside now;
     if (++attached.calls == kFirstCalls + 1) make(attached);
   }
-  // Before MPI ends.
+  // Before MPI ends. In one order on all ranks, whose lists may have another: who has posted calls
+  // waits for the others.
   void forget_all() {
     const Inside now;
+    all_.sort([](const Attached& a, const Attached& b) { return a.name() < b.name(); });
     while (!all_.empty()) MPI_Comm_delete_attr(all_.front().comm, keyval_);
     if (keyval_ != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&keyval_);
   }

@@ -30,8 +30,10 @@ class OverMessages : public Backend {
   std::optional<Passed> leaves_to_mpi(const Call&) override { return std::nullopt; }
   PostLog* post_log() override { return nullptr; }
   bool is_over_memory() const override { return false; }
+  const std::string& name() const override { return name_; }
 
  private:
+  const std::string name_;
   std::unique_ptr<Member> member_;
 };
 
@@ -68,8 +70,9 @@ class LettingMpiGoOn : public OtherWork {
 // Of processes of one node: they meet as any processes do (communicator.h).
 class OverMemory : public Backend {
  public:
-  OverMemory(MPI_Comm comm, std::unique_ptr<rankine::Member> member)
+  OverMemory(MPI_Comm comm, std::string name, std::unique_ptr<rankine::Member> member)
       : comm_(comm),
+        name_(std::move(name)),
         policy_(choose_wait_policy(member->ranks())),
         work_(comm, policy_),
         member_(std::move(member)) {
@@ -99,6 +102,7 @@ class OverMemory : public Backend {
     return post_log_ ? &*post_log_ : nullptr;
   }
   bool is_over_memory() const override { return true; }
+  const std::string& name() const override { return name_; }
 
  private:
   static constexpr std::size_t kLarge = std::size_t{128} << 10;  // bench/mpi/calls.c
@@ -158,6 +162,7 @@ class OverMemory : public Backend {
   static constexpr auto kForever = std::chrono::milliseconds::max();
 
   const MPI_Comm comm_;
+  const std::string name_;
   const WaitPolicy policy_;
   LettingMpiGoOn work_;
   std::unique_ptr<rankine::Member> member_;  // goes before its work
@@ -190,10 +195,9 @@ std::string common_name(MPI_Comm comm, int rank) {
   return name;
 }
 
-Result<std::unique_ptr<rankine::Member>> meet(MPI_Comm comm, int rank) {
+Result<std::unique_ptr<rankine::Member>> meet(MPI_Comm comm, int rank, const std::string& name) {
   CommunicatorOptions options{.rank = rank};
   MPI_Comm_size(comm, &options.ranks);
-  const std::string name = common_name(comm, rank);
   if (name.empty()) {
     return make_error(Code::system, [] { return "getrandom: " + std::string(strerror(errno)); });
   }
@@ -208,8 +212,10 @@ std::unique_ptr<Backend> over_memory(MPI_Comm comm) {
   if (!is_on_one_node(comm)) return nullptr;
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
-  auto member = meet(comm, rank);
-  if (all_say(comm, member.ok())) return std::make_unique<OverMemory>(comm, std::move(*member));
+  std::string name = common_name(comm, rank);
+  auto member = meet(comm, rank, name);
+  if (all_say(comm, member.ok()))
+    return std::make_unique<OverMemory>(comm, std::move(name), std::move(*member));
   if (rank == 0) {
     std::fprintf(stderr, "rankine: calls go by messages, not through shared memory: %s\n",
                  member.ok() ? "another rank has none" : member.status().text().c_str());

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/api/call.h"
 #include "engine/api/mpi/post_log.h"
@@ -30,6 +31,8 @@ class Backend {
   // alike: such calls are MPI's. A call of all ranks, the first time.
   virtual PostLog* post_log() = 0;
   virtual bool is_over_memory() const = 0;
+  // Over memory: the same on all ranks, and no other communicator's.
+  virtual const std::string& name() const = 0;
 };
 
 // A call of all ranks of `comm`: over memory that they share, where they are on one node and there

@@ -455,6 +455,32 @@ static void communicators(void) {
   MPI_Comm_free_keyval(&key);
 }
 
+/* Two communicators that ranks call first in different orders, and leave to MPI_Finalize. */
+static void left_to_the_end(void) {
+  static MPI_Comm left[2];
+  int i, call, right = 1, first = rank == 0 ? 0 : 1;
+  int *ones = malloc(sizeof(int) * (size_t)ranks), *places = malloc(sizeof(int) * (size_t)ranks);
+  int *in = malloc(sizeof(int) * (size_t)ranks), *out = malloc(sizeof(int) * (size_t)ranks);
+  for (i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &left[i]);
+  for (i = 0; i < 2 && ranks > 1; ++i) { /* roots do not wait */
+    const int which = i ^ first;
+    int x = rank == which ? 5 + which : 0;
+    MPI_Bcast(&x, 1, MPI_INT, which, left[which]);
+    right &= x == 5 + which;
+  }
+  for (i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i, in[i] = 100 * rank + i;
+  for (call = 0; call < 5; ++call) {
+    MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, left[call % 2]);
+    MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, left[1 - call % 2]);
+    for (i = 0; i < ranks; ++i) right &= out[i] == 100 * i + rank;
+  }
+  check("communicators that are left to the end", right);
+  free(out);
+  free(in);
+  free(places);
+  free(ones);
+}
+
 /* Rank 0 is in a collective call when rank 1 wants the rest of its message, and comes to that call
  * only then. */
 static void messages_meanwhile(void) {
@@ -517,6 +543,7 @@ int main(int argc, char** argv) {
   lengths_of_ones_own();
   not_waited_for();
   communicators();
+  left_to_the_end();
   messages_meanwhile();
   MPI_Barrier(MPI_COMM_WORLD);
 #ifdef OPEN_MPI
