@@ -57,6 +57,34 @@ def time_text(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def seconds_of(text: str) -> float:
+    """Of a time as network files have it."""
+    for unit, name in ((1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps"), (1, "s")):
+        if text.endswith(name):
+            return float(text[: -len(name)]) * unit
+    return float(text)
+
+
+def rate_of(link: dict[str, object]) -> float:
+    """Bytes per second of a link of a network file."""
+    if "beta" in link:
+        return 1 / float(str(link["beta"]))
+    text = str(link["bandwidth"]).removesuffix("B/s")
+    powers = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+    return float(text[:-1]) * powers[text[-1]] if text[-1] in powers else float(text)
+
+
+def network_text(network: dict[str, object]) -> str:
+    def link(of: object) -> str:
+        assert isinstance(of, dict)
+        return f"{time_text(seconds_of(str(of['alpha'])))}, {rate_of(of) / 1e6:.4g} MB/s"
+
+    if "between" not in network:
+        return link(network)
+    shared = "a link that its ranks share" if network.get("wiring") == "two_level" else "a link for each rank"
+    return f"{link(network)} within nodes; {link(network['between'])} between them, over {shared} of a node"
+
+
 class Launcher:
     """mpirun, over nodes or, where there are none, over made-up ones of this host."""
 
@@ -88,7 +116,7 @@ class Launcher:
                 hosts.write_text("".join(f"{name}:{ranks}\n" for name in nodes.names))
                 command += ["-launcher", "ssh", "-launcher-exec", str(nodes.agent(apart=True)), "-iface", DEVICE,
                             "-f", str(hosts)]
-                self.settings += ["UCX_TLS=tcp,self", f"UCX_NET_DEVICES={DEVICE}"]
+                self.settings += ["UCX_TLS=tcp,self,sm", f"UCX_NET_DEVICES={DEVICE}"]
             else:
                 self.settings += ["UCX_TLS=self,sm"]
         if nodes is None:
@@ -161,7 +189,7 @@ def report(asked: argparse.Namespace, where: str, networks: list[dict[str, objec
 
     print(f"all_reduce, {asked.mpi}, {asked.nodes} nodes of {asked.ranks} ranks, {where}; medians of {asked.rounds} rounds")
     for network in networks:
-        print("network " + json.dumps(network))
+        print("network: " + network_text(network))
     print(f"{'':>9}" + "".join(f"  {name:>30}" for name in asked.algo))
     print(f"{'bytes':>9}" + f"  {'measured':>10}{'predicted':>11}{'ratio':>9}" * len(asked.algo))
     times = {name: (middle(taken, name), middle(said, name)) for name in asked.algo}
@@ -190,6 +218,8 @@ def compare(asked: argparse.Namespace, nodes: Nodes | None, work: pathlib.Path, 
         network = work / f"network{turn}.json"
         network.write_text(launcher.run(str(programs / f"bench/mpi/network_{asked.mpi}")))
         networks.append(json.loads(network.read_text()))
+        if asked.keep:
+            shutil.copy(network, asked.keep)
         said.append(predicted(programs / "engine/tools/rankine", asked, network))
         taken.append(measured(launcher, programs / f"bench/mpi/perf_{asked.mpi}", asked, network))
     report(asked, where, networks, taken, said)
@@ -225,9 +255,12 @@ def parsed() -> argparse.Namespace:
                         default=[1 << k for k in range(8, 21)])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--fidelity", choices=("eq1", "flow"), default="flow", help="of the simulator")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="where the network files go")
     parser.add_argument("--made-up", action="store_true", help="nodes made up on this host")
     parser.add_argument("--inside", type=pathlib.Path, help=argparse.SUPPRESS)  # namespaces; files lie there
     asked = parser.parse_args()
+    if asked.keep and not asked.keep.is_dir():
+        parser.error(f"--keep is '{asked.keep}'; allowed is a folder that there is")
     asked.rate = "" if asked.rate == "none" else asked.rate
     for name, least in (("ranks", 1), ("rounds", 1), ("delay", 0)):
         if getattr(asked, name) < least:

@@ -79,6 +79,8 @@ class Nodes:
         for i, name in enumerate(self.names):
             inside = ["ip", "netns", "exec", name]
             _run(*inside, "ip", "link", "set", "lo", "up")
+            # A connection that was idle for a while keeps the window it had.
+            _run(*inside, "bash", "-c", "echo 0 > /proc/sys/net/ipv4/tcp_slow_start_after_idle")
             _run(*inside, "ip", "link", "set", DEVICE, "mtu", str(MTU), "up")
             _run(*inside, "ip", "addr", "add", f"{SUBNET}.{i + 1}/24", "dev", DEVICE)
             if rate:

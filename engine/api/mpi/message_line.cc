@@ -14,7 +14,7 @@ std::string in_words(std::span<const TimedMessage> messages) {
   std::string text;
   for (const TimedMessage& message : messages) {
     if (!text.empty()) text += ", ";
-    text += format_size(message.bytes) + " " + format_seconds(message.seconds);
+    text += std::to_string(message.bytes) + " B in " + format_seconds(message.seconds);
   }
   return text;
 }
@@ -31,9 +31,9 @@ Result<Link> line_through(std::span<const TimedMessage> messages) {
   const auto fabric =
       machine_fabric({.alpha = shortest.seconds, .beta = median(std::move(slopes)), .gamma = 0});
   if (fabric.ok()) return fabric->link;
-  return invalid_argument("no line of alpha and beta goes through the times of messages of " +
-                          in_words(messages) + " (" + fabric.status().text() +
-                          "); a machine on which less else goes on is needed");
+  return invalid_argument("no line of alpha and beta goes through the times of messages, " +
+                          in_words(messages) + ": " + fabric.status().text() +
+                          "; a machine on which less else goes on is needed");
 }
 
 }  // namespace rankine
