@@ -190,15 +190,16 @@ def report(asked: argparse.Namespace, where: str, networks: list[dict[str, objec
     print(f"all_reduce, {asked.mpi}, {asked.nodes} nodes of {asked.ranks} ranks, {where}; medians of {asked.rounds} rounds")
     for network in networks:
         print("network: " + network_text(network))
-    print(f"{'':>9}" + "".join(f"  {name:>30}" for name in asked.algo))
-    print(f"{'bytes':>9}" + f"  {'measured':>10}{'predicted':>11}{'ratio':>9}" * len(asked.algo))
+    beside = list(dict.fromkeys(name for name, _ in taken[0] if name not in asked.algo))  # MPI's own, and what calls choose
+    print(f"{'':>9}" + "".join(f"  {name:>30}" for name in asked.algo) + "".join(f"  {name:>18}" for name in beside))
+    print(f"{'bytes':>9}" + f"  {'measured':>10}{'predicted':>11}{'ratio':>9}" * len(asked.algo) + f"  {'measured':>18}" * len(beside))
     times = {name: (middle(taken, name), middle(said, name)) for name in asked.algo}
     for i, size in enumerate(asked.bytes):
         row = f"{size_text(size):>9}"
         for name in asked.algo:
             is_now, was_said = (of[i] for of in times[name])
             row += f"  {time_text(is_now):>10}{time_text(was_said):>11}{is_now / was_said:>9.2f}"
-        print(row)
+        print(row + "".join(f"  {time_text(middle(taken, name)[i]):>18}" for name in beside))
     first = asked.algo[0]
     for other in asked.algo[1:]:
         for word, which in (("measured", 0), ("predicted", 1)):
@@ -212,6 +213,7 @@ def report(asked: argparse.Namespace, where: str, networks: list[dict[str, objec
 def compare(asked: argparse.Namespace, nodes: Nodes | None, work: pathlib.Path, where: str) -> None:
     programs = asked.programs
     launcher = Launcher(asked.mpi, nodes, asked.nodes, asked.ranks, work)
+    launcher.settings += asked.set
     networks, taken, said = [], [], []
     for turn in range(asked.rounds):
         say(f"round {turn + 1} of {asked.rounds}")
@@ -255,10 +257,14 @@ def parsed() -> argparse.Namespace:
                         default=[1 << k for k in range(8, 21)])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--fidelity", choices=("eq1", "flow"), default="flow", help="of the simulator")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="in the environment of the ranks, as OMPI_MCA_btl_tcp_sndbuf=65536")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="where the network files go")
     parser.add_argument("--made-up", action="store_true", help="nodes made up on this host")
     parser.add_argument("--inside", type=pathlib.Path, help=argparse.SUPPRESS)  # namespaces; files lie there
     asked = parser.parse_args()
+    for setting in asked.set:
+        if "=" not in setting:
+            parser.error(f"--set is '{setting}'; allowed are NAME=VALUE")
     if asked.keep and not asked.keep.is_dir():
         parser.error(f"--keep is '{asked.keep}'; allowed is a folder that there is")
     asked.rate = "" if asked.rate == "none" else asked.rate

@@ -11,14 +11,12 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
-import time
 
 SUBNET = "10.77.0"
 DEVICE = "eth0"  # in every node, and the switch
-# Bytes of a frame. A bucket of tbf's holds two: with more, messages that fit into it would pass at once.
+# Bytes of a frame. A bucket of tbf's holds one: with more, messages that fit into it would pass at once.
 MTU = 9000
-BURST = 2 * (MTU + 14)
+BURST = MTU + 100
 # What waits at a link: more than TCP ever has under way, so that nothing is dropped.
 QUEUE = "16mb"
 
@@ -28,11 +26,11 @@ class Unable(Exception):
 
 
 def command_that_enters() -> list[str]:
-    """What runs a command in namespaces of its own, which end with it."""
-    own = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    """What runs a command in namespaces of its own, which end with it, and it with its caller."""
+    own = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if os.geteuid() != 0:
-        own[1:1] = ["--user", "--map-root-user"]
-    for program in ("unshare", "ip", "tc"):
+        own += ["--user", "--map-root-user"]
+    for program in ("setpriv", "unshare", "ip", "tc"):
         if shutil.which(program) is None:
             raise Unable(f"there is no {program}")
     tried = subprocess.run([*own, "true"], stderr=subprocess.PIPE, text=True, check=False)
