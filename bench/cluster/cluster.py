@@ -21,6 +21,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from typing import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -29,6 +31,7 @@ from nodes import DEVICE, SUBNET, Nodes, Unable, command_that_enters
 
 UNABLE = 75  # the exit status of a run inside namespaces that could not make the nodes
 LONGEST_RUN = 420  # seconds of one mpirun
+LONGEST_END = 10  # seconds until it ends, when its output is complete
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
@@ -89,7 +92,7 @@ class Launcher:
     """mpirun, over nodes or, where there are none, over made-up ones of this host."""
 
     def __init__(self, mpi: str, nodes: Nodes | None, count: int, ranks: int, work: pathlib.Path) -> None:
-        self.mpi, self.ranks = mpi, ranks
+        self.work = work
         total = ["-n", str(count * ranks)]
         hosts = work / "nodes"
         self.environment = {name: value for name, value in os.environ.items()
@@ -119,30 +122,52 @@ class Launcher:
                 self.settings += ["UCX_TLS=tcp,self,sm", f"UCX_NET_DEVICES={DEVICE}"]
             else:
                 self.settings += ["UCX_TLS=self,sm"]
+        if count * ranks > len(os.sched_getaffinity(0)):
+            self.settings.append("RANKINE_WAIT=yield")  # nodes do not see that they share their cores with others
         if nodes is None:
             self.settings.append(f"RANKINE_MPI_NODES={ranks}")
         self.command = [*command, *total]
 
-    def run(self, *program: str, settings: list[str] | None = None) -> str:
-        """Its output. Errors: it failed, or took too long; then it has been ended."""
+    def run(self, *program: str, complete: Callable[[str], bool], settings: list[str] | None = None) -> str:
+        """Its output. One that is complete, of a job that does not end (MPI_Finalize of Debian's MPICH over TCP
+        now and then does not return), counts: this is said, and the job ended. Errors: the job failed, or took
+        too long."""
+        name = f"{pathlib.Path(program[0]).name} by {self.command[0]}"
         command = [*self.command, "env", *self.settings, *(settings or []), *program]
-        with subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
-            try:
-                out, err = job.communicate(timeout=LONGEST_RUN)
-            except BaseException as why:
-                os.killpg(job.pid, signal.SIGTERM)
-                try:
-                    job.communicate(timeout=10)
-                except subprocess.TimeoutExpired:
-                    os.killpg(job.pid, signal.SIGKILL)
-                if isinstance(why, subprocess.TimeoutExpired):
-                    raise SystemExit(f"cluster: {pathlib.Path(program[0]).name} took more than {LONGEST_RUN} s") from why
-                raise
-        if job.returncode != 0:
-            raise SystemExit(f"cluster: {pathlib.Path(program[0]).name} by {self.command[0]} ended with status {job.returncode}:\n"
-                             f"{out[-2000:]}{err[-4000:]}")
-        return out
+        out, err = self.work / "out", self.work / "err"
+        with out.open("w") as to, err.open("w") as errors:
+            job = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=to, stderr=errors,
+                                   start_new_session=True)
+        began = time.monotonic()
+        since = None  # when all of it was there
+        try:
+            while job.poll() is None:
+                time.sleep(0.05)
+                now = time.monotonic()
+                if since is None and complete(out.read_text()):
+                    since = now
+                if since is not None and now - since > LONGEST_END:
+                    say(f"{name} has said everything and does not end; it is ended")
+                    return out.read_text()
+                if now - began > LONGEST_RUN:
+                    raise SystemExit(f"cluster: {name} took more than {LONGEST_RUN} s")
+        finally:
+            if job.poll() is None:
+                end(job)
+        text = out.read_text()
+        if job.returncode != 0 or not complete(text):
+            raise SystemExit(f"cluster: {name} ended with status {job.returncode}:\n{text[-2000:]}{err.read_text()[-4000:]}")
+        return text
+
+
+def end(job: subprocess.Popen[bytes]) -> None:
+    """And all that it started in its session."""
+    os.killpg(job.pid, signal.SIGTERM)
+    try:
+        job.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
 
 
 def predicted(rankine: pathlib.Path, asked: argparse.Namespace, network: pathlib.Path) -> dict[tuple[str, int], float]:
@@ -170,15 +195,14 @@ def predicted(rankine: pathlib.Path, asked: argparse.Namespace, network: pathlib
 
 def measured(launcher: Launcher, program: pathlib.Path, asked: argparse.Namespace,
              network: pathlib.Path) -> dict[tuple[str, int], float]:
+    rows = len(asked.algo) + 2  # and the MPI's own, and what calls choose
     out = launcher.run(str(program), "all_reduce", "--algo", ",".join(asked.algo), "--segments", "1", "--lines",
-                       "--bytes", ",".join(str(size) for size in asked.bytes), settings=[f"RANKINE_NETWORK={network}"])
+                       "--bytes", ",".join(str(size) for size in asked.bytes), settings=[f"RANKINE_NETWORK={network}"],
+                       complete=lambda text: text.count("\n") == rows * len(asked.bytes))
     times = {}
     for line in out.splitlines():
         name, size, seconds = line.split("\t")
         times[name, int(size)] = float(seconds)
-    missing = [name for name in asked.algo if (name, asked.bytes[0]) not in times]
-    if missing:
-        raise SystemExit(f"cluster: {', '.join(missing)}: there is no such algorithm of all_reduce for these ranks and nodes")
     return times
 
 
@@ -218,7 +242,8 @@ def compare(asked: argparse.Namespace, nodes: Nodes | None, work: pathlib.Path, 
     for turn in range(asked.rounds):
         say(f"round {turn + 1} of {asked.rounds}")
         network = work / f"network{turn}.json"
-        network.write_text(launcher.run(str(programs / f"bench/mpi/network_{asked.mpi}")))
+        network.write_text(launcher.run(str(programs / f"bench/mpi/network_{asked.mpi}"),
+                                        complete=lambda text: text.endswith("\n}\n")))
         networks.append(json.loads(network.read_text()))
         if asked.keep:
             shutil.copy(network, asked.keep)
