@@ -32,6 +32,7 @@ from nodes import DEVICE, SUBNET, Nodes, Unable, command_that_enters
 UNABLE = 75  # the exit status of a run inside namespaces that could not make the nodes
 LONGEST_RUN = 420  # seconds of one mpirun
 LONGEST_END = 10  # seconds until it ends, when its output is complete
+HEAD_START = 8000  # microseconds until a call begins, in which all hear of it: two turns of a scheduler
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
@@ -197,6 +198,7 @@ def measured(launcher: Launcher, program: pathlib.Path, asked: argparse.Namespac
              network: pathlib.Path) -> dict[tuple[str, int], float]:
     rows = len(asked.algo) + 2  # and the MPI's own, and what calls choose
     out = launcher.run(str(program), "all_reduce", "--algo", ",".join(asked.algo), "--segments", "1", "--lines",
+                       "--moment", str(HEAD_START),
                        "--bytes", ",".join(str(size) for size in asked.bytes), settings=[f"RANKINE_NETWORK={network}"],
                        complete=lambda text: text.count("\n") == rows * len(asked.bytes))
     times = {}

@@ -4,23 +4,30 @@
 //   mpirun -n 8 perf all_reduce --algo all --bytes 8,4K,256K
 //
 // --lines prints the same for programs: a line for each time, of name, bytes and seconds between
-// tabs; bench/cluster reads them.
+// tabs; bench/cluster reads them. --moment MICROSECONDS, of processes of one machine: calls begin
+// so long after all have agreed on it, by the machine's clock. Where processes share cores they
+// leave a barrier one by one, and times from there on would be those of the scheduler's turns.
 //
 // A time is that of the slowest rank, from a barrier on; of some calls the median. M as in
 // nccl-tests; f32 sums. Buffers stay where they are.
 #include <mpi.h>
+#include <sched.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/mpi/member.h"
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
+#include "engine/run/machine.h"
 
 namespace rankine::mpi {
 namespace {
@@ -35,6 +42,7 @@ struct Asked {
   std::vector<std::size_t> sizes;
   int segments = 0;  // as CallOptions has them
   bool lines = false;
+  int moment_us = 0;  // 0: from a barrier on
 
   bool wants(const Algorithm& line) const {
     const auto has = [this](std::string_view name) {
@@ -112,15 +120,31 @@ Call call_of(const Question& question, Buffers& at, std::string_view algorithm, 
   return call;
 }
 
+// Where calls begin: a time of now_ns(). Who waits for a moment leaves the cores to others until it
+// is near.
+std::int64_t begin_together(int moment_us) {
+  constexpr std::int64_t kNear = 200'000;
+  if (moment_us == 0) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    return now_ns();
+  }
+  std::int64_t moment = now_ns() + std::int64_t{moment_us} * 1000;
+  MPI_Allreduce(MPI_IN_PLACE, &moment, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+  if (const std::int64_t left = moment - now_ns() - kNear; left > 0) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(left));
+  }
+  while (now_ns() < moment) sched_yield();
+  return moment;
+}
+
 // Seconds; below 0 where a call failed anywhere.
-double time_of(const std::function<bool()>& call) {
+double time_of(int moment_us, const std::function<bool()>& call) {
   std::vector<double> times;
   double total = 0;
   for (int i = -1; i < kMostCalls && (i < kLeastCalls || total < kSeconds); ++i) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double began = MPI_Wtime();
+    const std::int64_t began = begin_together(moment_us);
     const bool good = call();
-    double took = good ? MPI_Wtime() - began : -1e9;
+    double took = good ? static_cast<double>(now_ns() - began) * 1e-9 : -1e9;
     double worst[2] = {took, -took};
     MPI_Allreduce(MPI_IN_PLACE, worst, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (worst[1] > 0) return -1;
@@ -175,7 +199,7 @@ int run(const Asked& asked) {
     std::vector<double> times;
     for (const Question& question : questions) {
       Buffers at(question, me.ranks());
-      times.push_back(time_of([&] { return make(question, at); }));
+      times.push_back(time_of(asked.moment_us, [&] { return make(question, at); }));
     }
     if (me.rank() == 0) print_row(asked, name, times);
   };
@@ -205,6 +229,8 @@ int main(int argc, char** argv) {
   app.add_option("--algo", asked.algorithms, "some of its algorithms, or all")->delimiter(',');
   app.add_option("--bytes", bytes, "M: 8, 4K, 1M, ...")->delimiter(',');
   app.add_option("--segments", asked.segments, "of pipelined algorithms; 0: chosen by size");
+  app.add_option("--moment", asked.moment_us, "of processes of one machine: us until calls begin")
+      ->check(CLI::Range(0, 1'000'000));
   app.add_flag("--lines", asked.lines, "a line for each time: name, bytes, seconds");
   CLI11_PARSE(app, argc, argv);
   const auto known = rankine::parse_collective(collective);
