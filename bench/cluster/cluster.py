@@ -32,6 +32,7 @@ from nodes import DEVICE, SUBNET, Nodes, Unable, command_that_enters
 UNABLE = 75  # the exit status of a run inside namespaces that could not make the nodes
 LONGEST_RUN = 420  # seconds of one mpirun
 LONGEST_END = 10  # seconds until it ends, when its output is complete
+EAGER = str(4 << 20)  # bytes of a message that Open MPI sends without asking
 HEAD_START = 8000  # microseconds until a call begins, in which all hear of it: two turns of a scheduler
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
@@ -110,6 +111,9 @@ class Launcher:
                             "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "pml", "ob1",
                             "--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", subnet,
                             "--mca", "oob_tcp_if_include", subnet, "--map-by", "slot",
+                            # A long message otherwise asks its receiver first, and the answer stands behind what
+                            # that one is just sending: two that send to each other wait for both.
+                            "--mca", "btl_tcp_eager_limit", EAGER, "--mca", "btl_tcp_rndv_eager_limit", EAGER,
                             "--hostfile", str(hosts)]
             else:
                 self.environment |= {"UCX_TLS": "self,sm", "UCX_WARN_UNUSED_ENV_VARS": "n"}

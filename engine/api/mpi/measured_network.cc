@@ -1,6 +1,7 @@
 #include "engine/api/mpi/measured_network.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,10 +24,12 @@ constexpr int kMostTurns = 200, kLeastTurns = 7;
 constexpr std::int64_t kMostNs = 250'000'000;  // of one length
 constexpr int kMostTries = 8;
 
-// Seconds of a message one way between rank 0 and `other`, or between `pairs` such pairs of
-// neighbours at once, known to all: the median of turns, each of which lasts as long as its last
-// pair. Others wait.
-Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes) {
+enum class Ways : std::uint8_t { one, to_and_fro };
+
+// Seconds of a message between rank 0 and `other`, or between `pairs` such pairs of neighbours at
+// once, known to all: the median of turns, each of which lasts as long as its last pair. Others
+// wait. One way all of a turn follow one another; to and fro each waits for the one before.
+Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes, Ways ways) {
   std::vector<std::byte> buffer(bytes);
   const int trips = bytes <= kShort ? 16 : 2;
   const int pair = me.rank() < pairs ? me.rank() : me.rank() - other;
@@ -46,12 +49,12 @@ Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes) {
     if (Status status = me.barrier(); !status.ok()) return status;
     const std::int64_t start = now_ns();
     for (int trip = 0; trip < trips && takes_part; ++trip) {
-      for (const auto& [from, to] :
-           {std::pair(pair, pair + other), std::pair(pair + other, pair)}) {
-        if (Status status = send(from, to); !status.ok()) return status;
-      }
+      if (Status status = send(pair, pair + other); !status.ok()) return status;
+      if (ways == Ways::one) continue;
+      if (Status status = send(pair + other, pair); !status.ok()) return status;
     }
-    const double took = static_cast<double>(now_ns() - start) * 0.5e-9 / trips;
+    const int messages = ways == Ways::one ? trips : 2 * trips;
+    const double took = static_cast<double>(now_ns() - start) * 1e-9 / messages;
     // What the slowest took, and whether rank 0 goes on.
     double of_all[] = {
         takes_part ? took : 0,
@@ -69,7 +72,7 @@ Result<Link> link_between(Member& me, Rank other) {
   for (int attempt = 1;; ++attempt) {
     std::vector<TimedMessage> messages;
     for (const std::size_t bytes : kLengths) {
-      const auto seconds = time_of(me, other, 1, bytes);
+      const auto seconds = time_of(me, other, 1, bytes, Ways::to_and_fro);
       if (!seconds.ok()) return seconds.status();
       messages.push_back({bytes, *seconds});
     }
@@ -82,11 +85,12 @@ Result<Link> link_between(Member& me, Rank other) {
 }
 
 // Whether the ranks of a node are in each other's way when they all send to another node: then
-// messages take about as many times as long as one of them alone, else about as long.
+// messages take about as many times as long as one of them alone, else about as long. One way: to
+// and fro one pair's messages may come while another's go.
 Result<bool> nodes_share_a_link(Member& me, int group) {
-  const auto alone = time_of(me, group, 1, kAtOnce);
+  const auto alone = time_of(me, group, 1, kAtOnce, Ways::one);
   if (!alone.ok()) return alone.status();
-  const auto together = time_of(me, group, group, kAtOnce);
+  const auto together = time_of(me, group, group, kAtOnce, Ways::one);
   if (!together.ok()) return together.status();
   return *together > *alone * 0.5 * (1 + group);
 }
