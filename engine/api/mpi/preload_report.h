@@ -54,7 +54,8 @@ std::string_view name_of(Passed why);
 // Thread-safe: numbers that are only added to.
 class Report {
  public:
-  void taken(Function function, std::uint64_t bytes, double seconds) noexcept;
+  void taken(Function function, std::uint64_t bytes, double seconds,
+             Form form = Form::waited_for) noexcept;
   void passed(Function function, Passed why, Form form = Form::waited_for) noexcept;
   // A communicator whose calls are taken from now on, through shared memory or by messages.
   void communicator(bool is_over_memory) noexcept;
