@@ -427,7 +427,10 @@ Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters,
   Executed out;
   for (const RunText& run : runs) {
     const Setup setup = set_up(run, letters);
-    if (setup.params.ranks > most_ranks) continue;
+    if (setup.params.ranks > most_ranks) {
+      ++out.of_more_ranks;
+      continue;
+    }
     const std::string key = key_of(run, letters);
     auto before = state_->executed.find(key);
     if (before == state_->executed.end()) {
@@ -435,7 +438,10 @@ Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters,
       if (before->second) ++out.first;
     }
     const std::optional<std::string>& fault = before->second;
-    if (!fault) continue;
+    if (!fault) {
+      ++out.of_more_messages;
+      continue;
+    }
     ++out.runs;
     if (!fault->empty() && out.fault.empty()) {
       out.fault = run.collective + " " + run.algorithm + ", " + std::to_string(setup.params.ranks) +
