@@ -104,7 +104,10 @@ class Runs {
 
   // All `runs` with these letters by live ranks (execute.h), once each ever. Runs of more than
   // `most_ranks` ranks or of very many messages are left out.
-  Executed execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks);
+  // `made`, where it is not empty: what the ranks call in the place of each of `runs`, whose times
+  // are still what theirs are compared with. For tests: that shall be a fault.
+  Executed execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks,
+                   std::span<const RunText> made = {});
 
  private:
   struct State;
