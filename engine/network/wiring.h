@@ -78,6 +78,9 @@ class Routes {
   static Result<Routes> make(const Wiring& wiring, int ranks);
 
   int ranks() const { return ranks_; }
+  bool has_leaves() const {
+    return kind_ == WiringKind::two_level || kind_ == WiringKind::fat_tree;
+  }
   int links() const {
     return links_;
   }  // numbered from 0; each is one direction of a wire, or,
