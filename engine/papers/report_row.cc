@@ -108,20 +108,20 @@ std::vector<std::string> summary_lines(const Totals& totals) {
       "another result.",
       totals.claims, totals.executed, totals.faults));
   constexpr std::string_view kReasons[kUnexecuted] = {
-      "", "have more ranks (--execute-to)", "have very many messages",
-      "are of figures, whose curves come from profiles of schedules",
-      "are beyond the model or the catalogue"};
+      "", "of more ranks (--execute-to)", "of very many messages",
+      "of figures, whose curves come from profiles of schedules",
+      "beyond the model or the catalogue"};
   int rows = 0;
   std::string reasons;
   for (int u = 1; u < kUnexecuted; ++u) {
     if (totals.unexecuted[u] == 0) continue;
     rows += totals.unexecuted[u];
     reasons +=
-        fmt::format("{} {} {}", reasons.empty() ? ":" : ",", totals.unexecuted[u], kReasons[u]);
+        fmt::format("{} {} {}", reasons.empty() ? ";" : ",", totals.unexecuted[u], kReasons[u]);
   }
   if (rows > 0) {
     lines.push_back(
-        fmt::format("{} rows on a network of which nothing is executed{}.", rows, reasons));
+        fmt::format("Rows on a network of which nothing is executed: {}{}.", rows, reasons));
   }
   return lines;
 }
