@@ -16,12 +16,6 @@ using Held = std::vector<IndexList>;
 // What they have before round k, for every k asked for.
 std::map<int, Held> held_before(const Schedule& line, const std::vector<int>& rounds_asked);
 
-// On a torus whose ranks have come equally far what they have is a product. All ranks whose
-// coordinate in the dimension at work, whose entry in `others` is empty, is in `what`, and in every
-// other one among those that r has.
-IndexList held_product(const Torus& torus, const std::vector<const Held*>& others,
-                       const IndexList& what, Rank r);
-
 // On a torus whose ranks have all come equally far, what they have is a product. The blocks whose
 // coordinate in the dimension at work, whose entry in `others` is empty, is in `what`, and in every
 // other dimension among those that rank r has.

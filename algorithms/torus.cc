@@ -7,6 +7,7 @@
 #include "algorithms/list_text.h"
 
 namespace rankine {
+
 std::string dims_text(const std::vector<int>& dims) { return list_text(dims, 'x'); }
 
 std::optional<std::vector<int>> read_dims(std::string_view text) {

@@ -71,24 +71,25 @@ BlockSet renamed(BlockSet&& set, const std::function<IndexList(Block)>& name) {
 }
 
 // Block b becomes n * b + i.
+IndexList spread(int i, int n, const IndexList& list) {
+  IndexList out;
+  for (int j = 0; j < list.runs(); ++j) {
+    out.append(Run{list.run(j).first * n + i, list.run(j).count, list.run(j).stride * n});
+  }
+  return out;
+}
+
+Transfer spread(int i, int n, Transfer&& t) {
+  t.what.list = spread(i, n, t.what.list);
+  t.where.list = spread(i, n, t.where.list);
+  return std::move(t);
+}
+
 Schedule spread(int i, int n, const Schedule& a) {
   Schedule out = a;
   out.blocks = n * a.blocks;
-  const auto name = [i, n](const IndexList& list) {
-    IndexList apart;
-    for (int j = 0; j < list.runs(); ++j) {
-      apart.append(Run{list.run(j).first * n + i, list.run(j).count, list.run(j).stride * n});
-    }
-    return apart;
-  };
-  out.round = [a, name](int k, Send send) {
-    for_each_transfer(a, k, [&](const Transfer& t) {
-      send.exactly({t.from,
-                    t.to,
-                    {name(t.what.list), t.what.plane},
-                    {name(t.where.list), t.where.plane},
-                    t.act});
-    });
+  out.round = [a, i, n](int k, Send send) {
+    take_each_transfer(a, k, [&](Transfer&& t) { send.exactly(spread(i, n, std::move(t))); });
   };
   return of_everyone(a, std::move(out), [=](const Schedule& part) { return spread(i, n, part); });
 }
@@ -247,12 +248,8 @@ Schedule pipelined(Schedule a, int segments, int interval, Segments stated) {
     const int last = std::min(segments - 1, k / interval);
     for (int i = 0; i <= last - first; ++i) {
       const int s = stated == Segments::oldest_first ? first + i : last - i;
-      const auto segment = [segments, s](Block b) { return b * segments + s; };
-      take_each_transfer(a, k - s * interval, [&](Transfer&& t) {
-        t.what.list = renamed(t.what.list, segment);
-        t.where.list = renamed(t.where.list, segment);
-        send.exactly(std::move(t));
-      });
+      take_each_transfer(a, k - s * interval,
+                         [&](Transfer&& t) { send.exactly(spread(s, segments, std::move(t))); });
     }
   };
   return out;

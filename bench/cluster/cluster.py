@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import statistics
@@ -34,6 +35,8 @@ LONGEST_RUN = 420  # seconds of one mpirun
 LONGEST_END = 10  # seconds until it ends, when its output is complete
 EAGER = str(4 << 20)  # bytes of a message that Open MPI sends without asking
 HEAD_START = 8000  # microseconds until a call begins, in which all hear of it: two turns of a scheduler
+MOST_DELAY = 1_000_000  # microseconds (relay.cc)
+MOST_RANKS, MOST_ROUNDS = 64, 1000
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
@@ -298,10 +301,13 @@ def parsed() -> argparse.Namespace:
             parser.error(f"--set is '{setting}'; allowed are NAME=VALUE")
     if asked.keep and not asked.keep.is_dir():
         parser.error(f"--keep is '{asked.keep}'; allowed is a folder that there is")
+    # What tc would not take must not look like a right that is missing.
+    if not re.fullmatch(r"none|(?!0+(\.0*)?[a-z])\d+(\.\d+)?[kmgt]?bit", asked.rate):
+        parser.error(f"--rate is '{asked.rate}'; allowed are 200mbit, 1gbit, ..., and none")
     asked.rate = "" if asked.rate == "none" else asked.rate
-    for name, least in (("ranks", 1), ("rounds", 1), ("delay", 0)):
-        if getattr(asked, name) < least:
-            parser.error(f"--{name} is {getattr(asked, name)}; allowed are {least} and more")
+    for name, least, most in (("ranks", 1, MOST_RANKS), ("rounds", 1, MOST_ROUNDS), ("delay", 0, MOST_DELAY)):
+        if not least <= getattr(asked, name) <= most:
+            parser.error(f"--{name} is {getattr(asked, name)}; allowed are {least} to {most}")
     return asked
 
 

@@ -228,7 +228,8 @@ int main(int argc, char** argv) {
   app.add_option("collective", collective, "all_reduce, broadcast, ...");
   app.add_option("--algo", asked.algorithms, "some of its algorithms, or all")->delimiter(',');
   app.add_option("--bytes", bytes, "M: 8, 4K, 1M, ...")->delimiter(',');
-  app.add_option("--segments", asked.segments, "of pipelined algorithms; 0: chosen by size");
+  app.add_option("--segments", asked.segments, "of pipelined algorithms; 0: chosen by size")
+      ->check(CLI::Range(0, 1 << 16));
   app.add_option("--moment", asked.moment_us, "of processes of one machine: us until calls begin")
       ->check(CLI::Range(0, 1'000'000));
   app.add_flag("--lines", asked.lines, "a line for each time: name, bytes, seconds");
@@ -240,6 +241,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   asked.collective = *known;
+  for (const std::string& name : asked.algorithms) {
+    if (name == "all" || rankine::find_algorithm(*known, name) != nullptr) continue;
+    std::fprintf(stderr, "perf: --algo is '%s'; allowed are all, %s\n", name.c_str(),
+                 rankine::algorithm_names(*known).c_str());
+    return 2;
+  }
   for (const std::string& text : bytes) {
     const auto size = rankine::parse_size("--bytes", text);
     if (!size.ok()) {

@@ -15,10 +15,6 @@ CallOptions roll_options(std::chrono::milliseconds timeout) {
   return {.timeout = timeout, .tag = kRoll};
 }
 
-std::size_t whole_lines(std::size_t bytes) {
-  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-}
-
 }  // namespace
 
 struct PostLog::Head {

@@ -7,13 +7,13 @@ namespace {
 
 // A program asks about the same types again and again, and those that MPI names stay what they are:
 // each thread keeps the last. (preload.cc says where.)
+template <class Found>
 struct Last {
   MPI_Datatype type{};
-  std::optional<DataType> data_type{};
-  MPI_Datatype elements_type{};
-  std::optional<Elements> elements{};
+  std::optional<Found> found{};
 };
-[[gnu::tls_model("initial-exec")]] thread_local Last last;
+[[gnu::tls_model("initial-exec")]] thread_local Last<DataType> last_data_type;
+[[gnu::tls_model("initial-exec")]] thread_local Last<Elements> last_elements;
 
 std::optional<DataType> look_up(MPI_Datatype type) {
   using enum DataType;
@@ -62,9 +62,9 @@ std::optional<DataType> look_up(MPI_Datatype type) {
 }  // namespace
 
 std::optional<DataType> data_type_of(MPI_Datatype type) {
-  if (last.data_type && last.type == type) return last.data_type;
+  if (last_data_type.found && last_data_type.type == type) return last_data_type.found;
   const auto found = look_up(type);
-  if (found) last = {type, found, last.elements_type, last.elements};
+  if (found) last_data_type = {type, found};
   return found;
 }
 
@@ -81,7 +81,7 @@ std::optional<ReduceOp> reduce_op_of(MPI_Op op) {
 }
 
 Elements elements_of(MPI_Datatype type) {
-  if (last.elements && last.elements_type == type) return *last.elements;
+  if (last_elements.found && last_elements.type == type) return *last_elements.found;
   int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
   MPI_Aint begin = 0, extent = 0;
   MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
@@ -90,7 +90,7 @@ Elements elements_of(MPI_Datatype type) {
   const bool is_named = combiner == MPI_COMBINER_NAMED;
   const Elements found{static_cast<std::size_t>(size), extent,
                        is_named && begin == 0 && extent == size};
-  if (is_named) last = {last.type, last.data_type, type, found};
+  if (is_named) last_elements = {type, found};
   return found;
 }
 

@@ -44,15 +44,14 @@ std::string_view name_of(Passed why) {
 }
 
 void Report::taken(Function function, std::uint64_t bytes, double seconds) noexcept {
-  Line& line = lines_[static_cast<std::size_t>(function)][0];
+  Line& line = line_of(function, Form::waited_for);
   add(line.taken, 1);
   add(line.bytes, bytes);
   add(line.nanoseconds, static_cast<std::uint64_t>(seconds * 1e9));
 }
 
 void Report::passed(Function function, Passed why, Form form) noexcept {
-  Line& line = lines_[static_cast<std::size_t>(function)][static_cast<std::size_t>(form)];
-  add(line.passed[static_cast<std::size_t>(why)], 1);
+  add(line_of(function, form).passed[static_cast<std::size_t>(why)], 1);
 }
 
 void Report::communicator(bool is_over_memory) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -66,6 +67,9 @@ class Report {
     std::array<std::uint64_t, kPassed> passed{};
   };
   static void print(const std::string& name, const Line& line);
+  Line& line_of(Function function, Form form) {
+    return lines_[static_cast<std::size_t>(function)][static_cast<std::size_t>(form)];
+  }
   std::array<std::array<Line, kForms>, kFunctions> lines_;
   std::uint64_t by_memory_ = 0, by_messages_ = 0;  // communicators
 };

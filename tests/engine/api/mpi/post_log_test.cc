@@ -85,7 +85,7 @@ TEST(PostLog, EveryBlockComesToItsReceiverCallAfterCall) {
         const bool is_mine = !*concluded;
         EXPECT_EQ(is_mine, is_taken(call, ranks)) << call;
         if (!is_mine) continue;
-        taken += me.rank() == 0 ? 1 : 0;
+        if (me.rank() == 0) ++taken;
         // Some read late, when others are at the next post.
         if (call % ranks == me.rank()) std::this_thread::yield();
         for (Rank r = 0; r < ranks; ++r) {
