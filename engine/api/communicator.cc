@@ -141,13 +141,15 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
                                                         std::move(clock), processes);
-  if (processes != nullptr) {
-    if (Status status = processes->begin(); !status.ok()) return status;
-  }
   if (options.progress_core && shared->clock == nullptr) {
     auto progress = ProgressThread::start(*options.progress_core, shared->crossbar);
-    if (!progress.ok()) return progress.status();
+    if (!progress.ok()) {
+      return processes != nullptr ? processes->fail(progress.status()) : progress.status();
+    }
     shared->progress = std::move(*progress);
+  }
+  if (processes != nullptr) {
+    if (Status status = processes->begin(); !status.ok()) return status;
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
 } catch (const std::bad_alloc&) {
