@@ -11,8 +11,7 @@
 namespace rankine {
 
 inline Block pair_of(int p, Rank source, Rank destination) {
-  const auto wrap = [p](int r) { return ((r % p) + p) % p; };
-  return wrap(source) * p + wrap(destination);
+  return wrapped(source, p) * p + wrapped(destination, p);
 }
 
 inline Schedule direct_all_to_all(int p) {

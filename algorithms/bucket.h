@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "algorithms/hamiltonian_cycle.h"
 #include "algorithms/ring.h"
 #include "algorithms/torus_turns.h"
 
@@ -28,7 +29,7 @@ inline Schedule bucket_all_reduce(const std::vector<int>& dims) {
 inline Schedule mirrored_ring_along(const std::vector<Rank>& cycle, int parts, int first) {
   Schedule ring = ring_mirrored_all_gather(static_cast<int>(cycle.size()));
   const int p = ring.ranks;
-  const auto name = [cycle](Rank r) { return cycle[static_cast<std::size_t>(r)]; };
+  const auto name = [cycle](Rank r) { return at(cycle, r); };
   return on(
       {p, p * parts, name,
        [name, parts, first](Block b) { return IndexList(parts * name(b / 2) + first + b % 2); }},

@@ -1,17 +1,17 @@
 // Circulant: in round k everyone sends to the rank skip(k) further on, for any p.
 // Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024/2025.
 //   p ranks    k round    i distance: R[i] of rank 0, whose part is stated, is about block i
-//   c: skips, and which R[i] travel in which round (skips.h)
-// The paper copies blocks into R, rotated by its rank r, and back. Here blocks keep their number
-// wherever they are: R[i] is block r + i, and nothing is copied.
+//   c: skips, and which R[i] travel in which round (circulant_rounds.h)
+// The paper copies blocks into R, rotated by its rank r, and back. Here R[i] is block r + i.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "algorithms/all_to_all.h"
+#include "algorithms/circulant_rounds.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/everyone.h"
-#include "algorithms/skips.h"
 
 namespace rankine {
 
@@ -41,7 +41,7 @@ inline Schedule circulant_all_to_all(const SharedRounds& c) {
   return everyone({p, p * p, c->rounds(),
                    [c, p, ways = c->ways()](int k, Send send) {
                      BlockSet moving;
-                     for (const auto& [gone, left] : ways[static_cast<std::size_t>(k)]) {
+                     for (const auto& [gone, left] : at(ways, k)) {
                        moving.list.append(pair_of(p, -gone, left));
                      }
                      send(0, c->skip(k), moving, copy);
@@ -51,17 +51,12 @@ inline Schedule circulant_all_to_all(const SharedRounds& c) {
 
 // What the all-to-all does with the blocks of one rank, the root.
 inline Schedule circulant_scatter(const SharedRounds& c, Rank root) {
-  const int p = c->ranks();
-  return turned(root, {p, p, c->rounds(), [c, p, ways = c->ways()](int k, Send send) {
-                         std::vector<BlockSet> moving(static_cast<std::size_t>(p));
-                         for (const auto& [gone, left] : ways[static_cast<std::size_t>(k)]) {
-                           moving[static_cast<std::size_t>(gone)].list.append(gone + left);
-                         }
-                         for (Rank r : ranks(p)) {
-                           const BlockSet& below = moving[static_cast<std::size_t>(r)];
-                           if (!below.list.empty()) send(r, r + c->skip(k), below, copy);
-                         }
-                       }});
+  const auto round = [c, ways = c->ways()](int k, Send send) {
+    std::map<Rank, BlockSet> moving;
+    for (const auto& [gone, left] : at(ways, k)) moving[gone].list.append(gone + left);
+    for (const auto& [r, below] : moving) send(r, r + c->skip(k), below, copy);
+  };
+  return turned(root, {c->ranks(), c->ranks(), c->rounds(), round});
 }
 
 inline Schedule circulant_gather(const SharedRounds& c, Rank root) {

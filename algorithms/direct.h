@@ -8,29 +8,24 @@
 
 namespace rankine {
 
-inline Schedule direct_all_gather(int p) {
-  return everyone({p, p, p > 1 ? 1 : 0,
-                   [p](int, Send send) {
-                     for (int i = 1; i < p; ++i) send(0, i, block(0), copy);
-                   }},
-                  Moves::with_rank);
+// tell(i, send) for every i from 1 to p - 1: a peer, or a distance.
+template <class Tell>
+Schedule in_one_round(int p, int blocks, const Tell& tell) {
+  return {p, blocks, p > 1 ? 1 : 0, [p, tell](int, Send send) {
+            for (int i = 1; i < p; ++i) tell(i, send);
+          }};
 }
 
-inline Schedule direct_reduce_scatter(int p) {
-  return everyone({p, p, p > 1 ? 1 : 0,
-                   [p](int, Send send) {
-                     for (int i = 1; i < p; ++i) send(i, 0, block(0), reduce);
-                   }},
-                  Moves::with_rank);
+inline Schedule direct_all_gather(int p) {
+  const auto tell = [](Rank r, Send send) { send(0, r, block(0), copy); };
+  return everyone(in_one_round(p, p, tell), Moves::with_rank);
 }
+inline Schedule direct_reduce_scatter(int p) { return dual(direct_all_gather(p)); }
 
 // One-shot: everyone reads all vectors and adds them up by itself.
 inline Schedule direct_all_reduce_one_shot(int p) {
-  return everyone({p, 1, p > 1 ? 1 : 0,
-                   [p](int, Send send) {
-                     for (int i = 1; i < p; ++i) send(i, 0, block(0), reduce);
-                   }},
-                  Moves::nothing);
+  const auto add = [](int i, Send send) { send(i, 0, block(0), reduce); };
+  return everyone(in_one_round(p, 1, add), Moves::nothing);
 }
 
 // Two-shot: everyone adds up one block, then hands it to all.
@@ -41,23 +36,19 @@ inline Schedule direct_all_reduce_two_shot(int p) {
 
 // Two-shot broadcast: everyone fetches one block from the root, then hands it to all others.
 inline Schedule direct_broadcast_two_shot(int p, Rank root) {
-  const Schedule scatter{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-                           for (Rank r = 1; r < p; ++r) send(0, r, block(r), copy);
-                         }};
-  const Schedule all_gather{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-                              for (int i = 1; i < p; ++i)
-                                for (Rank r = 1; r < p; ++r) send(r + i, r, block(r + i), copy);
-                            }};
-  return turned(root, then(named("scatter", scatter), named("all-gather", all_gather)));
+  const auto fetch = [](Rank r, Send send) { send(0, r, block(r), copy); };
+  const auto hand_on = [p](int i, Send send) {
+    for (Rank r = 1; r < p; ++r) send(r + i, r, block(r + i), copy);
+  };
+  return turned(root, then(named("scatter", in_one_round(p, p, fetch)),
+                           named("all-gather", in_one_round(p, p, hand_on))));
 }
 
 // Two-shot reduce: everyone adds up one block, then hands it to the root.
 inline Schedule direct_reduce_two_shot(int p, Rank root) {
-  const Schedule gather{p, p, p > 1 ? 1 : 0, [p](int, Send send) {
-                          for (Rank r = 1; r < p; ++r) send(r, 0, block(r), copy);
-                        }};
-  const Schedule add = direct_reduce_scatter(p);
-  return turned(root, then(named("reduce-scatter", add), named("gather", gather)));
+  const auto hand = [](Rank r, Send send) { send(r, 0, block(r), copy); };
+  return turned(root, then(named("reduce-scatter", direct_reduce_scatter(p)),
+                           named("gather", in_one_round(p, p, hand))));
 }
 
 // The all-reduces with the peers' vectors, or parts of one block, stored beside one's own first.
@@ -71,9 +62,7 @@ inline Schedule direct_all_reduce_two_shot_push(int p) {
 
 // Rank 0 tells everyone at once.
 inline Schedule direct_broadcast(int p) {
-  return {p, 1, p > 1 ? 1 : 0, [p](int, Send send) {
-            for (Rank r = 1; r < p; ++r) send(0, r, block(0), copy);
-          }};
+  return in_one_round(p, 1, [](Rank r, Send send) { send(0, r, block(0), copy); });
 }
 
 // Central: all vectors to rank 0, which adds them up and sends the sum back to everyone.

@@ -6,7 +6,7 @@
 // any graph of two: Aubert & Schneider, Discrete Math. 38(1), 1982, with which products give all.
 // For k-ary n-cubes as codes: Bae & Bose, "Edge disjoint Hamiltonian cycles in k-ary n-cubes and
 // hypercubes", IEEE Trans. Computers 52(10), 2003. That they exist is theirs; how they are made is
-// ours: squares whose opposite edges change hands (disjoint_cycles.cc).
+// ours: squares whose opposite edges change hands (layers.h).
 #pragma once
 
 #include <vector>
@@ -25,7 +25,7 @@ inline Schedule hamiltonian_disjoint_all_gather(const std::vector<int>& dims) {
   std::vector<Schedule> rings;
   const int parts = 2 * static_cast<int>(cycles.size());
   for (int first = 0; first < parts; first += 2) {
-    rings.push_back(mirrored_ring_along(cycles[static_cast<std::size_t>(first / 2)], parts, first));
+    rings.push_back(mirrored_ring_along(at(cycles, first / 2), parts, first));
   }
   return together(std::move(rings));
 }

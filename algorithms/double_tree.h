@@ -8,6 +8,7 @@
 
 #include "algorithms/schedule/edge_colours.h"
 #include "algorithms/tree.h"
+#include "algorithms/tree_pairs.h"
 
 namespace rankine {
 

@@ -1,11 +1,10 @@
 // Exchanges with one partner per round along the lines of a torus: what recursive doubling and
-// Swing have in common.
-//
-// Each comes in two forms. The bandwidth-optimal one halves the vector from round to round, nearest
-// partners first, and doubles it again on the way back; 2D of them at once, half of them mirrored,
-// use all ports. Where partners in distant rounds have heard of the same ranks, each tells only
-// what the other lacks. The latency-optimal one exchanges the whole vector, on one port, among a
-// power of two. Ranks of a line that neither is for are folded (folded_torus.h).
+// Swing have in common. Each comes in two forms. The bandwidth-optimal one halves the vector from
+// round to round, nearest partners first, and doubles it again on the way back; 2D of them at once,
+// half of them mirrored, use all ports. Where partners in distant rounds have heard of the same
+// ranks, each tells only what the other lacks. The latency-optimal one exchanges the whole vector,
+// on one port, among a power of two. Ranks of a line that neither is for are folded
+// (folded_torus.h).
 //   a ranks of a line    k round of the reduce-scatter    l = ceil(log2 a)
 #pragma once
 
@@ -38,17 +37,16 @@ inline std::vector<Rank> heard_of(int a, Rank r, int k, Partner partner) {
 // The all-gather of one line; its dual halves.
 inline Line halving_line(Partner partner) {
   return [partner](int a) -> Schedule {
-    return {a, a, ceil_log2(a), [a, partner, l = ceil_log2(a)](int round, Send send) {
-              const int k = l - 1 - round;
+    return {a, a, ceil_log2(a), [a, partner](int round, Send send) {
+              const int k = ceil_log2(a) - 1 - round;
               for (Rank r : ranks(a)) {
                 const Rank to = partner(a, r, k);
                 const auto known = heard_of(a, to, k + 1, partner);
-                BlockSet what;
-                for (const Rank b : heard_of(a, r, k + 1, partner)) {
-                  const bool news = !std::binary_search(known.begin(), known.end(), b);
-                  if (news) what.list.append(Run{b, 1, 1});
+                BlockSet news;
+                for (const Block b : heard_of(a, r, k + 1, partner)) {
+                  if (!std::binary_search(known.begin(), known.end(), b)) news.list.append(b);
                 }
-                send(r, to, what, copy);
+                send(r, to, news, copy);
               }
             }};
   };
@@ -64,10 +62,9 @@ inline Line whole_line(Partner partner) {
 }
 
 inline Schedule exchange_all_reduce(const std::vector<int>& dims, Partner partner) {
-  const OnTorus core = [line = whole_line(partner)](const auto& sizes) {
-    return torus_all_reduce(sizes, line, 1);
-  };
-  return folded_torus_all_reduce(dims, largest_power_of_two, core);
+  return folded_torus_all_reduce(dims, largest_power_of_two, [partner](const auto& sizes) {
+    return torus_all_reduce(sizes, whole_line(partner), 1);
+  });
 }
 
 // The bandwidth-optimal form on a torus of sizes that `partner` is for.

@@ -1,18 +1,15 @@
-// The fold (fold.h) on a torus: what is for powers of two, or for even sizes, serves any sizes. One
-// dimension after the other folds its lines; what is left, the core members of all lines, is a
-// torus of such sizes. The price: two more rounds for every dimension that is folded, and in each
-// of them once more the vector to and from each rank that has a surplus one.
+// On a torus that is folded (torus_fold.h) what is for powers of two, or for even sizes, serves any
+// sizes. The price: two more rounds for every dimension that is folded, and in each of them once
+// more the vector to and from each rank that has a surplus one.
 #pragma once
 
 #include <functional>
 #include <vector>
 
-#include "algorithms/fold.h"
+#include "algorithms/torus_fold.h"
 
 namespace rankine {
 
-// How many of a line's ranks stay, given how many they are: of 1 one.
-using CoreSize = int (*)(int a);
 inline int largest_power_of_two(int a) { return core_size(a); }
 inline int largest_even(int a) { return a == 1 ? 1 : a - a % 2; }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "algorithms/chain.h"
+#include "algorithms/direct.h"
 #include "algorithms/ring.h"
 #include "algorithms/tree.h"
 
@@ -31,6 +32,16 @@ inline Schedule hierarchical_all_reduce(int p, int g, int s) {
   const Schedule between =
       on({p, m * s, [g](Rank r) { return r * g; }}, refined(s, ring_all_reduce(m)));
   return then(then(named("reduce", up), named("all-reduce", between)), named("broadcast", down));
+}
+
+// One leader per group does all that crosses: fewest rounds, for what is small. Three rounds, each
+// direct: members to leader, leaders among each other, leader to members.
+inline Schedule leaders_all_reduce(int p, int g) {
+  const Schedule down = in_groups(p, g, [](int n) { return direct_broadcast(n); });
+  const Schedule between =
+      on({p, 1, [g](Rank r) { return r * g; }}, direct_all_reduce_one_shot((p + g - 1) / g));
+  return then(then(named("reduce", dual(down)), named("all-reduce", between)),
+              named("broadcast", down));
 }
 
 // Ring reduce-scatter in every group; then all members i reduce their group's block i among each

@@ -14,12 +14,12 @@ int zigzag(int i, int last, int aside) {
 Factor::Factor(int vertices) : next_(static_cast<std::size_t>(vertices)), given_(next_.size()) {}
 
 void Factor::add(int a, int b) {
-  at(a)[static_cast<std::size_t>(given_[static_cast<std::size_t>(a)]++)] = b;
-  at(b)[static_cast<std::size_t>(given_[static_cast<std::size_t>(b)]++)] = a;
+  at(at(next_, a), at(given_, a)++) = b;
+  at(at(next_, b), at(given_, b)++) = a;
 }
 
 void Factor::replace(int of, int neighbour, int by) {
-  auto& two = at(of);
+  auto& two = at(next_, of);
   const auto found = std::find(two.begin(), two.end(), neighbour);
   if (found == two.end()) throw std::logic_error("disjoint_cycles: an edge is exchanged twice");
   *found = by;
@@ -28,7 +28,7 @@ void Factor::replace(int of, int neighbour, int by) {
 std::vector<int> Factor::walk() const {
   std::vector<int> order = {0};
   for (int before = -1, here = 0; order.size() <= next_.size();) {
-    const auto& two = next_[static_cast<std::size_t>(here)];
+    const auto& two = at(next_, here);
     const int to = two[0] == before ? two[1] : two[0];
     if (to == 0) break;
     before = std::exchange(here, to);
@@ -69,8 +69,7 @@ void Layers::exchange(Factor& across, Factor& along, int level, int x, int y) co
 Cycle Layers::named(const Factor& factor, const Cycle& layers, const Cycle& graph) const {
   Cycle out;
   for (const int v : factor.walk()) {
-    out.push_back(layers[static_cast<std::size_t>(v / width_)] +
-                  graph[static_cast<std::size_t>(v % width_)]);
+    out.push_back(at(layers, v / width_) + at(graph, v % width_));
   }
   return out;
 }

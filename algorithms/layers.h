@@ -1,4 +1,4 @@
-// Cycles of a product, taken apart and joined: what disjoint_cycles.cc does its work with.
+// Cycles of a product, taken apart and joined: what cycle_products.cc does its work with.
 #pragma once
 
 #include <array>
@@ -27,7 +27,6 @@ class Factor {
   std::vector<int> walk() const;
 
  private:
-  std::array<int, 2>& at(int vertex) { return next_[static_cast<std::size_t>(vertex)]; }
   std::vector<std::array<int, 2>> next_;
   std::vector<int> given_;
 };

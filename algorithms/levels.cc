@@ -5,11 +5,6 @@
 #include "algorithms/list_text.h"
 
 namespace rankine {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 Tree level_tree(int n, Rank root, const std::vector<int>& levels) {
   std::vector<int> sizes = {1};
@@ -24,8 +19,8 @@ Tree level_tree(int n, Rank root, const std::vector<int>& levels) {
   const int outermost = static_cast<int>(sizes.size()) - 2;
   for (Rank r : ranks(n)) {
     int level = outermost;  // of the largest group below all that r leads
-    while (leader(r, sizes[at(level)]) != r) --level;
-    out.parent.push_back(r == root ? kNoParent : leader(r, sizes[at(level + 1)]));
+    while (leader(r, at(sizes, level)) != r) --level;
+    out.parent.push_back(r == root ? kNoParent : leader(r, at(sizes, level + 1)));
     out.when.push_back(r == root ? -1 : outermost - level);
   }
   return out;
@@ -39,6 +34,14 @@ std::optional<std::string> levels_refusal(const std::vector<int>& levels, int n)
            std::to_string(n) + ", each a multiple of the one before, as in 4,16";
   }
   return std::nullopt;
+}
+
+int middle_divisor(int n) {
+  int divisor = 1;
+  for (int d = 2; d <= n / d; ++d) {
+    if (n % d == 0) divisor = d;
+  }
+  return divisor;
 }
 
 }  // namespace rankine

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/shapes.h"
+#include "algorithms/rooted_tree.h"
 
 namespace rankine {
 
@@ -22,5 +22,8 @@ namespace rankine {
 Tree level_tree(int n, Rank root, const std::vector<int>& levels);
 // Why these are no levels of n ranks: sizes are from 1 to n, each a multiple of the one before.
 std::optional<std::string> levels_refusal(const std::vector<int>& levels, int n);
+
+// The divisor of n nearest to its square root: the default group of hierarchical algorithms.
+int middle_divisor(int n);
 
 }  // namespace rankine

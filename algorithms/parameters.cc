@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "algorithms/circulant_rounds.h"
 #include "algorithms/levels.h"
 #include "algorithms/list_text.h"
 #include "algorithms/pat.h"
-#include "algorithms/shapes.h"
 #include "algorithms/skips.h"
 #include "algorithms/torus.h"
 

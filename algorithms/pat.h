@@ -9,13 +9,29 @@
 //   lowest bit to the right
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/everyone.h"
-#include "algorithms/shapes.h"
 
 namespace rankine {
 
 constexpr int pat_default_aggregation(int p) { return p > 1 ? 1 << (ceil_log2(p) - 1) : 1; }
+
+// 1 ... d - 1 (d = 2^i) depth first through the binomial tree in which r hangs below r without its
+// lowest bit, the largest subtrees first: 4 6 7 5 2 3 1.
+inline std::vector<int> depth_first(int d) {
+  std::vector<int> order;
+  const std::function<void(int, int)> walk = [&](int r, int below) {
+    for (int bit = below / 2; bit > 0; bit /= 2) {
+      order.push_back(r | bit);
+      walk(r | bit, bit);
+    }
+  };
+  walk(0, d);
+  return order;
+}
 
 // The offsets served in each round. First a trees grow from each block's own rank, log2 a rounds
 // with 1, 2, 4 ... a / 2 blocks per message; then each of the a roots' subtrees of q / a ranks is
@@ -38,7 +54,7 @@ inline Schedule pat_all_gather(int p, int a) {
   const int rounds = static_cast<int>(offsets.size());
   return everyone({p, p, rounds,
                    [offsets = std::move(offsets)](int k, Send send) {
-                     const std::vector<int>& served = offsets[static_cast<std::size_t>(k)];
+                     const std::vector<int>& served = at(offsets, k);
                      const int d = served.front() & -served.front();
                      BlockSet moving;
                      for (int w : served) moving.list.append(d - w);

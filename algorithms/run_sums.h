@@ -8,6 +8,7 @@
 // mostly), whole sums would count contributions twice.
 #pragma once
 
+#include <compare>
 #include <vector>
 
 #include "algorithms/schedule/schedule.h"
@@ -36,7 +37,7 @@ struct Runs {
   int length(RunParts parts) const {
     return (parts.left ? left : 0) + (parts.own ? 1 : 0) + (parts.right ? right : 0);
   }
-  bool operator==(const Runs&) const = default;
+  auto operator<=>(const Runs&) const = default;
 };
 
 // The message of those parts that lengthens everybody's run on that side of `now`, when `theirs`

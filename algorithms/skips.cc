@@ -1,14 +1,9 @@
 #include "algorithms/skips.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "algorithms/list_text.h"
 
 namespace rankine {
 namespace {
-
-constexpr int kNever = -1;
 
 std::vector<int> powers_of_two(int p) {
   std::vector<int> skips;
@@ -48,27 +43,6 @@ constexpr SkipScheme kSchemes[] = {
     {"halving_near", halving_near, "halving, nearest first"},
 };
 
-// The round in which each R[i] is sent: `rounds` for i = 0, kNever for what is no sum of skips.
-std::vector<int> rounds_of(const std::vector<int>& skips, int p) {
-  const int rounds = static_cast<int>(skips.size());
-  std::vector<int> sent_in(static_cast<std::size_t>(p), kNever);
-  sent_in[0] = rounds;
-  if (are_windows(skips, p)) {
-    for (int k = 0, end = p; k < rounds; end = skips[static_cast<std::size_t>(k++)]) {
-      std::fill(sent_in.begin() + skips[static_cast<std::size_t>(k)], sent_in.begin() + end, k);
-    }
-    return sent_in;
-  }
-  for (int k = rounds - 1; k >= 0; --k) {
-    const int s = skips[static_cast<std::size_t>(k)];
-    for (int i = s; i < p; ++i) {
-      int& round = sent_in[static_cast<std::size_t>(i)];
-      if (round == kNever && sent_in[static_cast<std::size_t>(i - s)] > k) round = k;
-    }
-  }
-  return sent_in;
-}
-
 }  // namespace
 
 std::vector<int> halving_skips(int p) {
@@ -97,65 +71,6 @@ std::string skip_scheme_names() {
 std::optional<std::vector<int>> read_skips(std::string_view text, int p) {
   if (const SkipScheme* scheme = find_skip_scheme(text)) return scheme->skips(p);
   return read_list(text, ',');
-}
-
-std::string skips_text(const std::vector<int>& skips) { return list_text(skips, ','); }
-
-bool are_windows(const std::vector<int>& skips, int p) {
-  int before = p;
-  for (const int s : skips) {
-    if (s < 1 || s >= before || before > 2 * s) return false;
-    before = s;
-  }
-  return before == 1;
-}
-
-CirculantRounds::CirculantRounds(int p, std::vector<int> skips)
-    : ranks_(p), skips_(std::move(skips)), sent_in_(rounds_of(skips_, p)), sent_(skips_.size()) {
-  for (int i = 1; i < p; ++i) sent_[static_cast<std::size_t>(sent_in(i))].append(i);
-}
-
-std::vector<std::vector<CirculantRounds::OnItsWay>> CirculantRounds::ways() const {
-  std::vector<std::vector<OnItsWay>> out(skips_.size());
-  for (int way = 1; way < ranks_; ++way) {
-    for (int left = way; left > 0; left = next(left)) {
-      out[static_cast<std::size_t>(sent_in(left))].push_back({way - left, left});
-    }
-  }
-  return out;
-}
-
-std::optional<std::string> skips_refusal(const std::vector<int>& skips, int p) {
-  const std::string who = "skips is " + (skips.empty() ? "empty" : skips_text(skips)) + ": ";
-  std::vector<bool> seen(static_cast<std::size_t>(p), false);
-  for (const int s : skips) {
-    if (p == 1) return who + "one rank has nobody to skip to; none are allowed";
-    if (s < 1 || s >= p) {
-      return who + std::to_string(s) + " is not allowed; among " + std::to_string(p) +
-             " ranks skips are from 1 to " + std::to_string(p - 1);
-    }
-    if (seen[static_cast<std::size_t>(s)]) {
-      return who + std::to_string(s) + " is there twice; skips must be different";
-    }
-    seen[static_cast<std::size_t>(s)] = true;
-  }
-  const std::vector<int> sent_in = rounds_of(skips, p);
-  std::vector<bool> carries(skips.size(), false);
-  for (int i = 1; i < p; ++i) {
-    const int k = sent_in[static_cast<std::size_t>(i)];
-    if (k == kNever) {
-      return who + "rank 0's part of block " + std::to_string(i) +
-             " would be lost; every distance below " + std::to_string(p) +
-             " must be a sum of different skips";
-    }
-    carries[static_cast<std::size_t>(k)] = true;
-  }
-  for (std::size_t k = 0; k < skips.size(); ++k) {
-    if (carries[k]) continue;
-    return who + "nothing would be left for the skip " + std::to_string(skips[k]) + " in round " +
-           std::to_string(k) + "; what it could bring, later ones bring without it";
-  }
-  return std::nullopt;
 }
 
 }  // namespace rankine

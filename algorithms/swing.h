@@ -13,7 +13,7 @@ namespace rankine {
 inline Rank swing_partner(int a, Rank r, int k) {
   int rho = 0;
   for (int i = 0, term = 1; i <= k; ++i, term *= -2) rho += term;
-  return (((r % 2 == 0 ? r + rho : r - rho) % a) + a) % a;
+  return wrapped(r % 2 == 0 ? r + rho : r - rho, a);
 }
 
 inline Schedule swing_all_gather(const std::vector<int>& dims) {

@@ -1,9 +1,7 @@
 // Torus: ranks on a grid of D dimensions whose every line is a ring.
-//   D dimensions    a size of one    the last dimension varies fastest: r = (x0 * a1 + x1) * a2 +
-//   x2
+//   D dimensions    a size of one    the last varies fastest: r = (x0 * a1 + x1) * a2 + x2
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,17 +25,13 @@ std::optional<std::string> dims_refusal(const std::vector<int>& dims, int ranks)
 // where `ranks` has too few factors.
 std::vector<int> balanced_dims(int ranks, int dimensions);
 
-// The ranks of a torus in an order in which neighbours follow each other, the first one after the
-// last one: a Hamiltonian cycle. Rank 0 comes first.
-std::vector<Rank> hamiltonian_cycle(const std::vector<int>& dims);
-
 class Torus {
  public:
   explicit Torus(std::vector<int> dims);
   int ranks() const { return ranks_; }
   int dimensions() const { return static_cast<int>(dims_.size()); }
-  int size(int d) const { return dims_[static_cast<std::size_t>(d)]; }
-  int stride(int d) const { return strides_[static_cast<std::size_t>(d)]; }  // between neighbours
+  int size(int d) const { return at(dims_, d); }
+  int stride(int d) const { return at(strides_, d); }  // between neighbours
   int coordinate(Rank r, int d) const { return r / stride(d) % size(d); }
 
   // visit(Rank) for all whose coordinate in dimension d is x, ascending.

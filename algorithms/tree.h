@@ -17,7 +17,7 @@ namespace rankine {
 inline std::vector<std::vector<Rank>> by_rounds(const Tree& tree) {
   std::vector<std::vector<Rank>> hears(static_cast<std::size_t>(tree.rounds()));
   for (Rank r : ranks(tree.ranks())) {
-    if (tree.when_of(r) >= 0) hears[static_cast<std::size_t>(tree.when_of(r))].push_back(r);
+    if (tree.when_of(r) >= 0) at(hears, tree.when_of(r)).push_back(r);
   }
   return hears;
 }
@@ -28,7 +28,7 @@ Schedule down(const Tree& tree, int blocks, const What& what) {
   auto shape = std::make_shared<const Tree>(tree);
   return {tree.ranks(), blocks, tree.rounds(),
           [shape, hears = by_rounds(tree), what](int k, Send send) {
-            for (Rank r : hears[static_cast<std::size_t>(k)]) {
+            for (Rank r : at(hears, k)) {
               send(shape->parent_of(r), r, what(r), copy);
             }
           }};
@@ -66,12 +66,10 @@ inline Schedule tree_scatter(const Tree& tree, Rank root) {
   std::vector<IndexList> below(static_cast<std::size_t>(p));
   for (Rank b : ranks(p)) {
     for (Rank r = b; r != kNoParent; r = tree.parent_of(r)) {
-      below[static_cast<std::size_t>(r)].append(Run{b, 1, 1});
+      at(below, r).append(b);
     }
   }
-  return turned(root, down(tree, p, [below](Rank r) {
-                  return BlockSet{below[static_cast<std::size_t>(r)], 0};
-                }));
+  return turned(root, down(tree, p, [below](Rank r) { return BlockSet{at(below, r), 0}; }));
 }
 
 inline Schedule tree_gather(const Tree& tree, Rank root) { return dual(tree_scatter(tree, root)); }

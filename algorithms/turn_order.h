@@ -25,7 +25,7 @@ inline std::vector<Turn> turns_from(int first, const std::vector<int>& rounds, T
   const int most = falling.front(), next = dimensions > 1 ? falling[1] : 0;
   std::vector<Turn> out;
   const auto add = [&](int i, int round) {
-    const int d = (first + i) % dimensions, of_line = rounds[static_cast<std::size_t>(d)];
+    const int d = (first + i) % dimensions, of_line = at(rounds, d);
     if (round < std::max(next, of_line)) out.push_back({d, round < of_line ? round : kIdle});
   };
   if (turns == Turns::rotating) {
@@ -36,6 +36,18 @@ inline std::vector<Turn> turns_from(int first, const std::vector<int>& rounds, T
     for (int i = 0; i < dimensions; ++i) {
       for (int round = 0; round < most; ++round) add(i, round);
     }
+  }
+  return out;
+}
+
+// The same of the all-gather whose dual that is: from the last turn to the first, and so is each
+// dimension's round.
+inline std::vector<Turn> gathering_turns_from(int first, const std::vector<int>& rounds,
+                                              Turns turns) {
+  std::vector<Turn> out = turns_from(first, rounds, turns);
+  std::reverse(out.begin(), out.end());
+  for (Turn& turn : out) {
+    if (turn.round != kIdle) turn.round = at(rounds, turn.dimension) - 1 - turn.round;
   }
   return out;
 }

@@ -8,8 +8,7 @@
 
 #include <algorithm>
 
-#include "algorithms/direct.h"
-#include "algorithms/hierarchical.h"
+#include "algorithms/schedule/combine.h"
 
 namespace rankine {
 
@@ -32,7 +31,7 @@ inline Schedule two_level_all_gather(int p, int g) {
   std::vector<BlockSet> held(static_cast<std::size_t>(p));
   for (int j = 0; j < m; ++j) {
     for (Block b : ranks(p)) {
-      held[static_cast<std::size_t>(holder_of(b, j, p, g))].list.append(Run{b, 1, 1});
+      at(held, holder_of(b, j, p, g)).list.append(b);
     }
   }
   const Schedule inside{p, p, g > 1 ? 1 : 0, [p, g, held](int, Send send) {
@@ -41,8 +40,7 @@ inline Schedule two_level_all_gather(int p, int g) {
                               const Rank first = r / g * g;
                               const int n = std::min(g, p - first);
                               if (i >= n) continue;
-                              send(r, first + (r - first + i) % n,
-                                   held[static_cast<std::size_t>(r)], copy);
+                              send(r, first + (r - first + i) % n, at(held, r), copy);
                             }
                           }
                         }};
@@ -74,16 +72,6 @@ inline Schedule two_level_broadcast(int p, int g, Rank root) {
 
 inline Schedule two_level_reduce(int p, int g, Rank root) {
   return dual(two_level_broadcast(p, g, root));
-}
-
-// One leader per group does all that crosses: fewest rounds, for what is small. Three rounds, each
-// direct: members to leader, leaders among each other, leader to members.
-inline Schedule leaders_all_reduce(int p, int g) {
-  const Schedule down = in_groups(p, g, [](int n) { return direct_broadcast(n); });
-  const Schedule between =
-      on({p, 1, [g](Rank r) { return r * g; }}, direct_all_reduce_one_shot((p + g - 1) / g));
-  return then(then(named("reduce", dual(down)), named("all-reduce", between)),
-              named("broadcast", down));
 }
 
 }  // namespace rankine

@@ -72,15 +72,15 @@ IndexList IndexList::all_modulo(int n) const {
     if (part.first >= 0 && last_index >= 0 && part.first < n && last_index < n) {
       out.append(part);
     } else if (part.count == 1) {
-      out.append(Run{wrap(part.first, n), 1, 1});
+      out.append(Run{wrapped(part.first, n), 1, 1});
     } else if (part.stride == 1 && part.count <= n) {
-      const int first = wrap(part.first, n);
+      const int first = wrapped(part.first, n);
       const int before_end = part.count < n - first ? part.count : n - first;
       out.append(Run{first, before_end, 1});
       out.append(Run{0, part.count - before_end, 1});
     } else {
       for (int j = 0; j < part.count; ++j) {
-        out.append(Run{wrap(part.first + j * part.stride, n), 1, 1});
+        out.append(Run{wrapped(part.first + j * part.stride, n), 1, 1});
       }
     }
   }

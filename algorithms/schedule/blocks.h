@@ -20,6 +20,19 @@ namespace rankine {
 using Rank = int;
 using Block = int;
 
+// The i-th one: ranks, blocks and rounds are counted in ints.
+template <class List>
+constexpr auto at(List&& list, int i) -> decltype(list[static_cast<std::size_t>(i)]) {
+  return list[static_cast<std::size_t>(i)];
+}
+
+// Modulo n, into [0, n).
+constexpr int wrapped(int index, int n) {
+  if (index >= 0 && index < n) return index;
+  const int rest = index % n;
+  return rest < 0 ? rest + n : rest;
+}
+
 // first, first + stride, ... (count of them)
 struct Run {
   int first = 0;
@@ -88,7 +101,7 @@ class IndexList {
 
   // The same indices, each taken modulo n into [0, n).
   IndexList modulo(int n) const {
-    if (runs_ == 1 && inline_[0].count == 1) return IndexList(wrap(inline_[0].first, n));
+    if (runs_ == 1 && inline_[0].count == 1) return IndexList(wrapped(inline_[0].first, n));
     return all_modulo(n);
   }
 
@@ -97,11 +110,6 @@ class IndexList {
 
  private:
   static constexpr int kInline = 2;
-  static int wrap(int index, int n) {
-    if (index >= 0 && index < n) return index;
-    const int rest = index % n;
-    return rest < 0 ? rest + n : rest;
-  }
   Run& last() {
     return runs_ <= kInline ? inline_[static_cast<std::size_t>(runs_ - 1)]
                             : spilled_[runs_ - 1 - kInline];

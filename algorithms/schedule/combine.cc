@@ -70,11 +70,28 @@ BlockSet renamed(BlockSet&& set, const std::function<IndexList(Block)>& name) {
   return out;
 }
 
-// For each block as many neighbours as `parts`, of which `name` says which go its way.
-Schedule split(int parts, const std::function<IndexList(Block)>& name, const Schedule& a) {
-  Schedule out = on({a.ranks, a.blocks * parts, [](Rank r) { return r; }, name}, a);
-  return of_everyone(a, std::move(out),
-                     [&](const Schedule& part) { return split(parts, name, part); });
+// Block b becomes n * b + i.
+IndexList spread(int i, int n, const IndexList& list) {
+  IndexList out;
+  for (int j = 0; j < list.runs(); ++j) {
+    out.append(Run{list.run(j).first * n + i, list.run(j).count, list.run(j).stride * n});
+  }
+  return out;
+}
+
+Transfer spread(int i, int n, Transfer&& t) {
+  t.what.list = spread(i, n, t.what.list);
+  t.where.list = spread(i, n, t.where.list);
+  return std::move(t);
+}
+
+Schedule spread(int i, int n, const Schedule& a) {
+  Schedule out = a;
+  out.blocks = n * a.blocks;
+  out.round = [a, i, n](int k, Send send) {
+    take_each_transfer(a, k, [&](Transfer&& t) { send.exactly(spread(i, n, std::move(t))); });
+  };
+  return of_everyone(a, std::move(out), [=](const Schedule& part) { return spread(i, n, part); });
 }
 
 }  // namespace
@@ -148,12 +165,17 @@ Schedule reduce_scatter_then(Schedule all_gather) {
   return then(named("reduce-scatter", dual(all_gather)), named("all-gather", all_gather));
 }
 
+Schedule side_by_side(std::vector<Schedule> parts) {
+  const int n = static_cast<int>(parts.size());
+  for (int i = 0; i < n; ++i) at(parts, i) = spread(i, n, at(parts, i));
+  return together(std::move(parts));
+}
+
 Schedule halves(Schedule a, Schedule b) {
-  require_same_shape(a, b, "halves");
-  return together(split(
-                      2, [](Block i) { return IndexList(2 * i); }, a),
-                  split(
-                      2, [](Block i) { return IndexList(2 * i + 1); }, b));
+  std::vector<Schedule> parts;
+  parts.push_back(std::move(a));
+  parts.push_back(std::move(b));
+  return side_by_side(std::move(parts));
 }
 
 Schedule on(Group group, Schedule a) {
@@ -205,12 +227,10 @@ Schedule mirrored(Schedule a) {
 
 Schedule refined(int parts, Schedule a) {
   if (parts == 1) return a;
-  return split(
-      parts,
-      [parts](Block b) {
-        return IndexList(Run{b * parts, parts, 1});
-      },
-      a);
+  const auto neighbours = [parts](Block b) { return IndexList(Run{b * parts, parts, 1}); };
+  Schedule out = on({a.ranks, a.blocks * parts, [](Rank r) { return r; }, neighbours}, a);
+  return of_everyone(a, std::move(out),
+                     [parts](const Schedule& part) { return refined(parts, part); });
 }
 
 Schedule pipelined(Schedule a, int segments, int interval, Segments stated) {
@@ -228,12 +248,8 @@ Schedule pipelined(Schedule a, int segments, int interval, Segments stated) {
     const int last = std::min(segments - 1, k / interval);
     for (int i = 0; i <= last - first; ++i) {
       const int s = stated == Segments::oldest_first ? first + i : last - i;
-      const auto segment = [segments, s](Block b) { return b * segments + s; };
-      take_each_transfer(a, k - s * interval, [&](Transfer&& t) {
-        t.what.list = renamed(t.what.list, segment);
-        t.where.list = renamed(t.where.list, segment);
-        send.exactly(std::move(t));
-      });
+      take_each_transfer(a, k - s * interval,
+                         [&](Transfer&& t) { send.exactly(spread(s, segments, std::move(t))); });
     }
   };
   return out;

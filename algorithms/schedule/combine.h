@@ -28,7 +28,8 @@ Schedule dual(Schedule a);
 // its own block of the sum, then `all_gather` itself.
 Schedule reduce_scatter_then(Schedule all_gather);
 
-// Both at once, each on one half of every block: block b becomes 2b for `a` and 2b + 1 for `b`.
+// All n at once, each on its part of every block: block b becomes n * b + i for the i-th.
+Schedule side_by_side(std::vector<Schedule> parts);
 Schedule halves(Schedule a, Schedule b);
 
 // The same schedule among other ranks and on other blocks of a larger one: rank r of `a` is played

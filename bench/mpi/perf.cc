@@ -3,21 +3,31 @@
 //
 //   mpirun -n 8 perf all_reduce --algo all --bytes 8,4K,256K
 //
+// --lines prints the same for programs: a line for each time, of name, bytes and seconds between
+// tabs; bench/cluster reads them. --moment MICROSECONDS, of processes of one machine: calls begin
+// so long after all have agreed on it, by the machine's clock. Where processes share cores they
+// leave a barrier one by one, and times from there on would be those of the scheduler's turns.
+//
 // A time is that of the slowest rank, from a barrier on; of some calls the median. M as in
 // nccl-tests; f32 sums. Buffers stay where they are.
 #include <mpi.h>
+#include <sched.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/mpi/member.h"
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
+#include "engine/run/machine.h"
 
 namespace rankine::mpi {
 namespace {
@@ -25,6 +35,22 @@ namespace {
 // So many calls of each, at most, or as many as take so long.
 constexpr int kMostCalls = 200, kLeastCalls = 5;
 constexpr double kSeconds = 0.3;
+
+struct Asked {
+  Collective collective = Collective::all_reduce;
+  std::vector<std::string> algorithms;  // or "all"
+  std::vector<std::size_t> sizes;
+  int segments = 0;  // as CallOptions has them
+  bool lines = false;
+  int moment_us = 0;  // 0: from a barrier on
+
+  bool wants(const Algorithm& line) const {
+    const auto has = [this](std::string_view name) {
+      return std::find(algorithms.begin(), algorithms.end(), name) != algorithms.end();
+    };
+    return line.collective == collective && (has("all") || has(line.name));
+  }
+};
 
 struct Question {
   Collective collective = Collective::all_reduce;
@@ -80,12 +106,12 @@ int mpis_own(const Question& question, Buffers& at) {
   return MPI_ERR_OTHER;
 }
 
-Call call_of(const Question& question, Buffers& at, std::string_view algorithm) {
+Call call_of(const Question& question, Buffers& at, std::string_view algorithm, int segments) {
   Call call{.collective = question.collective,
             .in = at.in.data(),
             .out = at.out.data(),
             .count = at.count,
-            .options = {.algorithm = algorithm}};
+            .options = {.algorithm = algorithm, .segments = segments}};
   if (question.collective == Collective::barrier) {
     call.count = 1;
     call.type = DataType::u32;
@@ -94,15 +120,31 @@ Call call_of(const Question& question, Buffers& at, std::string_view algorithm) 
   return call;
 }
 
+// Where calls begin: a time of now_ns(). Who waits for a moment leaves the cores to others until it
+// is near.
+std::int64_t begin_together(int moment_us) {
+  constexpr std::int64_t kNear = 200'000;
+  if (moment_us == 0) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    return now_ns();
+  }
+  std::int64_t moment = now_ns() + std::int64_t{moment_us} * 1000;
+  MPI_Allreduce(MPI_IN_PLACE, &moment, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+  if (const std::int64_t left = moment - now_ns() - kNear; left > 0) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(left));
+  }
+  while (now_ns() < moment) sched_yield();
+  return moment;
+}
+
 // Seconds; below 0 where a call failed anywhere.
-double time_of(const std::function<bool()>& call) {
+double time_of(int moment_us, const std::function<bool()>& call) {
   std::vector<double> times;
   double total = 0;
   for (int i = -1; i < kMostCalls && (i < kLeastCalls || total < kSeconds); ++i) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double began = MPI_Wtime();
+    const std::int64_t began = begin_together(moment_us);
     const bool good = call();
-    double took = good ? MPI_Wtime() - began : -1e9;
+    double took = good ? static_cast<double>(now_ns() - began) * 1e-9 : -1e9;
     double worst[2] = {took, -took};
     MPI_Allreduce(MPI_IN_PLACE, worst, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (worst[1] > 0) return -1;
@@ -113,18 +155,22 @@ double time_of(const std::function<bool()>& call) {
   return median(times);
 }
 
-void print_row(int rank, const std::string& name, const std::vector<double>& times) {
-  if (rank != 0) return;
-  std::printf("%-28s", name.c_str());
-  for (const double t : times) {
-    std::printf(" %12s", t < 0 ? "-" : format_seconds(t).c_str());
+void print_row(const Asked& asked, const std::string& name, const std::vector<double>& times) {
+  if (asked.lines) {
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      if (times[i] >= 0) std::printf("%s\t%zu\t%.9g\n", name.c_str(), asked.sizes[i], times[i]);
+    }
+  } else {
+    std::printf("%-28s", name.c_str());
+    for (const double t : times) {
+      std::printf(" %12s", t < 0 ? "-" : format_seconds(t).c_str());
+    }
+    std::printf("\n");
   }
-  std::printf("\n");
   std::fflush(stdout);
 }
 
-int run(Collective collective, const std::string& algorithm,
-        const std::vector<std::size_t>& sizes) {
+int run(const Asked& asked) {
   auto joined = join(MPI_COMM_WORLD);
   if (!joined.ok()) {
     std::fprintf(stderr, "perf: %s\n", joined.status().text().c_str());
@@ -135,39 +181,36 @@ int run(Collective collective, const std::string& algorithm,
   for (const Algorithm& line : catalogue()) {
     Params params;
     params.ranks = me.ranks();
-    const bool wanted = algorithm == "all" || algorithm == line.name;
-    if (line.collective == collective && wanted && !line.refusal(params)) {
-      names.emplace_back(line.name);
-    }
+    if (asked.wants(line) && !line.refusal(params)) names.emplace_back(line.name);
   }
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   MPI_Get_library_version(library, &length);
   const std::string version(library, static_cast<std::size_t>(length));
-  if (me.rank() == 0) {
+  if (me.rank() == 0 && !asked.lines) {
     std::printf("%s among %d processes, f32, median time of the slowest rank\n%-28s",
-                std::string(name_of(collective)).c_str(), me.ranks(), "");
-    for (const std::size_t bytes : sizes) std::printf(" %12s", format_size(bytes).c_str());
+                std::string(name_of(asked.collective)).c_str(), me.ranks(), "");
+    for (const std::size_t bytes : asked.sizes) std::printf(" %12s", format_size(bytes).c_str());
     std::printf("\n");
   }
   std::vector<Question> questions;
-  for (const std::size_t bytes : sizes) questions.push_back({collective, bytes});
+  for (const std::size_t bytes : asked.sizes) questions.push_back({asked.collective, bytes});
   const auto row = [&](const std::string& name, const auto& make) {
     std::vector<double> times;
     for (const Question& question : questions) {
       Buffers at(question, me.ranks());
-      times.push_back(time_of([&] { return make(question, at); }));
+      times.push_back(time_of(asked.moment_us, [&] { return make(question, at); }));
     }
-    print_row(me.rank(), name, times);
+    if (me.rank() == 0) print_row(asked, name, times);
   };
   row(version.substr(0, version.find_first_of(",\n\t")),
       [](const Question& question, Buffers& at) { return mpis_own(question, at) == MPI_SUCCESS; });
   row("rankine, its choice", [&](const Question& question, Buffers& at) {
-    return me.call(call_of(question, at, "")).ok();
+    return me.call(call_of(question, at, "", asked.segments)).ok();
   });
   for (const std::string& name : names) {
     row(name, [&](const Question& question, Buffers& at) {
-      return me.call(call_of(question, at, name)).ok();
+      return me.call(call_of(question, at, name, asked.segments)).ok();
     });
   }
   return me.health().ok() ? 0 : 1;
@@ -178,11 +221,18 @@ int run(Collective collective, const std::string& algorithm,
 
 int main(int argc, char** argv) {
   CLI::App app("A collective by every algorithm over MPI's messages, beside the MPI's own call");
-  std::string collective = "all_reduce", algorithm = "all";
+  rankine::mpi::Asked asked;
+  std::string collective = "all_reduce";
+  asked.algorithms = {"all"};
   std::vector<std::string> bytes = {"8", "4K", "256K"};
   app.add_option("collective", collective, "all_reduce, broadcast, ...");
-  app.add_option("--algo", algorithm, "one of its algorithms, or all");
+  app.add_option("--algo", asked.algorithms, "some of its algorithms, or all")->delimiter(',');
   app.add_option("--bytes", bytes, "M: 8, 4K, 1M, ...")->delimiter(',');
+  app.add_option("--segments", asked.segments, "of pipelined algorithms; 0: chosen by size")
+      ->check(CLI::Range(0, 1 << 16));
+  app.add_option("--moment", asked.moment_us, "of processes of one machine: us until calls begin")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_flag("--lines", asked.lines, "a line for each time: name, bytes, seconds");
   CLI11_PARSE(app, argc, argv);
   const auto known = rankine::parse_collective(collective);
   if (!known || *known == rankine::Collective::send_recv) {
@@ -190,17 +240,23 @@ int main(int argc, char** argv) {
                  collective.c_str());
     return 2;
   }
-  std::vector<std::size_t> sizes;
+  asked.collective = *known;
+  for (const std::string& name : asked.algorithms) {
+    if (name == "all" || rankine::find_algorithm(*known, name) != nullptr) continue;
+    std::fprintf(stderr, "perf: --algo is '%s'; allowed are all, %s\n", name.c_str(),
+                 rankine::algorithm_names(*known).c_str());
+    return 2;
+  }
   for (const std::string& text : bytes) {
     const auto size = rankine::parse_size("--bytes", text);
     if (!size.ok()) {
       std::fprintf(stderr, "perf: %s\n", size.status().text().c_str());
       return 2;
     }
-    sizes.push_back(*size);
+    asked.sizes.push_back(*size);
   }
   MPI_Init(&argc, &argv);
-  const int result = rankine::mpi::run(*known, algorithm, sizes);
+  const int result = rankine::mpi::run(asked);
   MPI_Finalize();
   return result;
 }

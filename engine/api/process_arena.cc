@@ -38,7 +38,7 @@ int base_in_turn(int i, std::uint64_t seed) {
 struct Parts {
   std::size_t end = 0;
   std::size_t add(std::size_t bytes) {
-    const std::size_t begin = (end + kCacheLine - 1) / kCacheLine * kCacheLine;
+    const std::size_t begin = whole_lines(end);
     end = begin + bytes;
     return begin;
   }

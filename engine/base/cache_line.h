@@ -7,4 +7,9 @@ namespace rankine {
 
 inline constexpr std::size_t kCacheLine = 64;  // bytes
 
+// So many bytes, and what is left of the last line that they begin.
+constexpr std::size_t whole_lines(std::size_t bytes) {
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
 }  // namespace rankine

@@ -44,10 +44,6 @@ void widen(Stretch& stretch, std::size_t begin, std::size_t end) {
   }
 }
 
-std::size_t whole_lines(std::size_t bytes) {
-  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-}
-
 // Stretches one behind the other, each from a line's beginning; all in the header's line where they
 // fit there.
 std::size_t lay_out(Wanted& wanted) {

@@ -190,9 +190,6 @@ class Builder {
     for (const int v : shown_results_) add_to(Area::results, v, shown(v));
     std::sort(there.begin(), there.end(),
               [](const InScratch& a, const InScratch& b) { return a.where() < b.where(); });
-    const auto whole_lines = [](std::size_t bytes) {
-      return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-    };
     program_.scratch_bytes.assign(static_cast<std::size_t>(versions_->ranks()), 0);
     for (std::size_t i = 0; i < there.size(); ++i) {
       step(options_.meter);

@@ -13,7 +13,9 @@ Result<RoundPrices> RoundPrices::make(const Fabric& fabric, const Pricing& prici
 
 RoundPrices::RoundPrices(const Fabric& fabric, const Pricing& pricing, Routes routes,
                          bool one_for_all)
-    : fabric_(&fabric), pricing_(&pricing), congestion_(std::move(routes), one_for_all) {
+    : fabric_(&fabric),
+      pricing_(&pricing),
+      congestion_(std::move(routes), one_for_all, fabric.ports) {
   if (!shares_links()) return;
   for (std::size_t i = 0; i < fabric.odd.size(); ++i) {
     const OddLink& odd = fabric.odd[i];
@@ -34,6 +36,7 @@ void RoundPrices::begin_round(const Schedule& schedule, int k) {
     congestion_.add(fabric_->place_of(t.from.front()), fabric_->place_of(t.to.front()),
                     pricing_->weight(t.what.list));
   });
+  congestion_.settle();
 }
 
 Ticks RoundPrices::latency(Rank from, Rank to) const {

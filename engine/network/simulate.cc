@@ -341,7 +341,9 @@ Result<Simulation> simulate(const Schedule& schedule, const Goal& goal, const Fa
       return status;
     }
     const Everyone* one = one_for_all(schedule, goal, *wired, *pricing, options);
-    auto prices = RoundPrices::make(*wired, *pricing, schedule.ranks, one != nullptr);
+    Fabric priced = *wired;
+    if (options.unlimited_ports) priced.ports = Fabric::kMostPorts;
+    auto prices = RoundPrices::make(priced, *pricing, schedule.ranks, one != nullptr);
     if (!prices.ok()) return prices.status();
     auto result =
         simulate_in<std::int64_t>(schedule, one, goal, *wired, *pricing, *prices, options);

@@ -33,6 +33,10 @@
 namespace rankine {
 
 enum class WiringKind : std::uint8_t { full, ring, torus, mesh, hypercube, two_level, fat_tree };
+// Ranks hang on switches, several on each.
+constexpr bool has_leaves(WiringKind kind) {
+  return kind == WiringKind::two_level || kind == WiringKind::fat_tree;
+}
 std::string_view name_of(WiringKind kind);
 std::optional<WiringKind> parse_wiring(std::string_view text);
 const std::vector<std::string_view>& wiring_names();  // of all kinds
@@ -57,7 +61,7 @@ struct Wiring {
   bool shares_links() const { return kind != WiringKind::full; }
   bool has_rings() const { return kind == WiringKind::ring || kind == WiringKind::torus; }
   bool has_dims() const { return kind == WiringKind::torus || kind == WiringKind::mesh; }
-  bool has_leaves() const { return kind == WiringKind::two_level || kind == WiringKind::fat_tree; }
+  bool has_leaves() const { return rankine::has_leaves(kind); }
   // Ranks are wired to ranks, so that one may have a port for each of its links.
   bool is_grid() const { return shares_links() && !has_leaves(); }
   bool operator==(const Wiring&) const = default;
@@ -78,6 +82,7 @@ class Routes {
   static Result<Routes> make(const Wiring& wiring, int ranks);
 
   int ranks() const { return ranks_; }
+  bool has_leaves() const { return rankine::has_leaves(kind_); }
   int links() const {
     return links_;
   }  // numbered from 0; each is one direction of a wire, or,

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/circulant_rounds.h"
 #include "algorithms/skips.h"
 #include "engine/read/count.h"
 #include "engine/read/verify.h"
@@ -311,7 +312,7 @@ constexpr TraffStatement kStatements[] = {
     {"traff-reproduce-corollary2-letter", "Corollary 2",
      "\"the proof of Theorem 1 did not use any particular properties [...] except for the fact that it allows any i to be written as a sum of different s_k\": Algorithm 1 to the letter, with such skips", searched,
      [](int p) { return by_the_letter(p, false); },
-     "where a skip is less than half of the one before, some of what Algorithm 1 adds to R[i] is never sent on, or is sent before it has arrived; the corollary itself stands, with another choice of what goes when (skips.h)"},
+     "where a skip is less than half of the one before, some of what Algorithm 1 adds to R[i] is never sent on, or is sent before it has arrived; the corollary itself stands, with another choice of what goes when (circulant_rounds.h)"},
     {"traff-reproduce-corollary2-windows", "Corollary 2",
      "Algorithm 1 to the letter, where no skip is less than half of the one before, as in all of the paper's schemes", searched,
      [](int p) { return by_the_letter(p, true); }},

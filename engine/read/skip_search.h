@@ -4,7 +4,7 @@
 //
 // With a barrier between rounds and blocks of equal size, a round's time depends on its skip and on
 // how many blocks travel, not on what was before: all ranks do the same. So the best of all
-// sequences of Algorithm 1 (windows, see skips.h) is a shortest path from window p to window 1, and
+// sequences of Algorithm 1 (windows, see circulant_rounds.h) is a shortest path from window p to window 1, and
 // it is found exactly, for any p. Sequences of other shape, nearest first among them, are tried one
 // by one: every order of every valid set of up to m skips, with the largest m that the budget
 // allows; then the best so far and the schemes, nearest first, are improved by one skip more, less,

@@ -34,8 +34,7 @@ struct Board {
 
 // Of a half that holds so many bytes of data.
 constexpr std::uint32_t board_stride(std::size_t data_bytes) {
-  const std::size_t lines = (data_bytes + kCacheLine - 1) / kCacheLine;
-  return static_cast<std::uint32_t>((1 + lines) * kCacheLine);
+  return static_cast<std::uint32_t>(kCacheLine + whole_lines(data_bytes));
 }
 
 }  // namespace rankine

@@ -42,7 +42,7 @@ inline constexpr std::size_t kSmallPayload = kCacheLine - sizeof(PostHeader);
 
 // How far slots lie apart that take so many bytes, and what slots so far apart take.
 constexpr std::size_t stride_for(std::size_t payload_bytes) {
-  return (sizeof(PostHeader) + payload_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  return whole_lines(sizeof(PostHeader) + payload_bytes);
 }
 constexpr std::size_t payload_of(std::size_t stride) { return stride - sizeof(PostHeader); }
 

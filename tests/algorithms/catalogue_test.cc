@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithms/closed_form.h"
-#include "algorithms/shapes.h"
+#include "algorithms/levels.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "algorithms/bruck.h"
+#include "algorithms/skips.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {

@@ -11,6 +11,8 @@
 
 #include "algorithms/levels.h"
 #include "algorithms/list_text.h"
+#include "algorithms/pat.h"
+#include "algorithms/tree_pairs.h"
 
 namespace rankine {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "algorithms/circulant_rounds.h"
 #include "algorithms/schedule/schedule.h"
 
 namespace rankine {

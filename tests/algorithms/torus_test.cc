@@ -11,6 +11,7 @@
 #include "algorithms/bruck_ternary.h"
 #include "algorithms/bucket.h"
 #include "algorithms/disjoint_cycles.h"
+#include "algorithms/hamiltonian_cycle.h"
 #include "algorithms/trivance.h"
 #include "tests/algorithms/reference.h"
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "algorithms/hierarchical.h"
 #include "algorithms/levels.h"
 #include "algorithms/tree.h"
 #include "tests/algorithms/reference.h"

@@ -411,7 +411,7 @@ void Member::State::lay_out_pieces(Ready& ready) {
   ready.addresses.resize(addresses);
   ready.pieces.resize(ready.messages.parcels.size());
   ready.number.resize(ready.messages.parcels.size());
-  ready.lists = (ready.messages.scratch_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  ready.lists = whole_lines(ready.messages.scratch_bytes);
 }
 
 // The word has the data, or where they are, or where that stands of each piece.

@@ -1,27 +1,39 @@
 #include "engine/api/mpi/measured_network.h"
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/api/machine_model.h"
 #include "engine/api/mpi/member_state.h"
+#include "engine/api/mpi/message_line.h"
+#include "engine/base/statistics.h"
 #include "engine/run/machine.h"
 
 namespace rankine::mpi {
 namespace {
 
-constexpr std::size_t kShort = 8, kLong = std::size_t{1} << 20;
-constexpr int kMostTurns = 200;
-constexpr std::int64_t kMostNs = 300'000'000;  // of one size
-constexpr int kLeastTurns = 5;
+// The first of them is alpha's.
+constexpr std::size_t kLengths[] = {8, std::size_t{16} << 10, std::size_t{64} << 10,
+                                    std::size_t{256} << 10, std::size_t{1} << 20};
+constexpr std::size_t kShort = std::size_t{4} << 10;  // to and fro many times a turn
+constexpr std::size_t kAtOnce = std::size_t{256} << 10;
+constexpr int kMostTurns = 200, kLeastTurns = 7;
+constexpr std::int64_t kMostNs = 250'000'000;  // of one length
+constexpr int kMostTries = 8;
 
-// Seconds of a message one way, as rank `a` sees it, known to all: the least, since what else goes
-// on only adds to it.
-Result<double> time_of(Member& me, Rank a, Rank b, std::size_t bytes) {
+enum class Ways : std::uint8_t { one, to_and_fro };
+
+// Seconds of a message between rank 0 and `other`, or between `pairs` such pairs of neighbours at
+// once, known to all: the median of turns, each of which lasts as long as its last pair. Others
+// wait. One way all of a turn follow one another; to and fro each waits for the one before.
+Result<double> time_of(Member& me, Rank other, int pairs, std::size_t bytes, Ways ways) {
   std::vector<std::byte> buffer(bytes);
+  const int trips = bytes <= kShort ? 16 : 2;
+  const int pair = me.rank() < pairs ? me.rank() : me.rank() - other;
+  const bool takes_part = pair >= 0 && pair < pairs;
   const auto send = [&](Rank from, Rank to) {
     return me.call({.collective = Collective::send_recv,
                     .in = buffer.data(),
@@ -34,34 +46,53 @@ Result<double> time_of(Member& me, Rank a, Rank b, std::size_t bytes) {
   std::vector<double> times;
   const std::int64_t began = now_ns();
   for (int turn = -1; turn < kMostTurns; ++turn) {
+    if (Status status = me.barrier(); !status.ok()) return status;
     const std::int64_t start = now_ns();
-    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-      if (Status status = send(from, to); !status.ok()) return status;
+    for (int trip = 0; trip < trips && takes_part; ++trip) {
+      if (Status status = send(pair, pair + other); !status.ok()) return status;
+      if (ways == Ways::one) continue;
+      if (Status status = send(pair + other, pair); !status.ok()) return status;
     }
-    if (turn >= 0) times.push_back(static_cast<double>(now_ns() - start) * 0.5e-9);
-    // All go on as long as rank a does.
-    double go_on = turn < kLeastTurns || now_ns() - began < kMostNs ? 1 : 0;
-    Status status = me.broadcast(std::span<double>(&go_on, 1), a);
+    const int messages = ways == Ways::one ? trips : 2 * trips;
+    const double took = static_cast<double>(now_ns() - start) * 1e-9 / messages;
+    // What the slowest took, and whether rank 0 goes on.
+    double of_all[] = {
+        takes_part ? took : 0,
+        me.rank() == 0 && (turn < kLeastTurns || now_ns() - began < kMostNs) ? 1. : 0.};
+    Status status = me.all_reduce(std::span<double>(of_all), ReduceOp::max);
     if (!status.ok()) return status;
-    if (go_on == 0) break;
+    if (turn >= 0) times.push_back(of_all[0]);  // plans are made in the first
+    if (of_all[1] == 0) break;
   }
-  double seconds = *std::min_element(times.begin(), times.end());
-  Status status = me.broadcast(std::span<double>(&seconds, 1), a);
-  if (!status.ok()) return status;
-  return seconds;
+  return median(std::move(times));
 }
 
-Result<Link> link_between(Member& me, Rank a, Rank b) {
-  const auto shortest = time_of(me, a, b, kShort);
-  if (!shortest.ok()) return shortest.status();
-  const auto longest = time_of(me, a, b, kLong);
-  if (!longest.ok()) return longest.status();
-  const auto fabric =
-      machine_fabric({.alpha = *shortest,
-                      .beta = (*longest - *shortest) / static_cast<double>(kLong - kShort),
-                      .gamma = 0});
-  if (!fabric.ok()) return fabric.status();
-  return fabric->link;
+// On a machine where other things go on times may be those of these; then once more.
+Result<Link> link_between(Member& me, Rank other) {
+  for (int attempt = 1;; ++attempt) {
+    std::vector<TimedMessage> messages;
+    for (const std::size_t bytes : kLengths) {
+      const auto seconds = time_of(me, other, 1, bytes, Ways::to_and_fro);
+      if (!seconds.ok()) return seconds.status();
+      messages.push_back({bytes, *seconds});
+    }
+    const auto link = line_through(messages);
+    if (link.ok()) return *link;
+    if (attempt < kMostTries) continue;
+    return invalid_argument("between ranks 0 and " + std::to_string(other) + ", measured " +
+                            std::to_string(kMostTries) + " times: " + link.status().text());
+  }
+}
+
+// Whether the ranks of a node are in each other's way when they all send to another node: then
+// messages take about as many times as long as one of them alone, else about as long. One way: to
+// and fro one pair's messages may come while another's go.
+Result<bool> nodes_share_a_link(Member& me, int group) {
+  const auto alone = time_of(me, group, 1, kAtOnce, Ways::one);
+  if (!alone.ok()) return alone.status();
+  const auto together = time_of(me, group, group, kAtOnce, Ways::one);
+  if (!together.ok()) return together.status();
+  return *together > *alone * 0.5 * (1 + group);
 }
 
 }  // namespace
@@ -78,18 +109,23 @@ Result<Fabric> measure_network(Member& me) {
   const bool several = homes.nodes() > 1;
   const int group = several ? homes.group() : me.ranks();
   if (group > 1) {
-    const auto link = link_between(me, 0, 1);
+    const auto link = link_between(me, 1);
     if (!link.ok()) return link.status();
     fabric.link = *link;
   }
   if (!several) return fabric;
-  const auto between = link_between(me, 0, group);
+  const auto between = link_between(me, group);
   if (!between.ok()) return between.status();
   if (group == 1) {
     fabric.link = *between;
   } else {
     fabric.group = group;
     fabric.between = *between;
+    // A last node with fewer ranks is not asked: the first two have as many.
+    const bool full = me.ranks() >= 2 * group;
+    const auto shared = full ? nodes_share_a_link(me, group) : Result<bool>(false);
+    if (!shared.ok()) return shared.status();
+    if (*shared) fabric.wiring.kind = WiringKind::two_level;
   }
   return fabric;
 }

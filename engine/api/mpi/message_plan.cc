@@ -101,7 +101,7 @@ class Maker {
           // Where in its round's half; place_staged() says where that begins.
           source = {source.rank, Memory::message, kStaged, round.staged};
           add_piece(from, {Memory::message, round.staged, op.bytes});
-          round.staged += (op.bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+          round.staged += whole_lines(op.bytes);
         } else {
           source = {source.rank, Memory::message, static_cast<std::uint32_t>(from),
                     parcel_at(from).pieces.size()};
@@ -256,7 +256,7 @@ class Maker {
       if (found == all.end() || found->second.end != end) {
         forget_shown(bytes);
         found = all.insert({bytes.begin, {end, plan_.scratch_bytes + shown_bytes_}}).first;
-        shown_bytes_ += (piece.bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+        shown_bytes_ += whole_lines(piece.bytes);
         out_.steps.push_back({MessageStep::Kind::work, static_cast<int>(out_.work.size())});
         out_.work.push_back({{.code = OpCode::fold,
                               .operands = 1,

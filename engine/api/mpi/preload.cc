@@ -5,26 +5,34 @@
 //
 // A call is taken where it is on an intracommunicator and either adds up a basic type by a
 // predefined operation that the engine has, or moves data, whatever their type: then it is the
-// bytes that are moved, of which all ranks know how many. So all ranks decide alike, since each
-// decides by what MPI wants them to give alike: the communicator, the operation, in reductions the
-// type, and never by what may differ (buffers, derived types, what only a root has). Everything
-// else is passed on, and so are arguments that MPI has errors for.
+// bytes that are moved. Where all ranks know how many, all decide alike, since each decides by what
+// MPI wants them to give alike: the communicator, the operation, in reductions the type, and never
+// by what may differ (buffers, derived types, what only a root has). Where each knows its own
+// lengths only, it posts them, with what it sends, and all decide by all posts (post_log.h).
+// Everything else is passed on, and so are arguments that MPI has errors for.
 //
 // RANKINE_MPI (preload_settings.h) says whether, how, and whether to report it at the end.
 #include <mpi.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <list>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/api/call.h"
+#include "engine/api/mpi/post_log.h"
+#include "engine/api/mpi/posted_calls.h"
 #include "engine/api/mpi/preload_backend.h"
+#include "engine/api/mpi/preload_blocks.h"
 #include "engine/api/mpi/preload_kinds.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/api/mpi/preload_settings.h"
@@ -32,17 +40,24 @@
 namespace rankine::mpi {
 namespace {
 
-// Calls of MPI that the engine itself makes are not taken.
-thread_local int inside = 0;
-struct Inside {
-  Inside() { ++inside; }
-  ~Inside() { --inside; }
-};
+struct Attached;
 
-Report& report() {
-  static Report all;
-  return all;
-}
+// What a thread knows. The library is there when the program starts, so this is found without a
+// call, as a program's own.
+struct Thread {
+  int inside = 0;
+  // Its last communicator, as long as none has gone since.
+  MPI_Comm comm{};
+  Attached* attached = nullptr;
+  std::uint64_t gone = 0;
+};
+[[gnu::tls_model("initial-exec")]] thread_local Thread thread;
+
+// Calls of MPI that the engine itself makes are not taken.
+struct Inside {
+  Inside() { ++thread.inside; }
+  ~Inside() { --thread.inside; }
+};
 
 // A communicator that is made for a call or two is not worth a backend: its first calls are MPI's.
 // All ranks count alike, since all make the same calls.
@@ -51,23 +66,42 @@ constexpr int kFirstCalls = 3;
 // A communicator's backend is its attribute, so it goes when the communicator does.
 struct Attached {
   MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, ranks = 1;
   int calls = 0;                     // that might have been taken
   std::unique_ptr<Backend> backend;  // or none could be made, on any rank
+
+  std::string_view name() const {
+    if (backend == nullptr) return {};
+    return backend->name();
+  }
 };
 
 class Communicators {
  public:
-  // For its next call. A call of all ranks where that makes the backend.
-  const Attached& find(MPI_Comm comm) {
+  // nullptr: an intercommunicator.
+  Attached* find(MPI_Comm comm) {
+    const std::uint64_t gone = gone_.load(std::memory_order_acquire);  // pairs with forget()
+    if (thread.comm == comm && thread.gone == gone && thread.attached != nullptr)
+      return thread.attached;
     const Inside now;
-    Attached& attached = attached_to(comm);
-    // Without the lock: another thread may make one of another communicator.
-    if (++attached.calls == kFirstCalls + 1) make(attached);
-    return attached;
+    int is_inter = 0;
+    MPI_Comm_test_inter(comm, &is_inter);
+    if (is_inter != 0) return nullptr;
+    thread.comm = comm;
+    thread.attached = &attached_to(comm);
+    thread.gone = gone;
+    return thread.attached;
   }
-  // Before MPI ends.
+  // Its next call begins, of all ranks where that makes the backend.
+  static void begin_call(Attached& attached) {
+    const Inside now;
+    if (++attached.calls == kFirstCalls + 1) make(attached);
+  }
+  // Before MPI ends. In one order on all ranks, whose lists may have another: who has posted calls
+  // waits for the others.
   void forget_all() {
     const Inside now;
+    all_.sort([](const Attached& a, const Attached& b) { return a.name() < b.name(); });
     while (!all_.empty()) MPI_Comm_delete_attr(all_.front().comm, keyval_);
     if (keyval_ != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&keyval_);
   }
@@ -84,6 +118,8 @@ class Communicators {
     if (found == 0) {
       attached = &all_.emplace_back();
       attached->comm = comm;
+      MPI_Comm_rank(comm, &attached->rank);
+      MPI_Comm_size(comm, &attached->ranks);
       MPI_Comm_set_attr(comm, keyval_, attached);
     }
     return *attached;
@@ -103,6 +139,8 @@ class Communicators {
     auto& mine = *static_cast<Communicators*>(self);
     std::list<Attached> gone;  // its end waits for other ranks: after the lock
     const std::lock_guard lock(mine.mutex_);
+    // Another communicator may have its handle next. Pairs with find().
+    mine.gone_.fetch_add(1, std::memory_order_release);
     for (auto at = mine.all_.begin(); at != mine.all_.end(); ++at) {
       if (&*at != attribute) continue;
       gone.splice(gone.end(), mine.all_, at);
@@ -114,6 +152,7 @@ class Communicators {
   std::mutex mutex_;
   int keyval_ = MPI_KEYVAL_INVALID;
   std::list<Attached> all_;
+  std::atomic<std::uint64_t> gone_{0};  // communicators
 };
 
 Communicators& communicators() {
@@ -121,61 +160,24 @@ Communicators& communicators() {
   return *all;
 }
 
-// A buffer of elements of any type, as bytes side by side: itself, or packed.
-class Bytes {
- public:
-  Bytes(const void* buffer, std::size_t count, MPI_Datatype type, MPI_Comm comm)
-      : buffer_(const_cast<void*>(buffer)), count_(count), type_(type), comm_(comm) {
-    int size = 0;
-    MPI_Type_size(type, &size);
-    size_ = count * static_cast<std::size_t>(size);
-    if (!is_plain(type)) packed_.resize(size_);
-  }
-  std::size_t size() const { return size_; }
-  // What is to be sent.
-  const void* to_send() {
-    if (packed_.empty()) return buffer_;
-    int at = 0;
-    MPI_Pack(buffer_, static_cast<int>(count_), type_, packed_.data(),
-             static_cast<int>(packed_.size()), &at, comm_);
-    return packed_.data();
-  }
-  // Where to receive; and what was received goes to its places.
-  void* to_receive() { return packed_.empty() ? buffer_ : packed_.data(); }
-  void received() {
-    if (packed_.empty()) return;
-    int at = 0;
-    MPI_Unpack(packed_.data(), static_cast<int>(packed_.size()), &at, buffer_,
-               static_cast<int>(count_), type_, comm_);
-  }
-
- private:
-  void* buffer_;
-  std::size_t count_, size_ = 0;
-  MPI_Datatype type_;
-  MPI_Comm comm_;
-  std::vector<std::byte> packed_;
-};
-
 // One call of a program's.
 class Taking {
  public:
   Taking(Function function, MPI_Comm comm) : function_(function), comm_(comm) {
-    if (inside > 0) return;
+    if (thread.inside > 0) return;
     if (!preload_settings().takes) return;
     counts_ = true;
     if (comm == MPI_COMM_NULL) {
       why_ = Passed::arguments;
       return;
     }
-    int is_inter = 0;
-    MPI_Comm_test_inter(comm, &is_inter);
-    if (is_inter != 0) {
+    attached_ = communicators().find(comm);
+    if (attached_ == nullptr) {
       why_ = Passed::intercommunicator;
       return;
     }
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
+    rank = attached_->rank;
+    ranks = attached_->ranks;
     going_ = true;
   }
 
@@ -207,13 +209,10 @@ class Taking {
     return pass_on();
   }
   template <class Pass, class Then>
-  int run(const Call& call, std::size_t bytes, const Pass& pass_on, const Then& then) {
-    const Attached& here = communicators().find(comm_);
-    if (here.calls <= kFirstCalls || here.backend == nullptr) {
-      why_ = here.calls <= kFirstCalls ? Passed::first_calls : Passed::refused;
-      return pass(pass_on);
-    }
-    Backend& backend = *here.backend;
+  int run(Call&& call, std::size_t bytes, const Pass& pass_on, const Then& then) {
+    Backend* const found = find_backend();
+    if (found == nullptr) return pass(pass_on);
+    Backend& backend = *found;
     {
       const Inside now;
       if (const auto why = backend.leaves_to_mpi(call)) {
@@ -221,7 +220,7 @@ class Taking {
         return pass(pass_on);
       }
     }
-    const auto began = std::chrono::steady_clock::now();
+    const Clock::time_point began = clock();
     Status status;
     {
       const Inside now;
@@ -233,21 +232,50 @@ class Taking {
       }
     }
     if (!status.ok()) {
-      std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
-                   std::string(name_of(function_)).c_str(), rank,
-                   std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
-      const int error = status.code() == Code::invalid_argument ? MPI_ERR_BUFFER : MPI_ERR_OTHER;
-      MPI_Comm_call_errhandler(comm_, error);
-      return error;
+      return fail(status, status.code() == Code::invalid_argument ? MPI_ERR_BUFFER : MPI_ERR_OTHER);
     }
     then();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    report().taken(function_, bytes, took.count());
+    count_taken(bytes, began);
+    return MPI_SUCCESS;
+  }
+  // Of which each rank knows only its own lengths. Reported are the bytes that it sends or, if they
+  // are more, receives.
+  template <class Pass>
+  int post(Rank root, const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
+    Backend* const backend = find_backend();
+    if (backend == nullptr) return pass(pass_on);
+    const Clock::time_point began = clock();
+    std::size_t sent = 0, received = 0;
+    {
+      const Inside now;
+      PostLog* const log = backend->post_log();
+      if (log == nullptr) {
+        why_ = backend->is_over_memory() ? Passed::refused : Passed::lengths;
+        return pass(pass_on);
+      }
+      const PostLog::Room room = log->begin(function_, root);
+      const bool right = root >= 0 && root < ranks && fill_in(room, sends, receives);
+      if (!right) log->leave_to_mpi();
+      if (Status status = log->call_roll(); !status.ok()) return fail(status, MPI_ERR_OTHER);
+      const auto concluded = conclude(log->posts());
+      if (!concluded.ok()) return fail(concluded.status(), MPI_ERR_OTHER);
+      if (*concluded) {
+        why_ = **concluded;
+        return pass(pass_on);
+      }
+      for (Rank r = 0; r < ranks; ++r) {
+        const Block block = *receives.of(r);
+        block.unpack(log->block_from(r), comm_);
+        received += block.bytes();
+        sent += static_cast<std::size_t>(room.sends[static_cast<std::size_t>(r)]);
+      }
+    }
+    count_taken(std::max(sent, received), began);
     return MPI_SUCCESS;
   }
   template <class Pass>
-  int run(const Call& call, std::size_t bytes, const Pass& pass_on) {
-    return run(call, bytes, pass_on, [] {});
+  int run(Call&& call, std::size_t bytes, const Pass& pass_on) {
+    return run(std::move(call), bytes, pass_on, [] {});
   }
 
   int rank = 0, ranks = 1;
@@ -255,6 +283,50 @@ class Taking {
   ReduceOp operation = ReduceOp::sum;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // nullptr: why_ says why not.
+  Backend* find_backend() {
+    Attached& here = *attached_;
+    if (here.calls <= kFirstCalls) Communicators::begin_call(here);
+    if (here.calls > kFirstCalls && here.backend != nullptr) return here.backend.get();
+    why_ = here.calls <= kFirstCalls ? Passed::first_calls : Passed::refused;
+    return nullptr;
+  }
+  // This rank's post; false: MPI has an error for the call.
+  bool fill_in(const PostLog::Room& room, const Blocks& sends, const Blocks& receives) const {
+    std::size_t bytes = 0;
+    for (Rank r = 0; r < ranks; ++r) {
+      const auto sent = sends.of(r), received = receives.of(r);
+      if (!sent || !received) return false;
+      room.sends[static_cast<std::size_t>(r)] = sent->bytes();
+      room.receives[static_cast<std::size_t>(r)] = received->bytes();
+      bytes += sent->bytes();
+    }
+    std::byte* to = room.data;
+    for (Rank r = 0; bytes <= kMostPosted && r < ranks; ++r) {
+      const Block block = *sends.of(r);
+      block.pack(to, comm_);
+      to += block.bytes();
+    }
+    return true;
+  }
+  // Neither is asked nor counted for nobody.
+  static Clock::time_point clock() {
+    return preload_settings().reports ? Clock::now() : Clock::time_point();
+  }
+  void count_taken(std::size_t bytes, Clock::time_point began) const {
+    if (!preload_settings().reports) return;
+    const std::chrono::duration<double> took = Clock::now() - began;
+    report().taken(function_, bytes, took.count());
+  }
+  int fail(const Status& status, int error) const {
+    std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
+                 std::string(name_of(function_)).c_str(), rank,
+                 std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
+    MPI_Comm_call_errhandler(comm_, error);
+    return error;
+  }
   Taking& unless(bool wrong, Passed why) {
     if (going_ && wrong) {
       going_ = false;
@@ -265,6 +337,7 @@ class Taking {
 
   const Function function_;
   const MPI_Comm comm_;
+  Attached* attached_ = nullptr;
   bool counts_ = false, going_ = false;
   Passed why_ = Passed::arguments;
 };
@@ -467,6 +540,60 @@ int MPI_Alltoall(const void* in, int in_count, MPI_Datatype in_type, void* out, 
                      .count = to.size() / of(taking.ranks),
                      .type = DataType::u8},
                     to.size(), pass, [&] { to.received(); });
+}
+
+int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_places, MPI_Datatype in_type,
+                  void* out, const int* out_counts, const int* out_places, MPI_Datatype out_type,
+                  MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Alltoallv(in, in_counts, in_places, in_type, out, out_counts, out_places, out_type,
+                          comm);
+  };
+  Taking taking(Function::alltoallv, comm);
+  if (!taking) return taking.pass(pass);
+  const Blocks to = Blocks::in_elements(out, out_counts, out_places, out_type);
+  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
+  return taking.post(0, Blocks::in_elements(in, in_counts, in_places, in_type), to, pass);
+}
+
+int MPI_Alltoallw(const void* in, const int* in_counts, const int* in_places,
+                  const MPI_Datatype* in_types, void* out, const int* out_counts,
+                  const int* out_places, const MPI_Datatype* out_types, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Alltoallw(in, in_counts, in_places, in_types, out, out_counts, out_places,
+                          out_types, comm);
+  };
+  Taking taking(Function::alltoallw, comm);
+  if (!taking) return taking.pass(pass);
+  const Blocks to = Blocks::in_bytes(out, out_counts, out_places, out_types);
+  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
+  return taking.post(0, Blocks::in_bytes(in, in_counts, in_places, in_types), to, pass);
+}
+
+int MPI_Gatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* counts,
+                const int* places, MPI_Datatype out_type, int root, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Gatherv(in, in_count, in_type, out, counts, places, out_type, root, comm);
+  };
+  Taking taking(Function::gatherv, comm);
+  if (!taking) return taking.pass(pass);
+  const bool at_root = taking.rank == root, in_place = at_root && in == MPI_IN_PLACE;
+  const Blocks to = at_root ? Blocks::in_elements(out, counts, places, out_type) : Blocks::none();
+  if (in_place) return taking.post(root, Blocks::none(), to.but_for(root), pass);
+  return taking.post(root, Blocks::for_one(in, in_count, in_type, root), to, pass);
+}
+
+int MPI_Scatterv(const void* in, const int* counts, const int* places, MPI_Datatype in_type,
+                 void* out, int out_count, MPI_Datatype out_type, int root, MPI_Comm comm) {
+  const auto pass = [&] {
+    return PMPI_Scatterv(in, counts, places, in_type, out, out_count, out_type, root, comm);
+  };
+  Taking taking(Function::scatterv, comm);
+  if (!taking) return taking.pass(pass);
+  const bool at_root = taking.rank == root, in_place = at_root && out == MPI_IN_PLACE;
+  const Blocks from = at_root ? Blocks::in_elements(in, counts, places, in_type) : Blocks::none();
+  if (in_place) return taking.post(root, from.but_for(root), Blocks::none(), pass);
+  return taking.post(root, from, Blocks::for_one(out, out_count, out_type, root), pass);
 }
 
 int MPI_Gather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,

@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/idling.h"
@@ -23,13 +24,16 @@ namespace {
 class OverMessages : public Backend {
  public:
   explicit OverMessages(std::unique_ptr<Member> member) : member_(std::move(member)) {}
-  Status call(const Call& call) override { return member_->call(call); }
+  Status call(Call& call) override { return member_->call(call); }
   Status barrier() override { return member_->barrier(); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
   std::optional<Passed> leaves_to_mpi(const Call&) override { return std::nullopt; }
+  PostLog* post_log() override { return nullptr; }
   bool is_over_memory() const override { return false; }
+  const std::string& name() const override { return name_; }
 
  private:
+  const std::string name_;
   std::unique_ptr<Member> member_;
 };
 
@@ -66,17 +70,21 @@ class LettingMpiGoOn : public OtherWork {
 // Of processes of one node: they meet as any processes do (communicator.h).
 class OverMemory : public Backend {
  public:
-  OverMemory(MPI_Comm comm, std::unique_ptr<rankine::Member> member)
+  OverMemory(MPI_Comm comm, std::string name, std::unique_ptr<rankine::Member> member)
       : comm_(comm),
+        name_(std::move(name)),
         policy_(choose_wait_policy(member->ranks())),
         work_(comm, policy_),
         member_(std::move(member)) {
     member_->give_way_to(&work_);
   }
-  Status call(const Call& call) override {
-    Call endless = call;
-    endless.options.timeout = kForever;
-    return member_->call(endless);
+  // Where it has failed, nobody reads any more, or the roll says why.
+  ~OverMemory() override {
+    if (post_log_) post_log_->end();
+  }
+  Status call(Call& call) override {
+    call.options.timeout = kForever;
+    return member_->call(call);
   }
   Status barrier() override { return member_->barrier({.timeout = kForever}); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
@@ -89,7 +97,12 @@ class OverMemory : public Backend {
     }
     return std::nullopt;
   }
+  PostLog* post_log() override {
+    if (!post_log_ && !is_over_) open_post_log();
+    return post_log_ ? &*post_log_ : nullptr;
+  }
   bool is_over_memory() const override { return true; }
+  const std::string& name() const override { return name_; }
 
  private:
   static constexpr std::size_t kLarge = std::size_t{128} << 10;  // bench/mpi/calls.c
@@ -126,17 +139,34 @@ class OverMemory : public Backend {
   bool have_room_for(const Call& call) {
     const Status status = member_->plan_of(call).status();
     const bool mine = status.ok() || status.code() == Code::invalid_argument;
+    return all_have_room(mine, status);
+  }
+  bool all_have_room(bool mine, const Status& status) {
     if (all_say(comm_, mine)) return true;
     if (!mine) std::fprintf(stderr, "rankine: calls are left to MPI: %s\n", status.text().c_str());
     return false;
+  }
+  void open_post_log() {
+    auto log = PostLog::make(*member_, kForever);
+    if (!all_have_room(log.ok(), log.status())) {
+      is_over_ = true;
+      return;
+    }
+    const std::byte* const mine = log->address();
+    std::vector<const std::byte*> all(static_cast<std::size_t>(member_->ranks()));
+    MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all.data(), sizeof(mine), MPI_BYTE, comm_);
+    log->meet(std::move(all));
+    post_log_.emplace(std::move(*log));
   }
   // MPI knows no deadlines: a program may let the others wait as long as it likes.
   static constexpr auto kForever = std::chrono::milliseconds::max();
 
   const MPI_Comm comm_;
+  const std::string name_;
   const WaitPolicy policy_;
   LettingMpiGoOn work_;
   std::unique_ptr<rankine::Member> member_;  // goes before its work
+  std::optional<PostLog> post_log_;          // goes before the member
   std::unordered_set<std::uint64_t> kinds_;
   bool is_over_ = false;
 };
@@ -165,10 +195,9 @@ std::string common_name(MPI_Comm comm, int rank) {
   return name;
 }
 
-Result<std::unique_ptr<rankine::Member>> meet(MPI_Comm comm, int rank) {
+Result<std::unique_ptr<rankine::Member>> meet(MPI_Comm comm, int rank, const std::string& name) {
   CommunicatorOptions options{.rank = rank};
   MPI_Comm_size(comm, &options.ranks);
-  const std::string name = common_name(comm, rank);
   if (name.empty()) {
     return make_error(Code::system, [] { return "getrandom: " + std::string(strerror(errno)); });
   }
@@ -183,8 +212,10 @@ std::unique_ptr<Backend> over_memory(MPI_Comm comm) {
   if (!is_on_one_node(comm)) return nullptr;
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
-  auto member = meet(comm, rank);
-  if (all_say(comm, member.ok())) return std::make_unique<OverMemory>(comm, std::move(*member));
+  std::string name = common_name(comm, rank);
+  auto member = meet(comm, rank, name);
+  if (all_say(comm, member.ok()))
+    return std::make_unique<OverMemory>(comm, std::move(name), std::move(*member));
   if (rank == 0) {
     std::fprintf(stderr, "rankine: calls go by messages, not through shared memory: %s\n",
                  member.ok() ? "another rank has none" : member.status().text().c_str());

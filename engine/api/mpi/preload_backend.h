@@ -6,8 +6,10 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/api/call.h"
+#include "engine/api/mpi/post_log.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/base/status.h"
 
@@ -16,15 +18,21 @@ namespace rankine::mpi {
 class Backend {
  public:
   virtual ~Backend() = default;
-  // As mpi::Member has it: invalid_argument before anything is sent.
-  virtual Status call(const Call& call) = 0;
+  // As mpi::Member has it: invalid_argument before anything is sent. Whoever carries it sets how
+  // long it may take.
+  virtual Status call(Call& call) = 0;
   virtual Status barrier() = 0;
   // Whether such a call can be made at all, wherever its buffers lie: the same on all ranks.
   virtual Status can(const Call& call) = 0;
   // Nothing where the call is to be made here; else why it is MPI's own: large, which MPI is likely
   // to do faster, or refused. The same on all ranks, which may talk about it: a call of them all.
   virtual std::optional<Passed> leaves_to_mpi(const Call& call) = 0;
+  // Where calls of whose lengths each rank knows only its own are posted. nullptr, on all ranks
+  // alike: such calls are MPI's. A call of all ranks, the first time.
+  virtual PostLog* post_log() = 0;
   virtual bool is_over_memory() const = 0;
+  // Over memory: the same on all ranks, and no other communicator's.
+  virtual const std::string& name() const = 0;
 };
 
 // A call of all ranks of `comm`: over memory that they share, where they are on one node and there

@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <vector>
 
 namespace rankine::mpi {
 namespace {
@@ -44,6 +45,18 @@ void* buffer(void* given) {
 MPI_Datatype type_of(const MPI_Fint* type) { return MPI_Type_f2c(*type); }
 MPI_Op op_of(const MPI_Fint* op) { return MPI_Op_f2c(*op); }
 MPI_Comm comm_of(const MPI_Fint* comm) { return MPI_Comm_f2c(*comm); }
+// One for each rank that the communicator's ranks talk to; none, which MPI has an error for, where
+// there is no communicator.
+std::vector<MPI_Datatype> types_of(const MPI_Fint* types, MPI_Comm comm) {
+  int is_inter = 0, ranks = 0;
+  if (comm != MPI_COMM_NULL) {
+    MPI_Comm_test_inter(comm, &is_inter);
+    is_inter != 0 ? MPI_Comm_remote_size(comm, &ranks) : MPI_Comm_size(comm, &ranks);
+  }
+  std::vector<MPI_Datatype> found;
+  for (int r = 0; r < ranks; ++r) found.push_back(type_of(types + r));
+  return found;
+}
 // Numbers that C has as int.
 static_assert(sizeof(MPI_Fint) == sizeof(int));
 
@@ -110,6 +123,37 @@ void mpi_alltoall_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, M
                         type_of(out_type), comm_of(comm));
 }
 
+void mpi_alltoallv_(void* in, MPI_Fint* in_counts, MPI_Fint* in_places, MPI_Fint* in_type,
+                    void* out, MPI_Fint* out_counts, MPI_Fint* out_places, MPI_Fint* out_type,
+                    MPI_Fint* comm, MPI_Fint* error) {
+  *error = MPI_Alltoallv(buffer(in), in_counts, in_places, type_of(in_type), buffer(out),
+                         out_counts, out_places, type_of(out_type), comm_of(comm));
+}
+
+void mpi_alltoallw_(void* in, MPI_Fint* in_counts, MPI_Fint* in_places, MPI_Fint* in_types,
+                    void* out, MPI_Fint* out_counts, MPI_Fint* out_places, MPI_Fint* out_types,
+                    MPI_Fint* comm, MPI_Fint* error) {
+  const bool in_place = buffer(in) == MPI_IN_PLACE;  // then in_types may be anything
+  const std::vector<MPI_Datatype> out_list = types_of(out_types, comm_of(comm));
+  const std::vector<MPI_Datatype> in_list = in_place ? out_list : types_of(in_types, comm_of(comm));
+  *error = MPI_Alltoallw(buffer(in), in_counts, in_places, in_list.data(), buffer(out), out_counts,
+                         out_places, out_list.data(), comm_of(comm));
+}
+
+void mpi_gatherv_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* counts,
+                  MPI_Fint* places, MPI_Fint* out_type, MPI_Fint* root, MPI_Fint* comm,
+                  MPI_Fint* error) {
+  *error = MPI_Gatherv(buffer(in), *in_count, type_of(in_type), buffer(out), counts, places,
+                       type_of(out_type), *root, comm_of(comm));
+}
+
+void mpi_scatterv_(void* in, MPI_Fint* counts, MPI_Fint* places, MPI_Fint* in_type, void* out,
+                   MPI_Fint* out_count, MPI_Fint* out_type, MPI_Fint* root, MPI_Fint* comm,
+                   MPI_Fint* error) {
+  *error = MPI_Scatterv(buffer(in), counts, places, type_of(in_type), buffer(out), *out_count,
+                        type_of(out_type), *root, comm_of(comm));
+}
+
 void mpi_gather_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* out_count,
                  MPI_Fint* out_type, MPI_Fint* root, MPI_Fint* comm, MPI_Fint* error) {
   *error = MPI_Gather(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
@@ -144,6 +188,18 @@ RANKINE_ALSO(allgatherv)
 (void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(alltoall)
 (void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(alltoallv)
+(void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+ MPI_Fint*);
+RANKINE_ALSO(alltoallw)
+(void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+ MPI_Fint*);
+RANKINE_ALSO(gatherv)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+ MPI_Fint*);
+RANKINE_ALSO(scatterv)
+(void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+ MPI_Fint*);
 RANKINE_ALSO(gather)
 (void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(scatter)

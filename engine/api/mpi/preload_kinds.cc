@@ -3,8 +3,19 @@
 #include <utility>
 
 namespace rankine::mpi {
+namespace {
 
-std::optional<DataType> data_type_of(MPI_Datatype type) {
+// A program asks about the same types again and again, and those that MPI names stay what they are:
+// each thread keeps the last. (preload.cc says where.)
+template <class Found>
+struct Last {
+  MPI_Datatype type{};
+  std::optional<Found> found{};
+};
+[[gnu::tls_model("initial-exec")]] thread_local Last<DataType> last_data_type;
+[[gnu::tls_model("initial-exec")]] thread_local Last<Elements> last_elements;
+
+std::optional<DataType> look_up(MPI_Datatype type) {
   using enum DataType;
   static_assert(sizeof(long) == 8);
   const std::pair<MPI_Datatype, DataType> known[] = {
@@ -48,6 +59,15 @@ std::optional<DataType> data_type_of(MPI_Datatype type) {
   return {};
 }
 
+}  // namespace
+
+std::optional<DataType> data_type_of(MPI_Datatype type) {
+  if (last_data_type.found && last_data_type.type == type) return last_data_type.found;
+  const auto found = look_up(type);
+  if (found) last_data_type = {type, found};
+  return found;
+}
+
 std::optional<ReduceOp> reduce_op_of(MPI_Op op) {
   using enum ReduceOp;
   const std::pair<MPI_Op, ReduceOp> known[] = {
@@ -60,14 +80,18 @@ std::optional<ReduceOp> reduce_op_of(MPI_Op op) {
   return {};
 }
 
-bool is_plain(MPI_Datatype type) {
+Elements elements_of(MPI_Datatype type) {
+  if (last_elements.found && last_elements.type == type) return *last_elements.found;
   int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
   MPI_Aint begin = 0, extent = 0;
   MPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  if (combiner != MPI_COMBINER_NAMED) return false;
   MPI_Type_size(type, &size);
   MPI_Type_get_extent(type, &begin, &extent);
-  return begin == 0 && extent == size;
+  const bool is_named = combiner == MPI_COMBINER_NAMED;
+  const Elements found{static_cast<std::size_t>(size), extent,
+                       is_named && begin == 0 && extent == size};
+  if (is_named) last_elements = {type, found};
+  return found;
 }
 
 }  // namespace rankine::mpi

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <optional>
 
 #include "engine/run/kernels/types.h"
@@ -15,7 +16,12 @@ std::optional<DataType> data_type_of(MPI_Datatype type);
 // Nothing: an operation of the program's, or one on pairs (MPI_MINLOC) or truth values (MPI_LAND).
 std::optional<ReduceOp> reduce_op_of(MPI_Op op);
 
-// Whether elements of that type are bytes side by side without gaps.
-bool is_plain(MPI_Datatype type);
+// How elements of a type lie in memory.
+struct Elements {
+  std::size_t size = 0;  // bytes of one, without gaps
+  MPI_Aint extent = 0;   // from one to the next
+  bool is_plain = true;  // bytes side by side without gaps
+};
+Elements elements_of(MPI_Datatype type);
 
 }  // namespace rankine::mpi

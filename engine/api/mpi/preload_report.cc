@@ -1,5 +1,6 @@
 #include "engine/api/mpi/preload_report.h"
 
+#include <cctype>
 #include <cstdio>
 #include <string>
 
@@ -12,37 +13,45 @@ std::uint64_t of(const std::uint64_t& n) { return __atomic_load_n(&n, __ATOMIC_R
 }  // namespace
 
 std::string_view name_of(Function function) {
-  constexpr std::string_view kNames[kFunctions] = {"MPI_Allgather",
-                                                   "MPI_Allgatherv",
-                                                   "MPI_Allreduce",
-                                                   "MPI_Alltoall",
-                                                   "MPI_Barrier",
-                                                   "MPI_Bcast",
-                                                   "MPI_Exscan",
-                                                   "MPI_Gather",
-                                                   "MPI_Reduce",
-                                                   "MPI_Reduce_scatter",
-                                                   "MPI_Reduce_scatter_block",
-                                                   "MPI_Scan",
-                                                   "MPI_Scatter"};
+  constexpr std::string_view kNames[kFunctions] = {"MPI_Allgather",      "MPI_Allgatherv",
+                                                   "MPI_Allreduce",      "MPI_Alltoall",
+                                                   "MPI_Alltoallv",      "MPI_Alltoallw",
+                                                   "MPI_Barrier",        "MPI_Bcast",
+                                                   "MPI_Exscan",         "MPI_Gather",
+                                                   "MPI_Gatherv",        "MPI_Reduce",
+                                                   "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+                                                   "MPI_Scan",           "MPI_Scatter",
+                                                   "MPI_Scatterv"};
   return kNames[static_cast<std::size_t>(function)];
 }
 
+std::string name_of(Function function, Form form) {
+  std::string name(name_of(function));
+  if (form == Form::prepared) name += "_init";
+  if (form == Form::started) {
+    const std::size_t begin = std::string_view("MPI_").size();
+    name[begin] = static_cast<char>(std::tolower(name[begin]));
+    name.insert(begin, "I");
+  }
+  return name;
+}
+
 std::string_view name_of(Passed why) {
-  constexpr std::string_view kNames[kPassed] = {
-      "arguments", "intercommunicator", "type", "operation", "first calls", "large", "refused"};
+  constexpr std::string_view kNames[kPassed] = {"arguments", "intercommunicator", "type",
+                                                "operation", "first calls",       "large",
+                                                "lengths",   "refused",           "not waited for"};
   return kNames[static_cast<std::size_t>(why)];
 }
 
 void Report::taken(Function function, std::uint64_t bytes, double seconds) noexcept {
-  Line& line = lines_[static_cast<std::size_t>(function)];
+  Line& line = line_of(function, Form::waited_for);
   add(line.taken, 1);
   add(line.bytes, bytes);
   add(line.nanoseconds, static_cast<std::uint64_t>(seconds * 1e9));
 }
 
-void Report::passed(Function function, Passed why) noexcept {
-  add(lines_[static_cast<std::size_t>(function)].passed[static_cast<std::size_t>(why)], 1);
+void Report::passed(Function function, Passed why, Form form) noexcept {
+  add(line_of(function, form).passed[static_cast<std::size_t>(why)], 1);
 }
 
 void Report::communicator(bool is_over_memory) noexcept {
@@ -61,25 +70,35 @@ void Report::print(int rank, int ranks) const {
   std::fprintf(stderr, "rankine: calls of rank %d of %d%s\n", rank, ranks, ways.c_str());
   std::fprintf(stderr, "rankine: %-26s %10s %14s %12s   passed on\n", "function", "taken", "bytes",
                "seconds");
-  for (int f = 0; f < kFunctions; ++f) {
-    const Line& line = lines_[static_cast<std::size_t>(f)];
-    std::string passed;
-    std::uint64_t all = 0;
-    for (int why = 0; why < kPassed; ++why) {
-      const std::uint64_t n = of(line.passed[static_cast<std::size_t>(why)]);
-      all += n;
-      if (n == 0) continue;
-      passed += (passed.empty() ? "" : ", ") + std::to_string(n) + " (" +
-                std::string(name_of(static_cast<Passed>(why))) + ")";
+  for (int form = 0; form < kForms; ++form) {
+    for (int f = 0; f < kFunctions; ++f) {
+      print(name_of(static_cast<Function>(f), static_cast<Form>(form)),
+            lines_[static_cast<std::size_t>(f)][static_cast<std::size_t>(form)]);
     }
-    if (of(line.taken) + all == 0) continue;
-    std::fprintf(stderr, "rankine: %-26s %10llu %14llu %12.6f   %s\n",
-                 std::string(name_of(static_cast<Function>(f))).c_str(),
-                 static_cast<unsigned long long>(of(line.taken)),
-                 static_cast<unsigned long long>(of(line.bytes)),
-                 static_cast<double>(of(line.nanoseconds)) * 1e-9,
-                 passed.empty() ? "0" : passed.c_str());
   }
+}
+
+void Report::print(const std::string& name, const Line& line) {
+  std::string passed;
+  std::uint64_t all = 0;
+  for (int why = 0; why < kPassed; ++why) {
+    const std::uint64_t n = of(line.passed[static_cast<std::size_t>(why)]);
+    all += n;
+    if (n == 0) continue;
+    passed += (passed.empty() ? "" : ", ") + std::to_string(n) + " (" +
+              std::string(name_of(static_cast<Passed>(why))) + ")";
+  }
+  if (of(line.taken) + all == 0) return;
+  std::fprintf(stderr, "rankine: %-26s %10llu %14llu %12.6f   %s\n", name.c_str(),
+               static_cast<unsigned long long>(of(line.taken)),
+               static_cast<unsigned long long>(of(line.bytes)),
+               static_cast<double>(of(line.nanoseconds)) * 1e-9,
+               passed.empty() ? "0" : passed.c_str());
+}
+
+Report& report() {
+  static Report all;
+  return all;
 }
 
 }  // namespace rankine::mpi

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace rankine::mpi {
@@ -12,18 +14,27 @@ enum class Function : std::uint8_t {
   allgatherv,
   allreduce,
   alltoall,
+  alltoallv,
+  alltoallw,
   barrier,
   bcast,
   exscan,
   gather,
+  gatherv,
   reduce,
   reduce_scatter,
   reduce_scatter_block,
   scan,
   scatter,
+  scatterv,
 };
-inline constexpr int kFunctions = 13;
+inline constexpr int kFunctions = 17;
 std::string_view name_of(Function function);  // "MPI_Allreduce"
+
+// How a program calls it.
+enum class Form : std::uint8_t { waited_for, started, prepared };
+inline constexpr int kForms = 3;
+std::string name_of(Function function, Form form);  // "MPI_Iallreduce", "MPI_Allreduce_init"
 
 // Why a call is MPI's own.
 enum class Passed : std::uint8_t {
@@ -31,18 +42,20 @@ enum class Passed : std::uint8_t {
   intercommunicator,
   type,
   operation,
-  first_calls,  // of a communicator that may not live long
-  large,        // moved, not added up: MPI copies once
-  refused,      // the engine has no plan for it, or no communicator
+  first_calls,     // of a communicator that may not live long
+  large,           // moved, not added up: MPI copies once
+  lengths,         // known to some ranks only, where calls go by messages
+  refused,         // the engine has no plan for it, or no communicator
+  not_waited_for,  // started or prepared
 };
-inline constexpr int kPassed = 7;
+inline constexpr int kPassed = 9;
 std::string_view name_of(Passed why);
 
 // Thread-safe: numbers that are only added to.
 class Report {
  public:
   void taken(Function function, std::uint64_t bytes, double seconds) noexcept;
-  void passed(Function function, Passed why) noexcept;
+  void passed(Function function, Passed why, Form form = Form::waited_for) noexcept;
   // A communicator whose calls are taken from now on, through shared memory or by messages.
   void communicator(bool is_over_memory) noexcept;
   // On standard error, by one rank.
@@ -53,8 +66,15 @@ class Report {
     std::uint64_t taken = 0, bytes = 0, nanoseconds = 0;
     std::array<std::uint64_t, kPassed> passed{};
   };
-  std::array<Line, kFunctions> lines_;
+  static void print(const std::string& name, const Line& line);
+  Line& line_of(Function function, Form form) {
+    return lines_[static_cast<std::size_t>(function)][static_cast<std::size_t>(form)];
+  }
+  std::array<std::array<Line, kForms>, kFunctions> lines_;
   std::uint64_t by_memory_ = 0, by_messages_ = 0;  // communicators
 };
+
+// This process's.
+Report& report();
 
 }  // namespace rankine::mpi

@@ -172,6 +172,12 @@ TEST(Halves, GivesEachOneHalfOfEveryBlock) {
   EXPECT_EQ(messages(s, 1), (Texts{"1>2:0.2+", "1>2:1.3+"}));
 }
 
+TEST(SideBySide, GivesEachItsPartOfEveryBlock) {
+  const Schedule s = side_by_side({small(), small(), small()});
+  EXPECT_EQ(s.blocks, 6);
+  EXPECT_EQ(messages(s, 1), (Texts{"1>2:0.3+", "1>2:1.4+", "1>2:2.5+"}));
+}
+
 TEST(ReduceScatterThen, IsAnAllReduce) {
   const Schedule gather{2, 2, 1, [](int, Send send) {
                           send(0, 1, block(0), copy);

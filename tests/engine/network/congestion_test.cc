@@ -137,6 +137,68 @@ TEST(RoundPrices, AreEquationOneOfTrivance) {
   }
 }
 
+// Four leaves of two, and everybody sends one message to each other leaf. On one port a rank pays
+// for its leaf's link once, all messages together; on three ports they are on their way at once.
+TEST(RoundPrices, ChargeAPortForALeafsLinkOnce) {
+  constexpr int kRanks = 8, kGroup = 2, kOthers = 3;
+  constexpr std::uint64_t kBytes = 1000;
+  const Schedule crossing{kRanks, 1, 1, [](int, Send send) {
+                            for (int i = 1; i <= kOthers; ++i) {
+                              for (Rank r : ranks(kRanks)) {
+                                send(r, (r + i * kGroup) % kRanks, block(0), copy);
+                              }
+                            }
+                          }};
+  const Goal goal{Collective::all_reduce, kRanks, 1};
+  Fabric fabric;
+  fabric.link = fabric.between = {Rational(1, 1000), Rational(1, 7'000'000)};
+  fabric.wiring = {.kind = WiringKind::two_level, .group = kGroup};
+  fabric.group = kGroup;
+  const auto price = [&](const Schedule& schedule, Rank from, Rank to) {
+    const auto pricing = Pricing::make(fabric, goal, kBytes, false);
+    EXPECT_TRUE(pricing.ok());
+    auto prices = RoundPrices::make(fabric, *pricing, kRanks);
+    EXPECT_TRUE(prices.ok());
+    prices->begin_round(schedule, 0);
+    const auto ticks = prices->message(from, to, pricing->weight(IndexList(0)));
+    EXPECT_TRUE(ticks);
+    EXPECT_TRUE(prices->traffic().load == pricing->weight(IndexList(0)) * 2 * kGroup * kOthers);
+    return pricing->exact_seconds(*ticks);
+  };
+  const auto passage = [&](int messages) {
+    return fabric.between.alpha + fabric.between.beta * Rational(kBytes) * Rational(messages);
+  };
+  for (const int ports : {1, 2, 3, 4}) {
+    fabric.ports = ports;
+    EXPECT_TRUE(price(crossing, 3, 0) == passage(kGroup * std::min(ports, kOthers))) << ports;
+  }
+  // Six ranks send to one, which receives one message at a time.
+  const Schedule inward{kRanks, 1, 1, [](int, Send send) {
+                          for (Rank r = kGroup; r < kRanks; ++r) send(r, 0, block(0), copy);
+                        }};
+  fabric.ports = 1;
+  EXPECT_TRUE(price(inward, 3, 0) == passage(1));
+  fabric.ports = 6;
+  EXPECT_TRUE(price(inward, 3, 0) == passage(6));
+}
+
+// Of messages of several sizes a rank's largest count.
+TEST(Congestion, OfWhatWaitsAtAPortIsTheLargest) {
+  Congestion congestion(routes_of({.kind = WiringKind::two_level, .group = 4}, 8), false, 1);
+  congestion.add(0, 4, 10);
+  congestion.add(0, 5, 30);
+  congestion.add(1, 6, 5);
+  congestion.add(2, 6, 7);
+  congestion.settle();
+  // Senders: 30 + 5 + 7; receivers: 10 + 30 + 7.
+  EXPECT_TRUE(congestion.busiest(0, 4, 10) == 2 * 42);
+  EXPECT_TRUE(congestion.traffic().load == 2 * 52);
+  congestion.clear();
+  congestion.add(0, 4, 10);
+  congestion.settle();
+  EXPECT_TRUE(congestion.busiest(0, 4, 10) == 20);
+}
+
 TEST(RoundPrices, WithoutSharedLinksAreOneHopAndNothingElse) {
   Fabric fabric;
   fabric.link = {Rational(1, 1000), Rational(1, 7)};

@@ -385,6 +385,21 @@ TEST(EqOne, IsNeverLessThanFlowsOfOneSizeNeed) {
   EXPECT_TRUE(holds);
 }
 
+// And it lasts as long as its busiest link is busy, on any number of ports: what a rank's ports
+// keep apart is charged less for each message, and no less for all.
+TEST(EqOne, IsNeverLessThanTheBusiestLinkNeeds) {
+  const bool holds = rc::check([] {
+    const RandomRound round = random_round();
+    Fabric fabric = seconds_fabric(round.wiring);
+    fabric.ports = *rc::gen::inRange(1, 9);
+    const Simulation eq_1 = by_eq_1(round.schedule, fabric);
+    const double busy = static_cast<double>(eq_1.traffic.front().load) /
+                        (2.0 * static_cast<double>(eq_1.weight_per_byte));
+    RC_ASSERT(eq_1.seconds * (1 + 1e-9) >= 1 + busy);
+  });
+  EXPECT_TRUE(holds);
+}
+
 // Where all start at once, the round also lasts as long as its busiest link has work: the two
 // agree.
 TEST(EqOne, IsWhatFlowsOfOneSizeNeedWhenAllStartAtOnce) {

@@ -75,6 +75,11 @@ contains
 
   subroutine moves()
     integer :: mine(2), everyones(2 * ranks), counts(ranks), places(ranks), gathered(4 * ranks), to(ranks), from(ranks)
+#ifdef FORTRAN_2008
+    type(MPI_Datatype) :: types(ranks)
+#else
+    integer :: types(ranks)
+#endif
     mine = [rank, -rank]
     everyones = -1
     call MPI_Allgather(mine, 2, MPI_INTEGER, everyones, 2, MPI_INTEGER, MPI_COMM_WORLD, error)
@@ -105,6 +110,35 @@ contains
       call MPI_Scatter(to, 1, MPI_INTEGER, mine, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
     end if
     call check('MPI_Scatter', mine(1) == rank)
+    ! Of rank r rank p gets mod(r + p, 2) elements.
+    counts = [(mod(rank + i, 2), i = 0, ranks - 1)]
+    places = [(i, i = 0, ranks - 1)]
+    from = -1
+    call MPI_Alltoallv(to, counts, places, MPI_INTEGER, from, counts, places, MPI_INTEGER, MPI_COMM_WORLD, error)
+    call check('MPI_Alltoallv', all(from == [(merge(100 * i + rank, -1, mod(rank + i, 2) == 1), i = 0, ranks - 1)]))
+    from = to
+    call MPI_Alltoallv(MPI_IN_PLACE, counts, places, MPI_INTEGER, from, counts, places, MPI_INTEGER, MPI_COMM_WORLD, error)
+    call check('MPI_Alltoallv in place', all(from == [(merge(100 * i + rank, to(i + 1), mod(rank + i, 2) == 1), &
+        i = 0, ranks - 1)]))
+    types = MPI_INTEGER
+    from = -1
+    call MPI_Alltoallw(to, counts, 4 * places, types, from, counts, 4 * places, types, MPI_COMM_WORLD, error)
+    call check('MPI_Alltoallw', all(from == [(merge(100 * i + rank, -1, mod(rank + i, 2) == 1), i = 0, ranks - 1)]))
+    from = to
+    call MPI_Alltoallw(MPI_IN_PLACE, counts, places, types, from, counts, 4 * places, types, MPI_COMM_WORLD, error)
+    call check('MPI_Alltoallw in place', all(from == [(merge(100 * i + rank, to(i + 1), mod(rank + i, 2) == 1), &
+        i = 0, ranks - 1)]))
+    counts = [(mod(i, 2), i = 0, ranks - 1)]
+    from = -1
+    call MPI_Gatherv(rank, mod(rank, 2), MPI_INTEGER, from, counts, places, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+    call check('MPI_Gatherv', rank /= 0 .or. all(from == [(merge(i, -1, mod(i, 2) == 1), i = 0, ranks - 1)]))
+    mine = -1
+    if (rank == 0) then
+      call MPI_Scatterv(to, counts, places, MPI_INTEGER, MPI_IN_PLACE, 0, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+    else
+      call MPI_Scatterv(to, counts, places, MPI_INTEGER, mine, mod(rank, 2), MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+    end if
+    call check('MPI_Scatterv', mine(1) == merge(rank, -1, mod(rank, 2) == 1) .and. mine(2) == -1)
     mine = merge(4711, 0, rank == ranks - 1)
     call MPI_Bcast(mine, 2, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, error)
     call check('MPI_Bcast', all(mine == 4711))

@@ -207,6 +207,185 @@ static void moves(void) {
   free(all);
 }
 
+/* Rank r sends rank p (r + 2 * p) % 4 elements: 1000 * r + 10 * p, and so on. */
+static int length(int from, int to) { return (from + 2 * to) % 4; }
+
+static void lengths_of_ones_own(void) {
+  int n = ranks, i, k, right, root = n / 2;
+  int* in = malloc(sizeof(int) * 8 * (size_t)n);
+  int* out = malloc(sizeof(int) * 8 * (size_t)n);
+  int* in_counts = malloc(sizeof(int) * (size_t)n);
+  int* in_places = malloc(sizeof(int) * (size_t)n);
+  int* out_counts = malloc(sizeof(int) * (size_t)n);
+  int* out_places = malloc(sizeof(int) * (size_t)n);
+  MPI_Datatype* in_types = malloc(sizeof(MPI_Datatype) * (size_t)n);
+  MPI_Datatype* out_types = malloc(sizeof(MPI_Datatype) * (size_t)n);
+  MPI_Datatype every_other; /* of three elements' room, so that there is one in between */
+  MPI_Type_vector(2, 1, 2, MPI_INT, &every_other);
+  MPI_Type_commit(&every_other);
+
+  for (int call = 0; call < 4; ++call) {
+    /* Blocks in the order of ranks, and what is received in the contrary one, with gaps. */
+    for (i = 0; i < 8 * n; ++i) in[i] = out[i] = -1;
+    for (i = 0; i < n; ++i) {
+      in_counts[i] = length(rank, i);
+      in_places[i] = 8 * i;
+      out_counts[i] = length(i, rank);
+      out_places[i] = 8 * (n - 1 - i) + 1;
+      for (k = 0; k < in_counts[i]; ++k) in[8 * i + k] = 1000 * rank + 10 * i + k;
+    }
+    MPI_Alltoallv(in, in_counts, in_places, MPI_INT, out, out_counts, out_places, MPI_INT,
+                  MPI_COMM_WORLD);
+    for (right = 1, i = 0; i < n; ++i) {
+      for (k = 0; k < out_counts[i]; ++k)
+        right &= out[out_places[i] + k] == 1000 * i + 10 * rank + k;
+      right &= out[out_places[i] - 1] == -1 && out[out_places[i] + out_counts[i]] == -1;
+    }
+    check("MPI_Alltoallv", right);
+
+    /* In place as much goes to a rank as comes from it. */
+    for (i = 0; i < 8 * n; ++i) out[i] = -1;
+    for (i = 0; i < n; ++i) {
+      out_counts[i] = (rank + i) % 3;
+      out_places[i] = 8 * i;
+      for (k = 0; k < out_counts[i]; ++k) out[8 * i + k] = 1000 * rank + 10 * i + k;
+    }
+    MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, out, out_counts, out_places, MPI_INT,
+                  MPI_COMM_WORLD);
+    for (right = 1, i = 0; i < n; ++i) {
+      for (k = 0; k < out_counts[i]; ++k) right &= out[8 * i + k] == 1000 * i + 10 * rank + k;
+      right &= out[8 * i + out_counts[i]] == -1;
+    }
+    check("MPI_Alltoallv in place", right);
+
+    /* Every rank sends two elements side by side, which odd ranks receive with one in between. */
+    for (i = 0; i < 8 * n; ++i) out[i] = -1;
+    for (i = 0; i < n; ++i) {
+      in_counts[i] = 2;
+      in_places[i] = 8 * i * (int)sizeof(int);
+      in_types[i] = MPI_INT;
+      out_counts[i] = rank % 2 ? 1 : 2;
+      out_places[i] = 8 * i * (int)sizeof(int);
+      out_types[i] = rank % 2 ? every_other : MPI_INT;
+      in[8 * i] = 1000 * rank + 10 * i;
+      in[8 * i + 1] = -1000 * rank - 10 * i;
+    }
+    MPI_Alltoallw(in, in_counts, in_places, in_types, out, out_counts, out_places, out_types,
+                  MPI_COMM_WORLD);
+    for (right = 1, i = 0; i < n; ++i) {
+      right &= out[8 * i] == 1000 * i + 10 * rank;
+      right &= out[8 * i + (rank % 2 ? 2 : 1)] == -1000 * i - 10 * rank;
+      right &= out[8 * i + (rank % 2 ? 1 : 2)] == -1;
+    }
+    check("MPI_Alltoallw", right);
+
+    for (i = 0; i < 8 * n; ++i) out[i] = -1;
+    for (i = 0; i < n; ++i) {
+      out_counts[i] = i % 3;
+      out_places[i] = 8 * (n - 1 - i);
+    }
+    int mine[2] = {rank, -rank};
+    MPI_Gatherv(mine, rank % 3, MPI_INT, rank == root ? out : NULL,
+                rank == root ? out_counts : NULL, rank == root ? out_places : NULL,
+                rank == root ? MPI_INT : MPI_DATATYPE_NULL, root, MPI_COMM_WORLD);
+    for (right = 1, i = 0; i < n && rank == root; ++i) {
+      const int* block = out + out_places[i];
+      right &= block[0] == (i % 3 > 0 ? i : -1) && block[1] == (i % 3 > 1 ? -i : -1);
+      right &= block[2] == -1;
+    }
+    check("MPI_Gatherv", right);
+    if (rank == root) {
+      for (i = 0; i < 8 * n; ++i) out[i] = i / 8 == n - 1 - root ? 77 : -1;
+      MPI_Gatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, out_counts, out_places, MPI_INT, root,
+                  MPI_COMM_WORLD);
+      for (right = 1, i = 0; i < n; ++i)
+        right &= out[out_places[i]] == (i == root ? 77 : i % 3 > 0 ? i : -1);
+    } else {
+      MPI_Gatherv(mine, rank % 3, MPI_INT, NULL, NULL, NULL, MPI_INT, root, MPI_COMM_WORLD);
+    }
+    check("MPI_Gatherv in place", right);
+
+    int got[3] = {-1, -1, -1};
+    for (i = 0; i < 8 * n; ++i) in[i] = 7 * i;
+    MPI_Scatterv(rank == root ? in : NULL, rank == root ? out_counts : NULL,
+                 rank == root ? out_places : NULL, MPI_INT, got, rank % 3, MPI_INT, root,
+                 MPI_COMM_WORLD);
+    right = 1;
+    for (k = 0; k < 3; ++k) right &= got[k] == (k < rank % 3 ? 7 * (8 * (n - 1 - rank) + k) : -1);
+    check("MPI_Scatterv", right);
+    if (rank == root)
+      MPI_Scatterv(in, out_counts, out_places, MPI_INT, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, root,
+                   MPI_COMM_WORLD);
+    else
+      MPI_Scatterv(NULL, NULL, NULL, MPI_INT, got, rank % 3, MPI_INT, root, MPI_COMM_WORLD);
+    check("MPI_Scatterv in place", rank == root ? in[1] == 7 : got[2] == -1);
+  }
+
+  /* Longer than what is taken, of one rank only. */
+  enum { N = 1 << 16 };
+  char* const much = malloc(N * (size_t)n);
+  for (i = 0; i < n; ++i) {
+    out_counts[i] = i == 0 ? N : 1;
+    out_places[i] = N * i;
+  }
+  memset(much, rank + 1, N * (size_t)n);
+  char* const here = malloc(N);
+  memset(here, rank + 1, N);
+  MPI_Gatherv(here, rank == 0 ? N : 1, MPI_CHAR, much, out_counts, out_places, MPI_CHAR, root,
+              MPI_COMM_WORLD);
+  for (right = 1, i = 0; i < n && rank == root; ++i)
+    right &= much[N * i] == i + 1 && much[N * i + out_counts[i] - 1] == i + 1;
+  check("MPI_Gatherv of much", right);
+  free(here);
+  free(much);
+  MPI_Type_free(&every_other);
+  free(out_types);
+  free(in_types);
+  free(out_places);
+  free(out_counts);
+  free(in_places);
+  free(in_counts);
+  free(out);
+  free(in);
+}
+
+/* Three of each kind, which the library passes on. */
+static void not_waited_for(void) {
+  MPI_Request requests[4];
+  MPI_Status statuses[4];
+  int call, kinds = 3, x = rank, sum = -1, word = rank == 0 ? 4711 : 0, right = 1;
+  int *ones = malloc(sizeof(int) * (size_t)ranks), *places = malloc(sizeof(int) * (size_t)ranks);
+  int *in = malloc(sizeof(int) * (size_t)ranks), *out = malloc(sizeof(int) * (size_t)ranks);
+  for (int i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i;
+#if MPI_VERSION >= 4
+  int all = -1;
+  MPI_Allreduce_init(&x, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+  kinds = 4;
+#endif
+  for (call = 0; call < 3; ++call) {
+    for (int i = 0; i < ranks; ++i) in[i] = 100 * rank + i;
+    MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+    MPI_Ibcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[1]);
+    MPI_Ialltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD,
+                   &requests[2]);
+    if (kinds == 4) MPI_Start(&requests[3]);
+    MPI_Barrier(MPI_COMM_WORLD); /* beside them */
+    MPI_Waitall(kinds, requests, statuses);
+    right &= sum == sum_of_ranks() && word == 4711;
+    for (int i = 0; i < ranks; ++i) right &= out[i] == 100 * i + rank;
+#if MPI_VERSION >= 4
+    right &= all == ranks - 1;
+    all = -1;
+#endif
+  }
+  if (kinds == 4) MPI_Request_free(&requests[3]);
+  check("calls that are not waited for", right);
+  free(out);
+  free(in);
+  free(places);
+  free(ones);
+}
+
 static int copies, deletions;
 static int copy_attribute(MPI_Comm comm, int key, void* extra, void* in, void* out, int* flag) {
   (void)comm, (void)key, (void)extra, (void)in, (void)out;
@@ -252,6 +431,16 @@ static void communicators(void) {
     MPI_Comm_free(&twin);
   }
   check("many communicators", right);
+  for (i = 0; i < 6; ++i) { /* whose handle may be the last one's, and whose ranks are not */
+    MPI_Comm_split(MPI_COMM_WORLD, 0, i % 2 ? -rank : rank, &twin);
+    for (int call = 0; call < 5; ++call) {
+      x = 10 * rank + call;
+      MPI_Bcast(&x, 1, MPI_INT, 0, twin);
+      right &= x == 10 * (i % 2 ? ranks - 1 : 0) + call;
+    }
+    MPI_Comm_free(&twin);
+  }
+  check("one communicator after the other", right);
   if (ranks > 1) {
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 3, &inter);
@@ -264,6 +453,32 @@ static void communicators(void) {
     MPI_Comm_free(&half);
   }
   MPI_Comm_free_keyval(&key);
+}
+
+/* Two communicators that ranks call first in different orders, and leave to MPI_Finalize. */
+static void left_to_the_end(void) {
+  static MPI_Comm left[2];
+  int i, call, right = 1, first = rank == 0 ? 0 : 1;
+  int *ones = malloc(sizeof(int) * (size_t)ranks), *places = malloc(sizeof(int) * (size_t)ranks);
+  int *in = malloc(sizeof(int) * (size_t)ranks), *out = malloc(sizeof(int) * (size_t)ranks);
+  for (i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &left[i]);
+  for (i = 0; i < 2 && ranks > 1; ++i) { /* roots do not wait */
+    const int which = i ^ first;
+    int x = rank == which ? 5 + which : 0;
+    MPI_Bcast(&x, 1, MPI_INT, which, left[which]);
+    right &= x == 5 + which;
+  }
+  for (i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i, in[i] = 100 * rank + i;
+  for (call = 0; call < 5; ++call) {
+    MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, left[call % 2]);
+    MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, left[1 - call % 2]);
+    for (i = 0; i < ranks; ++i) right &= out[i] == 100 * i + rank;
+  }
+  check("communicators that are left to the end", right);
+  free(out);
+  free(in);
+  free(places);
+  free(ones);
 }
 
 /* Rank 0 is in a collective call when rank 1 wants the rest of its message, and comes to that call
@@ -302,6 +517,13 @@ static void errors(void) {
   check("a count below 0", class == MPI_ERR_COUNT);
   code = MPI_Allreduce(&x, &y, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD);
   check("bits of a double", code != MPI_SUCCESS);
+  int ones[64], none[64];
+  for (int i = 0; i < 64; ++i) ones[i] = rank == 0 ? -1 : 1, none[i] = 0;
+  if (ranks == 1) { /* MPI leaves others waiting for who is told */
+    code = MPI_Alltoallv(none, ones, none, MPI_INT, none, ones, none, MPI_INT, MPI_COMM_WORLD);
+    MPI_Error_class(code, &class);
+    check("a count below 0 of one's own", class == MPI_ERR_COUNT);
+  }
   code = MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   check("and it goes on", code == MPI_SUCCESS && y == ranks);
 }
@@ -318,7 +540,10 @@ int main(int argc, char** argv) {
   reduces_and_scans();
   reduce_scatters();
   moves();
+  lengths_of_ones_own();
+  not_waited_for();
   communicators();
+  left_to_the_end();
   messages_meanwhile();
   MPI_Barrier(MPI_COMM_WORLD);
 #ifdef OPEN_MPI

@@ -1,0 +1,48 @@
+/* A program of MPI's that knows nothing of Rankine, and makes collective calls that do not go
+ * together. Its argument says which; every rank prints whether it was told. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char** argv) {
+  enum { kMost = 16 };
+  int rank, ranks, i, code = MPI_SUCCESS, told = 0;
+  int in[kMost] = {0}, out[kMost] = {0}, ones[kMost], places[kMost];
+  const char* const what = argc > 1 ? argv[1] : "";
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (i = 0; i < kMost; ++i) ones[i] = 1, places[i] = i;
+  for (i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  /* The first such call is one of MPI's too. */
+  MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
+  if (strcmp(what, "lengths") == 0) {
+    if (rank == 1) ones[0] = 2;
+    code = MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
+    ones[0] = 1;
+  } else if (strcmp(what, "roots") == 0) {
+    code = MPI_Gatherv(in, 1, MPI_INT, out, ones, places, MPI_INT, rank == 1, MPI_COMM_WORLD);
+  } else if (strcmp(what, "functions") == 0) {
+    code = rank == 1 ? MPI_Scatterv(in, ones, places, MPI_INT, out, 1, MPI_INT, 0, MPI_COMM_WORLD)
+                     : MPI_Gatherv(in, 1, MPI_INT, out, ones, places, MPI_INT, 0, MPI_COMM_WORLD);
+  } else if (strcmp(what, "barrier") == 0) {
+    code = rank == 1 ? MPI_Barrier(MPI_COMM_WORLD)
+                     : MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT,
+                                     MPI_COMM_WORLD);
+  }
+  told = code != MPI_SUCCESS;
+  /* What is told by posts has ended nothing. */
+  if (strcmp(what, "barrier") != 0) {
+    for (i = 0; i < ranks; ++i) in[i] = 10 * rank + i;
+    code = MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
+    for (i = 0; i < ranks; ++i) told &= out[i] == 10 * i + rank;
+    told &= code == MPI_SUCCESS;
+  }
+  printf("rank %d %s\n", rank, told ? "was told" : "was not told");
+  fflush(stdout);
+  PMPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  return 0;
+}
