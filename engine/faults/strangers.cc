@@ -128,7 +128,8 @@ constexpr Stranger kStrangers[] = {
     {"version", [](CommunicatorOptions&) { return std::string(); }, true},
 };
 
-// Makes the file say that its maker is of another version, once it is there.
+// Makes the file say that its maker is of another version, once it is there. Where it does not, the
+// others are told of no such thing, which is judged.
 void change_version(const std::string& path) {
   int file = -1;
   wait_for([&] { return (file = open(path.c_str(), O_RDWR | O_CLOEXEC)) >= 0; });
@@ -136,7 +137,9 @@ void change_version(const std::string& path) {
   const ssize_t bytes = pread(file, head.data(), head.size(), 0);
   const std::size_t at = head.substr(0, static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)))
                              .find(std::string(kVersion) + '\0');
-  if (at != std::string::npos) static_cast<void>(pwrite(file, "x", 1, static_cast<off_t>(at)));
+  if (at == std::string::npos || pwrite(file, "x", 1, static_cast<off_t>(at)) != 1) {
+    std::fprintf(stderr, "faults: no version to change in %s\n", path.c_str());
+  }
   close(file);
 }
 
