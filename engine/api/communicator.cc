@@ -12,6 +12,7 @@
 #include "engine/api/process_settings.h"
 #include "engine/api/progress_thread.h"
 #include "engine/api/rank_threads.h"
+#include "numa/cancel_state.h"
 #include "numa/cpu_budget.h"
 #include "numa/pages.h"
 
@@ -115,6 +116,7 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next, and naps
   if (Status status = check_communicator(options); !status.ok()) return status;
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();

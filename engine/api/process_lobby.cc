@@ -15,6 +15,7 @@
 
 #include "engine/api/shared_name.h"
 #include "engine/base/splitmix.h"
+#include "numa/cancel_state.h"
 
 namespace rankine {
 namespace {
@@ -51,6 +52,7 @@ ProcessLobby::ProcessLobby(Meeting meeting)
 }
 
 ProcessLobby::~ProcessLobby() {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // a destructor may not be unwound
   // Only where there was no memory for what comes next.
   if (is_waited_for_) {
     static_cast<void>(fail(
@@ -84,6 +86,7 @@ int ProcessLobby::process_of(Rank r) const noexcept {
 }
 
 bool ProcessLobby::has_ended(Rank r) const noexcept {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who waits in a call looks
   const int watched = watched_[static_cast<std::size_t>(r)];
   pollfd ended{watched, POLLIN, 0};
   return (watched >= 0 && poll(&ended, 1, 0) == 1) || !is_locked(file_, r, 1);

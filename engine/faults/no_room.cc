@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,8 +43,15 @@ class SmallSharedFolder {
     if (file >= 0) close(file);
   }
   const std::string& why_not() const { return why_; }
-  // By any of its processes, any number of times.
-  void empty() const { unlink(path_.c_str()); }
+  // By any of its processes, any number of times. Another one may be at it: the file's name goes at
+  // once, its pages one by one.
+  void empty() const {
+    unlink(path_.c_str());
+    wait_for([] {
+      struct statvfs room {};
+      return statvfs(kSharedFolder, &room) != 0 || room.f_bfree * room.f_bsize >= kBytes / 2;
+    });
+  }
 
  private:
   const std::string path_ = std::string(kSharedFolder) + "/full";
