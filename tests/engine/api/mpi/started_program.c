@@ -80,7 +80,7 @@ static void moves(void) {
   int *ones = malloc(sizeof(int) * (size_t)n), *places = malloc(sizeof(int) * (size_t)n);
   int *to = malloc(sizeof(int) * (size_t)n), *from = malloc(sizeof(int) * (size_t)n);
   int *scattered = malloc(sizeof(int) * 2 * (size_t)n), got[2] = {-1, -1};
-  int *everyones = malloc(sizeof(int) * (size_t)n);
+  int* everyones = malloc(sizeof(int) * (size_t)n);
   int apart[8], mine[2] = {rank, -rank};
   MPI_Request requests[7];
   MPI_Status statuses[7];
@@ -103,8 +103,7 @@ static void moves(void) {
   MPI_Ibarrier(MPI_COMM_WORLD, &requests[6]);
   MPI_Type_free(&every_other);
   MPI_Waitall(7, requests, statuses);
-  for (right = 1, i = 0; i < 8; ++i)
-    right &= apart[i] == (i % 2 == 0 || rank == root ? i : -7);
+  for (right = 1, i = 0; i < 8; ++i) right &= apart[i] == (i % 2 == 0 || rank == root ? i : -7);
   check("MPI_Ibcast into gaps", right);
   for (right = 1, i = 0; i < n; ++i) right &= all[2 * i] == i && all[2 * i + 1] == -i;
   check("MPI_Iallgather", right);
