@@ -109,6 +109,9 @@ class OverMemory : public Backend {
     if (is_over_) return Passed::refused;
     if (is_large_move(call)) return Passed::large;
     asks_to_start_ = true;
+    // Each is planned when they are agreed on.
+    if (asked_for_.size() >= kMostAskedFor && !kinds_.contains(kind_of(call)))
+      return Passed::first_calls;
     switch (ask_for(call)) {
       case Kind::asked_for:
         return Passed::first_calls;
@@ -149,7 +152,7 @@ class OverMemory : public Backend {
   };
 
   static constexpr std::size_t kLarge = std::size_t{128} << 10;  // bench/mpi/calls.c
-  static constexpr std::size_t kMostKinds = 65'536;
+  static constexpr std::size_t kMostKinds = 65'536, kMostAskedFor = 64;
 
   // What is only moved is copied twice here, and by MPI once where processes may read each other's
   // memory.
