@@ -276,6 +276,25 @@ static void while_others_wait(int round, MPI_Comm other) {
   }
 }
 
+/* Ranks wait for a call and for a long message at once, whose receiver starts the call only when he
+ * has got it. */
+static void long_messages(void) {
+  enum { N = 1 << 20 };
+  MPI_Request requests[2];
+  MPI_Status statuses[2];
+  int x = rank, sum = -1, i, right = 1;
+  int* data = malloc(sizeof(int) * N);
+  for (i = 0; i < N; ++i) data[i] = rank == 0 ? i : -1;
+  requests[0] = MPI_REQUEST_NULL;
+  if (rank == 0 && ranks > 1) MPI_Isend(data, N, MPI_INT, 1, 7, MPI_COMM_WORLD, &requests[0]);
+  if (rank == 1) MPI_Recv(data, N, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+  MPI_Waitall(2, requests, statuses);
+  for (i = 0; i < N && rank == 1; ++i) right &= data[i] == i;
+  check("a long message beside a call", right && sum == sum_of_ranks());
+  free(data);
+}
+
 /* Several communicators, which ranks use in different orders; calls that wait beside them; and
  * communicators that are freed meanwhile. */
 static void communicators(MPI_Comm other) {
@@ -377,6 +396,7 @@ int main(int argc, char** argv) {
     moves();
     among_messages();
     while_others_wait(round, other);
+    long_messages();
     communicators(other);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Barrier(other);
