@@ -276,23 +276,30 @@ static void while_others_wait(int round, MPI_Comm other) {
   }
 }
 
-/* Ranks wait for a call and for a long message at once, whose receiver starts the call only when he
- * has got it. */
+/* Rank 0 waits for a call and for two long messages at once, and their other end starts the call
+ * only when it is done with them. */
 static void long_messages(void) {
   enum { N = 1 << 20 };
-  MPI_Request requests[2];
-  MPI_Status statuses[2];
+  MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Status statuses[3];
   int x = rank, sum = -1, i, right = 1;
-  int* data = malloc(sizeof(int) * N);
-  for (i = 0; i < N; ++i) data[i] = rank == 0 ? i : -1;
-  requests[0] = MPI_REQUEST_NULL;
-  if (rank == 0 && ranks > 1) MPI_Isend(data, N, MPI_INT, 1, 7, MPI_COMM_WORLD, &requests[0]);
-  if (rank == 1) MPI_Recv(data, N, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
-  MPI_Waitall(2, requests, statuses);
-  for (i = 0; i < N && rank == 1; ++i) right &= data[i] == i;
-  check("a long message beside a call", right && sum == sum_of_ranks());
-  free(data);
+  int *in = malloc(sizeof(int) * N), *out = malloc(sizeof(int) * N);
+  for (i = 0; i < N; ++i) in[i] = i + rank, out[i] = -1;
+  if (rank == 0 && ranks > 1) {
+    MPI_Isend(in, N, MPI_INT, 1, 7, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(out, N, MPI_INT, 1, 8, MPI_COMM_WORLD, &requests[2]);
+  }
+  if (rank == 1) {
+    usleep(5000);
+    MPI_Recv(out, N, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(in, N, MPI_INT, 0, 8, MPI_COMM_WORLD);
+  }
+  MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+  MPI_Waitall(3, requests, statuses);
+  for (i = 0; i < N && rank < 2 && ranks > 1; ++i) right &= out[i] == i + 1 - rank;
+  check("long messages beside a call", right && sum == sum_of_ranks());
+  free(out);
+  free(in);
 }
 
 /* Several communicators, which ranks use in different orders; calls that wait beside them; and
