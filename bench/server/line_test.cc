@@ -3,6 +3,7 @@
 #include "bench/server/line.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -15,8 +16,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// In a folder where no file of that name is.
-std::string path() { return testing::TempDir() + "/line"; }
+// Of a socket, whose name is short: the folder of a test's own files may have too long a one.
+std::string path() { return "/tmp/rankine_line_test_" + std::to_string(getpid()); }
 
 TEST(Line, IsHandedOverToWhoCollectsIt) {
   std::filesystem::remove(path());
@@ -34,6 +35,7 @@ TEST(Line, IsHandedOverToWhoCollectsIt) {
   EXPECT_TRUE(ours.hear(heard));
   EXPECT_EQ(heard, 42);
   EXPECT_FALSE(ours.hear(heard));  // nobody has kept a copy
+  std::filesystem::remove(path());
 }
 
 TEST(Line, NobodyWhoCollectsItIsAnError) {
@@ -41,6 +43,7 @@ TEST(Line, NobodyWhoCollectsItIsAnError) {
   auto [ours, theirs] = Line::make();
   EXPECT_THROW(theirs.hand_over(path(), std::chrono::milliseconds(20)), Error);
   EXPECT_TRUE(theirs.say(1));  // it is whose it was
+  EXPECT_THROW(Line::collect(std::string(200, 'x'), seconds(1)), Error);  // no name of a socket
   std::filesystem::remove(path());
   EXPECT_THROW(Line::collect(path(), std::chrono::milliseconds(20)), Error);
 }
