@@ -46,7 +46,7 @@ enum class Passed : std::uint8_t {
   large,           // moved, not added up: MPI copies once
   lengths,         // known to some ranks only, where calls go by messages
   refused,         // the engine has no plan for it, or no communicator
-  not_waited_for,  // started or prepared
+  not_waited_for,  // prepared; started where ranks would have to ask each other, or by messages
 };
 inline constexpr int kPassed = 9;
 std::string_view name_of(Passed why);

@@ -158,15 +158,15 @@ int Requests::move_on() noexcept {
   }
   for (const auto& call : over) {
     complete(*call);
-    under_way_.fetch_sub(1, std::memory_order_relaxed);
+    under_way_.fetch_sub(1, std::memory_order_relaxed);  // start() says why
   }
   return static_cast<int>(over.size());
 }
 
 int Requests::move_on_in_mpi() noexcept {
-  if (under_way_.load(std::memory_order_relaxed) == 0) return 0;
+  if (under_way_.load(std::memory_order_relaxed) == 0) return 0;  // as in move_on()
   const int completed = move_on();
-  if (completed == 0 && yields_.load(std::memory_order_relaxed)) sched_yield();
+  if (completed == 0 && yields_.load(std::memory_order_relaxed)) sched_yield();  // a hint
   return completed;
 }
 
