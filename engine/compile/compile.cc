@@ -74,21 +74,6 @@ std::size_t least_block(const Layout& layout) {
   return bytes;
 }
 
-// How many blocks go from one rank to another in a round, as PlanMeter::move() counts them.
-std::size_t moves_of(const Schedule& schedule, int round, PlanMeter& meter) {
-  if (const Everyone* all = everyone_in(schedule)) {
-    return static_cast<std::size_t>(schedule.ranks) * moves_of(all->part(), round, meter);
-  }
-  std::size_t moves = 0;
-  meter.step();
-  for_each_transfer(schedule, round, [&](const Transfer& t) {
-    meter.step();
-    moves += static_cast<std::size_t>(t.from.size()) * static_cast<std::size_t>(t.to.size()) *
-             static_cast<std::size_t>(t.what.list.size());
-  });
-  return moves;
-}
-
 // A request, its schedule as versions, and what its making is counted on.
 struct Job {
   const CompileRequest& request;
@@ -190,13 +175,47 @@ Result<Plan> mailbox_plan(const Job& job, const Program& program) {
                                  .meter = &job.meter});
 }
 
+// What one of the ranks that send in a round sends in all, each block once: in the first round at
+// least as much as others read of it.
+std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout& layout,
+                              PlanMeter& meter) {
+  std::vector<bool> sent(layout.blocks.size());
+  std::size_t bytes = 0;
+  std::optional<Rank> sender;
+  const auto count = [&](const Transfer& t) {
+    meter.step();
+    const Rank from = t.from.front();
+    const bool is_local = t.to.size() == 1 && t.to.front() == from;
+    if (is_local || from != sender.value_or(from)) return;
+    sender = from;
+    t.what.list.for_each([&](Block b) {
+      const auto block = static_cast<std::size_t>(b);
+      if (!sent[block]) bytes += layout.blocks[block].bytes;
+      sent[block] = true;
+    });
+  };
+  if (const Everyone* all = everyone_in(schedule)) {
+    // Each of its transfers is one of rank 0's, turned.
+    const Rotation& turn = all->rotation();
+    for_each_transfer(all->part(), round, [&](const Transfer& t) {
+      count(turn.rotated(t, turn.back(t.from.front())));
+    });
+  } else {
+    for_each_transfer(schedule, round, count);
+  }
+  return bytes;
+}
+
 // Whether boards are asked for, or may suit. What does not fit is seen at once, and so is a
 // schedule in whose first round some do not hear from all.
 bool looks_at_boards(const Job& job) {
   if (job.request.transport) return job.request.transport == Transport::board;
   const auto n = static_cast<std::size_t>(job.goal.ranks);
-  if (vector_bytes(job.layout) > 2 * n * job.request.board_bytes) return false;
-  return job.schedule.rounds == 0 || moves_of(job.schedule, 0, job.meter) >= n * (n - 1);
+  const std::size_t most = job.request.board_bytes;
+  if (vector_bytes(job.layout) > 2 * n * most) return false;
+  if (job.schedule.rounds == 0) return true;
+  return moves_of(job.schedule, 0, &job.meter) >= n * (n - 1) &&
+         bytes_of_a_sender(job.schedule, 0, job.layout, job.meter) <= most;
 }
 
 Result<Plan> board_plan(const Job& job, const Program& program) {
@@ -263,7 +282,7 @@ Result<Plan> plan_of(Job& job) {
 // The same of all rounds; more than `most` where they are more than that.
 std::size_t moves_of_all(const Schedule& schedule, PlanMeter& meter, std::size_t most) {
   std::size_t moves = 0;
-  for (int k = 0; k < schedule.rounds && moves <= most; ++k) moves += moves_of(schedule, k, meter);
+  for (int k = 0; k < schedule.rounds && moves <= most; ++k) moves += moves_of(schedule, k, &meter);
   return moves;
 }
 

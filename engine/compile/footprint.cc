@@ -20,15 +20,16 @@ void for_each_place(const Program& program, const Operation& op, const Visit& vi
   }
 }
 
-// Where what is touched of a memory begins and ends. Rounds touch the same blocks in the same order
-// again and again, so most are there already, behind the one that was asked for last.
+// Where what is touched of a memory begins and ends. Rounds touch the same blocks again and again,
+// most of them of one size and first met in order: from the one that was asked for last, most are
+// found where they would be if all were.
 class TouchedBorders {
  public:
   void add(std::size_t begin, std::size_t end) {
     if (is(last_, begin, end)) return;
-    const std::size_t after = last_ + 2 < all_.size() ? last_ + 2 : 0;
-    if (is(after, begin, end)) {
-      last_ = after;
+    const std::size_t there = is(last_ + 2, begin, end) ? last_ + 2 : expected(begin, end);
+    if (is(there, begin, end)) {
+      last_ = there;
       return;
     }
     last_ = all_.size();
@@ -47,6 +48,13 @@ class TouchedBorders {
   bool is(std::size_t at, std::size_t begin, std::size_t end) const {
     return at < all_.size() && all_[at] == begin && all_[at + 1] == end;
   }
+  std::size_t expected(std::size_t begin, std::size_t end) const {
+    // A number below 0 is larger than all that there are.
+    if (last_ >= all_.size() || begin == end) return 0;
+    const std::size_t from = all_[last_], bytes = end - begin;
+    return begin < from ? last_ - 2 * ((from - begin) / bytes)
+                        : last_ + 2 * ((begin - from) / bytes);
+  }
 
   std::vector<std::size_t> all_;  // pairs
   std::size_t last_ = 0;
@@ -54,7 +62,7 @@ class TouchedBorders {
 
 }  // namespace
 
-Footprint::Footprint(const Program& program, Memories asked, PlanMeter* meter)
+Footprint::Footprint(const Program& program, Memories asked, std::size_t further, PlanMeter* meter)
     : memories_(std::move(asked)) {
   // Calls visit(memory, operation, begin, end) for all that is touched there.
   std::size_t touches = 0;
@@ -75,14 +83,18 @@ Footprint::Footprint(const Program& program, Memories asked, PlanMeter* meter)
     borders[memory].add(begin, end);
     ++touches;
   });
-  first_of_.reserve(borders.size() + 1);
+  of_memory_.reserve(borders.size());
   for (TouchedBorders& of_memory : borders) {
     step(meter);
-    first_of_.push_back(static_cast<int>(stretches_.size()));
-    for (const std::size_t begin : of_memory.sorted()) stretches_.push_back({begin});
+    OfMemory here{.first = static_cast<int>(stretches_.size())};
+    const std::vector<std::size_t>& all = of_memory.sorted();
+    for (const std::size_t begin : all) stretches_.push_back({begin});
+    here.last = static_cast<int>(stretches_.size());
+    if (all.size() > 1) here.length = (all.back() - all.front()) / (all.size() - 1);
+    of_memory_.push_back(here);
   }
-  first_of_.push_back(static_cast<int>(stretches_.size()));
-  links_.reserve(touches);
+  // Some touch several stretches, such as a rank's whole vector.
+  links_.reserve(touches + stretches_.size() + further);
   for_each_touch([&](std::size_t memory, int operation, std::size_t begin, std::size_t end) {
     add_to(memory, operation, begin, end - begin);
   });
@@ -91,15 +103,14 @@ Footprint::Footprint(const Program& program, Memories asked, PlanMeter* meter)
 Footprint::Range Footprint::stretches(std::size_t memory, std::size_t offset,
                                       std::size_t bytes) const {
   const auto all = stretches_.begin();
-  const auto from = all + first_of_[memory], to = all + first_of_[memory + 1];
+  const OfMemory& there = of_memory_[memory];
+  const auto from = all + there.first, to = all + there.last;
   auto first = from;
   if (from != to) {
     // Blocks are mostly of one size: it is where it would be if all were.
     const auto blocks = static_cast<std::size_t>(to - from - 1);
-    const std::size_t length = (to - 1)->begin - from->begin;
-    const std::size_t before = offset - from->begin;
-    if (before < length) {
-      first += static_cast<std::ptrdiff_t>(std::min(before / (length / blocks), blocks));
+    if (offset >= from->begin) {
+      first += static_cast<std::ptrdiff_t>(std::min((offset - from->begin) / there.length, blocks));
     }
     if (first->begin != offset) {
       first = std::lower_bound(from, to, offset,

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/schedule/everyone.h"
 #include "engine/base/huge_pages.h"
 #include "engine/base/splitmix.h"
 
@@ -117,6 +118,20 @@ class Newest {
 
 }  // namespace
 
+std::size_t moves_of(const Schedule& schedule, int round, PlanMeter* meter) {
+  if (const Everyone* all = everyone_in(schedule)) {
+    return static_cast<std::size_t>(schedule.ranks) * moves_of(all->part(), round, meter);
+  }
+  std::size_t moves = 0;
+  step(meter);
+  for_each_transfer(schedule, round, [&](const Transfer& t) {
+    step(meter);
+    moves += static_cast<std::size_t>(t.from.size()) * static_cast<std::size_t>(t.to.size()) *
+             static_cast<std::size_t>(t.what.list.size());
+  });
+  return moves;
+}
+
 class Versions::Builder {
  public:
   Builder(const Schedule& schedule, const Goal& goal, const Layout& layout, PlanMeter* meter,
@@ -146,6 +161,7 @@ class Versions::Builder {
   }
 
   void make_inputs() {
+    make_room();
     for (int b = 0; b < schedule_.blocks; ++b) {
       if (bytes_of(b) == 0) continue;
       const Rank source = goal_.source_of(b);
@@ -156,6 +172,19 @@ class Versions::Builder {
         for (Rank r : rankine::ranks(schedule_.ranks)) newest_.add_input(make_input(r, b));
       }
     }
+  }
+
+  // For all versions, where it is quickly known about how many there will be.
+  void make_room() {
+    if (everyone_in(schedule_) == nullptr) return;
+    std::size_t moves = 0;
+    for (int k = 0; k < schedule_.rounds; ++k) moves += moves_of(schedule_, k, meter_);
+    std::size_t inputs = 0;
+    for (int b = 0; b < schedule_.blocks; ++b) {
+      inputs += goal_.source_of(b) >= 0 ? 1 : static_cast<std::size_t>(schedule_.ranks);
+    }
+    out_.versions_.expect(inputs + moves);
+    out_.uses_.expect(moves + inputs);
   }
 
   int make_input(Rank r, int b) {
@@ -219,7 +248,8 @@ class Versions::Builder {
   }
 
   void slots_of(const BlockSet& set, std::vector<int>& slots) const {
-    if (set.list.size() == 1) return slots.assign(1, place_of(schedule_, set.list.front(), set.plane));
+    if (set.list.size() == 1)
+      return slots.assign(1, place_of(schedule_, set.list.front(), set.plane));
     slots.clear();
     set.list.for_each([&](Block b) { slots.push_back(place_of(schedule_, b, set.plane)); });
   }

@@ -6,6 +6,7 @@
 // rounds every version is made of what is bound to be there.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -19,6 +20,9 @@
 namespace rankine {
 
 inline constexpr int kStaging = -1;  // the round before the first one
+
+// How many blocks go from one rank to another in a round, as PlanMeter::move() counts them.
+std::size_t moves_of(const Schedule& schedule, int round, PlanMeter* meter = nullptr);
 
 // Planning among many ranks makes millions of these.
 struct Version {
@@ -53,6 +57,7 @@ class Versions {
   int blocks() const { return blocks_; }
   // By round; within a round in the order stated.
   int size() const { return versions_.size(); }
+  int sources() const { return uses_.size(); }  // of all together
   const Version& operator[](int version) const { return versions_[version]; }
   bool adds_up() const { return adds_up_; }  // some are made from several
 
