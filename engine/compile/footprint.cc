@@ -73,12 +73,13 @@ Footprint::Footprint(const Program& program, Memories asked, std::size_t further
       for_each_place(program, op, [&](Rank rank, Place place) {
         step(meter);
         const std::size_t memory = memories_.number(rank, place);
-        if (memories_.are_in_[memory] == 0) return;
-        visit(memory, static_cast<int>(i), place.offset, place.offset + op.bytes);
+        const std::size_t begin = place.offset, end = begin + op.bytes;
+        if (!memories_.asked_[memory].touched_by(begin, end)) return;
+        visit(memory, static_cast<int>(i), begin, end);
       });
     }
   };
-  std::vector<TouchedBorders> borders(memories_.are_in_.size());
+  std::vector<TouchedBorders> borders(memories_.asked_.size());
   for_each_touch([&](std::size_t memory, int, std::size_t begin, std::size_t end) {
     borders[memory].add(begin, end);
     ++touches;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "engine/compile/plan_limits.h"
@@ -29,15 +30,18 @@ class Footprint {
     bool same_bytes = false;  // as were asked for, no more and no less
   };
 
-  // Ranks' memories: those that will be asked about. Nothing is noted of others.
+  // What of ranks' memories will be asked about: from the first byte of each to the last one.
+  // Nothing is noted of what does not touch that.
   class Memories {
    public:
     // `buffers`: as in resolved().
     Memories(int ranks, Buffers buffers)
-        : buffers_(buffers), are_in_(static_cast<std::size_t>(ranks) * kMemories) {}
+        : buffers_(buffers), asked_(static_cast<std::size_t>(ranks) * kMemories) {}
 
-    void add(Rank rank, Place place) {
-      are_in_[number(rank, place)] = 1;
+    void add(Rank rank, Place place, std::size_t bytes) {
+      Bytes& asked = asked_[number(rank, place)];
+      asked.begin = std::min(asked.begin, place.offset);
+      asked.end = std::max(asked.end, place.offset + bytes);
       ++questions_;
     }
     std::size_t questions() const { return questions_; }  // add() was told of
@@ -45,6 +49,10 @@ class Footprint {
    private:
     friend class Footprint;
     static constexpr std::size_t kMemories = 3;  // input, output, scratch
+    struct Bytes {
+      std::size_t begin = std::numeric_limits<std::size_t>::max(), end = 0;
+      bool touched_by(std::size_t from, std::size_t to) const { return from < end && begin < to; }
+    };
 
     std::size_t number(Rank rank, Place place) const {
       return static_cast<std::size_t>(rank) * kMemories +
@@ -52,7 +60,7 @@ class Footprint {
     }
 
     Buffers buffers_;
-    std::vector<char> are_in_;
+    std::vector<Bytes> asked_;
     std::size_t questions_ = 0;
   };
 

@@ -45,7 +45,7 @@ struct Terms {
   Footprint::Memories own_values(const Program& program) const {
     Footprint::Memories all(program.ranks, buffers);
     for (const Operation& op : program.operations) {
-      if (const Place* own = own_value(program, op)) all.add(op.rank, *own);
+      if (const Place* own = own_value(program, op)) all.add(op.rank, *own, op.bytes);
     }
     return all;
   }
@@ -170,7 +170,8 @@ class OwnFirst {
 Program own_first(Program program, Buffers buffers, std::size_t from, PlanMeter* meter) {
   const std::vector<bool> split = contended(program, {buffers, from}, meter);
   // What nothing can be done about stays as it is.
-  return split.empty() ? program : OwnFirst(program, meter).run(split);
+  if (split.empty()) return program;
+  return OwnFirst(program, meter).run(split);
 }
 
 }  // namespace rankine

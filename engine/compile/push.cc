@@ -23,7 +23,7 @@ class Pusher {
   static Footprint::Memories destinations(const Program& program, Buffers buffers) {
     Footprint::Memories all(program.ranks, buffers);
     for (const Operation& op : program.operations) {
-      if (maker_of(program, op) >= 0) all.add(op.rank, op.destination);
+      if (maker_of(program, op) >= 0) all.add(op.rank, op.destination, op.bytes);
     }
     return all;
   }
