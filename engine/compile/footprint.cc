@@ -21,18 +21,16 @@ void for_each_place(const Program& program, const Operation& op, const Visit& vi
 }
 
 // Where what is touched of a memory begins and ends. Rounds touch the same blocks again and again,
-// most of them of one size and first met in order: from the one that was asked for last, most are
-// found where they would be if all were.
+// and some of them two kinds in turn (what they store, and what they read on from): most are what
+// was asked for lately, or the one behind; or, being of one size and first met in order, where they
+// would be if all were.
 class TouchedBorders {
  public:
   void add(std::size_t begin, std::size_t end) {
-    if (is(last_, begin, end)) return;
-    const std::size_t there = is(last_ + 2, begin, end) ? last_ + 2 : expected(begin, end);
-    if (is(there, begin, end)) {
-      last_ = there;
-      return;
+    for (const std::size_t at : {last_, last_ + 2, before_, expected(begin, end)}) {
+      if (is(at, begin, end)) return found(at);
     }
-    last_ = all_.size();
+    found(all_.size());
     all_.push_back(begin);
     all_.push_back(end);
   }
@@ -48,6 +46,9 @@ class TouchedBorders {
   bool is(std::size_t at, std::size_t begin, std::size_t end) const {
     return at < all_.size() && all_[at] == begin && all_[at + 1] == end;
   }
+  void found(std::size_t at) {
+    if (at != last_) before_ = std::exchange(last_, at);
+  }
   std::size_t expected(std::size_t begin, std::size_t end) const {
     // A number below 0 is larger than all that there are.
     if (last_ >= all_.size() || begin == end) return 0;
@@ -56,8 +57,8 @@ class TouchedBorders {
                         : last_ + 2 * ((begin - from) / bytes);
   }
 
-  std::vector<std::size_t> all_;  // pairs
-  std::size_t last_ = 0;
+  std::vector<std::size_t> all_;       // pairs
+  std::size_t last_ = 0, before_ = 0;  // found
 };
 
 }  // namespace
