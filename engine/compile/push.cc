@@ -10,6 +10,17 @@
 namespace rankine {
 namespace {
 
+// The operation of another rank that makes just what this one copies; -1: there is none.
+int maker_of(const Program& program, const Operation& taker) {
+  if (taker.sources != 1) return -1;
+  const Source& source = program.sources[static_cast<std::size_t>(taker.first_source)];
+  if (source.rank == taker.rank || source.producer < 0) return -1;
+  const Operation& maker = program.operations[static_cast<std::size_t>(source.producer)];
+  const bool makes_it =
+      maker.sources >= 2 && maker.destination == source.place && maker.bytes == taker.bytes;
+  return makes_it ? source.producer : -1;
+}
+
 class Pusher {
  public:
   // That asks about these memories, and moves as many copies at most as add to `asked`.
@@ -37,17 +48,6 @@ class Pusher {
       if (maker >= 0 && may_move(index, maker)) move(program, index, maker);
     }
     write_down(program);
-  }
-
-  // The operation of another rank that makes just what this one copies; -1: there is none.
-  static int maker_of(const Program& program, const Operation& taker) {
-    if (taker.sources != 1) return -1;
-    const Source& source = program.sources[static_cast<std::size_t>(taker.first_source)];
-    if (source.rank == taker.rank || source.producer < 0) return -1;
-    const Operation& maker = program.operations[static_cast<std::size_t>(source.producer)];
-    const bool makes_it =
-        maker.sources >= 2 && maker.destination == source.place && maker.bytes == taker.bytes;
-    return makes_it ? source.producer : -1;
   }
 
   // May the copy `index` move into the operation `made_by`, which makes what it copies? before_ has
@@ -159,6 +159,12 @@ void push(Program& program, Buffers buffers, PushMutant mutant, PlanMeter* meter
   Footprint::Memories asked = Pusher::destinations(program, buffers);
   const std::size_t most = asked.questions();
   if (most > 0) Pusher(program, std::move(asked), most, mutant, meter).run(program);
+}
+
+bool has_short_copies(const Program& program, std::size_t bytes) {
+  return std::any_of(
+      program.operations.begin(), program.operations.end(),
+      [&](const Operation& op) { return op.bytes < bytes && maker_of(program, op) >= 0; });
 }
 
 void claim_copies(Program& program, std::size_t from) {
