@@ -38,17 +38,6 @@ std::span<const MakeRival> rivals_of(const Setup& setup) {
   return setup.processes ? std::span<const MakeRival>(kProcesses) : kThreads;
 }
 
-// Under `bazel run` beside the program, else in the source tree.
-std::string find_start_mpi() {
-  namespace fs = std::filesystem;
-  const std::string self = fs::read_symlink("/proc/self/exe").string();
-  for (const std::string& folder : {self + ".runfiles/rankine", std::string(".")}) {
-    const std::string path = folder + "/bench/rivals/start_mpi";
-    if (fs::exists(path)) return path;
-  }
-  return "start_mpi";
-}
-
 bool wanted(const std::vector<std::string>& only, const std::string& name) {
   return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
 }

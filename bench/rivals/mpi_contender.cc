@@ -1,5 +1,6 @@
 #include "bench/rivals/mpi_contender.h"
 
+#include <filesystem>
 #include <sstream>
 #include <utility>
 
@@ -9,7 +10,6 @@ namespace rankine::rivals {
 namespace {
 
 constexpr double kStartLimitS = 180;
-constexpr int kNotInstalled = 3;  // exit status of start_mpi
 
 nlohmann::json parse(const std::optional<std::string>& line) {
   if (!line) return {};
@@ -18,6 +18,16 @@ nlohmann::json parse(const std::optional<std::string>& line) {
 }
 
 }  // namespace
+
+std::string find_start_mpi() {
+  namespace fs = std::filesystem;
+  const std::string self = fs::read_symlink("/proc/self/exe").string();
+  for (const std::string& folder : {self + ".runfiles/rankine", std::string(".")}) {
+    const std::string path = folder + "/bench/rivals/start_mpi";
+    if (fs::exists(path)) return path;
+  }
+  return "start_mpi";
+}
 
 MpiContender::MpiContender(std::string its_name, const std::string& start_mpi, const Setup& setup)
     : Contender(std::move(its_name), Family::kMpi) {

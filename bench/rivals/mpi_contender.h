@@ -9,6 +9,11 @@
 
 namespace rankine::rivals {
 
+// The script that starts MPI jobs: under `bazel run` beside the program, else in the source tree.
+std::string find_start_mpi();
+// Its exit status where that MPI is missing; its last words say so.
+inline constexpr int kNotInstalled = 3;
+
 class MpiContender final : public Contender {
  public:
   // its_name is one that the script start_mpi knows. Returns at once; await() finds out what became

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 namespace rankine::server {
@@ -12,6 +13,13 @@ class Line {
  public:
   // Errors: throws Error (system).
   static std::pair<Line, Line> make();
+
+  // For a process that nobody forks from this one: this end, which is the other's from then on, to
+  // whoever of the same user collects it at that path, where no file is yet. Both wait for one
+  // another, up to that long. Errors: throws Error (system).
+  void hand_over(const std::string& path, std::chrono::milliseconds within);
+  static Line collect(const std::string& path, std::chrono::milliseconds within);
+
   Line(Line&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
   Line& operator=(Line&& other) noexcept {
     std::swap(socket_, other.socket_);

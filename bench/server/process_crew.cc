@@ -9,26 +9,22 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "bench/rivals/crew.h"
-#include "bench/server/rankine_exchange.h"
 #include "bench/server/work.h"
-#include "engine/api/communicator.h"
+#include "engine/base/status.h"
 
 namespace rankine::server {
 namespace {
 
-[[noreturn]] void live(const Model& model, std::uint64_t seed, int ranks, int rank,
-                       const std::string& name, int cpu, const Line& line) {
+[[noreturn]] void live(ProcessLibrary& library, const ProcessLibrary::Place& place,
+                       const Model& model, std::uint64_t seed, const Line& line) {
   try {
-    // Before the thread is pinned: how ranks wait depends on how many cores they may use.
-    const auto communicator =
-        Communicator::create({.ranks = ranks, .rank = rank, .name = name}).value();
-    rivals::pin_this_thread(cpu);
-    const auto me = communicator->join(rank).value();
-    RankineExchange exchange(*me);
-    Decoder decoder(model, kPositions, seed, exchange);
-    work(decoder, exchange, line);
+    library.play(place, [&](Exchange& exchange) {
+      Decoder decoder(model, kPositions, seed, exchange);
+      work(decoder, exchange, line);
+    });
     _exit(0);
   } catch (const std::exception& error) {
     line.say(lost(error.what()));
@@ -39,7 +35,8 @@ namespace {
 }  // namespace
 
 ProcessCrew::ProcessCrew(const Model& model, std::uint64_t seed, int ranks, Line line,
-                         Line& clients) {
+                         Line& clients, std::unique_ptr<ProcessLibrary> library)
+    : library_(std::move(library)) {
   static int crews = 0;
   const std::string name =
       "rankine_server_" + std::to_string(getpid()) + "_" + std::to_string(++crews);
@@ -49,8 +46,8 @@ ProcessCrew::ProcessCrew(const Model& model, std::uint64_t seed, int ranks, Line
     if (process < 0) throw Error(Code::system, std::string("fork: ") + std::strerror(errno));
     if (process == 0) {
       clients.hang_up();
-      live(model, seed, ranks, rank, name, cpus[static_cast<std::size_t>(rank) % cpus.size()],
-           line);
+      const int cpu = cpus[static_cast<std::size_t>(rank) % cpus.size()];
+      live(*library_, {name, rank, ranks, cpu}, model, seed, line);
     }
     processes_.push_back(process);
   }

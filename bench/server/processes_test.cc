@@ -11,6 +11,7 @@
 #include "bench/server/load.h"
 #include "bench/server/process_crew.h"
 #include "bench/server/small_model.h"
+#include "engine/base/status.h"
 
 namespace rankine::server {
 namespace {
@@ -56,6 +57,28 @@ TEST_P(ServerOfProcesses, LosesARankAndBeginsAnew) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ServerOfProcesses, testing::Values(0, 1));
+
+// Where gloo is not installed, that is said.
+TEST(Processes, OfGlooAnswerAsThoseOfRankineDo) {
+  const auto played = [](const auto& make) {
+    Service service([&](Line line, Line& clients) {
+      return std::make_unique<ProcessCrew>(kSmallModel, 7, 2, std::move(line), clients, make());
+    });
+    return play(service, kSmallLoad, [](const Record&) {});
+  };
+  Record gloo;
+  try {
+    gloo = played([] { return make_gloo(2); });
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "system: gloo: not installed: libgloo-dev");
+    GTEST_SKIP() << error.what();
+  }
+  EXPECT_TRUE(gloo.losses.empty());
+  const Record ours = played(make_rankine);
+  for (std::size_t i = 0; i < ours.answers.size(); ++i) {
+    EXPECT_EQ(gloo.answers[i].tokens, ours.answers[i].tokens) << i;
+  }
+}
 
 TEST(Processes, EndByThemselvesWhenTheClientsHangUp) {
   auto [clients, line] = Line::make();

@@ -1,7 +1,8 @@
 // A language model that answers requests, on the ranks of a communicator: tokens per second, times
-// to the first token and per token, over Rankine and over a std::barrier and loops.
+// to the first token and per token, over Rankine and over what else there is.
 //
 //   third_party/bazel run //bench/server
+//   third_party/mpi --server            beside gloo and both MPIs
 //
 // The model has the shape of Llama 3.2 1B with its widths divided, in f32, with parameters made on
 // the spot; the requests are made on the spot, too, and come at random times. Servers take turns,
@@ -20,6 +21,7 @@
 #include "CLI/CLI.hpp"
 #include "bench/server/llama_shape.h"
 #include "bench/server/load.h"
+#include "bench/server/mpi_crew.h"
 #include "bench/server/process_crew.h"
 #include "bench/server/thread_crew.h"
 #include "engine/base/statistics.h"
@@ -30,8 +32,9 @@ namespace {
 
 struct Settings {
   int ranks = 2, layers = 8, divisor = 4, rounds = 4;
-  bool processes = false;
-  int kill_after = 0;  // requests of a turn that are over; 0: nobody is killed
+  std::vector<std::string> over = {"rankine", "barrier"};
+  std::string mpi_programs;  // the folder of mpi_rank_openmpi and mpi_rank_mpich
+  int kill_after = 0;        // requests of a turn that are over; 0: nobody is killed
   std::uint64_t model_seed = 1;
   Load load;
 };
@@ -94,34 +97,52 @@ bool same_tokens(const std::vector<Contender>& contenders) {
   return true;
 }
 
-std::vector<Contender> contenders_of(const Settings& settings) {
+using MakeLibrary = std::function<std::unique_ptr<ProcessLibrary>()>;
+
+Contender contender_of(const std::string& library, const Settings& settings) {
   const Model model = model_of(settings);
   const std::uint64_t seed = settings.model_seed;
   const int ranks = settings.ranks;
-  if (settings.processes) {
+  const auto threads = [&](Library which) {
+    return Contender{library, [=](Line line, Line&) {
+                       return hire_threads(model, seed, ranks, which, std::move(line));
+                     }};
+  };
+  const auto processes = [&](const MakeLibrary& make) {
     const auto crew = std::make_shared<const ProcessCrew*>();
     const auto hire = [=](Line line, Line& clients) {
-      auto hired = std::make_unique<ProcessCrew>(model, seed, ranks, std::move(line), clients);
+      auto hired =
+          std::make_unique<ProcessCrew>(model, seed, ranks, std::move(line), clients, make());
       *crew = hired.get();
       return hired;
     };
-    return {{"rankine, processes", hire, [crew] { kill((*crew)->processes().back(), SIGKILL); }}};
-  }
-  const auto threads = [=](Library library) {
-    return [=](Line line, Line&) {
-      return hire_threads(model, seed, ranks, library, std::move(line));
-    };
+    return Contender{library, hire, [crew] { kill((*crew)->processes().back(), SIGKILL); }};
   };
-  return {{"rankine", threads(Library::rankine)}, {"std::barrier", threads(Library::barrier)}};
+  if (library == "rankine") return threads(Library::rankine);
+  if (library == "barrier") return threads(Library::barrier);
+  if (library == "processes") return processes(make_rankine);
+  if (library == "gloo") return processes([ranks] { return make_gloo(ranks); });
+  const std::string mpi = library.substr(0, library.find('_'));
+  const MpiJob job{library, settings.mpi_programs + "/mpi_rank_" + mpi, settings.layers,
+                   settings.divisor, seed};
+  return {library,
+          [=](Line line, Line&) { return std::make_unique<MpiCrew>(job, ranks, std::move(line)); }};
 }
 
 Record turn(const Contender& contender, int round, const Settings& settings) {
   Service service(contender.hire);
   double killed = 0;
+  int shown = -1;
   const auto progress = [&](const Record& record) {
-    std::fprintf(stderr, "\r%s, turn %d of %d: %d of %d requests ", contender.name.c_str(),
-                 round + 1, settings.rounds, record.over, settings.load.requests);
-    if (settings.kill_after == 0 || record.over < settings.kill_after || killed > 0) return;
+    if (record.over != shown) {
+      shown = record.over;
+      std::fprintf(stderr, "\r%s, turn %d of %d: %d of %d requests ", contender.name.c_str(),
+                   round + 1, settings.rounds, shown, settings.load.requests);
+    }
+    if (!contender.kill_last_rank || settings.kill_after == 0 || killed > 0 ||
+        record.over < settings.kill_after) {
+      return;
+    }
     killed = record.seconds;
     contender.kill_last_rank();
   };
@@ -138,7 +159,10 @@ Record turn(const Contender& contender, int round, const Settings& settings) {
 void measure(const Settings& settings) {
   const Model model = model_of(settings);
   check_ranks(model, settings.ranks).throw_if_error();
-  std::vector<Contender> contenders = contenders_of(settings);
+  std::vector<Contender> contenders;
+  for (const std::string& library : settings.over) {
+    contenders.push_back(contender_of(library, settings));
+  }
   std::printf("# %d layers, hidden %d, vocabulary %d: %.0f million parameters in f32, %d ranks\n",
               model.layers, model.hidden, model.vocabulary, static_cast<double>(model.all()) * 1e-6,
               settings.ranks);
@@ -163,15 +187,24 @@ void measure(const Settings& settings) {
 
 int run(int argc, char** argv) {
   Settings settings;
-  CLI::App app("A language model that answers requests, over Rankine and over a std::barrier.");
+  CLI::App app("A language model that answers requests, over Rankine and over what else there is.");
   app.add_option("--ranks", settings.ranks, "threads or processes that share the model")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
-  app.add_flag("--processes", settings.processes, "ranks are processes; without the std::barrier");
+  app.add_option("--over", settings.over,
+                 "what the ranks' collectives are: Rankine's (rankine) or a std::barrier and loops "
+                 "(barrier) among threads; Rankine's (processes) or gloo's among processes; an "
+                 "MPI's (openmpi_ucx, openmpi_sm, mpich: third_party/mpi --server)")
+      ->delimiter(',')
+      ->check(CLI::IsMember(
+          {"rankine", "barrier", "processes", "gloo", "openmpi_ucx", "openmpi_sm", "mpich"}))
+      ->capture_default_str();
+  app.add_option("--mpi-programs", settings.mpi_programs,
+                 "the folder of mpi_rank_openmpi and mpi_rank_mpich")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--kill-after", settings.kill_after,
-                 "with --processes: once a turn, when so many requests are over, kill a rank")
-      ->check(CLI::PositiveNumber)
-      ->needs("--processes");
+                 "of processes and gloo: once a turn, when so many requests are over, kill a rank")
+      ->check(CLI::PositiveNumber);
   app.add_option("--requests", settings.load.requests, "of a turn")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
@@ -188,11 +221,22 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--seed", settings.load.seed, "of the requests")->capture_default_str();
-  app.footer("Example:\n  server --ranks 4 --divisor 2 --rate 5");
+  app.footer(
+      "Examples:\n  server --ranks 4 --divisor 2 --rate 5\n"
+      "  server --over rankine,processes,gloo --rounds 8\n"
+      "  server --over processes --kill-after 8");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const std::string& library : settings.over) {
+    if (settings.mpi_programs.empty() && (library == "mpich" || library.starts_with("openmpi"))) {
+      std::fprintf(stderr,
+                   "server: --over %s needs --mpi-programs; third_party/mpi --server has it\n",
+                   library.c_str());
+      return 2;
+    }
   }
   settings.load.vocabulary = model_of(settings).vocabulary;
   try {

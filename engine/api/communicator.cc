@@ -12,6 +12,7 @@
 #include "engine/api/process_settings.h"
 #include "engine/api/progress_thread.h"
 #include "engine/api/rank_threads.h"
+#include "numa/cancel_state.h"
 #include "numa/cpu_budget.h"
 #include "numa/pages.h"
 
@@ -115,6 +116,7 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& options) try {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // files come next, and naps
   if (Status status = check_communicator(options); !status.ok()) return status;
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
@@ -141,13 +143,15 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   }
   auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
                                                         std::move(clock), processes);
-  if (processes != nullptr) {
-    if (Status status = processes->begin(); !status.ok()) return status;
-  }
   if (options.progress_core && shared->clock == nullptr) {
     auto progress = ProgressThread::start(*options.progress_core, shared->crossbar);
-    if (!progress.ok()) return progress.status();
+    if (!progress.ok()) {
+      return processes != nullptr ? processes->fail(progress.status()) : progress.status();
+    }
     shared->progress = std::move(*progress);
+  }
+  if (processes != nullptr) {
+    if (Status status = processes->begin(); !status.ok()) return status;
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
 } catch (const std::bad_alloc&) {

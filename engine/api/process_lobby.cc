@@ -15,11 +15,12 @@
 
 #include "engine/api/shared_name.h"
 #include "engine/base/splitmix.h"
+#include "numa/cancel_state.h"
 
 namespace rankine {
 namespace {
 
-constexpr std::uint32_t kLobbyLayout = 3;
+constexpr std::uint32_t kLobbyLayout = 4;
 
 // By errno.
 Status system_error(const std::string& what) {
@@ -51,6 +52,12 @@ ProcessLobby::ProcessLobby(Meeting meeting)
 }
 
 ProcessLobby::~ProcessLobby() {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // a destructor may not be unwound
+  // Only where there was no memory for what comes next.
+  if (is_waited_for_) {
+    static_cast<void>(fail(
+        make_error(Code::out_of_memory, [&] { return me() + " has no memory to begin with"; })));
+  }
   for (const int one : watched_) {
     if (one >= 0) close(one);
   }
@@ -61,6 +68,7 @@ ProcessLobby::~ProcessLobby() {
 void ProcessLobby::close_file() noexcept {
   if (page_ != nullptr && base_ == nullptr) munmap(page_, sizeof(LobbyPage));
   page_ = nullptr;
+  is_waited_for_ = false;
   if (file_ >= 0) close(file_);
   file_ = -1;
 }
@@ -78,16 +86,52 @@ int ProcessLobby::process_of(Rank r) const noexcept {
 }
 
 bool ProcessLobby::has_ended(Rank r) const noexcept {
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // who waits in a call looks
   const int watched = watched_[static_cast<std::size_t>(r)];
   pollfd ended{watched, POLLIN, 0};
   return (watched >= 0 && poll(&ended, 1, 0) == 1) || !is_locked(file_, r, 1);
 }
 
+bool ProcessLobby::have_been_told() const noexcept {
+  return std::all_of(meeting_.ranks.begin(), meeting_.ranks.end(), [&](Rank r) {
+    // Acquire: pairs with fail().
+    return page_->seats[static_cast<std::size_t>(r)].told.load(std::memory_order_acquire);
+  });
+}
+
+// Those that have come, and those that will soon; not those that have ended.
+void ProcessLobby::wait_until_all_are_told() noexcept {
+  constexpr std::int64_t kPatienceNs = 500'000'000;
+  const std::int64_t until = now_ns() + kPatienceNs;
+  const auto need_not_be_told = [&](Rank r) {
+    return page_->seats[static_cast<std::size_t>(r)].told.load(std::memory_order_acquire) ||
+           (process_of(r) != 0 && !is_ours(r) && !watch(r));
+  };
+  const Rank ranks = std::min(page_->settings.ranks, static_cast<std::int32_t>(kMostProcesses));
+  while (now_ns() < until && is_named(file_, path_)) {
+    bool all = true;
+    for (Rank r = 0; r < ranks; ++r) all = all && need_not_be_told(r);
+    if (all) return;
+    sleep_ns(500'000);
+  }
+}
+
 Status ProcessLobby::fail(const Status& reason) noexcept {
+  is_waited_for_ = false;
   if (page_ == nullptr) return reason;
   page_->ending.end(reason);
+  Status why = page_->ending.why();
+  if (page_->layout == kLobbyLayout) {
+    for (const Rank r : meeting_.ranks) {
+      // Release: pairs with who asks whether it has been told.
+      page_->seats[static_cast<std::size_t>(r)].told.store(true, std::memory_order_release);
+    }
+    // Who did not come until the deadline does not come soon; and the ranks of a group ask others
+    // whether they may still come.
+    if (why.code() != Code::timeout && !meeting_.may_wait) wait_until_all_are_told();
+  }
   remove_name(file_, path_);
-  return page_->ending.why();
+  return why;
 }
 
 // --- The name ---
@@ -177,15 +221,17 @@ Status ProcessLobby::enter_found(bool& again) {
   // It is complete, and its name about to be free, or it never was to be ours.
   again = page_->seated.load(std::memory_order_acquire) == page_->settings.ranks;
   if (again) return {};
+  if (page_->ending.has_ended()) {
+    // What these ranks have been told of was an earlier attempt of theirs.
+    if (have_been_told()) remove_name(file_, path_);
+    again = !is_named(file_, path_);
+    return again ? Status() : fail({});
+  }
   if (!(page_->settings == meeting_.settings)) {
     return fail(make_error(Code::mismatch, [&] {
       return difference(page_->settings, "rank " + std::to_string(page_->maker), meeting_.settings,
                         me());
     }));
-  }
-  if (page_->ending.has_ended()) {
-    again = !is_named(file_, path_);
-    return again ? Status() : page_->ending.why();
   }
   return sit_down();
 }
@@ -212,6 +258,7 @@ Status ProcessLobby::sit_down() {
     // Pairs with process_of().
     page_->seats[static_cast<std::size_t>(r)].process.store(self, std::memory_order_release);
   }
+  is_waited_for_ = true;
   count_us(page_->seated);
   return {};
 }
@@ -226,13 +273,32 @@ void ProcessLobby::offer_bases(std::uint64_t seed) noexcept {
   for (const Rank r : meeting_.ranks) page_->seats[static_cast<std::size_t>(r)].bases = bases;
 }
 
+// Who can make no file has none to say so in: another rank, which can, would wait for this one.
+Status ProcessLobby::tell_who_comes(const Status& reason) {
+  constexpr std::int64_t kPatienceNs = 500'000'000;
+  const std::int64_t until = std::min(meeting_.deadline_ns, now_ns() + kPatienceNs);
+  for (;;) {
+    close_file();
+    file_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file_ >= 0 && check_found().ok() && map_page().ok() &&
+        std::memcmp(page_->magic, kSharedMagic, sizeof(kSharedMagic)) == 0 &&
+        page_->layout == kLobbyLayout && anybody_in(file_) && !page_->ending.has_ended() &&
+        page_->seated.load(std::memory_order_acquire) < page_->settings.ranks) {
+      return fail(reason);
+    }
+    if (now_ns() >= until) return reason;
+    sleep_ns(1'000'000);
+  }
+}
+
 Status ProcessLobby::enter() {
   for (std::int64_t nap_ns = 50'000;;) {
     bool again = false;
     file_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file_ < 0 && errno != ENOENT) return system_error(path_);
-    Status status = file_ < 0 ? create(again) : enter_found(again);
-    if (!again) return status;
+    const bool found = file_ >= 0;
+    Status status = found ? enter_found(again) : create(again);
+    if (!again) return found || status.ok() ? status : tell_who_comes(status);
     close_file();
     if (now_ns() >= meeting_.deadline_ns) {
       return make_error(Code::timeout,
@@ -342,6 +408,7 @@ Status ProcessLobby::meet() {
 }
 
 Status ProcessLobby::be_ready() {
+  is_waited_for_ = false;
   count_us(page_->ready);
   Status status = wait_for(page_->ready, meeting_.settings.ranks, "not all ranks have got ready");
   if (status.ok()) remove_name(file_, path_);

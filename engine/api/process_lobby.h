@@ -5,7 +5,8 @@
 // rank for as long as it lives (an open file description's, which ends with the process and with
 // exec), so a file without locks is what killed processes have left: it is removed, and its name
 // taken over; where nobody asks for its name any more, whoever makes a file next removes it. What
-// goes wrong for one while they meet is told to all.
+// goes wrong for one while they meet is told to all: also to those that come within half a second,
+// unless one that has been told makes another attempt, which takes the name.
 #pragma once
 
 #include <array>
@@ -36,6 +37,7 @@ struct LobbyPage {
   std::atomic<std::int32_t> seated, looked, offered, ready;
   struct Seat {
     std::atomic<std::int32_t> process;  // 0: nobody
+    std::atomic<bool> told;             // why the meeting has failed
     ReservedBases::Set bases;           // where this process can map the file
   };
   std::array<Seat, kMostProcesses> seats;
@@ -66,7 +68,8 @@ class ProcessLobby {
   Status meet();
   // Until all have said so; from then on the name is free.
   Status be_ready();
-  // The meeting has failed here, or does so now: tells all. Returns why it has.
+  // The meeting has failed here, or does so now: tells all, and lets those that have not come know
+  // for half a second, but where nobody else is expected. Returns why it has.
   Status fail(const Status& reason) noexcept;
 
   int file() const { return file_; }
@@ -81,8 +84,11 @@ class ProcessLobby {
   Status create(bool& exists);
   // Nothing to be done with this file; another one may be there soon.
   Status enter_found(bool& again);
+  Status tell_who_comes(const Status& reason);
   Status check_found() const;
   Status map_page() noexcept;
+  bool have_been_told() const noexcept;
+  void wait_until_all_are_told() noexcept;
   Status sit_down();
   bool is_ours(Rank r) const noexcept;
   // Until that many ranks have come there.
@@ -100,6 +106,7 @@ class ProcessLobby {
   const std::string path_;
   int file_ = -1;
   LobbyPage* page_ = nullptr;
+  bool is_waited_for_ = false;  // has sat down, and neither got ready nor failed
   std::byte* base_ = nullptr;
   ReservedBases bases_;
   std::array<int, kMostProcesses> watched_;  // pidfds, by rank; -1: none

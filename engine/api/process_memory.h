@@ -25,6 +25,8 @@ class ProcessMemory {
                                                      const PostsShape& messages);
   // What the ranks here share is as it is to be: until all have come so far.
   Status begin() { return lobby_.be_ready(); }
+  // Instead of that: all are told. Returns why they do not begin.
+  Status fail(const Status& reason) noexcept { return lobby_.fail(reason); }
 
   // The ranks that this process plays, in order.
   const std::vector<Rank>& here() const noexcept { return here_; }

@@ -46,6 +46,8 @@ class ProcessRanks final : public RankProcesses {
                                                     const std::function<Status()>& may_wait);
   // What this process shares is as it is to be: of all, until all have come so far.
   Status begin();
+  // Instead of that, of all that have met: they are told, too. Returns why they do not begin.
+  Status fail(const Status& reason) { return memory_->fail(reason); }
 
   // The ranks that this process plays, in order.
   const std::vector<Rank>& here() const noexcept { return here_; }

@@ -27,7 +27,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
                                  deadline_after(now_ns(), crossbar.timeout_ns()), may_wait);
   if (!met.ok()) return met.status();
   auto made = make_group(self, members, options, *met);
-  if (!made.ok()) return made;
+  if (!made.ok()) return (*met)->fail(made.status());
   if (Status status = (*met)->begin(); !status.ok()) return status;
   return made;
 }

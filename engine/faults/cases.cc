@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "engine/faults/fault.h"
+#include "engine/faults/plays.h"
 
 namespace rankine::faults {
 namespace {
@@ -52,8 +53,12 @@ std::vector<FaultCase> cases_of(const Selection& selection) {
     std::vector<FaultCase> of_fault;
     const auto add = [&](Collective collective, const Algorithm* line, int ranks) {
       FaultCase test{&fault, collective, line, ranks, 0, selection.processes};
-      for (int i = 0; i < selection.repeat; ++i) {
+      const bool in_cycles = fault.play == play_cycles && selection.cycles > 0;
+      const int parts = in_cycles ? (selection.cycles + kMostCycles - 1) / kMostCycles : 1;
+      for (int i = 0; i < selection.repeat * parts; ++i) {
         test.seed = seed_of(test, selection.seed, i);
+        if (in_cycles)
+          test.cycles = std::min(kMostCycles, selection.cycles - i % parts * kMostCycles);
         of_fault.push_back(test);
       }
     };

@@ -64,6 +64,9 @@ struct FaultCase {
   int ranks = 2;
   std::uint64_t seed = 0;  // of what is left open: victim, step, sizes, types, transport
   bool processes = false;  // ranks are processes
+  int cycles = kCycles;    // of a fault that is one (cycles.cc)
+
+  static constexpr int kCycles = 25;
 };
 
 // "4 count_differs: all_reduce ring among 8 ranks, seed 17"
@@ -82,7 +85,11 @@ struct Selection {
   // One case in so many, drawn by the seed, but one of each fault at least. 1: all.
   int sample = 1;
   bool processes = false;  // ranks are processes
+  // So many in all for each number of ranks, of a fault of cycles, in cases of kMostCycles at most;
+  // 0: one case of FaultCase::kCycles.
+  int cycles = 0;
 };
+inline constexpr int kMostCycles = 100;
 inline constexpr int kRanks[] = {2, 3, 4, 5, 7, 8, 16, 33, 64};
 inline constexpr int kProcessRanks[] = {2, 3, 4, 7};
 // Whether a fault is played where ranks are such.

@@ -74,13 +74,26 @@ bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, c
     blame_wrong(who + ": " + std::string(name_of(status.code())) + ", but " + fault);
   }
 
+  judge_time_and_text(status, begin_ns, end_ns, who, how.excused);
+  return status.ok();
+}
+
+bool Judge::answer_in_time(const Status& status, std::int64_t begin_ns, const std::string& who,
+                           bool excused) {
+  answer(status);
+  judge_time_and_text(status, begin_ns, clock_of_promises(), who, excused);
+  return status.ok();
+}
+
+void Judge::judge_time_and_text(const Status& status, std::int64_t begin_ns, std::int64_t end_ns,
+                                const std::string& who, bool excused) {
   const std::int64_t fault_ns = fault_ns_->load();
   const bool at_once = promise_.at_once && fault_ns != 0 && !status.ok();
   const std::int64_t due_ns =
       at_once ? std::max(begin_ns, fault_ns) + kGraceNs
               : deadline_after(begin_ns, deadline_after(kGraceNs, saturated_ns(promise_.timeout)));
   const std::lock_guard lock(mutex_);
-  if (!how.excused && end_ns > due_ns) {
+  if (!excused && end_ns > due_ns) {
     ++tally_.late;
     tally_.remark(to_string(test_) + ": " + who + ": " + std::string(name_of(status.code())) +
                   " came " + std::to_string((end_ns - due_ns) / 1'000'000) + " ms late");
@@ -93,7 +106,6 @@ bool Judge::call(Member& me, CaseBuffers& buffers, const CollectiveCase& test, c
                     "', another rank '" + *text_ + "'");
     }
   }
-  return status.ok();
 }
 
 }  // namespace rankine::faults

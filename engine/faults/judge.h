@@ -59,6 +59,11 @@ class Judge {
   // What a call or a constructor of the engine said, apart from its data. False: it failed.
   bool answer(const Status& status, const std::optional<Codes>& documented = {});
 
+  // The same, of what was asked for at that time: it must come when promised, and be the same for
+  // all ranks where that is promised. `excused`: but for the time.
+  bool answer_in_time(const Status& status, std::int64_t begin_ns, const std::string& who,
+                      bool excused = false);
+
   void mark_fault();                    // it happens now
   void blame(const std::string& what);  // an outcome that is not documented
   void blame_wrong(const std::string& what);
@@ -68,10 +73,13 @@ class Judge {
   // Where ranks are processes, each has a judge of its own: they share when the fault happened, and
   // whoever gathers what they say compares the texts. Before any call.
   void share_fault_time(std::atomic<std::int64_t>& fault_ns) { fault_ns_ = &fault_ns; }
-  // Of the first error that a call returned, where all ranks must be told the same.
+  // Of the first error that a call or a meeting returned, where all ranks must be told the same.
   const std::optional<std::string>& text() const { return text_; }
 
  private:
+  void judge_time_and_text(const Status& status, std::int64_t begin_ns, std::int64_t end_ns,
+                           const std::string& who, bool excused);
+
   const FaultCase& test_;
   const Promise promise_;
   Tally& tally_;

@@ -84,11 +84,44 @@ bool play_on_network(const FaultCase& test, const CollectiveCase& call, const Li
   return scene.works();
 }
 
+// Ranks that are processes have no network; and one of them is stopped for a while, for less than
+// the deadline of the others, which is no fault, or for longer.
+void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dice, Tally& tally) {
+  {
+    const auto on_a_network = [](Rank, CommunicatorOptions& options) {
+      options.network = std::make_shared<CallNetwork>();
+    };
+    Scene scene(test, {.documented = {Code::invalid_argument}}, tally, {.asks_for = on_a_network});
+    scene.run([&](Seat&) { scene.judge().blame("processes on a modelled network"); });
+  }
+  const Rank victim = dice.below(test.ranks);
+  const std::int64_t delay_ns = dice.below(5) * 1'000'000LL;
+  const bool outlasts = dice.one_in(2);
+  Promise promise;
+  if (outlasts) promise = {.timeout = kShort, .documented = {Code::timeout}};
+  Scene scene(test, promise, tally);
+  scene.run([&](Seat& seat) {
+    const bool is_stopped = seat.rank() == victim;
+    pid_t child = -1;
+    if (is_stopped) child = stop_this_process_soon(delay_ns, outlasts ? 400'000'000 : 20'000'000);
+    for (int i = 0; i < 50; ++i) {
+      if (!seat.call(meeting(test, test.ranks), {.excused = is_stopped})) break;
+      if (is_stopped) sleep_ns(200'000);
+    }
+    seat.call(call, {.excused = is_stopped});
+    int status = 0;
+    if (is_stopped && (child < 0 || waitpid(child, &status, 0) != child)) {
+      scene.judge().excuse("no child can be made");
+    }
+  });
+}
+
 }  // namespace
 
 void play_clocks(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   CollectiveCase call = good_call(test, dice);
+  if (test.processes) return stop_a_process(test, call, dice, tally);
   Judge judge(test, {}, tally);
   std::vector<const Algorithm*> lines;
   for (const Algorithm& line : catalogue()) {

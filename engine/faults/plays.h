@@ -65,6 +65,13 @@ void play_killed(const FaultCase& test, Tally& tally);
 void play_gone(const FaultCase& test, Tally& tally);
 void play_stopped(const FaultCase& test, Tally& tally);
 void play_exec(const FaultCase& test, Tally& tally);
+// cycles.cc
+void play_cycles(const FaultCase& test, Tally& tally);
+// no_room.cc
+void play_no_room(const FaultCase& test, Tally& tally);
+void play_limits(const FaultCase& test, Tally& tally);
+// strangers.cc
+void play_strangers(const FaultCase& test, Tally& tally);
 // planning.cc
 void play_long_planning(const FaultCase& test, Tally& tally);
 

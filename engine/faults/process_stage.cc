@@ -52,10 +52,7 @@ ProcessStage::~ProcessStage() {
   munmap(page_, bytes_);
 }
 
-void ProcessStage::live(Rank r, const Play& play) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit no_core{};
-  setrlimit(RLIMIT_CORE, &no_core);
+void ProcessStage::play_act(Rank r, const Play& play) {
   Report report;
   try {
     play.first(r);
@@ -70,7 +67,43 @@ void ProcessStage::live(Rank r, const Play& play) {
     blame(report.tally, "rank " + std::to_string(r), std::string("threw ") + error.what());
   }
   tell(r, report);
+}
+
+void ProcessStage::live(Rank r, const Play& play) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_core{};
+  setrlimit(RLIMIT_CORE, &no_core);
+  for (int now = act(); now < play.acts; ++now) {
+    wait_for([&] { return act() >= now; });
+    play_act(r, play);
+    place(r).state.store(State::told);  // pairs with the parent's load
+  }
   _exit(0);
+}
+
+void ProcessStage::start_missing(const Play& play) {
+  for (Rank r = 0; r < ranks_; ++r) {
+    if (processes_[static_cast<std::size_t>(r)] != 0) continue;
+    const pid_t process = fork();
+    if (process == 0) live(r, play);
+    if (process < 0) {
+      throw Error(Code::system, "no process for rank " + std::to_string(r) + " of " +
+                                    std::to_string(ranks_) + ": " + std::strerror(errno));
+    }
+    processes_[static_cast<std::size_t>(r)] = process;
+  }
+}
+
+void ProcessStage::begin_act(int act) {
+  for (Rank r = 0; r < ranks_; ++r) {
+    place(r).state.store(State::playing);
+    place(r).bytes = 0;
+  }
+  page_->fault_ns.store(0);
+  for (std::atomic<int>* count : {&page_->started, &page_->done, &page_->arrived, &page_->afresh}) {
+    count->store(0);
+  }
+  page_->act.store(act);
 }
 
 void ProcessStage::tell(Rank r, const Report& report) {
@@ -123,44 +156,45 @@ void ProcessStage::end(Rank r) {
 
 std::vector<ProcessStage::Report> ProcessStage::run(const Play& play, const std::string& who,
                                                     Tally& tally) {
-  for (Rank r = 0; r < ranks_; ++r) {
-    const pid_t process = fork();
-    if (process == 0) live(r, play);
-    if (process < 0) {
-      throw Error(Code::system, "no process for rank " + std::to_string(r) + " of " +
-                                    std::to_string(ranks_) + ": " + std::strerror(errno));
-    }
-    processes_[static_cast<std::size_t>(r)] = process;
-  }
   const auto all = [&](const auto& is_so) {
     bool so = true;
     for (Rank r = 0; r < ranks_; ++r) so = is_so(r) && so;
     return so;
   };
-  // Those that go may stop for ever, or be another program: all others are waited for.
-  wait_for([&] {
-    return all([&](Rank r) {
-      return has_ended(r, who, tally) || place(r).state.load() != State::playing;
-    });
-  });
-  int left = 0;
-  for (Rank r = 0; r < ranks_; ++r) {
-    if (place(r).state.load() != State::played) end(r);
-    if (processes_[static_cast<std::size_t>(r)] != 0) place(r).rank_afresh = left++;
-  }
-  page_->afresh.store(left);
-  wait_for([&] { return all([&](Rank r) { return has_ended(r, who, tally); }); });
-  std::vector<Report> reports;
-  for (Rank r = 0; r < ranks_; ++r) {
-    if (place(r).state.load() != State::played) continue;
-    auto report = hear(r);
-    if (!report) blame(tally, who, "rank " + std::to_string(r) + " has reported nothing");
-    if (report) reports.push_back(std::move(*report));
-  }
   const std::string ours = shared_path(name_);
-  for (const auto& entry : std::filesystem::directory_iterator(kSharedFolder)) {
-    if (entry.path().string().starts_with(ours)) {
-      blame(tally, who, "left behind: " + entry.path().string());
+  std::vector<Report> reports;
+  for (int act = 0; act < play.acts; ++act) {
+    begin_act(act);
+    start_missing(play);
+    // Those that go may stop for ever, or be another program: all others are waited for.
+    wait_for([&] {
+      return all([&](Rank r) {
+        return has_ended(r, who, tally) || place(r).state.load() != State::playing;
+      });
+    });
+    int left = 0;
+    for (Rank r = 0; r < ranks_; ++r) {
+      if (place(r).state.load() != State::played) end(r);
+      if (processes_[static_cast<std::size_t>(r)] != 0) place(r).rank_afresh = left++;
+    }
+    page_->afresh.store(left);
+    const bool is_last = act + 1 == play.acts;
+    wait_for([&] {
+      return all([&](Rank r) {
+        return has_ended(r, who, tally) || (!is_last && place(r).state.load() == State::told);
+      });
+    });
+    for (Rank r = 0; r < ranks_; ++r) {
+      const State state = place(r).state.load();
+      if (state == State::playing || state == State::going) continue;
+      auto report = hear(r);
+      if (!report) blame(tally, who, "rank " + std::to_string(r) + " has reported nothing");
+      if (report) reports.push_back(std::move(*report));
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(kSharedFolder)) {
+      if (entry.path().string().starts_with(ours)) {
+        blame(tally, who, "left behind: " + entry.path().string());
+      }
     }
   }
   return reports;

@@ -3,7 +3,8 @@
 //
 // A rank plays; when all ranks have played, or have gone, those that are left begin afresh among
 // themselves, in the same processes; what each has counted comes back through a page that they
-// share. What they leave in /dev/shm is an outcome that is not documented.
+// share. What they leave in /dev/shm is an outcome that is not documented. Where there are several
+// acts, those that are left play the next one, too, with new processes in the others' places.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +32,8 @@ class ProcessStage {
     std::function<void(Rank)> first;
     // As this rank of so many.
     std::function<void(Rank rank, int ranks)> afresh;
-    std::function<Report()> report;
+    std::function<Report()> report;  // of this act
+    int acts = 1;
   };
 
   explicit ProcessStage(int ranks);
@@ -39,15 +41,16 @@ class ProcessStage {
   ProcessStage(const ProcessStage&) = delete;
   ProcessStage& operator=(const ProcessStage&) = delete;
 
-  // In a process without other threads, once: all of it. What the ranks report; deaths that nobody
-  // has announced and files that are left are added to `tally`, with `who` before each remark.
-  // Errors: no process.
+  // In a process without other threads, once: all of it. What the ranks report, act by act; deaths
+  // that nobody has announced and files that are left are added to `tally`, with `who` before each
+  // remark. Errors: no process.
   std::vector<Report> run(const Play& play, const std::string& who, Tally& tally);
 
   // A name for communicators of these ranks, which no other stage has.
   const std::string& name() const { return name_; }
 
-  // In the ranks' processes, too; each sees what the others have done.
+  // In the ranks' processes, too; each sees what the others have done in this act.
+  int act() const { return page_->act.load(); }  // from 0
   std::atomic<std::int64_t>& fault_ns() { return page_->fault_ns; }
   std::atomic<int>& started() { return page_->started; }
   std::atomic<int>& done() { return page_->done; }
@@ -57,7 +60,7 @@ class ProcessStage {
   void goes(Rank r) { place(r).state.store(State::going); }
 
  private:
-  enum class State : int { playing, going, played };
+  enum class State : int { playing, going, played, told };
   struct Place {
     std::atomic<State> state{State::playing};
     Rank rank_afresh = 0;     // published by Page::afresh
@@ -68,11 +71,16 @@ class ProcessStage {
     std::atomic<std::int64_t> fault_ns;
     std::atomic<int> started, done, arrived;
     std::atomic<int> afresh;  // how many ranks begin afresh; 0: not yet
+    std::atomic<int> act;     // publishes all of that, and the places
   };
 
   Place& place(Rank r) { return places_[r]; }
   [[noreturn]] void live(Rank r, const Play& play);
   void tell(Rank r, const Report& report);
+  void play_act(Rank r, const Play& play);
+  void start_missing(const Play& play);
+  // As it was before the first one.
+  void begin_act(int act);
   std::optional<Report> hear(Rank r);
   // Whether that rank's process has ended, and how, if nobody has been told of it.
   bool has_ended(Rank r, const std::string& who, Tally& tally);

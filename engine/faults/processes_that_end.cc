@@ -3,30 +3,14 @@
 
 #include <csignal>
 #include <cstdint>
-#include <ctime>
 #include <functional>
-#include <iterator>
 
+#include "engine/faults/fatal_signals.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
 
 namespace rankine::faults {
 namespace {
-
-constexpr int kFatal[] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
-                          SIGFPE, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
-
-// The calling process gets that signal after that time, wherever it is then. False: no timer.
-bool send_me_soon(int signal, int delay_us) {
-  std::signal(signal, SIG_DFL);  // whoever started us may ignore it
-  sigevent event{};
-  event.sigev_notify = SIGEV_SIGNAL;
-  event.sigev_signo = signal;
-  timer_t timer{};
-  const itimerspec soon{{0, 0}, {0, 1 + delay_us * 1'000}};
-  return timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 &&
-         timer_settime(timer, 0, &soon, nullptr) == 0;
-}
 
 // Calls until one fails; every so often one in which everybody waits for everybody, so that who is
 // gone is missed.
@@ -96,7 +80,9 @@ void play_end(const FaultCase& test, Dice& dice, const Promise& promise, Tally& 
 
 void play_killed(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
-  const int signal = kFatal[dice.below(static_cast<int>(std::size(kFatal)))];
+  const auto signals = fatal_signals();
+  const int signal =
+      signals[static_cast<std::size_t>(dice.below(static_cast<int>(signals.size())))];
   play_signal(test, dice, signal, {.at_once = true, .documented = {Code::rank_lost}}, tally);
 }
 

@@ -6,14 +6,16 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
-#include "engine/api/team.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
+#include "engine/faults/troupe.h"
 #include "engine/run/machine.h"
 
 namespace rankine::faults {
@@ -151,6 +153,12 @@ void make_calls(const Ending& ending, Rank rank, RoundObserver& inside, Judge& j
   }
 }
 
+// What the others are told of a rank whose function has been unwound by an exception: a team knows
+// of it, and of a process they see that its rank has left.
+Code code_of_unwinding(const FaultCase& test) {
+  return test.processes ? Code::rank_lost : Code::remote_error;
+}
+
 }  // namespace
 
 void play_leave(const FaultCase& test, Tally& tally) {
@@ -177,31 +185,36 @@ void play_throw(const FaultCase& test, Tally& tally) {
   const Ending ending = ending_of(test, true);
   const std::string text = "out of luck in " + std::to_string(test.seed);
   {
-    Judge judge(test, {.at_once = true, .documented = {Code::remote_error}}, tally);
-    auto team = Team::create(team_options(test));
-    if (!judge.answer(team.status())) return;
+    Troupe troupe(test,
+                  {.at_once = true, .documented = {Code::remote_error, code_of_unwinding(test)}},
+                  tally);
+    if (!troupe.works()) return;
+    Judge& judge = troupe.judge();
     // An observer must not throw: it ends the call, and the rank's function throws afterwards.
     AtRound fail(ending.round, [&] {
       judge.mark_fault();
-      (*team)->communicator().abort(
+      troupe.communicator().abort(
           Status(Code::remote_error, "rank " + std::to_string(ending.victim) + " threw: " + text));
       return false;
     });
-    std::vector<CaseBuffers> buffers(static_cast<std::size_t>(test.ranks));
-    const Status status = (*team)->run([&](Member& me) {
-      CaseBuffers& mine = buffers[static_cast<std::size_t>(me.rank())];
+    const auto play = [&](Member& me, CaseBuffers& mine) {
       make_calls(ending, me.rank(), fail, judge,
                  [&](const How& how) { return judge.call(me, mine, ending.call, how); });
       if (me.rank() == ending.victim) throw std::runtime_error(text);
-    });
-    if (status.code() != Code::remote_error || status.text().find(text) == std::string::npos) {
-      judge.blame("the run says '" + status.text() + "'");
-    }
-    try {
-      if ((*team)->thrown()) std::rethrow_exception((*team)->thrown());
-      judge.blame("the exception is lost");
-    } catch (const std::runtime_error& error) {
-      if (error.what() != text) judge.blame("another exception: " + std::string(error.what()));
+    };
+    const auto comes_out = [&](const std::exception_ptr& thrown) {
+      try {
+        if (thrown) std::rethrow_exception(thrown);
+        judge.blame("the exception is lost");
+      } catch (const std::runtime_error& error) {
+        if (error.what() != text) judge.blame("another exception: " + std::string(error.what()));
+      }
+    };
+    const std::optional<Status> status =
+        troupe.run({.of_rank = play, .victim = ending.victim, .ended = comes_out});
+    if (status &&
+        (status->code() != Code::remote_error || status->text().find(text) == std::string::npos)) {
+      judge.blame("the run says '" + status->text() + "'");
     }
   }
   fresh_start(test, ending.call, tally);
@@ -213,27 +226,39 @@ namespace {
 // good calls, and on the victim's thread that does not return. `pending`: the victim's thread is
 // cancelled before its good call, which it must still make.
 void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, Tally& tally,
-                     const std::function<void(Rank)>& end) {
+                     const std::function<void()>& end, const std::function<void()>& director = {}) {
   {
-    Judge judge(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
-    auto team = Team::create(team_options(test));
-    if (!judge.answer(team.status())) return;
-    std::vector<CaseBuffers> buffers(static_cast<std::size_t>(test.ranks));
-    const Status status = (*team)->run([&](Member& me) {
-      CaseBuffers& mine = buffers[static_cast<std::size_t>(me.rank())];
-      const auto call = [&] { return judge.call(me, mine, ending.call); };
+    Troupe troupe(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+    if (!troupe.works()) return;
+    Judge& judge = troupe.judge();
+    AtRound vanish(ending.round, [&]() -> bool {
+      judge.mark_fault();
+      syscall(SYS_exit, 0);  // nothing is unwound; the process, which waits for the thread, goes on
+      return false;
+    });
+    const auto play = [&](Member& me, CaseBuffers& mine) {
       const bool is_victim = me.rank() == ending.victim;
+      const auto call = [&](RoundObserver* observer) {
+        return judge.call(me, mine, ending.call, {.observer = observer});
+      };
       // A request that comes now has to wait: calls are no cancellation points.
       if (is_victim && pending) pthread_cancel(pthread_self());
-      if (ending.kind == Ending::between_calls || pending) call();
-      if (is_victim) judge.mark_fault();
-      end(me.rank());
-      if (is_victim) judge.blame("the thread goes on");
-      call();
-    });
-    // All data may have been there before the end came; the team is finished all the same.
-    if (status.code() != Code::rank_lost) judge.blame("the run says '" + status.text() + "'");
-    judge.answer((*team)->run([](Member&) {}));
+      if (ending.kind == Ending::between_calls || pending) call(nullptr);
+      if (is_victim && ending.kind == Ending::inside) call(&vanish);
+      if (is_victim) {
+        judge.mark_fault();
+        end();
+        judge.blame("the thread goes on");
+      }
+      call(nullptr);
+    };
+    const std::optional<Status> status =
+        troupe.run({.of_rank = play, .victim = ending.victim, .director = director});
+    if (status) {
+      // All data may have been there before the end came; the team is finished all the same.
+      if (status->code() != Code::rank_lost) judge.blame("the run says '" + status->text() + "'");
+      judge.answer(troupe.team()->run([](Member&) {}));
+    }
   }
   fresh_start(test, ending.call, tally);
 }
@@ -241,10 +266,9 @@ void play_thread_end(const FaultCase& test, const Ending& ending, bool pending, 
 }  // namespace
 
 void play_thread_exit(const FaultCase& test, Tally& tally) {
-  const Ending ending = ending_of(test, false);
-  play_thread_end(test, ending, false, tally, [&](Rank r) {
-    if (r == ending.victim) pthread_exit(nullptr);
-  });
+  // A team counts on threads that unwind.
+  const Ending ending = ending_of(test, test.processes && kThreadsMayVanish);
+  play_thread_end(test, ending, false, tally, [] { pthread_exit(nullptr); });
 }
 
 void play_thread_cancel(const FaultCase& test, Tally& tally) {
@@ -255,15 +279,16 @@ void play_thread_cancel(const FaultCase& test, Tally& tally) {
   const Ending ending = ending_of(test, false);
   const bool pending = Dice(test.seed + 1).one_in(2);
   std::atomic<pthread_t> asleep{};  // the victim's thread, once it waits to be cancelled
-  play_thread_end(test, ending, pending, tally, [&](Rank r) {
-    if (r == ending.victim) {
-      asleep.store(pthread_self());
-      for (;;) sleep_ns(1'000'000'000);
-    }
-    if (r != (ending.victim + 1) % test.ranks || pending) return;
+  const auto sleep = [&] {
+    asleep.store(pthread_self());
+    for (;;) sleep_ns(1'000'000'000);
+  };
+  const auto cancel = [&] {
     wait_for([&] { return asleep.load() != pthread_t{}; });
     pthread_cancel(asleep.load());
-  });
+  };
+  play_thread_end(test, ending, pending, tally, sleep,
+                  pending ? std::function<void()>() : std::function<void()>(cancel));
 }
 
 void play_never_calls(const FaultCase& test, Tally& tally) {

@@ -48,9 +48,45 @@ void expect_pins_refused(const std::vector<RankReport>& report, bool refused, Ju
 
 }  // namespace
 
+namespace {
+
+// Of ranks that are processes one may run on one processor only, and goes on as the others do; then
+// it asks for a helper on one that it has not got, which is the error of all.
+void narrow_a_process(const FaultCase& test, const CollectiveCase& call, Rank victim,
+                      Tally& tally) {
+  const std::vector<int> all = allowed_cpus();
+  {
+    Scene scene(
+        test, {}, tally,
+        {.before_they_meet =
+             [&](Rank rank) {
+               if (rank == victim) set_allowed_cpus(&all.back(), 1);
+             },
+         .in_the_end = [&] { set_allowed_cpus(all.data(), static_cast<int>(all.size())); }});
+    scene.run([&](Seat& seat) {
+      for (int i = 0; i < 3; ++i) {
+        if (!seat.call(call)) return;
+      }
+    });
+  }
+  Scene scene(test, {.at_once = true, .documented = {Code::invalid_argument}}, tally,
+              {.before_they_meet =
+                   [&](Rank rank) {
+                     if (rank == victim) scene.judge().mark_fault();
+                   },
+               .asks_for =
+                   [&](Rank rank, CommunicatorOptions& options) {
+                     if (rank == victim) options.progress_core = kMaxCpus - 1;
+                   }});
+  scene.run([&](Seat&) { scene.judge().blame("a helper on a CPU that does not exist"); });
+}
+
+}  // namespace
+
 void play_cpuset(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
+  if (test.processes) return narrow_a_process(test, call, dice.below(test.ranks), tally);
   Judge judge(test, {}, tally);
   const TeamOptions options = team_options(test);
   const std::vector<int> all = allowed_cpus();
@@ -174,21 +210,26 @@ void play_bad_memory_wishes(const FaultCase& test, Tally& tally) {
     const ScopedSystemCalls scope(calls);
     const std::vector<ArenaOptions> arenas(static_cast<std::size_t>(test.ranks),
                                            ArenaOptions{.node = kNoSuchNode});
-    Scene scene(test, {}, tally, {.arenas = arenas});
-    scene.run([&](Seat& seat) { seat.call(call); });
-    bool refused = false;
-    for (Rank r = 0; r < test.ranks && scene.works(); ++r) {
-      const Enforcement binding = scene.communicator().memory_of(r).binding;
+    Scene* scene_of_all = nullptr;
+    Scene scene(test, {}, tally, {.arenas = arenas, .in_the_end = [&] {
+                                    Judge& judge = scene_of_all->judge();
+                                    Arena large({.node = kNoSuchNode});
+                                    if (large.allocate(std::size_t{4} << 20) == nullptr) {
+                                      judge.blame("no memory without huge pages");
+                                    }
+                                    if (!large.binding().refused())
+                                      judge.blame("no refusal is reported");
+                                    if (!large.huge_pages().refused()) {
+                                      judge.blame("huge pages are said to be in use");
+                                    }
+                                    warnings.expect({"numa.huge_pages", "numa.mbind"}, judge);
+                                  }});
+    scene_of_all = &scene;
+    scene.run([&](Seat& seat) {
+      seat.call(call);
+      const Enforcement binding = scene.communicator().memory_of(seat.rank()).binding;
       if (binding.enforced()) scene.judge().blame("memory on a node that does not exist");
-      refused = refused || binding.refused();
-    }
-    Arena large({.node = kNoSuchNode});
-    if (large.allocate(std::size_t{4} << 20) == nullptr) {
-      scene.judge().blame("no memory without huge pages");
-    }
-    if (!refused && !large.binding().refused()) scene.judge().blame("no refusal is reported");
-    if (!large.huge_pages().refused()) scene.judge().blame("huge pages are said to be in use");
-    warnings.expect({"numa.huge_pages", "numa.mbind"}, scene.judge());
+    });
   }
   setrlimit(RLIMIT_MEMLOCK, &locked);
   fresh_start(test, call, tally);

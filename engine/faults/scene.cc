@@ -147,6 +147,7 @@ Scene::Scene(const FaultCase& test, const Promise& promise, Tally& tally,
       tally_(tally),
       judge_(test_, promise_of(test, promise), tally),
       threads_(static_cast<std::size_t>(test.ranks)) {
+  if (wishes.stage != nullptr) play_on(*wishes.stage);
   if (test.processes) return;
   const FirstCount first_count(wishes.first_count);
   auto made = Communicator::create(options_of(test, judge_, wishes));
@@ -182,15 +183,21 @@ void Scene::run(const std::function<void(Seat&)>& f, const std::function<void()>
         done_->fetch_add(1);
       },
       director);
+  if (wishes_.in_the_end) wishes_.in_the_end();
+}
+
+void Scene::play_on(ProcessStage& stage) {
+  stage_ = &stage;
+  done_ = &stage.done();
+  started_ = &stage.started();
+  arrived_ = &stage.arrived();
+  judge_.share_fault_time(stage.fault_ns());
 }
 
 void Scene::run_processes(const std::function<void(Seat&)>& f,
                           const std::function<void()>& director) {
-  stage_ = std::make_unique<ProcessStage>(test_.ranks);
-  done_ = &stage_->done();
-  started_ = &stage_->started();
-  arrived_ = &stage_->arrived();
-  judge_.share_fault_time(stage_->fault_ns());
+  own_stage_ = std::make_unique<ProcessStage>(test_.ranks);
+  play_on(*own_stage_);
   const auto reports = stage_->run({.first = [&](Rank r) { play_rank(r, f, director); },
                                     .afresh = [&](Rank r, int ranks) { begin_afresh(r, ranks); },
                                     .report =
@@ -228,9 +235,14 @@ void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
   CommunicatorOptions options = options_of(test_, judge_, wishes_);
   options.rank = r;
   options.name = stage_->name();
-  auto member = join_as_a_process(r, options);
+  if (wishes_.asks_for) wishes_.asks_for(r, options);
+  const std::int64_t begin_ns = clock_of_promises();
+  std::optional<Status> told;
+  if (wishes_.instead_of_meeting) told = wishes_.instead_of_meeting(r, options);
+  auto member = told ? Result<std::unique_ptr<Member>>(*told) : join_as_a_process(r, options);
   if (wishes_.after_they_meet) wishes_.after_they_meet(r);
-  if (judge_.answer(member.status())) {
+  const std::string who = "rank " + std::to_string(r) + " that meets the others";
+  if (judge_.answer_in_time(member.status(), begin_ns, who) && !told) {
     seats_.resize(1);
     seats_[0].judge = &judge_;
     seats_[0].member = std::move(*member);
@@ -247,6 +259,7 @@ void Scene::play_rank(Rank r, const std::function<void(Seat&)>& f,
 }
 
 void Scene::begin_afresh(Rank r, int ranks) {
+  if (wishes_.in_the_end) wishes_.in_the_end();
   seats_.clear();
   communicator_.reset();
   FaultCase again = test_;

@@ -107,6 +107,16 @@ struct SceneOptions {
   std::function<void(Rank)> before_they_meet{};
   std::function<void(Rank)> after_they_meet{};
   bool allocations_count = false;
+  // Where ranks are processes: what that one asks for otherwise than all, before they meet; and
+  // whether whoever does not get to meet the others is told so at once.
+  std::function<void(Rank, CommunicatorOptions&)> asks_for{};
+  // Where ranks are processes: the stage on which one of them plays, and which is not the scene's
+  // own; such a scene is made, act by act, in each of them, and played by play_rank().
+  ProcessStage* stage = nullptr;
+  // Instead of making a communicator: what that rank is told, and it takes no further part.
+  std::function<std::optional<Status>(Rank, const CommunicatorOptions&)> instead_of_meeting{};
+  // In each process that plays ranks, when all ranks have come to their ends in run().
+  std::function<void()> in_the_end{};
 };
 
 class Scene {
@@ -119,6 +129,8 @@ class Scene {
   bool works() const { return communicator_ != nullptr || test_.processes; }
   // Where ranks are processes: in run(), that of the calling one's.
   Communicator& communicator() { return *communicator_; }
+  // Where ranks are processes: by which they meet.
+  const std::string& name() const { return stage_->name(); }
   Judge& judge() { return judge_; }
   std::vector<Seat>& seats() { return seats_; }
 
@@ -126,6 +138,15 @@ class Scene {
   // when all have come to their ends. Processes then begin afresh, as fresh_start() does for
   // threads: those that are left meet under another name and make a good call.
   void run(const std::function<void(Seat&)>& f, const std::function<void()>& director = {});
+
+  // In a process that is a copy of one that plays ranks: what it has of them is its own to destroy.
+  std::unique_ptr<Communicator> take_communicator() { return std::move(communicator_); }
+
+  // In the process of that rank: its part of run(), where the stage is not the scene's own.
+  void play_rank(Rank r, const std::function<void(Seat&)>& f,
+                 const std::function<void()>& director = {});
+  // The same of what comes then: as this one of so many that are left, under another name.
+  void begin_afresh(Rank r, int ranks);
 
   // While ranks are at work: the communicator has ended, or all ranks but so many have come to
   // their ends.
@@ -138,18 +159,15 @@ class Scene {
   int arrived() const { return arrived_->load(); }
   // The rank's process, where it has one of its own, is going to end, stop or become another one.
   void goes(Rank r) {
-    if (stage_) stage_->goes(r);
+    if (stage_ != nullptr) stage_->goes(r);
   }
   // Of a rank that has started.
   pthread_t thread_of(Rank r) const { return threads_[static_cast<std::size_t>(r)].load(); }
 
  private:
   void run_processes(const std::function<void(Seat&)>& f, const std::function<void()>& director);
-  // In a rank's process.
-  void play_rank(Rank r, const std::function<void(Seat&)>& f,
-                 const std::function<void()>& director);
+  void play_on(ProcessStage& stage);
   Result<std::unique_ptr<Member>> join_as_a_process(Rank r, const CommunicatorOptions& options);
-  void begin_afresh(Rank r, int ranks);
 
   const FaultCase test_;
   const SceneOptions wishes_;
@@ -161,7 +179,8 @@ class Scene {
   // Of threads; those of processes are the stage's.
   std::atomic<int> own_done_{0}, own_started_{0}, own_arrived_{0};
   std::atomic<int>*done_ = &own_done_, *started_ = &own_started_, *arrived_ = &own_arrived_;
-  std::unique_ptr<ProcessStage> stage_;
+  std::unique_ptr<ProcessStage> own_stage_;
+  ProcessStage* stage_ = nullptr;
 };
 
 // The end of a case: a new communicator in the same process makes the call as if nothing had

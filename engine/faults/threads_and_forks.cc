@@ -24,6 +24,7 @@
 #include "engine/faults/plays.h"
 #include "engine/faults/scene.h"
 #include "engine/run/machine.h"
+#include "numa/affinity.h"
 
 namespace rankine::faults {
 namespace {
@@ -38,6 +39,49 @@ int threads_of_this_process() {
 
 }  // namespace
 
+namespace {
+
+// While alive, this process gets so many threads more, where it may have no others: its user has
+// none. The superuser has no such limit.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(rlim_t threads) {
+    getrlimit(RLIMIT_NPROC, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = threads;
+    setrlimit(RLIMIT_NPROC, &limit);
+  }
+  ~ThreadLimit() { setrlimit(RLIMIT_NPROC, &before_); }
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// Of ranks that are processes one gets no thread that would move on what it has started.
+void refuse_a_helper(const FaultCase& test, const CollectiveCase& call, Rank victim, Tally& tally) {
+  std::optional<ThreadLimit> none;
+  Scene scene(test, {.at_once = true, .documented = {Code::system}}, tally,
+              {.before_they_meet =
+                   [&](Rank rank) {
+                     if (rank != victim) return;
+                     none.emplace(0);
+                     scene.judge().mark_fault();
+                   },
+               .after_they_meet = [&](Rank) { none.reset(); },
+               .asks_for =
+                   [&](Rank rank, CommunicatorOptions& options) {
+                     if (rank == victim) options.progress_core = allowed_cpus().front();
+                   }});
+  scene.run([&](Seat& seat) {
+    scene.judge().blame("a helper where there is no thread to be had");
+    seat.call(call);
+  });
+}
+
+}  // namespace
+
 void play_thread_creation(const FaultCase& test, Tally& tally) {
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
@@ -48,21 +92,18 @@ void play_thread_creation(const FaultCase& test, Tally& tally) {
     judge.excuse(std::string("setresuid: ") + std::strerror(errno));
     return;
   }
+  if (test.processes) return refuse_a_helper(test, call, dice.below(test.ranks), tally);
   const bool is_alone = geteuid() == nobody;
-  rlimit limit{};
-  getrlimit(RLIMIT_NPROC, &limit);
-  const rlim_t before = limit.rlim_cur;
   const int threads = threads_of_this_process();
   // How many of the team's threads there is room for. Beside other processes of the user: none.
   std::set<int> rooms = {0};
   if (is_alone) rooms.insert({1, test.ranks / 2, test.ranks - 1});
   for (const int room : rooms) {
     if (room >= test.ranks) continue;
-    limit.rlim_cur = is_alone ? static_cast<rlim_t>(threads + room) : 0;
-    setrlimit(RLIMIT_NPROC, &limit);
-    auto team = Team::create(team_options(test));
-    limit.rlim_cur = before;
-    setrlimit(RLIMIT_NPROC, &limit);
+    const auto team = [&] {
+      const ThreadLimit limit(is_alone ? static_cast<rlim_t>(threads + room) : 0);
+      return Team::create(team_options(test));
+    }();
     if (judge.answer(team.status())) {
       judge.blame("a team of " + std::to_string(test.ranks) + " threads where there is room for " +
                   std::to_string(room));
@@ -240,20 +281,21 @@ void stand_still() {
 
 // What is inherited is answered for and destroyed at once, and nothing of it is touched. 0, or a
 // bit for what is not so.
-int destroy_all(std::unique_ptr<Communicator> communicator,
-                std::vector<std::unique_ptr<Member>> members, const Call& call) {
+int destroy_all(Scene& scene, const Call& call) {
   int failed = 0;
+  std::unique_ptr<Communicator> communicator = scene.take_communicator();
+  std::unique_ptr<Member>& first = scene.seats().front().member;
   const MemoryRange lines = communicator->memory_of(0).lines.ranges.empty()
                                 ? MemoryRange{}
                                 : communicator->memory_of(0).lines.ranges.front();
   if (lines.bytes != 0) failed |= 1;
   if (communicator->memory_bytes() != 0 || communicator->cached_plans() != 0) failed |= 2;
   if (communicator->flight_record().empty()) failed |= 4;
-  if (members.front()->plan_of(call).status().code() != Code::forked) failed |= 8;
+  if (first->plan_of(call).status().code() != Code::forked) failed |= 8;
   watch_blocks(true);
   const std::int64_t before = blocks_alive();
   // Of the blocks that we made, only the handles go, and the count of a state's owners.
-  members.front().reset();
+  first.reset();
   const std::int64_t after_one = blocks_alive();
   communicator.reset();
   const std::int64_t after_all = blocks_alive();
@@ -272,39 +314,34 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
   }
   Dice dice(test.seed);
   const CollectiveCase call = good_call(test, dice);
-  // All plan, or one stands still where it plans.
+  // All plan, or one stands still where it plans, and its process forks.
   const bool still = new_can_fail() && dice.one_in(2);
   const int allocation = 1 + dice.below(20);
+  const Rank forks = test.processes ? dice.below(test.ranks) : 0;
   {
-    Judge judge(test, {.documented = {Code::forked}}, tally);
-    auto made = Communicator::create(communicator_options(test));
-    if (!judge.answer(made.status())) return;
-    std::vector<std::unique_ptr<Member>> members;
-    for (Rank r = 0; r < test.ranks; ++r) {
-      auto member = (*made)->join(r);
-      if (!judge.answer(member.status())) return;
-      members.push_back(std::move(*member));
-    }
+    Scene scene(test, {.documented = {Code::forked}}, tally, {.director_at = forks});
+    if (!scene.works()) return;
     float data = 0;  // plans need no more
-    std::atomic<bool> done{false};
     const auto planned = [&data](std::size_t count) {
       return Call{.in = &data, .out = &data, .count = count};
     };
+    const auto done = [&] { return scene.arrived() > 0; };
     stands_still.store(false);
     goes_on.store(false);
-    if (still) at_allocation(allocation, stand_still);
-    on_threads(
-        test.ranks,
-        [&](Rank r) {
-          Member& me = *members[static_cast<std::size_t>(r)];
-          for (std::size_t n = 1; !done.load(); ++n) {
-            if (still && r != 0) break;
+    scene.run(
+        [&](Seat& seat) {
+          const Rank r = seat.rank();
+          if (still && r == forks) at_allocation(allocation, stand_still);
+          for (std::size_t n = 1; !done() && (!still || r == forks); ++n) {
             std::optional<AllocationsCount> counts;
             if (still) counts.emplace();
             const auto count = n * static_cast<std::size_t>(test.ranks + r);
-            const Status status = me.plan_of(planned(count)).status();
-            if (!status.ok()) judge.answer(status);
+            const Status status = seat.member->plan_of(planned(count)).status();
+            if (!status.ok()) scene.judge().answer(status);
           }
+          wait_for(done);
+          // Whatever the children did, it is no concern of these.
+          seat.call(call, {.documented = Codes{}});
         },
         [&] {
           if (still) wait_for([] { return stands_still.load(); });
@@ -313,13 +350,13 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
             const pid_t child = fork();
             if (child == 0) {
               prctl(PR_SET_PDEATHSIG, SIGKILL);
-              _exit(destroy_all(std::move(*made), std::move(members), planned(1)));
+              _exit(destroy_all(scene, planned(1)));
             }
-            expect_exit(child, 0, judge);
-            judge.answer(Status(Code::forked, ""));  // of the child's call
+            expect_exit(child, 0, scene.judge());
+            scene.judge().answer(Status(Code::forked, ""));  // of the child's call
           }
           goes_on.store(true);
-          done.store(true);
+          scene.arrive();
         });
     at_allocation(0, nullptr);
   }
@@ -329,6 +366,27 @@ void play_child_destroys(const FaultCase& test, Tally& tally) {
 namespace {
 
 constexpr int kExitCode = 42;
+
+// Of ranks that are processes: one calls exit(), with its member in a static object, which exit()
+// destroys, or in memory that stays until the process is gone.
+void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank victim,
+                       bool others_call, bool is_static, Tally& tally) {
+  Scene scene(test, {.at_once = true, .documented = {Code::rank_lost}}, tally);
+  scene.run([&](Seat& seat) {
+    if (!seat.call(call)) return;
+    if (seat.rank() != victim) {
+      if (!others_call) sleep_ns(50'000'000);
+      seat.call(meeting(test, test.ranks));
+      return;
+    }
+    if (dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO) < 0) _exit(1);
+    static std::unique_ptr<Member> destroyed_by_exit;
+    if (is_static) destroyed_by_exit = std::move(seat.member);
+    scene.judge().mark_fault();
+    scene.goes(victim);
+    std::exit(kExitCode);
+  });
+}
 
 // In a child: ends the process.
 [[noreturn]] void exit_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank victim,
@@ -364,6 +422,9 @@ void play_process_exit(const FaultCase& test, Tally& tally) {
   const CollectiveCase call = good_call(test, dice);
   const Rank victim = dice.below(test.ranks);
   const bool others_call = !dice.one_in(4);
+  if (test.processes) {
+    return exit_of_a_process(test, call, victim, others_call, dice.one_in(2), tally);
+  }
   {
     Judge judge(test, {}, tally);
     const std::int64_t begin_ns = clock_of_promises();

@@ -35,7 +35,7 @@ namespace rankine::claims {
 
 // What it takes to check a claim; only what a schedule has to show can surprise.
 enum class Kind : unsigned char {
-  executed,     // schedules of the catalogue: simulated, and repeated on threads where N allows
+  executed,     // schedules of the catalogue: simulated, and executed by live ranks where N allows
   arithmetic,   // the paper's own formulas and numbers, with each other
   definition,   // restates the network's model, which says so itself
   own_formula,  // ours, in the place of one of the paper that does not hold

@@ -20,7 +20,7 @@ constexpr Unit kUnits[] = {
 
 Value absolute(const Value& v) { return less(v, 0) ? Value() - v : v; }
 
-// At how many different numbers of ranks a claim is repeated on threads.
+// At how many different numbers of ranks a claim is executed.
 constexpr int kExecutedCases = 2;
 
 class Evaluation {
@@ -163,10 +163,12 @@ std::vector<Letters> some_of(std::vector<Letters> sets, std::size_t most) {
 // The last case is the largest one in most tables; the one in the middle is another.
 void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& runs, int most_ranks) {
   int cases = 0;
+  bool more_messages = false;
   for (std::size_t i = finding.cases.size(); i > 0 && cases < kExecutedCases; i = i / 2) {
     // From there down to the first that is small enough.
     for (std::size_t j = i; j > 0; --j) {
       const Executed done = runs.execute(texts, finding.cases[j - 1].letters, most_ranks);
+      more_messages = more_messages || done.of_more_messages > 0;
       if (done.runs == 0) continue;
       finding.executed += done.runs;
       finding.first_executed += done.first;
@@ -176,6 +178,10 @@ void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& run
       break;
     }
   }
+  if (finding.executed > 0 || texts.empty()) return;
+  finding.unexecuted = finding.cases.empty() ? Unexecuted::beyond_model
+                       : more_messages       ? Unexecuted::more_messages
+                                             : Unexecuted::more_ranks;
 }
 
 }  // namespace
@@ -183,6 +189,12 @@ void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& run
 std::string_view name_of(Verdict verdict) {
   constexpr std::string_view kNames[kVerdicts] = {"holds", "conditional", "fails", "beyond_model"};
   return kNames[static_cast<std::size_t>(verdict)];
+}
+
+std::string_view name_of(Unexecuted why) {
+  constexpr std::string_view kNames[kUnexecuted] = {"", "more_ranks", "more_messages", "figure",
+                                                    "beyond_model"};
+  return kNames[static_cast<std::size_t>(why)];
 }
 
 std::string_view words_of(Verdict verdict) {
@@ -239,10 +251,12 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
   finding.claim = &claim;
   if (!claim.needs.empty()) {
     finding.reason = claim.needs;
+    if (options.execute && !claim.runs.empty()) finding.unexecuted = Unexecuted::beyond_model;
     return finding;
   }
   if (claim.reproduced) {
     const reproduce::Outcome& outcome = runs.reproduced(claim.id);
+    if (options.execute) finding.unexecuted = Unexecuted::figure;
     // A simulator of packets decides what Eq. (1) does not, unless the paper itself says otherwise.
     finding.verdict = outcome.agrees                    ? Verdict::holds
                       : outcome.statement->contradicted ? Verdict::fails
@@ -270,6 +284,7 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
   } catch (const NotInCatalogue& missing) {
     finding.cases.clear();
     finding.reason = missing.what();
+    if (options.execute) finding.unexecuted = Unexecuted::beyond_model;
   } catch (const std::domain_error& undefined) {
     throw std::logic_error("claim '" + claim.id + "': " + undefined.what());
   }

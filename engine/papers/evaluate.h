@@ -28,6 +28,18 @@ std::string_view name_of(Verdict verdict);
 // "holds", "holds only if", "does not hold", "not reproducible by this model".
 std::string_view words_of(Verdict verdict);
 
+// Why none of the runs that a row names, on a network, has been made by live ranks.
+enum class Unexecuted : unsigned char {
+  no,             // some were; or the row is on no network; or nobody asked
+  more_ranks,     // all of them have more ranks than EvaluateOptions::most_ranks
+  more_messages,  // those that have not have very many messages (runs.h)
+  figure,         // the row is of a figure's curves: each is priced from one schedule's profile
+  beyond_model,   // the row is not evaluated, or none of its runs exists
+};
+inline constexpr int kUnexecuted = 5;
+// "", "more_ranks" ...: for machines.
+std::string_view name_of(Unexecuted why);
+
 struct Case {
   Letters letters;
   Value stated, found;             // in SI units; what is not there is 0
@@ -56,9 +68,10 @@ struct Finding {
   std::vector<std::string> order;
   std::vector<Case> cases;
   int skipped = 0;         // sets for which an algorithm does not exist
-  int executed = 0;        // runs repeated on threads, with the same result to the last tick
+  int executed = 0;        // runs made by live ranks, with the same result to the last tick
   int first_executed = 0;  // of these: not executed for an earlier claim
   std::string fault;       // executing gave something else: the engine's mistake
+  Unexecuted unexecuted = Unexecuted::no;
 
   // The first case with the paper's own parameters; null: none.
   const Case* own() const;
@@ -67,8 +80,8 @@ struct Finding {
 };
 
 struct EvaluateOptions {
-  bool execute = true;         // repeat some of the cases on threads
-  int most_ranks = 16;         // that are executed
+  bool execute = true;         // let live ranks make the runs of some of the cases
+  int most_ranks = 81;         // that are executed
   std::size_t most_cases = 0;  // so many of the sets, evenly; 0: all of them
 };
 

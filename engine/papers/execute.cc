@@ -3,14 +3,15 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/api/call_parameters.h"
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/network.h"
+#include "engine/papers/turns.h"
 
 namespace rankine::claims {
 namespace {
@@ -25,12 +26,38 @@ std::uint32_t contribution(Rank r, Block b, std::size_t e) {
   return x % 65521U;
 }
 
-std::uint32_t expected(const Goal& goal, Rank at, Block b, std::size_t e) {
-  const Run heard = goal.heard_by(at, b);
-  std::uint32_t sum = 0;
-  for (Rank r = heard.first; r < heard.first + heard.count; ++r) sum += contribution(r, b, e);
-  return sum;
-}
+// What blocks hold in the end. Sums go on from those of the rank that asked before, so that a scan
+// of many ranks costs one addition for each, and ranks that need the same sum share it.
+class Expected {
+ public:
+  explicit Expected(const Goal& goal) : goal_(goal), of_(static_cast<std::size_t>(goal.blocks)) {}
+
+  // The first elements of block b at that rank, until the next question.
+  std::span<const std::uint32_t> of(Rank at, Block b, std::size_t elements) {
+    const Run heard = goal_.heard_by(at, b);
+    Sums& s = of_[static_cast<std::size_t>(b)];
+    if (s.first != heard.first || s.count > heard.count || s.elements.size() != elements) {
+      s.first = heard.first;
+      s.count = 0;
+      s.elements.assign(elements, 0);
+    }
+    for (; s.count < heard.count; ++s.count) {
+      for (std::size_t e = 0; e < elements; ++e) {
+        s.elements[e] += contribution(s.first + s.count, b, e);
+      }
+    }
+    return s.elements;
+  }
+
+ private:
+  struct Sums {
+    Rank first = 0;
+    int count = 0;
+    std::vector<std::uint32_t> elements;
+  };
+  const Goal& goal_;
+  std::vector<Sums> of_;
+};
 
 // One rank's buffers, of the call's natural blocks.
 struct RankData {
@@ -48,12 +75,13 @@ struct RankData {
       }
     }
   }
-  std::string wrong(const Goal& goal, const Layout& layout, Rank r) const {
+  std::string wrong(const Goal& goal, const Layout& layout, Rank r, Expected& expected) const {
     for (Block b = 0; b < goal.blocks; ++b) {
       if (!goal.needs(r, b)) continue;
       const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
-      for (std::size_t e = 0; e < home.bytes / 4; ++e) {
-        if (output[home.output / 4 + e] != expected(goal, r, b, e)) {
+      const auto right = expected.of(r, b, home.bytes / 4);
+      for (std::size_t e = 0; e < right.size(); ++e) {
+        if (output[home.output / 4 + e] != right[e]) {
           return "rank " + std::to_string(r) + ", block " + std::to_string(b) + ", element " +
                  std::to_string(e) + " is wrong";
         }
@@ -101,38 +129,42 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   auto network = std::make_shared<CallNetwork>();
   network->fabric = stretched(fabric, bytes, real);
   network->sync = sync;
-  CommunicatorOptions options{.ranks = params.ranks, .timeout = std::chrono::minutes(1)};
+  CommunicatorOptions options{.ranks = params.ranks, .timeout = std::chrono::minutes(10)};
+  options.plan_bytes = std::size_t{4} << 30;  // plans of a thousand ranks are large
   options.tuned = false;
   options.network = std::move(network);
-  // Ranks may well outnumber cores: look a few times, give way, then sleep.
-  options.wait = WaitPolicy{.mode = WaitPolicy::Mode::yield, .probes = 4};
+  // What is not there yet comes only when another rank has had its turn.
+  options.wait = WaitPolicy{.mode = WaitPolicy::Mode::yield, .probes = 0};
   const auto communicator = Communicator::create(options);
   if (!communicator.ok()) return communicator.status();
 
   const auto n = static_cast<std::size_t>(params.ranks);
   std::vector<RankData> data(n);
+  Turns turns;
   std::vector<std::unique_ptr<Member>> members;
   for (Rank r : ranks(params.ranks)) {
     data[static_cast<std::size_t>(r)].fill(goal, layout, r);
     auto member = (*communicator)->join(r);
     if (!member.ok()) return member.status();
+    (*member)->give_way_to(&turns);
     members.push_back(std::move(*member));
   }
-  std::vector<std::thread> threads;
   std::vector<Status> ended(n);
-  for (std::size_t r = 0; r < n; ++r) {
-    threads.emplace_back([&, r] {
-      Call mine = call;
-      mine.in = data[r].input.data();
-      mine.out = data[r].output.data();
-      ended[r] = members[r]->call(mine);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto part = [&](Rank rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    Call mine = call;
+    mine.in = data[r].input.data();
+    mine.out = data[r].output.data();
+    ended[r] = members[r]->call(mine);
+  };
+  turns.run(params.ranks, part, [&] {
+    (*communicator)->abort("every rank waits for another one, and none can go on");
+  });
+  Expected expected(goal);
   for (std::size_t r = 0; r < n; ++r) {
     if (!ended[r].ok()) return ended[r];
     if (call.collective == Collective::barrier) continue;  // moves nothing that anybody needs
-    const std::string wrong = data[r].wrong(goal, layout, static_cast<Rank>(r));
+    const std::string wrong = data[r].wrong(goal, layout, static_cast<Rank>(r), expected);
     if (!wrong.empty()) return Status(Code::remote_error, wrong);
   }
   return (*communicator)->network_report().seconds;

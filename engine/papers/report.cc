@@ -72,6 +72,7 @@ Totals totals_of(const std::vector<Finding>& findings) {
     ++totals.claims;
     ++totals.of[static_cast<int>(finding.claim->kind)][static_cast<int>(finding.verdict)];
     totals.executed += finding.first_executed;
+    ++totals.unexecuted[static_cast<int>(finding.unexecuted)];
     totals.faults += finding.fault.empty() ? 0 : 1;
   }
   return totals;
@@ -136,6 +137,7 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
                     {"cases", finding.cases.size()},
                     {"not_defined", finding.skipped},
                     {"executed", finding.executed},
+                    {"unexecuted", name_of(finding.unexecuted)},
                     {"fault", finding.fault},
                     {"own", json_of(finding, finding.own())},
                     {"shown", json_of(finding, finding.shown())}});
@@ -151,6 +153,9 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, const Filte
     }
   }
   counts["executed"] = totals.executed;
+  for (int u = 1; u < kUnexecuted; ++u) {
+    counts["unexecuted"][std::string(name_of(static_cast<Unexecuted>(u)))] = totals.unexecuted[u];
+  }
   counts["faults"] = totals.faults;
   return {{"claims", std::move(rows)}, {"counts", std::move(counts)}};
 }

@@ -32,8 +32,9 @@ std::vector<Finding> find_out(
 struct Totals {
   int claims = 0;
   int of[kKinds][kVerdicts] = {};
-  int executed = 0;  // different runs on threads
-  int faults = 0;    // of the engine: executed and simulated differ
+  int executed = 0;                  // different runs made by live ranks
+  int faults = 0;                    // of the engine: executed and simulated differ
+  int unexecuted[kUnexecuted] = {};  // rows
 
   int of_kind(Kind kind) const;
   int checked() const;  // all that are not beyond the model

@@ -57,7 +57,7 @@ std::string cases_text(const Finding& finding) {
   const auto agreeing = std::count_if(finding.cases.begin(), finding.cases.end(),
                                       [](const Case& c) { return c.agrees; });
   std::string text = fmt::format("{} of {} cases", agreeing, finding.cases.size());
-  if (finding.executed > 0) text += fmt::format(", {} executed on threads", finding.executed);
+  if (finding.executed > 0) text += fmt::format(", {} executed", finding.executed);
   if (finding.skipped > 0) text += fmt::format(", {} not defined", finding.skipped);
   return text;
 }
@@ -104,9 +104,25 @@ std::vector<std::string> summary_lines(const Totals& totals) {
     if (!first) lines.push_back(std::move(line));
   }
   lines.push_back(fmt::format(
-      "{} claims. {} different runs repeated on threads under the virtual clock, {} of them with "
+      "{} claims. {} different runs made by live ranks under the virtual clock, {} of them with "
       "another result.",
       totals.claims, totals.executed, totals.faults));
+  constexpr std::string_view kReasons[kUnexecuted] = {
+      "", "of more ranks (--execute-to)", "of very many messages",
+      "of figures, whose curves come from profiles of schedules",
+      "beyond the model or the catalogue"};
+  int rows = 0;
+  std::string reasons;
+  for (int u = 1; u < kUnexecuted; ++u) {
+    if (totals.unexecuted[u] == 0) continue;
+    rows += totals.unexecuted[u];
+    reasons +=
+        fmt::format("{} {} {}", reasons.empty() ? ";" : ",", totals.unexecuted[u], kReasons[u]);
+  }
+  if (rows > 0) {
+    lines.push_back(
+        fmt::format("Rows on a network of which nothing is executed: {}{}.", rows, reasons));
+  }
   return lines;
 }
 

@@ -14,14 +14,15 @@ struct ReportRow {
   std::string relation;  // "rounds to", "<=", "=, within 2 %"
   std::string own;       // what was found at the paper's own parameters; empty: it gives none
   std::string shown;     // the case that shows the verdict best, where it is not that one
-  std::string cases;     // "19 of 38 cases, 4 executed on threads"
+  std::string cases;     // "19 of 38 cases, 4 executed"
   std::vector<std::string> again;  // by other fidelities, "by flow: found ..."
   std::string needs;  // which of the three finds what is stated; empty: all that were asked
   std::string why;
 };
 ReportRow report_row(const Finding& finding);
 
-// The counts, kind by kind; the last line is of what was repeated on threads.
+// The counts, kind by kind; then of what live ranks have executed, and of the rows on a network of
+// which they have executed nothing, with the reasons.
 std::vector<std::string> summary_lines(const Totals& totals);
 
 }  // namespace rankine::claims

@@ -206,12 +206,13 @@ class Played {
     return std::nullopt;
   }
 
-  // nullopt: too large to be executed.
-  std::optional<std::string> execute_it(int most_ranks) {
+  // What is wrong with the time or the data of ranks that make `made`; nullopt: too large to be
+  // executed.
+  std::optional<std::string> execute_it(const Setup& made, int most_ranks) {
     const auto most = static_cast<std::uint64_t>(most_ranks);
     if (simulated().messages > kMostTimesExecuted * most * most) return std::nullopt;
     const auto seconds =
-        execute(*setup_.algorithm, setup_.params, setup_.fabric, setup_.bytes, setup_.options.sync);
+        execute(*made.algorithm, made.params, made.fabric, made.bytes, made.options.sync);
     if (!seconds.ok()) return seconds.status().text();
     if (*seconds == simulated().seconds) return std::string();
     return "executed in " + std::to_string(*seconds) + " s, simulated " + to_string(time()) + " s";
@@ -423,19 +424,33 @@ const reproduce::Outcome& Runs::reproduced(std::string_view id, Fidelity fidelit
   return state_->again.emplace(key, outcome_of(statement, panels)).first->second;
 }
 
-Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks) {
+Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks,
+                       std::span<const RunText> made) {
+  if (!made.empty() && made.size() != runs.size()) {
+    throw std::logic_error(std::to_string(made.size()) + " runs made in the place of " +
+                           std::to_string(runs.size()));
+  }
   Executed out;
-  for (const RunText& run : runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunText& run = runs[i];
     const Setup setup = set_up(run, letters);
-    if (setup.params.ranks > most_ranks) continue;
-    const std::string key = key_of(run, letters);
+    if (setup.params.ranks > most_ranks) {
+      ++out.of_more_ranks;
+      continue;
+    }
+    std::string key = key_of(run, letters);
+    if (!made.empty()) key += " made as " + key_of(made[i], letters);
     auto before = state_->executed.find(key);
     if (before == state_->executed.end()) {
-      before = state_->executed.emplace(key, Played(setup).execute_it(most_ranks)).first;
+      const Setup by_ranks = made.empty() ? setup : set_up(made[i], letters);
+      before = state_->executed.emplace(key, Played(setup).execute_it(by_ranks, most_ranks)).first;
       if (before->second) ++out.first;
     }
     const std::optional<std::string>& fault = before->second;
-    if (!fault) continue;
+    if (!fault) {
+      ++out.of_more_messages;
+      continue;
+    }
     ++out.runs;
     if (!fault->empty() && out.fault.empty()) {
       out.fault = run.collective + " " + run.algorithm + ", " + std::to_string(setup.params.ranks) +

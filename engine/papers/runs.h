@@ -75,10 +75,12 @@ struct RunText {
 // `before` are options that stand before each run's own. Mistakes throw std::logic_error.
 std::vector<RunText> read_runs(std::string_view runs, std::string_view before);
 
-// Called by ranks on threads that are on the network, under the virtual clock.
+// Called by the ranks of a communicator that is on the network, under the virtual clock.
 struct Executed {
   int runs = 0;
-  int first = 0;      // of these: not executed before
+  int first = 0;             // of these: not executed before
+  int of_more_ranks = 0;     // left out, since more ranks than were asked for make them
+  int of_more_messages = 0;  // left out, since they have very many messages
   std::string fault;  // empty: data right and time equal to the simulated one, to the last tick
 };
 
@@ -100,9 +102,12 @@ class Runs {
   // The same by flow or packet; each by itself.
   const reproduce::Outcome& reproduced(std::string_view id, Fidelity fidelity);
 
-  // All `runs` with these letters on threads, once each ever. Runs of more than `most_ranks` ranks
-  // or of very many messages are left out.
-  Executed execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks);
+  // All `runs` with these letters by live ranks (execute.h), once each ever. Runs of more than
+  // `most_ranks` ranks or of very many messages are left out.
+  // `made`, where it is not empty: what the ranks call in the place of each of `runs`, whose times
+  // are still what theirs are compared with. For tests: that shall be a fault.
+  Executed execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks,
+                   std::span<const RunText> made = {});
 
  private:
   struct State;

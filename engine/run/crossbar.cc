@@ -120,9 +120,14 @@ Status Crossbar::reason() const {
   return make_error(Code::aborted, [] { return "abort() was called"; });
 }
 
+bool Crossbar::process_has_ended(Rank r) const {
+  return is_elsewhere(r) && processes_->has_ended(r);
+}
+
 bool Crossbar::has_ended(Rank r) {
-  return is_elsewhere(r) ? processes_->has_ended(r)
-                         : thread_has_ended(record(r).thread.load(std::memory_order_relaxed));
+  const int thread = record(r).thread.load(std::memory_order_relaxed);
+  if (!is_elsewhere(r)) return thread_has_ended(thread);
+  return processes_->has_ended(r) || thread_has_ended(thread, processes_->process_of(r));
 }
 
 bool Crossbar::has_left(Rank r) {
@@ -132,7 +137,7 @@ bool Crossbar::has_left(Rank r) {
 }
 
 bool Crossbar::is_lost(Rank r) {
-  if (is_elsewhere(r)) return has_ended(r);
+  if (process_has_ended(r)) return true;
   // Of a thread that has ended between calls another one may play the rank.
   const CallRecord& made = record(r);
   const auto number = made.number.load(std::memory_order_relaxed);
@@ -188,7 +193,7 @@ Crossbar::State Crossbar::state_of(Rank r) {
     return {name + " has left after " + std::to_string(number) + " calls"};
   }
   const bool gone = has_ended(r);
-  if (gone && is_elsewhere(r)) {
+  if (gone && process_has_ended(r)) {
     return {name + "'s process " + std::to_string(processes_->process_of(r)) + " has ended " +
             (call.inside.load(std::memory_order_relaxed)
                  ? "in " + describe_call(r, number)

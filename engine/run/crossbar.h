@@ -267,7 +267,8 @@ class Crossbar {
     return *reinterpret_cast<RankLines*>(lines_.base + index(r) * lines_.stride);
   }
   bool is_elsewhere(Rank r) const { return processes_ != nullptr && !processes_->is_here(r); }
-  bool has_ended(Rank r);
+  bool process_has_ended(Rank r) const;  // where that is another one
+  bool has_ended(Rank r);                // that, or the thread that made its last call
   void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
 

@@ -22,8 +22,9 @@ std::int64_t now_ns() {
 
 KnownThread ask_thread_id() { return {count_forks(), static_cast<int>(syscall(SYS_gettid))}; }
 
-bool thread_has_ended(int id) {
-  return id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0 && errno == ESRCH;
+bool thread_has_ended(int id, int process) {
+  const int of = process != 0 ? process : getpid();
+  return id != 0 && syscall(SYS_tgkill, of, id, 0) != 0 && errno == ESRCH;
 }
 
 bool membarrier_available() {

@@ -54,9 +54,10 @@ inline int thread_id() {
     known = ask_thread_id();
   return known.id;
 }
-// Whether a thread of this process with that id has ended. A number may be given out again, so this
-// may miss an end, but it reports none that was not. 0: not known, so no.
-bool thread_has_ended(int id);
+// Whether a thread with that id has ended, of this process or (for its id) of another one of the
+// same user. A number may be given out again, so this may miss an end, but it reports none that was
+// not. 0: not known, so no.
+bool thread_has_ended(int id, int process = 0);
 
 // Registers the process for membarrier; false where the kernel refuses. Asked anew each time: a
 // forked child, or a process that has refused itself the call since, is another one. 1 us.

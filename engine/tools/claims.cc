@@ -85,9 +85,9 @@ Subcommand add_claims(Command tool) {
            "write the report there, as Markdown tables");
   add_text(app, "--html", options->html, "FILE", "write the report there, as a page to hand out");
   app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
-  app.add_flag("--no-execute", options->no_execute, "simulate only; start no threads");
+  app.add_flag("--no-execute", options->no_execute, "simulate only; no live ranks");
   add_argument(app, "--execute-to", options->most_ranks, Whole{1, Communicator::kMaxRanks}, "N",
-               "threads repeat runs of up to N ranks (16)");
+               "live ranks repeat runs of up to N ranks, all on one thread (81)");
   app.footer(
       "Examples:\n"
       "  rankine claims --only fails\n"

@@ -15,7 +15,7 @@ struct ClaimsOptions {
   std::string markdown, html;  // files for the report; empty: none
   bool json = false, golden = false;
   bool no_execute = false;
-  int most_ranks = 16;  // of runs that threads repeat
+  int most_ranks = 81;  // of runs that live ranks repeat
 };
 
 Subcommand add_claims(Command tool);

@@ -49,6 +49,19 @@ Result<faults::Selection> selection_of(const FaultsArguments& arguments) {
   faults::Selection selection;
   selection.faults = arguments.faults;
   selection.ranks = arguments.ranks;
+  selection.cycles = arguments.cycles;
+  if (arguments.cycles > 0) {
+    if (!arguments.processes) {
+      return invalid_argument("--cycles is for ranks that are processes: add --processes");
+    }
+    if (!selection.faults.empty()) {
+      return invalid_argument("--cycles is of one fault, cycles, and --fault names some");
+    }
+    for (const Fault& fault : faults::faults()) {
+      if (fault.name == "cycles") selection.faults.push_back(&fault);
+    }
+    if (selection.ranks.empty()) selection.ranks = {FaultsArguments::kRanksOfCycles};
+  }
   if (arguments.collective) selection.collectives = {*arguments.collective};
   if (arguments.algorithms != "all") {
     auto lines = read_algorithms("--algo", arguments.algorithms, arguments.collective);
@@ -73,6 +86,10 @@ std::string again(const FaultCase& test, const FaultsArguments& arguments) {
                   test.fault->number, test.ranks, arguments.seed.value_or(1));
   if (test.algorithm != nullptr) text += fmt::format(" --algo {}", test.algorithm->name);
   if (arguments.processes) text += " --processes";
+  if (test.fault->name == "cycles" && arguments.cycles > 0) {
+    return fmt::format("rankine faults --processes --cycles {} --ranks {} --seed {}",
+                       arguments.cycles, test.ranks, arguments.seed.value_or(1));
+  }
   if (arguments.repeat > 1) text += fmt::format(" --repeat {}", arguments.repeat);
   return text;
 }
@@ -143,8 +160,14 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   report.again = broken_cases(*results, arguments);
   report.seed = selection->seed;
   report.processes = arguments.processes;
+  if (arguments.cycles > 0) {
+    for (const FaultCase& test : cases) report.cycles += test.cycles;
+  }
   // Of a whole table of threads nothing is left out but what --processes is there for.
-  if (arguments.processes || !arguments.faults.empty()) report.not_played = left_out;
+  const bool is_a_part = arguments.cycles > 0;
+  if ((arguments.processes && !is_a_part) || !arguments.faults.empty()) {
+    report.not_played = left_out;
+  }
   report.seconds = seconds();
   if (arguments.json) {
     console.out << to_json(report).dump(2) << "\n";
@@ -178,6 +201,8 @@ Subcommand add_faults(Command tool) {
                "processes at once (one per core that affinity and quota allow)");
   app.add_flag("--processes", a.processes,
                "ranks are processes: what concerns them of the table, and processes that end");
+  add_argument(app, "--cycles", a.cycles, Whole{1, 1'000'000}, "N",
+               "with --processes: a rank is killed and replaced so many times (among 4 ranks)");
   app.add_flag("--quick", a.quick, "one case in 40, the same ones for the same seed");
   app.add_flag("--list", a.list, "say what the faults are, and play none");
   app.add_flag("--json", a.json, "counts and remarks as JSON");
@@ -199,6 +224,7 @@ Subcommand add_faults(Command tool) {
       "  rankine faults broadcast --fault 4..8 --ranks 2..9 --repeat 5\n"
       "  rankine faults --fault stall --algo ring --ranks 64 --seed 7\n"
       "  rankine faults --processes --fault killed --ranks 3 --repeat 10\n"
+      "  rankine faults --processes --cycles 1000\n"
       "Exit codes: 0 all promises kept, 1 one was broken, 2 usage.");
   return {app, [owned](Console& console) { return play_faults(*owned, console); }};
 }

@@ -22,12 +22,14 @@ struct FaultsArguments {
   std::optional<std::uint64_t> seed;
   int jobs = 0;            // 0: one per core
   bool processes = false;  // ranks are processes
+  int cycles = 0;          // 0: as the table has them, with all others
   bool quick = false;
   bool list = false;
   bool json = false;
 
   static constexpr int kQuickSample = 40;  // one case in so many
   static constexpr int kMostRanks = 256;
+  static constexpr int kRanksOfCycles = 4;
 };
 
 Subcommand add_faults(Command tool);

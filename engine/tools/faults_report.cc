@@ -71,7 +71,7 @@ FaultsReport report_of(const std::vector<CaseResult>& results) {
 }
 
 void print(const FaultsReport& report, Console& console) {
-  const auto& [rows, total, commands, seed, seconds, processes, not_played] = report;
+  const auto& [rows, total, commands, seed, seconds, processes, cycles, not_played] = report;
   std::vector<std::vector<std::string>> table = {
       {"", "fault", "cases", "ok", "hangs", "wrong", "undoc", "late", "time", "documented errors"}};
   for (const auto& row : rows) {
@@ -103,13 +103,19 @@ void print(const FaultsReport& report, Console& console) {
   for (const std::string& command : commands) console.out << fmt::format("again: {}\n", command);
   const std::int64_t calls =
       std::accumulate(total.returned.begin(), total.returned.end(), std::int64_t{0});
+  if (cycles > 0) {
+    console.out << fmt::format(
+        "\n{} cycles: a rank's process killed, a communicator of those left, one with its "
+        "successor\n",
+        cycles);
+  }
   console.out << fmt::format(
       "\n{} cases, {} calls: {} hangs, {} wrong, {} undocumented, {} late, in {}\n", total.cases,
       calls, total.hangs, total.wrong, total.undocumented, total.late, format_seconds(seconds));
 }
 
 nlohmann::ordered_json to_json(const FaultsReport& report) {
-  const auto& [rows, total, commands, seed, seconds, processes, not_played] = report;
+  const auto& [rows, total, commands, seed, seconds, processes, cycles, not_played] = report;
   using Json = nlohmann::ordered_json;
   const auto json_of = [](const Tally& tally, double took) {
     Json errors = Json::object();
@@ -131,6 +137,7 @@ nlohmann::ordered_json to_json(const FaultsReport& report) {
   };
   Json json = {{"seed", seed},
                {"ranks_are", processes ? "processes" : "threads"},
+               {"cycles", cycles},
                {"faults", Json::array()},
                {"not_played", Json::array()}};
   for (const Fault* fault : not_played) json["not_played"].push_back(fault->name);

@@ -25,6 +25,7 @@ struct FaultsReport {
   std::uint64_t seed = 1;
   double seconds = 0;
   bool processes = false;                          // ranks were processes
+  int cycles = 0;                                  // that were asked for
   std::vector<const faults::Fault*> not_played{};  // of those asked for, where ranks are such
 };
 

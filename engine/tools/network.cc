@@ -117,9 +117,6 @@ void add_network_arguments(Command app, NetworkArguments& arguments) {
   add_argument(app, "--hop", arguments.hop, optionally<Rational>(parse_seconds), "TIME",
                "per link that a message crosses, with the processing at its end: 200ns")
       .group(kGroup);
-  add_argument(app, "--mtu", arguments.mtu, optionally<int>(Whole{1, Fabric::kMostMtu}), "BYTES",
-               "of the largest packet, of --fidelity packet (4096)")
-      .group(kGroup);
   add_argument(app, "--gamma", arguments.gamma, optionally<Rational>(parse_seconds), "TIME",
                "per byte that a rank adds to what it has: 5ps")
       .group(kGroup);
@@ -145,7 +142,6 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   if (arguments.beta) fabric.link.beta = *arguments.beta;
   if (arguments.ports) fabric.ports = *arguments.ports;
   if (arguments.gamma) fabric.gamma = *arguments.gamma;
-  if (arguments.mtu) fabric.mtu = *arguments.mtu;
   for (Link* link : {&fabric.link, &fabric.between}) {
     if (arguments.eta_alpha) link->eta_alpha = *arguments.eta_alpha;
     if (arguments.eta_beta) link->eta_beta = *arguments.eta_beta;
@@ -164,11 +160,11 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
                     "--between-bandwidth are needed with it",
                     fabric.group));
   }
-  const bool changed =
-      arguments.alpha || arguments.beta || arguments.ports || arguments.alpha_switch ||
-      arguments.group || arguments.between_alpha || arguments.between_beta || arguments.multicast ||
-      arguments.alu || arguments.wiring || arguments.spines || arguments.routing || arguments.hop ||
-      arguments.mtu || arguments.gamma || arguments.eta_alpha || arguments.eta_beta;
+  const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
+                       arguments.alpha_switch || arguments.group || arguments.between_alpha ||
+                       arguments.between_beta || arguments.multicast || arguments.alu ||
+                       arguments.wiring || arguments.spines || arguments.routing || arguments.hop ||
+                       arguments.gamma || arguments.eta_alpha || arguments.eta_beta;
   if (changed) fabric.name += " (changed)";
   status = check_fabric(fabric);
   if (!status.ok()) return status;

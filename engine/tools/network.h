@@ -16,7 +16,7 @@ struct NetworkArguments {
   std::string network;  // a preset's name or a file's; empty: plain_regime()
   std::optional<Rational> alpha, beta, alpha_switch, between_alpha, between_beta;
   std::optional<Rational> hop, gamma, eta_alpha, eta_beta;
-  std::optional<int> ports, group, spines, mtu;
+  std::optional<int> ports, group, spines;
   std::optional<WiringKind> wiring;
   std::optional<Routing> routing;
   bool multicast = false, alu = false;
@@ -27,7 +27,7 @@ struct NetworkArguments {
 
 // --network, --lower, and what overrides members of the network: --alpha, --bandwidth or --beta,
 // --ports, --multicast, --alu, --alpha-switch, --node-ranks, --between-alpha, --between-bandwidth,
-// --wiring, --spines, --routing, --hop, --mtu, --gamma, --eta-alpha and --eta-beta.
+// --wiring, --spines, --routing, --hop, --gamma, --eta-alpha and --eta-beta.
 void add_network_arguments(Command app, NetworkArguments& arguments);
 
 // The network that they describe, for any number of ranks: wired_for() comes next. --wiring leaves

@@ -40,11 +40,22 @@ struct SimulateArguments {
   std::string goal;   // a file
   std::string plot;   // a file
   std::optional<int> ranks_to;
+  std::optional<int> mtu;  // bytes
 };
 
 Result<Fidelity> read_fidelity(std::string_view argument, std::string_view text) {
   if (const auto fidelity = parse_fidelity(text)) return *fidelity;
   return unknown_name(argument, text, fidelity_names());
+}
+
+Result<std::optional<int>> read_mtu(std::string_view argument, std::string_view text) {
+  const auto bytes = parse_size(argument, text);
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes < 1 || *bytes > Fabric::kMostMtu) {
+    return invalid_argument(fmt::format("{} is '{}'; allowed are 1 to {} bytes", argument, text,
+                                        format_size(Fabric::kMostMtu)));
+  }
+  return std::optional(static_cast<int>(*bytes));
 }
 
 Result<Exit> run_batch(const std::string& file, Console& console) {
@@ -128,6 +139,11 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     return invalid_argument(
         fmt::format("--plot is '{}', without --ranks-to, whose times it shows", a.plot));
   }
+  if (a.mtu && a.fidelity != Fidelity::packet) {
+    return invalid_argument(
+        fmt::format("--mtu is {}; nothing is sent in packets but with --fidelity packet",
+                    format_size(static_cast<std::size_t>(*a.mtu))));
+  }
   if (a.ranks_to) return run_scaling(a, console);
   std::vector<std::string> notes;
   auto questions = questions_of(a.question, notes);
@@ -140,6 +156,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   for (Question& question : *questions) {
     question.options.ideal_blocks = a.ideal_blocks;
     question.fidelity = a.fidelity;
+    if (a.mtu) question.fabric.mtu = *a.mtu;
     question.options.trace = !a.trace.empty();
     const std::string name(question.algorithm->name);
     auto answered = answer(std::move(question));
@@ -187,6 +204,8 @@ Subcommand add_simulate(Command tool) {
                "where messages share links: eq1, each pays for its busiest link's load of the "
                "round; flow, they share links max-min fairly in continuous time; or packet, links "
                "store and forward packets of --mtu bytes, first come, first served (eq1)");
+  add_argument(app, "--mtu", a.mtu, read_mtu, "SIZE",
+               "of the largest packet: 1500, 4K (the network's, or 4K)");
   app.add_flag("--ideal-blocks", a.ideal_blocks,
                "blocks of exactly M / B bytes, also where that is no whole number");
   app.add_flag("--rounds", a.rounds, "also when each round ends");

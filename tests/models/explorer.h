@@ -41,7 +41,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/models/fibers.h"
+#include "engine/base/fibers.h"
 #include "tests/models/machine.h"
 
 namespace rankine::model {

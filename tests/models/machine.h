@@ -182,7 +182,7 @@ inline std::int64_t look_about_ns() {
 inline int thread_id() {
   return model::Machine::current != nullptr ? model::Machine::current->thread() : 0;
 }
-inline bool thread_has_ended(int id) {
+inline bool thread_has_ended(int id, int = 0) {
   return id != 0 && model::Machine::current != nullptr && model::Machine::current->has_ended(id);
 }
 inline bool membarrier_available() { return true; }

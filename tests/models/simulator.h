@@ -19,8 +19,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/fibers.h"
 #include "tests/engine/run/random.h"
-#include "tests/models/fibers.h"
 #include "tests/models/machine.h"
 
 namespace rankine::model {

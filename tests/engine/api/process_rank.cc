@@ -366,6 +366,16 @@ const Plays& own_plays() {
          options.costs = Costs{.claim = 8192};
          return say(create(options));
        }},
+      {"again_if_refused",
+       [](const Given& given) {
+         CommunicatorOptions options = given.options();
+         if (given.is_last()) options.costs = Costs{.claim = 8192};
+         const Status first = create(options);
+         options.costs.reset();
+         const Status second = create(options);
+         return say(std::string(name_of(first.code())) + ", then " +
+                    std::string(name_of(second.code())));
+       }},
       {"small_files", [](const Given& given) { return limited(given, RLIMIT_FSIZE, 1 << 20); }},
       {"small_space",
        [](const Given& given) { return limited(given, RLIMIT_AS, rlim_t{1} << 30); }},

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -321,6 +322,48 @@ TEST(Meeting, RefusesARankThatIsThereTwice) {
   const std::string name = fresh_name();
   expect_refused(two(rank(name, 0, 2, "create"), rank(name, 0, 2, "create")),
                  "invalid argument: rank 0 of '" + name + "' is there twice: process ");
+  EXPECT_FALSE(is_there(name));
+}
+
+// Whether the file of that name says so, of a meeting that has failed.
+bool says(const std::string& name, const std::string& words) {
+  std::ifstream file(path_of(name), std::ios::binary);
+  std::string head(1 << 16, ' ');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head.find(words) != std::string::npos;
+}
+
+// Two do not agree, and are gone before the third one comes: it hears why, and waits for nobody.
+// They tell it for half a second, which a loaded machine may need to start it.
+TEST(Meeting, IsToldToWhoComesLate) {
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    const std::string name = fresh_name();
+    std::vector<Spawned> ranks;
+    ranks.push_back(rank(name, 0, 3, "create"));
+    ranks.push_back(rank(name, 1, 3, "other_costs"));
+    for (int looks = 0; !says(name, "costs of rank "); ++looks) {
+      ASSERT_LT(looks, 100'000) << "the name goes before anybody could come late";
+      usleep(500);
+    }
+    ranks.push_back(rank(name, 2, 3, "hurried"));
+    const std::vector<std::string> said = told(ranks);
+    EXPECT_FALSE(is_there(name));
+    EXPECT_TRUE(said[1].starts_with("mismatch: costs of rank ")) << said[1];
+    EXPECT_EQ(said[0], said[1]);
+    if (said[2] == said[1]) return;
+    EXPECT_TRUE(said[2].starts_with("timeout: ")) << said[2];
+  }
+  FAIL() << "nobody was ever told";
+}
+
+// Who has been told may ask again at once, under the same name.
+TEST(Meeting, ThatHasFailedHoldsUpNoOtherAttempt) {
+  const std::string name = fresh_name();
+  Spawned first = rank(name, 0, 2, "again_if_refused"),
+          second = rank(name, 1, 2, "again_if_refused");
+  EXPECT_EQ(two(std::move(first), std::move(second)),
+            std::vector<std::string>(2, "mismatch, then ok\n"));
   EXPECT_FALSE(is_there(name));
 }
 

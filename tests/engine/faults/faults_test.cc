@@ -59,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Faults, InProcess,
                                          37, 38, 39),
                          name_of_fault);
 
-constexpr int kFaults = 43;
-constexpr int kOfProcesses = 4;  // that only they have
+constexpr int kFaults = 47;
+constexpr int kOfProcesses = 8;  // that only they have
 
 TEST(Table, HasAllFaultsInOrder) {
   int number = 0;

@@ -1,12 +1,20 @@
 // Faults whose cases have processes of their own: those that change their process for good, and all
 // that are played where ranks are processes.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "engine/faults/fatal_signals.h"
 #include "engine/faults/judge.h"
 #include "engine/faults/runner.h"
 
@@ -52,6 +60,7 @@ TEST_P(AmongProcesses, KeepThePromise) {
   selection.faults = {&fault};
   selection.ranks = {2, 3};
   selection.processes = true;
+  selection.cycles = 10;
   const auto all = cases_of(selection);
   if (all.empty()) GTEST_SKIP() << fault.threads_only;
   selection.sample = static_cast<int>(all.size() / 24) + 1;
@@ -78,7 +87,62 @@ std::string name_of_fault(const testing::TestParamInfo<int>& info) {
   return std::string(rankine::faults::faults()[static_cast<std::size_t>(info.param - 1)].name);
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, AmongProcesses, testing::Range(1, 44), name_of_fault);
+INSTANTIATE_TEST_SUITE_P(Faults, AmongProcesses,
+                         testing::Range(1, static_cast<int>(rankine::faults::faults().size()) + 1),
+                         name_of_fault);
+
+// What the list has ends a process, and what it has not does not: asked of the kernel, in a child
+// per signal.
+TEST(FatalSignals, AreAllThatEndAProcess) {
+  const auto ends_a_process = [](int signal) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlimit no_core{};
+      setrlimit(RLIMIT_CORE, &no_core);
+      sigset_t all;
+      sigemptyset(&all);
+      sigprocmask(SIG_SETMASK, &all, nullptr);
+      std::signal(signal, SIG_DFL);
+      kill(getpid(), signal);  // comes before it returns
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, WUNTRACED);
+    if (WIFSTOPPED(status)) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+      return false;
+    }
+    return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+  };
+  const auto listed = fatal_signals();
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    const bool is_ours = signal < 32 || signal >= SIGRTMIN;  // else the library's own
+    const bool is_in = std::find(listed.begin(), listed.end(), signal) != listed.end();
+    const bool is_alike = signal > SIGRTMIN && signal < SIGRTMAX;
+    if (!is_ours || is_alike) continue;
+    EXPECT_EQ(ends_a_process(signal), is_in) << strsignal(signal);
+  }
+}
+
+// A hundred at most in a case, and all of them in the end.
+TEST(Cycles, AreAsManyAsAreAskedFor) {
+  for (const int wanted : {1, 100, 101, 1000}) {
+    Selection selection;
+    selection.faults = {&rankine::faults::faults()[43]};
+    selection.ranks = {4};
+    selection.processes = true;
+    selection.cycles = wanted;
+    int all = 0;
+    std::set<std::uint64_t> seeds;
+    for (const FaultCase& test : cases_of(selection)) {
+      EXPECT_LE(test.cycles, kMostCycles);
+      all += test.cycles;
+      EXPECT_TRUE(seeds.insert(test.seed).second);
+    }
+    EXPECT_EQ(all, wanted);
+  }
+}
 
 // Faults that look at every warning; the table is read once per process, which must be a new one.
 TEST(UsersTuningTable, IsNoPartOfAnyFault) {

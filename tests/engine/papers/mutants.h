@@ -2,8 +2,11 @@
 // mutant makes fail says nothing.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -80,13 +83,73 @@ inline std::vector<Mutant> constant_mutants(const Claim& claim) {
   return out;
 }
 
-// The first of them that does not hold anywhere; none: its name is empty. Mutants that cannot be
-// run are no mutants.
-inline std::string killer_of(const Paper& paper, const std::vector<Mutant>& mutants, Runs& runs) {
-  constexpr std::size_t kCases = 12;
+// The run with each of those options, where it has them, a little wrong.
+inline std::vector<RunText> with_wrong(const RunText& run,
+                                       std::initializer_list<std::string_view> names,
+                                       const std::string& wrong) {
+  std::vector<RunText> out;
+  for (std::size_t i = 0; i < run.options.size(); ++i) {
+    if (std::find(names.begin(), names.end(), run.options[i].first) == names.end()) continue;
+    out.push_back(run);
+    out.back().options[i].second = "(" + run.options[i].second + ")" + wrong;
+  }
+  return out;
+}
+// Each price of the network.
+inline std::vector<RunText> with_wrong_prices(const RunText& run) {
+  return with_wrong(run, {"alpha", "beta", "far_alpha", "far_beta", "switch_alpha", "hop", "gamma"},
+                    "*2+1");
+}
+// Every other algorithm of its collective.
+inline std::vector<RunText> by_others(const RunText& run) {
+  std::vector<RunText> out;
+  const auto collective = parse_collective(run.collective);
+  for (const Algorithm& algorithm : catalogue()) {
+    if (algorithm.collective != collective || algorithm.name == run.algorithm) continue;
+    out.push_back(run);
+    out.back().algorithm = algorithm.name;
+  }
+  return out;
+}
+
+// For rows that restate the model: the network is wrong, in its prices or by having many ports.
+inline std::vector<Mutant> network_mutants(const Paper& paper, const Claim& claim) {
+  std::vector<Mutant> out;
+  const std::vector<RunText> runs = read_runs(claim.runs, paper.runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    std::vector<RunText> mutants = with_wrong_prices(runs[i]);
+    for (RunText& other : by_others(runs[i])) {
+      other.options.emplace_back("ports", "64");
+      mutants.push_back(std::move(other));
+    }
+    for (const RunText& mutant : mutants) {
+      std::vector<RunText> changed = runs;
+      changed[i] = mutant;
+      Claim wrong = claim;
+      wrong.runs = text_of(changed);
+      out.push_back({"run '" + runs[i].name + "': " + wrong.runs, std::move(wrong)});
+    }
+  }
+  return out;
+}
+
+// What ranks that execute a run may get wrong: prices, the number of ranks, the algorithm.
+inline std::vector<RunText> execution_mutants(const RunText& run) {
+  std::vector<RunText> out = with_wrong_prices(run);
+  for (const auto& more :
+       {with_wrong(run, {"ranks"}, "+1"), with_wrong(run, {"ranks"}, "*2"), by_others(run)}) {
+    out.insert(out.end(), more.begin(), more.end());
+  }
+  return out;
+}
+
+// The first of them that does not hold anywhere in so many of its cases (0: all); none: its name is
+// empty. Mutants that cannot be run are no mutants.
+inline std::string killer_of(const Paper& paper, const std::vector<Mutant>& mutants, Runs& runs,
+                             std::size_t cases) {
   for (const Mutant& mutant : mutants) {
     try {
-      const EvaluateOptions options{.execute = false, .most_cases = kCases};
+      const EvaluateOptions options{.execute = false, .most_cases = cases};
       if (evaluate(paper, mutant.claim, runs, options).verdict == Verdict::fails)
         return mutant.what;
     } catch (const std::logic_error&) {

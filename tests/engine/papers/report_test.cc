@@ -50,6 +50,41 @@ TEST_F(Report, CountsAreByKind) {
   EXPECT_EQ(json.at("counts").at("kinds").at("definition").at("holds"), 1);
 }
 
+TEST_F(Report, RowsOfWhichNothingIsExecutedAreCountedByTheirReasons) {
+  constexpr std::string_view kBegin = "Rows on a network of which nothing is executed: ";
+  EXPECT_FALSE(has(printed(print_text), kBegin));
+  findings_[0].unexecuted = Unexecuted::more_ranks;
+  findings_[1].unexecuted = Unexecuted::figure;
+  for (const auto print : {print_text, print_markdown, print_html}) {
+    EXPECT_TRUE(has(printed(print), std::string(kBegin) +
+                                        "2; 1 of more ranks (--execute-to), 1 of figures, whose "
+                                        "curves come from profiles of schedules."))
+        << printed(print);
+  }
+  const auto json = to_json(findings_, {});
+  EXPECT_EQ(json.at("claims").at(0).at("unexecuted"), "more_ranks");
+  EXPECT_EQ(json.at("counts").at("unexecuted").at("figure"), 1);
+  EXPECT_EQ(json.at("counts").at("unexecuted").at("more_messages"), 0);
+}
+
+// Why nothing of a row is executed: too many ranks, or a figure; of one that is, nothing is said.
+TEST(Unexecuted, IsToldOfARowThatNobodyExecutes) {
+  Claim claim{.id = "test",
+              .where = "here",
+              .text = "ring",
+              .stated = "N-1",
+              .runs = "reduce_scatter ring",
+              .found = "rounds",
+              .sets = "alpha=1; BW=1; M=1024; N=5,6"};
+  const Paper& paper = *find_paper("lu");
+  Runs runs;
+  EXPECT_EQ(evaluate(paper, claim, runs, {.most_ranks = 4}).unexecuted, Unexecuted::more_ranks);
+  EXPECT_EQ(evaluate(paper, claim, runs, {.most_ranks = 5}).unexecuted, Unexecuted::no);
+  EXPECT_EQ(evaluate(paper, claim, runs, {.execute = false}).unexecuted, Unexecuted::no);
+  claim.runs = "reduce_scatter perpetual_motion";
+  EXPECT_EQ(evaluate(paper, claim, runs, {}).unexecuted, Unexecuted::beyond_model);
+}
+
 TEST_F(Report, OnlyWhatIsAskedForIsShown) {
   for (const auto print : {print_text, print_markdown, print_html}) {
     EXPECT_TRUE(has(printed(print, {.verdict = Verdict::fails}), "does not hold, but where N = 2"));

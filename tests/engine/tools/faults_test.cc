@@ -34,12 +34,12 @@ TEST(Faults, CountsWhatItPlays) {
 
 TEST(Faults, CountsAmongProcesses) {
   const Captured tool =
-      run_captured({"faults", "--processes", "--fault", "3..4,killed", "--collective", "all_reduce",
-                    "--algo", "ring", "--ranks", "2,3", "--repeat", "2", "--json"});
+      run_captured({"faults", "--processes", "--fault", "4,topology,killed", "--collective",
+                    "all_reduce", "--algo", "ring", "--ranks", "2,3", "--repeat", "2", "--json"});
   ASSERT_EQ(tool.exit, 0) << tool.err << tool.out;
   const Json json = Json::parse(tool.out);
   EXPECT_EQ(json["ranks_are"], "processes");
-  EXPECT_EQ(json["not_played"], Json({"throw"}));
+  EXPECT_EQ(json["not_played"], Json({"topology"}));
   ASSERT_EQ(json["faults"].size(), 2u);
   EXPECT_EQ(json["faults"][1]["name"], "killed");
   EXPECT_EQ(json["faults"][1]["cases"], 4);
@@ -51,15 +51,30 @@ TEST(Faults, CountsAmongProcesses) {
   }
 }
 
+TEST(Faults, CountsCycles) {
+  const Captured tool =
+      run_captured({"faults", "--processes", "--cycles", "12", "--ranks", "3", "--json"});
+  ASSERT_EQ(tool.exit, 0) << tool.err << tool.out;
+  const Json json = Json::parse(tool.out);
+  EXPECT_EQ(json["cycles"], 12);
+  ASSERT_EQ(json["faults"].size(), 1u);
+  EXPECT_EQ(json["faults"][0]["name"], "cycles");
+  // Two are left each time, and make a good call.
+  EXPECT_GE(json["total"]["ok"], 24);
+  EXPECT_EQ(json["total"]["undocumented"], 0) << tool.out;
+  const Captured text = run_captured({"faults", "--processes", "--cycles", "2"});
+  EXPECT_NE(text.out.find("2 cycles: "), std::string::npos) << text.out;
+}
+
 TEST(Faults, SaysWhatIsNotPlayedAmongProcesses) {
   const Captured tool =
-      run_captured({"faults", "--processes", "--fault", "gone,no_threads", "--collective",
+      run_captured({"faults", "--processes", "--fault", "gone,topology", "--collective",
                     "broadcast", "--algo", "chain", "--ranks", "2"});
   ASSERT_EQ(tool.exit, 0) << tool.err << tool.out;
   EXPECT_NE(tool.out.find("not played where ranks are processes"), std::string::npos) << tool.out;
-  EXPECT_NE(tool.out.find("no_threads"), std::string::npos) << tool.out;
+  EXPECT_NE(tool.out.find("topology"), std::string::npos) << tool.out;
   const Captured list = run_captured({"faults", "--list"});
-  EXPECT_NE(list.out.find("13 no_threads is for threads: a team has threads"), std::string::npos)
+  EXPECT_NE(list.out.find("21 topology is for threads: a team asks"), std::string::npos)
       << list.out;
 }
 
@@ -93,12 +108,16 @@ TEST(Faults, RefusesWhatItDoesNotKnow) {
     }
   };
   expect_refused({"faults", "--fault", "stal"}, {"--fault is 'stal'", "did you mean 'stall'?"});
-  expect_refused({"faults", "--fault", "44"}, {"--fault", "44", "1", "43"});
+  expect_refused({"faults", "--fault", "48"}, {"--fault", "48", "1", "47"});
   expect_refused({"faults", "--ranks", "1"}, {"--ranks", "1", "2"});
   expect_refused({"faults", "--algo", "rnig"}, {"--algo", "rnig", "ring"});
   expect_refused({"faults", "--fault", "killed"}, {"--fault is 'killed'", "--processes"});
-  expect_refused({"faults", "--fault", "throw", "--processes"},
-                 {"--fault is 'throw'", "threads: a team has threads"});
+  expect_refused({"faults", "--fault", "topology", "--processes"},
+                 {"--fault is 'topology'", "threads: a team asks"});
+  expect_refused({"faults", "--cycles", "5"}, {"--cycles", "--processes"});
+  expect_refused({"faults", "--cycles", "5", "--processes", "--fault", "gone"},
+                 {"--cycles", "--fault"});
+  expect_refused({"faults", "--cycles", "0", "--processes"}, {"--cycles", "0", "1"});
   // No broadcast has an operation.
   expect_refused({"faults", "--fault", "6", "--collective", "broadcast"}, {"no case is left"});
 }

@@ -436,6 +436,16 @@ TEST(Simulate, NamesItsFidelity) {
   const Captured in_words = run_captured(question);
   EXPECT_NE(in_words.out.find("packets of 1000 B"), std::string::npos)
       << in_words.out << in_words.err;
+
+  question.back() = "2K";
+  EXPECT_EQ(run_captured(question).err, "");
+  question.back() = "0";
+  EXPECT_NE(run_captured(question).err.find("--mtu is '0'; allowed are 1 to 16M bytes"),
+            std::string::npos);
+  question.back() = "1000";
+  question[question.size() - 3] = "flow";
+  EXPECT_NE(run_captured(question).err.find("--mtu is 1000; nothing is sent in packets but with"),
+            std::string::npos);
 }
 
 TEST(Simulate, ComparesAllAlgorithms) {

@@ -1,12 +1,16 @@
-#include "tests/models/fibers.h"
+#include "engine/base/fibers.h"
 
 #include <cstdint>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
 
-namespace rankine::model {
+namespace rankine {
 namespace {
 
 // The address sanitizer wants to know of every change of stacks.
@@ -23,7 +27,38 @@ void after_switch([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void
 #endif
 }
 
+// To the thread sanitizer a fiber is like a thread; whoever goes on with another one has done all
+// that it did before.
+void* new_thread_like() {
+#if defined(__SANITIZE_THREAD__)
+  return __tsan_create_fiber(0);
+#else
+  return nullptr;
+#endif
+}
+void end_thread_like([[maybe_unused]] void* thread_like) {
+#if defined(__SANITIZE_THREAD__)
+  if (thread_like != nullptr) __tsan_destroy_fiber(thread_like);
+#endif
+}
+void* current_thread_like() {
+#if defined(__SANITIZE_THREAD__)
+  return __tsan_get_current_fiber();
+#else
+  return nullptr;
+#endif
+}
+void switch_thread_like([[maybe_unused]] void* to) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(to, 0);
+#endif
+}
+
 }  // namespace
+
+Fibers::~Fibers() {
+  for (const auto& fiber : fibers_) end_thread_like(fiber->thread_like);
+}
 
 void Fibers::enter(unsigned low, unsigned high) {
   const auto bits = static_cast<std::uint64_t>(high) << 32 | low;
@@ -46,10 +81,12 @@ void Fibers::switch_between(ucontext_t& from, void** fake_stack_of_from, int to)
   current_ = to;
   if (to < 0) {
     before_switch(fake_stack_of_from, outside_bottom_, outside_bytes_);
+    switch_thread_like(outside_thread_like_);
     swapcontext(&from, &outside_);
   } else {
     Fiber& fiber = *fibers_[static_cast<std::size_t>(to)];
-    before_switch(fake_stack_of_from, fiber.stack.get(), kStackBytes);
+    before_switch(fake_stack_of_from, fiber.stack.get(), stack_bytes_);
+    switch_thread_like(fiber.thread_like);
     swapcontext(&from, &fiber.context);
   }
 }
@@ -58,16 +95,18 @@ void Fibers::run(std::vector<std::function<void()>> bodies, int first,
                  std::function<int()> next_after_end) {
   next_after_end_ = std::move(next_after_end);
   outside_bottom_ = nullptr;
+  outside_thread_like_ = current_thread_like();
   for (std::size_t i = 0; i < bodies.size(); ++i) {
     if (i == fibers_.size()) {
       fibers_.push_back(std::make_unique<Fiber>());
-      fibers_.back()->stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+      fibers_.back()->stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes_);
     }
     Fiber& fiber = *fibers_[i];
     fiber.body = std::move(bodies[i]);
+    end_thread_like(std::exchange(fiber.thread_like, new_thread_like()));
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
+    fiber.context.uc_stack.ss_size = stack_bytes_;
     fiber.context.uc_link = nullptr;
     const auto bits = reinterpret_cast<std::uintptr_t>(this);
     makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Fibers::enter), 2,
@@ -84,4 +123,4 @@ void Fibers::go_to(int fiber) {
   after_switch(self.fake_stack, nullptr, nullptr);
 }
 
-}  // namespace rankine::model
+}  // namespace rankine

@@ -1,4 +1,6 @@
-// Threads of control that take turns on one thread of the system.
+// Threads of control that take turns on one thread of the system. Address and thread sanitizers are
+// told of every change of stacks. What belongs to the thread (thread_local variables, the exception
+// that is being handled) is common to all: nobody goes on with another fiber inside a catch block.
 #pragma once
 
 #include <ucontext.h>
@@ -8,12 +10,18 @@
 #include <memory>
 #include <vector>
 
-namespace rankine::model {
+namespace rankine {
 
 // Fibers are numbered from 0 in the order given. Used by one thread; a body must not throw.
 class Fibers {
  public:
   static constexpr std::size_t kStackBytes = std::size_t{128} << 10;
+
+  // Each has a stack of so many bytes, which takes memory only as far as it is used.
+  explicit Fibers(std::size_t stack_bytes = kStackBytes) : stack_bytes_(stack_bytes) {}
+  ~Fibers();
+  Fibers(const Fibers&) = delete;
+  Fibers& operator=(const Fibers&) = delete;
 
   // To be called from outside: begins with fiber `first` and returns when a fiber has called
   // leave(), or when one has ended and `next_after_end` names none (-1).
@@ -29,18 +37,21 @@ class Fibers {
     ucontext_t context{};
     std::unique_ptr<std::byte[]> stack;
     std::function<void()> body;
-    void* fake_stack = nullptr;
+    void* fake_stack = nullptr;   // the address sanitizer's
+    void* thread_like = nullptr;  // the thread sanitizer's
   };
   static void enter(unsigned low, unsigned high);
   void switch_between(ucontext_t& from, void** fake_stack_of_from, int to);
 
+  const std::size_t stack_bytes_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::function<int()> next_after_end_;
   ucontext_t outside_{};
   void* outside_fake_stack_ = nullptr;
+  void* outside_thread_like_ = nullptr;
   const void* outside_bottom_ = nullptr;
   std::size_t outside_bytes_ = 0;
   int current_ = -1;
 };
 
-}  // namespace rankine::model
+}  // namespace rankine
