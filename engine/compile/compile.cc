@@ -74,6 +74,21 @@ std::size_t least_block(const Layout& layout) {
   return bytes;
 }
 
+// How many blocks go from one rank to another in a round, as PlanMeter::move() counts them.
+std::size_t moves_of(const Schedule& schedule, int round, PlanMeter& meter) {
+  if (const Everyone* all = everyone_in(schedule)) {
+    return static_cast<std::size_t>(schedule.ranks) * moves_of(all->part(), round, meter);
+  }
+  std::size_t moves = 0;
+  meter.step();
+  for_each_transfer(schedule, round, [&](const Transfer& t) {
+    meter.step();
+    moves += static_cast<std::size_t>(t.from.size()) * static_cast<std::size_t>(t.to.size()) *
+             static_cast<std::size_t>(t.what.list.size());
+  });
+  return moves;
+}
+
 // A request, its schedule as versions, and what its making is counted on.
 struct Job {
   const CompileRequest& request;
@@ -222,7 +237,7 @@ bool looks_at_boards(const Job& job) {
   const std::size_t most = job.request.board_bytes;
   if (vector_bytes(job.layout) > 2 * n * most) return false;
   if (job.schedule.rounds == 0) return true;
-  return moves_of(job.schedule, 0, &job.meter) >= n * (n - 1) &&
+  return moves_of(job.schedule, 0, job.meter) >= n * (n - 1) &&
          bytes_of_a_sender(job.schedule, 0, job.layout, job.meter) <= most;
 }
 
@@ -291,7 +306,7 @@ Result<Plan> plan_of(Job& job) {
 // The same of all rounds; more than `most` where they are more than that.
 std::size_t moves_of_all(const Schedule& schedule, PlanMeter& meter, std::size_t most) {
   std::size_t moves = 0;
-  for (int k = 0; k < schedule.rounds && moves <= most; ++k) moves += moves_of(schedule, k, &meter);
+  for (int k = 0; k < schedule.rounds && moves <= most; ++k) moves += moves_of(schedule, k, meter);
   return moves;
 }
 

@@ -255,9 +255,9 @@ class Builder {
     const std::size_t besides =
         staged_.size() + shown_inputs_.size() + shown_results_.size() + local_copies_.size();
     operations_.expect(static_cast<std::size_t>(versions_->size()) + besides);
-    // And two per rank, about as many as copy_first() adds.
-    sources_.expect(static_cast<std::size_t>(versions_->sources() + 2 * versions_->ranks()) +
-                    besides);
+    // And of sums two per rank, about as many as copy_first() adds.
+    const int first_copies = versions_->adds_up() ? 2 * versions_->ranks() : 0;
+    sources_.expect(static_cast<std::size_t>(versions_->sources() + first_copies) + besides);
     for (const int v : staged_) {
       const Place from{Memory::input, block_of(at(v).slot).input};
       placed(v).operation = add({at(v).rank, kStaging, place(v), block_of(at(v).slot).bytes},

@@ -118,20 +118,6 @@ class Newest {
 
 }  // namespace
 
-std::size_t moves_of(const Schedule& schedule, int round, PlanMeter* meter) {
-  if (const Everyone* all = everyone_in(schedule)) {
-    return static_cast<std::size_t>(schedule.ranks) * moves_of(all->part(), round, meter);
-  }
-  std::size_t moves = 0;
-  step(meter);
-  for_each_transfer(schedule, round, [&](const Transfer& t) {
-    step(meter);
-    moves += static_cast<std::size_t>(t.from.size()) * static_cast<std::size_t>(t.to.size()) *
-             static_cast<std::size_t>(t.what.list.size());
-  });
-  return moves;
-}
-
 class Versions::Builder {
  public:
   Builder(const Schedule& schedule, const Goal& goal, const Layout& layout, PlanMeter* meter,
@@ -174,17 +160,35 @@ class Versions::Builder {
     }
   }
 
-  // For all versions, where it is quickly known about how many there will be.
+  // For all versions, where one rank's part says how many there will be.
   void make_room() {
-    if (everyone_in(schedule_) == nullptr) return;
-    std::size_t moves = 0;
-    for (int k = 0; k < schedule_.rounds; ++k) moves += moves_of(schedule_, k, meter_);
+    const Everyone* all = everyone_in(schedule_);
+    if (all == nullptr) return;
     std::size_t inputs = 0;
     for (int b = 0; b < schedule_.blocks; ++b) {
+      if (bytes_of(b) == 0) return;  // fewer, by who knows how many
       inputs += goal_.source_of(b) >= 0 ? 1 : static_cast<std::size_t>(schedule_.ranks);
     }
-    out_.versions_.expect(inputs + moves);
-    out_.uses_.expect(moves + inputs);
+    // Of one rank: what it is sent, in what places, and where that may be added to what is there.
+    std::size_t moves = 0, made = 0, added = 0;
+    std::vector<int> last(static_cast<std::size_t>(schedule_.places()), kNone);  // round, by place
+    const Rotation& turn = all->rotation();
+    for (int k = 0; k < schedule_.rounds; ++k) {
+      for_each_transfer(all->part(), k, [&](const Transfer& t) {
+        step(meter_);
+        const Transfer to_first = turn.rotated(t, turn.back(t.to.front()));
+        to_first.where.list.for_each([&](Block b) {
+          const int place = place_of(schedule_, b, to_first.where.plane);
+          ++moves;
+          if (std::exchange(last[static_cast<std::size_t>(place)], k) == k) return;
+          ++made;
+          added += t.act == Act::reduce ? 1 : 0;
+        });
+      });
+    }
+    const auto ranks = static_cast<std::size_t>(schedule_.ranks);
+    out_.versions_.expect(inputs + ranks * made);
+    out_.uses_.expect(ranks * (moves + added));
   }
 
   int make_input(Rank r, int b) {

@@ -6,7 +6,6 @@
 // rounds every version is made of what is bound to be there.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -20,9 +19,6 @@
 namespace rankine {
 
 inline constexpr int kStaging = -1;  // the round before the first one
-
-// How many blocks go from one rank to another in a round, as PlanMeter::move() counts them.
-std::size_t moves_of(const Schedule& schedule, int round, PlanMeter* meter = nullptr);
 
 // Planning among many ranks makes millions of these.
 struct Version {
