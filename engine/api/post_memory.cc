@@ -78,6 +78,9 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
                                          " bytes"};
       }
       mailbox = {slots, mail.stride, static_cast<Counter*>(credit), mail.slots};
+      // An arena's memory is zeroes, and so a count of 0 stands there: its pages are left to the
+      // ranks, which come to them side by side.
+      if (first_count == 0) continue;
       set_up(mailbox.credit, first_count);
       set_up(mailbox, first_count);
     }

@@ -110,15 +110,19 @@ struct Job {
     return bytes >=
            (request.buffers == Buffers::in_place ? costs.stage_in_place : costs.stage_apart);
   }
-  Program program(Buffers buffers, bool eager = false) {
+  // Kept for another program.
+  const std::shared_ptr<const Versions>& kept_versions() {
     if (!versions) versions = *Versions::of(schedule, goal, layout, &meter);  // as once before
-    return make_program(versions, goal, layout, buffers,
+    return versions;
+  }
+  Program program(Buffers buffers, bool eager = false) {
+    return make_program(kept_versions(), goal, layout, buffers,
                         {.eager = eager, .staged = staged() && !eager, .meter = &meter});
   }
   Program eager_program() { return program(request.buffers, true); }
-  // Without keeping the versions meanwhile: among many ranks memory is dear, and few of their plans
-  // take another look.
-  Program large_program() {
+  // Of which no other is made: memory is let go of.
+  Program last_program() {
+    kept_versions();
     return make_program(std::move(versions), goal, layout, request.buffers,
                         {.staged = staged(), .meter = &meter});
   }
@@ -133,13 +137,17 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   const bool reads_first =
       buffers == Buffers::in_place || vector_bytes(job.layout) <= costs.push_plain;
   if (job.request.pushes && !reads_first && !streams && least_block(job.layout) < costs.claim) {
-    Program copied = copy_first(job.program(Buffers::in_place), &job.meter);
-    push(copied, Buffers::apart, PushMutant::none, &job.meter);
-    if (pushes_short(copied, costs.claim)) return copied;
+    Program copied = job.program(Buffers::in_place);
+    if (has_short_copies(copied, costs.claim)) {
+      job.versions.reset();  // they are large, and seldom needed once more
+      copied = copy_first(std::move(copied), &job.meter);
+      push(copied, Buffers::apart, PushMutant::none, &job.meter);
+      if (pushes_short(copied, costs.claim)) return copied;
+    }
   }
   // Parts of an operation end where lines do: not where these hold no whole number of elements.
   const bool may_split = kCacheLine % job.layout.element_bytes == 0;
-  Program own = made ? std::move(*made) : job.program(buffers);
+  Program own = made ? std::move(*made) : job.last_program();
   if (may_split) own = own_first(std::move(own), buffers, costs.own_first, &job.meter);
   if (!job.request.pushes) return own;
   push(own, buffers, PushMutant::none, &job.meter);
@@ -151,7 +159,7 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
 Plan direct_plan(Job& job, std::optional<Program> made) {
   // The other passes have ranks store in others' outputs, or read their inputs.
   if (job.staged()) {
-    const Program program = made ? std::move(*made) : job.program(job.request.buffers);
+    const Program program = made ? std::move(*made) : job.last_program();
     const std::size_t piece = job.request.costs.stage_piece;
     return lower_direct(
         stage(program, {.stream = job.request.costs.stage_stream,
@@ -166,7 +174,7 @@ Plan direct_plan(Job& job, std::optional<Program> made) {
   Program program = job.goal.collective == Collective::all_reduce
                         ? direct_all_reduce(job, std::move(made), streams)
                     : made ? std::move(*made)
-                           : job.program(job.request.buffers);
+                           : job.last_program();
   if (job.goal.collective == Collective::reduce && job.request.pushes) {
     // Whether the root's call is in place or not, what holds for in place is right for both, and
     // what is fast apart is not slow in place.
@@ -190,13 +198,47 @@ Result<Plan> mailbox_plan(const Job& job, const Program& program) {
                                  .meter = &job.meter});
 }
 
+// What one of the ranks that send in a round sends in all, each block once: in the first round at
+// least as much as others read of it.
+std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout& layout,
+                              PlanMeter& meter) {
+  std::vector<bool> sent(layout.blocks.size());
+  std::size_t bytes = 0;
+  std::optional<Rank> sender;
+  const auto count = [&](const Transfer& t) {
+    meter.step();
+    const Rank from = t.from.front();
+    const bool is_local = t.to.size() == 1 && t.to.front() == from;
+    if (is_local || from != sender.value_or(from)) return;
+    sender = from;
+    t.what.list.for_each([&](Block b) {
+      const auto block = static_cast<std::size_t>(b);
+      if (!sent[block]) bytes += layout.blocks[block].bytes;
+      sent[block] = true;
+    });
+  };
+  if (const Everyone* all = everyone_in(schedule)) {
+    // Each of its transfers is one of rank 0's, turned.
+    const Rotation& turn = all->rotation();
+    for_each_transfer(all->part(), round, [&](const Transfer& t) {
+      count(turn.rotated(t, turn.back(t.from.front())));
+    });
+  } else {
+    for_each_transfer(schedule, round, count);
+  }
+  return bytes;
+}
+
 // Whether boards are asked for, or may suit. What does not fit is seen at once, and so is a
 // schedule in whose first round some do not hear from all.
 bool looks_at_boards(const Job& job) {
   if (job.request.transport) return job.request.transport == Transport::board;
   const auto n = static_cast<std::size_t>(job.goal.ranks);
-  if (vector_bytes(job.layout) > 2 * n * job.request.board_bytes) return false;
-  return job.schedule.rounds == 0 || moves_of(job.schedule, 0, job.meter) >= n * (n - 1);
+  const std::size_t most = job.request.board_bytes;
+  if (vector_bytes(job.layout) > 2 * n * most) return false;
+  if (job.schedule.rounds == 0) return true;
+  return moves_of(job.schedule, 0, job.meter) >= n * (n - 1) &&
+         bytes_of_a_sender(job.schedule, 0, job.layout, job.meter) <= most;
 }
 
 Result<Plan> board_plan(const Job& job, const Program& program) {
@@ -239,7 +281,8 @@ Result<Plan> plan_of(Job& job) {
     return direct_plan(job, std::nullopt);
   }
   const bool many = static_cast<std::size_t>(job.goal.ranks) > request.costs.messages;
-  Program program = many && !all_reduces ? job.large_program() : job.program(request.buffers);
+  // Among many ranks memory is dear, and few of their plans take another look.
+  Program program = many && !all_reduces ? job.last_program() : job.program(request.buffers);
   const bool small = every_message_fits(program, request.slot_payload);
   const bool prefers_mailbox = small && has_few_messages(program, request.costs.messages);
   if (asked.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==

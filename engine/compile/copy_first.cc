@@ -60,13 +60,10 @@ std::vector<std::vector<Wanted>> wanted_bytes(const Program& program, PlanMeter*
 
 Program copy_first(Program out, PlanMeter* meter) {
   std::vector<std::vector<Wanted>> wanted = wanted_bytes(out, meter);
-  const HugeVector<Operation> operations = std::exchange(out.operations, {});
-  std::size_t ranges = 0;
-  for (const std::vector<Wanted>& of_rank : wanted) ranges += of_rank.size();
-  out.operations.reserve(ranges + operations.size());
+  std::vector<Operation> firsts;
   for (Rank r = 0; r < out.ranks; ++r) {
     for (Wanted& w : wanted[static_cast<std::size_t>(r)]) {
-      w.operation = static_cast<int>(out.operations.size());
+      w.operation = static_cast<int>(firsts.size());
       Operation first;
       first.rank = r;
       first.round = kStaging;
@@ -75,11 +72,11 @@ Program copy_first(Program out, PlanMeter* meter) {
       first.first_source = static_cast<int>(out.sources.size());
       first.sources = 1;
       out.sources.push_back({.rank = r, .place = {Memory::input, w.begin}});
-      out.operations.push_back(first);
+      firsts.push_back(first);
     }
   }
-  const int added = static_cast<int>(out.operations.size());
-  for (const Operation& op : operations) {
+  const int added = static_cast<int>(firsts.size());
+  for (const Operation& op : out.operations) {
     step(meter);
     for (int s = 0; s < op.sources; ++s) {
       Source& source = out.sources[static_cast<std::size_t>(op.first_source + s)];
@@ -94,8 +91,9 @@ Program copy_first(Program out, PlanMeter* meter) {
         source.place.memory = Memory::output;
       }
     }
-    out.operations.push_back(op);
   }
+  out.operations.reserve(out.operations.size() + firsts.size());
+  out.operations.insert(out.operations.begin(), firsts.begin(), firsts.end());
   for (int& earlier : out.earlier) earlier += added;
   return out;
 }

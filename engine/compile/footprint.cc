@@ -20,18 +20,19 @@ void for_each_place(const Program& program, const Operation& op, const Visit& vi
   }
 }
 
-// Where what is touched of a memory begins and ends. Rounds touch the same blocks in the same order
-// again and again, so most are there already, behind the one that was asked for last.
+// Where what is touched of a memory begins and ends. Rounds touch the same blocks again and again,
+// and some of them two kinds in turn (what they store, and what they read on from): most are what
+// was asked for lately, or the one behind; or, being of one size and first met in order, where they
+// would be if all were.
 class TouchedBorders {
  public:
   void add(std::size_t begin, std::size_t end) {
-    if (is(last_, begin, end)) return;
-    const std::size_t after = last_ + 2 < all_.size() ? last_ + 2 : 0;
-    if (is(after, begin, end)) {
-      last_ = after;
-      return;
+    for (const std::size_t at : {last_, last_ + 2, before_}) {
+      if (is(at, begin, end)) return found(at);
     }
-    last_ = all_.size();
+    const std::size_t there = expected(begin, end);
+    if (is(there, begin, end)) return found(there);
+    found(all_.size());
     all_.push_back(begin);
     all_.push_back(end);
   }
@@ -47,14 +48,24 @@ class TouchedBorders {
   bool is(std::size_t at, std::size_t begin, std::size_t end) const {
     return at < all_.size() && all_[at] == begin && all_[at + 1] == end;
   }
+  void found(std::size_t at) {
+    if (at != last_) before_ = std::exchange(last_, at);
+  }
+  std::size_t expected(std::size_t begin, std::size_t end) const {
+    // A number below 0 is larger than all that there are.
+    if (last_ >= all_.size() || begin == end) return 0;
+    const std::size_t from = all_[last_], bytes = end - begin;
+    return begin < from ? last_ - 2 * ((from - begin) / bytes)
+                        : last_ + 2 * ((begin - from) / bytes);
+  }
 
-  std::vector<std::size_t> all_;  // pairs
-  std::size_t last_ = 0;
+  std::vector<std::size_t> all_;       // pairs
+  std::size_t last_ = 0, before_ = 0;  // found
 };
 
 }  // namespace
 
-Footprint::Footprint(const Program& program, Memories asked, PlanMeter* meter)
+Footprint::Footprint(const Program& program, Memories asked, std::size_t further, PlanMeter* meter)
     : memories_(std::move(asked)) {
   // Calls visit(memory, operation, begin, end) for all that is touched there.
   std::size_t touches = 0;
@@ -65,24 +76,29 @@ Footprint::Footprint(const Program& program, Memories asked, PlanMeter* meter)
       for_each_place(program, op, [&](Rank rank, Place place) {
         step(meter);
         const std::size_t memory = memories_.number(rank, place);
-        if (memories_.are_in_[memory] == 0) return;
-        visit(memory, static_cast<int>(i), place.offset, place.offset + op.bytes);
+        const std::size_t begin = place.offset, end = begin + op.bytes;
+        if (!memories_.asked_[memory].touched_by(begin, end)) return;
+        visit(memory, static_cast<int>(i), begin, end);
       });
     }
   };
-  std::vector<TouchedBorders> borders(memories_.are_in_.size());
+  std::vector<TouchedBorders> borders(memories_.asked_.size());
   for_each_touch([&](std::size_t memory, int, std::size_t begin, std::size_t end) {
     borders[memory].add(begin, end);
     ++touches;
   });
-  first_of_.reserve(borders.size() + 1);
+  of_memory_.reserve(borders.size());
   for (TouchedBorders& of_memory : borders) {
     step(meter);
-    first_of_.push_back(static_cast<int>(stretches_.size()));
-    for (const std::size_t begin : of_memory.sorted()) stretches_.push_back({begin});
+    OfMemory here{.first = static_cast<int>(stretches_.size())};
+    const std::vector<std::size_t>& all = of_memory.sorted();
+    for (const std::size_t begin : all) stretches_.push_back({begin});
+    here.last = static_cast<int>(stretches_.size());
+    if (all.size() > 1) here.length = (all.back() - all.front()) / (all.size() - 1);
+    of_memory_.push_back(here);
   }
-  first_of_.push_back(static_cast<int>(stretches_.size()));
-  links_.reserve(touches);
+  // Some touch several stretches, such as a rank's whole vector.
+  links_.reserve(touches + stretches_.size() + further);
   for_each_touch([&](std::size_t memory, int operation, std::size_t begin, std::size_t end) {
     add_to(memory, operation, begin, end - begin);
   });
@@ -91,15 +107,14 @@ Footprint::Footprint(const Program& program, Memories asked, PlanMeter* meter)
 Footprint::Range Footprint::stretches(std::size_t memory, std::size_t offset,
                                       std::size_t bytes) const {
   const auto all = stretches_.begin();
-  const auto from = all + first_of_[memory], to = all + first_of_[memory + 1];
+  const OfMemory& there = of_memory_[memory];
+  const auto from = all + there.first, to = all + there.last;
   auto first = from;
   if (from != to) {
     // Blocks are mostly of one size: it is where it would be if all were.
     const auto blocks = static_cast<std::size_t>(to - from - 1);
-    const std::size_t length = (to - 1)->begin - from->begin;
-    const std::size_t before = offset - from->begin;
-    if (before < length) {
-      first += static_cast<std::ptrdiff_t>(std::min(before / (length / blocks), blocks));
+    if (offset >= from->begin) {
+      first += static_cast<std::ptrdiff_t>(std::min((offset - from->begin) / there.length, blocks));
     }
     if (first->begin != offset) {
       first = std::lower_bound(from, to, offset,

@@ -8,12 +8,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "engine/compile/plan_limits.h"
 #include "engine/compile/program.h"
 
 namespace rankine {
+
+// The same bytes under one name where input and output are one memory, at equal offsets, as in an
+// all-reduce in place.
+inline Place resolved(Place place, Buffers buffers) {
+  if (buffers == Buffers::in_place && place.memory == Memory::input) place.memory = Memory::output;
+  return place;
+}
 
 class Footprint {
  public:
@@ -22,34 +30,43 @@ class Footprint {
     bool same_bytes = false;  // as were asked for, no more and no less
   };
 
-  // Ranks' memories: those that will be asked about. Nothing is noted of others.
+  // What of ranks' memories will be asked about: from the first byte of each to the last one.
+  // Nothing is noted of what does not touch that.
   class Memories {
    public:
-    // `buffers`: whether input and output are one memory, at equal offsets, as in an all-reduce.
+    // `buffers`: as in resolved().
     Memories(int ranks, Buffers buffers)
-        : one_memory_(buffers == Buffers::in_place),
-          are_in_(static_cast<std::size_t>(ranks) * kMemories) {}
+        : buffers_(buffers), asked_(static_cast<std::size_t>(ranks) * kMemories) {}
 
-    void add(Rank rank, Place place) { are_in_[number(rank, place)] = 1; }
+    void add(Rank rank, Place place, std::size_t bytes) {
+      Bytes& asked = asked_[number(rank, place)];
+      asked.begin = std::min(asked.begin, place.offset);
+      asked.end = std::max(asked.end, place.offset + bytes);
+      ++questions_;
+    }
+    std::size_t questions() const { return questions_; }  // add() was told of
 
    private:
     friend class Footprint;
     static constexpr std::size_t kMemories = 3;  // input, output, scratch
+    struct Bytes {
+      std::size_t begin = std::numeric_limits<std::size_t>::max(), end = 0;
+      bool touched_by(std::size_t from, std::size_t to) const { return from < end && begin < to; }
+    };
 
     std::size_t number(Rank rank, Place place) const {
       return static_cast<std::size_t>(rank) * kMemories +
-             static_cast<std::size_t>(resolved(place).memory);
-    }
-    Place resolved(Place place) const {
-      if (one_memory_ && place.memory == Memory::input) place.memory = Memory::output;
-      return place;
+             static_cast<std::size_t>(resolved(place, buffers_).memory);
     }
 
-    bool one_memory_;
-    std::vector<char> are_in_;
+    Buffers buffers_;
+    std::vector<Bytes> asked_;
+    std::size_t questions_ = 0;
   };
 
-  Footprint(const Program& program, Memories asked, PlanMeter* meter = nullptr);
+  // `further`: about so often add() will be called.
+  Footprint(const Program& program, Memories asked, std::size_t further = 0,
+            PlanMeter* meter = nullptr);
 
   // Calls visit(touch) for everything that touches these bytes of `rank`, which some operation
   // does, in order of operations but for what add() brought. Not for two threads at once.
@@ -76,9 +93,6 @@ class Footprint {
   // An operation will touch bytes that begin and end where others that are there do.
   void add(Rank rank, int operation, Place place, std::size_t bytes);
 
-  // The same bytes under the one name that for_each() has for them.
-  Place resolved(Place place) const { return memories_.resolved(place); }
-
  private:
   static constexpr int kNone = -1;
   struct Stretch {
@@ -94,6 +108,11 @@ class Footprint {
   struct Range {
     int first, last;
   };
+  // The stretches of a memory, `first` to before `last`: the last one is where the others end.
+  struct OfMemory {
+    int first = 0, last = 0;
+    std::size_t length = 1;  // of each, if all were of one
+  };
 
   // Those between these bytes' ends.
   Range stretches(std::size_t memory, std::size_t offset, std::size_t bytes) const;
@@ -101,7 +120,7 @@ class Footprint {
 
   const Memories memories_;
   std::vector<Stretch> stretches_;  // by memory, each in order
-  std::vector<int> first_of_;       // by memory: its first one; and one past all
+  std::vector<OfMemory> of_memory_;
   std::vector<Link> links_;
   mutable std::vector<int> found_;
 };

@@ -72,6 +72,7 @@ class Lowering {
   }
 
   Result<Plan> run() {
+    make_room();
     const int n = static_cast<int>(program_.operations.size());
     for (int begin = 0; begin < n;) {
       int end = begin;
@@ -90,6 +91,30 @@ class Lowering {
   }
   std::size_t pair(Rank from, Rank to) const {
     return static_cast<std::size_t>(from) * ranks_ + static_cast<std::size_t>(to);
+  }
+  // For all messages, and for what ranks do with them.
+  void make_room() {
+    std::vector<std::size_t> ops(ranks_, 1), operands(ranks_);
+    std::size_t messages = 0;
+    for (const Operation& op : program_.operations) {
+      step(options_.meter);
+      const auto r = static_cast<std::size_t>(op.rank);
+      ++ops[r];
+      operands[r] += static_cast<std::size_t>(op.sources);
+      for (int s = 0; s < op.sources; ++s) {
+        const auto from = static_cast<std::size_t>(source_of(op, s).rank);
+        if (from == r) continue;
+        ++messages;
+        ops[r] += 2;  // to wait for it, and to give it back
+        ++ops[from];
+        ++operands[from];
+      }
+    }
+    messages_.reserve(messages);
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      plan_.rank[r].ops.reserve(ops[r]);
+      plan_.rank[r].operands.reserve(operands[r]);
+    }
   }
   bool by_address(const Message& m) const { return m.bytes > options_.slot_payload; }
 

@@ -11,21 +11,84 @@
 namespace rankine {
 namespace {
 
+std::span<const Source> sources_of(const Program& program, const Operation& op) {
+  return {program.sources.data() + op.first_source, static_cast<std::size_t>(op.sources)};
+}
+
+// Which of an operation's sources is its rank's own; none, or several: -1.
+int own_of(const Program& program, const Operation& op) {
+  const auto sources = sources_of(program, op);
+  int own = -1;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].rank != op.rank) continue;
+    if (own >= 0) return -1;
+    own = static_cast<int>(i);
+  }
+  return own;
+}
+
+// What of a program can be copied first, and when.
+struct Terms {
+  Buffers buffers;
+  std::size_t from;
+
+  // Where the own value lies of an operation that adds up that and others', elsewhere than it lies
+  // itself; else nullptr.
+  const Place* own_value(const Program& program, const Operation& op) const {
+    if (op.bytes < from || op.sources < 2) return nullptr;
+    const int own = own_of(program, op);
+    if (own < 0) return nullptr;
+    const Place& place = sources_of(program, op)[static_cast<std::size_t>(own)].place;
+    return resolved(place, buffers) == resolved(op.destination, buffers) ? nullptr : &place;
+  }
+
+  Footprint::Memories own_values(const Program& program) const {
+    Footprint::Memories all(program.ranks, buffers);
+    for (const Operation& op : program.operations) {
+      if (const Place* own = own_value(program, op)) all.add(op.rank, *own, op.bytes);
+    }
+    return all;
+  }
+};
+
+// By operation: own value and others', while others read our own. Empty: none is so.
+std::vector<bool> contended(const Program& program, const Terms& terms, PlanMeter* meter) {
+  Footprint::Memories own_values = terms.own_values(program);
+  if (own_values.questions() == 0) return {};
+  const Footprint footprint(program, std::move(own_values), 0, meter);
+  std::vector<bool> out;
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    step(meter);
+    const Operation& op = program.operations[i];
+    const Place* own = terms.own_value(program, op);
+    if (own == nullptr) continue;
+    bool others = false;
+    footprint.for_each(op.rank, *own, op.bytes, [&](const Footprint::Touch& t) {
+      step(meter);
+      const Operation& other = program.operations[static_cast<std::size_t>(t.operation)];
+      others |= other.round == op.round && other.rank != op.rank;
+    });
+    if (!others) continue;
+    out.resize(program.operations.size());
+    out[i] = true;
+  }
+  return out;
+}
+
 class OwnFirst {
  public:
-  OwnFirst(const Program& program, Buffers buffers, std::size_t from, PlanMeter* meter)
-      : old_(program), from_(from), footprint_(program, own_values(buffers), meter), meter_(meter) {
+  OwnFirst(const Program& program, PlanMeter* meter) : old_(program), meter_(meter) {
     new_.ranks = old_.ranks;
     new_.rounds = old_.rounds;
     new_.eager = old_.eager;
     new_.scratch_bytes = old_.scratch_bytes;
   }
 
-  Program run() {
+  Program run(const std::vector<bool>& contended) {
     for (std::size_t i = 0; i < old_.operations.size(); ++i) {
       step(meter_);
       const auto index = static_cast<int>(i);
-      if (is_contended(index)) {
+      if (contended[i]) {
         split(index);
       } else {
         add(index, 0, old_.operations[i].bytes, renumbered(index), true);
@@ -36,14 +99,9 @@ class OwnFirst {
   }
 
  private:
-  std::span<const Source> sources_of(int index) const {
-    const Operation& op = old_.operations[static_cast<std::size_t>(index)];
-    return {old_.sources.data() + op.first_source, static_cast<std::size_t>(op.sources)};
-  }
-
   // The sources of an old operation, as made by new ones.
   std::vector<Source> renumbered(int index) const {
-    const auto sources = sources_of(index);
+    const auto sources = sources_of(old_, old_.operations[static_cast<std::size_t>(index)]);
     std::vector<Source> out(sources.begin(), sources.end());
     for (Source& s : out) {
       if (s.producer >= 0) s.producer = last_[static_cast<std::size_t>(s.producer)];
@@ -51,55 +109,10 @@ class OwnFirst {
     return out;
   }
 
-  // Which of an operation's sources is its rank's own; none, or several: -1.
-  int own_of(int index) const {
-    const Operation& op = old_.operations[static_cast<std::size_t>(index)];
-    const auto sources = sources_of(index);
-    int own = -1;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      if (sources[i].rank != op.rank) continue;
-      if (own >= 0) return -1;
-      own = static_cast<int>(i);
-    }
-    return own;
-  }
-
-  // Where the own value lies of an operation that adds up that and others'; else nullptr.
-  const Place* own_value(int index) const {
-    const Operation& op = old_.operations[static_cast<std::size_t>(index)];
-    if (op.bytes < from_ || op.sources < 2) return nullptr;
-    const int own = own_of(index);
-    return own < 0 ? nullptr : &sources_of(index)[static_cast<std::size_t>(own)].place;
-  }
-
-  Footprint::Memories own_values(Buffers buffers) const {
-    Footprint::Memories all(old_.ranks, buffers);
-    for (std::size_t i = 0; i < old_.operations.size(); ++i) {
-      if (const Place* own = own_value(static_cast<int>(i))) all.add(old_.operations[i].rank, *own);
-    }
-    return all;
-  }
-
-  // Own value and others', while others read our own.
-  bool is_contended(int index) const {
-    const Operation& op = old_.operations[static_cast<std::size_t>(index)];
-    const Place* own = own_value(index);
-    if (own == nullptr || footprint_.resolved(*own) == footprint_.resolved(op.destination)) {
-      return false;
-    }
-    bool others = false;
-    footprint_.for_each(op.rank, *own, op.bytes, [&](const Footprint::Touch& t) {
-      step(meter_);
-      const Operation& other = old_.operations[static_cast<std::size_t>(t.operation)];
-      others |= other.round == op.round && other.rank != op.rank;
-    });
-    return others;
-  }
-
   void split(int index) {
     const Operation& op = old_.operations[static_cast<std::size_t>(index)];
     std::vector<Source> sources = renumbered(index);
-    const auto own = static_cast<std::size_t>(own_of(index));
+    const auto own = static_cast<std::size_t>(own_of(old_, op));
     // Our part: the ranks that take part, in order, have one part each.
     const auto before = std::count_if(sources.begin(), sources.end(),
                                       [&](const Source& s) { return s.rank < op.rank; });
@@ -147,8 +160,6 @@ class OwnFirst {
   }
 
   const Program& old_;
-  const std::size_t from_;
-  const Footprint footprint_;
   PlanMeter* const meter_;
   Program new_;
   std::vector<int> last_;  // per old operation: the last new one made of it
@@ -157,10 +168,10 @@ class OwnFirst {
 }  // namespace
 
 Program own_first(Program program, Buffers buffers, std::size_t from, PlanMeter* meter) {
-  const auto splits = [from](const Operation& op) { return op.bytes >= from && op.sources > 1; };
-  // What nothing can be done about need not be looked at.
-  if (std::none_of(program.operations.begin(), program.operations.end(), splits)) return program;
-  return OwnFirst(program, buffers, from, meter).run();
+  const std::vector<bool> split = contended(program, {buffers, from}, meter);
+  // What nothing can be done about stays as it is.
+  if (split.empty()) return program;
+  return OwnFirst(program, meter).run(split);
 }
 
 }  // namespace rankine

@@ -19,9 +19,9 @@ class Pool {
   const T& operator[](int i) const { return chunks_[chunk_of(i)][place_of(i)]; }
 
   // Makes room for about so many.
-  void expect(int most) {
+  void expect(std::size_t most) {
     if (chunks_.empty()) chunks_.emplace_back();
-    chunks_.back().reserve(std::min(static_cast<std::size_t>(most), kPerChunk));
+    chunks_.back().reserve(std::min(most, kPerChunk));
   }
 
   // The number of the new element.

@@ -1,6 +1,7 @@
 #include "engine/compile/program.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +23,14 @@ struct Placed {
 };
 static_assert(sizeof(Placed) == 8);
 constexpr std::uint32_t kMostScratch = (1U << 30) - 1;
+
+// As lists of versions mostly are, to find which takes a part of sorting's time.
+template <class T, class Before>
+void sort_unless_sorted(std::vector<T>& list, const Before& before) {
+  if (!std::is_sorted(list.begin(), list.end(), before)) {
+    std::sort(list.begin(), list.end(), before);
+  }
+}
 
 class Builder {
  public:
@@ -188,8 +197,8 @@ class Builder {
     }
     for (const int v : shown_inputs_) add_to(Area::inputs, v, shown(v));
     for (const int v : shown_results_) add_to(Area::results, v, shown(v));
-    std::sort(there.begin(), there.end(),
-              [](const InScratch& a, const InScratch& b) { return a.where() < b.where(); });
+    sort_unless_sorted(
+        there, [](const InScratch& a, const InScratch& b) { return a.where() < b.where(); });
     program_.scratch_bytes.assign(static_cast<std::size_t>(versions_->ranks()), 0);
     for (std::size_t i = 0; i < there.size(); ++i) {
       step(options_.meter);
@@ -227,7 +236,7 @@ class Builder {
 
   // Blocks of one rank together, so that neighbours become one operation.
   void sort_by_place(std::vector<int>& versions) {
-    std::sort(versions.begin(), versions.end(), [this](int a, int b) {
+    sort_unless_sorted(versions, [this](int a, int b) {
       return std::pair(at(a).rank, at(a).slot) < std::pair(at(b).rank, at(b).slot);
     });
   }
@@ -243,8 +252,12 @@ class Builder {
     program_.ranks = versions_->ranks();
     program_.rounds = versions_->rounds();
     program_.eager = options_.eager;
-    operations_.expect(versions_->size() + static_cast<int>(staged_.size() + shown_inputs_.size() +
-                                                            shown_results_.size()));
+    const std::size_t besides =
+        staged_.size() + shown_inputs_.size() + shown_results_.size() + local_copies_.size();
+    operations_.expect(static_cast<std::size_t>(versions_->size()) + besides);
+    // And of sums two per rank, about as many as copy_first() adds.
+    const int first_copies = versions_->adds_up() ? 2 * versions_->ranks() : 0;
+    sources_.expect(static_cast<std::size_t>(versions_->sources() + first_copies) + besides);
     for (const int v : staged_) {
       const Place from{Memory::input, block_of(at(v).slot).input};
       placed(v).operation = add({at(v).rank, kStaging, place(v), block_of(at(v).slot).bytes},
@@ -276,7 +289,7 @@ class Builder {
         made_from.push_back({at(s).lowest, static_cast<int>(made_from.size()), s});
       });
       // The language's order of additions (schedule.h), the same whoever adds; else as stated.
-      if (made_from.size() > 1) std::sort(made_from.begin(), made_from.end());
+      sort_unless_sorted(made_from, std::less<>());
       sources.clear();
       for (const auto& [lowest, stated, s] : made_from) {
         const Placed& seen = seen_by(v.rank, s);

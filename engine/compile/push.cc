@@ -10,19 +10,31 @@
 namespace rankine {
 namespace {
 
+// The operation of another rank that makes just what this one copies; -1: there is none.
+int maker_of(const Program& program, const Operation& taker) {
+  if (taker.sources != 1) return -1;
+  const Source& source = program.sources[static_cast<std::size_t>(taker.first_source)];
+  if (source.rank == taker.rank || source.producer < 0) return -1;
+  const Operation& maker = program.operations[static_cast<std::size_t>(source.producer)];
+  const bool makes_it =
+      maker.sources >= 2 && maker.destination == source.place && maker.bytes == taker.bytes;
+  return makes_it ? source.producer : -1;
+}
+
 class Pusher {
  public:
-  // That asks about these memories.
-  Pusher(const Program& program, Footprint::Memories asked, PushMutant mutant, PlanMeter* meter)
+  // That asks about these memories, and moves as many copies at most as add to `asked`.
+  Pusher(const Program& program, Footprint::Memories asked, std::size_t further, PushMutant mutant,
+         PlanMeter* meter)
       : program_(program),
-        footprint_(program, std::move(asked), meter),
+        footprint_(program, std::move(asked), further, meter),
         mutant_(mutant),
         meter_(meter) {}
 
   static Footprint::Memories destinations(const Program& program, Buffers buffers) {
     Footprint::Memories all(program.ranks, buffers);
     for (const Operation& op : program.operations) {
-      if (maker_of(program, op) >= 0) all.add(op.rank, op.destination);
+      if (maker_of(program, op) >= 0) all.add(op.rank, op.destination, op.bytes);
     }
     return all;
   }
@@ -33,20 +45,9 @@ class Pusher {
       step(meter_);
       const auto index = static_cast<int>(i);
       const int maker = maker_of(program, program.operations[i]);
-      if (maker >= 0 && may_move(index, maker)) move(program.operations[i], maker);
+      if (maker >= 0 && may_move(index, maker)) move(program, index, maker);
     }
     write_down(program);
-  }
-
-  // The operation of another rank that makes just what this one copies; -1: there is none.
-  static int maker_of(const Program& program, const Operation& taker) {
-    if (taker.sources != 1) return -1;
-    const Source& source = program.sources[static_cast<std::size_t>(taker.first_source)];
-    if (source.rank == taker.rank || source.producer < 0) return -1;
-    const Operation& maker = program.operations[static_cast<std::size_t>(source.producer)];
-    const bool makes_it =
-        maker.sources >= 2 && maker.destination == source.place && maker.bytes == taker.bytes;
-    return makes_it ? source.producer : -1;
   }
 
   // May the copy `index` move into the operation `made_by`, which makes what it copies? before_ has
@@ -78,63 +79,92 @@ class Pusher {
     return program_.operations[static_cast<std::size_t>(i)];
   }
 
-  void move(Operation& taker, int made_by) {
+  void move(Program& program, int index, int made_by) {
     if (mutant_ == PushMutant::no_waits) before_.clear();
     for (const int other : before_) waits_.push_back({made_by, other});
-    copies_.push_back({made_by, {taker.rank, taker.destination}});
+    copies_.push_back({made_by, index});
+    Operation& taker = program.operations[static_cast<std::size_t>(index)];
     footprint_.add(taker.rank, made_by, taker.destination, taker.bytes);
     taker.pushed = true;
   }
 
+  // What an operation gets in addition.
+  struct Added {
+    int operation = 0;
+    int what = 0;
+  };
+
+  // By operation, and of one in the order in which they came.
   void write_down(Program& program) {
-    // Of one operation in the order in which they came.
-    const auto by_operation = [](const auto& a, const auto& b) {
-      return a.operation < b.operation;
-    };
-    std::stable_sort(waits_.begin(), waits_.end(), by_operation);
-    std::stable_sort(copies_.begin(), copies_.end(), by_operation);
-    std::vector<int> earlier;
-    auto wait = waits_.begin();
-    auto copy = copies_.begin();
-    for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    std::vector<int> next(program.operations.size());  // where what comes next for it has its place
+    write_waits(program, next);
+    write_copies(program, next);
+  }
+
+  static void count(const std::vector<Added>& all, std::vector<int>& of_operation) {
+    std::fill(of_operation.begin(), of_operation.end(), 0);
+    for (const Added& one : all) ++of_operation[static_cast<std::size_t>(one.operation)];
+  }
+
+  // Before what they wait for already.
+  void write_waits(Program& program, std::vector<int>& next) const {
+    if (waits_.empty()) return;
+    count(waits_, next);
+    std::vector<int> earlier(program.earlier.size() + waits_.size());
+    int end = 0;
+    for (std::size_t i = 0; i < next.size(); ++i) {
       Operation& op = program.operations[i];
-      const auto index = static_cast<int>(i);
-      const auto first = program.earlier.begin() + op.first_earlier;
-      const auto last = first + op.earlier;
-      op.first_earlier = static_cast<int>(earlier.size());
-      for (; wait != waits_.end() && wait->operation == index; ++wait)
-        earlier.push_back(wait->what);
-      earlier.insert(earlier.end(), first, last);
-      op.earlier = static_cast<int>(earlier.size()) - op.first_earlier;
-      op.first_copy = static_cast<int>(program.copies.size());
-      for (; copy != copies_.end() && copy->operation == index; ++copy) {
-        program.copies.push_back(copy->what);
-      }
-      op.copies = static_cast<int>(program.copies.size()) - op.first_copy;
+      const int first = std::exchange(op.first_earlier, end);
+      const int waits = std::exchange(next[i], end);
+      std::copy_n(program.earlier.begin() + first, op.earlier, earlier.begin() + end + waits);
+      op.earlier += waits;
+      end += op.earlier;
+    }
+    for (const Added& wait : waits_) {
+      earlier[static_cast<std::size_t>(next[static_cast<std::size_t>(wait.operation)]++)] =
+          wait.what;
     }
     program.earlier = std::move(earlier);
   }
 
-  // What an operation gets in addition.
-  template <class What>
-  struct Added {
-    int operation = 0;
-    What what{};
-  };
+  void write_copies(Program& program, std::vector<int>& next) const {
+    count(copies_, next);
+    int end = 0;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      Operation& op = program.operations[i];
+      op.first_copy = end;
+      op.copies = std::exchange(next[i], end);
+      end += op.copies;
+    }
+    program.copies.resize(copies_.size());
+    for (const Added& copy : copies_) {
+      const Operation& taker = operation(copy.what);
+      program.copies[static_cast<std::size_t>(next[static_cast<std::size_t>(copy.operation)]++)] = {
+          taker.rank, taker.destination};
+    }
+  }
 
   const Program& program_;
   Footprint footprint_;
   const PushMutant mutant_;
   PlanMeter* const meter_;
-  std::vector<int> before_;        // of the copy under consideration
-  std::vector<Added<int>> waits_;  // what it must wait for
-  std::vector<Added<Copy>> copies_;
+  std::vector<int> before_;    // of the copy under consideration
+  std::vector<Added> waits_;   // what it must wait for
+  std::vector<Added> copies_;  // the operations that were copies
 };
 
 }  // namespace
 
 void push(Program& program, Buffers buffers, PushMutant mutant, PlanMeter* meter) {
-  Pusher(program, Pusher::destinations(program, buffers), mutant, meter).run(program);
+  Footprint::Memories asked = Pusher::destinations(program, buffers);
+  const std::size_t most = asked.questions();
+  if (most > 0) Pusher(program, std::move(asked), most, mutant, meter).run(program);
+}
+
+bool has_short_copies(const Program& program, std::size_t bytes) {
+  return std::any_of(
+      program.operations.begin(), program.operations.end(),
+      [&](const Operation& op) { return op.bytes < bytes && maker_of(program, op) >= 0; });
 }
 
 void claim_copies(Program& program, std::size_t from) {

@@ -27,6 +27,9 @@ enum class PushMutant : std::uint8_t { none, no_waits, no_care };
 void push(Program& program, Buffers buffers, PushMutant mutant = PushMutant::none,
           PlanMeter* meter = nullptr);
 
+// Whether that looks at copies of less than so many bytes.
+bool has_short_copies(const Program& program, std::size_t bytes);
+
 // Where the others' caches hold what is overwritten there, since nobody has read it before: pieces
 // of at least `from` bytes are finished first and then copied (Operation::claims).
 void claim_copies(Program& program, std::size_t from = Costs{}.claim);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/schedule/everyone.h"
 #include "engine/base/huge_pages.h"
 #include "engine/base/splitmix.h"
 
@@ -146,6 +147,7 @@ class Versions::Builder {
   }
 
   void make_inputs() {
+    make_room();
     for (int b = 0; b < schedule_.blocks; ++b) {
       if (bytes_of(b) == 0) continue;
       const Rank source = goal_.source_of(b);
@@ -156,6 +158,37 @@ class Versions::Builder {
         for (Rank r : rankine::ranks(schedule_.ranks)) newest_.add_input(make_input(r, b));
       }
     }
+  }
+
+  // For all versions, where one rank's part says how many there will be.
+  void make_room() {
+    const Everyone* all = everyone_in(schedule_);
+    if (all == nullptr) return;
+    std::size_t inputs = 0;
+    for (int b = 0; b < schedule_.blocks; ++b) {
+      if (bytes_of(b) == 0) return;  // fewer, by who knows how many
+      inputs += goal_.source_of(b) >= 0 ? 1 : static_cast<std::size_t>(schedule_.ranks);
+    }
+    // Of one rank: what it is sent, in what places, and where that may be added to what is there.
+    std::size_t moves = 0, made = 0, added = 0;
+    std::vector<int> last(static_cast<std::size_t>(schedule_.places()), kNone);  // round, by place
+    const Rotation& turn = all->rotation();
+    for (int k = 0; k < schedule_.rounds; ++k) {
+      for_each_transfer(all->part(), k, [&](const Transfer& t) {
+        step(meter_);
+        const Transfer to_first = turn.rotated(t, turn.back(t.to.front()));
+        to_first.where.list.for_each([&](Block b) {
+          const int place = place_of(schedule_, b, to_first.where.plane);
+          ++moves;
+          if (std::exchange(last[static_cast<std::size_t>(place)], k) == k) return;
+          ++made;
+          added += t.act == Act::reduce ? 1 : 0;
+        });
+      });
+    }
+    const auto ranks = static_cast<std::size_t>(schedule_.ranks);
+    out_.versions_.expect(inputs + ranks * made);
+    out_.uses_.expect(ranks * (moves + added));
   }
 
   int make_input(Rank r, int b) {
@@ -219,7 +252,8 @@ class Versions::Builder {
   }
 
   void slots_of(const BlockSet& set, std::vector<int>& slots) const {
-    if (set.list.size() == 1) return slots.assign(1, place_of(schedule_, set.list.front(), set.plane));
+    if (set.list.size() == 1)
+      return slots.assign(1, place_of(schedule_, set.list.front(), set.plane));
     slots.clear();
     set.list.for_each([&](Block b) { slots.push_back(place_of(schedule_, b, set.plane)); });
   }

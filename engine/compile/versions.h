@@ -53,6 +53,7 @@ class Versions {
   int blocks() const { return blocks_; }
   // By round; within a round in the order stated.
   int size() const { return versions_.size(); }
+  int sources() const { return uses_.size(); }  // of all together
   const Version& operator[](int version) const { return versions_[version]; }
   bool adds_up() const { return adds_up_; }  // some are made from several
 

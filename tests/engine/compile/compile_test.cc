@@ -41,6 +41,25 @@ TEST(Compile, SmallDataGoToMailboxesAndLargeOnesStayWhereTheyAre) {
   EXPECT_EQ(compile(forced)->plan.transport, Transport::direct);
 }
 
+TEST(Compile, ABoardHoldsAllThatARankTellsTheOthersAndThatOnce) {
+  const auto on_board = [](CompileRequest request, std::size_t board_bytes) {
+    request.board_bytes = board_bytes;
+    return compile(request)->plan.transport == Transport::board;
+  };
+  // One vector of 64 bytes for three others.
+  const CompileRequest one = request_for("direct_one_shot", 4, 16);
+  EXPECT_TRUE(on_board(one, 64));
+  EXPECT_FALSE(on_board(one, 63));
+  // A block of 16 bytes for each of them; the rank's own may lie between.
+  CompileRequest each;
+  each.algorithm = find_algorithm(Collective::all_to_all, "direct");
+  each.params.ranks = 4;
+  each.counts.assign(16, 4);
+  each.slot_payload = 48;
+  EXPECT_TRUE(on_board(each, 64));
+  EXPECT_FALSE(on_board(each, 47));
+}
+
 int folds(const Plan& plan, Rank r) {
   int count = 0;
   for (const Op& op : plan.rank[static_cast<std::size_t>(r)].ops) {
