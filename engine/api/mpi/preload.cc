@@ -11,6 +11,9 @@
 // lengths only, it posts them, with what it sends, and all decide by all posts (post_log.h).
 // Everything else is passed on, and so are arguments that MPI has errors for.
 //
+// Calls that are started and waited for later (MPI_Iallreduce) are decided on in the same way, and
+// by nothing that ranks would have to ask each other first (preload_requests.h, and Backend).
+//
 // RANKINE_MPI (preload_settings.h) says whether, how, and whether to report it at the end.
 #include <mpi.h>
 
@@ -35,6 +38,7 @@
 #include "engine/api/mpi/preload_blocks.h"
 #include "engine/api/mpi/preload_kinds.h"
 #include "engine/api/mpi/preload_report.h"
+#include "engine/api/mpi/preload_requests.h"
 #include "engine/api/mpi/preload_settings.h"
 
 namespace rankine::mpi {
@@ -67,8 +71,9 @@ constexpr int kFirstCalls = 3;
 struct Attached {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, ranks = 1;
-  int calls = 0;                     // that might have been taken
-  std::unique_ptr<Backend> backend;  // or none could be made, on any rank
+  int calls = 0;      // that might have been taken, before
+  bool made = false;  // the backend, if one could be, on all ranks alike
+  std::unique_ptr<Backend> backend;
 
   std::string_view name() const {
     if (backend == nullptr) return {};
@@ -92,10 +97,18 @@ class Communicators {
     thread.gone = gone;
     return thread.attached;
   }
-  // Its next call begins, of all ranks where that makes the backend.
-  static void begin_call(Attached& attached) {
+  // Its next call begins, of all ranks where that makes the backend: a call that waits for them.
+  // Whether there is one now, or cannot be.
+  static bool begin_call(Attached& attached, Form form) {
+    if (attached.made) return true;
+    if (attached.calls < kFirstCalls) {
+      ++attached.calls;
+      return false;
+    }
+    if (form != Form::waited_for) return false;
     const Inside now;
-    if (++attached.calls == kFirstCalls + 1) make(attached);
+    make(attached);
+    return true;
   }
   // Before MPI ends. In one order on all ranks, whose lists may have another: who has posted calls
   // waits for the others.
@@ -125,6 +138,7 @@ class Communicators {
     return *attached;
   }
   static void make(Attached& attached) {
+    attached.made = true;
     auto backend = make_backend(attached.comm, preload_settings().messages);
     if (backend.ok()) {
       attached.backend = std::move(*backend);
@@ -160,14 +174,23 @@ Communicators& communicators() {
   return *all;
 }
 
+// How a call is made: waited for at once, or started, and MPI's request is to be found there.
+struct Manner {
+  Form form = Form::waited_for;
+  MPI_Request* request = nullptr;
+};
+constexpr Manner kWaitedFor{};
+Manner started(MPI_Request* request) { return {Form::started, request}; }
+
 // One call of a program's.
 class Taking {
  public:
-  Taking(Function function, MPI_Comm comm) : function_(function), comm_(comm) {
+  Taking(Function function, const Manner& manner, MPI_Comm comm)
+      : function_(function), manner_(manner), comm_(comm) {
     if (thread.inside > 0) return;
     if (!preload_settings().takes) return;
     counts_ = true;
-    if (comm == MPI_COMM_NULL) {
+    if (comm == MPI_COMM_NULL || (starts() && manner.request == nullptr)) {
       why_ = Passed::arguments;
       return;
     }
@@ -201,26 +224,33 @@ class Taking {
     return *this;
   }
 
+  bool starts() const { return manner_.form == Form::started; }
+  // What `then` of run() may hold.
+  Bytes kept(Bytes bytes) const { return starts() ? std::move(bytes).kept() : std::move(bytes); }
+
   // What is left is MPI's own.
   template <class Pass>
   int pass(const Pass& pass_on) const {
-    if (counts_) report().passed(function_, why_);
+    if (counts_) report().passed(function_, why_, manner_.form);
     const Inside now;  // of an implementation that calls one by another
     return pass_on();
   }
+  // Where the call is started, `then` and what it holds stay until that is over.
   template <class Pass, class Then>
-  int run(Call&& call, std::size_t bytes, const Pass& pass_on, const Then& then) {
+  int run(Call&& call, std::size_t bytes, const Pass& pass_on, Then&& then) {
     Backend* const found = find_backend();
     if (found == nullptr) return pass(pass_on);
     Backend& backend = *found;
     {
       const Inside now;
-      if (const auto why = backend.leaves_to_mpi(call)) {
+      if (const auto why =
+              starts() ? backend.leaves_start_to_mpi(call) : backend.leaves_to_mpi(call)) {
         why_ = *why;
         return pass(pass_on);
       }
     }
     const Clock::time_point began = clock();
+    if (starts()) return start(backend, call, bytes, began, std::forward<Then>(then));
     Status status;
     {
       const Inside now;
@@ -231,9 +261,7 @@ class Taking {
         return pass(pass_on);
       }
     }
-    if (!status.ok()) {
-      return fail(status, status.code() == Code::invalid_argument ? MPI_ERR_BUFFER : MPI_ERR_OTHER);
-    }
+    if (!status.ok()) return fail(status);
     then();
     count_taken(bytes, began);
     return MPI_SUCCESS;
@@ -288,10 +316,24 @@ class Taking {
   // nullptr: why_ says why not.
   Backend* find_backend() {
     Attached& here = *attached_;
-    if (here.calls <= kFirstCalls) Communicators::begin_call(here);
-    if (here.calls > kFirstCalls && here.backend != nullptr) return here.backend.get();
-    why_ = here.calls <= kFirstCalls ? Passed::first_calls : Passed::refused;
+    const bool is_first = !here.made && !Communicators::begin_call(here, manner_.form);
+    if (here.backend != nullptr) return here.backend.get();
+    why_ = is_first ? Passed::first_calls : Passed::refused;
     return nullptr;
+  }
+  template <class Then>
+  int start(Backend& backend, Call& call, std::size_t bytes, Clock::time_point began, Then&& then) {
+    const Inside now;
+    auto started = std::make_shared<StartedCollective>();
+    started->function = function_;
+    started->rank = rank;
+    started->comm = comm_;
+    started->bytes = bytes;
+    started->began = began;
+    // A function has copies, and what this one holds has none.
+    started->then = [held = std::make_shared<Then>(std::forward<Then>(then))] { (*held)(); };
+    const Status status = backend.start(call, std::move(started), manner_.request);
+    return status.ok() ? MPI_SUCCESS : fail(status);
   }
   // This rank's post; false: MPI has an error for the call.
   bool fill_in(const PostLog::Room& room, const Blocks& sends, const Blocks& receives) const {
@@ -320,9 +362,12 @@ class Taking {
     const std::chrono::duration<double> took = Clock::now() - began;
     report().taken(function_, bytes, took.count());
   }
+  int fail(const Status& status) const {
+    return fail(status, status.code() == Code::invalid_argument ? MPI_ERR_BUFFER : MPI_ERR_OTHER);
+  }
   int fail(const Status& status, int error) const {
     std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
-                 std::string(name_of(function_)).c_str(), rank,
+                 name_of(function_, manner_.form).c_str(), rank,
                  std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
     MPI_Comm_call_errhandler(comm_, error);
     return error;
@@ -336,6 +381,7 @@ class Taking {
   }
 
   const Function function_;
+  const Manner manner_;
   const MPI_Comm comm_;
   Attached* attached_ = nullptr;
   bool counts_ = false, going_ = false;
@@ -349,9 +395,10 @@ const void* at(const void* buffer, std::size_t bytes) {
 
 // A reduction, which is in place where `in` says so.
 template <class Pass>
-int reduction(Function function, Collective collective, const void* in, void* out, int count,
-              MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm, const Pass& pass) {
-  Taking taking(function, comm);
+int reduction(const Manner& manner, Function function, Collective collective, const void* in,
+              void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+              const Pass& pass) {
+  Taking taking(function, manner, comm);
   taking.root(root).reduces(collective, count, type, op);
   if (!taking) return taking.pass(pass);
   return taking.run({.collective = collective,
@@ -366,9 +413,10 @@ int reduction(Function function, Collective collective, const void* in, void* ou
 
 // Blocks of a reduction, of those counts; in place they come out at the beginning of `out`.
 template <class Pass>
-int reduce_blocks(Function function, const void* in, void* out, const int* counts, int equal,
-                  MPI_Datatype type, MPI_Op op, MPI_Comm comm, const Pass& pass) {
-  Taking taking(function, comm);
+int reduce_blocks(const Manner& manner, Function function, const void* in, void* out,
+                  const int* counts, int equal, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                  const Pass& pass) {
+  Taking taking(function, manner, comm);
   taking.unless(counts == nullptr && equal < 0).reduces(Collective::reduce_scatter, 0, type, op);
   std::vector<std::size_t> sizes;
   for (int r = 0; taking && r < taking.ranks; ++r) {
@@ -379,84 +427,43 @@ int reduce_blocks(Function function, const void* in, void* out, const int* count
   if (!taking) return taking.pass(pass);
   const std::size_t mine = sizes[of(taking.rank)] * size_of(taking.kind);
   std::vector<std::byte> block(in == MPI_IN_PLACE ? mine : 0);
-  return taking.run({.collective = Collective::reduce_scatter,
-                     .in = in == MPI_IN_PLACE ? out : in,
-                     .out = in == MPI_IN_PLACE ? block.data() : out,
-                     .type = taking.kind,
-                     .op = taking.operation,
-                     .counts = sizes},
-                    mine, pass, [&] {
-                      if (!block.empty()) std::memcpy(out, block.data(), block.size());
-                    });
+  Call call{.collective = Collective::reduce_scatter,
+            .in = in == MPI_IN_PLACE ? out : in,
+            .out = in == MPI_IN_PLACE ? block.data() : out,
+            .type = taking.kind,
+            .op = taking.operation,
+            .counts = sizes};
+  return taking.run(std::move(call), mine, pass, [out, block = std::move(block)] {
+    if (!block.empty()) std::memcpy(out, block.data(), block.size());
+  });
 }
 
-}  // namespace
-}  // namespace rankine::mpi
-
-using namespace rankine;
-using namespace rankine::mpi;
-
-extern "C" {
-
-int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
-                  MPI_Comm comm) {
-  return reduction(Function::allreduce, Collective::all_reduce, in, out, count, type, op, 0, comm,
-                   [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
-}
-
-int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root,
-               MPI_Comm comm) {
-  return reduction(Function::reduce, Collective::reduce, in, out, count, type, op, root, comm,
-                   [&] { return PMPI_Reduce(in, out, count, type, op, root, comm); });
-}
-
-int MPI_Scan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  return reduction(Function::scan, Collective::scan, in, out, count, type, op, 0, comm,
-                   [&] { return PMPI_Scan(in, out, count, type, op, comm); });
-}
-
-int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  return reduction(Function::exscan, Collective::exscan, in, out, count, type, op, 0, comm,
-                   [&] { return PMPI_Exscan(in, out, count, type, op, comm); });
-}
-
-int MPI_Reduce_scatter(const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op,
-                       MPI_Comm comm) {
-  return reduce_blocks(Function::reduce_scatter, in, out, counts, 0, type, op, comm,
-                       [&] { return PMPI_Reduce_scatter(in, out, counts, type, op, comm); });
-}
-
-int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
-                             MPI_Comm comm) {
-  return reduce_blocks(Function::reduce_scatter_block, in, out, nullptr, count, type, op, comm,
-                       [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
-}
-
-int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  const auto pass = [&] { return PMPI_Bcast(buffer, count, type, root, comm); };
-  Taking taking(Function::bcast, comm);
+template <class Pass>
+int broadcast(const Manner& manner, void* buffer, int count, MPI_Datatype type, int root,
+              MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::bcast, manner, comm);
   taking.root(root).moves(count, type);
   if (!taking) return taking.pass(pass);
   Bytes data(buffer, of(count), type, comm);
   void* const memory = data.to_receive();
   const bool sends = taking.rank == root;
-  return taking.run({.collective = Collective::broadcast,
-                     .in = sends ? data.to_send() : memory,
-                     .out = memory,
-                     .count = data.size(),
-                     .type = DataType::u8,
-                     .root = root},
-                    data.size(), pass, [&] {
+  const std::size_t bytes = data.size();
+  Call call{.collective = Collective::broadcast,
+            .in = sends ? data.to_send() : memory,
+            .out = memory,
+            .count = bytes,
+            .type = DataType::u8,
+            .root = root};
+  return taking.run(std::move(call), bytes, pass,
+                    [sends, data = taking.kept(std::move(data))]() mutable {
                       if (!sends) data.received();
                     });
 }
 
-int MPI_Allgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
-                  MPI_Datatype out_type, MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Allgather(in, in_count, in_type, out, out_count, out_type, comm);
-  };
-  Taking taking(Function::allgather, comm);
+template <class Pass>
+int all_gather(const Manner& manner, const void* in, int in_count, MPI_Datatype in_type, void* out,
+               int out_count, MPI_Datatype out_type, MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::allgather, manner, comm);
   const bool in_place = in == MPI_IN_PLACE;
   taking.moves(out_count, out_type);
   if (!in_place) taking.moves(in_count, in_type);
@@ -468,20 +475,22 @@ int MPI_Allgather(const void* in, int in_count, MPI_Datatype in_type, void* out,
   void* const to = all.to_receive();
   // In place the own block is packed with the rest.
   const void* const from = in_place ? at(all.to_send(), block * of(taking.rank)) : mine.to_send();
+  const std::size_t bytes = all.size();
   return taking.run({.collective = Collective::all_gather,
                      .in = from,
                      .out = to,
                      .count = block,
                      .type = DataType::u8},
-                    all.size(), pass, [&] { all.received(); });
+                    bytes, pass,
+                    [mine = taking.kept(std::move(mine)),
+                     all = taking.kept(std::move(all))]() mutable { all.received(); });
 }
 
-int MPI_Allgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* counts,
-                   const int* places, MPI_Datatype out_type, MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Allgatherv(in, in_count, in_type, out, counts, places, out_type, comm);
-  };
-  Taking taking(Function::allgatherv, comm);
+template <class Pass>
+int all_gatherv(const Manner& manner, const void* in, int in_count, MPI_Datatype in_type, void* out,
+                const int* counts, const int* places, MPI_Datatype out_type, MPI_Comm comm,
+                const Pass& pass) {
+  Taking taking(Function::allgatherv, manner, comm);
   const bool in_place = in == MPI_IN_PLACE;
   taking.moves(0, out_type);
   if (!in_place) taking.moves(in_count, in_type);
@@ -504,27 +513,28 @@ int MPI_Allgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out
   Bytes mine(in, in_place ? 0 : of(in_count), in_place ? MPI_BYTE : in_type, comm);
   if (!in_place && mine.size() != sizes[of(taking.rank)]) return taking.unless(true).pass(pass);
   const void* const from = in_place ? blocks[of(taking.rank)].to_send() : mine.to_send();
-  return taking.run({.collective = Collective::all_gather,
-                     .in = from,
-                     .out = gathered.data(),
-                     .type = DataType::u8,
-                     .counts = sizes},
-                    total, pass, [&] {
+  Call call{.collective = Collective::all_gather,
+            .in = from,
+            .out = gathered.data(),
+            .type = DataType::u8,
+            .counts = sizes};
+  for (Bytes& block : blocks) block = taking.kept(std::move(block));
+  return taking.run(std::move(call), total, pass,
+                    [mine = taking.kept(std::move(mine)), blocks = std::move(blocks),
+                     gathered = std::move(gathered)]() mutable {
                       std::size_t next = 0;
-                      for (std::size_t r = 0; r < blocks.size(); ++r) {
-                        std::memcpy(blocks[r].to_receive(), gathered.data() + next, sizes[r]);
-                        blocks[r].received();
-                        next += sizes[r];
+                      for (Bytes& block : blocks) {
+                        std::memcpy(block.to_receive(), gathered.data() + next, block.size());
+                        block.received();
+                        next += block.size();
                       }
                     });
 }
 
-int MPI_Alltoall(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
-                 MPI_Datatype out_type, MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Alltoall(in, in_count, in_type, out, out_count, out_type, comm);
-  };
-  Taking taking(Function::alltoall, comm);
+template <class Pass>
+int all_to_all(const Manner& manner, const void* in, int in_count, MPI_Datatype in_type, void* out,
+               int out_count, MPI_Datatype out_type, MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::alltoall, manner, comm);
   const bool in_place = in == MPI_IN_PLACE;
   taking.moves(out_count, out_type);
   if (!in_place) taking.moves(in_count, in_type);
@@ -534,12 +544,214 @@ int MPI_Alltoall(const void* in, int in_count, MPI_Datatype in_type, void* out, 
              comm);
   if (!in_place && from.size() != to.size()) return taking.unless(true).pass(pass);
   void* const received = to.to_receive();
-  return taking.run({.collective = Collective::all_to_all,
-                     .in = in_place ? to.to_send() : from.to_send(),
-                     .out = received,
-                     .count = to.size() / of(taking.ranks),
-                     .type = DataType::u8},
-                    to.size(), pass, [&] { to.received(); });
+  const std::size_t bytes = to.size();
+  Call call{.collective = Collective::all_to_all,
+            .in = in_place ? to.to_send() : from.to_send(),
+            .out = received,
+            .count = bytes / of(taking.ranks),
+            .type = DataType::u8};
+  return taking.run(std::move(call), bytes, pass,
+                    [from = taking.kept(std::move(from)),
+                     to = taking.kept(std::move(to))]() mutable { to.received(); });
+}
+
+template <class Pass>
+int gather(const Manner& manner, const void* in, int in_count, MPI_Datatype in_type, void* out,
+           int out_count, MPI_Datatype out_type, int root, MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::gather, manner, comm);
+  taking.root(root);
+  const bool at_root = taking && taking.rank == root, in_place = in == MPI_IN_PLACE;
+  if (at_root) taking.moves(out_count, out_type);
+  if (!in_place) taking.moves(in_count, in_type);
+  if (!taking) return taking.pass(pass);
+  Bytes all(out, at_root ? of(out_count) * of(taking.ranks) : 0, at_root ? out_type : MPI_BYTE,
+            comm);
+  Bytes mine(in, in_place ? 0 : of(in_count), in_place ? MPI_BYTE : in_type, comm);
+  const std::size_t block = at_root ? all.size() / of(taking.ranks) : mine.size();
+  if (!in_place && mine.size() != block) return taking.unless(true).pass(pass);
+  void* const to = all.to_receive();
+  Call call{.collective = Collective::gather,
+            .in = in_place ? at(all.to_send(), block * of(root)) : mine.to_send(),
+            .out = to,
+            .count = block,
+            .type = DataType::u8,
+            .root = root};
+  return taking.run(std::move(call), block, pass,
+                    [mine = taking.kept(std::move(mine)),
+                     all = taking.kept(std::move(all))]() mutable { all.received(); });
+}
+
+template <class Pass>
+int scatter(const Manner& manner, const void* in, int in_count, MPI_Datatype in_type, void* out,
+            int out_count, MPI_Datatype out_type, int root, MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::scatter, manner, comm);
+  taking.root(root);
+  const bool at_root = taking && taking.rank == root, in_place = out == MPI_IN_PLACE;
+  if (at_root) taking.moves(in_count, in_type);
+  if (!in_place) taking.moves(out_count, out_type);
+  if (!taking) return taking.pass(pass);
+  Bytes all(in, at_root ? of(in_count) * of(taking.ranks) : 0, at_root ? in_type : MPI_BYTE, comm);
+  Bytes mine(out, in_place ? 0 : of(out_count), in_place ? MPI_BYTE : out_type, comm);
+  const std::size_t block = at_root ? all.size() / of(taking.ranks) : mine.size();
+  if (!in_place && mine.size() != block) return taking.unless(true).pass(pass);
+  const void* const from = all.to_send();
+  Call call{.collective = Collective::scatter,
+            .in = from,
+            .out = in_place ? const_cast<void*>(at(from, block * of(root))) : mine.to_receive(),
+            .count = block,
+            .type = DataType::u8,
+            .root = root};
+  return taking.run(
+      std::move(call), block, pass,
+      [in_place, all = taking.kept(std::move(all)), mine = taking.kept(std::move(mine))]() mutable {
+        if (!in_place) mine.received();
+      });
+}
+
+template <class Pass>
+int barrier(const Manner& manner, MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::barrier, manner, comm);
+  if (!taking) return taking.pass(pass);
+  return taking.run({.collective = Collective::barrier}, 0, pass);
+}
+
+}  // namespace
+}  // namespace rankine::mpi
+
+using namespace rankine;
+using namespace rankine::mpi;
+
+extern "C" {
+
+int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm) {
+  return reduction(kWaitedFor, Function::allreduce, Collective::all_reduce, in, out, count, type,
+                   op, 0, comm, [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
+}
+
+int MPI_Iallreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm, MPI_Request* request) {
+  return reduction(started(request), Function::allreduce, Collective::all_reduce, in, out, count,
+                   type, op, 0, comm,
+                   [&] { return PMPI_Iallreduce(in, out, count, type, op, comm, request); });
+}
+
+int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root,
+               MPI_Comm comm) {
+  return reduction(kWaitedFor, Function::reduce, Collective::reduce, in, out, count, type, op, root,
+                   comm, [&] { return PMPI_Reduce(in, out, count, type, op, root, comm); });
+}
+
+int MPI_Ireduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root,
+                MPI_Comm comm, MPI_Request* request) {
+  return reduction(started(request), Function::reduce, Collective::reduce, in, out, count, type, op,
+                   root, comm,
+                   [&] { return PMPI_Ireduce(in, out, count, type, op, root, comm, request); });
+}
+
+int MPI_Scan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return reduction(kWaitedFor, Function::scan, Collective::scan, in, out, count, type, op, 0, comm,
+                   [&] { return PMPI_Scan(in, out, count, type, op, comm); });
+}
+
+int MPI_Iscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+              MPI_Request* request) {
+  return reduction(started(request), Function::scan, Collective::scan, in, out, count, type, op, 0,
+                   comm, [&] { return PMPI_Iscan(in, out, count, type, op, comm, request); });
+}
+
+int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return reduction(kWaitedFor, Function::exscan, Collective::exscan, in, out, count, type, op, 0,
+                   comm, [&] { return PMPI_Exscan(in, out, count, type, op, comm); });
+}
+
+int MPI_Iexscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                MPI_Request* request) {
+  return reduction(started(request), Function::exscan, Collective::exscan, in, out, count, type, op,
+                   0, comm, [&] { return PMPI_Iexscan(in, out, count, type, op, comm, request); });
+}
+
+int MPI_Reduce_scatter(const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op,
+                       MPI_Comm comm) {
+  return reduce_blocks(kWaitedFor, Function::reduce_scatter, in, out, counts, 0, type, op, comm,
+                       [&] { return PMPI_Reduce_scatter(in, out, counts, type, op, comm); });
+}
+
+int MPI_Ireduce_scatter(const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op,
+                        MPI_Comm comm, MPI_Request* request) {
+  return reduce_blocks(
+      started(request), Function::reduce_scatter, in, out, counts, 0, type, op, comm,
+      [&] { return PMPI_Ireduce_scatter(in, out, counts, type, op, comm, request); });
+}
+
+int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm) {
+  return reduce_blocks(kWaitedFor, Function::reduce_scatter_block, in, out, nullptr, count, type,
+                       op, comm,
+                       [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
+}
+
+int MPI_Ireduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                              MPI_Comm comm, MPI_Request* request) {
+  return reduce_blocks(
+      started(request), Function::reduce_scatter_block, in, out, nullptr, count, type, op, comm,
+      [&] { return PMPI_Ireduce_scatter_block(in, out, count, type, op, comm, request); });
+}
+
+int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  return broadcast(kWaitedFor, buffer, count, type, root, comm,
+                   [&] { return PMPI_Bcast(buffer, count, type, root, comm); });
+}
+
+int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+               MPI_Request* request) {
+  return broadcast(started(request), buffer, count, type, root, comm,
+                   [&] { return PMPI_Ibcast(buffer, count, type, root, comm, request); });
+}
+
+int MPI_Allgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                  MPI_Datatype out_type, MPI_Comm comm) {
+  return all_gather(kWaitedFor, in, in_count, in_type, out, out_count, out_type, comm, [&] {
+    return PMPI_Allgather(in, in_count, in_type, out, out_count, out_type, comm);
+  });
+}
+
+int MPI_Iallgather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                   MPI_Datatype out_type, MPI_Comm comm, MPI_Request* request) {
+  return all_gather(started(request), in, in_count, in_type, out, out_count, out_type, comm, [&] {
+    return PMPI_Iallgather(in, in_count, in_type, out, out_count, out_type, comm, request);
+  });
+}
+
+int MPI_Allgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* counts,
+                   const int* places, MPI_Datatype out_type, MPI_Comm comm) {
+  return all_gatherv(kWaitedFor, in, in_count, in_type, out, counts, places, out_type, comm, [&] {
+    return PMPI_Allgatherv(in, in_count, in_type, out, counts, places, out_type, comm);
+  });
+}
+
+int MPI_Iallgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out,
+                    const int* counts, const int* places, MPI_Datatype out_type, MPI_Comm comm,
+                    MPI_Request* request) {
+  return all_gatherv(started(request), in, in_count, in_type, out, counts, places, out_type, comm,
+                     [&] {
+                       return PMPI_Iallgatherv(in, in_count, in_type, out, counts, places, out_type,
+                                               comm, request);
+                     });
+}
+
+int MPI_Alltoall(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                 MPI_Datatype out_type, MPI_Comm comm) {
+  return all_to_all(kWaitedFor, in, in_count, in_type, out, out_count, out_type, comm, [&] {
+    return PMPI_Alltoall(in, in_count, in_type, out, out_count, out_type, comm);
+  });
+}
+
+int MPI_Ialltoall(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                  MPI_Datatype out_type, MPI_Comm comm, MPI_Request* request) {
+  return all_to_all(started(request), in, in_count, in_type, out, out_count, out_type, comm, [&] {
+    return PMPI_Ialltoall(in, in_count, in_type, out, out_count, out_type, comm, request);
+  });
 }
 
 int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_places, MPI_Datatype in_type,
@@ -549,7 +761,7 @@ int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_places, MP
     return PMPI_Alltoallv(in, in_counts, in_places, in_type, out, out_counts, out_places, out_type,
                           comm);
   };
-  Taking taking(Function::alltoallv, comm);
+  Taking taking(Function::alltoallv, kWaitedFor, comm);
   if (!taking) return taking.pass(pass);
   const Blocks to = Blocks::in_elements(out, out_counts, out_places, out_type);
   if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
@@ -563,7 +775,7 @@ int MPI_Alltoallw(const void* in, const int* in_counts, const int* in_places,
     return PMPI_Alltoallw(in, in_counts, in_places, in_types, out, out_counts, out_places,
                           out_types, comm);
   };
-  Taking taking(Function::alltoallw, comm);
+  Taking taking(Function::alltoallw, kWaitedFor, comm);
   if (!taking) return taking.pass(pass);
   const Blocks to = Blocks::in_bytes(out, out_counts, out_places, out_types);
   if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
@@ -575,7 +787,7 @@ int MPI_Gatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, c
   const auto pass = [&] {
     return PMPI_Gatherv(in, in_count, in_type, out, counts, places, out_type, root, comm);
   };
-  Taking taking(Function::gatherv, comm);
+  Taking taking(Function::gatherv, kWaitedFor, comm);
   if (!taking) return taking.pass(pass);
   const bool at_root = taking.rank == root, in_place = at_root && in == MPI_IN_PLACE;
   const Blocks to = at_root ? Blocks::in_elements(out, counts, places, out_type) : Blocks::none();
@@ -588,7 +800,7 @@ int MPI_Scatterv(const void* in, const int* counts, const int* places, MPI_Datat
   const auto pass = [&] {
     return PMPI_Scatterv(in, counts, places, in_type, out, out_count, out_type, root, comm);
   };
-  Taking taking(Function::scatterv, comm);
+  Taking taking(Function::scatterv, kWaitedFor, comm);
   if (!taking) return taking.pass(pass);
   const bool at_root = taking.rank == root, in_place = at_root && out == MPI_IN_PLACE;
   const Blocks from = at_root ? Blocks::in_elements(in, counts, places, in_type) : Blocks::none();
@@ -598,67 +810,52 @@ int MPI_Scatterv(const void* in, const int* counts, const int* places, MPI_Datat
 
 int MPI_Gather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
                MPI_Datatype out_type, int root, MPI_Comm comm) {
-  const auto pass = [&] {
+  return gather(kWaitedFor, in, in_count, in_type, out, out_count, out_type, root, comm, [&] {
     return PMPI_Gather(in, in_count, in_type, out, out_count, out_type, root, comm);
-  };
-  Taking taking(Function::gather, comm);
-  taking.root(root);
-  const bool at_root = taking && taking.rank == root, in_place = in == MPI_IN_PLACE;
-  if (at_root) taking.moves(out_count, out_type);
-  if (!in_place) taking.moves(in_count, in_type);
-  if (!taking) return taking.pass(pass);
-  Bytes all(out, at_root ? of(out_count) * of(taking.ranks) : 0, at_root ? out_type : MPI_BYTE,
-            comm);
-  Bytes mine(in, in_place ? 0 : of(in_count), in_place ? MPI_BYTE : in_type, comm);
-  const std::size_t block = at_root ? all.size() / of(taking.ranks) : mine.size();
-  if (!in_place && mine.size() != block) return taking.unless(true).pass(pass);
-  void* const to = all.to_receive();
-  return taking.run({.collective = Collective::gather,
-                     .in = in_place ? at(all.to_send(), block * of(root)) : mine.to_send(),
-                     .out = to,
-                     .count = block,
-                     .type = DataType::u8,
-                     .root = root},
-                    block, pass, [&] { all.received(); });
+  });
+}
+
+int MPI_Igather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                MPI_Datatype out_type, int root, MPI_Comm comm, MPI_Request* request) {
+  return gather(started(request), in, in_count, in_type, out, out_count, out_type, root, comm, [&] {
+    return PMPI_Igather(in, in_count, in_type, out, out_count, out_type, root, comm, request);
+  });
 }
 
 int MPI_Scatter(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
                 MPI_Datatype out_type, int root, MPI_Comm comm) {
-  const auto pass = [&] {
+  return scatter(kWaitedFor, in, in_count, in_type, out, out_count, out_type, root, comm, [&] {
     return PMPI_Scatter(in, in_count, in_type, out, out_count, out_type, root, comm);
-  };
-  Taking taking(Function::scatter, comm);
-  taking.root(root);
-  const bool at_root = taking && taking.rank == root, in_place = out == MPI_IN_PLACE;
-  if (at_root) taking.moves(in_count, in_type);
-  if (!in_place) taking.moves(out_count, out_type);
-  if (!taking) return taking.pass(pass);
-  Bytes all(in, at_root ? of(in_count) * of(taking.ranks) : 0, at_root ? in_type : MPI_BYTE, comm);
-  Bytes mine(out, in_place ? 0 : of(out_count), in_place ? MPI_BYTE : out_type, comm);
-  const std::size_t block = at_root ? all.size() / of(taking.ranks) : mine.size();
-  if (!in_place && mine.size() != block) return taking.unless(true).pass(pass);
-  const void* const from = all.to_send();
-  return taking.run(
-      {.collective = Collective::scatter,
-       .in = from,
-       .out = in_place ? const_cast<void*>(at(from, block * of(root))) : mine.to_receive(),
-       .count = block,
-       .type = DataType::u8,
-       .root = root},
-      block, pass, [&] {
-        if (!in_place) mine.received();
+  });
+}
+
+int MPI_Iscatter(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                 MPI_Datatype out_type, int root, MPI_Comm comm, MPI_Request* request) {
+  return scatter(
+      started(request), in, in_count, in_type, out, out_count, out_type, root, comm, [&] {
+        return PMPI_Iscatter(in, in_count, in_type, out, out_count, out_type, root, comm, request);
       });
 }
 
 int MPI_Barrier(MPI_Comm comm) {
-  const auto pass = [&] { return PMPI_Barrier(comm); };
-  Taking taking(Function::barrier, comm);
-  if (!taking) return taking.pass(pass);
-  return taking.run({.collective = Collective::barrier}, 0, pass);
+  return barrier(kWaitedFor, comm, [&] { return PMPI_Barrier(comm); });
 }
+
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  return barrier(started(request), comm, [&] { return PMPI_Ibarrier(comm, request); });
+}
+
+#ifdef MPICH_VERSION
+// Which asks no generalized request here.
+int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* status) {
+  requests().move_on_in_mpi();
+  return PMPI_Request_get_status(request, is_complete, status);
+}
+#endif
 
 int MPI_Finalize() {
   communicators().forget_all();
+  requests().end();
   if (preload_settings().reports) {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -2,13 +2,14 @@
 
 #include <sys/random.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,10 @@ class OverMessages : public Backend {
   Status barrier() override { return member_->barrier(); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
   std::optional<Passed> leaves_to_mpi(const Call&) override { return std::nullopt; }
+  std::optional<Passed> leaves_start_to_mpi(const Call&) override { return Passed::not_waited_for; }
+  Status start(Call&, std::shared_ptr<StartedCollective>, MPI_Request*) override {
+    return {Code::invalid_argument, "calls by messages are not started"};  // as we have said
+  }
   PostLog* post_log() override { return nullptr; }
   bool is_over_memory() const override { return false; }
   const std::string& name() const override { return name_; }
@@ -44,13 +49,15 @@ bool all_say(MPI_Comm comm, bool yes) {
 }
 
 // Whoever waits in shared memory may be the one whom another rank waits for in MPI, before it makes
-// the same call: for a message that he has started to send, say. So MPI goes on as well.
+// the same call: for a message that he has started to send, say. So MPI goes on as well, and so do
+// calls that are started on other communicators.
 class LettingMpiGoOn : public OtherWork {
  public:
   LettingMpiGoOn(MPI_Comm comm, const WaitPolicy& policy) : comm_(comm), idling_(policy) {}
 
   void give_way(int turn) noexcept override {
     if (turn == 0) idling_.begin_again();
+    requests().move_on();
     // Asked after any message, on a communicator of several processes: MPICH answers at once, and
     // goes on with nothing, where it is asked about a process's messages to itself.
     int flag = 0;
@@ -80,6 +87,7 @@ class OverMemory : public Backend {
   }
   // Where it has failed, nobody reads any more, or the roll says why.
   ~OverMemory() override {
+    finish_started();
     if (post_log_) post_log_->end();
   }
   Status call(Call& call) override {
@@ -89,15 +97,42 @@ class OverMemory : public Backend {
   Status barrier() override { return member_->barrier({.timeout = kForever}); }
   Status can(const Call& call) override { return member_->plan_of(call).status(); }
   std::optional<Passed> leaves_to_mpi(const Call& call) override {
+    finish_started();
+    if (is_over_) return Passed::refused;
+    const bool is_large = is_large_move(call);
+    if (!is_large && call.collective != Collective::barrier) ask_for(call);
+    const bool asks = !asked_for_.empty() || (asks_to_start_ && !starts_);
+    if (asks && !agree()) return Passed::refused;
+    return is_large ? std::optional(Passed::large) : std::nullopt;
+  }
+  std::optional<Passed> leaves_start_to_mpi(const Call& call) override {
     if (is_over_) return Passed::refused;
     if (is_large_move(call)) return Passed::large;
-    if (call.collective != Collective::barrier && is_new(call) && !have_room_for(call)) {
-      is_over_ = true;
-      return Passed::refused;
+    asks_to_start_ = true;
+    // Each is planned when they are agreed on.
+    if (asked_for_.size() >= kMostAskedFor && !kinds_.contains(kind_of(call)))
+      return Passed::first_calls;
+    switch (ask_for(call)) {
+      case Kind::asked_for:
+        return Passed::first_calls;
+      case Kind::refused:
+        return Passed::refused;
+      case Kind::planned:
+        break;
     }
-    return std::nullopt;
+    if (!starts_) return Passed::first_calls;
+    return *starts_ ? std::nullopt : std::optional(Passed::not_waited_for);
+  }
+  Status start(Call& call, std::shared_ptr<StartedCollective> started,
+               MPI_Request* handle) override {
+    call.options.timeout = kForever;
+    started->under_way = &under_way_;
+    started->yields = policy_.mode == WaitPolicy::Mode::yield;
+    return requests().start([&] { return member_->start(planned(call)); }, std::move(started),
+                            handle);
   }
   PostLog* post_log() override {
+    finish_started();
     if (!post_log_ && !is_over_) open_post_log();
     return post_log_ ? &*post_log_ : nullptr;
   }
@@ -105,8 +140,19 @@ class OverMemory : public Backend {
   const std::string& name() const override { return name_; }
 
  private:
+  enum class Kind : std::uint8_t {
+    asked_for,  // all ranks have yet to say whether they have the memory
+    planned,
+    refused,  // there is no plan for it
+  };
+  struct AskedFor {
+    Call call;
+    std::vector<std::size_t> counts;  // the call's
+    std::uint64_t kind;
+  };
+
   static constexpr std::size_t kLarge = std::size_t{128} << 10;  // bench/mpi/calls.c
-  static constexpr std::size_t kMostKinds = 65'536;
+  static constexpr std::size_t kMostKinds = 65'536, kMostAskedFor = 64;
 
   // What is only moved is copied twice here, and by MPI once where processes may read each other's
   // memory.
@@ -118,9 +164,7 @@ class OverMemory : public Backend {
     return bytes * (in_blocks ? static_cast<std::size_t>(member_->ranks()) : 1) >= kLarge;
   }
 
-  // Of a kind that has not been called before, as all ranks see it.
-  bool is_new(const Call& call) {
-    if (kinds_.size() >= kMostKinds) kinds_.clear();
+  static std::uint64_t kind_of(const Call& call) {
     std::uint64_t kind = 0;
     const auto mix = [&kind](std::uint64_t n) { kind = mixed(kind, n); };
     mix(static_cast<std::uint64_t>(call.collective) << 16 |
@@ -131,15 +175,57 @@ class OverMemory : public Backend {
     const bool all_know_where =
         call.collective == Collective::all_reduce || call.collective == Collective::all_to_all;
     mix(all_know_where && call.in == call.out ? 1 : 0);
-    return kinds_.insert(kind).second;
+    return kind;
+  }
+  // What is known of its kind, as all ranks see it; a new one is to be asked for.
+  Kind ask_for(const Call& call) {
+    if (kinds_.size() >= kMostKinds) {
+      kinds_.clear();
+      asked_for_.clear();
+    }
+    const std::uint64_t kind = kind_of(call);
+    const auto [known, is_new] = kinds_.try_emplace(kind, Kind::asked_for);
+    if (is_new) {
+      AskedFor asked{planned(call), {call.counts.begin(), call.counts.end()}, kind};
+      asked.call.counts = {};
+      asked_for_.push_back(std::move(asked));
+    }
+    return known->second;
+  }
+  static Call planned(const Call& call) {
+    if (call.collective != Collective::barrier) return call;
+    return {.collective = Collective::barrier,
+            .count = 1,
+            .type = DataType::u32,
+            .op = ReduceOp::bor,
+            .options = call.options};
   }
 
-  // Whether every rank has the memory that such a call takes; what is there stays there. Asked
-  // before anything is moved, since who finds none in the midst of a call ends it for all.
-  bool have_room_for(const Call& call) {
-    const Status status = member_->plan_of(call).status();
-    const bool mine = status.ok() || status.code() == Code::invalid_argument;
-    return all_have_room(mine, status);
+  // Whether every rank has the memory that calls of the new kinds take; what is there stays there.
+  // Asked before anything is moved, since who finds none in the midst of a call ends it for all.
+  bool agree() {
+    Status wrong;
+    for (AskedFor& asked : asked_for_) {
+      asked.call.counts = asked.counts;
+      Status status = member_->plan_of(asked.call).status();
+      const bool has_no_plan = status.code() == Code::invalid_argument;  // on any rank
+      kinds_[asked.kind] = has_no_plan ? Kind::refused : Kind::planned;
+      if (!status.ok() && !has_no_plan) wrong = std::move(status);
+    }
+    asked_for_.clear();
+    is_over_ = !all_have_room(wrong.ok(), wrong);
+    if (asks_to_start_ && !starts_) {
+      const Status status = requests().begin();
+      starts_ = all_say(comm_, status.ok());
+      if (!status.ok())
+        std::fprintf(stderr, "rankine: started calls are left to MPI: %s\n", status.text().c_str());
+    }
+    return !is_over_;
+  }
+  // A call that waits comes after those that are started here, which all ranks start before it.
+  void finish_started() {
+    // Acquire: pairs with the release in Requests::complete().
+    for (int turn = 0; under_way_.load(std::memory_order_acquire) > 0; ++turn) work_.give_way(turn);
   }
   bool all_have_room(bool mine, const Status& status) {
     if (all_say(comm_, mine)) return true;
@@ -167,8 +253,12 @@ class OverMemory : public Backend {
   LettingMpiGoOn work_;
   std::unique_ptr<rankine::Member> member_;  // goes before its work
   std::optional<PostLog> post_log_;          // goes before the member
-  std::unordered_set<std::uint64_t> kinds_;
+  std::unordered_map<std::uint64_t, Kind> kinds_;
+  std::vector<AskedFor> asked_for_;
+  bool asks_to_start_ = false;
+  std::optional<bool> starts_;
   bool is_over_ = false;
+  std::atomic<int> under_way_{0};  // that are started here and not complete
 };
 
 bool is_on_one_node(MPI_Comm comm) {

@@ -11,6 +11,7 @@
 #include "engine/api/call.h"
 #include "engine/api/mpi/post_log.h"
 #include "engine/api/mpi/preload_report.h"
+#include "engine/api/mpi/preload_requests.h"
 #include "engine/base/status.h"
 
 namespace rankine::mpi {
@@ -27,6 +28,13 @@ class Backend {
   // Nothing where the call is to be made here; else why it is MPI's own: large, which MPI is likely
   // to do faster, or refused. The same on all ranks, which may talk about it: a call of them all.
   virtual std::optional<Passed> leaves_to_mpi(const Call& call) = 0;
+  // The same of a call that is started. No rank asks another: what all have to agree on they do in
+  // their next call of leaves_to_mpi(), and until then such a call is MPI's.
+  virtual std::optional<Passed> leaves_start_to_mpi(const Call& call) = 0;
+  // Starts such a call, whose buffers stay until it is complete, and gives MPI's handle of it.
+  // invalid_argument: of this rank's buffers.
+  virtual Status start(Call& call, std::shared_ptr<StartedCollective> started,
+                       MPI_Request* handle) = 0;
   // Where calls of whose lengths each rank knows only its own are posted. nullptr, on all ranks
   // alike: such calls are MPI's. A call of all ranks, the first time.
   virtual PostLog* post_log() = 0;

@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "algorithms/schedule/blocks.h"
@@ -52,6 +54,13 @@ class Bytes {
       : block_{const_cast<void*>(buffer), count, type, elements_of(type)}, comm_(comm) {
     if (!block_.elements.is_plain) packed_.resize(size());
   }
+  // The same bytes, of a type that the program may free meanwhile. What to_send() and to_receive()
+  // have said stays so.
+  Bytes kept() && {
+    if (!packed_.empty()) kept_ = std::make_shared<const TypeOfOurs>(block_.type);
+    if (kept_) block_.type = kept_->type;
+    return std::move(*this);
+  }
   std::size_t size() const { return block_.bytes(); }
   // What is to be sent.
   const void* to_send() {
@@ -66,9 +75,18 @@ class Bytes {
   }
 
  private:
+  struct TypeOfOurs {
+    explicit TypeOfOurs(MPI_Datatype of) { MPI_Type_dup(of, &type); }
+    ~TypeOfOurs() { MPI_Type_free(&type); }
+    TypeOfOurs(const TypeOfOurs&) = delete;
+    TypeOfOurs& operator=(const TypeOfOurs&) = delete;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+  };
+
   Block block_;
   MPI_Comm comm_;
   std::vector<std::byte> packed_;
+  std::shared_ptr<const TypeOfOurs> kept_;
 };
 
 // The blocks of one rank's buffer, by the rank that they go to or come from.

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "engine/api/mpi/preload_requests.h"
+
 namespace rankine::mpi {
 namespace {
 
@@ -56,6 +58,13 @@ std::vector<MPI_Datatype> types_of(const MPI_Fint* types, MPI_Comm comm) {
   std::vector<MPI_Datatype> found;
   for (int r = 0; r < ranks; ++r) found.push_back(type_of(types + r));
   return found;
+}
+// Whose request Fortran knows as a number.
+template <class Start>
+void start(MPI_Fint* request, MPI_Fint* error, const Start& started) {
+  MPI_Request made = MPI_REQUEST_NULL;
+  *error = started(&made);
+  if (*error == MPI_SUCCESS) *request = MPI_Request_c2f(made);
 }
 // Numbers that C has as int.
 static_assert(sizeof(MPI_Fint) == sizeof(int));
@@ -168,6 +177,120 @@ void mpi_scatter_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MP
 
 void mpi_barrier_(MPI_Fint* comm, MPI_Fint* error) { *error = MPI_Barrier(comm_of(comm)); }
 
+void mpi_iallreduce_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
+                     MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Iallreduce(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm),
+                          made);
+  });
+}
+
+void mpi_ireduce_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
+                  MPI_Fint* root, MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Ireduce(buffer(in), buffer(out), *count, type_of(type), op_of(op), *root,
+                       comm_of(comm), made);
+  });
+}
+
+void mpi_iscan_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op, MPI_Fint* comm,
+                MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Iscan(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm),
+                     made);
+  });
+}
+
+void mpi_iexscan_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
+                  MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Iexscan(buffer(in), buffer(out), *count, type_of(type), op_of(op), comm_of(comm),
+                       made);
+  });
+}
+
+void mpi_ireduce_scatter_(void* in, void* out, MPI_Fint* counts, MPI_Fint* type, MPI_Fint* op,
+                          MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Ireduce_scatter(buffer(in), buffer(out), counts, type_of(type), op_of(op),
+                               comm_of(comm), made);
+  });
+}
+
+void mpi_ireduce_scatter_block_(void* in, void* out, MPI_Fint* count, MPI_Fint* type, MPI_Fint* op,
+                                MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Ireduce_scatter_block(buffer(in), buffer(out), *count, type_of(type), op_of(op),
+                                     comm_of(comm), made);
+  });
+}
+
+void mpi_ibcast_(void* data, MPI_Fint* count, MPI_Fint* type, MPI_Fint* root, MPI_Fint* comm,
+                 MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Ibcast(buffer(data), *count, type_of(type), *root, comm_of(comm), made);
+  });
+}
+
+void mpi_iallgather_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out,
+                     MPI_Fint* out_count, MPI_Fint* out_type, MPI_Fint* comm, MPI_Fint* request,
+                     MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Iallgather(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
+                          type_of(out_type), comm_of(comm), made);
+  });
+}
+
+void mpi_iallgatherv_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* counts,
+                      MPI_Fint* places, MPI_Fint* out_type, MPI_Fint* comm, MPI_Fint* request,
+                      MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Iallgatherv(buffer(in), *in_count, type_of(in_type), buffer(out), counts, places,
+                           type_of(out_type), comm_of(comm), made);
+  });
+}
+
+void mpi_ialltoall_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* out_count,
+                    MPI_Fint* out_type, MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Ialltoall(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
+                         type_of(out_type), comm_of(comm), made);
+  });
+}
+
+void mpi_igather_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* out_count,
+                  MPI_Fint* out_type, MPI_Fint* root, MPI_Fint* comm, MPI_Fint* request,
+                  MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Igather(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
+                       type_of(out_type), *root, comm_of(comm), made);
+  });
+}
+
+void mpi_iscatter_(void* in, MPI_Fint* in_count, MPI_Fint* in_type, void* out, MPI_Fint* out_count,
+                   MPI_Fint* out_type, MPI_Fint* root, MPI_Fint* comm, MPI_Fint* request,
+                   MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) {
+    return MPI_Iscatter(buffer(in), *in_count, type_of(in_type), buffer(out), *out_count,
+                        type_of(out_type), *root, comm_of(comm), made);
+  });
+}
+
+void mpi_ibarrier_(MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {
+  start(request, error, [&](MPI_Request* made) { return MPI_Ibarrier(comm_of(comm), made); });
+}
+
+#ifndef OPEN_MPI
+// MPICH's own does not call C's.
+void mpi_request_get_status_(MPI_Fint* request, MPI_Fint* is_complete, MPI_Fint* status,
+                             MPI_Fint* error) {
+  using Function = void (*)(MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "mpi_request_get_status_"));
+  requests().move_on_in_mpi();
+  next(request, is_complete, status, error);
+}
+#endif
+
 void mpi_finalize_(MPI_Fint* error) { *error = MPI_Finalize(); }
 
 #ifdef OPEN_MPI
@@ -205,6 +328,32 @@ RANKINE_ALSO(gather)
 RANKINE_ALSO(scatter)
 (void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(barrier)(MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(iallreduce)
+(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(ireduce)
+(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(iscan)(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(iexscan)
+(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(ireduce_scatter)
+(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(ireduce_scatter_block)
+(void*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(ibcast)(void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(iallgather)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(iallgatherv)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+ MPI_Fint*);
+RANKINE_ALSO(ialltoall)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(igather)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+ MPI_Fint*);
+RANKINE_ALSO(iscatter)
+(void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
+ MPI_Fint*);
+RANKINE_ALSO(ibarrier)(MPI_Fint*, MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(finalize)(MPI_Fint*);
 #undef RANKINE_ALSO
 #endif

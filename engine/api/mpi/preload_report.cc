@@ -43,8 +43,8 @@ std::string_view name_of(Passed why) {
   return kNames[static_cast<std::size_t>(why)];
 }
 
-void Report::taken(Function function, std::uint64_t bytes, double seconds) noexcept {
-  Line& line = line_of(function, Form::waited_for);
+void Report::taken(Function function, std::uint64_t bytes, double seconds, Form form) noexcept {
+  Line& line = line_of(function, form);
   add(line.taken, 1);
   add(line.bytes, bytes);
   add(line.nanoseconds, static_cast<std::uint64_t>(seconds * 1e9));

@@ -46,7 +46,7 @@ enum class Passed : std::uint8_t {
   large,           // moved, not added up: MPI copies once
   lengths,         // known to some ranks only, where calls go by messages
   refused,         // the engine has no plan for it, or no communicator
-  not_waited_for,  // started or prepared
+  not_waited_for,  // prepared; started where ranks would have to ask each other, or by messages
 };
 inline constexpr int kPassed = 9;
 std::string_view name_of(Passed why);
@@ -54,7 +54,8 @@ std::string_view name_of(Passed why);
 // Thread-safe: numbers that are only added to.
 class Report {
  public:
-  void taken(Function function, std::uint64_t bytes, double seconds) noexcept;
+  void taken(Function function, std::uint64_t bytes, double seconds,
+             Form form = Form::waited_for) noexcept;
   void passed(Function function, Passed why, Form form = Form::waited_for) noexcept;
   // A communicator whose calls are taken from now on, through shared memory or by messages.
   void communicator(bool is_over_memory) noexcept;

@@ -1,9 +1,6 @@
-// Collective calls that a program starts and does not wait for, and those that it makes ready to be
-// started again and again: MPI's own, and counted for the report.
-//
-// MPI promises that a started call goes on inside any call of MPI's that waits, such as the
-// reception of another message, and not only where it is waited for itself. Taking it would need
-// each of these as well (engine/DESIGN.md).
+// Collective calls that are MPI's own, and counted for the report: those that a program makes ready
+// to be started again and again, which ranks may start in different orders; and those that it
+// starts where all ranks would have to wait for each other's lengths first (engine/DESIGN.md).
 #include <mpi.h>
 
 #include "engine/api/mpi/preload_report.h"
@@ -40,18 +37,18 @@ using namespace rankine::mpi;
 
 extern "C" {
 
-RANKINE_STARTED(allgather, Allgather, (in, in_count, in_type, out, out_count, out_type, comm),
-                const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
-                MPI_Datatype out_type, MPI_Comm comm)
-RANKINE_STARTED(allgatherv, Allgatherv,
-                (in, in_count, in_type, out, counts, places, out_type, comm), const void* in,
-                int in_count, MPI_Datatype in_type, void* out, const int* counts, const int* places,
-                MPI_Datatype out_type, MPI_Comm comm)
-RANKINE_STARTED(allreduce, Allreduce, (in, out, elements, type, op, comm), const void* in,
-                void* out, int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-RANKINE_STARTED(alltoall, Alltoall, (in, in_count, in_type, out, out_count, out_type, comm),
-                const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
-                MPI_Datatype out_type, MPI_Comm comm)
+RANKINE_PREPARED(allgather, Allgather, (in, in_count, in_type, out, out_count, out_type, comm),
+                 const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                 MPI_Datatype out_type, MPI_Comm comm)
+RANKINE_PREPARED(allgatherv, Allgatherv,
+                 (in, in_count, in_type, out, counts, places, out_type, comm), const void* in,
+                 int in_count, MPI_Datatype in_type, void* out, const int* counts,
+                 const int* places, MPI_Datatype out_type, MPI_Comm comm)
+RANKINE_PREPARED(allreduce, Allreduce, (in, out, elements, type, op, comm), const void* in,
+                 void* out, int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+RANKINE_PREPARED(alltoall, Alltoall, (in, in_count, in_type, out, out_count, out_type, comm),
+                 const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                 MPI_Datatype out_type, MPI_Comm comm)
 RANKINE_STARTED(alltoallv, Alltoallv,
                 (in, in_counts, in_places, in_type, out, out_counts, out_places, out_type, comm),
                 const void* in, const int* in_counts, const int* in_places, MPI_Datatype in_type,
@@ -62,30 +59,30 @@ RANKINE_STARTED(alltoallw, Alltoallw,
                 const void* in, const int* in_counts, const int* in_places,
                 const MPI_Datatype* in_types, void* out, const int* out_counts,
                 const int* out_places, const MPI_Datatype* out_types, MPI_Comm comm)
-RANKINE_STARTED(barrier, Barrier, (comm), MPI_Comm comm)
-RANKINE_STARTED(bcast, Bcast, (buffer, elements, type, root, comm), void* buffer, int elements,
-                MPI_Datatype type, int root, MPI_Comm comm)
-RANKINE_STARTED(exscan, Exscan, (in, out, elements, type, op, comm), const void* in, void* out,
-                int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-RANKINE_STARTED(gather, Gather, (in, in_count, in_type, out, out_count, out_type, root, comm),
-                const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
-                MPI_Datatype out_type, int root, MPI_Comm comm)
+RANKINE_PREPARED(barrier, Barrier, (comm), MPI_Comm comm)
+RANKINE_PREPARED(bcast, Bcast, (buffer, elements, type, root, comm), void* buffer, int elements,
+                 MPI_Datatype type, int root, MPI_Comm comm)
+RANKINE_PREPARED(exscan, Exscan, (in, out, elements, type, op, comm), const void* in, void* out,
+                 int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+RANKINE_PREPARED(gather, Gather, (in, in_count, in_type, out, out_count, out_type, root, comm),
+                 const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                 MPI_Datatype out_type, int root, MPI_Comm comm)
 RANKINE_STARTED(gatherv, Gatherv,
                 (in, in_count, in_type, out, counts, places, out_type, root, comm), const void* in,
                 int in_count, MPI_Datatype in_type, void* out, const int* counts, const int* places,
                 MPI_Datatype out_type, int root, MPI_Comm comm)
-RANKINE_STARTED(reduce, Reduce, (in, out, elements, type, op, root, comm), const void* in,
-                void* out, int elements, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
-RANKINE_STARTED(reduce_scatter, Reduce_scatter, (in, out, counts, type, op, comm), const void* in,
-                void* out, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-RANKINE_STARTED(reduce_scatter_block, Reduce_scatter_block, (in, out, elements, type, op, comm),
-                const void* in, void* out, int elements, MPI_Datatype type, MPI_Op op,
-                MPI_Comm comm)
-RANKINE_STARTED(scan, Scan, (in, out, elements, type, op, comm), const void* in, void* out,
-                int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-RANKINE_STARTED(scatter, Scatter, (in, in_count, in_type, out, out_count, out_type, root, comm),
-                const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
-                MPI_Datatype out_type, int root, MPI_Comm comm)
+RANKINE_PREPARED(reduce, Reduce, (in, out, elements, type, op, root, comm), const void* in,
+                 void* out, int elements, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
+RANKINE_PREPARED(reduce_scatter, Reduce_scatter, (in, out, counts, type, op, comm), const void* in,
+                 void* out, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+RANKINE_PREPARED(reduce_scatter_block, Reduce_scatter_block, (in, out, elements, type, op, comm),
+                 const void* in, void* out, int elements, MPI_Datatype type, MPI_Op op,
+                 MPI_Comm comm)
+RANKINE_PREPARED(scan, Scan, (in, out, elements, type, op, comm), const void* in, void* out,
+                 int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+RANKINE_PREPARED(scatter, Scatter, (in, in_count, in_type, out, out_count, out_type, root, comm),
+                 const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
+                 MPI_Datatype out_type, int root, MPI_Comm comm)
 RANKINE_STARTED(scatterv, Scatterv,
                 (in, counts, places, in_type, out, out_count, out_type, root, comm), const void* in,
                 const int* counts, const int* places, MPI_Datatype in_type, void* out,

@@ -1,5 +1,5 @@
 ! A program of MPI's in Fortran that knows nothing of Rankine: every call that the preload library takes over,
-! in place and apart. It says the same with the library and without: "N passed, M failed".
+! in place and apart, waited for and started. It says the same with the library and without: "N passed, M failed".
 program fortran_program
 #ifdef FORTRAN_2008
   use mpi_f08
@@ -15,6 +15,7 @@ program fortran_program
   do turn = 1, 4
     call reductions()
     call moves()
+    call started()
     call MPI_Barrier(MPI_COMM_WORLD, error)
     call check('MPI_Barrier', .true.)
   end do
@@ -143,5 +144,71 @@ contains
     call MPI_Bcast(mine, 2, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, error)
     call check('MPI_Bcast', all(mine == 4711))
   end subroutine moves
+
+  ! All of them under way at once, and waited and tested for by numbers of requests.
+  subroutine started()
+    integer, asynchronous :: x(3), sums(3), most(3), sum_at(3), up_to(3), before_me(3), word, mine(2)
+    integer, asynchronous :: everyones(2 * ranks), blocks(ranks), block, ones(ranks), one, gathered(2 * ranks)
+    integer, asynchronous :: to(ranks), from(ranks), at_root(ranks), scattered
+    integer :: counts(ranks), places(ranks), i
+    logical :: flag
+#ifdef FORTRAN_2008
+    type(MPI_Request) :: requests(14)
+    type(MPI_Status) :: status
+#else
+    integer :: requests(14), status(MPI_STATUS_SIZE)
+#endif
+    x = rank
+    most = rank
+    sum_at = -1
+    word = merge(4711, 0, rank == ranks - 1)
+    mine = [rank, -rank]
+    blocks = [(i + rank, i = 0, ranks - 1)]
+    ones = blocks
+    counts = 1
+    places = [(2 * i, i = 0, ranks - 1)]
+    gathered = -1
+    to = [(100 * rank + i, i = 0, ranks - 1)]
+    from = to
+    at_root = -1
+    call MPI_Iallreduce(x, sums, 3, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(1), error)
+    call MPI_Iallreduce(MPI_IN_PLACE, most, 3, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD, requests(2), error)
+    call MPI_Ireduce(x, sum_at, 3, MPI_INTEGER, MPI_SUM, 0, MPI_COMM_WORLD, requests(3), error)
+    call MPI_Iscan(x, up_to, 3, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(4), error)
+    call MPI_Iexscan(x, before_me, 3, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(5), error)
+    call MPI_Ireduce_scatter(blocks, block, counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(6), error)
+    call MPI_Ireduce_scatter_block(ones, one, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(7), error)
+    call MPI_Ibcast(word, 1, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, requests(8), error)
+    call MPI_Iallgather(mine, 2, MPI_INTEGER, everyones, 2, MPI_INTEGER, MPI_COMM_WORLD, requests(9), error)
+    call MPI_Iallgatherv(mine, 1, MPI_INTEGER, gathered, counts, places, MPI_INTEGER, MPI_COMM_WORLD, requests(10), error)
+    call MPI_Ialltoall(MPI_IN_PLACE, 0, MPI_INTEGER, from, 1, MPI_INTEGER, MPI_COMM_WORLD, requests(11), error)
+    call MPI_Igather(mine, 1, MPI_INTEGER, at_root, 1, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, requests(12), error)
+    call MPI_Iscatter(to, 1, MPI_INTEGER, scattered, 1, MPI_INTEGER, 0, MPI_COMM_WORLD, requests(13), error)
+    call MPI_Ibarrier(MPI_COMM_WORLD, requests(14), error)
+    flag = .false.
+    do while (.not. flag) ! with a status, or Open MPI always says no
+      call MPI_Request_get_status(requests(14), flag, status, error)
+    end do
+    call MPI_Wait(requests(14), MPI_STATUS_IGNORE, error)
+    call check('MPI_Ibarrier', requests(14) == MPI_REQUEST_NULL)
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Test(requests(1), flag, MPI_STATUS_IGNORE, error)
+    end do
+    call check('MPI_Iallreduce', all(sums == total))
+    call MPI_Waitall(14, requests, MPI_STATUSES_IGNORE, error)
+    call check('MPI_Iallreduce in place', all(most == ranks - 1))
+    call check('MPI_Ireduce', all(sum_at == merge(total, -1, rank == 0)))
+    call check('MPI_Iscan', all(up_to == rank * (rank + 1) / 2))
+    call check('MPI_Iexscan', rank == 0 .or. all(before_me == rank * (rank - 1) / 2))
+    call check('MPI_Ireduce_scatter', block == total + rank * ranks)
+    call check('MPI_Ireduce_scatter_block', one == total + rank * ranks)
+    call check('MPI_Ibcast', word == 4711)
+    call check('MPI_Iallgather', all(everyones(2::2) == [(-i, i = 0, ranks - 1)]))
+    call check('MPI_Iallgatherv', all(gathered(1::2) == [(i, i = 0, ranks - 1)]) .and. all(gathered(2::2) == -1))
+    call check('MPI_Ialltoall in place', all(from == [(100 * i + rank, i = 0, ranks - 1)]))
+    call check('MPI_Igather', all(at_root == merge([(i, i = 0, ranks - 1)], -1, rank == ranks - 1)))
+    call check('MPI_Iscatter', scattered == rank)
+  end subroutine started
 
 end program fortran_program

@@ -32,9 +32,21 @@ int main(int argc, char** argv) {
                      : MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT,
                                      MPI_COMM_WORLD);
   }
+  if (strcmp(what, "started") == 0) {
+    MPI_Request request;
+    for (i = 0; i < 2; ++i) { /* the first one is MPI's too */
+      const int count = i == 1 && rank == 1 ? 2 : 1;
+      MPI_Iallreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+      code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+      if (i == 1) break;
+      MPI_Iallreduce(in, out, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+      code |= MPI_Wait(&request, MPI_STATUS_IGNORE) | MPI_Barrier(MPI_COMM_WORLD);
+      if (code != MPI_SUCCESS) break;
+    }
+  }
   told = code != MPI_SUCCESS;
   /* What is told by posts has ended nothing. */
-  if (strcmp(what, "barrier") != 0) {
+  if (strcmp(what, "barrier") != 0 && strcmp(what, "started") != 0) {
     for (i = 0; i < ranks; ++i) in[i] = 10 * rank + i;
     code = MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
     for (i = 0; i < ranks; ++i) told &= out[i] == 10 * i + rank;

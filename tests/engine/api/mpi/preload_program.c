@@ -349,7 +349,7 @@ static void lengths_of_ones_own(void) {
   free(in);
 }
 
-/* Three of each kind, which the library passes on. */
+/* Started and made ready, beside calls that wait. */
 static void not_waited_for(void) {
   MPI_Request requests[4];
   MPI_Status statuses[4];

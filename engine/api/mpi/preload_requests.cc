@@ -1,0 +1,221 @@
+#include "engine/api/mpi/preload_requests.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "engine/api/mpi/preload_settings.h"
+
+namespace rankine::mpi {
+namespace {
+
+using Shared = std::shared_ptr<StartedCollective>;
+
+// What MPI calls for a request of ours.
+int query(void* state, MPI_Status* status) {
+  const StartedCollective& call = **static_cast<Shared*>(state);
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = status->MPI_TAG = MPI_UNDEFINED;
+  return call.status.ok() ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+int release(void* state) {
+  delete static_cast<Shared*>(state);
+  return MPI_SUCCESS;
+}
+int leave_uncancelled(void*, int) { return MPI_SUCCESS; }
+
+#ifdef OPEN_MPI
+
+int make_handle(const Shared& call, MPI_Request* handle) {
+  return PMPI_Grequest_start(query, release, leave_uncancelled, new Shared(call), handle);
+}
+int move_on_in_mpi() { return requests().move_on_in_mpi(); }
+// Of Open MPI's inside, so it may be missing.
+bool have_mpi_move_on() {
+  using Register = int (*)(int (*)());
+  const auto add = reinterpret_cast<Register>(dlsym(RTLD_DEFAULT, "opal_progress_register"));
+  return add != nullptr && add(move_on_in_mpi) == 0;
+}
+
+#else  // MPICH
+
+int move_on_once(void*, MPI_Status*) {
+  requests().move_on_in_mpi();
+  return MPI_SUCCESS;
+}
+// For each that is in an array of requests which are waited for, others of which are MPI's.
+int move_on_until_complete(int count, void** states, double, MPI_Status*) {
+  for (int i = 0; i < count; ++i) {
+    const Shared call = *static_cast<Shared*>(states[i]);
+    // Acquire: pairs with the release in Requests::complete().
+    while (!call->is_complete.load(std::memory_order_acquire)) {
+      requests().move_on_in_mpi();
+      int flag = 0;
+      PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, call->comm, &flag, MPI_STATUS_IGNORE);
+    }
+  }
+  return MPI_SUCCESS;
+}
+int make_handle(const Shared& call, MPI_Request* handle) {
+  return PMPIX_Grequest_start(query, release, leave_uncancelled, move_on_once,
+                              move_on_until_complete, new Shared(call), handle);
+}
+
+#endif
+
+}  // namespace
+
+Status Requests::begin() {
+  const std::lock_guard lock(mutex_);
+  if (begun_) return {};
+#ifdef OPEN_MPI
+  if (!have_mpi_move_on())
+    return {Code::system, "this Open MPI has no opal_progress_register(), or refuses it"};
+#else
+  // The program's signals are its own threads'.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status started;
+  try {
+    helper_ = std::thread([this] { help(); });
+  } catch (const std::system_error& error) {
+    started = {Code::system, std::string("a thread to move calls on: ") + error.what()};
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started.ok()) return started;
+#endif
+  begun_ = true;
+  return {};
+}
+
+void Requests::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (helper_.joinable()) helper_.join();
+}
+
+Status Requests::start(const std::function<Result<Request>()>& start_call, Shared call,
+                       MPI_Request* handle) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto started = start_call();
+    if (!started.ok()) return started.status();
+    call->call = std::move(*started);
+  }
+  // Nobody completes it before it is in the list.
+  const int error = make_handle(call, &call->handle);
+  *handle = call->handle;
+  call->under_way->fetch_add(1, std::memory_order_relaxed);  // this thread is the first to ask
+  // Relaxed: who waits for a call that another thread has started was told so by that thread.
+  under_way_.fetch_add(1, std::memory_order_relaxed);
+  if (call->yields) yields_.store(true, std::memory_order_relaxed);  // a hint: pairs with nothing
+  {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+  }
+  changed_.notify_one();
+  if (error == MPI_SUCCESS) return {};
+  return {Code::system, "MPI gives no request: error " + std::to_string(error)};
+}
+
+// In the lock.
+void Requests::step() noexcept {
+  for (auto& call : calls_) {
+    const auto is_over = call->call.test();
+    if (is_over.ok() && !*is_over) continue;
+    call->status = call->call.wait();
+    call->call = {};  // in the lock too
+    over_.push_back(std::move(call));
+  }
+  std::erase(calls_, nullptr);
+}
+
+int Requests::move_on() noexcept {
+  // Relaxed: start() says why.
+  if (under_way_.load(std::memory_order_relaxed) == 0) return 0;
+  Calls over;
+  {
+    thread_local bool moving = false;  // a call that has failed may wait, and give way to MPI
+    if (moving) return 0;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return 0;  // somebody is at it
+    moving = true;
+    step();
+    moving = false;
+    over.swap(over_);
+  }
+  for (const auto& call : over) {
+    complete(*call);
+    under_way_.fetch_sub(1, std::memory_order_relaxed);  // start() says why
+  }
+  return static_cast<int>(over.size());
+}
+
+int Requests::move_on_in_mpi() noexcept {
+  if (under_way_.load(std::memory_order_relaxed) == 0) return 0;  // as in move_on()
+  const int completed = move_on();
+  if (completed == 0 && yields_.load(std::memory_order_relaxed)) sched_yield();  // a hint
+  return completed;
+}
+
+void Requests::complete(StartedCollective& call) {
+  if (call.status.ok()) {
+    call.then();
+    if (preload_settings().reports) {
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - call.began;
+      report().taken(call.function, call.bytes, took.count(), Form::started);
+    }
+  } else {
+    std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
+                 name_of(call.function, Form::started).c_str(), call.rank,
+                 std::string(rankine::name_of(call.status.code())).c_str(),
+                 call.status.text().c_str());
+  }
+  call.then = nullptr;  // and the types that it held
+  if (call.handle != MPI_REQUEST_NULL) PMPI_Grequest_complete(call.handle);
+  // Release: pairs with who waits until it is complete, or its communicator has none under way.
+  call.is_complete.store(true, std::memory_order_release);
+  call.under_way->fetch_sub(1, std::memory_order_release);
+}
+
+// A thread that is asleep is not woken for each call while these come often.
+void Requests::help() noexcept {
+  using std::chrono::microseconds;
+  constexpr microseconds kFirstNap{50}, kLongestNap{1000};
+  constexpr int kNapsToSleep = 20;  // with nothing to do
+  microseconds nap = kFirstNap;
+  std::size_t before = 0;
+  std::unique_lock lock(mutex_);
+  for (int idle = 0; !ends_;) {
+    if (calls_.empty() && ++idle > kNapsToSleep) {
+      changed_.wait(lock, [this] { return ends_ || !calls_.empty(); });
+      nap = kFirstNap;
+    }
+    if (!calls_.empty()) idle = 0;
+    step();
+    nap = calls_.size() == before ? std::min(2 * nap, kLongestNap) : kFirstNap;
+    before = calls_.size();
+    lock.unlock();
+    std::this_thread::sleep_for(nap);
+    lock.lock();
+  }
+}
+
+Requests& requests() {
+  static auto* all = new Requests;  // MPI may end after static objects have
+  return *all;
+}
+
+}  // namespace rankine::mpi

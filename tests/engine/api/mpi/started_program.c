@@ -1,0 +1,416 @@
+/* A program of MPI's that knows nothing of Rankine, and starts collective calls: every one that the
+ * preload library takes over then, waited and tested for in every way, while ranks wait elsewhere
+ * in MPI for those that wait for the calls. It says the same with the library and without: "N
+ * passed, M failed". With the argument "threads" two threads do so at once. */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { kRounds = 4 }; /* the library leaves the first calls of each kind to MPI */
+static int rank, ranks, passed, failed;
+
+static void check(const char* what, int right) {
+  int all = 0;
+  PMPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (!right) printf("rank %d: %s is wrong\n", rank, what);
+  if (all)
+    ++passed;
+  else
+    ++failed;
+}
+
+static int sum_of_ranks(void) { return ranks * (ranks - 1) / 2; }
+
+static void wait_for(MPI_Request* request) { MPI_Wait(request, MPI_STATUS_IGNORE); }
+
+static void reductions(void) {
+  enum { N = 1000 };
+  static int in[N], out[N];
+  int i, right, root = ranks - 1, before = 0;
+  MPI_Request request;
+  for (i = 0; i < N; ++i) in[i] = rank + i, out[i] = -1;
+  MPI_Iallreduce(in, out, N, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  wait_for(&request);
+  for (right = request == MPI_REQUEST_NULL, i = 0; i < N; ++i)
+    right &= out[i] == sum_of_ranks() + i * ranks;
+  check("MPI_Iallreduce", right);
+  MPI_Iallreduce(MPI_IN_PLACE, in, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
+  wait_for(&request);
+  for (right = 1, i = 0; i < N; ++i) right &= in[i] == ranks - 1 + i;
+  check("MPI_Iallreduce in place", right);
+
+  long x[3] = {rank, 2 * rank, 1}, y[3] = {-1, -1, -1};
+  MPI_Ireduce(x, y, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD, &request);
+  wait_for(&request);
+  check("MPI_Ireduce", rank == root ? y[0] == sum_of_ranks() && y[2] == ranks : y[0] == -1);
+  float f = 1, g = -1, h = -1;
+  MPI_Iscan(&f, &g, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+  wait_for(&request);
+  MPI_Iexscan(&f, &h, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+  wait_for(&request);
+  check("MPI_Iscan and MPI_Iexscan", g == rank + 1 && (rank == 0 || h == rank));
+
+  int* blocks = malloc(sizeof(int) * 3 * (size_t)ranks);
+  int* counts = malloc(sizeof(int) * (size_t)ranks);
+  int mine[3] = {-1, -1, -1};
+  for (i = 0; i < 3 * ranks; ++i) blocks[i] = i + rank;
+  MPI_Ireduce_scatter_block(blocks, mine, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  wait_for(&request);
+  check("MPI_Ireduce_scatter_block", mine[1] == (2 * rank + 1) * ranks + sum_of_ranks());
+  for (i = 0; i < ranks; ++i) {
+    counts[i] = i % 3;
+    if (i < rank) before += counts[i];
+  }
+  MPI_Ireduce_scatter(MPI_IN_PLACE, blocks, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  wait_for(&request);
+  for (right = 1, i = 0; i < counts[rank]; ++i)
+    right &= blocks[i] == (before + i) * ranks + sum_of_ranks();
+  check("MPI_Ireduce_scatter in place", right);
+  free(counts);
+  free(blocks);
+}
+
+/* All under way at once, with types that are freed meanwhile. */
+static void moves(void) {
+  int n = ranks, root = n / 2, i, right;
+  int *all = malloc(sizeof(int) * 2 * (size_t)n), *gathered = malloc(sizeof(int) * 4 * (size_t)n);
+  int *ones = malloc(sizeof(int) * (size_t)n), *places = malloc(sizeof(int) * (size_t)n);
+  int *to = malloc(sizeof(int) * (size_t)n), *from = malloc(sizeof(int) * (size_t)n);
+  int *scattered = malloc(sizeof(int) * 2 * (size_t)n), got[2] = {-1, -1};
+  int* everyones = malloc(sizeof(int) * (size_t)n);
+  int apart[8], mine[2] = {rank, -rank};
+  MPI_Request requests[7];
+  MPI_Status statuses[7];
+  MPI_Datatype every_other;
+  MPI_Type_vector(4, 1, 2, MPI_INT, &every_other);
+  MPI_Type_commit(&every_other);
+  for (i = 0; i < 8; ++i) apart[i] = rank == root ? i : -7;
+  for (i = 0; i < n; ++i) {
+    ones[i] = 1 + i % 2, places[i] = 4 * (n - 1 - i), to[i] = 100 * rank + i, from[i] = -1;
+    everyones[i] = all[2 * i] = -1, scattered[2 * i] = 7 * i, scattered[2 * i + 1] = 7 * i + 1;
+  }
+  for (i = 0; i < 4 * n; ++i) gathered[i] = -5;
+  MPI_Ibcast(apart, 1, every_other, root, MPI_COMM_WORLD, &requests[0]);
+  MPI_Iallgather(mine, 2, MPI_INT, all, 2, MPI_INT, MPI_COMM_WORLD, &requests[1]);
+  MPI_Iallgatherv(mine, ones[rank], MPI_INT, gathered, ones, places, MPI_INT, MPI_COMM_WORLD,
+                  &requests[2]);
+  MPI_Ialltoall(to, 1, MPI_INT, from, 1, MPI_INT, MPI_COMM_WORLD, &requests[3]);
+  MPI_Igather(&rank, 1, MPI_INT, everyones, 1, MPI_INT, root, MPI_COMM_WORLD, &requests[4]);
+  MPI_Iscatter(scattered, 2, MPI_INT, got, 2, MPI_INT, root, MPI_COMM_WORLD, &requests[5]);
+  MPI_Ibarrier(MPI_COMM_WORLD, &requests[6]);
+  MPI_Type_free(&every_other);
+  MPI_Waitall(7, requests, statuses);
+  for (right = 1, i = 0; i < 8; ++i) right &= apart[i] == (i % 2 == 0 || rank == root ? i : -7);
+  check("MPI_Ibcast into gaps", right);
+  for (right = 1, i = 0; i < n; ++i) right &= all[2 * i] == i && all[2 * i + 1] == -i;
+  check("MPI_Iallgather", right);
+  for (right = 1, i = 0; i < n; ++i) {
+    const int* block = gathered + places[i];
+    right &= block[0] == i && block[1] == (ones[i] == 2 ? -i : -5) && block[2] == -5;
+  }
+  check("MPI_Iallgatherv", right);
+  for (right = 1, i = 0; i < n; ++i) right &= from[i] == 100 * i + rank;
+  check("MPI_Ialltoall", right);
+  for (right = 1, i = 0; i < n; ++i) right &= everyones[i] == (rank == root ? i : -1);
+  check("MPI_Igather", right);
+  check("MPI_Iscatter", got[0] == 7 * rank && got[1] == 7 * rank + 1);
+  MPI_Ialltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, from, 1, MPI_INT, MPI_COMM_WORLD, requests);
+  wait_for(requests);
+  for (right = 1, i = 0; i < n; ++i) right &= from[i] == to[i];
+  check("MPI_Ialltoall in place", right);
+  free(everyones);
+  free(scattered);
+  free(from);
+  free(to);
+  free(places);
+  free(ones);
+  free(gathered);
+  free(all);
+}
+
+/* Two sums, a message to the right and one from the left. */
+struct mixed {
+  MPI_Request requests[5];
+  int x, sum, most, sent, received;
+};
+static void start_mixed(struct mixed* m) {
+  m->x = rank, m->sum = m->most = m->received = -1, m->sent = 10 * rank;
+  MPI_Irecv(&m->received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD,
+            &m->requests[0]);
+  MPI_Iallreduce(&m->x, &m->sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &m->requests[1]);
+  m->requests[2] = MPI_REQUEST_NULL;
+  MPI_Isend(&m->sent, 1, MPI_INT, (rank + 1) % ranks, 5, MPI_COMM_WORLD, &m->requests[3]);
+  MPI_Iallreduce(&m->x, &m->most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &m->requests[4]);
+}
+static void check_mixed(const char* what, const struct mixed* m, int right) {
+  for (int i = 0; i < 5; ++i) right &= m->requests[i] == MPI_REQUEST_NULL;
+  check(what, right && m->sum == sum_of_ranks() && m->most == ranks - 1 &&
+                  m->received == 10 * ((rank + ranks - 1) % ranks));
+}
+
+static void among_messages(void) {
+  struct mixed m;
+  MPI_Status statuses[5];
+  int indices[5], index, flag, n, count, ended, seen;
+
+  start_mixed(&m);
+  MPI_Waitall(5, m.requests, statuses);
+  MPI_Get_count(&statuses[0], MPI_INT, &n);
+  check_mixed("MPI_Waitall", &m, n == 1 && statuses[0].MPI_TAG == 5);
+
+  start_mixed(&m);
+  for (seen = 0, ended = 0; ended < 4; ++ended) {
+    MPI_Waitany(5, m.requests, &index, statuses);
+    seen |= 1 << index;
+  }
+  MPI_Waitany(5, m.requests, &index, statuses);
+  check_mixed("MPI_Waitany", &m, seen == 27 && index == MPI_UNDEFINED);
+
+  start_mixed(&m);
+  for (ended = 0; ended < 4; ended += count) MPI_Waitsome(5, m.requests, &count, indices, statuses);
+  check_mixed("MPI_Waitsome", &m, 1);
+
+  start_mixed(&m);
+  for (flag = 0; !flag;) MPI_Testall(5, m.requests, &flag, statuses);
+  check_mixed("MPI_Testall", &m, 1);
+
+  start_mixed(&m);
+  for (ended = 0; ended < 4; ended += flag)
+    MPI_Testany(5, m.requests, &index, &flag, MPI_STATUS_IGNORE);
+  check_mixed("MPI_Testany", &m, 1);
+
+  start_mixed(&m);
+  for (ended = 0; ended < 4; ended += count) MPI_Testsome(5, m.requests, &count, indices, statuses);
+  check_mixed("MPI_Testsome", &m, 1);
+
+  /* The later ones first. */
+  start_mixed(&m);
+  for (index = 4; index >= 0; --index)
+    for (flag = 0; !flag;) MPI_Test(&m.requests[index], &flag, statuses);
+  check_mixed("MPI_Test", &m, 1);
+
+  start_mixed(&m);
+  for (flag = 0; !flag;) MPI_Request_get_status(m.requests[4], &flag, statuses);
+  check("MPI_Request_get_status leaves a request", m.requests[4] != MPI_REQUEST_NULL);
+  MPI_Waitall(5, m.requests, statuses);
+  check_mixed("MPI_Request_get_status", &m, 1);
+}
+
+/* What ranks wait for in MPI while the others wait for the calls that they have started too. Of two
+ * calls the second begins when the first is over, so these need all ranks to go on. */
+static void wait_meanwhile(int how, int round, MPI_Comm other) {
+  enum { N = 1 << 16 };
+  static int much[N];
+  const int tag = 100 + how, others = ranks - 1;
+  int word = -1, i;
+  MPI_Status status;
+  if (how < 6 && ranks > 1) {
+    if (rank == 0) {
+      for (i = 1; i <= others; ++i) {
+        switch (how) {
+          case 0:
+            MPI_Recv(&word, 1, MPI_INT, i, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            break;
+          case 1:
+            MPI_Probe(i, tag, MPI_COMM_WORLD, &status);
+            MPI_Recv(&word, 1, MPI_INT, i, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            break;
+          case 2:
+            MPI_Ssend(&round, 1, MPI_INT, i, tag, MPI_COMM_WORLD);
+            break;
+          case 3:
+            MPI_Sendrecv(&round, 1, MPI_INT, i, tag, &word, 1, MPI_INT, i, tag, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+            break;
+          case 4:
+            MPI_Send(much, N, MPI_INT, i, tag, MPI_COMM_WORLD);
+            break;
+          case 5:
+            for (int flag = 0; !flag;) MPI_Iprobe(i, tag, MPI_COMM_WORLD, &flag, &status);
+            MPI_Recv(&word, 1, MPI_INT, i, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            break;
+        }
+      }
+    } else if (how == 2 || how == 4) {
+      MPI_Recv(much, N, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (how == 3) {
+      MPI_Sendrecv(&rank, 1, MPI_INT, 0, tag, &word, 1, MPI_INT, 0, tag, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
+    } else {
+      MPI_Send(&rank, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
+    }
+  } else if (how == 6) { /* taken, on another communicator */
+    MPI_Barrier(other);
+  } else if (how == 7) { /* passed on */
+    MPI_Bcast(much, N, MPI_INT, 0, other);
+  } else if (how == 8) {
+    MPI_Comm twin;
+    MPI_Comm_dup(other, &twin);
+    MPI_Comm_free(&twin);
+  } else if (how == 9 && ranks > 1) { /* Open MPI has no windows of one process */
+    MPI_Win window;
+    MPI_Win_create(much, sizeof(much), sizeof(int), MPI_INFO_NULL, other, &window);
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
+  } else if (how == 10) { /* computing */
+    if (rank == 0) usleep(20000);
+  }
+}
+static void while_others_wait(int round, MPI_Comm other) {
+  int how, i, x[8], sum[8], right;
+  MPI_Request requests[8];
+  MPI_Status statuses[8];
+  for (how = 0; how < 11; ++how) {
+    for (right = 1, i = 0; i < 8; ++i) {
+      x[i] = rank + i, sum[i] = -1;
+      MPI_Iallreduce(&x[i], &sum[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+    }
+    if (rank == 0) wait_meanwhile(how, round, other);
+    MPI_Waitall(8, requests, statuses);
+    if (rank != 0) wait_meanwhile(how, round, other);
+    for (i = 0; i < 8; ++i) right &= sum[i] == sum_of_ranks() + i * ranks;
+    check("calls while ranks wait for other things", right);
+  }
+}
+
+/* Rank 0 waits for a call and for two long messages at once, and their other end starts the call
+ * only when it is done with them. */
+static void long_messages(void) {
+  enum { N = 1 << 20 };
+  MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Status statuses[3];
+  int x = rank, sum = -1, i, right = 1;
+  int *in = malloc(sizeof(int) * N), *out = malloc(sizeof(int) * N);
+  for (i = 0; i < N; ++i) in[i] = i + rank, out[i] = -1;
+  if (rank == 0 && ranks > 1) {
+    MPI_Isend(in, N, MPI_INT, 1, 7, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(out, N, MPI_INT, 1, 8, MPI_COMM_WORLD, &requests[2]);
+  }
+  if (rank == 1) {
+    usleep(5000);
+    MPI_Recv(out, N, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(in, N, MPI_INT, 0, 8, MPI_COMM_WORLD);
+  }
+  MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+  MPI_Waitall(3, requests, statuses);
+  for (i = 0; i < N && rank < 2 && ranks > 1; ++i) right &= out[i] == i + 1 - rank;
+  check("long messages beside a call", right && sum == sum_of_ranks());
+  free(out);
+  free(in);
+}
+
+/* Several communicators, which ranks use in different orders; calls that wait beside them; and
+ * communicators that are freed meanwhile. */
+static void communicators(MPI_Comm other) {
+  MPI_Comm own;
+  MPI_Request requests[3];
+  MPI_Status statuses[3];
+  int call, x = rank, y = 2 * rank, sum = -1, twice = -1, word = rank == 0 ? 5 : 0, right = 1, i;
+  int *ones = malloc(sizeof(int) * (size_t)ranks), *places = malloc(sizeof(int) * (size_t)ranks);
+  int *in = malloc(sizeof(int) * (size_t)ranks), *out = malloc(sizeof(int) * (size_t)ranks);
+  for (i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i, in[i] = 100 * rank + i;
+  for (i = 0; i < 2; ++i) {
+    if (i == rank % 2)
+      MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+    else
+      MPI_Iallreduce(&y, &twice, 1, MPI_INT, MPI_SUM, other, &requests[1]);
+  }
+  for (i = 0; i < 2; ++i) wait_for(&requests[rank == 0 ? i : 1 - i]);
+  check("two communicators", sum == sum_of_ranks() && twice == 2 * sum_of_ranks());
+
+  sum = twice = -1;
+  MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+  MPI_Ibcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[1]);
+  MPI_Allreduce(&y, &twice, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Ibarrier(MPI_COMM_WORLD, &requests[2]);
+  MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
+  MPI_Waitall(3, requests, statuses);
+  for (i = 0; i < ranks; ++i) right &= out[i] == 100 * i + rank;
+  check("calls that wait beside them",
+        right && sum == sum_of_ranks() && twice == 2 * sum_of_ranks() && word == 5);
+
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  for (right = 1, call = 0; call < 10; ++call) {
+    sum = -1;
+    if (call % 2) MPI_Barrier(own);
+    MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, own, &requests[0]);
+#ifndef OPEN_MPI /* whose own calls do not survive that */
+    if (call == 9) MPI_Comm_free(&own);
+#endif
+    wait_for(&requests[0]);
+    right &= sum == sum_of_ranks();
+  }
+#ifdef OPEN_MPI
+  MPI_Comm_free(&own);
+#endif
+  check("a communicator that is freed meanwhile", right);
+  free(out);
+  free(in);
+  free(places);
+  free(ones);
+}
+
+/* A thread's own calls and messages. */
+struct work {
+  MPI_Comm comm;
+  int tag, right;
+};
+static void* work(void* argument) {
+  struct work* mine = argument;
+  for (int call = 0; call < 300; ++call) {
+    int x = rank + call, sum = -1, word = rank == 0 ? call : -1, token = -1;
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    if (call % 10 == 0) MPI_Barrier(mine->comm);
+    MPI_Iallreduce(&x, &sum, 1, MPI_INT, MPI_SUM, mine->comm, &requests[0]);
+    MPI_Ibcast(&word, 1, MPI_INT, 0, mine->comm, &requests[1]);
+    if (rank == 0 && ranks > 1)
+      MPI_Recv(&token, 1, MPI_INT, 1, mine->tag, mine->comm, MPI_STATUS_IGNORE);
+    MPI_Waitall(2, requests, statuses);
+    if (rank == 1) MPI_Send(&call, 1, MPI_INT, 0, mine->tag, mine->comm);
+    mine->right &= sum == sum_of_ranks() + call * ranks && word == call;
+  }
+  return NULL;
+}
+static void threads(void) {
+  struct work mine[2];
+  pthread_t other;
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &mine[i].comm);
+    mine[i].tag = i, mine[i].right = 1;
+  }
+  pthread_create(&other, NULL, work, &mine[1]);
+  work(&mine[0]);
+  pthread_join(other, NULL);
+  for (int i = 0; i < 2; ++i) MPI_Comm_free(&mine[i].comm);
+  check("two threads", mine[0].right && mine[1].right);
+}
+
+int main(int argc, char** argv) {
+  const int several = argc > 1 && strcmp(argv[1], "threads") == 0;
+  int level = 0;
+  MPI_Comm other;
+  MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD), MPI_Barrier(other);
+  for (int round = 0; round < kRounds; ++round) {
+    reductions();
+    moves();
+    among_messages();
+    while_others_wait(round, other);
+    long_messages();
+    communicators(other);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(other);
+  }
+  if (several && level == MPI_THREAD_MULTIPLE) threads();
+  if (rank == 0) printf("%d passed, %d failed\n", passed, failed);
+  fflush(stdout);
+  MPI_Finalize();
+  return failed != 0;
+}
