@@ -5,9 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "algorithms/schedule/everyone.h"
-#include "algorithms/torus.h"
-
 namespace rankine {
 namespace {
 
@@ -53,7 +50,7 @@ std::vector<std::vector<Rank>> cross_ends(const std::vector<int>& dims) {
 Schedule trivance_cross_all_gather(const std::vector<int>& dims) {
   if (dims.size() == 1) return trivance_powers_line(dims.front());
   const int n = Torus(dims).ranks();
-  std::vector<std::vector<Rank>> ends = cross_ends(dims);
+  auto ends = cross_ends(dims);
   std::reverse(ends.begin(), ends.end());
   Rotation rotation(dims, n, Moves::with_rank);
   std::vector<BlockSet> has;  // by round: rank 0, of as many ranks to one side as to the other
@@ -73,16 +70,6 @@ Schedule trivance_cross_all_gather(const std::vector<int>& dims) {
     for (const Rank end : at(ends, k)) send(0, end, at(has, k), copy);
   };
   return everyone({n, n, s, part}, std::move(rotation));
-}
-
-Schedule trivance_cross_latency_all_reduce(const std::vector<int>& dims) {
-  if (dims.size() == 1) return trivance_latency_line(dims.front());
-  std::vector<std::vector<Rank>> ends = cross_ends(dims);
-  const int n = Torus(dims).ranks(), s = static_cast<int>(ends.size());
-  const auto part = [ends = std::move(ends)](int k, Send send) {
-    for (const Rank end : at(ends, k)) send(0, end, block(0), reduce);
-  };
-  return everyone({n, 1, s, part}, Rotation(dims, 1, Moves::nothing));
 }
 
 }  // namespace rankine

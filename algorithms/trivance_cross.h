@@ -1,5 +1,5 @@
-// Trivance with all 2D ports of a torus in every message round: log_(2D+1) N rounds, in each of
-// which every rank exchanges with the 2D ends of a cross about it.
+// Trivance with all 2D ports of a torus in every round: log_(2D+1) N rounds, in each of which every
+// rank exchanges with the 2D ends of a cross about it.
 // Juerss, Addanki & Schmid, "Trivance", 2026, section 7: "it is theoretically possible to
 // simultaneously utilize all available ports to complete in log_(2D+1) N steps"; the paper gives no
 // pattern. This one is Trivance itself in one dimension, of two and three it takes tori whose sizes
@@ -13,9 +13,12 @@
 // every rank once. Cross 0 is a rank's own neighbours.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
+#include "algorithms/torus.h"
 #include "algorithms/trivance.h"
 
 namespace rankine {
@@ -33,6 +36,14 @@ inline Schedule trivance_cross_all_reduce(const std::vector<int>& dims) {
 }
 
 // Whole vectors, nearest first: a rank adds up its cross.
-Schedule trivance_cross_latency_all_reduce(const std::vector<int>& dims);
+inline Schedule trivance_cross_latency_all_reduce(const std::vector<int>& dims) {
+  if (dims.size() == 1) return trivance_latency_line(dims.front());
+  auto ends = cross_ends(dims);
+  const int s = static_cast<int>(ends.size());
+  const auto part = [ends = std::move(ends)](int k, Send send) {
+    for (const Rank end : at(ends, k)) send(0, end, block(0), reduce);
+  };
+  return everyone({Torus(dims).ranks(), 1, s, part}, Rotation(dims, 1, Moves::nothing));
+}
 
 }  // namespace rankine
