@@ -37,6 +37,7 @@
 #include "algorithms/torus_doubling.h"
 #include "algorithms/tree.h"
 #include "algorithms/trivance.h"
+#include "algorithms/trivance_cross.h"
 #include "algorithms/two_level.h"
 
 namespace rankine {
@@ -71,11 +72,20 @@ constexpr std::string_view kOwnBrackets = "its ranks add in different brackets";
 // On a torus. Of dimensions that differ in size the largest goes on alone: D - 1 times the rounds of
 // the next one, and its own.
 constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
+constexpr std::string_view kPortPerDimension = "D*min(1,N-1)";
 // Two messages per dimension; where all meet in the largest one, two of each, but one where that is
 // for one round whose ternary digit of a - 1 is 1.
 constexpr std::string_view kTwoPerDimension =
     "max(each(min(2,a-1)),(most(clog3(a))>next(clog3(a)))*D*"
     "(1+or(most(clog3(a))-next(clog3(a))>=2,most(a)>2*pow(3,most(clog3(a))-1))))";
+// Trivance on all ports: any line, and tori whose sizes are one power of 2D + 1.
+constexpr std::string_view kCross =
+    "or(D=1,and(3>=D,and(N=pow(most(a),D),most(a)=pow(2*D+1,flog(2*D+1,most(a))))))";
+constexpr std::string_view kCrossInWords =
+    "the sizes of a torus must be equal and a power of 5 in two dimensions, of 7 in three, and more "
+    "are not taken";
+constexpr std::string_view kCrossRounds = "D*clog(2*D+1,most(a))";
+constexpr std::string_view kCrossPorts = "min(2*D,N-1)";
 constexpr std::string_view kCycles = "or(D=1,each(a<3)=0)";
 constexpr std::string_view kCyclesInWords =
     "every size of a torus of two dimensions and more must be at least 3";
@@ -313,6 +323,12 @@ const Algorithm kCatalogue[] = {
      .rounds = kOne, .sent = kOne, .received = kOne,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "one message that the switch copies to everyone", .citation = kSharp},
+    {.collective = broadcast, .name = "trivance",
+     .make = [](const Params& a) { return trivance_broadcast(resolved(a).dims, a.root); },
+     .parameters = "dims",
+     .rounds = kLog3Rounds, .sent = kComputed, .received = kOne,
+     .send_ports = kComputed, .receive_ports = kPortPerDimension,
+     .summary = "what the trivance all-gather does with the root's blocks", .citation = kTrivance},
 
     {.collective = kReduce, .name = "chain",
      .make = [](const Params& a) { return chain_reduce(a.ranks, a.root, a.segments); },
@@ -391,6 +407,12 @@ const Algorithm kCatalogue[] = {
      .rounds = kOne, .sent = kOne, .received = kOne,
      .send_ports = kOne, .receive_ports = kOne,
      .summary = "the switch adds everyone's message up on its way to the root", .citation = kSharp},
+    {.collective = kReduce, .name = "trivance",
+     .make = [](const Params& a) { return trivance_reduce(resolved(a).dims, a.root); },
+     .parameters = "dims",
+     .rounds = kLog3Rounds, .sent = kOne, .received = kComputed,
+     .send_ports = kPortPerDimension, .receive_ports = kComputed,
+     .summary = "the trivance broadcast reversed in time", .citation = kTrivance},
 
     {.collective = all_reduce, .name = "ring",
      .make = [](const Params& a) { return ring_all_reduce(a.ranks); },
@@ -668,6 +690,19 @@ const Algorithm kCatalogue[] = {
      .rounds = "2*(N-1)", .sent = kTwoShares, .received = kTwoShares,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "rings both ways along Hamiltonian cycles that share no link: all ports of the torus", .citation = kBae},
+    {.collective = all_reduce, .name = "trivance_cross",
+     .make = [](const Params& a) { return trivance_cross_all_reduce(resolved(a).dims); },
+     .allowed_when = kCross, .needs = kCrossInWords, .parameters = "dims",
+     .rounds = "2*D*clog(2*D+1,most(a))", .sent = kTwoShares, .received = kTwoShares,
+     .send_ports = kCrossPorts, .receive_ports = kCrossPorts,
+     .summary = "trivance on all 2D ports at once, partners on crosses", .citation = kTrivance},
+    {.collective = all_reduce, .name = "trivance_cross_latency",
+     .make = [](const Params& a) { return trivance_cross_latency_all_reduce(resolved(a).dims); },
+     .allowed_when = kCross, .needs = kCrossInWords, .parameters = "dims",
+     .rounds = kCrossRounds, .sent = kComputed, .received = kComputed,
+     .send_ports = kCrossPorts, .receive_ports = kCrossPorts,
+     .summary = "whole vectors from all 2D ends of crosses; a line as in trivance_latency",
+     .citation = kTrivance, .other_bits = kOwnBrackets},
 
     {.collective = all_gather, .name = "ring",
      .make = [](const Params& a) { return ring_all_gather(a.ranks); },
@@ -805,6 +840,12 @@ const Algorithm kCatalogue[] = {
      .rounds = "N-1", .sent = kShare, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "rings both ways along Hamiltonian cycles that share no link: all ports of the torus", .citation = kBae},
+    {.collective = all_gather, .name = "trivance_cross",
+     .make = [](const Params& a) { return trivance_cross_all_gather(resolved(a).dims); },
+     .allowed_when = kCross, .needs = kCrossInWords, .parameters = "dims",
+     .rounds = kCrossRounds, .sent = kShare, .received = kShare,
+     .send_ports = kCrossPorts, .receive_ports = kCrossPorts,
+     .summary = "to the 2D ends of crosses, farthest first, on all ports at once", .citation = kTrivance},
 
     {.collective = reduce_scatter, .name = "ring",
      .make = [](const Params& a) { return ring_reduce_scatter(a.ranks); },
@@ -932,6 +973,12 @@ const Algorithm kCatalogue[] = {
      .rounds = "N-1", .sent = kShare, .received = kShare,
      .send_ports = kAllPorts, .receive_ports = kAllPorts,
      .summary = "the hamiltonian_disjoint all-gather reversed in time", .citation = kBae},
+    {.collective = reduce_scatter, .name = "trivance_cross",
+     .make = [](const Params& a) { return trivance_cross_reduce_scatter(resolved(a).dims); },
+     .allowed_when = kCross, .needs = kCrossInWords, .parameters = "dims",
+     .rounds = kCrossRounds, .sent = kShare, .received = kShare,
+     .send_ports = kCrossPorts, .receive_ports = kCrossPorts,
+     .summary = "the trivance_cross all-gather reversed in time", .citation = kTrivance},
 
     {.collective = all_to_all, .name = "ring",
      .make = [](const Params& a) { return ring_all_to_all(a.ranks); },

@@ -10,6 +10,7 @@
 
 #include "algorithms/all_to_all.h"
 #include "algorithms/circulant_rounds.h"
+#include "algorithms/one_block.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/everyone.h"
 
@@ -63,17 +64,13 @@ inline Schedule circulant_gather(const SharedRounds& c, Rank root) {
   return dual(circulant_scatter(c, root));
 }
 
-// The extreme case of irregular blocks (corollary 3): all of the vector is the root's block, and
-// R[i] is that block at the rank i before the root.
-inline Schedule circulant_reduce(const SharedRounds& c, Rank root) {
-  return rooted_at(root,
-                   {c->ranks(), 1, c->rounds(), [c](int k, Send send) {
-                      c->sent(k).for_each([&](int i) { send(-i, -c->next(i), block(0), reduce); });
-                    }});
+// The extreme case of irregular blocks (corollary 3): all of the vector is the root's block.
+inline Schedule circulant_broadcast(const SharedRounds& c, Rank root) {
+  return broadcast_of(circulant_all_gather(c), root);
 }
 
-inline Schedule circulant_broadcast(const SharedRounds& c, Rank root) {
-  return dual(circulant_reduce(c, root));
+inline Schedule circulant_reduce(const SharedRounds& c, Rank root) {
+  return reduce_of(circulant_all_gather(c), root);
 }
 
 }  // namespace rankine

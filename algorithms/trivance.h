@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "algorithms/one_block.h"
 #include "algorithms/run_sums.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus_turns.h"
@@ -44,6 +45,13 @@ inline Schedule trivance_reduce_scatter(const std::vector<int>& dims) {
 }
 inline Schedule trivance_all_reduce(const std::vector<int>& dims) {
   return reduce_scatter_then(trivance_all_gather(dims));
+}
+// What the all-gather does with the root's blocks, D trees side by side (section 8).
+inline Schedule trivance_broadcast(const std::vector<int>& dims, Rank root) {
+  return broadcast_of(trivance_all_gather(dims), root);
+}
+inline Schedule trivance_reduce(const std::vector<int>& dims, Rank root) {
+  return reduce_of(trivance_all_gather(dims), root);
 }
 
 inline Schedule trivance_powers_all_reduce(const std::vector<int>& dims) {

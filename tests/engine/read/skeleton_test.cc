@@ -102,6 +102,18 @@ TEST(Skeleton, OfOnesPartIsThatOfAll) {
   }
 }
 
+// Messages that go along several dimensions.
+TEST(Skeleton, OfOnesPartIsThatOfAllOnCrosses) {
+  for (const std::vector<int>& dims : {std::vector<int>{5, 5}, {7, 7, 7}}) {
+    const Made of = made("trivance_cross", dims);
+    const auto of_part = skeleton_of(of.schedule, of.goal, dims);
+    ASSERT_TRUE(of_part.ok()) << of_part.status().text();
+    const Skeleton of_all = skeleton_of(all_messages(of.schedule), of.goal, dims);
+    EXPECT_EQ(of_part->alike.lines(), of_all.alike.lines());
+    EXPECT_EQ(of_part->messages, of_all.messages);
+  }
+}
+
 TEST(Skeleton, OfOneIsAllToTheLastTick) {
   const Fabric& network = find_regime("torus")->fabric;
   int compared = 0;

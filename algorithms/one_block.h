@@ -1,0 +1,44 @@
+// Broadcast and reduce from an all-gather: of its messages what is about one rank's blocks, the
+// root's. Each of those comes to every other rank once, so it goes down a tree that is as deep as
+// the all-gather has rounds; reversed in time the same is a reduce.
+// Of Trivance "other Broadcast based collectives" (Juerss, Addanki & Schmid, 2026, section 8); of a
+// circulant all-gather what Traff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
+// Algorithms", 2025, corollary 3 makes of irregular blocks.
+//   s blocks of a rank, the broadcast's blocks
+#pragma once
+
+#include <map>
+#include <stdexcept>
+
+#include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/everyone.h"
+
+namespace rankine {
+
+// Of an all-gather in which everyone does the same (else std::logic_error): what rank 0's part says
+// of a block of another rank, that rank being the root, somebody else does with the root's.
+inline Schedule broadcast_of(const Schedule& all_gather, Rank root) {
+  const Everyone* alike = everyone_in(all_gather);
+  if (alike == nullptr || alike->rotation().moves() != Moves::with_rank) {
+    throw std::logic_error("broadcast_of: not everyone does the same in that all-gather");
+  }
+  const int s = all_gather.blocks / all_gather.ranks;
+  const auto round = [all = *alike, root, s](int k, Send send) {
+    const Rotation& rotation = all.rotation();
+    for_each_transfer(all.part(), k, [&](const Transfer& t) {
+      std::map<Rank, BlockSet> of;  // by whose blocks they are
+      t.what.list.for_each([&](Block b) { of[b / s].list.append(b % s); });
+      for (const auto& [owner, what] : of) {
+        const Rank by = rotation.rotated(root, rotation.back(owner));
+        send(rotation.rotated(t.from.front(), by), rotation.rotated(t.to.front(), by), what, t.act);
+      }
+    });
+  };
+  return {all_gather.ranks, s, all_gather.rounds, round, all_gather.phases};
+}
+
+inline Schedule reduce_of(const Schedule& all_gather, Rank root) {
+  return dual(broadcast_of(all_gather, root));
+}
+
+}  // namespace rankine
