@@ -71,7 +71,8 @@ std::vector<SurveyRow> survey_rows(const StepPlan& plan) {
   claims::Runs runs;
   std::vector<SurveyRow> rows;
   for (const claims::Claim& claim : paper.claims) {
-    if (!claim.id.starts_with(kRows)) continue;
+    // What is said of it all runs nothing, and is none of the rows.
+    if (!claim.id.starts_with(kRows) || claim.runs.empty()) continue;
     SurveyRow row{.claim = &claim, .axis = axis_of(claim)};
     row.planned = find_planned(plan, row.axis, collective_of(claim));
     if (row.planned != nullptr) {
