@@ -6,19 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int rank, ranks, passed, failed;
-
-static void check(const char* what, int right) {
-  int all = 0;
-  PMPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (!right) printf("rank %d: %s is wrong\n", rank, what);
-  if (all)
-    ++passed;
-  else
-    ++failed;
-}
-
-static int sum_of_ranks(void) { return ranks * (ranks - 1) / 2; }
+#include "checks.h"
 
 static void allreduces(void) {
   enum { N = 1000 };

@@ -9,20 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checks.h"
+
 enum { kRounds = 4 }; /* the library leaves the first calls of each kind to MPI */
-static int rank, ranks, passed, failed;
-
-static void check(const char* what, int right) {
-  int all = 0;
-  PMPI_Allreduce(&right, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (!right) printf("rank %d: %s is wrong\n", rank, what);
-  if (all)
-    ++passed;
-  else
-    ++failed;
-}
-
-static int sum_of_ranks(void) { return ranks * (ranks - 1) / 2; }
 
 static void wait_for(MPI_Request* request) { MPI_Wait(request, MPI_STATUS_IGNORE); }
 
