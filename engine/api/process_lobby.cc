@@ -21,6 +21,8 @@ namespace rankine {
 namespace {
 
 constexpr std::uint32_t kLobbyLayout = 4;
+// For those that are late where a meeting has failed, and by who cannot make a file to fail in.
+constexpr std::int64_t kPatienceNs = 500'000'000;
 
 // By errno.
 Status system_error(const std::string& what) {
@@ -101,7 +103,6 @@ bool ProcessLobby::have_been_told() const noexcept {
 
 // Those that have come, and those that will soon; not those that have ended.
 void ProcessLobby::wait_until_all_are_told() noexcept {
-  constexpr std::int64_t kPatienceNs = 500'000'000;
   const std::int64_t until = now_ns() + kPatienceNs;
   const auto need_not_be_told = [&](Rank r) {
     return page_->seats[static_cast<std::size_t>(r)].told.load(std::memory_order_acquire) ||
@@ -275,7 +276,6 @@ void ProcessLobby::offer_bases(std::uint64_t seed) noexcept {
 
 // Who can make no file has none to say so in: another rank, which can, would wait for this one.
 Status ProcessLobby::tell_who_comes(const Status& reason) {
-  constexpr std::int64_t kPatienceNs = 500'000'000;
   const std::int64_t until = std::min(meeting_.deadline_ns, now_ns() + kPatienceNs);
   for (;;) {
     close_file();
