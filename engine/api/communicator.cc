@@ -9,6 +9,7 @@
 #include "engine/api/agenda.h"
 #include "engine/api/choose.h"
 #include "engine/api/communicator_state.h"
+#include "engine/api/idling.h"
 #include "engine/api/process_settings.h"
 #include "engine/api/progress_thread.h"
 #include "engine/api/rank_threads.h"
@@ -56,7 +57,7 @@ std::string to_string(const WaitPolicy& policy) {
 
 Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Waiter& waiter) {
   lock = std::unique_lock(mutex, std::try_to_lock);
-  std::int64_t nap_ns = 10'000;
+  Idling idling(crossbar.policy());
   while (!lock.owns_lock()) {
     const std::int64_t now = now_ns();
     if (now >= waiter.deadline(now)) {
@@ -66,8 +67,7 @@ Status CommunicatorShared::lock_for_call(std::unique_lock<std::mutex>& lock, Wai
       }));
     }
     if (crossbar.aborted()) return crossbar.reason();
-    sleep_ns(nap_ns);
-    nap_ns = std::min<std::int64_t>(2 * nap_ns, 1'000'000);
+    idling.once();
     static_cast<void>(lock.try_lock());
   }
   return {};

@@ -10,6 +10,7 @@
 
 #include "engine/api/agenda.h"
 #include "engine/api/check.h"
+#include "engine/api/idling.h"
 #include "engine/api/member_state.h"
 #include "engine/base/splitmix.h"
 #include "numa/cancel_state.h"
@@ -175,11 +176,11 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
   if (first) {
     group.awaited = members;
     for (Rank& r : group.awaited) r = is_elsewhere(r) ? -1 : r;
-    // Others that meet must not wait for the lock meanwhile.
-    if (meets) lock.unlock();
+    // Other groups are made meanwhile.
+    lock.unlock();
     auto made =
         meets ? meet_group(self, key, members, options) : make_group(self, members, options);
-    if (meets) lock.lock();
+    lock.lock();
     if (made.ok()) {
       group.shared = std::move(*made);
       group.shared->progress = progress;
@@ -192,10 +193,11 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
       if (ours && crossbar.bell(members[i]).left.load(std::memory_order_acquire)) group.leave(i);
     }
   }
+  Idling idling(crossbar.policy());
   while (group.shared == nullptr && group.why_not.ok()) {
     lock.unlock();
     if (Status status = may_go_on_planning(waiter); !status.ok()) return status;
-    sleep_ns(20'000);
+    idling.once();
     if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
   }
   const auto found = group.shared;
