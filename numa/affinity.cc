@@ -23,16 +23,16 @@ Mask empty_mask() {
 }
 
 // 0, or the errno.
-int read_mask(Mask& mask) noexcept {
-  return system_calls().sched_getaffinity(0, sizeof(mask), mask.data()) == 0 ? 0 : errno;
+int read_mask(Mask& mask, int thread) noexcept {
+  return system_calls().sched_getaffinity(thread, sizeof(mask), mask.data()) == 0 ? 0 : errno;
 }
 
 }  // namespace
 
-std::vector<int> allowed_cpus() {
+std::vector<int> allowed_cpus(int thread) {
   Mask mask = empty_mask();
   std::vector<int> cpus;
-  if (read_mask(mask) != 0) return cpus;
+  if (read_mask(mask, thread) != 0) return cpus;
   for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
     if (CPU_ISSET(cpu % CPU_SETSIZE, &mask[static_cast<std::size_t>(cpu / CPU_SETSIZE)]))
       cpus.push_back(cpu);
@@ -42,7 +42,7 @@ std::vector<int> allowed_cpus() {
 
 int affinity_error() noexcept {
   Mask mask = empty_mask();
-  return read_mask(mask);
+  return read_mask(mask, 0);
 }
 
 int set_allowed_cpus(const int* cpus, int count) noexcept {

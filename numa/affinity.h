@@ -1,14 +1,14 @@
-// The CPUs on which the calling thread may run, as plain numbers.
+// The CPUs on which threads may run, as plain numbers.
 #pragma once
 
 #include <vector>
 
 namespace rankine {
 
-// CPU numbers of the calling thread's affinity mask (which a cpuset has already narrowed), rising.
-// Empty when the kernel refuses to tell. A thread inherits its creator's mask, so ask before
-// pinning anything.
-std::vector<int> allowed_cpus();
+// CPU numbers of a thread's affinity mask (which a cpuset has already narrowed), rising. 0: the
+// calling thread's; a process id: its main thread's. Empty when the kernel refuses to tell. A
+// thread inherits its creator's mask, so ask before pinning anything.
+std::vector<int> allowed_cpus(int thread = 0);
 
 // 0 where the kernel tells, else the errno with which it refuses. Does not allocate.
 int affinity_error() noexcept;

@@ -228,4 +228,16 @@ CpuBudget cpu_budget(const std::string& root) {
   return combine_cpu_budget(affinity, read_cpu_quota(root));
 }
 
+int cpus_among(const std::vector<int>& processes, const std::string& root) {
+  const std::vector<int> ours = allowed_cpus();
+  if (ours.empty()) return cpu_budget(root).cpus;  // the kernel tells nothing
+  std::set<int> all(ours.begin(), ours.end());
+  for (const int process : processes) {
+    const std::vector<int> theirs = allowed_cpus(process);
+    all.insert(theirs.begin(), theirs.end());
+  }
+  const auto cpus = static_cast<int>(all.size());
+  return combine_cpu_budget({.cores = cpus, .cpus = cpus}, read_cpu_quota(root)).cpus;
+}
+
 }  // namespace rankine

@@ -60,4 +60,9 @@ CpuBudget combine_cpu_budget(const CpuGrant& affinity, const std::optional<CpuQu
 // The budget of the calling thread. It inherits its creator's mask, so ask before pinning.
 CpuBudget cpu_budget(const std::string& root = "");
 
+// The hardware threads that the calling thread and these processes, by their ids, may use between
+// them: whoever starts processes may have bound each to a CPU of its own. Of a process that the
+// kernel does not tell of nothing is added.
+int cpus_among(const std::vector<int>& processes, const std::string& root = "");
+
 }  // namespace rankine

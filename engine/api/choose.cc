@@ -44,14 +44,17 @@ class Decision {
 // A round costs a synchronisation, and a vector read twice costs bandwidth: one shot for small
 // vectors, then two. Between two ranks one shot goes further: a line is read by one other core
 // only, and the halves of a vector can be handed over well (string_copy.h). In place it does not,
-// since the result may not overwrite what others still read. More ranks post what they add up in
-// one shot, and read N vectors each.
+// since the result may not overwrite what others still read. More ranks post what is small, so that
+// nobody waits for those who read it; a line that many others have read is dear to store in, so
+// what is longer they read where it lies.
 bool takes_one_shot(int ranks, std::size_t bytes, Buffers buffers, Decision& decision) {
   if (ranks <= 2 && buffers == Buffers::apart) {
     return decision.up_to(&Costs::one_shot_pair, bytes);
   }
-  return decision.fits_boards(ranks, bytes) &&
-         (ranks <= 2 || decision.up_to(&Costs::one_shot, bytes * static_cast<std::size_t>(ranks)));
+  if (ranks <= 2) return decision.fits_boards(ranks, bytes);
+  const std::size_t all = bytes * static_cast<std::size_t>(ranks);
+  if (decision.fits_boards(ranks, bytes) && decision.up_to(&Costs::one_shot, all)) return true;
+  return buffers == Buffers::apart && decision.up_to(&Costs::one_shot_read, all);
 }
 
 // A plan in which each of 1024 ranks hears from each has two million messages, more than a
@@ -109,9 +112,12 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
     case scatter:
       return "linear";
     case scan:
-    case exscan:
-      return decision.up_to(&Costs::one_shot, bytes * static_cast<std::size_t>(ranks)) ? "direct"
-                                                                                       : "chain";
+    case exscan: {
+      const std::size_t all = bytes * static_cast<std::size_t>(ranks);
+      const bool one_shot =
+          decision.up_to(&Costs::one_shot, all) || decision.up_to(&Costs::one_shot_read, all);
+      return one_shot ? "direct" : "chain";
+    }
     default:
       return "";
   }

@@ -38,8 +38,12 @@ WaitPolicy wait_policy_for(bool crowded, const Costs& costs) {
 
 }  // namespace
 
-WaitPolicy choose_wait_policy(int ranks, const Costs& costs) {
-  return wait_policy_for(ranks > cpu_budget().cpus, costs);
+WaitPolicy choose_wait_policy(int ranks, const Costs& costs, const std::vector<int>& processes) {
+  return wait_policy_for(ranks > cpus_among(processes), costs);
+}
+
+Costs costs_among(int ranks, const Costs& costs) {
+  return ranks > cpu_budget().cpus ? where_cores_are_shared(costs) : costs;
 }
 
 std::string to_string(const WaitPolicy& policy) {
@@ -121,7 +125,15 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
   const Costs costs = costs_for(options);
-  WaitPolicy policy = choose_wait_policy(options.ranks, costs);
+  std::shared_ptr<ProcessRanks> processes;
+  std::vector<int> ids;
+  if (options.rank) {
+    auto met = meet(options, *environment, costs);
+    if (!met.ok()) return met.status();
+    processes = std::move(*met);
+    for (Rank r = 0; r < options.ranks; ++r) ids.push_back(processes->process_of(r));
+  }
+  WaitPolicy policy = choose_wait_policy(options.ranks, costs, ids);
   Crowd crowd;
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
@@ -135,14 +147,11 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     if (!made.ok()) return made.status();
     clock = std::move(*made);
   }
-  std::shared_ptr<ProcessRanks> processes;
-  if (options.rank) {
-    auto met = meet(options, *environment, costs);
-    if (!met.ok()) return met.status();
-    processes = std::move(*met);
-  }
-  auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
-                                                        std::move(clock), processes);
+  // All processes plan alike, whatever each may use.
+  const Costs costs_here =
+      processes != nullptr ? where_cores_are_shared(costs) : costs_among(options.ranks, costs);
+  auto shared = make_shared_at_home<CommunicatorShared>(options, costs_here, policy, crowd,
+                                                        *environment, std::move(clock), processes);
   if (options.progress_core && shared->clock == nullptr) {
     auto progress = ProgressThread::start(*options.progress_core, shared->crossbar);
     if (!progress.ok()) {

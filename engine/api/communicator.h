@@ -97,9 +97,13 @@ struct CommunicatorOptions {
   std::span<const Rank> more_ranks{};
 };
 
-// The policy for that many ranks on the cores that this process may use (affinity and quota).
-WaitPolicy choose_wait_policy(int ranks, const Costs& costs = {});
+// The policy for that many ranks on the cores that this process may use (affinity and quota), and
+// that `processes` may, by their ids, where ranks are theirs.
+WaitPolicy choose_wait_policy(int ranks, const Costs& costs = {},
+                              const std::vector<int>& processes = {});
 std::string to_string(const WaitPolicy& policy);
+// What decides the forms of calls among that many threads on those cores.
+Costs costs_among(int ranks, const Costs& costs);
 
 // A part of a communicator's memory: how much is in use, and the mappings that it lies in.
 struct MemoryPart {

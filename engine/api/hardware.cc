@@ -4,7 +4,6 @@
 
 #include "engine/api/version.h"
 #include "engine/run/kernels/reduce.h"
-#include "numa/cpu_budget.h"
 #include "numa/topology.h"
 
 namespace rankine {
@@ -21,7 +20,7 @@ std::string cpu_model() {
 Hardware read_hardware() {
   const Topology topology = Topology::detect();
   return {.cpu = cpu_model(),
-          .cores = cpu_budget().cores,
+          .cores = topology.cores(),
           .packages = topology.packages(),
           .numa_nodes = static_cast<int>(topology.nodes().size()),
           .l3_groups = topology.l3_groups(),

@@ -9,7 +9,7 @@ namespace rankine {
 
 struct Hardware {
   std::string cpu;  // "AMD EPYC 9B45", or "unknown CPU"
-  int cores = 0;    // usable: affinity and cgroup quota count
+  int cores = 0;    // of the machine, also where this process may use fewer
   int packages = 0, numa_nodes = 0, l3_groups = 0;
   std::size_t l1d = 0, l2 = 0, l3 = 0;  // bytes; 0: unknown
   std::string isa;                      // of the kernels: "avx512_bf16"
@@ -18,7 +18,7 @@ struct Hardware {
   bool operator==(const Hardware&) const = default;
 };
 
-// This machine, as the calling thread may use it. Takes milliseconds.
+// This machine. Takes milliseconds.
 Hardware read_hardware();
 
 std::string cpu_model();  // of /proc/cpuinfo

@@ -18,7 +18,12 @@ constexpr CostField kFields[] = {
     {"one_shot_pair", bytes, &Costs::one_shot_pair, 0, kMostBytes,
      "an all-reduce of two ranks, input and output apart, takes one shot up to here, then two"},
     {"one_shot", bytes, &Costs::one_shot, 0, kMostBytes,
-     "the same of more ranks, of all their vectors together, as far as a board holds one"},
+     "one of more ranks with a core each takes one shot on boards up to here, of all their "
+     "vectors"},
+    {"one_shot_read", bytes, &Costs::one_shot_read, 0, kMostBytes,
+     "the same, apart, reads all vectors in one shot where they are up to here, then takes two"},
+    {"crowded_one_shot", bytes, &Costs::crowded_one_shot, 0, kMostBytes,
+     "one of more ranks that share cores, or are processes: one shot on boards, then two"},
     {"all_hear_all", ranks, &Costs::all_hear_all, 2, kAnyCount,
      "among at most so many ranks each may hear from each; more relay, to be planned in time"},
     {"leaders", bytes, &Costs::leaders, 0, kMostBytes,
@@ -75,6 +80,12 @@ constexpr CostField kFields[] = {
 static_assert(std::size(kFields) * sizeof(std::size_t) == sizeof(Costs));
 
 }  // namespace
+
+Costs where_cores_are_shared(Costs costs) {
+  costs.one_shot = costs.crowded_one_shot;
+  costs.one_shot_read = 0;
+  return costs;
+}
 
 std::string_view name_of(CostField::Unit unit) {
   constexpr std::string_view kNames[] = {"bytes",    "ranks", "messages",

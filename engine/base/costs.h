@@ -22,7 +22,9 @@ struct Costs {
   std::size_t one_round = std::size_t{64} << 10;
   std::size_t readers_of_one = 8;
   std::size_t one_shot_pair = std::size_t{4} << 10;
-  std::size_t one_shot = std::size_t{32} << 10;
+  std::size_t one_shot = std::size_t{4} << 10;
+  std::size_t one_shot_read = std::size_t{64} << 10;
+  std::size_t crowded_one_shot = std::size_t{32} << 10;
   std::size_t all_hear_all = 256;
   std::size_t leaders = std::size_t{4} << 10;
   std::size_t segment = std::size_t{64} << 10;
@@ -56,10 +58,13 @@ struct Costs {
   std::size_t probes = 64;
   std::size_t crowded_probes = 4;
   std::size_t yields = 12;
-  std::size_t spin = 50'000;
+  std::size_t spin = 1'000'000;
 
   bool operator==(const Costs&) const = default;
 };
+
+// The same where ranks share cores, or are processes: whatever takes fewer waits is the faster.
+Costs where_cores_are_shared(Costs costs);
 
 struct CostField {
   enum class Unit : std::uint8_t { bytes, ranks, messages, segments, times, nanoseconds };

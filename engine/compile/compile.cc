@@ -236,6 +236,11 @@ bool looks_at_boards(const Job& job) {
   const auto n = static_cast<std::size_t>(job.goal.ranks);
   const std::size_t most = job.request.board_bytes;
   if (vector_bytes(job.layout) > 2 * n * most) return false;
+  // What of more than two ranks is added up is long where it is short enough for a board.
+  if (job.goal.collective == Collective::all_reduce && n > 2 &&
+      vector_bytes(job.layout) * n > job.request.costs.one_shot) {
+    return false;
+  }
   if (job.schedule.rounds == 0) return true;
   return moves_of(job.schedule, 0, job.meter) >= n * (n - 1) &&
          bytes_of_a_sender(job.schedule, 0, job.layout, job.meter) <= most;

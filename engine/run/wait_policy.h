@@ -7,10 +7,10 @@ namespace rankine {
 
 struct WaitPolicy {
   enum class Mode : std::uint8_t { spin, yield, park };
-  Mode mode = Mode::spin;         // what follows the first probes
-  std::uint32_t probes = 64;      // before anything else
-  std::uint32_t yields = 12;      // yield mode: before parking
-  std::int64_t spin_ns = 50'000;  // spin mode: before parking
+  Mode mode = Mode::spin;            // what follows the first probes
+  std::uint32_t probes = 64;         // before anything else
+  std::uint32_t yields = 12;         // yield mode: before parking
+  std::int64_t spin_ns = 1'000'000;  // spin mode: before parking
 };
 inline constexpr int kWaitModes = 3;
 

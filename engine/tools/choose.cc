@@ -109,8 +109,9 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
   const TuningTable* table = machine_tuning();
+  const Costs costs = costs_among(a.ranks, machine_costs());
   const Choice chosen =
-      rankine::choose(a.collective, a.ranks, a.bytes, Buffers::apart, table, machine_costs());
+      rankine::choose(a.collective, a.ranks, a.bytes, Buffers::apart, table, costs);
   const TuningRow* row = chosen.row;
   const Algorithm* choice = environment->algorithm[static_cast<std::size_t>(a.collective)];
   std::string source = "environment", why = "RANKINE_ALGO says so";
@@ -137,7 +138,7 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
     }
     if (source == "default") {
       for (const CostField& field : deciding(chosen)) {
-        out["costs"][std::string(field.name)] = machine_costs().*field.value;
+        out["costs"][std::string(field.name)] = costs.*field.value;
       }
     }
     if (row != nullptr && source == "table") {
@@ -153,7 +154,7 @@ Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
                              name_of(a.collective), format_bytes(a.bytes), a.ranks, choice->name,
                              why);
   if (a.explain) {
-    if (source == "default") console.out << explain(chosen, machine_costs());
+    if (source == "default") console.out << explain(chosen, costs);
     if (source != "environment" && !chosen.by_model.empty()) {
       console.out << explain_c_real(a, chosen, *table);
     }

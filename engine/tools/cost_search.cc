@@ -9,6 +9,7 @@
 #include "engine/base/statistics.h"
 #include "engine/tools/interrupt.h"
 #include "engine/tools/workbench.h"
+#include "numa/cpu_budget.h"
 
 namespace rankine::tools {
 namespace {
@@ -21,6 +22,7 @@ struct Trial {
   bool in_place = false;
   bool from_here_on = false;  // the field is where the second form begins, not where the first ends
   int fewest_ranks = 2, most_ranks = 2;
+  enum class Cores : std::uint8_t { any, own, shared } cores = Cores::any;
   std::size_t least_bytes, most_bytes;  // M
   // What of M is compared with the field, among so many ranks.
   std::size_t (*compared)(std::size_t bytes, std::size_t ranks);
@@ -57,6 +59,24 @@ const Trial kTrials[] = {
      .collective = Collective::all_reduce,
      .fewest_ranks = 3,
      .most_ranks = kMany,
+     .cores = Trial::Cores::own,
+     .least_bytes = 256,
+     .most_bytes = 8 * kKiB,
+     .compared = all_vectors},
+    {.field = &Costs::one_shot_read,
+     .collective = Collective::all_reduce,
+     .fewest_ranks = 3,
+     .most_ranks = kMany,
+     .cores = Trial::Cores::own,
+     .least_bytes = 2 * kKiB,
+     .most_bytes = 64 * kKiB,
+     .compared = all_vectors,
+     .given = [](Costs& costs) { costs.one_shot = 0; }},
+    {.field = &Costs::crowded_one_shot,
+     .collective = Collective::all_reduce,
+     .fewest_ranks = 3,
+     .most_ranks = kMany,
+     .cores = Trial::Cores::shared,
      .least_bytes = 512,
      .most_bytes = 32 * kKiB,
      .compared = all_vectors,
@@ -206,8 +226,10 @@ Border best_border(std::span<const FormTimes> sizes, std::size_t before) {
 Result<std::vector<CostFinding>> search_costs(const Costs& costs, int ranks,
                                               const CostSearch& search) {
   std::vector<CostFinding> findings;
+  const auto cores = ranks > cpu_budget().cpus ? Trial::Cores::shared : Trial::Cores::own;
   for (const Trial& trial : kTrials) {
     if (ranks < trial.fewest_ranks || ranks > trial.most_ranks) continue;
+    if (trial.cores != Trial::Cores::any && trial.cores != cores) continue;
     const auto asked = search.collectives;
     if (!asked.empty() && std::find(asked.begin(), asked.end(), trial.collective) == asked.end()) {
       continue;

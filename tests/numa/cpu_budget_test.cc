@@ -234,5 +234,30 @@ TEST(CpuBudgetOfThisProcess, RefusedAffinityStillGivesACount) {
   EXPECT_GE(cpu_budget().cores, 1);
 }
 
+// Processes 7 and 8 are bound to CPUs 1 and 2, nobody knows process 9; this one may use 0 and 1.
+TEST(CpusAmong, CountsThoseOfAllProcessesOnce) {
+  SystemCalls calls = real_system_calls();
+  calls.sched_getaffinity = [](pid_t thread, std::size_t bytes, cpu_set_t* mask) {
+    CPU_ZERO_S(bytes, mask);
+    if (thread == 9) {
+      errno = ESRCH;
+      return -1;
+    }
+    if (thread == 0) CPU_SET_S(0, bytes, mask);
+    CPU_SET_S(thread == 8 ? 2 : 1, bytes, mask);
+    return 0;
+  };
+  ScopedSystemCalls scope(calls);
+  TempTree tree;
+  EXPECT_EQ(cpus_among({}, tree.root()), 2);
+  EXPECT_EQ(cpus_among({7}, tree.root()), 2);
+  EXPECT_EQ(cpus_among({7, 8}, tree.root()), 3);
+  EXPECT_EQ(cpus_among({9, 8}, tree.root()), 3);
+  tree.write("/proc/self/cgroup", "0::/\n");
+  tree.write("/proc/self/mountinfo", kV2Mount);
+  tree.write("/sys/fs/cgroup/cpu.max", "200000 100000\n");
+  EXPECT_EQ(cpus_among({7, 8}, tree.root()), 2);
+}
+
 }  // namespace
 }  // namespace rankine

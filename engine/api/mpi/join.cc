@@ -1,5 +1,7 @@
 // How ranks join a communicator over MPI: where they are, what they must have alike, what they
 // share.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -69,6 +71,15 @@ class NodeComm {
     return {};
   }
   MPI_Comm comm() const { return comm_; }
+  // Their ids.
+  Result<std::vector<int>> processes() const {
+    int mine = getpid(), number = 1;
+    MPI_Comm_size(comm_, &number);
+    std::vector<int> all(static_cast<std::size_t>(number));
+    const int code = MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, comm_);
+    if (code != MPI_SUCCESS) return mpi_status("MPI_Allgather", code);
+    return all;
+  }
 
  private:
   MPI_Comm comm_ = MPI_COMM_NULL;
@@ -307,7 +318,9 @@ Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int thr
   const CallNetwork network = network_for(options, known, homes);
   const Rank first = homes.first_of(number);
   const auto on_node = static_cast<int>(homes.on_node(homes[first].node).size());
-  const WaitPolicy policy = choose_wait_policy(on_node);
+  const auto neighbouring = node.processes();
+  if (!neighbouring.ok()) return neighbouring.status();
+  const WaitPolicy policy = choose_wait_policy(on_node, {}, *neighbouring);
   std::shared_ptr<const CallClock> clock;
   if (mine.ok()) {
     auto made = CallClock::make(network, homes.ranks(), policy);

@@ -77,10 +77,11 @@ class LettingMpiGoOn : public OtherWork {
 // Of processes of one node: they meet as any processes do (communicator.h).
 class OverMemory : public Backend {
  public:
-  OverMemory(MPI_Comm comm, std::string name, std::unique_ptr<rankine::Member> member)
+  OverMemory(MPI_Comm comm, std::string name, std::unique_ptr<rankine::Member> member,
+             const WaitPolicy& policy)
       : comm_(comm),
         name_(std::move(name)),
-        policy_(choose_wait_policy(member->ranks())),
+        policy_(policy),
         work_(comm, policy_),
         member_(std::move(member)) {
     member_->give_way_to(&work_);
@@ -285,7 +286,12 @@ std::string common_name(MPI_Comm comm, int rank) {
   return name;
 }
 
-Result<std::unique_ptr<rankine::Member>> meet(MPI_Comm comm, int rank, const std::string& name) {
+struct Met {
+  std::unique_ptr<rankine::Member> member;
+  WaitPolicy policy;
+};
+
+Result<Met> meet(MPI_Comm comm, int rank, const std::string& name) {
   CommunicatorOptions options{.rank = rank};
   MPI_Comm_size(comm, &options.ranks);
   if (name.empty()) {
@@ -294,7 +300,9 @@ Result<std::unique_ptr<rankine::Member>> meet(MPI_Comm comm, int rank, const std
   options.name = name;
   auto communicator = Communicator::create(options);
   if (!communicator.ok()) return communicator.status();
-  return (*communicator)->join(rank);
+  auto member = (*communicator)->join(rank);
+  if (!member.ok()) return member.status();
+  return Met{std::move(*member), (*communicator)->wait_policy()};
 }
 
 // nullptr, on all ranks alike: not over memory. Rank 0 says why, where it might have been.
@@ -303,12 +311,13 @@ std::unique_ptr<Backend> over_memory(MPI_Comm comm) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   std::string name = common_name(comm, rank);
-  auto member = meet(comm, rank, name);
-  if (all_say(comm, member.ok()))
-    return std::make_unique<OverMemory>(comm, std::move(name), std::move(*member));
+  auto met = meet(comm, rank, name);
+  if (all_say(comm, met.ok())) {
+    return std::make_unique<OverMemory>(comm, std::move(name), std::move(met->member), met->policy);
+  }
   if (rank == 0) {
     std::fprintf(stderr, "rankine: calls go by messages, not through shared memory: %s\n",
-                 member.ok() ? "another rank has none" : member.status().text().c_str());
+                 met.ok() ? "another rank has none" : met.status().text().c_str());
   }
   return nullptr;
 }

@@ -24,6 +24,7 @@
 #include "engine/api/call_parameters.h"
 #include "engine/api/communicator.h"
 #include "engine/faults/collective_case.h"
+#include "numa/affinity.h"
 #include "tests/engine/api/process_play.h"
 
 namespace rankine::testing_processes {
@@ -344,6 +345,17 @@ int limited(const Given& given, int resource, rlim_t most) {
   return say(create(given.options()));
 }
 
+// How it waits where whoever started it has bound it to one of the CPUs.
+int wait_bound(const Given& given, int nth) {
+  const std::vector<int> cpus = allowed_cpus();
+  const int cpu = cpus[static_cast<std::size_t>(nth) % cpus.size()];
+  set_allowed_cpus(&cpu, 1);
+  const Joined joined = join(given.options());
+  const bool spins = joined.communicator->wait_policy().mode == WaitPolicy::Mode::spin;
+  const Status status = joined.member->barrier();  // nobody leaves before
+  return status.ok() ? say(spins ? "spins" : "yields") : say(status);
+}
+
 const Plays& own_plays() {
   static const Plays all = {
       {"sweep", sweep},
@@ -410,6 +422,8 @@ const Plays& own_plays() {
          });
        }},
       {"forks", fork_and_go_on},
+      {"bound_apart", [](const Given& given) { return wait_bound(given, given.rank); }},
+      {"bound_together", [](const Given& given) { return wait_bound(given, 0); }},
       {"user_op", combine_by_own},
   };
   return all;

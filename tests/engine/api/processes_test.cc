@@ -16,6 +16,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/shared_name.h"
 #include "engine/run/kernels/reduce.h"
+#include "numa/affinity.h"
 #include "tests/engine/api/process_runs.h"
 
 namespace rankine {
@@ -205,6 +206,15 @@ TEST(Processes, EndTogether) {
 
 TEST(Processes, GoOnAfterOneHasForked) {
   for (const std::string& one : all_play(fresh_name(), 2, "forks")) EXPECT_EQ(one, "ok\n");
+}
+
+// Each has a CPU of its own, or all have one: what counts is what they have together.
+TEST(Processes, SpinWhereEachIsBoundToACpuOfItsOwn) {
+  if (allowed_cpus().size() < 2) GTEST_SKIP() << "there is one CPU";
+  for (const std::string& one : all_play(fresh_name(), 2, "bound_apart")) EXPECT_EQ(one, "spins\n");
+  for (const std::string& one : all_play(fresh_name(), 2, "bound_together")) {
+    EXPECT_EQ(one, "yields\n");
+  }
 }
 
 // --- Messages ---
