@@ -116,6 +116,8 @@ Setup set_up(const RunText& run, const Letters& letters) {
       s.fabric.permute = number() != 0;
     } else if (option == "adds") {
       adds = number() != 0;
+    } else if (option == "lower") {
+      s.options.lower = number() != 0;
     } else {
       throw std::logic_error("a run has no option '" + option + "'");
     }
@@ -218,7 +220,8 @@ class Played {
     const auto most = static_cast<std::uint64_t>(most_ranks);
     if (simulated().messages > kMostTimesExecuted * most * most) return std::nullopt;
     const auto seconds =
-        execute(*made.algorithm, made.params, made.fabric, made.bytes, made.options.sync);
+        execute(*made.algorithm, made.params, made.fabric, made.bytes, made.options.sync,
+                made.options.lower);
     if (!seconds.ok()) return seconds.status().text();
     if (*seconds == simulated().seconds) return std::string();
     return "executed in " + std::to_string(*seconds) + " s, simulated " + to_string(time()) + " s";
