@@ -15,10 +15,10 @@
 //
 // where hops are the links of its route, and load is what the busiest of them carries in the round:
 // the bytes of all messages of the round on it, halves counted as halves. That is Eq. (1) of
-// Trivance (section 2.1), with its m_k c_k per message in place of one for all. Of what must wait for
-// each other at a rank's ports, a group's link carries only as much as there are ports
-// (congestion.h). Loads are those of the schedule's round, whoever starts when: every clock can know
-// them, and they are exact.
+// Trivance (section 2.1), with its m_k c_k per message in place of one for all. Of what must wait
+// for each other at a rank's ports, a group's link carries only as much as there are ports
+// (congestion.h). Loads are those of the schedule's round, whoever starts when: every clock can
+// know them, and they are exact.
 #pragma once
 
 #include <optional>

@@ -161,8 +161,7 @@ bool NetworkClock::OfRank::join_all(Word& word, const Then& then) noexcept {
 
 // When this transfer ends, agreed by all who touch it.
 bool NetworkClock::OfRank::meet(const TimedTransfer& timed, Ticks& end) noexcept {
-  Word word{model_->ready(timed.transfer, waiter_->rank, timed.once),
-            seat_->lateness.late_ns};
+  Word word{model_->ready(timed.transfer, waiter_->rank, timed.once), seat_->lateness.late_ns};
   const Rank coordinator = timed.touched.front();
   if (coordinator != waiter_->rank) {
     if (!tell(coordinator, word) || !hear(coordinator, word)) return false;

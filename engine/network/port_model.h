@@ -104,9 +104,9 @@ class PortModel {
   // take() for those who know of one rank only: when it could do its part, its port set; and that
   // the transfer ended then. From the latest of ready() it takes cost - once.
   Tick ready(const Transfer& t, Rank r, Tick once = 0) const {
-    return able(t, r) + (once == 0               ? 0
-                                  : contains(t.from, r) ? unpaid_send(r, once)
-                                                        : unpaid_receive(r, once));
+    return able(t, r) + (once == 0             ? 0
+                         : contains(t.from, r) ? unpaid_send(r, once)
+                                               : unpaid_receive(r, once));
   }
   void ended(const Transfer& t, Rank r, Tick end, Tick once = 0) {
     const bool local = is_local(t);

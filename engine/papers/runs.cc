@@ -219,9 +219,8 @@ class Played {
   std::optional<std::string> execute_it(const Setup& made, int most_ranks) {
     const auto most = static_cast<std::uint64_t>(most_ranks);
     if (simulated().messages > kMostTimesExecuted * most * most) return std::nullopt;
-    const auto seconds =
-        execute(*made.algorithm, made.params, made.fabric, made.bytes, made.options.sync,
-                made.options.lower);
+    const auto seconds = execute(*made.algorithm, made.params, made.fabric, made.bytes,
+                                 made.options.sync, made.options.lower);
     if (!seconds.ok()) return seconds.status().text();
     if (*seconds == simulated().seconds) return std::string();
     return "executed in " + std::to_string(*seconds) + " s, simulated " + to_string(time()) + " s";

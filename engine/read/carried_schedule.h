@@ -38,8 +38,9 @@ auto carried(const Schedule& schedule, const Goal& goal, const Fabric& fabric, s
   const auto wired = wired_for(fabric, schedule.ranks);
   if (!wired.ok()) return wired.status();
   if (wired->permute) {
-    return invalid_argument("the network permutes, which fluid flows and packets have no meaning "
-                            "for; allowed is the fidelity eq1");
+    return invalid_argument(
+        "the network permutes, which fluid flows and packets have no meaning "
+        "for; allowed is the fidelity eq1");
   }
   try {
     const auto pricing = pricing_of(*wired, goal, bytes, options);

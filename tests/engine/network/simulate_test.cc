@@ -394,12 +394,14 @@ TEST(Permute, AnAllToAllInOneRoundTakesOneAlpha) {
       for (const Sync sync : kBoth) {
         const int turns = (n - 1 + ports - 1) / ports;
         const Params params{.ranks = n};
-        expect_time(simulated({Collective::all_to_all, "direct", params, permuting_fabric(ports),
-                               {sync, true}}),
-                    cost(1, Rational(turns, n)), "N = " + std::to_string(n));
-        expect_time(simulated({Collective::all_to_all, "direct", params, fabric_with_ports(ports),
-                               {sync, true}}),
-                    cost(turns, Rational(turns, n)), "without, N = " + std::to_string(n));
+        expect_time(
+            simulated(
+                {Collective::all_to_all, "direct", params, permuting_fabric(ports), {sync, true}}),
+            cost(1, Rational(turns, n)), "N = " + std::to_string(n));
+        expect_time(
+            simulated(
+                {Collective::all_to_all, "direct", params, fabric_with_ports(ports), {sync, true}}),
+            cost(turns, Rational(turns, n)), "without, N = " + std::to_string(n));
       }
     }
   }
@@ -461,9 +463,9 @@ TEST(Permute, ByHand) {
 // The nearer rank first, then the one of the other group, then the nearer one again.
 TEST(Permute, APortPaysTheGreatestLatencyOnce) {
   const Schedule s = schedule_of(4, 3, 1,
-                                 {{0, 0, 1, block(0)},     // 1 + 4 = 5
-                                  {0, 0, 2, block(1)},     // 5 + (3 - 1) + 4 = 11
-                                  {0, 0, 1, block(2)}});   // 15
+                                 {{0, 0, 1, block(0)},    // 1 + 4 = 5
+                                  {0, 0, 2, block(1)},    // 5 + (3 - 1) + 4 = 11
+                                  {0, 0, 1, block(2)}});  // 15
   Fabric fabric = unit_fabric(1);
   fabric.permute = true;
   fabric.group = 2;
@@ -478,7 +480,10 @@ TEST(Permute, IsTheSameOneForAll) {
   for (const char* name : {"direct", "pairwise", "bruck", "ring"}) {
     for (const Sync sync : kBoth) {
       const auto of = [&](bool one) {
-        return exact(simulated({Collective::all_to_all, name, {.ranks = 8}, permuting_fabric(2),
+        return exact(simulated({Collective::all_to_all,
+                                name,
+                                {.ranks = 8},
+                                permuting_fabric(2),
                                 {.sync = sync, .ideal_blocks = true, .one_for_all = one}}));
       };
       EXPECT_TRUE(of(true) == of(false)) << name;
