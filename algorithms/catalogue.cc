@@ -9,12 +9,12 @@
 #include "algorithms/bucket.h"
 #include "algorithms/chain.h"
 #include "algorithms/circulant.h"
-#include "algorithms/closed_form.h"
 #include "algorithms/direct.h"
 #include "algorithms/disjoint_cycles.h"
 #include "algorithms/dissemination.h"
 #include "algorithms/double_ring.h"
 #include "algorithms/double_tree.h"
+#include "algorithms/closed_form.h"
 #include "algorithms/exscan.h"
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
@@ -69,8 +69,8 @@ constexpr std::string_view kTwoShares = "2*(N-1)/N";
 // Whole vectors travel, and every rank joins other runs of ranks.
 constexpr std::string_view kOwnBrackets = "its ranks add in different brackets";
 
-// On a torus. Of dimensions that differ in size the largest goes on alone: D - 1 times the rounds
-// of the next one, and its own.
+// On a torus. Of dimensions that differ in size the largest goes on alone: D - 1 times the rounds of
+// the next one, and its own.
 constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
 constexpr std::string_view kPortPerDimension = "D*min(1,N-1)";
 // Two messages per dimension; where all meet in the largest one, two of each, but one where that is
@@ -82,8 +82,7 @@ constexpr std::string_view kTwoPerDimension =
 constexpr std::string_view kCross =
     "or(D=1,and(3>=D,and(N=pow(most(a),D),most(a)=pow(2*D+1,flog(2*D+1,most(a))))))";
 constexpr std::string_view kCrossInWords =
-    "the sizes of a torus must be equal and a power of 5 in two dimensions, of 7 in three, and "
-    "more "
+    "the sizes of a torus must be equal and a power of 5 in two dimensions, of 7 in three, and more "
     "are not taken";
 constexpr std::string_view kCrossRounds = "D*clog(2*D+1,most(a))";
 constexpr std::string_view kCrossPorts = "min(2*D,N-1)";
@@ -111,13 +110,15 @@ constexpr std::string_view kExchangeRounds = "each(flog2(a)+2*(1-pow2(a)))";
 constexpr std::string_view kExchanges = "each(flog2(a)+1-pow2(a))";
 // Messages of Bruck's latency-optimal form: two a round, but one in the first round where the first
 // ternary digit of a - 1 is 1.
-constexpr std::string_view kBruckSums = "each(min(1,a-1)*(2*clog3(a)-(2*pow(3,clog3(a)-1)>=a)))";
+constexpr std::string_view kBruckSums =
+    "each(min(1,a-1)*(2*clog3(a)-(2*pow(3,clog3(a)-1)>=a)))";
 
 // With radix K. Of a k-nomial tree's root, and of dissemination: messages of all rounds, K - 1 each
-// but for the last; in a pipeline those of P rounds at once. Butterflies fold what is no power of
-// K: Q is the largest one, and ceil(N/Q) - 1 ranks are folded into the first of the core.
+// but for the last; in a pipeline those of P rounds at once. Butterflies fold what is no power of K:
+// Q is the largest one, and ceil(N/Q) - 1 ranks are folded into the first of the core.
 constexpr std::string_view kKnomialRounds = "clog(K,N)";
-constexpr std::string_view kKnomial = "if(N-1,(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1,0)";
+constexpr std::string_view kKnomial =
+    "if(N-1,(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1,0)";
 constexpr std::string_view kKnomialPipeline = "if(N-1,clog(K,N)+P-1,0)";
 constexpr std::string_view kKnomialPorts =
     "if(N-1,min(P*(K-1),(K-1)*(clog(K,N)-1)+ceil(N/pow(K,clog(K,N)-1))-1),0)";
@@ -161,8 +162,7 @@ constexpr std::string_view kDoublingRounds = "if(N-1,flog2(N)+2*(1-pow2(N))+P-1,
 
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
-    "if(N>=5,if(P>flog2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1))"
-    ")";
+    "if(N>=5,if(P>flog2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1)))";
 
 constexpr std::string_view kPatarasuk = "Patarasuk & Yuan, JPDC 69(2), 2009";
 constexpr std::string_view kThakur = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005";
@@ -663,8 +663,7 @@ const Algorithm kCatalogue[] = {
      .make = [](const Params& a) { return tree_reduce_then_multicast(a.ranks); },
      .rounds = "if(N-1,clog2(N)+1,0)", .sent = kOne, .received = "clog2(N)",
      .send_ports = kOne, .receive_ports = kOne,
-     .summary = "far-first binomial tree up to rank 0, whose sum the switch copies to everyone: of one without an ALU",
-     .citation = kLu},
+     .summary = "far-first binomial tree up to rank 0, whose sum the switch copies to everyone", .citation = kLu},
     {.collective = all_reduce, .name = "double_tree_nccl_split",
      .make = [](const Params& a) { return nccl_split_tree_all_reduce(a.ranks, a.segments); },
      .parameters = "segments",
@@ -1251,7 +1250,7 @@ std::string Algorithm::text_of(const Params& params) const {
 }
 
 Goal goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule) {
-  return {algorithm.collective, params.ranks, schedule.blocks,
+  return {algorithm.collective, params.ranks,  schedule.blocks,
           params.root,          params.peer,  algorithm.other_bits.empty()};
 }
 
