@@ -338,6 +338,18 @@ TEST(Switch, TransfersCostTwoHopsAndOnePassage) {
   }
 }
 
+TEST(Switch, ThatOnlyCopiesBringsDownASumThatMessagesBroughtUp) {
+  for (const int n : {3, 4, 7, 8, 33}) {
+    for (const Sync sync : kBoth) {
+      Fabric fabric = all_able_fabric(1);
+      fabric.alu = false;
+      const int l = ceil_log2(n);
+      expect_time(simulated({all_reduce, "binomial_multicast", {.ranks = n}, fabric, {sync, true}}),
+                  cost(l, l) + switch_cost(2, 1), "N = " + std::to_string(n));
+    }
+  }
+}
+
 TEST(Switch, TouchesEveryPortAtOnce) {
   // N multicasts to everybody else: with fewer receive ports than N - 1 they queue, k at a time.
   const int n = 5;
