@@ -30,7 +30,7 @@ struct CarriedSchedule {
 };
 
 // carry(const CarriedSchedule&), a Result of anything, for M of so many bytes. Errors:
-// simulate()'s, and carry's.
+// simulate()'s, a network that permutes, and carry's.
 template <class Carry>
 auto carried(const Schedule& schedule, const Goal& goal, const Fabric& fabric, std::uint64_t bytes,
              const SimulateOptions& options, const Alike* alike, const Carry& carry)
