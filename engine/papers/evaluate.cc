@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "engine/papers/condition.h"
+#include "engine/papers/execution.h"
 #include "engine/papers/statements.h"
 
 namespace rankine::claims {
@@ -20,17 +21,12 @@ constexpr Unit kUnits[] = {
 
 Value absolute(const Value& v) { return less(v, 0) ? Value() - v : v; }
 
-// At how many different numbers of ranks a claim is executed.
-constexpr int kExecutedCases = 2;
-
 class Evaluation {
  public:
   Evaluation(const Paper& paper, const Claim& claim, Runs& runs)
       : claim_(claim), runs_(runs), texts_(read_runs(claim.runs, paper.runs)) {
     if (!claim.printed.empty()) printed_ = read_printed(claim.printed);
   }
-
-  const std::vector<RunText>& texts() const { return texts_; }
 
   Case compare(const Letters& letters) {
     Case out{.letters = letters, .stated = 0, .found = 0};
@@ -160,30 +156,6 @@ std::vector<Letters> some_of(std::vector<Letters> sets, std::size_t most) {
   return out;
 }
 
-// The last case is the largest one in most tables; the one in the middle is another.
-void execute_some(Finding& finding, const std::vector<RunText>& texts, Runs& runs, int most_ranks) {
-  int cases = 0;
-  bool more_messages = false;
-  for (std::size_t i = finding.cases.size(); i > 0 && cases < kExecutedCases; i = i / 2) {
-    // From there down to the first that is small enough.
-    for (std::size_t j = i; j > 0; --j) {
-      const Executed done = runs.execute(texts, finding.cases[j - 1].letters, most_ranks);
-      more_messages = more_messages || done.of_more_messages > 0;
-      if (done.runs == 0) continue;
-      finding.executed += done.runs;
-      finding.first_executed += done.first;
-      if (finding.fault.empty()) finding.fault = done.fault;
-      ++cases;
-      i = j;
-      break;
-    }
-  }
-  if (finding.executed > 0 || texts.empty()) return;
-  finding.unexecuted = finding.cases.empty() ? Unexecuted::beyond_model
-                       : more_messages       ? Unexecuted::more_messages
-                                             : Unexecuted::more_ranks;
-}
-
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
@@ -192,7 +164,7 @@ std::string_view name_of(Verdict verdict) {
 }
 
 std::string_view name_of(Unexecuted why) {
-  constexpr std::string_view kNames[kUnexecuted] = {"", "more_ranks", "more_messages", "figure",
+  constexpr std::string_view kNames[kUnexecuted] = {"", "larger", "beyond_communicator",
                                                     "beyond_model"};
   return kNames[static_cast<std::size_t>(why)];
 }
@@ -244,19 +216,16 @@ Case compare(const Paper& paper, const Claim& claim, Runs& runs, const Letters& 
   return Evaluation(paper, claim, runs).compare(letters);
 }
 
-Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
-                 const EvaluateOptions& options) {
+Finding judge(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_cases) {
   Finding finding;
   finding.paper = &paper;
   finding.claim = &claim;
   if (!claim.needs.empty()) {
     finding.reason = claim.needs;
-    if (options.execute && !claim.runs.empty()) finding.unexecuted = Unexecuted::beyond_model;
     return finding;
   }
   if (claim.reproduced) {
     const reproduce::Outcome& outcome = runs.reproduced(claim.id);
-    if (options.execute) finding.unexecuted = Unexecuted::figure;
     // A simulator of packets decides what Eq. (1) does not, unless the paper itself says otherwise.
     finding.verdict = outcome.agrees                    ? Verdict::holds
                       : outcome.statement->contradicted ? Verdict::fails
@@ -270,7 +239,7 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
   formulas::ParameterSets sets = formulas::parameter_sets(claim.sets);
   finding.order = std::move(sets.order);
   try {
-    for (const Letters& letters : some_of(std::move(sets.sets), options.most_cases)) {
+    for (const Letters& letters : some_of(std::move(sets.sets), most_cases)) {
       try {
         finding.cases.push_back(evaluation.compare(letters));
       } catch (const NotDefined&) {
@@ -278,16 +247,20 @@ Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
       }
     }
     finding.verdict = verdict_of(finding);
-    if (options.execute) {
-      execute_some(finding, evaluation.texts(), runs, options.most_ranks);
-    }
   } catch (const NotInCatalogue& missing) {
     finding.cases.clear();
     finding.reason = missing.what();
-    if (options.execute) finding.unexecuted = Unexecuted::beyond_model;
   } catch (const std::domain_error& undefined) {
     throw std::logic_error("claim '" + claim.id + "': " + undefined.what());
   }
+  return finding;
+}
+
+Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
+                 const EvaluateOptions& options) {
+  Finding finding = judge(paper, claim, runs, options.most_cases);
+  Finding* const row = &finding;
+  if (options.execute) execute({&row, 1}, runs, options);
   return finding;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,14 +31,13 @@ std::string_view words_of(Verdict verdict);
 
 // Why none of the runs that a row names, on a network, has been made by live ranks.
 enum class Unexecuted : unsigned char {
-  no,             // some were; or the row is on no network; or nobody asked
-  more_ranks,     // all of them have more ranks than EvaluateOptions::most_ranks
-  more_messages,  // those that have not have very many messages (runs.h)
-  figure,         // the row is of a figure's curves: each is priced from one schedule's profile
-  beyond_model,   // the row is not evaluated, or none of its runs exists
+  no,                   // some were; or the row is on no network; or nobody asked
+  larger,               // all of them are larger than was asked for (EvaluateOptions)
+  beyond_communicator,  // all of them have more ranks than a communicator takes
+  beyond_model,         // the row is not evaluated, or none of its runs exists
 };
-inline constexpr int kUnexecuted = 5;
-// "", "more_ranks" ...: for machines.
+inline constexpr int kUnexecuted = 4;
+// "", "larger" ...: for machines.
 std::string_view name_of(Unexecuted why);
 
 struct Case {
@@ -80,8 +80,11 @@ struct Finding {
 };
 
 struct EvaluateOptions {
-  bool execute = true;         // let live ranks make the runs of some of the cases
-  int most_ranks = 81;         // that are executed
+  bool execute = true;  // let live ranks make the runs of some of the cases (execution.h)
+  int most_ranks = 81;  // of such a run
+  // Of a row whose runs all have more ranks the case of the least one is executed, but for runs
+  // that move more blocks than so many.
+  std::uint64_t most_moves_of_least = 1'100'000;
   std::size_t most_cases = 0;  // so many of the sets, evenly; 0: all of them
 };
 
@@ -89,6 +92,9 @@ struct EvaluateOptions {
 // NotInCatalogue (runs.h).
 Case compare(const Paper& paper, const Claim& claim, Runs& runs, const Letters& letters);
 
+// What a row comes to, simulated, in so many of its cases (EvaluateOptions::most_cases).
+Finding judge(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_cases = 0);
+// The same, and executed (execution.h).
 Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
                  const EvaluateOptions& options = {});
 

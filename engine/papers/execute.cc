@@ -131,7 +131,7 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   network->sync = sync;
   network->lower = lower;
   CommunicatorOptions options{.ranks = params.ranks, .timeout = std::chrono::minutes(10)};
-  options.plan_bytes = std::size_t{4} << 30;  // plans of a thousand ranks are large
+  options.plan_bytes = std::size_t{16} << 30;  // plans of a thousand ranks are large
   options.tuned = false;
   options.network = std::move(network);
   // What is not there yet comes only when another rank has had its turn.

@@ -1,12 +1,15 @@
 #include "engine/papers/report.h"
 
 #include <fmt/format.h>
+#include <tbb/parallel_invoke.h>
 
+#include <mutex>
 #include <numeric>
 #include <ostream>
 #include <utility>
 
 #include "engine/papers/condition.h"
+#include "engine/papers/execution.h"
 #include "engine/papers/report_row.h"
 
 namespace rankine::claims {
@@ -35,10 +38,35 @@ nlohmann::ordered_json json_of(const std::vector<Finding::Again>& again) {
   return out;
 }
 
+// Of the two halves of a report.
+class JoinedProgress {
+ public:
+  JoinedProgress(const ReportProgress& progress, std::size_t claims)
+      : progress_(progress), claims_(claims) {}
+
+  void judged() {
+    const std::lock_guard lock(mutex_);
+    if (progress_) progress_("claims", ++judged_, claims_);
+  }
+  void executed(bool figures, std::size_t done, std::size_t all) {
+    const std::lock_guard lock(mutex_);
+    done_[figures ? 1 : 0] = done;
+    all_[figures ? 1 : 0] = all;
+    // While claims are judged that is what takes time.
+    if (progress_ && judged_ == claims_) progress_("runs", done_[0] + done_[1], all_[0] + all_[1]);
+  }
+
+ private:
+  const ReportProgress& progress_;
+  const std::size_t claims_;
+  std::mutex mutex_;
+  std::size_t judged_ = 0, done_[2] = {}, all_[2] = {};
+};
+
 }  // namespace
 
 std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& options,
-                              const std::function<void(std::size_t, std::size_t)>& progress) {
+                              const ReportProgress& progress) {
   std::vector<std::pair<const Paper*, const Claim*>> asked;
   for (const Paper& paper : papers()) {
     if (!filter.paper.empty() && paper.key != filter.paper) continue;
@@ -46,12 +74,26 @@ std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& optio
       if (claim.id.starts_with(filter.id)) asked.emplace_back(&paper, &claim);
     }
   }
-  Runs runs;
-  std::vector<Finding> findings;
-  for (const auto& [paper, claim] : asked) {
-    if (progress) progress(findings.size(), asked.size());
-    findings.push_back(evaluate(*paper, *claim, runs, options));
-  }
+  std::vector<Finding> findings(asked.size());
+  JoinedProgress joined(progress, asked.size());
+  // Statements on figures have no run in common with other claims. Both have stretches in which one
+  // core works.
+  const auto find = [&](bool figures) {
+    Runs runs;
+    std::vector<Finding*> rows;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const auto& [paper, claim] = asked[i];
+      if (claim->reproduced != figures) continue;
+      findings[i] = judge(*paper, *claim, runs, options.most_cases);
+      rows.push_back(&findings[i]);
+      joined.judged();
+    }
+    if (!options.execute) return;
+    execute(rows, runs, options, [&joined, figures](std::size_t done, std::size_t all) {
+      joined.executed(figures, done, all);
+    });
+  };
+  tbb::parallel_invoke([&find] { find(false); }, [&find] { find(true); });
   return findings;
 }
 

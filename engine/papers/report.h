@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -24,10 +25,14 @@ struct Filter {
   }
 };
 
-// All claims of the papers asked for, in their order. `progress` is called before each.
-std::vector<Finding> find_out(
-    const Filter& filter, const EvaluateOptions& options,
-    const std::function<void(std::size_t done, std::size_t all)>& progress = {});
+// Called with how many "claims" have been judged, or "runs" have been made by live ranks, and how
+// many are to be; from any thread, one call at a time.
+using ReportProgress =
+    std::function<void(std::string_view what, std::size_t done, std::size_t all)>;
+
+// All claims of the papers asked for, in their order.
+std::vector<Finding> find_out(const Filter& filter, const EvaluateOptions& options,
+                              const ReportProgress& progress = {});
 
 struct Totals {
   int claims = 0;

@@ -78,6 +78,7 @@ ReportRow report_row(const Finding& finding) {
       row.again.push_back(fmt::format("by {}: found {}", name_of(by.fidelity), by.measured));
     }
     if (!finding.needs.empty()) row.needs = finding.needs;
+    if (finding.executed > 0) row.cases = fmt::format("{} executed", finding.executed);
     return row;
   }
   row.stated = stated_text(*finding.claim);
@@ -108,8 +109,7 @@ std::vector<std::string> summary_lines(const Totals& totals) {
       "another result.",
       totals.claims, totals.executed, totals.faults));
   constexpr std::string_view kReasons[kUnexecuted] = {
-      "", "of more ranks (--execute-to)", "of very many messages",
-      "of figures, whose curves come from profiles of schedules",
+      "", "of larger runs (--execute-to)", "of more ranks than a communicator takes",
       "beyond the model or the catalogue"};
   int rows = 0;
   std::string reasons;

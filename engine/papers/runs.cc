@@ -1,8 +1,12 @@
 #include "engine/papers/runs.h"
 
+#include <tbb/parallel_for.h>
+#include <tbb/partitioner.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <mutex>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
@@ -17,9 +21,6 @@
 
 namespace rankine::claims {
 namespace {
-
-// Of so many ranks, each with each so often: more messages are not executed.
-constexpr std::uint64_t kMostTimesExecuted = 16;
 
 // A run with its letters filled in.
 struct Setup {
@@ -214,16 +215,25 @@ class Played {
     return std::nullopt;
   }
 
-  // What is wrong with the time or the data of ranks that make `made`; nullopt: too large to be
-  // executed.
-  std::optional<std::string> execute_it(const Setup& made, int most_ranks) {
-    const auto most = static_cast<std::uint64_t>(most_ranks);
-    if (simulated().messages > kMostTimesExecuted * most * most) return std::nullopt;
+  std::uint64_t moves() {
+    const Simulation& s = simulated();
+    std::int64_t received = 0;
+    for (const std::int64_t weight : s.received) received += weight;
+    const std::int64_t block =
+        s.weight_per_byte * static_cast<std::int64_t>(setup_.bytes) / blocks_per_m(goal_);
+    const auto blocks = static_cast<std::uint64_t>(block == 0 ? 0 : received / block);
+    return std::max(blocks, s.messages);
+  }
+
+  // The time of ranks that make `made`, and what is wrong with it or with their data.
+  Executed execute_it(const Setup& made) {
     const auto seconds = execute(*made.algorithm, made.params, made.fabric, made.bytes,
                                  made.options.sync, made.options.lower);
-    if (!seconds.ok()) return seconds.status().text();
-    if (*seconds == simulated().seconds) return std::string();
-    return "executed in " + std::to_string(*seconds) + " s, simulated " + to_string(time()) + " s";
+    if (!seconds.ok()) return {.fault = std::string(seconds.status().text())};
+    if (*seconds == simulated().seconds) return {.seconds = *seconds};
+    return {.fault = "executed in " + std::to_string(*seconds) + " s, simulated " +
+                     to_string(time()) + " s",
+            .seconds = *seconds};
   }
 
  private:
@@ -330,8 +340,10 @@ std::string key_of(const RunText& run, const Letters& letters) {
 
 struct Runs::State {
   std::map<std::string, std::map<std::string, Value, std::less<>>> known;  // by key and quantity
-  std::map<std::string, std::optional<std::string>> executed;  // what was wrong; none: too large
+  std::map<std::string, std::uint64_t> moves;                              // by key
+  std::map<std::string, Executed> executed;  // by key, and that of what was made in its place
   reproduce::Profiles profiles;
+  std::vector<reproduce::Panel> by_eq_1;
   std::vector<reproduce::Outcome> outcomes;  // all of them, or none yet
   // By flow and packet; panels point to the carriages.
   std::map<Fidelity, reproduce::Carriage> carriages{};
@@ -406,7 +418,7 @@ std::optional<Value> Runs::quantity(const std::vector<RunText>& runs, const Lett
 
 const reproduce::Outcome& Runs::reproduced(std::string_view id) {
   auto& outcomes = state_->outcomes;
-  if (outcomes.empty()) outcomes = reproduce::outcomes(reproduce::panels(state_->profiles));
+  if (outcomes.empty()) outcomes = reproduce::outcomes(panels());
   const auto found = std::find_if(outcomes.begin(), outcomes.end(), [id](const auto& outcome) {
     return outcome.statement->id == id;
   });
@@ -432,38 +444,68 @@ const reproduce::Outcome& Runs::reproduced(std::string_view id, Fidelity fidelit
   return state_->again.emplace(key, outcome_of(statement, panels)).first->second;
 }
 
-Executed Runs::execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks,
-                       std::span<const RunText> made) {
-  if (!made.empty() && made.size() != runs.size()) {
-    throw std::logic_error(std::to_string(made.size()) + " runs made in the place of " +
-                           std::to_string(runs.size()));
+std::span<const reproduce::Panel> Runs::panels() {
+  auto& panels = state_->by_eq_1;
+  if (panels.empty()) panels = reproduce::panels(state_->profiles);
+  return panels;
+}
+
+int Runs::ranks_of(const RunText& run, const Letters& letters) const {
+  return set_up(run, letters).params.ranks;
+}
+
+std::uint64_t Runs::moves_of(const RunText& run, const Letters& letters) {
+  std::string key = key_of(run, letters);
+  if (const auto known = state_->moves.find(key); known != state_->moves.end()) {
+    return known->second;
   }
-  Executed out;
+  const std::uint64_t moves = Played(set_up(run, letters)).moves();
+  return state_->moves.emplace(std::move(key), moves).first->second;
+}
+
+std::vector<Executed> Runs::execute(
+    std::span<const LiveRun> runs,
+    const std::function<void(std::size_t done, std::size_t all)>& progress) {
+  struct ToMake {
+    Setup setup, made;
+    std::uint64_t moves = 0;
+    Executed* result = nullptr;  // in a map: it stays where it is
+  };
+  std::vector<ToMake> to_make;
+  std::vector<const Executed*> results;
+  std::vector<bool> first;
+  for (const LiveRun& live : runs) {
+    std::string key = key_of(live.run, live.letters);
+    if (live.made) key += " made as " + key_of(*live.made, live.letters);
+    auto known = state_->executed.find(key);
+    first.push_back(known == state_->executed.end());
+    if (first.back()) {
+      Setup setup = set_up(live.run, live.letters);
+      Setup made = live.made ? set_up(*live.made, live.letters) : setup;
+      const std::uint64_t moves = moves_of(live.run, live.letters);
+      known = state_->executed.try_emplace(std::move(key)).first;
+      to_make.push_back({std::move(setup), std::move(made), moves, &known->second});
+    }
+    results.push_back(&known->second);
+  }
+  // Large ones first: no core is left with the longest of them at the end.
+  std::stable_sort(to_make.begin(), to_make.end(),
+                   [](const ToMake& a, const ToMake& b) { return a.moves > b.moves; });
+  std::mutex reporting;
+  std::size_t done = 0;
+  tbb::parallel_for(
+      std::size_t{0}, to_make.size(),
+      [&](std::size_t i) {
+        *to_make[i].result = Played(std::move(to_make[i].setup)).execute_it(to_make[i].made);
+        if (!progress) return;
+        const std::lock_guard lock(reporting);
+        progress(++done, to_make.size());
+      },
+      tbb::simple_partitioner());
+  std::vector<Executed> out;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const RunText& run = runs[i];
-    const Setup setup = set_up(run, letters);
-    if (setup.params.ranks > most_ranks) {
-      ++out.of_more_ranks;
-      continue;
-    }
-    std::string key = key_of(run, letters);
-    if (!made.empty()) key += " made as " + key_of(made[i], letters);
-    auto before = state_->executed.find(key);
-    if (before == state_->executed.end()) {
-      const Setup by_ranks = made.empty() ? setup : set_up(made[i], letters);
-      before = state_->executed.emplace(key, Played(setup).execute_it(by_ranks, most_ranks)).first;
-      if (before->second) ++out.first;
-    }
-    const std::optional<std::string>& fault = before->second;
-    if (!fault) {
-      ++out.of_more_messages;
-      continue;
-    }
-    ++out.runs;
-    if (!fault->empty() && out.fault.empty()) {
-      out.fault = run.collective + " " + run.algorithm + ", " + std::to_string(setup.params.ranks) +
-                  " ranks: " + *fault;
-    }
+    out.push_back(*results[i]);
+    out.back().first = first[i];
   }
   return out;
 }

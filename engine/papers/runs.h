@@ -38,6 +38,9 @@
 //   first_round(i) last_round(i)     in which i sends
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,7 +54,8 @@
 
 namespace rankine::reproduce {
 struct Outcome;
-}
+struct Panel;
+}  // namespace rankine::reproduce
 
 namespace rankine::claims {
 
@@ -78,13 +82,20 @@ struct RunText {
 // `before` are options that stand before each run's own. Mistakes throw std::logic_error.
 std::vector<RunText> read_runs(std::string_view runs, std::string_view before);
 
-// Called by the ranks of a communicator that is on the network, under the virtual clock.
+// A run for live ranks: those of a communicator that is on the network, under the virtual clock.
+struct LiveRun {
+  RunText run;
+  Letters letters{};
+  // What the ranks call in its place, while its time is still what theirs is compared with. For
+  // tests: that shall be a fault.
+  std::optional<RunText> made{};
+};
+
+// What came of it.
 struct Executed {
-  int runs = 0;
-  int first = 0;             // of these: not executed before
-  int of_more_ranks = 0;     // left out, since more ranks than were asked for make them
-  int of_more_messages = 0;  // left out, since they have very many messages
-  std::string fault;  // empty: data right and time equal to the simulated one, to the last tick
+  std::string fault{};  // empty: data right and time equal to the simulated one, to the last tick
+  double seconds = 0;
+  bool first = false;  // nobody had asked for it before
 };
 
 // Simulates, and remembers. Not thread-safe.
@@ -105,12 +116,20 @@ class Runs {
   // The same by flow or packet; each by itself.
   const reproduce::Outcome& reproduced(std::string_view id, Fidelity fidelity);
 
-  // All `runs` with these letters by live ranks (execute.h), once each ever. Runs of more than
-  // `most_ranks` ranks or of very many messages are left out.
-  // `made`, where it is not empty: what the ranks call in the place of each of `runs`, whose times
-  // are still what theirs are compared with. For tests: that shall be a fault.
-  Executed execute(const std::vector<RunText>& runs, const Letters& letters, int most_ranks,
-                   std::span<const RunText> made = {});
+  // The figures by Eq. (1), for as long as this lives.
+  std::span<const reproduce::Panel> panels();
+
+  // How many ranks make a run, and how many blocks its messages carry, each one counted by every
+  // message that carries it: what live ranks need time and memory for.
+  int ranks_of(const RunText& run, const Letters& letters) const;
+  std::uint64_t moves_of(const RunText& run, const Letters& letters);
+
+  // All of them by live ranks (execute.h), each once ever, on all cores; results in their order.
+  // `progress` is called with how many have been made and how many are to be: from any thread, one
+  // call at a time.
+  std::vector<Executed> execute(
+      std::span<const LiveRun> runs,
+      const std::function<void(std::size_t done, std::size_t all)>& progress = {});
 
  private:
   struct State;

@@ -66,6 +66,15 @@ std::string size_text(double bytes) {
   return fmt::format("{:.3g} {}", bytes / (kilo ? kKi : kMi), kilo ? "KiB" : "MiB");
 }
 
+std::vector<double> sizes_between(double from, double to) {
+  std::vector<double> out;
+  for (const std::uint64_t m : figure_sizes()) {
+    const auto bytes = static_cast<double>(m);
+    if (bytes >= from && bytes <= to) out.push_back(bytes);
+  }
+  return out;
+}
+
 // Of what was found: the least and the greatest, and where.
 class Range {
  public:
@@ -137,14 +146,7 @@ Outcome judged(const Statement& statement, Spot low, Spot high) {
 Outcome outcome_of(const Statement& statement, std::span<const Panel> all) {
   Range found;
   const std::vector<const Panel*> chosen = panels_of(statement, all);
-  const auto sizes = [&statement] {
-    std::vector<double> out;
-    for (const std::uint64_t m : figure_sizes()) {
-      const auto bytes = static_cast<double>(m);
-      if (bytes >= statement.from && bytes <= statement.to) out.push_back(bytes);
-    }
-    return out;
-  };
+  const auto sizes = [&statement] { return sizes_between(statement.from, statement.to); };
   const auto at = [](const Panel& panel) { return std::string(panel.spec.id); };
   switch (statement.measure) {
     case Measure::gain:
@@ -222,6 +224,29 @@ Outcome outcome_of(const Statement& statement, std::span<const Panel> all) {
       break;
   }
   return judged(statement, found.low(), found.high());
+}
+
+std::vector<std::vector<Point>> points_of(const Statement& statement,
+                                          std::span<const Panel> panels) {
+  // Other measures than gains look at all sizes.
+  const std::vector<double> sizes =
+      statement.to > 0 ? sizes_between(statement.from, statement.to) : sizes_between(0, kEnd);
+  std::vector<std::vector<Point>> out;
+  for (const Panel* panel : panels_of(statement, panels)) {
+    std::vector<const Curve*> curves = others_of(statement, *panel);
+    curves.push_back(&panel->trivance());
+    out.emplace_back();
+    for (const Curve* curve : curves) {
+      const bool no_schedule = statement.as_printed && curve == &panel->trivance();
+      if (curve->latency != nullptr && !no_schedule) {
+        out.back().push_back({panel, curve, Form::latency, sizes.front()});
+      }
+      if (curve->bandwidth != nullptr && statement.measure != Measure::latency_gain) {
+        out.back().push_back({panel, curve, Form::bandwidth, sizes.back()});
+      }
+    }
+  }
+  return out;
 }
 
 std::vector<Outcome> outcomes(std::span<const Panel> panels) {

@@ -33,6 +33,20 @@ Outcome judged(const Statement& statement, Spot low, Spot high);
 Outcome outcome_of(const Statement& statement, std::span<const Panel> panels);
 std::vector<Outcome> outcomes(std::span<const Panel> panels);
 
+// A time that a statement is about.
+struct Point {
+  const Panel* panel = nullptr;
+  const Curve* curve = nullptr;
+  Form form = Form::latency;
+  double bytes = 0;
+
+  double seconds() const { return panel->time(*curve, form, bytes); }
+};
+// By panel, of every curve that it compares: the (L) form at the least of its sizes and the (B)
+// form at the greatest, of what it looks at. Without what is of no schedule (as_printed).
+std::vector<std::vector<Point>> points_of(const Statement& statement,
+                                          std::span<const Panel> panels);
+
 // "5 to 30 %", "at least 20 %", "4 MiB"; and of what was found.
 std::string stated_text(const Statement& statement);
 std::string found_text(const Outcome& outcome);

@@ -9,6 +9,7 @@ namespace rankine::claims {
 void Turns::run(int ranks, const std::function<void(Rank)>& part,
                 const std::function<void()>& stuck) {
   ended_.assign(static_cast<std::size_t>(ranks), false);
+  awaited_.assign(static_cast<std::size_t>(ranks), {});  // nothing: each can begin
   left_ = ranks;
   in_vain_ = 0;
   stuck_ = &stuck;
@@ -29,6 +30,10 @@ void Turns::run(int ranks, const std::function<void(Rank)>& part,
   pthread_setcancelstate(before, nullptr);
 }
 
+void Turns::wait_for(const Awaited& awaited) noexcept {
+  awaited_[static_cast<std::size_t>(fibers_.current())] = awaited;
+}
+
 void Turns::give_way(int turn) noexcept {
   if (turn == 0) {  // a new wait: this rank has got on
     in_vain_ = 0;
@@ -40,11 +45,15 @@ void Turns::give_way(int turn) noexcept {
 
 int Turns::next() const {
   const int ranks = static_cast<int>(ended_.size());
+  int waits = -1;
   for (int i = 1; i <= ranks; ++i) {
-    const int rank = (fibers_.current() + i) % ranks;
-    if (!ended_[static_cast<std::size_t>(rank)]) return rank;
+    const int rank =
+        fibers_.current() + i < ranks ? fibers_.current() + i : fibers_.current() + i - ranks;
+    if (ended_[static_cast<std::size_t>(rank)]) continue;
+    if (awaited_[static_cast<std::size_t>(rank)].is_there()) return rank;
+    if (waits < 0) waits = rank;
   }
-  return -1;
+  return waits;
 }
 
 }  // namespace rankine::claims

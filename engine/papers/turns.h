@@ -1,6 +1,7 @@
 // The ranks of a communicator as fibers of one thread: each goes on until it has to wait, and then
-// gives way to the next one that has not ended. So many ranks cost one core no more than few do,
-// and the order in which they run is the same every time.
+// gives way to the next one that waits for nothing any more. So many ranks cost one core no more
+// than few do, whatever the order in which they have to wait for one another, and the order in
+// which they run is the same every time.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include "algorithms/schedule/blocks.h"
 #include "engine/base/fibers.h"
 #include "engine/run/other_work.h"
+#include "engine/run/wait.h"
 
 namespace rankine::claims {
 
@@ -24,17 +26,20 @@ class Turns : public OtherWork {
   // as an abort of the communicator, can end their waits.
   void run(int ranks, const std::function<void(Rank)>& part, const std::function<void()>& stuck);
 
+  void wait_for(const Awaited& awaited) noexcept override;
   void give_way(int turn) noexcept override;
 
  private:
   // Calls are planned on it.
   static constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
-  // After the current one, of those that have not ended; -1: none.
+  // After the current one, of those that have not ended: the first that can go on, or else that
+  // has to look whether all is over. -1: none.
   int next() const;
 
   Fibers fibers_;
   std::vector<bool> ended_;
+  std::vector<Awaited> awaited_;                  // by rank, in its latest wait
   int left_ = 0;                                  // have not ended
   int in_vain_ = 0;                               // looks since somebody got on
   const std::function<void()>* stuck_ = nullptr;  // nullptr: has been called

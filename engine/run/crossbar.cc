@@ -170,7 +170,11 @@ void Crossbar::wait_until_quiet(Rank r, bool lends) {
 
 void Crossbar::leave(Rank r) {
   bell(r).left.store(true, std::memory_order_release);  // pairs with has_left()
-  for (Rank q = 0; q < ranks_; ++q) ring(q, false);
+  // Whoever is awake looks when its bell has changed. Who sleeps and waits for this rank is counted
+  // as with any word of ours; there is hardly ever one, and a wake-up for each rank costs.
+  for (Rank q = 0; q < ranks_; ++q) bell(q).word.fetch_add(2, std::memory_order_release);
+  if (!is_parked_on(r)) return;
+  for (Rank q = 0; q < ranks_; ++q) futex_wake_all(bell(q).word, sleepers());
 }
 
 void Crossbar::come_back(Rank r) { bell(r).left.store(false, std::memory_order_relaxed); }

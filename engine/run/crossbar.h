@@ -170,18 +170,7 @@ class Crossbar {
 
   // To be called by the owner of `word` after it has stored to it. Wakes whoever is parked on it.
   void announce(Rank owner, const Atomic<std::uint32_t>& word) {
-    Atomic<std::uint32_t>& count = parked(owner).count;
-    std::uint32_t parked;
-    if (strict_) {
-      parked = count.fetch_add(0, std::memory_order_acq_rel);  // pairs with Parking's fetch_add
-    } else {
-      // The compiler must not look before the caller's store; the processor is kept from it by the
-      // membarrier of a parking rank. Relaxed: if that membarrier came before our store, we see all
-      // that the rank did before it; if later, the rank sees our store.
-      compiler_fence();
-      parked = count.load(std::memory_order_relaxed);
-    }
-    if (parked != 0) [[unlikely]]
+    if (is_parked_on(owner)) [[unlikely]]
       wake_parked_on(word);
   }
 
@@ -269,6 +258,17 @@ class Crossbar {
   bool is_elsewhere(Rank r) const { return processes_ != nullptr && !processes_->is_here(r); }
   bool process_has_ended(Rank r) const;  // where that is another one
   bool has_ended(Rank r);                // that, or the thread that made its last call
+  // Whether anybody is parked on a word of this owner, who has stored what would end its wait.
+  bool is_parked_on(Rank owner) {
+    Atomic<std::uint32_t>& count = parked(owner).count;
+    // Pairs with Parking's fetch_add.
+    if (strict_) return count.fetch_add(0, std::memory_order_acq_rel) != 0;
+    // The compiler must not look before the caller's store; the processor is kept from it by the
+    // membarrier of a parking rank. Relaxed: if that membarrier came before our store, we see all
+    // that the rank did before it; if later, the rank sees our store.
+    compiler_fence();
+    return count.load(std::memory_order_relaxed) != 0;
+  }
   void wake_parked_on(const Atomic<std::uint32_t>& word);
   void ring(Rank r, bool abort) noexcept;
 

@@ -331,6 +331,7 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
   if (waiter.others == nullptr) return LongWait(waiter, word, value, owner, round).run();
   const Awaited awaited{&word, value, owner};
   std::int64_t next_look_ns = 0;
+  waiter.others->wait_for(awaited);
   // Acquire: pairs as in wait_until().
   for (int turn = 0; !reached(word.load(std::memory_order_acquire), value); ++turn) {
     if (!worth_waiting(waiter, awaited, round, next_look_ns)) return false;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <ostream>
 #include <sstream>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/api/communicator.h"
@@ -86,8 +88,9 @@ Subcommand add_claims(Command tool) {
   add_text(app, "--html", options->html, "FILE", "write the report there, as a page to hand out");
   app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
   app.add_flag("--no-execute", options->no_execute, "simulate only; no live ranks");
-  add_argument(app, "--execute-to", options->most_ranks, Whole{1, Communicator::kMaxRanks}, "N",
-               "live ranks repeat runs of up to N ranks, all on one thread (81)");
+  add_argument(
+      app, "--execute-to", options->most_ranks, Whole{1, Communicator::kMaxRanks}, "N",
+      "live ranks repeat runs of up to N ranks (81), and of a row without any its least run");
   app.footer(
       "Examples:\n"
       "  rankine claims --only fails\n"
@@ -104,14 +107,16 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   if (Status status = check_file("--html", options.html); !status.ok()) return status;
   Progress progress(console);
   using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
+  std::string_view under_way;
+  Clock::time_point begin;
   const claims::Filter filter = filter_of(options);
   const auto findings = claims::find_out(
       filter, {.execute = !options.no_execute && !options.golden, .most_ranks = options.most_ranks},
-      [&](std::size_t done, std::size_t all) {
+      [&](std::string_view what, std::size_t done, std::size_t all) {
+        if (what != std::exchange(under_way, what)) begin = Clock::now();
         const std::chrono::duration<double> took = Clock::now() - begin;
         progress.show(
-            fmt::format("{} of {} claims{}", done, all, time_left(done, all, took.count())));
+            fmt::format("{} of {} {}{}", done, all, what, time_left(done, all, took.count())));
       });
   progress.clear();
   if (findings.empty()) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -53,21 +54,21 @@ TEST_F(Report, CountsAreByKind) {
 TEST_F(Report, RowsOfWhichNothingIsExecutedAreCountedByTheirReasons) {
   constexpr std::string_view kBegin = "Rows on a network of which nothing is executed: ";
   EXPECT_FALSE(has(printed(print_text), kBegin));
-  findings_[0].unexecuted = Unexecuted::more_ranks;
-  findings_[1].unexecuted = Unexecuted::figure;
+  findings_[0].unexecuted = Unexecuted::larger;
+  findings_[1].unexecuted = Unexecuted::beyond_communicator;
   for (const auto print : {print_text, print_markdown, print_html}) {
     EXPECT_TRUE(has(printed(print), std::string(kBegin) +
-                                        "2; 1 of more ranks (--execute-to), 1 of figures, whose "
-                                        "curves come from profiles of schedules."))
+                                        "2; 1 of larger runs (--execute-to), 1 of more ranks than "
+                                        "a communicator takes."))
         << printed(print);
   }
   const auto json = to_json(findings_, {});
-  EXPECT_EQ(json.at("claims").at(0).at("unexecuted"), "more_ranks");
-  EXPECT_EQ(json.at("counts").at("unexecuted").at("figure"), 1);
-  EXPECT_EQ(json.at("counts").at("unexecuted").at("more_messages"), 0);
+  EXPECT_EQ(json.at("claims").at(0).at("unexecuted"), "larger");
+  EXPECT_EQ(json.at("counts").at("unexecuted").at("beyond_communicator"), 1);
+  EXPECT_EQ(json.at("counts").at("unexecuted").at("beyond_model"), 0);
 }
 
-// Why nothing of a row is executed: too many ranks, or a figure; of one that is, nothing is said.
+// Why nothing of a row is executed; of one that is, nothing is said.
 TEST(Unexecuted, IsToldOfARowThatNobodyExecutes) {
   Claim claim{.id = "test",
               .where = "here",
@@ -78,9 +79,19 @@ TEST(Unexecuted, IsToldOfARowThatNobodyExecutes) {
               .sets = "alpha=1; BW=1; M=1024; N=5,6"};
   const Paper& paper = *find_paper("lu");
   Runs runs;
-  EXPECT_EQ(evaluate(paper, claim, runs, {.most_ranks = 4}).unexecuted, Unexecuted::more_ranks);
-  EXPECT_EQ(evaluate(paper, claim, runs, {.most_ranks = 5}).unexecuted, Unexecuted::no);
+  // The least case has five ranks, each of which hears of four blocks.
+  const auto least_of = [](std::uint64_t moves) {
+    return EvaluateOptions{.most_ranks = 4, .most_moves_of_least = moves};
+  };
+  EXPECT_EQ(evaluate(paper, claim, runs, least_of(19)).unexecuted, Unexecuted::larger);
+  const Finding least = evaluate(paper, claim, runs, least_of(20));
+  EXPECT_EQ(least.unexecuted, Unexecuted::no);
+  EXPECT_EQ(least.executed, 1);
+  EXPECT_EQ(evaluate(paper, claim, runs, {.most_ranks = 5}).executed, 1);
+  EXPECT_EQ(evaluate(paper, claim, runs, {.most_ranks = 6}).executed, 2);
   EXPECT_EQ(evaluate(paper, claim, runs, {.execute = false}).unexecuted, Unexecuted::no);
+  claim.sets = "alpha=1; BW=1; M=1024; N=1025";
+  EXPECT_EQ(evaluate(paper, claim, runs, {}).unexecuted, Unexecuted::beyond_communicator);
   claim.runs = "reduce_scatter perpetual_motion";
   EXPECT_EQ(evaluate(paper, claim, runs, {}).unexecuted, Unexecuted::beyond_model);
 }

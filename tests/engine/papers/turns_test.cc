@@ -17,6 +17,15 @@
 namespace rankine::claims {
 namespace {
 
+// Counts the turns of ranks that could not go on.
+struct Counted : Turns {
+  void give_way(int turn) noexcept override {
+    in_vain += turn > 0 ? 1 : 0;
+    Turns::give_way(turn);
+  }
+  int in_vain = 0;
+};
+
 // A communicator all of whose ranks are played here.
 struct Ranks {
   explicit Ranks(int ranks, std::shared_ptr<const CallNetwork> network = {}) {
@@ -41,7 +50,7 @@ struct Ranks {
                                                           .options = {.algorithm = algorithm}});
   }
 
-  Turns turns;
+  Counted turns;
   std::unique_ptr<Communicator> communicator;
   std::vector<std::unique_ptr<Member>> members;
 };
@@ -63,6 +72,7 @@ TEST(Turns, RanksThatWaitForOneAnotherGetOn) {
       EXPECT_TRUE(ended[r].ok()) << ended[r].text();
       EXPECT_EQ(out[r], kRanks * (kRanks - 1) / 2) << "rank " << r << ", " << algorithm;
     }
+    EXPECT_EQ(ranks.turns.in_vain, 0) << algorithm;
   }
 }
 
