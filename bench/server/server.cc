@@ -10,6 +10,8 @@
 // request was due, `per token` the mean over the later tokens of an answer. `sums` is the part of
 // rank 0's steps in all-reduces with their epilogues, waiting for the other ranks included. Exit
 // status: 0, 2 usage, 3 what the system refuses.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -133,11 +135,13 @@ Record turn(const Contender& contender, int round, const Settings& settings) {
   Service service(contender.hire);
   double killed = 0;
   int shown = -1;
+  const bool shows = isatty(STDERR_FILENO) != 0;  // else how it ends
   const auto progress = [&](const Record& record) {
-    if (record.over != shown) {
+    if (record.over != shown && (shows || record.over == settings.load.requests)) {
       shown = record.over;
-      std::fprintf(stderr, "\r%s, turn %d of %d: %d of %d requests ", contender.name.c_str(),
-                   round + 1, settings.rounds, shown, settings.load.requests);
+      std::fprintf(stderr, "%s%s, turn %d of %d: %d of %d requests ", shows ? "\r" : "",
+                   contender.name.c_str(), round + 1, settings.rounds, shown,
+                   settings.load.requests);
     }
     if (!contender.kill_last_rank || settings.kill_after == 0 || killed > 0 ||
         record.over < settings.kill_after) {

@@ -41,6 +41,8 @@ constexpr CostField kFields[] = {
      "half a board times the square of the ranks is at most so much where there are more"},
     {"messages", messages, &Costs::messages, 1, kAnyCount,
      "mailboxes carry a call in which a rank has at most so many messages"},
+    {"told", bytes, &Costs::told, 0, kMostBytes,
+     "and one of one round in which ranks with a core each send several others so much, in lines"},
     {"push_plain", bytes, &Costs::push_plain, 0, kMostBytes,
      "an all-reduce apart up to here: who adds up a part stores it at all outputs by plain stores"},
     {"own_first", bytes, &Costs::own_first, 0, kMostBytes,
@@ -84,6 +86,7 @@ static_assert(std::size(kFields) * sizeof(std::size_t) == sizeof(Costs));
 Costs where_cores_are_shared(Costs costs) {
   costs.one_shot = costs.crowded_one_shot;
   costs.one_shot_read = 0;
+  costs.told = kMostBytes;
   return costs;
 }
 

@@ -36,6 +36,7 @@ struct Costs {
   std::size_t board_few = 8192;
   std::size_t boards = std::size_t{1} << 20;
   std::size_t messages = 64;
+  std::size_t told = 768;
 
   // The form on the direct transport (the passes of engine/compile).
   std::size_t push_plain = 0;

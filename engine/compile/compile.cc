@@ -265,6 +265,27 @@ bool has_few_messages(const Program& program, std::size_t most) {
   return messages <= ranks * most;
 }
 
+// Whether a rank sends several others more in the only round than so many bytes, in whole lines: it
+// is alone with storing it, where all of them might read at a time what lies there once.
+bool tells_much(const Program& program, std::size_t most) {
+  if (program.rounds != 1) return false;
+  struct Sent {
+    std::size_t messages = 0, bytes = 0;
+  };
+  std::vector<Sent> by(static_cast<std::size_t>(program.ranks));
+  for (const Operation& op : program.operations) {
+    for (int s = 0; s < op.sources; ++s) {
+      const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
+      if (source.rank == op.rank) continue;
+      Sent& sent = by[static_cast<std::size_t>(source.rank)];
+      ++sent.messages;
+      sent.bytes += (op.bytes + kPostHeader + kCacheLine - 1) / kCacheLine * kCacheLine;
+    }
+  }
+  return std::any_of(by.begin(), by.end(),
+                     [most](const Sent& sent) { return sent.messages > 1 && sent.bytes > most; });
+}
+
 Result<Plan> plan_of(Job& job) {
   const CompileRequest& request = job.request;
   const std::optional<Transport> asked = request.transport;
@@ -289,7 +310,8 @@ Result<Plan> plan_of(Job& job) {
   // Among many ranks memory is dear, and few of their plans take another look.
   Program program = many && !all_reduces ? job.last_program() : job.program(request.buffers);
   const bool small = every_message_fits(program, request.slot_payload);
-  const bool prefers_mailbox = small && has_few_messages(program, request.costs.messages);
+  const bool prefers_mailbox = small && has_few_messages(program, request.costs.messages) &&
+                               !tells_much(program, request.costs.told);
   if (asked.value_or(prefers_mailbox ? Transport::mailbox : Transport::direct) ==
       Transport::direct) {
     if (!all_reduces) job.versions.reset();  // these look at their buffers both ways

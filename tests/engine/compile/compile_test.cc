@@ -41,6 +41,38 @@ TEST(Compile, SmallDataGoToMailboxesAndLargeOnesStayWhereTheyAre) {
   EXPECT_EQ(compile(forced)->plan.transport, Transport::direct);
 }
 
+// Each rank with a core of its own, and where they share cores.
+TEST(Compile, WhoHasACoreReadsWhatIsLongWhereItLies) {
+  const auto chosen = [](CompileRequest request, std::size_t board_bytes) {
+    request.board_bytes = board_bytes;
+    request.slot_payload = 1024;
+    auto compiled = compile(request);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().text();
+    return compiled->plan.transport;
+  };
+  // Vectors of 512 bytes, 4 KiB in all, and a little more.
+  CompileRequest shot = request_for("direct_one_shot", 8, 128);
+  EXPECT_EQ(chosen(shot, 8192), Transport::board);
+  shot.counts = {129};
+  EXPECT_EQ(chosen(shot, 8192), Transport::direct);
+  shot.costs = where_cores_are_shared({});
+  EXPECT_EQ(chosen(shot, 8192), Transport::board);
+  // Seven messages of one line, and of two; one message may be as long as the slot.
+  CompileRequest told;
+  told.algorithm = find_algorithm(Collective::broadcast, "linear");
+  told.params.ranks = 8;
+  told.counts = {12};
+  EXPECT_EQ(chosen(told, 0), Transport::mailbox);
+  told.counts = {13};
+  EXPECT_EQ(chosen(told, 0), Transport::direct);
+  told.costs = where_cores_are_shared({});
+  EXPECT_EQ(chosen(told, 0), Transport::mailbox);
+  told.costs = {};
+  told.counts = {256};
+  told.params.ranks = 2;
+  EXPECT_EQ(chosen(told, 0), Transport::mailbox);
+}
+
 TEST(Compile, ABoardHoldsAllThatARankTellsTheOthersAndThatOnce) {
   const auto on_board = [](CompileRequest request, std::size_t board_bytes) {
     request.board_bytes = board_bytes;
