@@ -10,6 +10,7 @@
 #include <span>
 
 #include "engine/api/choose.h"
+#include "engine/api/communicator.h"
 #include "engine/api/environment.h"
 #include "engine/api/tuning.h"
 #include "engine/network/predict.h"
