@@ -5,6 +5,7 @@
 #pragma once
 
 #include "algorithms/schedule/combine.h"
+#include "algorithms/tree.h"
 
 namespace rankine {
 
@@ -35,6 +36,13 @@ inline Schedule switch_all_reduce(int p) {
                }};
   out.planes = 2;
   return out;
+}
+
+// Where the switch copies and does not add, as PCIe's (Lu, "Collective Algorithms", 2026, 3.3): the
+// sum is rank 0's by messages, up a binomial tree, and everyone's by one multicast.
+inline Schedule tree_reduce_then_multicast(int p) {
+  return then(named("reduce", tree_reduce(knomial_far(p, 2), 0, 1)),
+              named("broadcast", switch_broadcast(p, 0)));
 }
 
 }  // namespace rankine
