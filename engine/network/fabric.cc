@@ -172,10 +172,13 @@ Status check_wiring(const Fabric& fabric) {
     return invalid_argument("the wiring's group is " + std::to_string(wiring.group) +
                             "; allowed are 0 and the fabric's, which is " + std::to_string(wired));
   }
-  if (wiring.shares_links() && (fabric.multicast || fabric.alu)) {
-    return invalid_argument(
-        "the network has " + std::string(fabric.multicast ? "multicast" : "ALU") +
-        " and wiring is " + kind + "; a switch that copies and reduces needs full wiring");
+  if (wiring.shares_links() && (fabric.multicast || fabric.alu || fabric.permute)) {
+    return invalid_argument("the network has " +
+                            std::string(fabric.multicast ? "multicast"
+                                        : fabric.alu     ? "ALU"
+                                                         : "permute") +
+                            " and wiring is " + kind +
+                            "; a switch that copies, reduces or permutes needs full wiring");
   }
   return {};
 }

@@ -4,6 +4,10 @@
 // occupies one of each for alpha + m * beta. Ranks of one group reach each other over `link`,
 // others over `between`; without groups all are one group.
 //
+// A switch that permutes carries all messages of a round in one operation: each port pays the
+// greatest alpha of its messages once a round and direction, and for each of them m * beta
+// (port_model.h).
+//
 // Where ranks are wired otherwise than each to each, messages share links (wiring.h). Then a
 // message of m bytes takes
 //
@@ -11,10 +15,10 @@
 //
 // where hops are the links of its route, and load is what the busiest of them carries in the round:
 // the bytes of all messages of the round on it, halves counted as halves. That is Eq. (1) of
-// Trivance (section 2.1), with its m_k c_k per message in place of one for all. Of what must wait for
-// each other at a rank's ports, a group's link carries only as much as there are ports
-// (congestion.h). Loads are those of the schedule's round, whoever starts when: every clock can know
-// them, and they are exact.
+// Trivance (section 2.1), with its m_k c_k per message in place of one for all. Of what must wait
+// for each other at a rank's ports, a group's link carries only as much as there are ports
+// (congestion.h). Loads are those of the schedule's round, whoever starts when: every clock can
+// know them, and they are exact.
 #pragma once
 
 #include <optional>
@@ -65,6 +69,7 @@ struct Fabric {
   Link between{};           // among groups
   bool multicast = false;   // one -> many in one transfer
   bool alu = false;         // many -> one, reduced on the way
+  bool permute = false;     // all messages of a round in one operation
   Rational alpha_switch{};  // seconds per hop through the switch; multicast and ALU cost two
   Wiring wiring{};
   Rational alpha_hop{};  // seconds per link that a message crosses, the processing at its end
@@ -82,7 +87,7 @@ struct Fabric {
   static constexpr int kUsualMtu = 4096, kMostMtu = 1 << 24;  // InfiniBand's largest; 16 MiB
 
   bool two_level() const { return group > 0; }
-  Abilities abilities() const { return {multicast, alu}; }
+  Abilities abilities() const { return {multicast, alu, permute}; }
   bool operator==(const Fabric&) const = default;
 
   int place_of(Rank r) const { return places.empty() ? r : places[static_cast<std::size_t>(r)]; }

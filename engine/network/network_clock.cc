@@ -161,7 +161,7 @@ bool NetworkClock::OfRank::join_all(Word& word, const Then& then) noexcept {
 
 // When this transfer ends, agreed by all who touch it.
 bool NetworkClock::OfRank::meet(const TimedTransfer& timed, Ticks& end) noexcept {
-  Word word{model_->ready(timed.transfer, waiter_->rank), seat_->lateness.late_ns};
+  Word word{model_->ready(timed.transfer, waiter_->rank, timed.once), seat_->lateness.late_ns};
   const Rank coordinator = timed.touched.front();
   if (coordinator != waiter_->rank) {
     if (!tell(coordinator, word) || !hear(coordinator, word)) return false;
@@ -172,7 +172,7 @@ bool NetworkClock::OfRank::meet(const TimedTransfer& timed, Ticks& end) noexcept
       if (!hear(other, theirs)) return false;
       word.join(theirs);
     }
-    word.time = std::min(word.time + timed.cost, PortModel<Ticks>::kLatest);
+    word.time = std::min(word.time + timed.cost - timed.once, PortModel<Ticks>::kLatest);
     for (const Rank other : others) {
       if (!tell(other, word)) return false;
     }
@@ -195,13 +195,17 @@ bool NetworkClock::OfRank::agree_on_round(int k) {
     const Transfer& transfer = timed->transfer;
     Ticks end = 0;
     if (!meet(*timed, end)) return false;
-    model_->ended(transfer, self, end);
+    // Its port is held from when it began to be set.
+    const Ticks passage = timed->cost - timed->once;
+    const Ticks sending = passage + model_->unpaid_send(self, timed->once);
+    const Ticks receiving = passage + model_->unpaid_receive(self, timed->once);
+    model_->ended(transfer, self, end, timed->once);
     if (is_local(transfer) && timed->cost == 0) continue;
     reached_ = std::max(reached_, end);
     if (is_local(transfer)) continue;
-    if (contains(transfer.from, self)) seat_->sending.hold(end - timed->cost, end);
+    if (contains(transfer.from, self)) seat_->sending.hold(end - sending, end);
     if (contains(transfer.to, self)) {
-      seat_->receiving.hold(end - timed->cost, end);
+      seat_->receiving.hold(end - receiving, end);
       arrived = std::max(arrived, end);
     }
   }

@@ -10,6 +10,12 @@
 // transfer at all who touch it, at once. A transfer of a rank to itself is local: it takes no
 // ports, and no time but what adding up takes. What a transfer costs is the caller's to say
 // (round_prices.h).
+//
+// Where the switch permutes, all messages of a round are one operation of it, and each port is set
+// for that once: of the latencies of the messages that it carries in a round it pays the greatest,
+// once. So each end of a message pays for its own port what of the latency that port has not paid
+// in this round: the sender's from when the port is free and the data are there, the receiver's
+// from when its port is free. When both are set the rest of the cost passes.
 #pragma once
 
 #include <algorithm>
@@ -62,14 +68,18 @@ class PortModel {
 
   // By rounds: the one before ended then, of all ranks. Of a dataflow that makes no difference.
   void begin_round(Tick before) {
+    std::fill(send_paid_.begin(), send_paid_.end(), 0);
+    std::fill(receive_paid_.begin(), receive_paid_.end(), 0);
     begin_ = round_end_ = by_rounds() ? before : 0;
     if (!by_rounds()) return;
     std::fill(send_.begin(), send_.end(), before);
     std::fill(receive_.begin(), receive_.end(), before);
   }
 
-  // Takes a transfer with all who touch it: when it ends.
-  Tick take(const Transfer& t, Tick cost) {
+  // Takes a transfer with all who touch it: when it ends. `once`: of the cost of a message the
+  // latency, where the switch permutes; else 0.
+  Tick take(const Transfer& t, Tick cost, Tick once = 0) {
+    if (once != 0 && k_ != 0) return take_permuted(t, cost, once);
     if (is_message(t)) return take_message(t, t.from.front(), t.to.front(), cost);
     Tick start = begin_;
     t.from.for_each([&](Rank r) { start = std::max({start, data_ready(t, r), free(send_, r)}); });
@@ -87,23 +97,28 @@ class PortModel {
   int next_send_port(Rank r) const { return next_port(send_, r); }
   int next_receive_port(Rank r) const { return next_port(receive_, r); }
 
-  // take() for those who know of one rank only: when it could do its part; and that the transfer
-  // ended then.
-  Tick ready(const Transfer& t, Rank r) const {
-    Tick when = begin_;
-    const bool local = is_local(t);
-    if (contains(t.from, r)) {
-      when = std::max(when, data_ready(t, r));
-      if (!local) when = std::max(when, free(send_, r));
-    }
-    if (!local && contains(t.to, r)) when = std::max(when, free(receive_, r));
-    return when;
+  // Of `once`, what the port that the next message of that rank takes has not paid in this round.
+  Tick unpaid_send(Rank r, Tick once) const { return unpaid(send_, send_paid_, r, once); }
+  Tick unpaid_receive(Rank r, Tick once) const { return unpaid(receive_, receive_paid_, r, once); }
+
+  // take() for those who know of one rank only: when it could do its part, its port set; and that
+  // the transfer ended then. From the latest of ready() it takes cost - once.
+  Tick ready(const Transfer& t, Rank r, Tick once = 0) const {
+    return able(t, r) + (once == 0             ? 0
+                         : contains(t.from, r) ? unpaid_send(r, once)
+                                               : unpaid_receive(r, once));
   }
-  void ended(const Transfer& t, Rank r, Tick end) {
+  void ended(const Transfer& t, Rank r, Tick end, Tick once = 0) {
     const bool local = is_local(t);
-    if (!local && contains(t.from, r)) occupy(send_, r, end);
+    if (!local && contains(t.from, r)) {
+      pay(send_, send_paid_, r, once);
+      occupy(send_, r, end);
+    }
     if (contains(t.to, r)) {
-      if (!local) occupy(receive_, r, end);
+      if (!local) {
+        pay(receive_, receive_paid_, r, once);
+        occupy(receive_, r, end);
+      }
       arrive(t, r, end);
     }
     round_end_ = std::max(round_end_, end);
@@ -161,6 +176,18 @@ class PortModel {
     return kLatest;
   }
 
+  // When a rank could do its part, its port set.
+  Tick able(const Transfer& t, Rank r) const {
+    Tick when = begin_;
+    const bool local = is_local(t);
+    if (contains(t.from, r)) {
+      when = std::max(when, data_ready(t, r));
+      if (!local) when = std::max(when, free(send_, r));
+    }
+    if (!local && contains(t.to, r)) when = std::max(when, free(receive_, r));
+    return when;
+  }
+
   std::size_t index_of(Rank r) const {
     return rotation_ != nullptr ? 0 : static_cast<std::size_t>(r - first_);
   }
@@ -187,6 +214,29 @@ class PortModel {
   Tick free(const Ports& ports, Rank r) const { return k_ == 0 ? 0 : ports[earliest(ports, r)]; }
   void occupy(Ports& ports, Rank r, Tick end) {
     if (k_ != 0) ports[earliest(ports, r)] = end;
+  }
+  Tick unpaid(const Ports& ports, const Ports& paid, Rank r, Tick once) const {
+    if (k_ == 0 || paid.empty()) return once;
+    return std::max<Tick>(0, once - paid[earliest(ports, r)]);
+  }
+  // Before the port is occupied.
+  void pay(const Ports& ports, Ports& paid, Rank r, Tick once) {
+    if (k_ == 0 || once == 0) return;
+    if (paid.empty()) paid.assign(ports.size(), 0);
+    Tick& so_far = paid[earliest(ports, r)];
+    so_far = std::max(so_far, once);
+  }
+
+  Tick take_permuted(const Transfer& t, Tick cost, Tick once) {
+    const Rank from = t.from.front(), to = t.to.front();
+    const Tick start = std::max(ready(t, from, once), ready(t, to, once));
+    const Tick end = checked(start + (cost - once));
+    pay(send_, send_paid_, from, once);
+    pay(receive_, receive_paid_, to, once);
+    occupy(send_, from, end);
+    occupy(receive_, to, end);
+    arrive(t, to, end);
+    return end;
   }
 
   // The same of most transfers, faster.
@@ -238,6 +288,8 @@ class PortModel {
   const Rank first_;                // of those that it knows of
   const std::size_t k_;
   Ports send_, receive_;
+  // By port: the latency that it has paid in the round at hand; empty: no port has any.
+  Ports send_paid_, receive_paid_;
   // When what lies in a cell arrived; 0 where it was there from the start. Dataflow only.
   std::optional<CellTable<Tick>> ready_;
   std::vector<Arrival> arrivals_;  // of the round at hand

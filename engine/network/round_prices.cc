@@ -82,6 +82,11 @@ std::optional<Ticks> RoundPrices::price(const Transfer& t, std::int64_t weight) 
   return total && *total <= Pricing::kMost ? total : std::nullopt;
 }
 
+Ticks RoundPrices::once(const Transfer& t) const {
+  if (!fabric_->permute || t.from.size() != 1 || t.to.size() != 1) return 0;
+  return t.from.front() == t.to.front() ? 0 : latency(t.from.front(), t.to.front());
+}
+
 Status beyond_128_bits() {
   return invalid_argument(
       "the time of the schedule leaves 128 bits at the exact unit of alpha and beta; fewer digits "

@@ -33,6 +33,9 @@ class RoundPrices {
   std::optional<Ticks> message(Rank from, Rank to, std::int64_t weight) const;
   // What any transfer of it costs, of so much weight: a local one what it adds up.
   std::optional<Ticks> price(const Transfer& t, std::int64_t weight) const;
+  // What of that a port pays once a round, of all its messages the greatest: the latency, where the
+  // switch permutes and the transfer is a message. Else 0.
+  Ticks once(const Transfer& t) const;
 
   bool shares_links() const { return fabric_->wiring.shares_links(); }
   // Of the round begun; empty where messages share no links.

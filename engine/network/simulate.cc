@@ -147,7 +147,8 @@ class Simulator {
 
   // Ports are known before they are taken, times after.
   Tick take(const Transfer& t, std::int64_t weight, Tick price) {
-    if (!traces_ || is_local(t)) return model_.take(t, price);
+    const Tick once = fabric_.permute ? static_cast<Tick>(prices_.once(t)) : 0;
+    if (!traces_ || is_local(t)) return model_.take(t, price, once);
     const std::size_t first = result_.trace.size();
     t.from.for_each([&](Rank from) {
       t.to.for_each([&](Rank to) {
@@ -160,9 +161,12 @@ class Simulator {
                                  .receive_port = model_.next_receive_port(to)});
       });
     });
-    const Tick end = model_.take(t, price);
+    const Tick paid = once == 0 ? 0
+                                : once - std::min(model_.unpaid_send(t.from.front(), once),
+                                                  model_.unpaid_receive(t.to.front(), once));
+    const Tick end = model_.take(t, price, once);
     for (std::size_t i = first; i < result_.trace.size(); ++i) {
-      result_.trace[i].start = end - price;
+      result_.trace[i].start = end - (price - paid);
       result_.trace[i].end = end;
     }
     return end;

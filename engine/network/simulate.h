@@ -41,7 +41,8 @@ struct SimulateOptions {
                                 // with unlimited ports
 };
 
-// When a message was on its way, and what it held. A multicast or ALU transfer has one of these for
+// When a message was on its way, and what it held: where the switch permutes, from when both its
+// ports were its own. A multicast or ALU transfer has one of these for
 // each of its senders with each of its receivers.
 struct TracedMessage {
   int round = 0, transfer = 0;  // the transfers of a round are counted from 0, local ones with them

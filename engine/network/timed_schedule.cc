@@ -18,6 +18,7 @@ std::optional<TimedTransfer> timed(const Pricing& pricing, const RoundPrices& pr
   const auto price = prices.price(t, pricing.weight(t.what.list));
   if (!price) return std::nullopt;
   timed.cost = *price;
+  timed.once = prices.once(t);
   t.from.for_each([&](Rank r) {
     if (std::find(timed.touched.begin(), timed.touched.end(), r) == timed.touched.end()) {
       timed.touched.push_back(r);

@@ -17,7 +17,7 @@ namespace rankine {
 
 struct TimedTransfer {
   Transfer transfer;
-  Ticks cost = 0;
+  Ticks cost = 0, once = 0;     // once: what of it a port pays once a round (RoundPrices)
   std::vector<Rank> touched{};  // the first of them, a receiver, coordinates
 };
 

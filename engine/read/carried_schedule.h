@@ -30,13 +30,18 @@ struct CarriedSchedule {
 };
 
 // carry(const CarriedSchedule&), a Result of anything, for M of so many bytes. Errors:
-// simulate()'s, and carry's.
+// simulate()'s, a network that permutes, and carry's.
 template <class Carry>
 auto carried(const Schedule& schedule, const Goal& goal, const Fabric& fabric, std::uint64_t bytes,
              const SimulateOptions& options, const Alike* alike, const Carry& carry)
     -> decltype(carry(std::declval<const CarriedSchedule&>())) {
   const auto wired = wired_for(fabric, schedule.ranks);
   if (!wired.ok()) return wired.status();
+  if (wired->permute) {
+    return invalid_argument(
+        "the network permutes, which fluid flows and packets have no meaning "
+        "for; allowed is the fidelity eq1");
+  }
   try {
     const auto pricing = pricing_of(*wired, goal, bytes, options);
     if (!pricing.ok()) return pricing.status();

@@ -91,8 +91,12 @@ void add_network_arguments(Command app, NetworkArguments& arguments) {
   app.add_flag("--multicast", arguments.multicast, "the switch can copy a message to many")
       .group(kGroup);
   app.add_flag("--alu", arguments.alu, "the switch can add messages up").group(kGroup);
+  app.add_flag(
+         "--permute", arguments.permute,
+         "the switch carries all messages of a round in one operation: a port pays alpha once")
+      .group(kGroup);
   add_argument(app, "--alpha-switch", arguments.alpha_switch, optionally<Rational>(parse_seconds),
-               "TIME", "per hop through the switch; such a transfer takes two")
+               "TIME", "per hop through the switch; what it copies or adds up takes two")
       .group(kGroup);
   add_argument(
       app, "--node-ranks", arguments.group, optionally<int>(Whole{0, 1 << 14}), "N",
@@ -154,6 +158,7 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   if (!status.ok()) return status;
   fabric.multicast |= arguments.multicast;
   fabric.alu |= arguments.alu;
+  fabric.permute |= arguments.permute;
   if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
     return invalid_argument(
         fmt::format("--node-ranks is {}; --between-alpha and "
@@ -163,8 +168,9 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
                        arguments.alpha_switch || arguments.group || arguments.between_alpha ||
                        arguments.between_beta || arguments.multicast || arguments.alu ||
-                       arguments.wiring || arguments.spines || arguments.routing || arguments.hop ||
-                       arguments.gamma || arguments.eta_alpha || arguments.eta_beta;
+                       arguments.permute || arguments.wiring || arguments.spines ||
+                       arguments.routing || arguments.hop || arguments.gamma ||
+                       arguments.eta_alpha || arguments.eta_beta;
   if (changed) fabric.name += " (changed)";
   status = check_fabric(fabric);
   if (!status.ok()) return status;

@@ -19,15 +19,15 @@ struct NetworkArguments {
   std::optional<int> ports, group, spines;
   std::optional<WiringKind> wiring;
   std::optional<Routing> routing;
-  bool multicast = false, alu = false;
+  bool multicast = false, alu = false, permute = false;
   bool lower = false;  // rewrite what the network cannot do into messages
 
   bool operator==(const NetworkArguments&) const = default;
 };
 
 // --network, --lower, and what overrides members of the network: --alpha, --bandwidth or --beta,
-// --ports, --multicast, --alu, --alpha-switch, --node-ranks, --between-alpha, --between-bandwidth,
-// --wiring, --spines, --routing, --hop, --gamma, --eta-alpha and --eta-beta.
+// --ports, --multicast, --alu, --permute, --alpha-switch, --node-ranks, --between-alpha,
+// --between-bandwidth, --wiring, --spines, --routing, --hop, --gamma, --eta-alpha and --eta-beta.
 void add_network_arguments(Command app, NetworkArguments& arguments);
 
 // The network that they describe, for any number of ranks: wired_for() comes next. --wiring leaves

@@ -26,6 +26,7 @@ std::string describe(const Fabric& fabric) {
                                                           : "reduction",
                            format_duration(fabric.alpha_switch.to_double()));
   }
+  if (fabric.permute) network += "; a switch that permutes";
   if (!(fabric.gamma == 0)) {
     network += fmt::format("; {} per byte added", format_duration(fabric.gamma.to_double()));
   }

@@ -57,6 +57,48 @@ TEST(CallsOnANetwork, WaitForWorkOfARanksOwn) {
   EXPECT_GT(twin.end(), 0);
 }
 
+// A PCIe switch: what only copies is the switch's, sums are messages.
+TEST(CallsOnANetwork, OfASwitchThatCopiesAndDoesNotAdd) {
+  constexpr int kRanks = 5;
+  const auto pcie = network(R"({"preset": "pcie", "multicast": true, "alpha_switch": "150ns"})");
+  const auto line = [](Collective collective, std::string_view name) -> const Algorithm& {
+    return *find_algorithm(collective, name);
+  };
+  Twin twin(kRanks, pcie);
+  for (const Algorithm* served :
+       {&line(Collective::broadcast, "switch"), &line(Collective::all_gather, "switch"),
+        &line(Collective::all_reduce, "binomial_multicast")}) {
+    const auto params = twin.params_for(*served);
+    ASSERT_TRUE(params.has_value());
+    twin.call(*served, *params, 100, false);
+    ASSERT_FALSE(HasFailure());
+  }
+  CallNetwork lowering = *pcie;
+  lowering.lower = true;
+  Ranks refusing({.ranks = kRanks, .network = pcie});
+  Ranks lowered({.ranks = kRanks, .network = std::make_shared<const CallNetwork>(lowering)});
+  for (const Collective sums : {Collective::reduce, Collective::reduce_scatter}) {
+    const auto call = [&](Member& me) {
+      std::vector<float> in(kRanks * 10, 1.0F), out(kRanks * 10);
+      const Status status = me.call({.collective = sums,
+                                     .in = in.data(),
+                                     .out = out.data(),
+                                     .count = 10,
+                                     .type = DataType::f32,
+                                     .options = {.algorithm = "switch"}});
+      if (status.ok() && (me.rank() == 0 || sums == Collective::reduce_scatter)) {
+        EXPECT_EQ(out[9], static_cast<float>(kRanks));
+      }
+      return status;
+    };
+    for (const Status& status : refusing.run(call)) {
+      EXPECT_EQ(status.code(), Code::invalid_argument);
+      EXPECT_NE(status.text().find("has no ALU"), std::string::npos) << status.text();
+    }
+    for (const Status& status : lowered.run(call)) EXPECT_TRUE(status.ok()) << status.text();
+  }
+}
+
 // Where they name no algorithm, they get the one that is the cheapest there.
 TEST(CallsOnANetwork, ChooseTheAlgorithmByTheNetwork) {
   constexpr int kRanks = 8;

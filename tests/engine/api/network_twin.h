@@ -17,6 +17,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/call_parameters.h"
 #include "engine/api/network.h"
+#include "engine/network/ability.h"
 #include "engine/network/simulate.h"
 #include "engine/network/wire.h"
 #include "tests/engine/api/ranks.h"
@@ -60,9 +61,7 @@ class Twin {
     if (!wire(network_->fabric, line, params).ok()) return std::nullopt;
     params = line.only_taken(params);
     if (line.refusal(params)) return std::nullopt;
-    const bool able = network_->fabric.multicast && network_->fabric.alu;
-    if (line.name == "switch" && !able) return std::nullopt;
-    return params;
+    return can_carry(line.make(params)) ? std::optional(params) : std::nullopt;
   }
 
   // One call of u32 that adds up.
@@ -126,6 +125,15 @@ class Twin {
   Ticks end() const { return *std::max_element(ends_.begin(), ends_.end()); }
 
  private:
+  bool can_carry(const Schedule& schedule) const {
+    bool able = true;
+    for (int k = 0; k < schedule.rounds; ++k) {
+      for_each_transfer(schedule, k, [&](const Transfer& t) {
+        able = able && check_ability(t, network_->fabric).ok();
+      });
+    }
+    return able;
+  }
   double seconds(Ticks ticks) const { return nearest_double(ticks, ticks_per_second_); }
 
   void simulate_too(const Algorithm& line, const Params& params, std::size_t bytes) {

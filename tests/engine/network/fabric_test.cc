@@ -165,8 +165,14 @@ TEST(CheckFabric, RefusesWhatAnotherWiringHas) {
               f.wiring.kind = ring;
               f.alu = true;
             }),
-            "the network has ALU and wiring is ring; a switch that copies and reduces needs full "
-            "wiring");
+            "the network has ALU and wiring is ring; a switch that copies, reduces or permutes "
+            "needs full wiring");
+  EXPECT_EQ(text_of([](Fabric& f) {
+              f.wiring.kind = ring;
+              f.permute = true;
+            }),
+            "the network has permute and wiring is ring; a switch that copies, reduces or permutes "
+            "needs full wiring");
   EXPECT_EQ(text_of([](Fabric& f) { f.alpha_hop = Rational(-1); }),
             "hop is -1; it may not be negative");
   EXPECT_EQ(text_of([](Fabric& f) {

@@ -22,7 +22,7 @@ TEST(NetworkFile, ReadsAllMembers) {
   const auto fabric = parse_network(R"({
     "name": "two racks", "ports": 2, "alpha": "1.5us", "bandwidth": "50GB/s",
     "group": 8, "between": {"alpha": 5e-6, "beta": 4e-11},
-    "multicast": true, "alu": true, "alpha_switch": "150ns"})",
+    "multicast": true, "alu": true, "permute": true, "alpha_switch": "150ns"})",
                                     "x");
   ASSERT_TRUE(fabric.ok()) << fabric.status().text();
   EXPECT_EQ(fabric->name, "two racks");
@@ -32,7 +32,7 @@ TEST(NetworkFile, ReadsAllMembers) {
   EXPECT_EQ(fabric->group, 8);
   EXPECT_TRUE(fabric->between.alpha == Rational(5, 1'000'000));
   EXPECT_TRUE(fabric->between.beta == Rational(4, 100'000'000'000));
-  EXPECT_TRUE(fabric->multicast && fabric->alu);
+  EXPECT_TRUE(fabric->multicast && fabric->alu && fabric->permute);
   EXPECT_TRUE(fabric->alpha_switch == Rational(150, 1'000'000'000));
 }
 
@@ -103,6 +103,8 @@ TEST(NetworkFile, NamesMemberValueAndWhatIsAllowed) {
       {R"({"wiring": "ring", "routing": "x"})", "routing is \"x\"; allowed are \"minimal\" and"},
       {R"({"wiring": "ring", "hop": -1})", "hop is -1; allowed are times"},
       {R"({"wiring": "ring", "alu": true})", "needs full wiring"},
+      {R"({"wiring": "torus", "permute": true})", "has permute and wiring is torus"},
+      {R"({"permute": 1})", "permute is 1; allowed are true and false"},
       {R"({"wiring": "fat_tree", "spines": 2})", "group is 0; fat_tree wiring needs 1 or more"},
       {R"({"preset": "two_level", "wiring": "fat_tree"})", "spines is 0; fat_tree wiring needs"},
       {R"({"preset": "fat_tree", "spines": 0})", "spines is 0; allowed are whole numbers from 1"},

@@ -133,6 +133,7 @@ TEST(NetworkSchema, AgreesWithTheReader) {
         0, -1,   "100GB",   "gB/s",    "3gB/s",    "-1B/s",  "1Bs",   "",     "1kb/S",  false}},
       {"beta", {0, 1e-11, -1e-11, "1e-11"}},
       {"multicast", {true, false, 0, "true"}},
+      {"permute", {true, false, 1, "true"}},
       {"alpha_switch", {"150ns", -1}},
       {"hop", {"200ns", "far"}},
       {"latency", {1}},

@@ -65,6 +65,36 @@ TEST(Predict, TheSwitchIsRefusedWithoutTheAbilityAndUsedWithIt) {
   EXPECT_EQ(with.front().algorithm->name, "switch");
 }
 
+TEST(Predict, WhereTheSwitchPermutesAnAllToAllInOneRoundIsTheBest) {
+  Fabric fabric = find_regime("scale_up")->fabric;
+  EXPECT_EQ(candidates(Collective::all_to_all, 16, 64, fabric).front().algorithm->name, "bruck");
+  fabric.permute = true;
+  for (const std::uint64_t bytes : {64ULL, 1ULL << 20, 1ULL << 28}) {
+    EXPECT_EQ(candidates(Collective::all_to_all, 16, bytes, fabric).front().algorithm->name,
+              "direct");
+  }
+}
+
+// One multicast is cheaper than three rounds down a tree, and than what six ranks cost doubling.
+TEST(Predict, ASwitchThatOnlyCopiesBringsTheSumDown) {
+  Fabric fabric = find_regime("pcie")->fabric;
+  EXPECT_FALSE(find(candidates(Collective::all_reduce, 6, 64, fabric), "binomial_multicast").ok());
+  fabric.multicast = true;
+  fabric.alpha_switch = Rational(150, 1'000'000'000);
+  const auto all = candidates(Collective::all_reduce, 6, 64, fabric);
+  for (const char* by_messages : {"binomial_near", "binomial_far", "recursive_doubling", "ring"}) {
+    EXPECT_LT(find(all, "binomial_multicast").seconds, find(all, by_messages).seconds);
+  }
+  EXPECT_FALSE(find(all, "switch").ok());
+  for (const Collective sums : {Collective::reduce, Collective::reduce_scatter}) {
+    EXPECT_NE(find(candidates(sums, 6, 64, fabric), "switch").refusal.find("no ALU"),
+              std::string::npos);
+  }
+  for (const Collective copies : {Collective::broadcast, Collective::all_gather}) {
+    EXPECT_TRUE(find(candidates(copies, 6, 64, fabric), "switch").ok());
+  }
+}
+
 TEST(Predict, SegmentsAreChosenBySize) {
   const Fabric& fabric = plain_regime().fabric;
   const auto small = candidates(Collective::broadcast, 8, 8, fabric);

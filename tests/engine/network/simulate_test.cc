@@ -338,6 +338,18 @@ TEST(Switch, TransfersCostTwoHopsAndOnePassage) {
   }
 }
 
+TEST(Switch, ThatOnlyCopiesBringsDownASumThatMessagesBroughtUp) {
+  for (const int n : {3, 4, 7, 8, 33}) {
+    for (const Sync sync : kBoth) {
+      Fabric fabric = all_able_fabric(1);
+      fabric.alu = false;
+      const int l = ceil_log2(n);
+      expect_time(simulated({all_reduce, "binomial_multicast", {.ranks = n}, fabric, {sync, true}}),
+                  cost(l, l) + switch_cost(2, 1), "N = " + std::to_string(n));
+    }
+  }
+}
+
 TEST(Switch, TouchesEveryPortAtOnce) {
   // N multicasts to everybody else: with fewer receive ports than N - 1 they queue, k at a time.
   const int n = 5;
@@ -378,6 +390,120 @@ TEST(Switch, IsNeededOrLowered) {
   EXPECT_EQ(half->messages, 4U);
   expect_time(*half, switch_cost(2, 1), "a multicast each");
 }
+
+// --- Switches that permute
+
+Fabric permuting_fabric(int ports) {
+  Fabric fabric = fabric_with_ports(ports);
+  fabric.permute = true;
+  return fabric;
+}
+
+// One alpha per port, whatever goes over it; the bytes as without.
+TEST(Permute, AnAllToAllInOneRoundTakesOneAlpha) {
+  for (const int n : {2, 3, 4, 5, 8, 17}) {
+    for (const int ports : {1, 2, 3}) {
+      for (const Sync sync : kBoth) {
+        const int turns = (n - 1 + ports - 1) / ports;
+        const Params params{.ranks = n};
+        expect_time(
+            simulated(
+                {Collective::all_to_all, "direct", params, permuting_fabric(ports), {sync, true}}),
+            cost(1, Rational(turns, n)), "N = " + std::to_string(n));
+        expect_time(
+            simulated(
+                {Collective::all_to_all, "direct", params, fabric_with_ports(ports), {sync, true}}),
+            cost(turns, Rational(turns, n)), "without, N = " + std::to_string(n));
+      }
+    }
+  }
+}
+
+// Each round is an operation of its own: who has one message a round gains nothing.
+TEST(Permute, ChangesNothingWhereAPortHasOneMessageARound) {
+  int lines = 0;
+  for (const Algorithm& line : catalogue()) {
+    for (const int n : {4, 6}) {
+      for (const int ports : {1, 3}) {
+        for (const Sync sync : kBoth) {
+          Params params = line.only_taken({.ranks = n, .peer = 1, .segments = 3});
+          if (line.refusal(params)) continue;
+          Fabric without = all_able_fabric(ports);
+          without.gamma = Rational(1, 13'000'000'000);
+          Fabric with = without;
+          with.permute = true;
+          const Schedule schedule = line.make(params);
+          const Goal goal = goal_of(line, params, schedule);
+          const auto plain = simulate(schedule, goal, without, kM, {sync});
+          const auto permuted = simulate(schedule, goal, with, kM, {sync});
+          ASSERT_TRUE(plain.ok() && permuted.ok());
+          if (plain->ports_needed() > ports || (sync == Sync::dataflow && ports > 1)) continue;
+          EXPECT_EQ(plain->rank_end, permuted->rank_end) << line.name << ", N = " << n;
+          ++lines;
+        }
+      }
+    }
+  }
+  EXPECT_GT(lines, 200);
+}
+
+// 4 bytes at 1 each, alpha 1.
+TEST(Permute, ByHand) {
+  const Schedule s = schedule_of(4, 2, 2,
+                                 {{0, 0, 1, block(0)},    // 1 + 4
+                                  {0, 2, 1, block(1)},    // rank 1's port is set already: 9
+                                  {0, 2, 3, block(1)},    // and rank 2's, while rank 3 waits: 13
+                                  {1, 1, 0, block(0)}});  // of another round: data at 5, so 10
+  Fabric fabric = unit_fabric(1);
+  fabric.permute = true;
+  const Goal goal{broadcast, 4, 2};
+  const auto result = simulate(s, goal, fabric, 8, {.trace = true});
+  ASSERT_TRUE(result.ok()) << result.status().text();
+  std::vector<int> starts, ends;
+  for (const TracedMessage& m : result->trace) {
+    starts.push_back(static_cast<int>(m.start));
+    ends.push_back(static_cast<int>(m.end));
+  }
+  EXPECT_EQ(ends, (std::vector<int>{5, 9, 13, 10}));
+  EXPECT_EQ(starts, (std::vector<int>{0, 5, 9, 5}));
+  fabric.permute = false;
+  const auto without = simulate(s, goal, fabric, 8);
+  ASSERT_TRUE(without.ok());
+  EXPECT_EQ(static_cast<int>(without->end), 15);
+}
+
+// The nearer rank first, then the one of the other group, then the nearer one again.
+TEST(Permute, APortPaysTheGreatestLatencyOnce) {
+  const Schedule s = schedule_of(4, 3, 1,
+                                 {{0, 0, 1, block(0)},    // 1 + 4 = 5
+                                  {0, 0, 2, block(1)},    // 5 + (3 - 1) + 4 = 11
+                                  {0, 0, 1, block(2)}});  // 15
+  Fabric fabric = unit_fabric(1);
+  fabric.permute = true;
+  fabric.group = 2;
+  fabric.between = {3, 1};
+  const auto result = simulate(s, {broadcast, 4, 3}, fabric, 12);
+  ASSERT_TRUE(result.ok()) << result.status().text();
+  EXPECT_EQ(static_cast<int>(result->end), 15);
+}
+
+// A rank that stands for all pays as all would.
+TEST(Permute, IsTheSameOneForAll) {
+  for (const char* name : {"direct", "pairwise", "bruck", "ring"}) {
+    for (const Sync sync : kBoth) {
+      const auto of = [&](bool one) {
+        return exact(simulated({Collective::all_to_all,
+                                name,
+                                {.ranks = 8},
+                                permuting_fabric(2),
+                                {.sync = sync, .ideal_blocks = true, .one_for_all = one}}));
+      };
+      EXPECT_TRUE(of(true) == of(false)) << name;
+    }
+  }
+}
+
+// --- Lowered
 
 TEST(Switch, LoweredBroadcastIsTheLinearOne) {
   const int n = 6;

@@ -467,5 +467,16 @@ TEST(Errors, AreTheSimulators) {
   expect_same(plain, torn, "3x2");
 }
 
+TEST(Errors, SayThatASwitchMayNotPermute) {
+  const Schedule plain = listed(8, 1, {{message(0, 1, 0)}});
+  Fabric fabric = seconds_fabric({});
+  fabric.permute = true;
+  const auto refused = simulate_flow(plain, any_goal(plain), fabric, 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().text(),
+            "the network permutes, which fluid flows and packets have no meaning for; allowed is "
+            "the fidelity eq1");
+}
+
 }  // namespace
 }  // namespace rankine

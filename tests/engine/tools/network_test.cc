@@ -158,6 +158,7 @@ TEST(Wiring, ErrorsNameTheOption) {
   EXPECT_TRUE(has(error({"--network", "torus", "--wiring", "full"}), "--ports is needed"));
   EXPECT_TRUE(has(error({"--routing", "one_way"}), "routing is one_way and wiring is full"));
   EXPECT_TRUE(has(error({"--wiring", "ring", "--multicast"}), "needs full wiring"));
+  EXPECT_TRUE(has(error({"--wiring", "ring", "--permute"}), "has permute and wiring is ring"));
   EXPECT_TRUE(has(error({"--hop", "-1ns"}), "--hop"));
   EXPECT_TRUE(has(error({"--wiring", "hypercube", "--ranks", "12"}),
                   "ranks is 12; hypercube wiring needs a power of two"));
