@@ -116,7 +116,7 @@ Fabric stretched(Fabric fabric, std::uint64_t modelled, std::uint64_t real) {
 }  // namespace
 
 Result<double> execute(const Algorithm& algorithm, const Params& params, const Fabric& fabric,
-                       std::uint64_t bytes, Sync sync) {
+                       std::uint64_t bytes, Sync sync, bool lower) {
   const Schedule schedule = algorithm.make(params);
   const int natural = natural_blocks(algorithm.collective, params.ranks);
   const Call call = call_of(algorithm, params, schedule.blocks / natural);
@@ -129,6 +129,7 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   auto network = std::make_shared<CallNetwork>();
   network->fabric = stretched(fabric, bytes, real);
   network->sync = sync;
+  network->lower = lower;
   CommunicatorOptions options{.ranks = params.ranks, .timeout = std::chrono::minutes(10)};
   options.plan_bytes = std::size_t{4} << 30;  // plans of a thousand ranks are large
   options.tuned = false;

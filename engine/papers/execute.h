@@ -15,7 +15,8 @@ namespace rankine::claims {
 // bytes. The data themselves are a cache line per block, every byte of which stands for as many as
 // there would be; all of them are checked. Errors: the communicator's; wrong data (remote_error);
 // ranks of which none can go on (aborted).
+// `lower`: what the network cannot do with one transfer is many messages.
 Result<double> execute(const Algorithm& algorithm, const Params& params, const Fabric& fabric,
-                       std::uint64_t bytes, Sync sync);
+                       std::uint64_t bytes, Sync sync, bool lower);
 
 }  // namespace rankine::claims

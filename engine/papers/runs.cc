@@ -90,6 +90,7 @@ Setup set_up(const RunText& run, const Letters& letters) {
   if (s.algorithm == nullptr) {
     throw NotInCatalogue("the catalogue has no " + run.collective + " '" + run.algorithm + "' yet");
   }
+  bool adds = true;
   for (const auto& [option, text] : run.options) {
     if (is_text(option) || option == "dimensions") {
       read_word(s, option, text);
@@ -111,6 +112,12 @@ Setup set_up(const RunText& run, const Letters& letters) {
       s.fabric.ports = number();
     } else if (option == "nodes") {
       s.nodes = s.fabric.group = number();
+    } else if (option == "permute") {
+      s.fabric.permute = number() != 0;
+    } else if (option == "adds") {
+      adds = number() != 0;
+    } else if (option == "lower") {
+      s.options.lower = number() != 0;
     } else {
       throw std::logic_error("a run has no option '" + option + "'");
     }
@@ -126,6 +133,7 @@ Setup set_up(const RunText& run, const Letters& letters) {
           s.params.ranks, static_cast<int>(whole(formulas::evaluate(text, letters), option)));
     }
   }
+  s.fabric.alu = s.fabric.alu && adds;
   auto wired = wire(s.fabric, *s.algorithm, s.params);
   if (const auto untaken = s.algorithm->untaken(s.params)) throw std::logic_error(*untaken);
   if (const auto refusal = s.algorithm->refusal(s.params)) throw NotDefined(*refusal);
@@ -211,8 +219,8 @@ class Played {
   std::optional<std::string> execute_it(const Setup& made, int most_ranks) {
     const auto most = static_cast<std::uint64_t>(most_ranks);
     if (simulated().messages > kMostTimesExecuted * most * most) return std::nullopt;
-    const auto seconds =
-        execute(*made.algorithm, made.params, made.fabric, made.bytes, made.options.sync);
+    const auto seconds = execute(*made.algorithm, made.params, made.fabric, made.bytes,
+                                 made.options.sync, made.options.lower);
     if (!seconds.ok()) return seconds.status().text();
     if (*seconds == simulated().seconds) return std::string();
     return "executed in " + std::to_string(*seconds) + " s, simulated " + to_string(time()) + " s";

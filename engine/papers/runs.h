@@ -6,7 +6,10 @@
 //             that the algorithm does not take is a mistake, but for the dims of a network
 //             bytes alpha beta gamma ports
 //             nodes (ranks per node; links between nodes have far_alpha and far_beta)
-//             switch_alpha (the network then multicasts and adds up) sync=dataflow (else rounds)
+//             switch_alpha (the network then multicasts and adds up; adds=0: multicasts only)
+//             lower=1 (what it cannot do with one transfer is many messages)
+//             permute=1 (all messages of a round are one operation of the switch)
+//             sync=dataflow (else rounds)
 //             dimensions=2, the dims of the most even torus of so many dimensions
 //             wiring=torus, or ring: messages share links, a port for each (fabric.h);
 //             routing=one_way (else minimal); hop (alpha_hop)

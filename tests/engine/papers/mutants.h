@@ -97,8 +97,10 @@ inline std::vector<RunText> with_wrong(const RunText& run,
 }
 // Each price of the network.
 inline std::vector<RunText> with_wrong_prices(const RunText& run) {
-  return with_wrong(run, {"alpha", "beta", "far_alpha", "far_beta", "switch_alpha", "hop", "gamma"},
-                    "*2+1");
+  std::vector<RunText> out = with_wrong(
+      run, {"alpha", "beta", "far_alpha", "far_beta", "switch_alpha", "hop", "gamma"}, "*2+1");
+  for (RunText& other : with_wrong(run, {"permute"}, "*0")) out.push_back(std::move(other));
+  return out;
 }
 // Every other algorithm of its collective.
 inline std::vector<RunText> by_others(const RunText& run) {
