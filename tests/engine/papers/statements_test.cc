@@ -116,6 +116,32 @@ TEST(Statements, GainsAreMeasuredAtAllSizesAsked) {
   EXPECT_THROW(outcome_of(statement, {&toy.panel, 1}), std::logic_error);
 }
 
+TEST(Statements, PointsAreTheEndsOfWhatIsLookedAt) {
+  const Toy toy;
+  const auto points = [&toy](const Statement& statement) {
+    std::string text;
+    const auto by_panel = points_of(statement, {&toy.panel, 1});
+    EXPECT_EQ(by_panel.size(), 1u);
+    for (const Point& point : by_panel.front()) {
+      EXPECT_EQ(point.seconds(), toy.panel.time(*point.curve, point.form, point.bytes));
+      text += std::string(point.curve->contender->name) + " " + std::string(letter_of(point.form)) +
+              " " + std::to_string(std::lround(point.bytes)) + ", ";
+    }
+    return text;
+  };
+  Statement statement = percents(5, 30, 0.5);
+  EXPECT_EQ(points(statement), "Swing L 32, Swing B 1024, Trivance L 32, Trivance B 1024, ");
+  statement.as_printed = true;
+  EXPECT_EQ(points(statement), "Swing L 32, Swing B 1024, Trivance B 1024, ");
+  statement = percents(5, 30, 0.5);
+  statement.measure = Measure::latency_gain;
+  EXPECT_EQ(points(statement), "Swing L 32, Trivance L 32, ");
+  statement = sizes(kMi, 2);
+  statement.from = statement.to = 0;  // it names none
+  EXPECT_EQ(points(statement),
+            "Swing L 32, Swing B 134217728, Trivance L 32, Trivance B 134217728, ");
+}
+
 TEST(Statements, OvertakenIsFoundWhereTheCurvesCross) {
   // The other one takes as long in L, and has twice the rounds but half of the load in B.
   Toy toy(1);
