@@ -120,7 +120,9 @@ TEST(Statements, PointsAreTheEndsOfWhatIsLookedAt) {
   const Toy toy;
   const auto points = [&toy](const Statement& statement) {
     std::string text;
-    for (const Point& point : points_of(statement, {&toy.panel, 1}).at(0)) {
+    const auto by_panel = points_of(statement, {&toy.panel, 1});
+    EXPECT_EQ(by_panel.size(), 1u);
+    for (const Point& point : by_panel.front()) {
       EXPECT_EQ(point.seconds(), toy.panel.time(*point.curve, point.form, point.bytes));
       text += std::string(point.curve->contender->name) + " " + std::string(letter_of(point.form)) +
               " " + std::to_string(std::lround(point.bytes)) + ", ";
