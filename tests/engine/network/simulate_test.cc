@@ -472,19 +472,20 @@ TEST(Permute, ByHand) {
   EXPECT_EQ(static_cast<int>(without->end), 15);
 }
 
-// The nearer rank first, then the one of the other group, then the nearer one again.
+// The nearer rank twice, then the one of the other group, then the nearer one again.
 TEST(Permute, APortPaysTheGreatestLatencyOnce) {
-  const Schedule s = schedule_of(4, 3, 1,
+  const Schedule s = schedule_of(4, 4, 1,
                                  {{0, 0, 1, block(0)},    // 1 + 4 = 5
-                                  {0, 0, 2, block(1)},    // 5 + (3 - 1) + 4 = 11
-                                  {0, 0, 1, block(2)}});  // 15
+                                  {0, 0, 1, block(1)},    // 9
+                                  {0, 0, 2, block(2)},    // 9 + (3 - 1) + 4 = 15
+                                  {0, 0, 1, block(3)}});  // 19
   Fabric fabric = unit_fabric(1);
   fabric.permute = true;
   fabric.group = 2;
   fabric.between = {3, 1};
-  const auto result = simulate(s, {broadcast, 4, 3}, fabric, 12);
+  const auto result = simulate(s, {broadcast, 4, 4}, fabric, 16);
   ASSERT_TRUE(result.ok()) << result.status().text();
-  EXPECT_EQ(static_cast<int>(result->end), 15);
+  EXPECT_EQ(static_cast<int>(result->end), 19);
 }
 
 // A rank that stands for all pays as all would.
