@@ -1,8 +1,11 @@
 #include "engine/papers/execution.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -11,6 +14,7 @@
 
 #include "algorithms/torus.h"
 #include "engine/api/communicator.h"
+#include "engine/network/fabric.h"
 #include "engine/papers/statements.h"
 
 namespace rankine::claims {
@@ -160,8 +164,8 @@ void note(const Wanted& wanted, const Executed& executed, const Runs& runs, Find
   finding.first_executed += executed.first ? 1 : 0;
   std::string fault = executed.fault;
   if (fault.empty() && wanted.drawn && !is_drawn(executed.seconds, *wanted.drawn)) {
-    fault = "executed in " + std::to_string(executed.seconds) + " s, in the figure " +
-            std::to_string(*wanted.drawn) + " s";
+    fault = fmt::format("executed in {:.12g} s, in the figure {:.12g} s", executed.seconds,
+                        *wanted.drawn);
   }
   if (fault.empty() || !finding.fault.empty()) return;
   const RunText& run = wanted.live.run;
