@@ -42,7 +42,7 @@ constexpr CostField kFields[] = {
     {"messages", messages, &Costs::messages, 1, kAnyCount,
      "mailboxes carry a call in which a rank has at most so many messages"},
     {"told", bytes, &Costs::told, 0, kMostBytes,
-     "and one of one round in which ranks with a core each send several others so much, in lines"},
+     "and one in which a root that has a core tells others with cores at most so much, in lines"},
     {"push_plain", bytes, &Costs::push_plain, 0, kMostBytes,
      "an all-reduce apart up to here: who adds up a part stores it at all outputs by plain stores"},
     {"own_first", bytes, &Costs::own_first, 0, kMostBytes,

@@ -265,25 +265,28 @@ bool has_few_messages(const Program& program, std::size_t most) {
   return messages <= ranks * most;
 }
 
-// Whether a rank sends several others more in the only round than so many bytes, in whole lines: it
-// is alone with storing it, where all of them might read at a time what lies there once.
+// Whether one rank sends several others more than so many bytes, in whole lines, and at least as
+// much as all others together: it is alone with storing that, where all might read at a time.
 bool tells_much(const Program& program, std::size_t most) {
-  if (program.rounds != 1) return false;
   struct Sent {
     std::size_t messages = 0, bytes = 0;
   };
   std::vector<Sent> by(static_cast<std::size_t>(program.ranks));
+  std::size_t all = 0;
   for (const Operation& op : program.operations) {
     for (int s = 0; s < op.sources; ++s) {
       const Source& source = program.sources[static_cast<std::size_t>(op.first_source + s)];
       if (source.rank == op.rank) continue;
+      const std::size_t bytes = (op.bytes + kPostHeader + kCacheLine - 1) / kCacheLine * kCacheLine;
       Sent& sent = by[static_cast<std::size_t>(source.rank)];
       ++sent.messages;
-      sent.bytes += (op.bytes + kPostHeader + kCacheLine - 1) / kCacheLine * kCacheLine;
+      sent.bytes += bytes;
+      all += bytes;
     }
   }
-  return std::any_of(by.begin(), by.end(),
-                     [most](const Sent& sent) { return sent.messages > 1 && sent.bytes > most; });
+  return std::any_of(by.begin(), by.end(), [&](const Sent& sent) {
+    return sent.messages > 1 && sent.bytes > most && 2 * sent.bytes >= all;
+  });
 }
 
 Result<Plan> plan_of(Job& job) {
