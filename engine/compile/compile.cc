@@ -110,6 +110,13 @@ struct Job {
     return bytes >=
            (request.buffers == Buffers::in_place ? costs.stage_in_place : costs.stage_apart);
   }
+  // What a rank may post for all others to read: as much as boards hold, and of what more than two
+  // add up as little as is stored sooner than they could come and read it.
+  std::size_t most_posted() const {
+    if (goal.collective != Collective::all_reduce || goal.ranks <= 2) return request.board_bytes;
+    const std::size_t each = request.costs.one_shot / static_cast<std::size_t>(goal.ranks);
+    return std::min(request.board_bytes, std::max(kCacheLine, each));
+  }
   // Kept for another program.
   const std::shared_ptr<const Versions>& kept_versions() {
     if (!versions) versions = *Versions::of(schedule, goal, layout, &meter);  // as once before
@@ -234,13 +241,8 @@ std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout&
 bool looks_at_boards(const Job& job) {
   if (job.request.transport) return job.request.transport == Transport::board;
   const auto n = static_cast<std::size_t>(job.goal.ranks);
-  const std::size_t most = job.request.board_bytes;
+  const std::size_t most = job.most_posted();
   if (vector_bytes(job.layout) > 2 * n * most) return false;
-  // What of more than two ranks is added up is long where it is short enough for a board.
-  if (job.goal.collective == Collective::all_reduce && n > 2 &&
-      vector_bytes(job.layout) * n > job.request.costs.one_shot) {
-    return false;
-  }
   if (job.schedule.rounds == 0) return true;
   return moves_of(job.schedule, 0, job.meter) >= n * (n - 1) &&
          bytes_of_a_sender(job.schedule, 0, job.layout, job.meter) <= most;
@@ -301,9 +303,9 @@ Result<Plan> plan_of(Job& job) {
   }
   const bool all_reduces = job.goal.collective == Collective::all_reduce;
   // An all-reduce in several rounds of small messages is faster direct, which waits less.
-  // Where there are boards, vectors that these could not hold are faster direct as well.
+  // Where there are boards, vectors that are not posted there are faster direct as well.
   const std::size_t most = request.board_bytes > 0
-                               ? std::min(request.board_bytes, request.slot_payload)
+                               ? std::min(job.most_posted(), request.slot_payload)
                                : request.slot_payload;
   if (!asked && all_reduces && vector_bytes(job.layout) > most) {
     eager.reset();
