@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/api/choose.h"
@@ -64,17 +65,28 @@ TEST(Board, SmallCallsInWhichAllHearFromAllTakeIt) {
   }
 }
 
-// The largest vector that goes in one shot among more than two ranks goes by boards.
+// The largest vector that goes in one shot among more than two ranks goes by boards, but where
+// ranks with a core each may read it where it lies.
 TEST(Board, HoldsWhatOneShotTakes) {
+  const Costs own, shared = where_cores_are_shared({});
   for (const int ranks : {3, 4, 8, 16, 17, 32, 33, 64, 256}) {
-    const auto name = [&](std::size_t bytes) {
-      return default_algorithm(Collective::all_reduce, ranks, bytes, Buffers::apart).name;
-    };
-    std::size_t most = 8;
-    while (name(most + 8) == "direct_one_shot") most += 8;
-    EXPECT_LE(most, board_bytes(ranks)) << ranks << " ranks";
-    EXPECT_GE(most, 32U) << ranks << " ranks";
-    EXPECT_EQ(name(most + 8), "direct_two_shot");
+    for (const auto& [costs, buffers] : {std::pair(own, Buffers::in_place),
+                                         {shared, Buffers::in_place},
+                                         {shared, Buffers::apart}}) {
+      const auto name = [&](std::size_t bytes) {
+        return default_algorithm(Collective::all_reduce, ranks, bytes, buffers, costs).name;
+      };
+      std::size_t most = 8;
+      while (name(most + 8) == "direct_one_shot") most += 8;
+      EXPECT_LE(most, board_bytes(ranks, costs)) << ranks << " ranks";
+      EXPECT_GE(most, 16U) << ranks << " ranks";
+      EXPECT_EQ(name(most + 8), "direct_two_shot");
+    }
+    EXPECT_EQ(
+        default_algorithm(Collective::all_reduce, ranks,
+                          own.one_shot_read / static_cast<std::size_t>(ranks), Buffers::apart, own)
+            .name,
+        "direct_one_shot");
   }
 }
 
