@@ -43,7 +43,7 @@ WaitPolicy choose_wait_policy(int ranks, const Costs& costs, const std::vector<i
 }
 
 Costs costs_among(int ranks, const Costs& costs) {
-  return ranks > cpu_budget().cpus ? where_cores_are_shared(costs) : costs;
+  return ranks > cpus_among({}) ? where_cores_are_shared(costs) : costs;
 }
 
 std::string to_string(const WaitPolicy& policy) {
@@ -133,12 +133,14 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     processes = std::move(*met);
     for (Rank r = 0; r < options.ranks; ++r) ids.push_back(processes->process_of(r));
   }
-  WaitPolicy policy = choose_wait_policy(options.ranks, costs, ids);
+  const int cpus_here = cpus_among({});
+  const int cpus = ids.empty() ? cpus_here : cpus_among(ids);
+  WaitPolicy policy = wait_policy_for(options.ranks > cpus, costs);
   Crowd crowd;
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
   if (!environment->wait && !options.wait) {
-    crowd = {&RankThreads::count(), cpu_budget().cpus, wait_policy_for(true, costs)};
+    crowd = {&RankThreads::count(), cpus_here, wait_policy_for(true, costs)};
   }
   const auto& network = options.network != nullptr ? options.network : environment->network;
   std::unique_ptr<CallClock> clock;
@@ -148,8 +150,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
     clock = std::move(*made);
   }
   // All processes plan alike, whatever each may use.
-  const Costs costs_here =
-      processes != nullptr ? where_cores_are_shared(costs) : costs_among(options.ranks, costs);
+  const bool shared_cores = processes != nullptr || options.ranks > cpus;
+  const Costs costs_here = shared_cores ? where_cores_are_shared(costs) : costs;
   auto shared = make_shared_at_home<CommunicatorShared>(options, costs_here, policy, crowd,
                                                         *environment, std::move(clock), processes);
   if (options.progress_core && shared->clock == nullptr) {

@@ -4,7 +4,7 @@
 //   ranks outnumber cores                a few probes, a dozen sched_yield, then park
 //
 // A rank that parks comes late to the next call, by what waking costs: whoever spins for less than
-// that parks in turn, and so on for ever (measured: eight ranks, 100 us a call in place of 0.7).
+// that parks in turn, and so on for ever.
 //
 // Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without
 // yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
