@@ -23,6 +23,7 @@ void HeldRanks::hold_if_there(rkComm_t comm) {
     hold(comm);
   } catch (const Refusal& refusal) {
     if (refusal.result != rkInvalidArgument) throw;
+    BorrowedRank::await_end(comm);  // its requests go on without it, not beside its end
   }
 }
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct HandleSlot {
   static constexpr std::uint64_t kBusy = std::uint64_t{1} << 30;    // one thread makes calls
   static constexpr std::uint64_t kReader = 1;                       // others look
 
-  std::atomic<std::uint64_t> state{0};
+  std::atomic<std::uint64_t> state{0};  // generation 0: never taken
   std::atomic<HomeProcess> home{};
   std::unique_ptr<Object> object;
   std::uint32_t index = 0;
@@ -55,6 +56,7 @@ class HandleTable {
   using Handle = typename Object::Handle;
   static_assert(sizeof(Handle) == 8, "a handle is a slot and a generation of 32 bits each");
   static constexpr std::uint64_t kGeneration = std::uint64_t{0xffffffff} << 32;
+  static constexpr std::uint64_t kNext = std::uint64_t{1} << 32;
 
   // Never destroyed: threads may make calls while exit() destroys static objects.
   static HandleTable& all() {
@@ -81,16 +83,17 @@ class HandleTable {
     slot.object = std::move(object);
     slot.home.store(HomeProcess(), std::memory_order_relaxed);
     // Generations begin at 1, so no handle is NULL. Release: pairs with Borrowed.
-    std::uint64_t generation =
-        (slot.state.load(std::memory_order_relaxed) & kGeneration) + (std::uint64_t{1} << 32);
-    if (generation == 0) generation = std::uint64_t{1} << 32;
+    std::uint64_t generation = slot.state.load(std::memory_order_relaxed) & kGeneration;
+    if (generation == 0) generation = kNext;
     slot.state.store(generation, std::memory_order_release);
     return reinterpret_cast<Handle>(
         static_cast<std::uintptr_t>(generation | (slot.index ^ Object::kKind)));
   }
-  // The slot stays doomed until it is taken again, so that the old handle stays refused.
+  // The slot stays doomed until it is taken again; from the next generation on the object is gone.
   void bury(Slot& slot) noexcept {
-    const std::unique_ptr<Object> dead = std::move(slot.object);
+    slot.object.reset();
+    const std::uint64_t next = (slot.state.load(std::memory_order_relaxed) & kGeneration) + kNext;
+    slot.state.store(next | Slot::kDoomed, std::memory_order_release);  // pairs with await_end()
     const std::lock_guard lock(registry_lock());
     free_.push_back(&slot);
   }
@@ -170,6 +173,19 @@ class Borrowed {
   Object& operator*() const { return *slot_->object; }
   // The handle ends when its last user, at the latest this one, is done.
   void doom() { slot_->state.fetch_or(Slot::kDoomed, std::memory_order_relaxed); }
+  // Of a handle that is refused: until what it stood for is gone, for which another thread may be
+  // seeing at this moment. Throws rkInvalidUsage where that thread makes a call on it first.
+  static void await_end(typename Object::Handle handle) {
+    const Slot* const slot = Table::all().find(handle);
+    if (slot == nullptr || !slot->home.load(std::memory_order_relaxed).is_this()) return;
+    const std::uint64_t generation = Table::bits_of(handle) & Table::kGeneration;
+    for (;;) {
+      const std::uint64_t seen = slot->state.load(std::memory_order_acquire);  // pairs with bury()
+      if ((seen & Table::kGeneration) != generation) return;
+      if ((seen & Slot::kBusy) != 0) throw Refusal{rkInvalidUsage, Object::kWords.is_busy};
+      std::this_thread::yield();
+    }
+  }
 
  private:
   [[noreturn]] static void refuse(typename Object::Handle handle) {

@@ -331,6 +331,18 @@ TEST_P(Requests, WhoseRankIsAbortedEndAWait) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
+// The wait goes on once the handle has ended, not while that ends: so the sanitizers say.
+TEST_P(Requests, WhoseRankIsBeingAbortedWaitForItsEnd) {
+  const rkRequest_t request = unanswered();
+  std::thread aborts([&] { EXPECT_EQ(rkCommAbort(comms[0]), rkSuccess); });
+  int rank = 0;
+  while (rkCommUserRank(comms[0], &rank) == rkSuccess) std::this_thread::yield();
+  EXPECT_EQ(rkRequestWait(request), rkAborted);
+  aborts.join();
+  comms[0] = nullptr;
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
 TEST_P(Requests, WhoseRankIsDestroyedUnderWayEndTheCommunicator) {
   const rkRequest_t request = unanswered();
   ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
