@@ -106,8 +106,12 @@ std::string_view name_for(Collective collective, int ranks, std::size_t bytes, B
                      decision.up_to(&Costs::readers_of_one, static_cast<std::size_t>(ranks))
                  ? "linear"
                  : "direct_two_shot";
-    case Collective::reduce:
-      return decision.up_to(&Costs::one_round, bytes) ? "linear" : "direct_two_shot";
+    case Collective::reduce: {
+      const auto n = static_cast<std::size_t>(ranks);
+      const bool one_round = decision.up_to(&Costs::one_round, bytes) &&
+                             (n <= 2 || decision.up_to(&Costs::one_reader, bytes * n * n));
+      return one_round ? "linear" : "direct_two_shot";
+    }
     case gather:
     case scatter:
       return "linear";

@@ -13,6 +13,8 @@ constexpr std::size_t kAnyCount = std::size_t{1} << 30;
 constexpr CostField kFields[] = {
     {"one_round", bytes, &Costs::one_round, 0, kMostBytes,
      "broadcast and reduce take one round up to here, then two, in which all ranks copy or add"},
+    {"one_reader", bytes, &Costs::one_reader, 0, kMostBytes,
+     "a reduce of more than two ranks takes one while a vector times the square of the ranks is too"},
     {"readers_of_one", ranks, &Costs::readers_of_one, 1, kAnyCount,
      "a broadcast to at most so many ranks takes one round at any size"},
     {"one_shot_pair", bytes, &Costs::one_shot_pair, 0, kMostBytes,
@@ -39,16 +41,25 @@ constexpr CostField kFields[] = {
      "half a board of a rank holds so much where there are 3 to that many"},
     {"boards", bytes, &Costs::boards, 0, std::size_t{1} << 30,
      "half a board times the square of the ranks is at most so much where there are more"},
+    {"board_read", bytes, &Costs::board_read, 0, kMostBytes,
+     "and serve calls of more than two in which a rank reads at most so much of another's"},
     {"messages", messages, &Costs::messages, 1, kAnyCount,
      "mailboxes carry a call in which a rank has at most so many messages"},
     {"told", bytes, &Costs::told, 0, kMostBytes,
      "and one in which a root that has a core tells others with cores at most so much, in lines"},
+    {"push_ranks", ranks, &Costs::push_ranks, 1, kAnyCount,
+     "in an all-reduce of at most so many ranks who adds up a part stores it at all outputs"},
+    {"fetch_from", bytes, &Costs::fetch_from, 0, kMostBytes,
+     "in one of more ranks each fetches the parts that others have added up, from here"},
+    {"fetch_to", bytes, &Costs::fetch_to, 0, kMostBytes, "to here"},
     {"push_plain", bytes, &Costs::push_plain, 0, kMostBytes,
      "an all-reduce apart up to here: who adds up a part stores it at all outputs by plain stores"},
     {"own_first", bytes, &Costs::own_first, 0, kMostBytes,
      "from here on a rank copies its own vector before the others read it"},
     {"share_copies", bytes, &Costs::share_copies, 1, kMostBytes,
      "from here on an owner that has nothing to fetch stores a part of what others fetch"},
+    {"share_readers", ranks, &Costs::share_readers, 1, kAnyCount,
+     "and from whom at most so many fetch"},
     {"stream", bytes, &Costs::stream, 1, kMostBytes,
      "pieces from here on may be stored past the caches, where results are large"},
     {"stream_results", bytes, &Costs::stream_results, 0, kMostBytes,
@@ -86,7 +97,10 @@ static_assert(std::size(kFields) * sizeof(std::size_t) == sizeof(Costs));
 Costs where_cores_are_shared(Costs costs) {
   costs.one_shot = costs.crowded_one_shot;
   costs.one_shot_read = 0;
+  costs.one_reader = kMostBytes;
+  costs.board_read = kMostBytes;
   costs.told = kMostBytes;
+  costs.fetch_to = 0;
   return costs;
 }
 

@@ -20,7 +20,8 @@ namespace rankine {
 struct Costs {
   // The algorithm (engine/api/choose.cc).
   std::size_t one_round = std::size_t{64} << 10;
-  std::size_t readers_of_one = 8;
+  std::size_t one_reader = std::size_t{80} << 10;
+  std::size_t readers_of_one = 16;
   std::size_t one_shot_pair = std::size_t{4} << 10;
   std::size_t one_shot = std::size_t{4} << 10;
   std::size_t one_shot_read = std::size_t{64} << 10;
@@ -35,13 +36,18 @@ struct Costs {
   std::size_t few = 16;
   std::size_t board_few = 8192;
   std::size_t boards = std::size_t{1} << 20;
+  std::size_t board_read = 512;
   std::size_t messages = 64;
   std::size_t told = 768;
 
   // The form on the direct transport (the passes of engine/compile).
+  std::size_t push_ranks = 4;
+  std::size_t fetch_from = std::size_t{16} << 10;
+  std::size_t fetch_to = std::size_t{1} << 20;
   std::size_t push_plain = 0;
   std::size_t own_first = 4096;
   std::size_t share_copies = std::size_t{16} << 10;
+  std::size_t share_readers = 2;
   std::size_t stream = std::size_t{1} << 20;
   std::size_t stream_results = std::size_t{32} << 20;
   std::size_t stage_apart = std::size_t{1} << 40;

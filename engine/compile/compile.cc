@@ -110,12 +110,19 @@ struct Job {
     return bytes >=
            (request.buffers == Buffers::in_place ? costs.stage_in_place : costs.stage_apart);
   }
-  // What a rank may post for all others to read: as much as boards hold, and of what more than two
-  // add up as little as is stored sooner than they could come and read it.
+  // What a rank may post for the others to read: as much as boards hold, and among more than two as
+  // little as is stored sooner than they could come and read it where it lies.
   std::size_t most_posted() const {
-    if (goal.collective != Collective::all_reduce || goal.ranks <= 2) return request.board_bytes;
-    const std::size_t each = request.costs.one_shot / static_cast<std::size_t>(goal.ranks);
-    return std::min(request.board_bytes, std::max(kCacheLine, each));
+    if (goal.ranks <= 2) return request.board_bytes;
+    const auto n = static_cast<std::size_t>(goal.ranks);
+    std::size_t most = request.costs.board_read;  // each reads all of it
+    if (goal.collective == Collective::all_reduce) {
+      most = std::max(kCacheLine, request.costs.one_shot / n);
+    } else if (goal.collective == Collective::all_to_all ||
+               goal.collective == Collective::reduce_scatter) {
+      most = std::min(most, request.board_bytes) * n;  // each reads a part
+    }
+    return std::min(most, request.board_bytes);
   }
   // Kept for another program.
   const std::shared_ptr<const Versions>& kept_versions() {
@@ -140,10 +147,14 @@ struct Job {
 Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   const Buffers buffers = job.request.buffers;
   const Costs& costs = job.request.costs;
+  const std::size_t bytes = vector_bytes(job.layout);
+  const bool fetches = static_cast<std::size_t>(job.goal.ranks) > costs.push_ranks &&
+                       bytes >= costs.fetch_from && bytes <= costs.fetch_to;
+  const bool pushes = job.request.pushes && !fetches;
   // In place the storing rank has just read what it overwrites.
   const bool reads_first =
       buffers == Buffers::in_place || vector_bytes(job.layout) <= costs.push_plain;
-  if (job.request.pushes && !reads_first && !streams && least_block(job.layout) < costs.claim) {
+  if (pushes && !reads_first && !streams && least_block(job.layout) < costs.claim) {
     Program copied = job.program(Buffers::in_place);
     if (has_short_copies(copied, costs.claim)) {
       job.versions.reset();  // they are large, and seldom needed once more
@@ -156,7 +167,7 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
   const bool may_split = kCacheLine % job.layout.element_bytes == 0;
   Program own = made ? std::move(*made) : job.last_program();
   if (may_split) own = own_first(std::move(own), buffers, costs.own_first, &job.meter);
-  if (!job.request.pushes) return own;
+  if (!pushes) return own;
   push(own, buffers, PushMutant::none, &job.meter);
   if (!reads_first) claim_copies(own, costs.claim);
   return own;
@@ -190,6 +201,7 @@ Plan direct_plan(Job& job, std::optional<Program> made) {
   }
   if (!reduces(job.goal.collective)) {
     program = share_copies(std::move(program), {.from = job.request.costs.share_copies,
+                                                .readers = job.request.costs.share_readers,
                                                 .streams = streams,
                                                 .stream_from = job.request.costs.stream,
                                                 .meter = &job.meter});

@@ -45,7 +45,7 @@ std::vector<std::size_t> bytes_to_store(const Program& program, const ShareOptio
       // b / (a + b) of each.
       const std::size_t b = fetched[static_cast<std::size_t>(op.rank)];
       const std::size_t part = op.bytes * b / (asked[owner] + b) / kCacheLine * kCacheLine;
-      if (part >= options.from) stored[i] = part;
+      if (asked[owner] <= options.readers && part >= options.from) stored[i] = part;
     } else if (options.streams && op.bytes >= options.stream_from) {
       stored[i] = op.bytes;
     }

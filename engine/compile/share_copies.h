@@ -20,8 +20,9 @@
 namespace rankine {
 
 struct ShareOptions {
-  std::size_t from = Costs{}.share_copies;  // bytes that are worth a wait more
-  bool streams = false;                     // the results are more than the caches hold
+  std::size_t from = Costs{}.share_copies;      // bytes that are worth a wait more
+  std::size_t readers = Costs{}.share_readers;  // of one owner: more are faster than it by far
+  bool streams = false;                         // the results are more than the caches hold
   std::size_t stream_from = Costs{}.stream;
   PlanMeter* meter = nullptr;  // what the making is counted on
 };

@@ -81,7 +81,7 @@ class LongWait {
 
   // As wait_long().
   bool run() noexcept;
-  // As worth_waiting().
+  // As look_about().
   bool look(std::int64_t& next_look_ns) noexcept;
 
  private:
@@ -239,14 +239,7 @@ LongWait::Awake LongWait::stay_awake(std::uint64_t looks, std::int64_t until_ns,
 bool LongWait::look(std::int64_t& next_look_ns) noexcept {
   // Acquire: pairs with abort(), as in sleep().
   const std::uint32_t rung = bell_.word.load(std::memory_order_acquire);
-  if ((rung & kAbortBit) == 0) {
-    // Most who look wait in earnest next: the first time costs nothing.
-    if (next_look_ns == 0) {
-      next_look_ns = 1;
-      return true;
-    }
-    if (now_ns() < next_look_ns) return true;
-  }
+  if ((rung & kAbortBit) == 0 && now_ns() < next_look_ns) return true;
   if (done()) return true;
   tell();
   if (is_over(rung)) return false;
@@ -341,8 +334,8 @@ bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t 
   return true;
 }
 
-bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
-                   std::int64_t& next_look_ns) noexcept {
+bool look_about(Waiter& waiter, const Awaited& awaited, int round,
+                std::int64_t& next_look_ns) noexcept {
   return LongWait(waiter, *awaited.word, awaited.value, awaited.owner, round).look(next_look_ns);
 }
 

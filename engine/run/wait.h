@@ -71,12 +71,20 @@ struct Awaited {
   }
 };
 
+// The slow path of worth_waiting().
+bool look_about(Waiter& waiter, const Awaited& awaited, int round,
+                std::int64_t& next_look_ns) noexcept;
+
 // For a rank that has other things to do than to wait, and looks now and then: that it waits in
 // this round for something that is not there yet. False, as wait_long(): all is over. The rare
 // things (the clock, and what became of the owner) are looked at from `next_look_ns` on, which is
-// then moved on. 0 at first, when nobody looks.
-bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
-                   std::int64_t& next_look_ns) noexcept;
+// then moved on. 0 at first, when nobody looks at anything: most wait in earnest next.
+inline bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
+                          std::int64_t& next_look_ns) noexcept {
+  if (next_look_ns != 0) return look_about(waiter, awaited, round, next_look_ns);
+  next_look_ns = 1;
+  return true;
+}
 // It has come, after that.
 void has_come(Waiter& waiter) noexcept;
 

@@ -35,6 +35,7 @@ constexpr std::size_t kKiB = 1024;
 std::size_t all_of_it(std::size_t bytes, std::size_t) { return bytes; }
 std::size_t a_share(std::size_t bytes, std::size_t ranks) { return bytes / ranks; }
 std::size_t all_vectors(std::size_t bytes, std::size_t ranks) { return bytes * ranks; }
+std::size_t squared(std::size_t bytes, std::size_t ranks) { return bytes * ranks * ranks; }
 
 constexpr int kMany = 64;
 const Trial kTrials[] = {
@@ -106,11 +107,34 @@ const Trial kTrials[] = {
      .compared = all_of_it},
     {.field = &Costs::one_round,
      .collective = Collective::reduce,
-     .fewest_ranks = 3,
-     .most_ranks = kMany,
      .least_bytes = 8 * kKiB,
      .most_bytes = kKiB * kKiB,
      .compared = all_of_it},
+    {.field = &Costs::one_reader,
+     .collective = Collective::reduce,
+     .fewest_ranks = 3,
+     .most_ranks = kMany,
+     .cores = Trial::Cores::own,
+     .least_bytes = 256,
+     .most_bytes = 64 * kKiB,
+     .compared = squared},
+    {.field = &Costs::fetch_to,
+     .collective = Collective::all_reduce,
+     .fewest_ranks = 3,
+     .most_ranks = kMany,
+     .cores = Trial::Cores::own,
+     .least_bytes = 16 * kKiB,
+     .most_bytes = 4 * kKiB * kKiB,
+     .compared = all_of_it,
+     .given = [](Costs& costs) { costs.push_ranks = 1; }},
+    {.field = &Costs::board_read,
+     .collective = Collective::all_gather,
+     .fewest_ranks = 3,
+     .most_ranks = kMany,
+     .cores = Trial::Cores::own,
+     .least_bytes = kKiB,
+     .most_bytes = 32 * kKiB,
+     .compared = a_share},
     {.field = &Costs::share_copies,
      .collective = Collective::broadcast,
      .from_here_on = true,
