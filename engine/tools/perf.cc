@@ -20,6 +20,13 @@ namespace {
 
 // What can be known to fail before minutes of measuring.
 Status check_files(const PerfOptions& options, const PerfCases& cases) {
+  if (options.csv && options.json_file == "-") {
+    return invalid_argument("--json is '-' and --csv is there; standard output has one of them");
+  }
+  if (!options.plot_file.empty() && options.plot_file == options.json_file) {
+    return invalid_argument(fmt::format(
+        "--plot is '{}', and so is --json; each needs a file of its own", options.plot_file));
+  }
   if (!options.json_file.empty() && options.json_file != "-") {
     Status status = of_option("--json", check_replaceable(options.json_file));
     if (!status.ok()) return status;

@@ -270,7 +270,7 @@ Subcommand add_train(Command tool) {
       },
       "MACHINE",
       "a machine of 'rankine plan', on whose network and clock a step's calls and computing are");
-  add_text(app, "--svg", a.svg, "FILE", "a plot of the losses");
+  add_output_file(app, "--svg", a.svg, "a plot of the losses");
   app.add_flag("--json", a.json, "one line of JSON in place of the table");
   app.footer(
       "The text is made on the spot. Sums over ranks are in the order of ranks, so one thread that "
