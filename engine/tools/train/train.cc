@@ -167,6 +167,10 @@ Training plain(const Training& training, int batch) {
 Result<Exit> run_train(TrainArguments a, Console& console) {
   if (Status s = settle(a); !s.ok()) return s;
   if (Status s = choose_blas(a); !s.ok()) return s;
+  // Before the work, so that nobody waits for it in vain.
+  if (!a.svg.empty()) {
+    if (Status s = of_option("--svg", check_replaceable(a.svg)); !s.ok()) return s;
+  }
   const InterruptGuard guard;
   if (!a.json) console.out << title_of(a.training) << std::flush;
   Progress progress(console);
