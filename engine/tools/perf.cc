@@ -80,7 +80,7 @@ std::string progress_text(std::size_t done, std::size_t rows, std::size_t bytes,
 }  // namespace
 
 Result<Exit> perf(const PerfOptions& asked, Console& console) {
-  const Machine machine = read_machine();
+  const MachineReport machine = read_machine();
   PerfOptions options = asked;
   if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
   options.measure.seconds = options.seconds.value_or(options.measure.seconds);

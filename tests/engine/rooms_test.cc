@@ -121,6 +121,39 @@ TEST(Rooms, WhatRunsACallSeesNoScheduleNoProgramAndNoAlgorithm) {
   }
 }
 
+// The class that a header's line defines in its namespace; empty: none. Nested ones are indented.
+std::string defined_class(const std::string& line) {
+  if (line.ends_with(";")) return {};
+  for (const std::string kind : {"struct ", "class ", "union ", "enum class "}) {
+    if (!line.starts_with(kind)) continue;
+    std::string rest = line.substr(kind.size());
+    if (rest.starts_with("alignas(")) rest.erase(0, rest.find(") ") + 2);
+    const std::string name = rest.substr(0, rest.find_first_of(" :{<"));
+    return rest.starts_with(name + "<") ? "" : name;  // of a template's cases
+  }
+  return {};
+}
+
+// The linker takes one of two destructors of the same name for both: a crash where it was the other
+// one's, or none as long as compilers inline them.
+TEST(Rooms, NoClassIsDefinedTwice) {
+  std::map<std::string, std::string> defined_in;
+  for (const auto& [file, unused] : includes()) {
+    if (!file.ends_with(".h")) continue;
+    std::ifstream lines(file);
+    std::string space;
+    for (std::string line; std::getline(lines, line);) {
+      constexpr std::string_view kBegin = "namespace ";
+      if (line.starts_with(kBegin)) space = line.substr(kBegin.size());
+      const std::string name = defined_class(line);
+      if (name.empty()) continue;
+      const auto [first, is_new] = defined_in.emplace(space + " " + name, file);
+      EXPECT_TRUE(is_new) << name << " is defined in " << first->second << " and in " << file;
+    }
+  }
+  EXPECT_GE(defined_in.size(), 300u);
+}
+
 TEST(Rooms, PublicHeadersShowNoInside) {
   for (const char* header : {"engine/api/communicator.h", "engine/api/member.h",
                              "engine/api/team.h", "engine/api/call.h", "engine/api/buckets.h",
