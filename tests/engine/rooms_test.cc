@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -123,15 +124,11 @@ TEST(Rooms, WhatRunsACallSeesNoScheduleNoProgramAndNoAlgorithm) {
 
 // The class that a header's line defines in its namespace; empty: none. Nested ones are indented.
 std::string defined_class(const std::string& line) {
-  if (line.ends_with(";")) return {};
-  for (const std::string kind : {"struct ", "class ", "union ", "enum class "}) {
-    if (!line.starts_with(kind)) continue;
-    std::string rest = line.substr(kind.size());
-    if (rest.starts_with("alignas(")) rest.erase(0, rest.find(") ") + 2);
-    const std::string name = rest.substr(0, rest.find_first_of(" :{<"));
-    return rest.starts_with(name + "<") ? "" : name;  // of a template's cases
-  }
-  return {};
+  static const std::regex kDefinition(
+      R"(^(?:struct|class|union|enum class) (?:alignas\([^)]*\) |\[\[\w+\]\] )*([\w:]*\w)( .*|)$)");
+  std::smatch parts;
+  if (line.ends_with(";") || !std::regex_match(line, parts, kDefinition)) return {};
+  return parts[1];
 }
 
 // The linker takes one of two destructors of the same name for both: a crash where it was the other
