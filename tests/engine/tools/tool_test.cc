@@ -84,7 +84,7 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"perf", "all_reduce", "--wait", "sleep"}, {"--wait is 'sleep'", "park"}},
       {{"perf", "all_reduce", "--timeout", "0"}, {"--timeout is '0'", "500ms"}},
       {{"perf", "all_reduce", "--min-busbw", "x"}, {"--min-busbw is 'x'", "GB/s"}},
-      {{"perf", "all_reduce", "-f", "4", "-i", "8"}, {"--stepbytes excludes", "factor"}},
+      {{"perf", "all_reduce", "-f", "4", "-i", "8"}, {"--stepfactor excludes --stepbytes"}},
       {{"perf", "all_reduce", "--csv", "--json", "-"}, {"--json is '-'", "--csv"}},
       {{"perf", "all_reduce", "--json", "x", "--plot", "x"}, {"--plot is 'x'", "so is --json"}},
       {{"perf", "all_reduce", "--plot", "-"}, {"--plot is '-'", "names of files"}},
