@@ -231,6 +231,16 @@ TEST(RunProgram, HasLimits) {
   EXPECT_THAT(none.status().text(), HasSubstr("'no_such_program' cannot be run"));
 }
 
+TEST(RunProgram, EndsWithASignal) {
+  {
+    const InterruptGuard guard;
+    raise(SIGINT);
+    const ProgramLimits limits{std::chrono::seconds{5}, 1000};
+    EXPECT_EQ(run_program({"sleep", "100"}, limits).status().code(), Code::aborted);
+  }
+  const InterruptGuard forgets;
+}
+
 TEST(RunProgram, TellsWhatItSaidAndHowItEnded) {
   const ProgramLimits limits{std::chrono::seconds{60}, 1000};
   const auto both = run_program({"sh", "-c", "echo out; echo err >&2; cat; exit 3"}, limits);
