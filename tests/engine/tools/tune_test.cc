@@ -268,7 +268,9 @@ TEST_F(Tune, InterruptedWhileCostsAreTriedItSaysSo) {
     const Watched run = watched(terminal, {"tune", "-e", "64", "--rounds", "3", "--ranks", "2",
                                            "--collectives", "all_reduce", "--json"});
     if (later.joinable()) later.join();
-    if (run.exit != 0) EXPECT_EQ(run.exit, 130) << ms;
+    if (run.exit != 0) {
+      EXPECT_EQ(run.exit, 130) << ms;
+    }
   }
   std::signal(SIGINT, before);
 }
