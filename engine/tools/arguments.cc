@@ -69,12 +69,17 @@ Option add_text(Command command, const std::string& flags, std::string& target,
       flags, [&target](const std::string& text) { target = text; }, kind, help);
 }
 
+Status check_output_file(std::string_view option, std::string_view name) {
+  if (name != "-") return {};
+  return invalid_argument(
+      fmt::format("{} is '-'; allowed are names of files (./- for one of that name)", option));
+}
+
 Option add_output_file(Command command, const std::string& flags, std::string& target,
                        const std::string& help) {
   const auto parse = [](std::string_view argument, std::string_view text) -> Result<std::string> {
-    if (text != "-") return std::string(text);
-    return invalid_argument(
-        fmt::format("{} is '-'; allowed are names of files (./- for one of that name)", argument));
+    if (Status status = check_output_file(argument, text); !status.ok()) return status;
+    return std::string(text);
   };
   return add_argument(command, flags, target, parse, "FILE", help);
 }

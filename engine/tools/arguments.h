@@ -93,13 +93,14 @@ Option add_argument(Command command, const std::string& flags, T& target, Parse 
 Option add_text(Command command, const std::string& flags, std::string& target,
                 const std::string& kind, const std::string& help);
 
-// The name of a file that will be written. "-" is refused: it would be a file's name here and
-// standard output to whoever types it.
-Option add_output_file(Command command, const std::string& flags, std::string& target,
-                       const std::string& help);
-
 // What went wrong with a file that an option names: "--svg: 'x' cannot be written: ...".
 Status of_option(std::string_view option, const Status& status);
+
+// The name of a file that will be written. "-" is refused: it would be a file's name here and
+// standard output to whoever types it.
+Status check_output_file(std::string_view option, std::string_view name);
+Option add_output_file(Command command, const std::string& flags, std::string& target,
+                       const std::string& help);
 
 // parse_whole() with these ends.
 struct Whole {

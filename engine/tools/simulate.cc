@@ -152,6 +152,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     }
     return run_batch(a.batch, console);
   }
+  if (Status s = check_output_file("--goal", a.goal); !s.ok()) return s;
   if (!a.question.algorithm.collective) {
     return invalid_argument("a collective is needed, or --batch; 'rankine list' shows all");
   }
@@ -230,14 +231,12 @@ Subcommand add_simulate(Command tool) {
                "blocks of exactly M / B bytes, also where that is no whole number");
   app.add_flag("--rounds", a.rounds, "also when each round ends");
   app.add_flag("--json", a.json, "one line of JSON per algorithm");
-  add_output_file(
-      app, "--trace", a.trace,
-      "of one algorithm, when each message held which ports and links: .json for Perfetto and "
-      "other trace viewers, .svg a Gantt chart");
-  add_output_file(
-      app, "--goal", a.goal,
-      "of one algorithm, each rank's sends and receives and what they wait for, as GOAL, the "
-      "input of LogGOPSim");
+  add_text(app, "--trace", a.trace, "FILE",
+           "of one algorithm, when each message held which ports and links: .json for Perfetto and "
+           "other trace viewers, .svg a Gantt chart");
+  add_text(app, "--goal", a.goal, "FILE",
+           "of one algorithm, each rank's sends and receives and what they wait for, as GOAL, the "
+           "input of LogGOPSim");
   add_argument(app, "--ranks-to", a.ranks_to, Whole{2, 1 << 20}, "N",
                "times among more and more ranks, from --ranks to N, doubling; blocks are ideal "
                "ones");

@@ -129,6 +129,8 @@ Result<Exit> run_search(const PlanOptions& a, Console& console) {
 }
 
 Result<Exit> run_plan(PlanOptions a, Console& console) {
+  if (Status s = check_output_file("--svg", a.svg); !s.ok()) return s;
+  if (Status s = check_output_file("--trace", a.trace); !s.ok()) return s;
   if (a.search && a.decode) {
     return invalid_argument("--search is of training steps; leave --decode out");
   }
@@ -162,8 +164,8 @@ Subcommand add_plan(Command tool) {
       "formula says, and the simulator");
   app.add_flag("--explain", a.explain, "what every number is made of");
   app.add_flag("--json", a.json, "as JSON");
-  add_output_file(app, "--svg", a.svg, "write the pipeline's picture to this file");
-  add_output_file(app, "--trace", a.trace, "write it as trace events, for Perfetto");
+  add_text(app, "--svg", a.svg, "FILE", "write the pipeline's picture to this file");
+  add_text(app, "--trace", a.trace, "FILE", "write it as trace events, for Perfetto");
   app.footer(
       "Examples:\n"
       "  rankine plan gpt_175b --tp 8 --pp 8 --interleave 3 --batch 64 --split-norms --recompute "

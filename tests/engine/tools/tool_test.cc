@@ -118,6 +118,8 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"faults", "--list", "--json"}, {"--list is text", "--json"}},
       {{"simulate", "all_reduce", "--algo", "ring", "--skips", ""}, {"--skips is ''", "LIST"}},
       {{"simulate", "all_reduce", "--algo", "ring", "--counts", ""}, {"--counts is ''", "SIZES"}},
+      {{"simulate", "all_reduce", "--algo", "ring", "--goal", "-"}, {"--goal is '-'", "files"}},
+      {{"plan", "gpt2", "--trace", "-"}, {"--trace is '-'", "names of files"}},
       {{"simulate", "all_reduce", "--batch", "x"}, {"--batch is 'x'", "no other argument"}},
       {{"simulate", "--batch", "x", "--ranks", "4"}, {"--batch is 'x'", "no other argument"}},
       {{"simulate", "--batch", "x", "--network", "torus"}, {"--batch is 'x'", "no other"}},
