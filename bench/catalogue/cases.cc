@@ -60,7 +60,7 @@ Result<std::vector<CountsKind>> read_counts_kinds(std::string_view argument,
   return kinds;
 }
 
-std::vector<std::unique_ptr<const CatalogueCase>> catalogue_cases(const Grid& grid,
+std::vector<std::unique_ptr<const CatalogueCase>> catalogue_cases(const CatalogueGrid& grid,
                                                                   std::vector<std::string>& notes) {
   const int cores = cpu_budget().cores;
   std::vector<const tools::NamedNetwork*> networks = {nullptr};

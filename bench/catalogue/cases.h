@@ -23,7 +23,7 @@ enum class CountsKind : unsigned char {
 std::string_view name_of(CountsKind kind);
 Result<std::vector<CountsKind>> read_counts_kinds(std::string_view argument, std::string_view text);
 
-struct Grid {
+struct CatalogueGrid {
   std::vector<int> ranks{};  // empty: usable cores at full speed, 8 on networks
   std::vector<std::size_t> bytes = {std::size_t{64} << 10};
   std::vector<CountsKind> counts = {CountsKind::even, CountsKind::rising};
@@ -42,7 +42,7 @@ struct CatalogueCase {
 // collectives with more than one block. Calls refer to what their case holds, so cases stay where
 // they are. Ranks, sizes and networks of which no case can be made are left out, with the reason in
 // `notes`.
-std::vector<std::unique_ptr<const CatalogueCase>> catalogue_cases(const Grid& grid,
+std::vector<std::unique_ptr<const CatalogueCase>> catalogue_cases(const CatalogueGrid& grid,
                                                                   std::vector<std::string>& notes);
 
 }  // namespace rankine

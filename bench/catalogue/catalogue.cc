@@ -33,7 +33,7 @@ namespace rankine {
 namespace {
 
 struct Flags {
-  Grid grid;
+  CatalogueGrid grid;
   bool planning = false;
 };
 

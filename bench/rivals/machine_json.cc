@@ -9,7 +9,7 @@
 namespace rankine::rivals {
 
 nlohmann::json machine_json() {
-  const tools::Machine machine = tools::read_machine();
+  const tools::MachineReport machine = tools::read_machine();
   struct utsname system {};
   uname(&system);
   const CacheSizes& caches = machine.topology.caches();

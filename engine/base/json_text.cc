@@ -1,6 +1,8 @@
 #include "engine/base/json_text.h"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 namespace rankine {
 namespace {
@@ -29,6 +31,36 @@ std::size_t levels_of(std::string_view text) {
   return most;
 }
 
+// The end of the string that begins at text[at], a quotation mark: behind its last one, or the end.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at) {
+    if (text[at] == '\\') ++at;
+  }
+  return std::min(at + 1, text.size());
+}
+
+// The first member that an object has twice, with its quotation marks; empty: there is none.
+// Requires that the text nests no deeper than is allowed.
+std::string_view member_twice(std::string_view text) {
+  std::vector<std::set<std::string_view>> objects;  // the names so far, of arrays none
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '[' || c == '{') objects.emplace_back();
+    if ((c == ']' || c == '}') && !objects.empty()) objects.pop_back();
+    if (c != '"') {
+      ++i;
+      continue;
+    }
+    const std::size_t end = end_of_string(text, i);
+    const std::size_t next = text.find_first_not_of(" \t\r\n", end);
+    const bool is_name = next != std::string_view::npos && text[next] == ':' && !objects.empty();
+    const std::string_view name = text.substr(i, end - i);
+    if (is_name && !objects.back().insert(name).second) return name;
+    i = end;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_json_bounds(std::string_view what, std::string_view text) {
@@ -37,9 +69,14 @@ Status check_json_bounds(std::string_view what, std::string_view text) {
                             " bytes, which is the most that is read");
   }
   const std::size_t levels = levels_of(text);
-  if (levels <= kMostJsonLevels) return {};
-  return invalid_argument(std::string(what) + " nests " + std::to_string(levels) +
-                          " levels deep; allowed are up to " + std::to_string(kMostJsonLevels));
+  if (levels > kMostJsonLevels) {
+    return invalid_argument(std::string(what) + " nests " + std::to_string(levels) +
+                            " levels deep; allowed are up to " + std::to_string(kMostJsonLevels));
+  }
+  const std::string_view twice = member_twice(text);
+  if (twice.empty()) return {};
+  return invalid_argument(std::string(what) + " has the member " + std::string(twice) +
+                          " twice in one object; allowed is once");
 }
 
 }  // namespace rankine

@@ -17,8 +17,10 @@ namespace rankine {
 inline constexpr std::size_t kMostJsonLevels = 64;
 inline constexpr std::size_t kMostJsonBytes = std::size_t{16} << 20;
 
-// invalid_argument where `text` has more bytes or levels than that. Whether it is JSON at all is
-// not looked at. Takes time in proportion to the text, and no memory.
+// invalid_argument where `text` has more bytes or levels than that, or an object with a member
+// twice, of which a parser would take the last and drop the others. Names are compared as they are
+// written. Whether it is JSON at all is not looked at. Takes time in proportion to the text (times
+// the logarithm of an object's members), and memory for references to the names.
 Status check_json_bounds(std::string_view what, std::string_view text);
 
 // The document; `what` says in errors what the text is: "the network". Errors: invalid_argument

@@ -1,5 +1,8 @@
 #include "engine/network/fabric.h"
 
+#include <string>
+#include <utility>
+
 #include "algorithms/torus.h"
 
 namespace rankine {
@@ -238,12 +241,18 @@ std::string name_of(const OddLink& odd) {
 Status check_odd(const OddLink& odd) {
   if (odd.is_place() ? odd.from >= 0 || odd.to >= 0
                      : odd.from < 0 || odd.to < 0 || odd.from == odd.to) {
-    return invalid_argument("odd has a link at " + std::to_string(odd.at) + ", from " +
-                            std::to_string(odd.from) + " to " + std::to_string(odd.to) +
-                            "; allowed are a place, or two that differ");
+    std::string where;
+    for (const auto& [name, place] :
+         {std::pair("at", odd.at), std::pair("from", odd.from), std::pair("to", odd.to)}) {
+      if (place >= 0)
+        where += std::string(where.empty() ? "" : ", ") + name + " " + std::to_string(place);
+    }
+    return invalid_argument("odd has a link with " + (where.empty() ? "no place" : where) +
+                            "; allowed are at, or from and to that differ");
   }
   if (!odd.alpha && !odd.beta) {
-    return invalid_argument(name_of(odd) + " has neither alpha nor beta; it needs one of them");
+    return invalid_argument(name_of(odd) +
+                            " has neither alpha nor bandwidth; it needs one of them");
   }
   Status status = odd.alpha ? not_negative(name_of(odd) + ": alpha", *odd.alpha) : Status();
   if (status.ok() && odd.beta) status = not_negative(name_of(odd) + ": beta", *odd.beta);

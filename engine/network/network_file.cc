@@ -80,6 +80,18 @@ Status read_whole(const NetworkMember& row, const Json& value, Fabric& fabric) {
   return {};
 }
 
+// A size as people write it, or a whole number.
+Status read_bytes(const NetworkMember& row, const Json& value, Fabric& fabric) {
+  if (!value.is_string()) return read_whole(row, value, fabric);
+  const auto bytes = parse_size(row.name, value.get<std::string>());
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes < static_cast<std::size_t>(row.least) || *bytes > static_cast<std::size_t>(row.most)) {
+    return bad(std::string(row.name), value, row.allowed());
+  }
+  row.whole(fabric) = static_cast<int>(*bytes);
+  return {};
+}
+
 Status one_of_bandwidth_and_beta(std::string_view owner, const Json& object) {
   if (!object.contains("bandwidth") || !object.contains("beta")) return {};
   return invalid_argument(std::string(owner) + " has bandwidth and beta; one of them is allowed");
@@ -174,6 +186,8 @@ Status read_member(const NetworkMember& row, const Json& value, Fabric& fabric) 
     }
     case Kind::whole:
       return read_whole(row, value, fabric);
+    case Kind::bytes:
+      return read_bytes(row, value, fabric);
     case Kind::flag:
       if (!value.is_boolean()) return bad(name, value, row.allowed());
       fabric.*row.flag = value.get<bool>();

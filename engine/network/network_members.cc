@@ -62,9 +62,9 @@ const NetworkMember kMembers[] = {
     {.name = "hop", .kind = Kind::time,
      .help = "per link that a message crosses, with the processing at its end",
      .example = "\"200ns\"", .time = &Fabric::alpha_hop},
-    {.name = "mtu", .kind = Kind::whole,
+    {.name = "mtu", .kind = Kind::bytes,
      .help = "bytes of the largest packet, of the packet fidelity; default: 4096",
-     .example = "1500", .least = 1, .most = Fabric::kMostMtu, .usual = Fabric::kUsualMtu,
+     .example = "\"8K\"", .least = 1, .most = Fabric::kMostMtu, .usual = Fabric::kUsualMtu,
      .whole = [](Fabric& f) -> int& { return f.mtu; }},
     {.name = "size", .kind = Kind::whole,
      .help = "places that the wiring and the groups are about; 0: as many as ranks",
@@ -129,6 +129,9 @@ std::string NetworkMember::allowed() const {
       return regime_names();
     case Kind::whole:
       return "whole numbers from " + std::to_string(least) + " to " + std::to_string(most);
+    case Kind::bytes:
+      return "whole numbers from " + std::to_string(least) + " to " + std::to_string(most) +
+             ", and texts such as \"4K\"";
     case Kind::flag:
       return "true and false";
     case Kind::time:

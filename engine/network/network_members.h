@@ -18,6 +18,7 @@ struct NetworkMember {
     text,
     preset,     // a preset's name
     whole,      // a whole number from `least` to `most`
+    bytes,      // the same, or a text such as "4K"
     flag,       // true or false
     time,       // a number, or a text with a unit; not negative
     bandwidth,  // a number, or a text with a unit; more than 0

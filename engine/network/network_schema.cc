@@ -17,6 +17,10 @@ constexpr const char* kTimePattern =
 constexpr const char* kBandwidthPattern =
     R"(^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *([kKMGT]i?)?[bB]/s *$)";
 
+// As parse_size() reads it, as far as the largest size that a member may have goes.
+constexpr const char* kBytesPattern =
+    R"(^ *([0-9]+\.?[0-9]*|\.[0-9]+) *([bB]|[kKmM]([bB]|[iI][bB]?)?)? *$)";
+
 std::string sizes_pattern() { return "^[0-9]+(x[0-9]+){0," + std::to_string(kMostDims - 1) + "}$"; }
 
 const Json kPlace = {{"type", "integer"}, {"minimum", 0}, {"maximum", Routes::kMostRanks - 1}};
@@ -40,6 +44,10 @@ Json values_of(const NetworkMember& row) {
     }
     case Kind::whole:
       return {{"type", "integer"}, {"minimum", row.least}, {"maximum", row.most}};
+    case Kind::bytes:
+      return {{"anyOf",
+               Json::array({{{"type", "integer"}, {"minimum", row.least}, {"maximum", row.most}},
+                            text(kBytesPattern)})}};
     case Kind::flag:
       return {{"type", "boolean"}};
     case Kind::time:

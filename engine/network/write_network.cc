@@ -97,7 +97,8 @@ class Writer {
     switch (row.kind) {
       case Kind::text:
         return fabric_.name;
-      case Kind::whole: {
+      case Kind::whole:
+      case Kind::bytes: {
         const int number = row.whole(fabric_);
         return number == row.usual ? Json() : Json(number);
       }

@@ -19,8 +19,8 @@ struct FlowLoad {
   int own_link = kNoLink;  // which is all that an odd place lets through
 };
 
-class FlowSimulator : public MessageOrder<double, FlowLoad, FlowSimulator> {
-  using Order = MessageOrder<double, FlowLoad, FlowSimulator>;
+class FlowSimulator : public MessagesInOrder<double, FlowLoad, FlowSimulator> {
+  using Order = MessagesInOrder<double, FlowLoad, FlowSimulator>;
   friend Order;
 
  public:
@@ -72,7 +72,7 @@ class FlowSimulator : public MessageOrder<double, FlowLoad, FlowSimulator> {
   }
   int kind_of(const Node& n) const { return fabric().kind_between(n.from, n.to); }
 
-  // --- What MessageOrder asks
+  // --- What MessagesInOrder asks
 
   double adding(std::int64_t weight) const { return gamma_ * static_cast<double>(weight); }
 

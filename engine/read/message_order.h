@@ -42,7 +42,7 @@
 namespace rankine {
 
 template <class Time, class Load, class Carrier>
-class MessageOrder {
+class MessagesInOrder {
  public:
   // Until nothing is left to happen. Errors: what the network cannot do.
   Status run() {
@@ -98,7 +98,7 @@ class MessageOrder {
     }
   };
 
-  explicit MessageOrder(const CarriedSchedule& of)
+  explicit MessagesInOrder(const CarriedSchedule& of)
       : of_(of),
         by_rounds_(of.options.sync == Sync::rounds && of.alike == nullptr),
         adds_(!(of.fabric.gamma == 0)),

@@ -19,8 +19,8 @@ struct PacketLoad {
 };
 
 template <class Tick>
-class PacketSimulator : public MessageOrder<Tick, PacketLoad, PacketSimulator<Tick>> {
-  using Order = MessageOrder<Tick, PacketLoad, PacketSimulator<Tick>>;
+class PacketSimulator : public MessagesInOrder<Tick, PacketLoad, PacketSimulator<Tick>> {
+  using Order = MessagesInOrder<Tick, PacketLoad, PacketSimulator<Tick>>;
   friend Order;
   using Order::arrived;
   using Order::at;
@@ -105,7 +105,7 @@ class PacketSimulator : public MessageOrder<Tick, PacketLoad, PacketSimulator<Ti
     return static_cast<Tick>(rates_.links[static_cast<std::size_t>(kind)].beta / kHalves);
   }
 
-  // --- What MessageOrder asks
+  // --- What MessagesInOrder asks
 
   Tick adding(std::int64_t weight) const {
     return static_cast<Tick>(rates_.gamma) * static_cast<Tick>(weight);

@@ -46,7 +46,12 @@ Option Command::add_flag(const std::string& flags, bool& target, const std::stri
 }
 Option Command::add_option(const std::string& flags, std::function<void(const std::string&)> read,
                            const std::string& kind, const std::string& help) const {
-  return Option(*app_->add_option_function<std::string>(flags, std::move(read), help)
+  const auto read_some = [read = std::move(read), kind,
+                          name = argument_name(flags)](const std::string& text) {
+    read(text);
+    if (text.empty()) throw UsageError(fmt::format("{} is ''; it needs a value, {}", name, kind));
+  };
+  return Option(*app_->add_option_function<std::string>(flags, read_some, help)
                      ->type_name(kind)
                      ->take_last());
 }
@@ -62,6 +67,21 @@ Option add_text(Command command, const std::string& flags, std::string& target,
                 const std::string& kind, const std::string& help) {
   return command.add_option(
       flags, [&target](const std::string& text) { target = text; }, kind, help);
+}
+
+Status check_output_file(std::string_view option, std::string_view name) {
+  if (name != "-") return {};
+  return invalid_argument(
+      fmt::format("{} is '-'; allowed are names of files (./- for one of that name)", option));
+}
+
+Option add_output_file(Command command, const std::string& flags, std::string& target,
+                       const std::string& help) {
+  const auto parse = [](std::string_view argument, std::string_view text) -> Result<std::string> {
+    if (Status status = check_output_file(argument, text); !status.ok()) return status;
+    return std::string(text);
+  };
+  return add_argument(command, flags, target, parse, "FILE", help);
 }
 
 Result<int> Whole::operator()(std::string_view argument, std::string_view text) const {

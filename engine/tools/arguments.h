@@ -47,7 +47,8 @@ class Command {
   Command add_subcommand(const std::string& name, const std::string& help) const;
   Option add_flag(const std::string& flags, bool& target, const std::string& help) const;
   // An option whose text goes to `read`, the last one where it is given more than once. `kind` is
-  // what the help says of the text: SIZE, N, NAME ...
+  // what the help says of the text: SIZE, N, NAME ... Where `read` has nothing against an empty
+  // text, it is refused all the same: it comes of a shell's variable that is not set.
   Option add_option(const std::string& flags, std::function<void(const std::string&)> read,
                     const std::string& kind, const std::string& help) const;
   void footer(const std::string& text) const;
@@ -94,6 +95,12 @@ Option add_text(Command command, const std::string& flags, std::string& target,
 
 // What went wrong with a file that an option names: "--svg: 'x' cannot be written: ...".
 Status of_option(std::string_view option, const Status& status);
+
+// The name of a file that will be written. "-" is refused: it would be a file's name here and
+// standard output to whoever types it.
+Status check_output_file(std::string_view option, std::string_view name);
+Option add_output_file(Command command, const std::string& flags, std::string& target,
+                       const std::string& help);
 
 // parse_whole() with these ends.
 struct Whole {

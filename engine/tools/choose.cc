@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <span>
 
@@ -29,7 +31,7 @@ struct ChooseArguments {
   std::size_t bytes = std::size_t{1} << 20;
   NetworkArguments network;
   const Menu* menu = find_menu("all");
-  Sync sync = Sync::dataflow;
+  std::optional<Sync> sync{};  // none: dataflow
   bool c_real = false, explain = false, json = false;
 };
 
@@ -96,7 +98,9 @@ Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabri
   }
   const std::span<const MeasuredCReal> measured = table->c_real_near(a.collective, a.ranks);
   const auto of = [&](const Algorithm& line) { return c_real_of(measured, line); };
-  if (Status status = weigh(candidates, of, fabric, {.sync = a.sync}); !status.ok()) return status;
+  if (Status status = weigh(candidates, of, fabric, {.sync = a.sync.value_or(Sync::dataflow)});
+      !status.ok())
+    return status;
   if (candidates.front().c_real) return source_of(measured, *table);
   return Status(
       Code::system,
@@ -109,6 +113,12 @@ Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabri
 Result<Exit> run_on_threads(const ChooseArguments& a, Console& console) {
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
+  if (environment->network != nullptr) {
+    return invalid_argument(fmt::format(
+        "environment variable RANKINE_NETWORK is '{}', which puts programs' calls on that network: "
+        "unset it, or ask with --network",
+        std::getenv("RANKINE_NETWORK")));
+  }
   const TuningTable* table = machine_tuning();
   const Costs costs = costs_among(a.ranks, machine_costs());
   const Choice chosen =
@@ -172,6 +182,12 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
           "--c-real is for modelled networks: calls on threads of this machine go by what "
           "'rankine tune' measured as it is");
     }
+    if (a.sync) {
+      return invalid_argument(fmt::format(
+          "--sync is {}, which is for modelled networks: ranks of this machine wait for "
+          "their data only",
+          name_of(*a.sync)));
+    }
     if (a.menu->lines.empty()) return run_on_threads(a, console);
     return invalid_argument(
         fmt::format("--menu is '{}', which is for modelled networks: on threads of this machine "
@@ -193,7 +209,8 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
   params.peer = a.ranks > 1 ? 1 : 0;
   params.segments = 0;
   params.dims = a.dims;
-  auto candidates = predict(a.collective, params, a.bytes, *fabric, {.sync = a.sync});
+  auto candidates =
+      predict(a.collective, params, a.bytes, *fabric, {.sync = a.sync.value_or(Sync::dataflow)});
   if (!candidates.ok()) return candidates.status();
   std::erase_if(*candidates, [&](const Candidate& c) { return !a.menu->has(*c.algorithm); });
   std::string source = "network model";
@@ -211,7 +228,7 @@ Result<Exit> run_choose(const ChooseArguments& a, Console& console) {
                                   {"source", source},
                                   {"network", fabric->name},
                                   {"menu", a.menu->name},
-                                  {"sync", name_of(a.sync)},
+                                  {"sync", name_of(a.sync.value_or(Sync::dataflow))},
                                   {"choice", to_json(best)}};
     for (const Candidate& c : *candidates) out["candidates"].push_back(to_json(c));
     console.out << out.dump(2) << '\n';

@@ -83,9 +83,9 @@ Subcommand add_claims(Command tool) {
       "only rows with that verdict (holds, conditional, fails, beyond_model) or of that kind "
       "(executed, arithmetic, definition, own_formula)");
   app.add_flag("--json", options->json, "as JSON");
-  add_text(app, "--markdown", options->markdown, "FILE",
-           "write the report there, as Markdown tables");
-  add_text(app, "--html", options->html, "FILE", "write the report there, as a page to hand out");
+  add_output_file(app, "--markdown", options->markdown,
+                  "write the report there, as Markdown tables");
+  add_output_file(app, "--html", options->html, "write the report there, as a page to hand out");
   app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
   app.add_flag("--no-execute", options->no_execute, "simulate only; no live ranks");
   add_argument(

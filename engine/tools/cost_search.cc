@@ -206,6 +206,8 @@ Result<std::vector<FormTimes>> times_of(const Trial& trial, Forms& forms, int ra
           if (interruption() != 0 || Clock::now() > search.deadline)
             return std::vector<FormTimes>();
           const auto time = time_of(*forms[form], trial, bytes, ranks, fresh);
+          const bool stopped = time.status().code() == Code::aborted && interruption() != 0;
+          if (stopped) return std::vector<FormTimes>();
           if (!time.ok()) return time.status();
           samples[form].push_back(*time);
         }

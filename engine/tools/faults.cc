@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "engine/api/environment.h"
 #include "engine/tools/faults_report.h"
 #include "engine/tools/text.h"
 
@@ -124,6 +125,11 @@ std::vector<const Fault*> not_played(const FaultsArguments& arguments) {
 }  // namespace
 
 Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
+  // Else every case of every communicator would say so.
+  if (const auto environment = read_environment(); !environment.ok()) return environment.status();
+  if (arguments.list && arguments.json) {
+    return invalid_argument("--list is text; leave out --json, which is of what was played");
+  }
   if (arguments.list) {
     print_list(chosen_faults(arguments), console);
     return Exit::ok;

@@ -23,8 +23,8 @@ std::string host_name() {
 
 }  // namespace
 
-Machine read_machine() {
-  Machine machine;
+MachineReport read_machine() {
+  MachineReport machine;
   machine.host = host_name();
   machine.cpu = cpu_model();
   machine.topology = Topology::detect();

@@ -11,7 +11,7 @@
 
 namespace rankine::tools {
 
-struct Machine {
+struct MachineReport {
   std::string host;
   std::string cpu;  // "AMD EPYC 9B45", or "unknown CPU"
   Topology topology = Topology::flat({}, false);
@@ -20,7 +20,7 @@ struct Machine {
 };
 
 // To be called before anything is pinned: the calling thread's affinity counts.
-Machine read_machine();
+MachineReport read_machine();
 
 // "cpus 0-1", "64 ranks on cpus 0-1", "not pinned".
 std::string describe_placement(const std::vector<RankReport>& ranks);

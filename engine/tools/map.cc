@@ -165,8 +165,8 @@ Subcommand add_map(Command tool) {
   add_menu(app, a.menu);
   add_argument(app, "--sync", a.sync, read_sync, "NAME", "dataflow or rounds (dataflow)");
   add_network_arguments(app, a.network);
-  add_text(app, "--svg", a.svg, "FILE", "write the picture to this file");
-  add_text(app, "--png", a.png, "FILE", "write the picture to this file, as pixels");
+  add_output_file(app, "--svg", a.svg, "write the picture to this file");
+  add_output_file(app, "--png", a.png, "write the picture to this file, as pixels");
   app.add_flag("--json", a.json, "the whole map as JSON");
   app.footer(
       "Examples:\n"

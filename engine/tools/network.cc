@@ -142,6 +142,7 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
     if (!found.ok()) return found.status();
     fabric = *found;
   }
+  const bool has_between = !(fabric.between.alpha == 0 && fabric.between.beta == 0);
   if (arguments.alpha) fabric.link.alpha = *arguments.alpha;
   if (arguments.beta) fabric.link.beta = *arguments.beta;
   if (arguments.ports) fabric.ports = *arguments.ports;
@@ -159,7 +160,13 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
   fabric.multicast |= arguments.multicast;
   fabric.alu |= arguments.alu;
   fabric.permute |= arguments.permute;
-  if (fabric.group > 0 && fabric.between.alpha == 0 && fabric.between.beta == 0) {
+  if (fabric.group == 0 && (arguments.between_alpha || arguments.between_beta)) {
+    return invalid_argument(fmt::format(
+        "{} is of the links among groups, and network '{}' has one group; --node-ranks is needed "
+        "with it, 1 or more",
+        arguments.between_alpha ? "--between-alpha" : "--between-bandwidth", fabric.name));
+  }
+  if (fabric.group > 0 && !has_between && !(arguments.between_alpha && arguments.between_beta)) {
     return invalid_argument(
         fmt::format("--node-ranks is {}; --between-alpha and "
                     "--between-bandwidth are needed with it",

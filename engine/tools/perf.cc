@@ -20,6 +20,13 @@ namespace {
 
 // What can be known to fail before minutes of measuring.
 Status check_files(const PerfOptions& options, const PerfCases& cases) {
+  if (options.csv && options.json_file == "-") {
+    return invalid_argument("--json is '-' and --csv is there; standard output has one of them");
+  }
+  if (!options.plot_file.empty() && options.plot_file == options.json_file) {
+    return invalid_argument(fmt::format(
+        "--plot is '{}', and so is --json; each needs a file of its own", options.plot_file));
+  }
   if (!options.json_file.empty() && options.json_file != "-") {
     Status status = of_option("--json", check_replaceable(options.json_file));
     if (!status.ok()) return status;
@@ -73,7 +80,7 @@ std::string progress_text(std::size_t done, std::size_t rows, std::size_t bytes,
 }  // namespace
 
 Result<Exit> perf(const PerfOptions& asked, Console& console) {
-  const Machine machine = read_machine();
+  const MachineReport machine = read_machine();
   PerfOptions options = asked;
   if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
   options.measure.seconds = options.seconds.value_or(options.measure.seconds);

@@ -107,8 +107,10 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "smallest size: 8, 4K, 1M, 64MiB; binary (8)");
   add_argument(app, "-e,--maxbytes", o.max_bytes, parse_size, "SIZE",
                "largest size (64M; less where ranks outnumber cores)");
-  add_argument(app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "N", "from size to size (2)");
-  add_argument(app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE", "step instead of a factor");
+  const Option factor = add_argument(app, "-f,--stepfactor", o.step_factor, Whole{2, 1024}, "N",
+                                     "from size to size (2)");
+  add_argument(app, "-i,--stepbytes", o.step_bytes, read_step, "SIZE", "step instead of a factor")
+      .excludes(factor);
   heading("Sizes");
 
   add_algorithm_arguments(app, o.algorithm,
@@ -181,9 +183,10 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   app.add_flag("--csv", o.csv, "one line per measurement in place of the table");
   add_text(app, "-J,--json,--output_file", o.json_file, "FILE",
            "also write JSON with nccl-tests' keys; '-' for standard output, without the table");
-  add_text(app, "--plot", o.plot_file, "FILE",
-           "time and busbw over size as SVG; on networks time, a panel per network, crossovers "
-           "marked");
+  add_output_file(
+      app, "--plot", o.plot_file,
+      "time and busbw over size as SVG; on networks time, a panel per network, crossovers "
+      "marked");
   heading("Output");
   add_nccl_tests_flags(app);
   heading("Of nccl-tests, for command lines that have them");

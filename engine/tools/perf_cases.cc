@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/call_parameters.h"
@@ -33,13 +34,15 @@ Result<std::vector<Rank>> roots_of(Collective collective, const std::string& tex
   return invalid_argument(root.status().text() + ", or all");
 }
 
-// What runs: algorithms, or the engine's choice, which has no name and no parameters.
-Result<std::vector<AskedAlgorithm>> algorithms_to_run(const AlgorithmArguments& a,
+// What runs: algorithms, or the engine's choice, which has no name and no parameters; its dims are
+// those of `on`, a network of such a wiring or nullptr.
+Result<std::vector<AskedAlgorithm>> algorithms_to_run(AlgorithmArguments a, const Fabric* on,
                                                       std::vector<std::string>& notes,
                                                       const AdjustParams& adjust) {
   if (!a.algorithms.empty()) return asked_algorithms(a, notes, adjust);
   const auto params = read_params(a);
   if (!params.ok()) return params.status();
+  if (on != nullptr && on->wiring.has_dims()) static_cast<void>(a.take("dims"));
   if (Status status = check_taken(a, {}); !status.ok()) return status;
   return std::vector<AskedAlgorithm>{{nullptr, *params}};
 }
@@ -172,14 +175,16 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
       return found.status();
     };
   }
-  auto algorithms = algorithms_to_run(arguments, cases.notes, adjust);
+  const Fabric* const on = network != nullptr ? &network->network->fabric : nullptr;
+  auto algorithms = algorithms_to_run(arguments, on, cases.notes, adjust);
   if (!algorithms.ok()) return algorithms.status();
   cases.algorithms = std::move(*algorithms);
   const Params params = cases.algorithms.front().params;
   const int ranks = cases.ranks = params.ranks;
   if (network != nullptr) {
     if (!wired) {
-      const auto found = wired_for(network->network->fabric, ranks);
+      const auto dims = std::exchange(cases.algorithms.front().params.dims, {});
+      const auto found = wired_for(network->network->fabric, ranks, dims);
       if (!found.ok()) return found.status();
       wired = *found;
     }

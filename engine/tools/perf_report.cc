@@ -93,7 +93,7 @@ void PerfTotals::add(const PerfRow& row) {
 
 void PerfTable::begin(const PerfRun& run) {
   const PerfOptions& options = run.options;
-  const Machine& machine = run.machine;
+  const MachineReport& machine = run.machine;
   const MeasureOptions& m = options.measure;
   fmt::print(out_, "# rankine {}: {} among {} {}\n", kVersion, name_of(options.collective()),
              run.ranks, ranks_in_words(run));

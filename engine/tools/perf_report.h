@@ -29,7 +29,7 @@ struct PerfTotals {
 
 struct PerfRun {
   const PerfOptions& options;
-  const Machine& machine;
+  const MachineReport& machine;
   int ranks = 0;
   std::vector<RankReport> places{};
   std::vector<int> processes{};  // of the ranks

@@ -146,6 +146,10 @@ Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
 }
 
 Result<Exit> run_run(const RunArguments& a, Console& console) {
+  if (a.dilate > 0 && a.clock != ClockMode::wall) {
+    return invalid_argument(
+        fmt::format("--dilate is {:g}; only a wall clock is dilated: add --clock wall", a.dilate));
+  }
   auto question = question_of(a.question);
   if (!question.ok()) return question.status();
   // Whole elements are moved, and so many bytes are charged.

@@ -78,6 +78,27 @@ std::string cut(std::string text, bool all) {
                     lines - kMostLines);
 }
 
+// One form at a time, and nothing that it has no room for.
+Status check_form(const ShowOptions& options) {
+  std::vector<std::string_view> forms;
+  if (!options.svg_file.empty()) forms.push_back("--svg");
+  if (options.json) forms.push_back("--json");
+  if (options.text) forms.push_back("--text");
+  if (forms.size() > 1) {
+    return invalid_argument(
+        fmt::format("{} and {} exclude each other", forms.front(), forms.back()));
+  }
+  if (options.text && options.round) {
+    return invalid_argument(fmt::format(
+        "--round is {}; --text is a whole schedule, which one round of it is not", *options.round));
+  }
+  if (options.transfers_only && !forms.empty()) {
+    return invalid_argument(fmt::format(
+        "--transfers leaves out of the drawing what ranks hold; {} is none", forms.front()));
+  }
+  return {};
+}
+
 Json view_json(const RoundView& view) {
   Json json;
   json["round"] = view.round;
@@ -111,13 +132,19 @@ Json view_json(const RoundView& view) {
 }  // namespace
 
 Result<Exit> show(const ShowOptions& options, Console& console) {
+  if (Status status = check_form(options); !status.ok()) return status;
   std::vector<std::string> notes;
   const auto asked = asked_algorithms(options.algorithm, notes);
   if (!asked.ok()) return asked.status();
   if (asked->size() > 1 || !notes.empty()) return one_algorithm_only(options.algorithm);
   const Algorithm& line = *asked->front().algorithm;
   Params params = asked->front().params;
-  if (const auto refusal = line.refusal(params)) return invalid_argument(*refusal);  // no auto
+  if (params.segments == 0 && line.takes("segments")) {
+    return invalid_argument(
+        "--segments is 'auto', which goes by size and network, and a drawing has neither; allowed "
+        "are whole numbers from 1");
+  }
+  if (const auto refusal = line.refusal(params)) return invalid_argument(*refusal);
   params = resolved(params);
   const Schedule schedule = line.make(params);
   const Goal goal = goal_of(line, params, schedule);
@@ -215,7 +242,7 @@ Subcommand add_show(Command tool) {
   add_argument(app, "--width", o.width, Whole{20, 10'000}, "N",
                "columns to keep to (the terminal's)");
   app.add_flag("--all", o.all, "drawings to their end, however long");
-  add_text(app, "--svg", o.svg_file, "FILE", "ranks side by side and an arrow per message, as SVG");
+  add_output_file(app, "--svg", o.svg_file, "ranks side by side and an arrow per message, as SVG");
   app.add_flag("--json", o.json, "transfers and holdings of every round");
   app.add_flag("--text", o.text, "rounds and transfers as text that 'rankine check' reads");
   app.footer(

@@ -78,6 +78,18 @@ Result<Exit> run_batch(const std::string& file, Console& console) {
   return Exit::ok;
 }
 
+// Whether there is more than --batch and --json, as far as it differs from what is so anyway.
+bool is_asked_beside_batch(const SimulateArguments& a) {
+  const QuestionArguments& q = a.question;
+  const bool algorithm =
+      q.algorithm.collective || !q.algorithm.algorithms.empty() || !q.algorithm.given.empty();
+  const bool question = q.bytes != QuestionArguments().bytes || !q.counts.empty() ||
+                        q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
+                        a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks;
+  return algorithm || question || a.rounds || a.ranks_to || !a.trace.empty() || !a.goal.empty() ||
+         !a.plot.empty();
+}
+
 // As the file's name asks.
 Status write_trace(const std::string& file, const Answer& answer) {
   const bool svg = file.ends_with(".svg");
@@ -131,7 +143,16 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
 }
 
 Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
-  if (!a.batch.empty()) return run_batch(a.batch, console);
+  if (!a.batch.empty()) {
+    if (is_asked_beside_batch(a)) {
+      return invalid_argument(fmt::format(
+          "--batch is '{}'; its requests say everything themselves, so it goes with no other "
+          "argument but --json",
+          a.batch));
+    }
+    return run_batch(a.batch, console);
+  }
+  if (Status s = check_output_file("--goal", a.goal); !s.ok()) return s;
   if (!a.question.algorithm.collective) {
     return invalid_argument("a collective is needed, or --batch; 'rankine list' shows all");
   }
@@ -219,7 +240,7 @@ Subcommand add_simulate(Command tool) {
   add_argument(app, "--ranks-to", a.ranks_to, Whole{2, 1 << 20}, "N",
                "times among more and more ranks, from --ranks to N, doubling; blocks are ideal "
                "ones");
-  add_text(app, "--plot", a.plot, "FILE", "of --ranks-to: time over ranks, as SVG");
+  add_output_file(app, "--plot", a.plot, "of --ranks-to: time over ranks, as SVG");
   add_text(app, "--batch", a.batch, "FILE",
            "answer requests, one JSON object per line; '-': standard input");
   app.footer(

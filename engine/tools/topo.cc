@@ -137,7 +137,7 @@ Subcommand add_topo(Command tool) {
       },
       "TEXT", "a machine in hwloc's notation instead of ours");
   app.add_flag("--lock", o.lock_memory, "keep the engine's memory from being swapped out");
-  add_text(app, "--svg", o.svg, "FILE", "draw the same into this file");
+  add_output_file(app, "--svg", o.svg, "draw the same into this file");
   app.add_flag("--json", o.json, "the same as JSON");
   app.footer(
       "Examples:\n"

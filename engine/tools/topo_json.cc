@@ -79,7 +79,7 @@ nlohmann::ordered_json to_json(const TopoView& view) {
     ranks.push_back(std::move(rank));
   }
   if (view.real) {
-    const Machine& machine = view.real->machine;
+    const MachineReport& machine = view.real->machine;
     const AvailableMemory memory = available_memory();
     json["machine"] = {{"host", machine.host}, {"cpu", machine.cpu}, {"isa", machine.isa}};
     json["cores"] = {{"usable", machine.budget.cores},

@@ -131,7 +131,7 @@ void print(const TopoView& view, std::ostream& out) {
                    bytes(topology.caches().l2), bytes(topology.caches().l3),
                    bytes(topology.page_bytes()), bytes(topology.huge_page_bytes())));
   if (view.real) {
-    const Machine& machine = view.real->machine;
+    const MachineReport& machine = view.real->machine;
     line("cores", machine.budget.why);
     if (machine.budget.quota) {
       line("quota", fmt::format("{:g} cores, by {}", machine.budget.quota->cores,

@@ -47,7 +47,7 @@ struct TopoView {
 
   // Of a team that was made; absent for a synthetic machine.
   struct Real {
-    Machine machine;
+    MachineReport machine;
     std::vector<RankReport> report;
     std::string waiting;
     std::size_t memory_idle = 0, memory_used = 0;  // bytes of the communicator

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kMostRounds = 12;  // of each; more time would be wasted
 
-TunePlan plan_of(const TuneArguments& a, const Machine& machine) {
+TunePlan plan_of(const TuneArguments& a, const MachineReport& machine) {
   TunePlan plan{.ranks = a.ranks,
                 .collectives = a.collectives,
                 .sizes = {},
@@ -127,7 +127,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
         "RANKINE_TUNING is 'off', or HOME and XDG_CACHE_HOME name no folder; a file is needed that "
         "the table goes to: RANKINE_TUNING=FILE");
   }
-  const Machine machine = read_machine();
+  const MachineReport machine = read_machine();
   const Hardware here = read_hardware();
   // That it is not there yet is no fault.
   const std::optional<TuningTable> before = load_tuning({.path = file.path}, here);

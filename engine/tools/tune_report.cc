@@ -217,7 +217,7 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
   }
 }
 
-nlohmann::ordered_json to_json(const TuneFindings& findings, const Machine& machine) {
+nlohmann::ordered_json to_json(const TuneFindings& findings, const MachineReport& machine) {
   const auto& [points, fit, costs, verdicts, c_real, no_c_real, file, written, complete] = findings;
   Json json = {{"version", kVersion}, {"machine", machine.topology.summary()},
                {"cpu", machine.cpu},  {"cores", machine.budget.why},

@@ -29,6 +29,6 @@ struct TuneFindings {
 
 // `sizes`: also a line for every size.
 void print(const TuneFindings& findings, bool sizes, Console& console);
-nlohmann::ordered_json to_json(const TuneFindings& findings, const Machine& machine);
+nlohmann::ordered_json to_json(const TuneFindings& findings, const MachineReport& machine);
 
 }  // namespace rankine::tools

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -119,6 +120,35 @@ TEST(Rooms, WhatRunsACallSeesNoScheduleNoProgramAndNoAlgorithm) {
       EXPECT_TRUE(room_of(path) != "algorithms" || words) << file << " sees " << path;
     }
   }
+}
+
+// The class that a header's line defines in its namespace; empty: none. Nested ones are indented.
+std::string defined_class(const std::string& line) {
+  static const std::regex kDefinition(
+      R"(^(?:struct|class|union|enum class) (?:alignas\([^)]*\) |\[\[\w+\]\] )*([\w:]*\w)( .*|)$)");
+  std::smatch parts;
+  if (line.ends_with(";") || !std::regex_match(line, parts, kDefinition)) return {};
+  return parts[1];
+}
+
+// The linker takes one of two destructors of the same name for both: a crash where it was the other
+// one's, or none as long as compilers inline them.
+TEST(Rooms, NoClassIsDefinedTwice) {
+  std::map<std::string, std::string> defined_in;
+  for (const auto& [file, unused] : includes()) {
+    if (!file.ends_with(".h")) continue;
+    std::ifstream lines(file);
+    std::string space;
+    for (std::string line; std::getline(lines, line);) {
+      constexpr std::string_view kBegin = "namespace ";
+      if (line.starts_with(kBegin)) space = line.substr(kBegin.size());
+      const std::string name = defined_class(line);
+      if (name.empty()) continue;
+      const auto [first, is_new] = defined_in.emplace(space + " " + name, file);
+      EXPECT_TRUE(is_new) << name << " is defined in " << first->second << " and in " << file;
+    }
+  }
+  EXPECT_GE(defined_in.size(), 300u);
 }
 
 TEST(Rooms, PublicHeadersShowNoInside) {

@@ -8,6 +8,7 @@
 
 #include "engine/base/json_text.h"
 #include "engine/base/units.h"
+#include "engine/tools/interrupt.h"
 #include "engine/tools/lesson/judge.h"
 #include "engine/tools/lesson/judgement_json.h"
 #include "engine/tools/lesson/judgement_text.h"
@@ -59,7 +60,14 @@ void print_verdict(const std::vector<int>& proved, const std::vector<int>& wrong
 }  // namespace
 
 Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
+  // A function may go on for ever; its folder and its process are not left behind.
+  const InterruptGuard guard;
+  const auto interrupted = [&console] {
+    console.err << "rankine check: interrupted\n";
+    return exit_of_interruption();
+  };
   const auto function = ScheduleFunction::open(q.file);
+  if (interruption() != 0) return interrupted();
   if (!function.ok()) return function.status();
   std::vector<Row> rows = {
       {"N", "rounds", "least", "bytes", "of the least", "time", "of the best", "the best"}};
@@ -69,6 +77,10 @@ Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
   for (const int ranks : q.ranks) {
     progress.show(fmt::format("{}, N = {}", q.file, ranks));
     auto written = function->schedule(ranks);
+    if (interruption() != 0) {
+      progress.clear();
+      return interrupted();
+    }
     if (!written.ok()) return written.status();
     const auto fabric = wired_for(q.network, ranks);
     if (!fabric.ok()) return fabric.status();

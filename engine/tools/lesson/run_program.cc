@@ -14,6 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/tools/interrupt.h"
+
 namespace rankine::tools {
 namespace {
 
@@ -81,12 +83,14 @@ Result<pid_t> start(std::vector<std::string>& words, const Stream& out, const St
 Status read_all(Stream& out, Stream& err, const ProgramLimits& limits) {
   const auto end = Clock::now() + limits.time;
   while (out.read >= 0 || err.read >= 0) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    pollfd both[] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}};
-    const int ready = left.count() <= 0 ? 0 : poll(both, 2, static_cast<int>(left.count()));
-    if (ready == 0) {
+    if (interruption() != 0) return {Code::aborted, "interrupted"};
+    if (Clock::now() >= end) {
       return invalid_argument(fmt::format("no end within {} s", limits.time.count()));
     }
+    // A signal that comes before poll() begins does not end it.
+    constexpr int kLookMs = 100;
+    pollfd both[] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}};
+    if (poll(both, 2, kLookMs) <= 0) continue;
     if (both[0].revents != 0) out.take();
     if (both[1].revents != 0) err.take();
     if (std::max(out.text.size(), err.text.size()) > limits.bytes) {

@@ -22,8 +22,8 @@ struct ProgramEnd {
 };
 
 // The first word names the program, which is looked for as shells do. It has nothing to read on its
-// standard input. One that goes beyond its limits is killed. Errors: it cannot be run, and which
-// limit it broke.
+// standard input. One that goes beyond its limits is killed, and so is one that a signal finds at
+// work (`aborted`; needs an InterruptGuard). Errors: it cannot be run, and which limit it broke.
 Result<ProgramEnd> run_program(std::vector<std::string> words, const ProgramLimits& limits);
 
 }  // namespace rankine::tools

@@ -80,7 +80,7 @@ Subcommand add_page(Command tool) {
   PageArguments& a = *owned;
   const Command app = tool.add_subcommand(
       "page", "one HTML file in which this engine itself answers: races, players, curves, proofs");
-  add_text(app, "-o,--output", a.output, "FILE", "where to write the page");
+  add_output_file(app, "-o,--output", a.output, "where to write the page");
   add_text(app, "--ask", a.ask, "FILE",
            "answer as the page's engine does, one JSON object per line; '-': standard input");
   app.footer(

@@ -129,6 +129,8 @@ Result<Exit> run_search(const PlanOptions& a, Console& console) {
 }
 
 Result<Exit> run_plan(PlanOptions a, Console& console) {
+  if (Status s = check_output_file("--svg", a.svg); !s.ok()) return s;
+  if (Status s = check_output_file("--trace", a.trace); !s.ok()) return s;
   if (a.search && a.decode) {
     return invalid_argument("--search is of training steps; leave --decode out");
   }

@@ -167,6 +167,10 @@ Training plain(const Training& training, int batch) {
 Result<Exit> run_train(TrainArguments a, Console& console) {
   if (Status s = settle(a); !s.ok()) return s;
   if (Status s = choose_blas(a); !s.ok()) return s;
+  // Before the work, so that nobody waits for it in vain.
+  if (!a.svg.empty()) {
+    if (Status s = of_option("--svg", check_replaceable(a.svg)); !s.ok()) return s;
+  }
   const InterruptGuard guard;
   if (!a.json) console.out << title_of(a.training) << std::flush;
   Progress progress(console);
@@ -270,7 +274,7 @@ Subcommand add_train(Command tool) {
       },
       "MACHINE",
       "a machine of 'rankine plan', on whose network and clock a step's calls and computing are");
-  add_text(app, "--svg", a.svg, "FILE", "a plot of the losses");
+  add_output_file(app, "--svg", a.svg, "a plot of the losses");
   app.add_flag("--json", a.json, "one line of JSON in place of the table");
   app.footer(
       "The text is made on the spot. Sums over ranks are in the order of ranks, so one thread that "

@@ -50,6 +50,19 @@ TEST(ReadJson, BracketsInTextsAndSideBySideAreNotDeep) {
   EXPECT_FALSE(read_json("it", "\"\\").ok());
 }
 
+// Else the last one would count, and nobody would hear of the others.
+TEST(ReadJson, RefusesAMemberThatIsThereTwice) {
+  EXPECT_EQ(
+      read_json("the network", R"({"alpha": "1us", "ports": 2, "alpha" : "2us"})").status().text(),
+      "the network has the member \"alpha\" twice in one object; allowed is once");
+  EXPECT_FALSE(read_json("it", R"([{"a": {"b": 1, "c": [{"b": 2}], "b": 3}}])").ok());
+  EXPECT_FALSE(read_json("it", R"({"\"a": {}, "\"a": {}})").ok());
+  // In other objects, as a value, and as part of a text.
+  EXPECT_TRUE(read_json("it", R"([{"a": {"a": "a"}}, {"a": ["a", "a"], "b": "a"}])").ok());
+  EXPECT_TRUE(read_json("it", R"({"a": "\"b\": 1", "b": {"c": 1}, "c": "{\"c\":"})").ok());
+  EXPECT_FALSE(read_json("it", "{\"a").ok());
+}
+
 TEST(ReadJson, RefusesWhatIsTooLong) {
   const std::string longest = "[" + std::string(kMostJsonBytes - 2, ' ') + "]";
   EXPECT_TRUE(read_json("it", longest).ok());

@@ -191,6 +191,8 @@ std::vector<Json> refused_values(const NetworkMember& row) {
       return {"ethernet", 1};
     case Kind::whole:
       return {row.least - 1, row.most + 1, 1.5, "1", nullptr, true};
+    case Kind::bytes:
+      return {row.least - 1, row.most + 1, 1.5, "32M", "0", nullptr, true};
     case Kind::flag:
       return {0, "true", nullptr};
     case Kind::time:
@@ -258,8 +260,12 @@ TEST(OddLinks, AreRefusedWithWhatIsAllowed) {
   EXPECT_EQ(refusal(R"({"at": 1, "alpha": "soon"})").find("odd.alpha is 'soon'"), 0U);
   EXPECT_EQ(refusal(R"({"at": 1, "beta": 0, "bandwidth": 1})"),
             "an odd link has bandwidth and beta; one of them is allowed");
+  EXPECT_EQ(refusal(R"({"from": 1, "alpha": 1})"),
+            "odd has a link with from 1; allowed are at, or from and to that differ");
+  EXPECT_EQ(refusal(R"({"alpha": 1})"),
+            "odd has a link with no place; allowed are at, or from and to that differ");
   EXPECT_EQ(refusal(R"({"at": 1})"),
-            "odd place 1 has neither alpha nor beta; it needs one of them");
+            "odd place 1 has neither alpha nor bandwidth; it needs one of them");
 }
 
 // --- Writing

@@ -154,9 +154,9 @@ TEST(UnlikeNetworks, AreRefusedWithMemberValueAndWhatIsAllowed) {
   EXPECT_EQ(refusal([](Fabric& f) { f.odd = {{.at = 4, .alpha = Rational(1)}}; }),
             "the network has an odd place 4; its places are 0 to 3");
   EXPECT_EQ(refusal([](Fabric& f) { f.odd = {{.from = 1, .to = 1, .alpha = Rational(1)}}; }),
-            "odd has a link at -1, from 1 to 1; allowed are a place, or two that differ");
+            "odd has a link with from 1, to 1; allowed are at, or from and to that differ");
   EXPECT_EQ(refusal([](Fabric& f) { f.odd = {{.at = 1}}; }),
-            "odd place 1 has neither alpha nor beta; it needs one of them");
+            "odd place 1 has neither alpha nor bandwidth; it needs one of them");
   const auto on_a_ring = [&](const OddLink& odd) {
     return refusal([&](Fabric& f) {
       f.wiring.kind = WiringKind::ring;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -97,6 +98,13 @@ TEST(Faults, ListsThemAll) {
 }
 
 TEST(Faults, RefusesWhatItDoesNotKnow) {
+  setenv("RANKINE_NETWROK", "scale_out", 1);
+  const Captured misspelt = run_captured({"faults", "--quick", "--fault", "stall"});
+  unsetenv("RANKINE_NETWROK");
+  EXPECT_EQ(misspelt.exit, 2);
+  EXPECT_EQ(misspelt.out, "");
+  EXPECT_NE(misspelt.err.find("environment variable RANKINE_NETWROK is unknown"), std::string::npos)
+      << misspelt.err;
   const auto expect_refused = [](const std::vector<std::string>& arguments,
                                  const std::vector<std::string>& words) {
     const Captured tool = run_captured(arguments);

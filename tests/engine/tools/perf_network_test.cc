@@ -110,6 +110,19 @@ TEST(PerfOnNetworks, DimsAreTheNetworksToo) {
                       .out);
   const double us = model.at("time").get<double>() * 1e6;
   EXPECT_THAT(run.out, HasSubstr(fmt::format("  {:.2f} ", us)));
+  // Nor does what the network makes the cheapest, where nobody names an algorithm.
+  const json report =
+      report_of("all_reduce", {"-b", "64K", "-e", "64K", "--dims", "2x2x2", "--network", "torus"});
+  const json choice = json::parse(run_captured({"choose", "all_reduce", "--bytes", "64K", "--dims",
+                                                "2x2x2", "--network", "torus", "--json"})
+                                      .out);
+  const json& row = report.at("results").at(0);
+  EXPECT_EQ(row.at("algorithm"), choice.at("choice").at("algorithm"));
+  EXPECT_EQ(row.at("out_of_place").at("time").get<double>(),
+            choice.at("choice").at("time").get<double>() * 1e6);
+  const Captured full = perf("all_reduce", {"--dims", "2x2x2", "--network", "scale_out"});
+  EXPECT_EQ(full.exit, 2);
+  EXPECT_THAT(full.err, HasSubstr("--dims is '2x2x2'; no algorithm named by --algo takes it"));
 }
 
 TEST(PerfOnNetworks, ChecksEveryCollectiveAndPrintsBothTimes) {

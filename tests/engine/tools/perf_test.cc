@@ -326,7 +326,7 @@ TEST(PerfTotals, CountsWrongElements) {
   EXPECT_DOUBLE_EQ(totals.average_busbw(), 0.5);
   std::ostringstream out;
   const PerfOptions options;
-  const Machine machine;
+  const MachineReport machine;
   PerfRun run{.options = options, .machine = machine};
   run.totals = totals;
   PerfTable(out, options).end(run);

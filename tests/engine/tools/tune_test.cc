@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "engine/api/choose.h"
@@ -251,6 +254,27 @@ TEST_F(Tune, InterruptedEarlyItLeavesTheTableAlone) {
   }
 }
 
+// A signal that comes between two batches, too, which some of these do.
+TEST_F(Tune, InterruptedWhileCostsAreTriedItSaysSo) {
+  const auto before = std::signal(SIGINT, [](int) {});  // of one that comes too late
+  for (const int ms : {10, 40, 80, 120, 160}) {
+    std::jthread later;
+    Watcher terminal({"costs among 2 ranks"}, [&] {
+      later = std::jthread([ms] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+        kill(getpid(), SIGINT);
+      });
+    });
+    const Watched run = watched(terminal, {"tune", "-e", "64", "--rounds", "3", "--ranks", "2",
+                                           "--collectives", "all_reduce", "--json"});
+    if (later.joinable()) later.join();
+    if (run.exit != 0) {
+      EXPECT_EQ(run.exit, 130) << ms;
+    }
+  }
+  std::signal(SIGINT, before);
+}
+
 TEST_F(Tune, TriesItsPathBeforeItMeasures) {
   std::ofstream(file_) << "a file is no folder";
   setenv("RANKINE_TUNING", (file_ + "/below").c_str(), 1);
@@ -328,6 +352,13 @@ TEST(ChooseTool, SaysWhereItsAnswerComesFrom) {
   setenv("RANKINE_ALGO", "all_reduce:ring", 1);
   EXPECT_THAT(with({}), HasSubstr("ring (RANKINE_ALGO says so)"));
   unsetenv("RANKINE_ALGO");
+  // Where programs' calls go elsewhere, the machine's choice is not theirs.
+  setenv("RANKINE_NETWORK", "scale_out", 1);
+  const Captured elsewhere = run_captured(ask);
+  EXPECT_EQ(elsewhere.exit, 2);
+  EXPECT_THAT(elsewhere.err, HasSubstr("RANKINE_NETWORK is 'scale_out'"));
+  EXPECT_THAT(with({"--network", "scale_out"}), HasSubstr("(network model)"));
+  unsetenv("RANKINE_NETWORK");
 }
 
 }  // namespace

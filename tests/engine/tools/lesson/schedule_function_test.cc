@@ -1,16 +1,23 @@
 // rankine check of functions in Python and C++: judged for every N, and what is wrong with one has
 // the file, N and the line.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "engine/tools/interrupt.h"
 #include "engine/tools/lesson/run_program.h"
 #include "engine/tools/lesson/schedule_function.h"
 #include "tests/engine/tools/captured_tool.h"
@@ -179,6 +186,42 @@ TEST(ScheduleFunctions, LeaveNothingBehind) {
   EXPECT_EQ(temporary(), before);
 }
 
+// One that goes on for ever ends with the signal, and leaves neither its folder nor its process.
+TEST(ScheduleFunctions, AreStoppedBySignals) {
+  std::string folder = testing::TempDir() + "/stopped_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string started = folder + ".started";
+  const std::string file = file_with(
+      "endless.py", fmt::format("import os\n"
+                                "collective = 'all_gather'\n"
+                                "def schedule(n):\n"
+                                "    with open('{0}.part', 'w') as f: f.write(str(os.getpid()))\n"
+                                "    os.rename('{0}.part', '{0}')\n"
+                                "    while True: pass\n",
+                                started));
+  setenv("TMPDIR", folder.c_str(), 1);
+  std::jthread interrupts([&started](const std::stop_token& given_up) {
+    while (!std::filesystem::exists(started)) {
+      if (given_up.stop_requested()) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    kill(getpid(), SIGINT);
+  });
+  const Captured run = check(file, {"--ranks", "2"});
+  interrupts.request_stop();
+  interrupts.join();
+  unsetenv("TMPDIR");
+  EXPECT_EQ(run.exit, 130);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err, "rankine check: interrupted\n");
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  pid_t process = 0;
+  std::ifstream(started) >> process;
+  ASSERT_GT(process, 0);
+  EXPECT_EQ(kill(process, 0), -1);
+  const InterruptGuard forgets;  // the signal, for the tests that follow
+}
+
 TEST(RunProgram, HasLimits) {
   const ProgramLimits limits{std::chrono::seconds{1}, 1000};
   EXPECT_THAT(run_program({"sleep", "100"}, limits).status().text(), HasSubstr("within 1 s"));
@@ -186,6 +229,16 @@ TEST(RunProgram, HasLimits) {
   const auto none = run_program({"no_such_program"}, limits);
   EXPECT_EQ(none.status().code(), Code::system);
   EXPECT_THAT(none.status().text(), HasSubstr("'no_such_program' cannot be run"));
+}
+
+TEST(RunProgram, EndsWithASignal) {
+  {
+    const InterruptGuard guard;
+    raise(SIGINT);
+    const ProgramLimits limits{std::chrono::seconds{5}, 1000};
+    EXPECT_EQ(run_program({"sleep", "100"}, limits).status().code(), Code::aborted);
+  }
+  const InterruptGuard forgets;
 }
 
 TEST(RunProgram, TellsWhatItSaidAndHowItEnded) {

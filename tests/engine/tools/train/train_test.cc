@@ -133,13 +133,17 @@ TEST(Train, RefusesWhatCannotBe) {
       {{"--hidden", "65536", "--layers", "65536"}, "1 ranks need"},
       {{"--rate", "-1"}, "rate is '-1'; it must be a number above 0, at most 1"},
       {{"--dp", "4096", "--batch", "8192"}, "threads play at most"},
-      {{"--svg", "/no/such/folder/x.svg"}, "--svg: "},
   };
   for (const auto& [arguments, says] : kCases) {
     const Captured run = run_captured(small(arguments));
     EXPECT_NE(run.exit, 0) << says;
     EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
   }
+  // Before anything is trained.
+  const Captured nowhere = run_captured(small({"--svg", "/no/such/folder/x.svg"}));
+  EXPECT_EQ(nowhere.exit, 3);
+  EXPECT_EQ(nowhere.out, "");
+  EXPECT_NE(nowhere.err.find("--svg: '/no/such/folder/x.svg'"), std::string::npos) << nowhere.err;
 }
 
 TEST(Train, LeavesNothingWhenInterrupted) {
