@@ -42,4 +42,7 @@ Status check_json_bounds(std::string_view what, std::string_view text) {
                           " levels deep; allowed are up to " + std::to_string(kMostJsonLevels));
 }
 
+template Result<nlohmann::json> read_json(std::string_view what, std::string_view text);
+template Result<nlohmann::ordered_json> read_json(std::string_view what, std::string_view text);
+
 }  // namespace rankine
