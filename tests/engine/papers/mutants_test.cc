@@ -49,6 +49,10 @@ TEST(Mutants, FailWhereAReportSaysSo) {
     const bool is_failing = row.verdict == Verdict::fails;
     EXPECT_EQ(fails(*row.paper, *row.claim, runs), is_failing) << row.claim->id;
     ++(is_failing ? failing : others);
+    if (row.verdict != Verdict::holds) continue;
+    Claim degenerate = *row.claim;  // everywhere: no case decides
+    degenerate.degenerate = "1";
+    EXPECT_FALSE(fails(*row.paper, degenerate, runs, kCases)) << row.claim->id;
   }
   EXPECT_GT(failing, 0);
   EXPECT_GT(others, failing);
