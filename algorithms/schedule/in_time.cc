@@ -62,9 +62,13 @@ class Clock {
         alpha_(alpha),
         sends_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(k), 0),
         receives_(sends_) {}
-  Time take(const Message& m) {
+  // When it is carried. `note` hears of the two times before they change.
+  template <class Note>
+  Time take(const Message& m, const Note& note) {
     Time& out = *earliest(sends_, m.from);
     Time& in = *earliest(receives_, m.to);
+    note(out);
+    note(in);
     return out = in = std::max(out, in) + alpha_ + m.blocks;
   }
   int ports() const { return k_; }
@@ -113,7 +117,8 @@ class Order {
     if (!find_limits()) return stated;
     std::vector<std::size_t> out;
     std::vector<bool> taken(matchings_.size(), false);
-    return search(clocks(), taken, out) ? out : stated;
+    clocks_ = clocks();
+    return search(taken, out) ? out : stated;
   }
 
  private:
@@ -143,7 +148,7 @@ class Order {
     for (Clock& clock : clocks()) {
       Time took = 0;
       for (const auto& m : messages_) {
-        if (m) took = std::max(took, clock.take(*m));
+        if (m) took = std::max(took, clock.take(*m, [](Time&) {}));
       }
       const auto needed = [&](const auto& of_lengths) {
         Time most = 0;
@@ -160,31 +165,39 @@ class Order {
   }
 
   // Appends the matchings that are not taken.
-  bool search(const std::vector<Clock>& before, std::vector<bool>& taken,
-              std::vector<std::size_t>& out) {
+  bool search(std::vector<bool>& taken, std::vector<std::size_t>& out) {
     if (out.size() == messages_.size()) return true;
+    const std::size_t before = changes_.size();
     for (std::size_t i = 0; i < matchings_.size(); ++i) {
       if (taken[i]) continue;
       if (++steps_ > kSteps) return false;
-      std::vector<Clock> clocks = before;
-      if (!take(matchings_[i], clocks)) continue;
-      taken[i] = true;
-      out.insert(out.end(), matchings_[i].begin(), matchings_[i].end());
-      if (search(clocks, taken, out)) return true;
-      out.resize(out.size() - matchings_[i].size());
-      taken[i] = false;
+      if (take(matchings_[i])) {
+        taken[i] = true;
+        out.insert(out.end(), matchings_[i].begin(), matchings_[i].end());
+        if (search(taken, out)) return true;
+        out.resize(out.size() - matchings_[i].size());
+        taken[i] = false;
+      }
+      take_back(before);
     }
     return false;
   }
 
   // False where one is late then.
-  bool take(const Matching& matching, std::vector<Clock>& clocks) const {
-    for (std::size_t c = 0; c < clocks.size(); ++c) {
+  bool take(const Matching& matching) {
+    const auto note = [this](Time& time) { changes_.emplace_back(&time, time); };
+    for (std::size_t c = 0; c < clocks_.size(); ++c) {
       for (const std::size_t i : matching) {
-        if (messages_[i] && clocks[c].take(*messages_[i]) > limits_[c]) return false;
+        if (messages_[i] && clocks_[c].take(*messages_[i], note) > limits_[c]) return false;
       }
     }
     return true;
+  }
+  // All changes but the first so many.
+  void take_back(std::size_t all_but) {
+    for (; changes_.size() > all_but; changes_.pop_back()) {
+      *changes_.back().first = changes_.back().second;
+    }
   }
 
   const int ranks_;
@@ -193,6 +206,8 @@ class Order {
   std::vector<std::optional<Message>> messages_;
   std::vector<Matching> matchings_;
   Times limits_;
+  std::vector<Clock> clocks_;                      // of the search
+  std::vector<std::pair<Time*, Time>> changes_{};  // of their times, with what they were
 };
 
 bool is_one_to_one(const Transfer& t) { return t.from.size() == 1 && t.to.size() == 1; }

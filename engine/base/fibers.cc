@@ -1,3 +1,7 @@
+// Else the C library refuses to go on at a place that is further up than the one left, as it must
+// within one stack.
+#undef _FORTIFY_SOURCE
+
 #include "engine/base/fibers.h"
 
 #include <cstdint>
@@ -12,6 +16,12 @@
 
 namespace rankine {
 namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
 
 // The address sanitizer wants to know of every change of stacks.
 void before_switch([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom,
@@ -70,24 +80,41 @@ void Fibers::enter(unsigned low, unsigned high) {
     self->outside_bottom_ = bottom;
     self->outside_bytes_ = bytes;
   }
-  self->fibers_[static_cast<std::size_t>(self->current_)]->body();
-  const int next = self->next_after_end_();
-  // Whoever ends leaves nothing behind: no fake stack.
-  self->switch_between(self->fibers_[static_cast<std::size_t>(self->current_)]->context, nullptr,
-                       next);
+  for (;;) {
+    Fiber& fiber = *self->fibers_[static_cast<std::size_t>(self->current_)];
+    fiber.body();
+    const int next = self->next_after_end_();
+    fiber.has_ended = true;
+    // Whoever ends leaves nothing behind: no fake stack.
+    self->switch_between(fiber.place, nullptr, next);
+  }
 }
 
-void Fibers::switch_between(ucontext_t& from, void** fake_stack_of_from, int to) {
+// Returns when somebody changes to `from`. swapcontext() asks the kernel for the mask of signals
+// each time, which is one for all fibers and most of what a change takes; so each only begins by
+// it. As in QEMU's coroutines (util/coroutine-ucontext.c). Sanitizers know swapcontext() alone.
+void Fibers::change(Place& from, Place& to) {
+  if constexpr (kSanitized) {
+    swapcontext(&from.beginning, &to.beginning);
+  } else {
+    if (_setjmp(from.left) != 0) return;
+    from.has_left = true;
+    if (to.has_left) _longjmp(to.left, 1);
+    setcontext(&to.beginning);
+  }
+}
+
+void Fibers::switch_between(Place& from, void** fake_stack_of_from, int to) {
   current_ = to;
   if (to < 0) {
     before_switch(fake_stack_of_from, outside_bottom_, outside_bytes_);
     switch_thread_like(outside_thread_like_);
-    swapcontext(&from, &outside_);
+    change(from, outside_);
   } else {
     Fiber& fiber = *fibers_[static_cast<std::size_t>(to)];
     before_switch(fake_stack_of_from, fiber.stack.get(), stack_bytes_);
     switch_thread_like(fiber.thread_like);
-    swapcontext(&from, &fiber.context);
+    change(from, fiber.place);
   }
 }
 
@@ -104,12 +131,15 @@ void Fibers::run(std::vector<std::function<void()>> bodies, int first,
     Fiber& fiber = *fibers_[i];
     fiber.body = std::move(bodies[i]);
     end_thread_like(std::exchange(fiber.thread_like, new_thread_like()));
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = stack_bytes_;
-    fiber.context.uc_link = nullptr;
+    if (std::exchange(fiber.has_ended, false) && !kSanitized) continue;  // its loop goes on
+    fiber.place.has_left = false;
+    ucontext_t& beginning = fiber.place.beginning;
+    getcontext(&beginning);
+    beginning.uc_stack.ss_sp = fiber.stack.get();
+    beginning.uc_stack.ss_size = stack_bytes_;
+    beginning.uc_link = nullptr;
     const auto bits = reinterpret_cast<std::uintptr_t>(this);
-    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Fibers::enter), 2,
+    makecontext(&beginning, reinterpret_cast<void (*)()>(&Fibers::enter), 2,
                 static_cast<unsigned>(bits), static_cast<unsigned>(bits >> 32));
   }
   switch_between(outside_, &outside_fake_stack_, first);
@@ -119,7 +149,7 @@ void Fibers::run(std::vector<std::function<void()>> bodies, int first,
 void Fibers::go_to(int fiber) {
   if (fiber == current_) return;
   Fiber& self = *fibers_[static_cast<std::size_t>(current_)];
-  switch_between(self.context, &self.fake_stack, fiber);
+  switch_between(self.place, &self.fake_stack, fiber);
   after_switch(self.fake_stack, nullptr, nullptr);
 }
 

@@ -3,6 +3,7 @@
 // that is being handled) is common to all: nobody goes on with another fiber inside a catch block.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -33,20 +34,28 @@ class Fibers {
   int current() const { return current_; }
 
  private:
+  // Where one goes on: from the beginning, or where it last gave way.
+  struct Place {
+    ucontext_t beginning{};
+    jmp_buf left{};
+    bool has_left = false;
+  };
   struct Fiber {
-    ucontext_t context{};
+    Place place;
+    bool has_ended = false;  // and waits for another body
     std::unique_ptr<std::byte[]> stack;
     std::function<void()> body;
     void* fake_stack = nullptr;   // the address sanitizer's
     void* thread_like = nullptr;  // the thread sanitizer's
   };
   static void enter(unsigned low, unsigned high);
-  void switch_between(ucontext_t& from, void** fake_stack_of_from, int to);
+  static void change(Place& from, Place& to);
+  void switch_between(Place& from, void** fake_stack_of_from, int to);
 
   const std::size_t stack_bytes_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::function<int()> next_after_end_;
-  ucontext_t outside_{};
+  Place outside_;
   void* outside_fake_stack_ = nullptr;
   void* outside_thread_like_ = nullptr;
   const void* outside_bottom_ = nullptr;

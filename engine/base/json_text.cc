@@ -79,4 +79,7 @@ Status check_json_bounds(std::string_view what, std::string_view text) {
                           " twice in one object; allowed is once");
 }
 
+template Result<nlohmann::json> read_json(std::string_view what, std::string_view text);
+template Result<nlohmann::ordered_json> read_json(std::string_view what, std::string_view text);
+
 }  // namespace rankine

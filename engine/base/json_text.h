@@ -34,5 +34,9 @@ Result<Json> read_json(std::string_view what, std::string_view text) {
     return invalid_argument(std::string(what) + " is not JSON: " + error.what());
   }
 }
+// Compiled once: a parser takes longer to compile than most files that read JSON.
+extern template Result<nlohmann::json> read_json(std::string_view what, std::string_view text);
+extern template Result<nlohmann::ordered_json> read_json(std::string_view what,
+                                                         std::string_view text);
 
 }  // namespace rankine

@@ -123,7 +123,27 @@ Goal goal_of_case(const CollectiveCase& test) {
 
 }  // namespace
 
-void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
+std::vector<std::byte> common_result(const CollectiveCase& test) {
+  if (test.collective != Collective::broadcast && test.collective != Collective::all_reduce &&
+      test.collective != Collective::all_gather) {
+    return {};
+  }
+  const Goal goal = goal_of_case(test);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(goal.blocks) * test.count *
+                               size_of(test.type));
+  with_element(test.type, [&]<class T>() {
+    std::byte* at = bytes.data();
+    for (Block b = 0; b < goal.blocks; ++b) {
+      for (std::size_t i = 0; i < test.count; ++i, at += sizeof(T)) {
+        const T x = result<T>(test, goal, 0, b, i);
+        std::memcpy(at, &x, sizeof(T));
+      }
+    }
+  });
+  return bytes;
+}
+
+void CaseBuffers::fill(const CollectiveCase& test, Rank rank, std::span<const std::byte> common) {
   const Goal goal = goal_of_case(test);
   const std::size_t block = test.count * size_of(test.type);
   const bool displaced =
@@ -171,6 +191,10 @@ void CaseBuffers::fill(const CollectiveCase& test, Rank rank) {
       }
     }
     bytes_ = before_ = wanted_;
+    if (!common.empty()) {
+      std::copy(common.begin(), common.end(), wanted_.begin() + static_cast<std::ptrdiff_t>(out_));
+      return;
+    }
     k = 0;
     for (Block b = 0; b < goal.blocks; ++b) {
       if (!goal.needs(rank, b)) continue;
@@ -235,8 +259,8 @@ Call call_of(const CollectiveCase& test, CaseBuffers& buffers) {
 }
 
 std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers,
-                     std::span<std::byte> room) {
-  buffers.fill(test, me.rank());
+                     std::span<std::byte> room, std::span<const std::byte> common) {
+  buffers.fill(test, me.rank(), common);
   Call call = call_of(test, buffers);
   const std::span<std::byte> bytes = buffers.bytes();
   if (!room.empty()) {

@@ -30,10 +30,15 @@ struct CollectiveCase {
 
 std::string to_string(const CollectiveCase& test);
 
+// What every rank ends with alike, worked out once for all of them: of a broadcast, an all-reduce
+// or an all-gather. Empty for the others, of which each has its own.
+std::vector<std::byte> common_result(const CollectiveCase& test);
+
 // A rank's buffers, with guards around them, filled for a case. Reused from case to case.
 class CaseBuffers {
  public:
-  void fill(const CollectiveCase& test, Rank rank);
+  // `common`: common_result() of the case, or empty; then it is worked out here.
+  void fill(const CollectiveCase& test, Rank rank, std::span<const std::byte> common = {});
   const void* in() const { return bytes_.data() + in_; }
   void* out() { return bytes_.data() + out_; }
   std::span<std::byte> bytes() { return bytes_; }  // with the guards
@@ -61,8 +66,8 @@ class CaseBuffers {
 Call call_of(const CollectiveCase& test, CaseBuffers& buffers);
 
 // Fills, calls and checks. Empty, or what went wrong. `room`, where not empty, is where the buffers
-// of the call lie, and what is around them.
+// of the call lie, and what is around them. `common` as in fill().
 std::string run_case(Member& me, const CollectiveCase& test, CaseBuffers& buffers,
-                     std::span<std::byte> room = {});
+                     std::span<std::byte> room = {}, std::span<const std::byte> common = {});
 
 }  // namespace rankine

@@ -256,6 +256,28 @@ Finding judge(const Paper& paper, const Claim& claim, Runs& runs, std::size_t mo
   return finding;
 }
 
+bool fails(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_cases) {
+  if (!claim.needs.empty()) return false;
+  if (claim.reproduced) return judge(paper, claim, runs).verdict == Verdict::fails;
+  Evaluation evaluation(paper, claim, runs);
+  bool some_differ = false;
+  try {
+    for (const Letters& letters : some_of(formulas::parameter_sets(claim.sets).sets, most_cases)) {
+      try {
+        const Case found = evaluation.compare(letters);
+        if (found.agrees && !found.degenerate) return false;
+        some_differ = some_differ || !found.agrees;
+      } catch (const NotDefined&) {
+      }
+    }
+  } catch (const NotInCatalogue&) {
+    return false;
+  } catch (const std::domain_error& undefined) {
+    throw std::logic_error("claim '" + claim.id + "': " + undefined.what());
+  }
+  return some_differ;  // where all agree, though all are degenerate, the row holds
+}
+
 Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
                  const EvaluateOptions& options) {
   Finding finding = judge(paper, claim, runs, options.most_cases);

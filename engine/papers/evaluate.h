@@ -94,6 +94,9 @@ Case compare(const Paper& paper, const Claim& claim, Runs& runs, const Letters& 
 
 // What a row comes to, simulated, in so many of its cases (EvaluateOptions::most_cases).
 Finding judge(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_cases = 0);
+// Whether that is Verdict::fails, worked out no further than the first case that shows that it is
+// not; what later ones throw is then not seen.
+bool fails(const Paper& paper, const Claim& claim, Runs& runs, std::size_t most_cases = 0);
 // The same, and executed (execution.h).
 Finding evaluate(const Paper& paper, const Claim& claim, Runs& runs,
                  const EvaluateOptions& options = {});

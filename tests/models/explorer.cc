@@ -59,7 +59,8 @@ std::vector<std::memory_order> weaker(Kind kind, std::memory_order order) {
 }
 
 void Explorer::View::join_words(const View& other) {
-  for (std::size_t i = 0; i < kWords; ++i) oldest[i] = std::max(oldest[i], other.oldest[i]);
+  const auto theirs = other.oldest;  // a copy, of which the compiler can take many words at once
+  for (std::size_t i = 0; i < kWords; ++i) oldest[i] = std::max(oldest[i], theirs[i]);
 }
 
 void Explorer::View::join(const View& other) {
@@ -146,8 +147,9 @@ void Explorer::fail(const std::string& what) {
   note("fault: " + what);
 }
 
-void Explorer::note(const std::string& what) {
-  if (tracing_) turns_.push_back("thread " + std::to_string(self_) + ": " + what);
+void Explorer::note(std::string_view what) {
+  if (!tracing_) return;
+  turns_.push_back("thread " + std::to_string(self_) + ": " + std::string(what));
 }
 
 bool Explorer::can_move(const Thread& thread) const {
@@ -476,7 +478,7 @@ void Explorer::barrier_everywhere() {
       self().view.join_words(other.settled);
       other.late.join_words(mine);
     }
-    note("barrier with thread " + std::to_string(t));
+    if (tracing_) note("barrier with thread " + std::to_string(t));
   }
 }
 

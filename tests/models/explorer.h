@@ -39,6 +39,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/fibers.h"
@@ -199,7 +200,7 @@ class Explorer final : public Machine {
   std::size_t index_of(const void* word, std::uint64_t newest);
   std::memory_order effective(Kind kind, std::memory_order order, const Site& site);
   void touch(const void* memory, std::size_t bytes, bool writes);
-  void note(const std::string& what);
+  void note(std::string_view what);
   Thread& self() { return threads_[static_cast<std::size_t>(self_)]; }
 
   const Options options_;

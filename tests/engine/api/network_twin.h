@@ -75,34 +75,36 @@ class Twin {
               .peer = line.takes("peer") ? params.peer : (params.root + 1) % n,
               .options = {.algorithm = line.name}};
     set_parameters(params, call.options);
-    const auto natural = static_cast<std::size_t>(natural_blocks(line.collective, n));
-    std::vector<std::vector<std::uint32_t>> in, out;
-    for (Rank r = 0; r < n; ++r) {
-      in.emplace_back(count * natural);
-      std::iota(in.back().begin(), in.back().end(), static_cast<std::uint32_t>(r));
-      out.emplace_back(count * natural);
+    // As many as any rank has of it: a row of an all-to-all's.
+    const std::size_t blocks =
+        static_cast<std::size_t>(natural_blocks(line.collective, n)) /
+        (line.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1);
+    in_.resize(static_cast<std::size_t>(n));
+    out_.resize(in_.size());
+    for (std::size_t r = 0; r < in_.size(); ++r) {
+      in_[r].resize(count * blocks);
+      std::iota(in_[r].begin(), in_[r].end(), static_cast<std::uint32_t>(r));
+      out_[r].assign(count * blocks, 0);
     }
     const auto results = all_.run([&](Member& me) {
       const auto r = static_cast<std::size_t>(me.rank());
       Call mine = call;
-      mine.in = in[r].data();
-      mine.out = in_place ? in[r].data() : out[r].data();
+      mine.in = in_[r].data();
+      mine.out = in_place ? in_[r].data() : out_[r].data();
       return me.call(mine);
     });
     for (const Status& status : results) ASSERT_TRUE(status.ok()) << status.text();
     if (line.collective == Collective::all_reduce) {
       const auto base = static_cast<std::uint32_t>(n * (n - 1) / 2);
       for (Rank r = 0; r < n; ++r) {
-        const auto& result = (in_place ? in : out)[static_cast<std::size_t>(r)];
+        const auto& result = (in_place ? in_ : out_)[static_cast<std::size_t>(r)];
         for (std::size_t i = 0; i < count; ++i) {
           ASSERT_EQ(result[i], base + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(n))
               << line.name << ", rank " << r << ", element " << i;
         }
       }
     }
-    simulate_too(line, params,
-                 count * natural * 4 /
-                     (line.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1));
+    simulate_too(line, params, count * blocks * 4);
   }
 
   void compute(Rank r, double seconds) {
@@ -159,6 +161,7 @@ class Twin {
   Ranks all_;
   std::vector<Ticks> ends_;
   Ticks ticks_per_second_ = 1;
+  std::vector<std::vector<std::uint32_t>> in_, out_;  // of the latest call, by rank
 };
 
 }  // namespace rankine

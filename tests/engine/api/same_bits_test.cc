@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -34,9 +33,9 @@ double element(Rank rank, std::size_t i) {
   const std::uint64_t hash =
       (static_cast<std::uint64_t>(rank) * 0x9e3779b97f4a7c15u + i) * 0xbf58476d1ce4e5b9u;
   const std::uint64_t other = (hash ^ hash >> 31) * 0x94d049bb133111ebu;
-  const double mantissa = 1.0 + std::ldexp(static_cast<double>(hash >> 12), -52);  // all its bits
-  const int exponent = static_cast<int>(other >> 60) - 8;
-  return std::ldexp((other >> 59 & 1) != 0 ? mantissa : -mantissa, exponent);
+  const double mantissa = 1.0 + static_cast<double>(hash >> 12) * 0x1p-52;         // all its bits
+  const double scale = std::bit_cast<double>(((other >> 60) + (1023 - 8)) << 52);  // 2^-8 to 2^7
+  return ((other >> 59 & 1) != 0 ? mantissa : -mantissa) * scale;
 }
 
 std::vector<std::byte> input_of(Rank rank, DataType type, std::size_t count) {

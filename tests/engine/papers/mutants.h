@@ -151,9 +151,7 @@ inline std::string killer_of(const Paper& paper, const std::vector<Mutant>& muta
                              std::size_t cases) {
   for (const Mutant& mutant : mutants) {
     try {
-      const EvaluateOptions options{.execute = false, .most_cases = cases};
-      if (evaluate(paper, mutant.claim, runs, options).verdict == Verdict::fails)
-        return mutant.what;
+      if (fails(paper, mutant.claim, runs, cases)) return mutant.what;
     } catch (const std::logic_error&) {
     }
   }

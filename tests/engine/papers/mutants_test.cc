@@ -40,6 +40,24 @@ std::size_t cases_of(const Finding& row, Runs& runs) {
   return holds_somewhere(evaluate(*row.paper, *row.claim, runs, some)) ? kCases : 0;
 }
 
+// What mutants are tried by stops at the first case that decides; it finds what a report finds.
+TEST(Mutants, FailWhereAReportSaysSo) {
+  Runs runs;
+  int failing = 0, others = 0;
+  for (const Finding& row : all_rows()) {
+    if (row.claim->reproduced) continue;  // those have one case
+    const bool is_failing = row.verdict == Verdict::fails;
+    EXPECT_EQ(fails(*row.paper, *row.claim, runs), is_failing) << row.claim->id;
+    ++(is_failing ? failing : others);
+    if (row.verdict != Verdict::holds) continue;
+    Claim degenerate = *row.claim;  // everywhere: no case decides
+    degenerate.degenerate = "1";
+    EXPECT_FALSE(fails(*row.paper, degenerate, runs, kCases)) << row.claim->id;
+  }
+  EXPECT_GT(failing, 0);
+  EXPECT_GT(others, failing);
+}
+
 // Definitions hold of every algorithm that keeps to the model: of some, only another network fails.
 TEST(Mutants, OfTheRunsFail) {
   Runs runs;
