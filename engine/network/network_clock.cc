@@ -55,11 +55,10 @@ NetworkClock::~NetworkClock() = default;
 
 void NetworkClock::connect(Rank a, Rank b) {
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-    auto& made =
+    Channel*& made =
         channels_[static_cast<std::size_t>(from) * ranks_.size() + static_cast<std::size_t>(to)];
     if (made != nullptr) continue;
-    made = std::make_unique<Channel>();
-    ++connected_;
+    made = made_.emplace_back(std::make_unique<Channel>()).get();
   }
 }
 
@@ -77,8 +76,8 @@ void NetworkClock::provide(const TimedSchedule& schedule) {
 }
 
 std::size_t NetworkClock::bytes() const {
-  return sizeof(NetworkClock) + channels_.capacity() * sizeof(channels_[0]) +
-         connected_ * sizeof(Channel) + ranks_.capacity() * sizeof(OfRank) +
+  return sizeof(NetworkClock) + taken_bytes(channels_) + made_.capacity() * sizeof(made_[0]) +
+         made_.size() * sizeof(Channel) + ranks_.capacity() * sizeof(OfRank) +
          static_cast<std::size_t>(seats_->size()) * sizeof(Seat);
 }
 

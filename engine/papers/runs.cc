@@ -1,6 +1,7 @@
 #include "engine/papers/runs.h"
 
 #include <tbb/parallel_for.h>
+#include <tbb/parallel_invoke.h>
 #include <tbb/partitioner.h>
 
 #include <algorithm>
@@ -21,6 +22,10 @@
 
 namespace rankine::claims {
 namespace {
+
+// Of runs that are made beside as many others as there are cores.
+constexpr std::uint64_t kMostMovesOfMany = 1'200'000;
+constexpr int kMostRanksOfMany = 1024;
 
 // A run with its letters filled in.
 struct Setup {
@@ -488,20 +493,28 @@ std::vector<Executed> Runs::execute(
     }
     results.push_back(&known->second);
   }
-  // Large ones first: no core is left with the longest of them at the end.
+  // Large ones first: no core is left with the longest of them at the end. Those that take hundreds
+  // of megabytes and more are made one after the other, on however many cores.
   std::stable_sort(to_make.begin(), to_make.end(),
                    [](const ToMake& a, const ToMake& b) { return a.moves > b.moves; });
+  const auto small = std::stable_partition(to_make.begin(), to_make.end(), [](const ToMake& each) {
+    return each.moves > kMostMovesOfMany || each.made.params.ranks > kMostRanksOfMany;
+  });
   std::mutex reporting;
   std::size_t done = 0;
-  tbb::parallel_for(
-      std::size_t{0}, to_make.size(),
-      [&](std::size_t i) {
-        *to_make[i].result = Played(std::move(to_make[i].setup)).execute_it(to_make[i].made);
-        if (!progress) return;
-        const std::lock_guard lock(reporting);
-        progress(++done, to_make.size());
-      },
-      tbb::simple_partitioner());
+  const auto make = [&](ToMake& each) {
+    *each.result = Played(std::move(each.setup)).execute_it(each.made);
+    if (!progress) return;
+    const std::lock_guard lock(reporting);
+    progress(++done, to_make.size());
+  };
+  tbb::parallel_invoke([&] { std::for_each(to_make.begin(), small, make); },
+                       [&] {
+                         tbb::parallel_for(
+                             std::size_t{0}, static_cast<std::size_t>(to_make.end() - small),
+                             [&](std::size_t i) { make(small[static_cast<std::ptrdiff_t>(i)]); },
+                             tbb::simple_partitioner());
+                       });
   std::vector<Executed> out;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     out.push_back(*results[i]);
