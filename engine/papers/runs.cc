@@ -1,10 +1,12 @@
 #include "engine/papers/runs.h"
 
 #include <tbb/parallel_for.h>
-#include <tbb/parallel_invoke.h>
 #include <tbb/partitioner.h>
+#include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstddef>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -23,9 +25,54 @@
 namespace rankine::claims {
 namespace {
 
-// Of runs that are made beside as many others as there are cores.
-constexpr std::uint64_t kMostMovesOfMany = 1'200'000;
-constexpr int kMostRanksOfMany = 1024;
+// What live ranks take in memory, about: plans of many moves, and what each rank has beside them.
+std::size_t bytes_for(std::uint64_t moves, int ranks) {
+  constexpr std::size_t kPerMove = 250, kPerRank = std::size_t{128} << 10;
+  return kPerMove * moves + kPerRank * static_cast<std::size_t>(ranks);
+}
+
+// Runs that wait to be made, each of so many bytes. As many are made at a time as there are cores,
+// but of those that are not small no more than kTogether hold, or one. Workers take from here.
+class Queue {
+ public:
+  explicit Queue(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {}
+
+  // The first one that there is room for, when there is any; its number, or as many as there were
+  // where none is left.
+  std::size_t take() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      bool waits = false;
+      for (std::size_t i = 0; i < bytes_.size(); ++i) {
+        if (bytes_[i] == kTaken) continue;
+        waits = true;
+        const std::size_t bytes = counted(bytes_[i]);
+        if (bytes > 0 && held_ > 0 && held_ + bytes > kTogether) continue;
+        held_ += bytes;
+        bytes_[i] = kTaken;
+        return i;
+      }
+      if (!waits) return bytes_.size();
+      given_back_.wait(lock);
+    }
+  }
+  // One of so many bytes has been made.
+  void give_back(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    held_ -= counted(bytes);
+    given_back_.notify_all();
+  }
+
+ private:
+  static constexpr std::size_t kSmall = std::size_t{32} << 20, kTogether = std::size_t{2} << 30;
+  static constexpr std::size_t kTaken = std::numeric_limits<std::size_t>::max();
+  static std::size_t counted(std::size_t bytes) { return bytes <= kSmall ? 0 : bytes; }
+
+  std::mutex mutex_;
+  std::condition_variable given_back_;
+  std::vector<std::size_t> bytes_;
+  std::size_t held_ = 0;
+};
 
 // A run with its letters filled in.
 struct Setup {
@@ -473,7 +520,7 @@ std::vector<Executed> Runs::execute(
     const std::function<void(std::size_t done, std::size_t all)>& progress) {
   struct ToMake {
     Setup setup, made;
-    std::uint64_t moves = 0;
+    std::size_t bytes = 0;
     Executed* result = nullptr;  // in a map: it stays where it is
   };
   std::vector<ToMake> to_make;
@@ -487,34 +534,38 @@ std::vector<Executed> Runs::execute(
     if (first.back()) {
       Setup setup = set_up(live.run, live.letters);
       Setup made = live.made ? set_up(*live.made, live.letters) : setup;
-      const std::uint64_t moves = moves_of(live.run, live.letters);
+      const std::size_t bytes = bytes_for(moves_of(live.run, live.letters), setup.params.ranks);
       known = state_->executed.try_emplace(std::move(key)).first;
-      to_make.push_back({std::move(setup), std::move(made), moves, &known->second});
+      to_make.push_back({std::move(setup), std::move(made), bytes, &known->second});
     }
     results.push_back(&known->second);
   }
-  // Large ones first: no core is left with the longest of them at the end. Those that take hundreds
-  // of megabytes and more are made one after the other, on however many cores.
+  // Large ones first: no core is left with the longest of them at the end.
   std::stable_sort(to_make.begin(), to_make.end(),
-                   [](const ToMake& a, const ToMake& b) { return a.moves > b.moves; });
-  const auto small = std::stable_partition(to_make.begin(), to_make.end(), [](const ToMake& each) {
-    return each.moves > kMostMovesOfMany || each.made.params.ranks > kMostRanksOfMany;
-  });
+                   [](const ToMake& a, const ToMake& b) { return a.bytes > b.bytes; });
+  std::vector<std::size_t> bytes;
+  for (const ToMake& each : to_make) bytes.push_back(each.bytes);
+  Queue queue(std::move(bytes));
   std::mutex reporting;
   std::size_t done = 0;
-  const auto make = [&](ToMake& each) {
-    *each.result = Played(std::move(each.setup)).execute_it(each.made);
-    if (!progress) return;
-    const std::lock_guard lock(reporting);
-    progress(++done, to_make.size());
-  };
-  tbb::parallel_invoke([&] { std::for_each(to_make.begin(), small, make); },
-                       [&] {
-                         tbb::parallel_for(
-                             std::size_t{0}, static_cast<std::size_t>(to_make.end() - small),
-                             [&](std::size_t i) { make(small[static_cast<std::ptrdiff_t>(i)]); },
-                             tbb::simple_partitioner());
-                       });
+  tbb::parallel_for(
+      0, tbb::this_task_arena::max_concurrency(),
+      [&](int) {
+        for (std::size_t i = queue.take(); i < to_make.size(); i = queue.take()) {
+          ToMake& each = to_make[i];
+          try {
+            *each.result = Played(std::move(each.setup)).execute_it(each.made);
+          } catch (...) {  // others may wait for the room
+            queue.give_back(each.bytes);
+            throw;
+          }
+          queue.give_back(each.bytes);
+          if (!progress) continue;
+          const std::lock_guard lock(reporting);
+          progress(++done, to_make.size());
+        }
+      },
+      tbb::simple_partitioner());
   std::vector<Executed> out;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     out.push_back(*results[i]);
