@@ -20,6 +20,8 @@ constexpr std::size_t kRemembered = 1024;
 }  // namespace
 
 struct NetworkClock::Channel {
+  // Whoever has said a word waits for the answer, and credit is given for two at a time.
+  static constexpr std::uint32_t kWords = 4;
   static constexpr std::uint32_t kStride = kCacheLine;
   struct alignas(kCacheLine) Slot {
     std::byte bytes[kStride];
@@ -27,10 +29,10 @@ struct NetworkClock::Channel {
 
   Channel() {
     for (Slot& slot : slots) new (slot.bytes) PostHeader;
-    outbox.mailbox = inbox.mailbox = {slots[0].bytes, kStride, &credit};
+    outbox.mailbox = inbox.mailbox = {slots[0].bytes, kStride, &credit, kWords};
   }
 
-  Slot slots[kSlots];
+  Slot slots[kWords];
   Counter credit;
   // Each is its own rank's.
   alignas(kCacheLine) Outbox outbox;

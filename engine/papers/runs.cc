@@ -1,8 +1,8 @@
 #include "engine/papers/runs.h"
 
+#include <malloc.h>
 #include <tbb/parallel_for.h>
 #include <tbb/partitioner.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -31,47 +31,67 @@ std::size_t bytes_for(std::uint64_t moves, int ranks) {
   return kPerMove * moves + kPerRank * static_cast<std::size_t>(ranks);
 }
 
-// Runs that wait to be made, each of so many bytes. As many are made at a time as there are cores,
-// but of those that are not small no more than kTogether hold, or one. Workers take from here.
+// What runs that are not small hold, of all that are being made.
+class Room {
+ public:
+  static bool is_small(std::size_t bytes) { return bytes <= (std::size_t{32} << 20); }
+
+  // There is always room for one.
+  bool has(std::size_t bytes) const {
+    constexpr std::size_t kTogether = std::size_t{2} << 30;
+    return is_small(bytes) || held_ == 0 || held_ + bytes <= kTogether;
+  }
+  void take(std::size_t bytes) { held_ += is_small(bytes) ? 0 : bytes; }
+  void give_back(std::size_t bytes) { held_ -= is_small(bytes) ? 0 : bytes; }
+
+ private:
+  std::size_t held_ = 0;
+};
+
+// Runs that wait to be made, each of so many bytes. Whoever makes them, on as many cores as there
+// are, takes one that there is room for in this process.
 class Queue {
  public:
   explicit Queue(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {}
 
-  // The first one that there is room for, when there is any; its number, or as many as there were
-  // where none is left.
+  // The number of the first one, when there is any. To be asked once for each.
   std::size_t take() {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(mutex());
     while (true) {
-      bool waits = false;
       for (std::size_t i = 0; i < bytes_.size(); ++i) {
-        if (bytes_[i] == kTaken) continue;
-        waits = true;
-        const std::size_t bytes = counted(bytes_[i]);
-        if (bytes > 0 && held_ > 0 && held_ + bytes > kTogether) continue;
-        held_ += bytes;
+        if (bytes_[i] == kTaken || !room().has(bytes_[i])) continue;
+        room().take(bytes_[i]);
         bytes_[i] = kTaken;
         return i;
       }
-      if (!waits) return bytes_.size();
-      given_back_.wait(lock);
+      given_back().wait(lock);
     }
   }
   // One of so many bytes has been made.
-  void give_back(std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    held_ -= counted(bytes);
-    given_back_.notify_all();
+  static void give_back(std::size_t bytes) {
+    // What it had lies in pieces all over the heap.
+    if (!Room::is_small(bytes)) malloc_trim(0);
+    const std::lock_guard lock(mutex());
+    room().give_back(bytes);
+    given_back().notify_all();
   }
 
  private:
-  static constexpr std::size_t kSmall = std::size_t{32} << 20, kTogether = std::size_t{2} << 30;
   static constexpr std::size_t kTaken = std::numeric_limits<std::size_t>::max();
-  static std::size_t counted(std::size_t bytes) { return bytes <= kSmall ? 0 : bytes; }
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::condition_variable& given_back() {
+    static std::condition_variable one;
+    return one;
+  }
+  static Room& room() {  // under the mutex
+    static Room one;
+    return one;
+  }
 
-  std::mutex mutex_;
-  std::condition_variable given_back_;
   std::vector<std::size_t> bytes_;
-  std::size_t held_ = 0;
 };
 
 // A run with its letters filled in.
@@ -549,21 +569,19 @@ std::vector<Executed> Runs::execute(
   std::mutex reporting;
   std::size_t done = 0;
   tbb::parallel_for(
-      0, tbb::this_task_arena::max_concurrency(),
-      [&](int) {
-        for (std::size_t i = queue.take(); i < to_make.size(); i = queue.take()) {
-          ToMake& each = to_make[i];
-          try {
-            *each.result = Played(std::move(each.setup)).execute_it(each.made);
-          } catch (...) {  // others may wait for the room
-            queue.give_back(each.bytes);
-            throw;
-          }
-          queue.give_back(each.bytes);
-          if (!progress) continue;
-          const std::lock_guard lock(reporting);
-          progress(++done, to_make.size());
+      std::size_t{0}, to_make.size(),
+      [&](std::size_t) {
+        ToMake& each = to_make[queue.take()];
+        try {
+          *each.result = Played(std::move(each.setup)).execute_it(each.made);
+        } catch (...) {  // others may wait for the room
+          Queue::give_back(each.bytes);
+          throw;
         }
+        Queue::give_back(each.bytes);
+        if (!progress) return;
+        const std::lock_guard lock(reporting);
+        progress(++done, to_make.size());
       },
       tbb::simple_partitioner());
   std::vector<Executed> out;
