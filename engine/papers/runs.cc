@@ -34,11 +34,11 @@ std::size_t bytes_for(std::uint64_t moves, int ranks) {
 // What runs that are not small hold, of all that are being made.
 class Room {
  public:
-  static bool is_small(std::size_t bytes) { return bytes <= (std::size_t{32} << 20); }
+  static bool is_small(std::size_t bytes) { return bytes <= (std::size_t{64} << 20); }
 
   // There is always room for one.
   bool has(std::size_t bytes) const {
-    constexpr std::size_t kTogether = std::size_t{2} << 30;
+    constexpr std::size_t kTogether = std::size_t{3} << 30;
     return is_small(bytes) || held_ == 0 || held_ + bytes <= kTogether;
   }
   void take(std::size_t bytes) { held_ += is_small(bytes) ? 0 : bytes; }
