@@ -67,10 +67,10 @@ Status check_options(const CallOptions& options) {
 }
 
 // Of communicators and teams alike.
-Status check_common(int ranks, std::chrono::milliseconds timeout,
+Status check_common(int ranks, int most_ranks, std::chrono::milliseconds timeout,
                     const std::optional<WaitPolicy>& wait) {
   const WaitPolicy policy = wait.value_or(WaitPolicy());
-  return first_of({check_range("ranks", ranks, 1, Communicator::kMaxRanks),
+  return first_of({check_range("ranks", ranks, 1, most_ranks),
                    timeout.count() > 0
                        ? Status()
                        : invalid_argument("timeout is " + std::to_string(timeout.count()) +
@@ -117,7 +117,9 @@ Status check_name(std::string_view name) {
 }
 
 Status check_communicator(const CommunicatorOptions& options) {
-  Status status = check_common(options.ranks, options.timeout, options.wait);
+  const int most_ranks =
+      options.network != nullptr ? Communicator::kMaxOnNetwork : Communicator::kMaxRanks;
+  Status status = check_common(options.ranks, most_ranks, options.timeout, options.wait);
   if (!status.ok()) return status;
   if (const CostField* field = options.costs ? misfit(*options.costs) : nullptr) {
     return invalid_argument("costs." + std::string(field->name) + " is " +
@@ -148,7 +150,7 @@ Status check_communicator(const CommunicatorOptions& options) {
 }
 
 Status check_team(const TeamOptions& options) {
-  return check_common(options.ranks, options.timeout, options.wait);
+  return check_common(options.ranks, Communicator::kMaxRanks, options.timeout, options.wait);
 }
 
 Status misfit(const CallOptions& options) noexcept {

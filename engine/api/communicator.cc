@@ -311,8 +311,8 @@ SharedMemory Communicator::shared_memory() const {
           .flight_record = shared_->recorder.bytes() +
                            static_cast<std::size_t>(shared_->ranks) * sizeof(SlowWaits),
           .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
-                    shared_->mailboxes.capacity() * sizeof(Mailbox) +
-                    shared_->boards.capacity() * sizeof(Board) + shared_->plans.table_bytes() +
+                    taken_bytes(shared_->mailboxes) + taken_bytes(shared_->boards) +
+                    shared_->plans.table_bytes() +
                     (shared_->clock != nullptr ? shared_->clock->clock().bytes() : 0)};
 }
 

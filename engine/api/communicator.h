@@ -132,11 +132,14 @@ struct SharedMemory {
 class Communicator {
  public:
   static constexpr int kMaxRanks = 1024;
+  // On a modelled network that the options name, where plans may take as long and as much memory as
+  // plan_bytes allow.
+  static constexpr int kMaxOnNetwork = 4096;
   static constexpr int kMaxProcesses = 256;
 
-  // Errors: ranks outside 1 .. kMaxRanks, a timeout or plan_bytes that is not positive, a wait
-  // policy, arenas or levels that there are not, a progress_core where no thread can be pinned, out
-  // of memory.
+  // Errors: ranks outside 1 .. kMaxRanks (or kMaxOnNetwork), a timeout or plan_bytes that is not
+  // positive, a wait policy, arenas or levels that there are not, a progress_core where no thread
+  // can be pinned, out of memory.
   // With a name, it waits until all ranks of that name are there, no longer than the timeout, and
   // what goes wrong for one is the error of all that are waiting: a rank that is there twice or
   // ends (rank_lost), different numbers of ranks, versions, instruction sets, tuning tables, costs

@@ -25,6 +25,7 @@
 #include "engine/api/process_ranks.h"
 #include "engine/api/tuning.h"
 #include "engine/base/deadline.h"
+#include "engine/base/zeroed_pages.h"
 #include "engine/compile/compile.h"
 #include "engine/run/board.h"
 #include "engine/run/fingerprint.h"
@@ -220,8 +221,8 @@ struct CommunicatorShared {
   std::map<GroupKey, Group> groups;  // that not all of their ranks have found yet
   std::vector<Arena> arenas;         // by reader: slots with who receives, credit with who sends;
                                      // boards with who posts
-  std::vector<Mailbox> mailboxes;    // [from * ranks + to]; made when a plan first needs one
-  std::vector<Board> boards;         // likewise
+  ZeroedVector<Mailbox> mailboxes;   // [from * ranks + to]; made when a plan first needs one
+  ZeroedVector<Board> boards;        // likewise
   PlanTable plans;                   // but for find(), which any rank may call at any time
   // The call that was refused last, and why: the other ranks make it too.
   struct Refused {

@@ -29,10 +29,6 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
   run.memory.resize(n * 4);
   run.boards.resize(n);
   run.posts = shared->first_count;
-  for (std::size_t q = 0; q < n; ++q) {
-    run.outbox[q].base = run.outbox[q].credit_seen = shared->first_count;
-    run.inbox[q].base = shared->first_count;
-  }
 }
 
 Member::Member(std::shared_ptr<CommunicatorShared> shared, Rank rank,
@@ -76,10 +72,9 @@ Member::~Member() {
 
 // Without `operands`, which grow with the plans and are small.
 std::size_t MemberState::table_bytes() const {
-  return sizeof(MemberState) + run.outbox.capacity() * sizeof(Outbox) +
-         run.inbox.capacity() * sizeof(Inbox) + run.memory.capacity() * sizeof(std::byte*) +
-         run.boards.capacity() * sizeof(Board) + plans.table_bytes() + sizeof(Payloads) +
-         products.capacity() + displaced.bytes();
+  return sizeof(MemberState) + taken_bytes(run.outbox) + taken_bytes(run.inbox) +
+         taken_bytes(run.memory) + taken_bytes(run.boards) + plans.table_bytes() +
+         sizeof(Payloads) + products.capacity() + displaced.bytes();
 }
 
 Rank Member::rank() const { return state_->run.waiter.rank; }
@@ -136,10 +131,14 @@ Status MemberState::adopt(const Prepared& prepared) {
   for (const Traffic& traffic : plan.traffic) {
     // The other direction may be just being made, for another plan.
     if (traffic.sent > 0) {
-      run.outbox[traffic.peer].mailbox = shared->mailboxes[self * n + traffic.peer];
+      Outbox& to = run.outbox[traffic.peer];
+      if (to.mailbox.slots == nullptr) to.base = to.credit_seen = shared->first_count;
+      to.mailbox = shared->mailboxes[self * n + traffic.peer];
     }
     if (traffic.received > 0) {
-      run.inbox[traffic.peer].mailbox = shared->mailboxes[traffic.peer * n + self];
+      Inbox& from = run.inbox[traffic.peer];
+      if (from.mailbox.slots == nullptr) from.base = shared->first_count;
+      from.mailbox = shared->mailboxes[traffic.peer * n + self];
     }
   }
   if (prepared.plan.transport == Transport::board) run.boards = shared->boards;

@@ -20,6 +20,8 @@ constexpr std::size_t kRemembered = 1024;
 }  // namespace
 
 struct NetworkClock::Channel {
+  // Whoever has said a word waits for the answer, and credit is given for two at a time.
+  static constexpr std::uint32_t kWords = 4;
   static constexpr std::uint32_t kStride = kCacheLine;
   struct alignas(kCacheLine) Slot {
     std::byte bytes[kStride];
@@ -27,10 +29,10 @@ struct NetworkClock::Channel {
 
   Channel() {
     for (Slot& slot : slots) new (slot.bytes) PostHeader;
-    outbox.mailbox = inbox.mailbox = {slots[0].bytes, kStride, &credit};
+    outbox.mailbox = inbox.mailbox = {slots[0].bytes, kStride, &credit, kWords};
   }
 
-  Slot slots[kSlots];
+  Slot slots[kWords];
   Counter credit;
   // Each is its own rank's.
   alignas(kCacheLine) Outbox outbox;
@@ -55,11 +57,10 @@ NetworkClock::~NetworkClock() = default;
 
 void NetworkClock::connect(Rank a, Rank b) {
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-    auto& made =
+    Channel*& made =
         channels_[static_cast<std::size_t>(from) * ranks_.size() + static_cast<std::size_t>(to)];
     if (made != nullptr) continue;
-    made = std::make_unique<Channel>();
-    ++connected_;
+    made = made_.emplace_back(std::make_unique<Channel>()).get();
   }
 }
 
@@ -77,8 +78,8 @@ void NetworkClock::provide(const TimedSchedule& schedule) {
 }
 
 std::size_t NetworkClock::bytes() const {
-  return sizeof(NetworkClock) + channels_.capacity() * sizeof(channels_[0]) +
-         connected_ * sizeof(Channel) + ranks_.capacity() * sizeof(OfRank) +
+  return sizeof(NetworkClock) + taken_bytes(channels_) + made_.capacity() * sizeof(made_[0]) +
+         made_.size() * sizeof(Channel) + ranks_.capacity() * sizeof(OfRank) +
          static_cast<std::size_t>(seats_->size()) * sizeof(Seat);
 }
 

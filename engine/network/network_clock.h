@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/base/zeroed_pages.h"
 #include "engine/network/lateness.h"
 #include "engine/network/port_model.h"
 #include "engine/network/seats.h"
@@ -167,8 +168,8 @@ class NetworkClock {
 
   const NetworkClockOptions options_;
   const std::shared_ptr<NetworkSeats> seats_;
-  std::vector<std::unique_ptr<Channel>> channels_;  // by pair; made where a schedule needs them
-  std::size_t connected_ = 0;
+  ZeroedVector<Channel*> channels_;             // by pair; made where a schedule needs them
+  std::vector<std::unique_ptr<Channel>> made_;  // all of them
   std::vector<OfRank> ranks_;
 };
 

@@ -164,8 +164,7 @@ std::string_view name_of(Verdict verdict) {
 }
 
 std::string_view name_of(Unexecuted why) {
-  constexpr std::string_view kNames[kUnexecuted] = {"", "larger", "beyond_communicator",
-                                                    "beyond_model"};
+  constexpr std::string_view kNames[kUnexecuted] = {"", "beyond_communicator", "beyond_model"};
   return kNames[static_cast<std::size_t>(why)];
 }
 

@@ -32,12 +32,11 @@ std::string_view words_of(Verdict verdict);
 // Why none of the runs that a row names, on a network, has been made by live ranks.
 enum class Unexecuted : unsigned char {
   no,                   // some were; or the row is on no network; or nobody asked
-  larger,               // all of them are larger than was asked for (EvaluateOptions)
   beyond_communicator,  // all of them have more ranks than a communicator takes
   beyond_model,         // the row is not evaluated, or none of its runs exists
 };
-inline constexpr int kUnexecuted = 4;
-// "", "larger" ...: for machines.
+inline constexpr int kUnexecuted = 3;
+// "", "beyond_communicator", "beyond_model": for machines.
 std::string_view name_of(Unexecuted why);
 
 struct Case {
@@ -83,7 +82,7 @@ struct EvaluateOptions {
   bool execute = true;  // let live ranks make the runs of some of the cases (execution.h)
   int most_ranks = 81;  // of such a run
   // Of a row whose runs all have more ranks the case of the least one is executed, but for runs
-  // that move more blocks than so many.
+  // that move more blocks than so many; or the least run, where all do.
   std::uint64_t most_moves_of_least = 1'100'000;
   std::size_t most_cases = 0;  // so many of the sets, evenly; 0: all of them
 };

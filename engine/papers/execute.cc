@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -144,7 +145,6 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   Turns turns;
   std::vector<std::unique_ptr<Member>> members;
   for (Rank r : ranks(params.ranks)) {
-    data[static_cast<std::size_t>(r)].fill(goal, layout, r);
     auto member = (*communicator)->join(r);
     if (!member.ok()) return member.status();
     (*member)->give_way_to(&turns);
@@ -153,6 +153,12 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
   std::vector<Status> ended(n);
   const auto part = [&](Rank rank) {
     const auto r = static_cast<std::size_t>(rank);
+    // Not before its turn: the first one plans, which takes most of the memory.
+    try {
+      data[r].fill(goal, layout, rank);
+    } catch (const std::bad_alloc&) {
+      (*communicator)->abort({Code::out_of_memory, "the data of rank " + std::to_string(rank)});
+    }
     Call mine = call;
     mine.in = data[r].input.data();
     mine.out = data[r].output.data();

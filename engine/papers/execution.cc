@@ -122,7 +122,7 @@ Group of_two_cases(const Row& row, Runs& runs, int most_ranks) {
 }
 
 bool has_communicator(const LiveRun& live, const Runs& runs) {
-  return runs.ranks_of(live.run, live.letters) <= Communicator::kMaxRanks;
+  return runs.ranks_of(live.run, live.letters) <= Communicator::kMaxOnNetwork;
 }
 
 Group of_least_case(const Row& row, Runs& runs, std::uint64_t most_moves) {
@@ -143,14 +143,25 @@ Group of_least_case(const Row& row, Runs& runs, std::uint64_t most_moves) {
   return out;
 }
 
-Unexecuted reason_of(const Row& row, const Runs& runs) {
-  if (row.groups() == 0) return Unexecuted::beyond_model;
+// One, whatever it takes.
+Group of_least_run(const Row& row, Runs& runs) {
+  Group out;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t i = 0; i < row.groups(); ++i) {
-    for (const Wanted& each : row.group(i)) {
-      if (has_communicator(each.live, runs)) return Unexecuted::larger;
+    for (Wanted& each : row.group(i)) {
+      if (!has_communicator(each.live, runs)) continue;
+      const std::uint64_t moves = runs.moves_of(each.live.run, each.live.letters);
+      if (!out.empty() && moves >= least) continue;
+      least = moves;
+      out = {std::move(each)};
     }
   }
-  return Unexecuted::beyond_communicator;
+  return out;
+}
+
+// One that has runs has one of more ranks than a communicator takes at the least.
+Unexecuted reason_of(const Row& row) {
+  return row.groups() == 0 ? Unexecuted::beyond_model : Unexecuted::beyond_communicator;
 }
 
 // The figure's time is a sum of floating-point numbers, the ranks' one of whole ticks.
@@ -183,7 +194,8 @@ void execute(std::span<Finding* const> rows, Runs& runs, const EvaluateOptions& 
     if (!row.on_a_network()) continue;
     Group group = of_two_cases(row, runs, options.most_ranks);
     if (group.empty()) group = of_least_case(row, runs, options.most_moves_of_least);
-    if (group.empty()) finding->unexecuted = reason_of(row, runs);
+    if (group.empty()) group = of_least_run(row, runs);
+    if (group.empty()) finding->unexecuted = reason_of(row);
     for (Wanted& each : group) all.emplace_back(finding, std::move(each));
   }
   std::vector<LiveRun> live;

@@ -4,8 +4,10 @@
 // A claim has its cases, a figure's statement its panels. Of two of them, the last one and another
 // about half as far, all runs are made that EvaluateOptions::most_ranks allows. Where it allows
 // none, the case of the least run is made, but for runs of very many moves, or the panel's (L)
-// forms. Of a figure the live ranks make two sizes (points_of()): at others they would do the same,
-// byte for byte, and only the network's prices would be others.
+// forms; and where all have very many, the least run. So something is executed of every row that
+// has a run of as many ranks as a communicator takes. Of a figure the live ranks make two sizes
+// (points_of()): at others they would do the same, byte for byte, and only the network's prices
+// would be others.
 #pragma once
 
 #include <cstddef>

@@ -108,8 +108,7 @@ std::vector<std::string> summary_lines(const Totals& totals) {
       "{} claims. {} different runs made by live ranks under the virtual clock, {} of them with "
       "another result.",
       totals.claims, totals.executed, totals.faults));
-  constexpr std::string_view kReasons[kUnexecuted] = {"", "of larger runs (--execute-to)",
-                                                      "of more ranks than a communicator takes",
+  constexpr std::string_view kReasons[kUnexecuted] = {"", "of more ranks than a communicator takes",
                                                       "beyond the model or the catalogue"};
   int rows = 0;
   std::string reasons;

@@ -1,9 +1,12 @@
 #include "engine/papers/runs.h"
 
+#include <malloc.h>
 #include <tbb/parallel_for.h>
 #include <tbb/partitioner.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstddef>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -21,6 +24,75 @@
 
 namespace rankine::claims {
 namespace {
+
+// What live ranks take in memory, about: plans of many moves, and what each rank has beside them.
+std::size_t bytes_for(std::uint64_t moves, int ranks) {
+  constexpr std::size_t kPerMove = 250, kPerRank = std::size_t{128} << 10;
+  return kPerMove * moves + kPerRank * static_cast<std::size_t>(ranks);
+}
+
+// What runs that are not small hold, of all that are being made.
+class Room {
+ public:
+  static bool is_small(std::size_t bytes) { return bytes <= (std::size_t{64} << 20); }
+
+  // There is always room for one.
+  bool has(std::size_t bytes) const {
+    constexpr std::size_t kTogether = std::size_t{3} << 30;
+    return is_small(bytes) || held_ == 0 || held_ + bytes <= kTogether;
+  }
+  void take(std::size_t bytes) { held_ += is_small(bytes) ? 0 : bytes; }
+  void give_back(std::size_t bytes) { held_ -= is_small(bytes) ? 0 : bytes; }
+
+ private:
+  std::size_t held_ = 0;
+};
+
+// Runs that wait to be made, each of so many bytes. Whoever makes them, on as many cores as there
+// are, takes one that there is room for in this process.
+class Queue {
+ public:
+  explicit Queue(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {}
+
+  // The number of the first one, when there is any. To be asked once for each.
+  std::size_t take() {
+    std::unique_lock lock(mutex());
+    while (true) {
+      for (std::size_t i = 0; i < bytes_.size(); ++i) {
+        if (bytes_[i] == kTaken || !room().has(bytes_[i])) continue;
+        room().take(bytes_[i]);
+        bytes_[i] = kTaken;
+        return i;
+      }
+      given_back().wait(lock);
+    }
+  }
+  // One of so many bytes has been made.
+  static void give_back(std::size_t bytes) {
+    // What it had lies in pieces all over the heap.
+    if (!Room::is_small(bytes)) malloc_trim(0);
+    const std::lock_guard lock(mutex());
+    room().give_back(bytes);
+    given_back().notify_all();
+  }
+
+ private:
+  static constexpr std::size_t kTaken = std::numeric_limits<std::size_t>::max();
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::condition_variable& given_back() {
+    static std::condition_variable one;
+    return one;
+  }
+  static Room& room() {  // under the mutex
+    static Room one;
+    return one;
+  }
+
+  std::vector<std::size_t> bytes_;
+};
 
 // A run with its letters filled in.
 struct Setup {
@@ -468,7 +540,7 @@ std::vector<Executed> Runs::execute(
     const std::function<void(std::size_t done, std::size_t all)>& progress) {
   struct ToMake {
     Setup setup, made;
-    std::uint64_t moves = 0;
+    std::size_t bytes = 0;
     Executed* result = nullptr;  // in a map: it stays where it is
   };
   std::vector<ToMake> to_make;
@@ -482,21 +554,31 @@ std::vector<Executed> Runs::execute(
     if (first.back()) {
       Setup setup = set_up(live.run, live.letters);
       Setup made = live.made ? set_up(*live.made, live.letters) : setup;
-      const std::uint64_t moves = moves_of(live.run, live.letters);
+      const std::size_t bytes = bytes_for(moves_of(live.run, live.letters), setup.params.ranks);
       known = state_->executed.try_emplace(std::move(key)).first;
-      to_make.push_back({std::move(setup), std::move(made), moves, &known->second});
+      to_make.push_back({std::move(setup), std::move(made), bytes, &known->second});
     }
     results.push_back(&known->second);
   }
   // Large ones first: no core is left with the longest of them at the end.
   std::stable_sort(to_make.begin(), to_make.end(),
-                   [](const ToMake& a, const ToMake& b) { return a.moves > b.moves; });
+                   [](const ToMake& a, const ToMake& b) { return a.bytes > b.bytes; });
+  std::vector<std::size_t> bytes;
+  for (const ToMake& each : to_make) bytes.push_back(each.bytes);
+  Queue queue(std::move(bytes));
   std::mutex reporting;
   std::size_t done = 0;
   tbb::parallel_for(
       std::size_t{0}, to_make.size(),
-      [&](std::size_t i) {
-        *to_make[i].result = Played(std::move(to_make[i].setup)).execute_it(to_make[i].made);
+      [&](std::size_t) {
+        ToMake& each = to_make[queue.take()];
+        try {
+          *each.result = Played(std::move(each.setup)).execute_it(each.made);
+        } catch (...) {  // others may wait for the room
+          Queue::give_back(each.bytes);
+          throw;
+        }
+        Queue::give_back(each.bytes);
         if (!progress) return;
         const std::lock_guard lock(reporting);
         progress(++done, to_make.size());

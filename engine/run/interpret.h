@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/zeroed_pages.h"
 #include "engine/run/board.h"
 #include "engine/run/crossbar.h"
 #include "engine/run/epilogue.h"
@@ -21,14 +22,14 @@ namespace rankine {
 struct RankState {
   Waiter waiter;
   std::uint32_t progress_base = 0;  // of this call; advances by Plan::span
-  std::vector<Outbox> outbox;       // by peer
-  std::vector<Inbox> inbox;         // by peer
-  std::vector<Board> boards;        // by rank
+  ZeroedVector<Outbox> outbox;      // by peer
+  ZeroedVector<Inbox> inbox;        // by peer
+  ZeroedVector<Board> boards;       // by rank
   std::uint32_t posts = 0;          // made so far
   std::uint32_t past = 0;           // a hash of the calls made so far: fingerprints, in order
   // Addresses of input, output and scratch by rank; our own are set by the caller, the others' are
   // learnt from their entries during a call.
-  std::vector<std::byte*> memory;
+  ZeroedVector<std::byte*> memory;
   StagingStores staging;
   std::vector<void*> operands;         // room for the most operands of any plan that we run
   const UserOp* user_op = nullptr;     // of this call, where its plan has OpCode::apply

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/api/network.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
 
@@ -280,6 +281,10 @@ TEST(ErrorsOfCommunicators, RanksTimeoutsAndJoining) {
   EXPECT_EQ(text(Communicator::create({.ranks = 0}).status()), "ranks is 0; allowed are 1 to 1024");
   EXPECT_EQ(text(Communicator::create({.ranks = 1025}).status()),
             "ranks is 1025; allowed are 1 to 1024");
+  const auto network = find_call_network("plain");
+  ASSERT_TRUE(network.ok());
+  EXPECT_EQ(text(Communicator::create({.ranks = 4097, .network = *network}).status()),
+            "ranks is 4097; allowed are 1 to 4096");
   EXPECT_EQ(text(Team::create({.ranks = -1}).status()), "ranks is -1; allowed are 1 to 1024");
   EXPECT_NE(
       text(Communicator::create({.ranks = 2, .timeout = std::chrono::milliseconds(0)}).status())

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/network.h"
 #include "engine/api/team.h"
 #include "numa/system_calls.h"
 #include "tests/engine/api/ranks.h"
@@ -181,6 +182,20 @@ TEST(Memory, SixtyFourRanksTakeLessThanEightMebibytes) {
   EXPECT_EQ(communicator.cached_plans(), static_cast<std::size_t>(kCollectives));
   EXPECT_EQ(communicator.memory_of(5).senders, 63) << "else the test saw no crowd";
   EXPECT_LT(communicator.memory_bytes(), 8 * kMiB) << "after 8 B of everything";
+}
+
+TEST(Memory, TablesByPeerAreForPeersThatThereAre) {
+  const auto network = find_call_network("plain");
+  ASSERT_TRUE(network.ok());
+  const auto communicator =
+      Communicator::create({.ranks = Communicator::kMaxOnNetwork, .network = *network});
+  ASSERT_TRUE(communicator.ok()) << communicator.status().text();
+  const auto tables = [&] { return (*communicator)->shared_memory().tables; };
+  const std::size_t alone = tables();
+  EXPECT_LT(alone, 16 * kMiB) << "a byte for each pair";
+  auto member = (*communicator)->join(7);
+  ASSERT_TRUE(member.ok());
+  EXPECT_LT(tables() - alone, std::size_t{16} << 10) << "four bytes for each peer";
 }
 
 TEST(Memory, CountsEveryPart) {

@@ -73,21 +73,11 @@ TEST(Claims, ExecutedTheyTakeTheSameTimeToTheLastTick) {
   EXPECT_GT(totals_of(report()).executed, 700);
 }
 
-// All but those that ask for more than the report takes time for, or a communicator takes ranks.
 TEST(Claims, EveryRowOnANetworkIsExecuted) {
-  const std::set<std::string_view> kLarge = {"lesson-interactive-hierarchical",
-                                             "trivance-6.2-overhead", "trivance-6.3-4d"};
   for (const Finding& finding : report()) {
-    const std::string& id = finding.claim->id;
     const bool on_a_network = !finding.claim->runs.empty() || finding.claim->reproduced;
-    if (finding.unexecuted == Unexecuted::no) {
-      EXPECT_EQ(finding.executed > 0, on_a_network) << id;
-    } else if (finding.unexecuted == Unexecuted::larger) {
-      EXPECT_TRUE(kLarge.contains(id)) << id;
-    } else {
-      EXPECT_EQ(finding.unexecuted, Unexecuted::beyond_communicator) << id;
-      EXPECT_TRUE(finding.claim->reproduced) << id;
-    }
+    EXPECT_EQ(finding.executed > 0, on_a_network) << finding.claim->id;
+    EXPECT_EQ(finding.unexecuted, Unexecuted::no) << finding.claim->id;
   }
 }
 

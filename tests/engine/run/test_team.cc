@@ -84,7 +84,7 @@ struct TestTeam::State {
       state.outbox.resize(ranks.size());
       state.inbox.resize(ranks.size());
       state.memory.resize(ranks.size() * 4);
-      state.boards = boards;
+      state.boards.assign(boards.begin(), boards.end());
       state.posts = options.first_count;
       for (std::size_t q = 0; q < ranks.size(); ++q) {
         state.outbox[q] = {mailboxes[r * ranks.size() + q], options.first_count,
