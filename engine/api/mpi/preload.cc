@@ -12,10 +12,15 @@
 // Everything else is passed on, and so are arguments that MPI has errors for.
 //
 // Calls that are started and waited for later (MPI_Iallreduce) are decided on in the same way, and
-// by nothing that ranks would have to ask each other first (preload_requests.h, and Backend).
+// by nothing that ranks would have to ask each other first (preload_requests.h, and Backend). Those
+// that are made ready (MPI_Allreduce_init) are decided on there, by all ranks at once, and run
+// through the same functions again each time that they are started (preload_prepared.h).
 //
 // RANKINE_MPI (preload_settings.h) says whether, how, and whether to report it at the end.
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>  // calls that are made ready, before MPI had them
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -37,6 +42,7 @@
 #include "engine/api/mpi/preload_backend.h"
 #include "engine/api/mpi/preload_blocks.h"
 #include "engine/api/mpi/preload_kinds.h"
+#include "engine/api/mpi/preload_prepared.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/api/mpi/preload_requests.h"
 #include "engine/api/mpi/preload_settings.h"
@@ -74,6 +80,7 @@ struct Attached {
   int calls = 0;      // that might have been taken, before
   bool made = false;  // the backend, if one could be, on all ranks alike
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<Channels> channels;  // of calls that are made ready, once there are any
 
   std::string_view name() const {
     if (backend == nullptr) return {};
@@ -174,10 +181,16 @@ Communicators& communicators() {
   return *all;
 }
 
-// How a call is made: waited for at once, or started, and MPI's request is to be found there.
+// How a call is made: waited for at once; or started, and MPI's request is to be found there; or
+// made ready, and then, once it has a channel, started again and again.
 struct Manner {
+  MPI_Datatype type(MPI_Datatype given) const {
+    return prepared == nullptr ? given : (*prepared)->ours(given);
+  }
+
   Form form = Form::waited_for;
   MPI_Request* request = nullptr;
+  const std::shared_ptr<Prepared>* prepared = nullptr;
 };
 constexpr Manner kWaitedFor{};
 Manner started(MPI_Request* request) { return {Form::started, request}; }
@@ -190,7 +203,13 @@ class Taking {
     if (thread.inside > 0) return;
     if (!preload_settings().takes) return;
     counts_ = true;
-    if (comm == MPI_COMM_NULL || (starts() && manner.request == nullptr)) {
+    if (starts_prepared()) {
+      rank = prepared().rank;
+      ranks = prepared().ranks;
+      going_ = true;
+      return;
+    }
+    if (comm == MPI_COMM_NULL || (manner.form != Form::waited_for && manner.request == nullptr)) {
       why_ = Passed::arguments;
       return;
     }
@@ -225,8 +244,11 @@ class Taking {
   }
 
   bool starts() const { return manner_.form == Form::started; }
-  // What `then` of run() may hold.
-  Bytes kept(Bytes bytes) const { return starts() ? std::move(bytes).kept() : std::move(bytes); }
+  // What `then` of run() may hold. What is made ready keeps the type for all that is started of it.
+  Bytes kept(Bytes bytes) const {
+    if (makes_ready()) prepared().keep(bytes.type());
+    return starts() ? std::move(bytes).kept() : std::move(bytes);
+  }
 
   // What is left is MPI's own.
   template <class Pass>
@@ -238,6 +260,9 @@ class Taking {
   // Where the call is started, `then` and what it holds stay until that is over.
   template <class Pass, class Then>
   int run(Call&& call, std::size_t bytes, const Pass& pass_on, Then&& then) {
+    if (makes_ready()) return make_ready(call) ? MPI_SUCCESS : pass(pass_on);
+    if (starts_prepared())
+      return start(*prepared().channel->backend, call, bytes, clock(), std::forward<Then>(then));
     Backend* const found = find_backend();
     if (found == nullptr) return pass(pass_on);
     Backend& backend = *found;
@@ -313,6 +338,36 @@ class Taking {
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool makes_ready() const {
+    return manner_.form == Form::prepared && prepared().channel == nullptr;
+  }
+  bool starts_prepared() const {
+    return manner_.form == Form::prepared && prepared().channel != nullptr;
+  }
+  Prepared& prepared() const { return **manner_.prepared; }
+  // A call of all ranks, which find it a channel and agree there on its kind. Else it is MPI's:
+  // why_ says why.
+  bool make_ready(const Call& call) {
+    const Inside now;
+    auto& channels = attached_->channels;
+    if (channels == nullptr) channels = std::make_unique<Channels>(comm_);
+    auto channel = channels->find(&why_);
+    if (channel == nullptr) return false;
+    Backend& backend = *channel->backend;
+    auto why = backend.leaves_start_to_mpi(call);
+    if (why == Passed::first_calls) {  // as it is asked for the first time
+      why = backend.leaves_to_mpi(call);
+      if (!why) why = backend.leaves_start_to_mpi(call);
+    }
+    if (why) {
+      why_ = *why;
+      return false;
+    }
+    prepared().rank = rank;
+    prepared().ranks = ranks;
+    prepared().channel = std::move(channel);
+    return true;
+  }
   // nullptr: why_ says why not.
   Backend* find_backend() {
     Attached& here = *attached_;
@@ -326,6 +381,8 @@ class Taking {
     const Inside now;
     auto started = std::make_shared<StartedCollective>();
     started->function = function_;
+    started->form = manner_.form;
+    if (starts_prepared()) started->prepared = *manner_.prepared;
     started->rank = rank;
     started->comm = comm_;
     started->bytes = bytes;
@@ -615,6 +672,25 @@ int barrier(const Manner& manner, MPI_Comm comm, const Pass& pass) {
   return taking.run({.collective = Collective::barrier}, 0, pass);
 }
 
+// Makes a call ready that begins by `begin(manner, comm, pass)`, one of the functions above: now,
+// to see whose it is, and each time that it is started.
+template <class Begin, class Pass>
+int prepare(MPI_Comm comm, MPI_Request* request, const Begin& begin, const Pass& pass) {
+  const auto call = std::make_shared<Prepared>();
+  const int error = begin(Manner{Form::prepared, request, &call}, comm, pass);
+  if (call->channel == nullptr) return error;
+  call->start = [begin](const std::shared_ptr<Prepared>& mine) {
+    // MPI wants its arguments to stay as they were.
+    return begin(Manner{Form::prepared, nullptr, &mine}, mine->channel->on->comm,
+                 [] { return MPI_ERR_ARG; });
+  };
+  const Status status = prepared_calls().add(call, request);
+  if (status.ok()) return MPI_SUCCESS;
+  std::fprintf(stderr, "rankine: %s\n", status.text().c_str());
+  PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}
+
 }  // namespace
 }  // namespace rankine::mpi
 
@@ -845,6 +921,84 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return barrier(started(request), comm, [&] { return PMPI_Ibarrier(comm, request); });
 }
 
+// Calls that are made ready: MPI's since its version 4, Open MPI's before under names of its own.
+#define RANKINE_LIST(...) __VA_ARGS__
+#define RANKINE_PREPARED(function, arguments, begin, ...)                                          \
+  int function(__VA_ARGS__, MPI_Comm comm, MPI_Info info, MPI_Request* request) {                  \
+    return prepare(                                                                                \
+        comm, request, [=](const Manner& manner, MPI_Comm on, const auto& pass) { return begin; }, \
+        [&] { return P##function(RANKINE_LIST arguments, comm, info, request); });                 \
+  }
+#define RANKINE_ALL_PREPARED(prefix)                                                               \
+  RANKINE_PREPARED(prefix##_Allreduce_init, (in, out, count, type, op),                            \
+                   reduction(manner, Function::allreduce, Collective::all_reduce, in, out, count,  \
+                             type, op, 0, on, pass),                                               \
+                   const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)             \
+  RANKINE_PREPARED(                                                                                \
+      prefix##_Scan_init, (in, out, count, type, op),                                              \
+      reduction(manner, Function::scan, Collective::scan, in, out, count, type, op, 0, on, pass),  \
+      const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)                          \
+  RANKINE_PREPARED(prefix##_Exscan_init, (in, out, count, type, op),                               \
+                   reduction(manner, Function::exscan, Collective::exscan, in, out, count, type,   \
+                             op, 0, on, pass),                                                     \
+                   const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)             \
+  RANKINE_PREPARED(prefix##_Reduce_init, (in, out, count, type, op, root),                         \
+                   reduction(manner, Function::reduce, Collective::reduce, in, out, count, type,   \
+                             op, root, on, pass),                                                  \
+                   const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root)   \
+  RANKINE_PREPARED(                                                                                \
+      prefix##_Reduce_scatter_init, (in, out, counts, type, op),                                   \
+      reduce_blocks(manner, Function::reduce_scatter, in, out, counts, 0, type, op, on, pass),     \
+      const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op)                  \
+  RANKINE_PREPARED(prefix##_Reduce_scatter_block_init, (in, out, count, type, op),                 \
+                   reduce_blocks(manner, Function::reduce_scatter_block, in, out, nullptr, count,  \
+                                 type, op, on, pass),                                              \
+                   const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)             \
+  RANKINE_PREPARED(prefix##_Bcast_init, (buffer, count, type, root),                               \
+                   broadcast(manner, buffer, count, manner.type(type), root, on, pass),            \
+                   void* buffer, int count, MPI_Datatype type, int root)                           \
+  RANKINE_PREPARED(prefix##_Allgather_init, (in, in_count, in_type, out, out_count, out_type),     \
+                   all_gather(manner, in, in_count, manner.type(in_type), out, out_count,          \
+                              manner.type(out_type), on, pass),                                    \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
+                   MPI_Datatype out_type)                                                          \
+  RANKINE_PREPARED(prefix##_Allgatherv_init,                                                       \
+                   (in, in_count, in_type, out, counts, places, out_type),                         \
+                   all_gatherv(manner, in, in_count, manner.type(in_type), out, counts, places,    \
+                               manner.type(out_type), on, pass),                                   \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out,                  \
+                   const int* counts, const int* places, MPI_Datatype out_type)                    \
+  RANKINE_PREPARED(prefix##_Alltoall_init, (in, in_count, in_type, out, out_count, out_type),      \
+                   all_to_all(manner, in, in_count, manner.type(in_type), out, out_count,          \
+                              manner.type(out_type), on, pass),                                    \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
+                   MPI_Datatype out_type)                                                          \
+  RANKINE_PREPARED(prefix##_Gather_init, (in, in_count, in_type, out, out_count, out_type, root),  \
+                   gather(manner, in, in_count, manner.type(in_type), out, out_count,              \
+                          manner.type(out_type), root, on, pass),                                  \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
+                   MPI_Datatype out_type, int root)                                                \
+  RANKINE_PREPARED(prefix##_Scatter_init, (in, in_count, in_type, out, out_count, out_type, root), \
+                   scatter(manner, in, in_count, manner.type(in_type), out, out_count,             \
+                           manner.type(out_type), root, on, pass),                                 \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
+                   MPI_Datatype out_type, int root)                                                \
+  int prefix##_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {                  \
+    return prepare(                                                                                \
+        comm, request,                                                                             \
+        [](const Manner& manner, MPI_Comm on, const auto& pass) {                                  \
+          return barrier(manner, on, pass);                                                        \
+        },                                                                                         \
+        [&] { return P##prefix##_Barrier_init(comm, info, request); });                            \
+  }
+
+#if MPI_VERSION >= 4
+RANKINE_ALL_PREPARED(MPI)
+#endif
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+RANKINE_ALL_PREPARED(MPIX)
+#endif
+
 #ifdef MPICH_VERSION
 // Which asks no generalized request here.
 int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* status) {
@@ -854,6 +1008,7 @@ int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* st
 #endif
 
 int MPI_Finalize() {
+  prepared_calls().end();
   communicators().forget_all();
   requests().end();
   if (preload_settings().reports) {

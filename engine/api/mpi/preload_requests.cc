@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/api/mpi/preload_prepared.h"
 #include "engine/api/mpi/preload_settings.h"
 
 namespace rankine::mpi {
@@ -115,8 +116,11 @@ Status Requests::start(const std::function<Result<Request>()>& start_call, Share
     call->call = std::move(*started);
   }
   // Nobody completes it before it is in the list.
-  const int error = make_handle(call, &call->handle);
-  *handle = call->handle;
+  int error = MPI_SUCCESS;
+  if (call->prepared == nullptr) {
+    error = make_handle(call, &call->handle);
+    *handle = call->handle;
+  }
   call->under_way->fetch_add(1, std::memory_order_relaxed);  // this thread is the first to ask
   // Relaxed: who waits for a call that another thread has started was told so by that thread.
   under_way_.fetch_add(1, std::memory_order_relaxed);
@@ -175,15 +179,16 @@ void Requests::complete(StartedCollective& call) {
     call.then();
     if (preload_settings().reports) {
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - call.began;
-      report().taken(call.function, call.bytes, took.count(), Form::started);
+      report().taken(call.function, call.bytes, took.count(), call.form);
     }
   } else {
     std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
-                 name_of(call.function, Form::started).c_str(), call.rank,
+                 name_of(call.function, call.form).c_str(), call.rank,
                  std::string(rankine::name_of(call.status.code())).c_str(),
                  call.status.text().c_str());
   }
   call.then = nullptr;  // and the types that it held
+  if (call.prepared != nullptr) prepared_calls().complete(*call.prepared, call.status.ok());
   if (call.handle != MPI_REQUEST_NULL) PMPI_Grequest_complete(call.handle);
   // Release: pairs with who waits until it is complete, or its communicator has none under way.
   call.is_complete.store(true, std::memory_order_release);

@@ -30,9 +30,13 @@
 
 namespace rankine::mpi {
 
+struct Prepared;
+
 // What is to be known of a started call until it is complete.
 struct StartedCollective {
   Function function{};
+  Form form = Form::started;
+  std::shared_ptr<Prepared> prepared;  // with that form: whose request MPI has already
   int rank = 0;
   MPI_Comm comm = MPI_COMM_NULL;
   std::size_t bytes = 0;                        // as reported
@@ -55,8 +59,8 @@ class Requests {
   // Before MPI ends, when nothing is under way.
   void end();
 
-  // Starts a call by `start_call`, and gives MPI's handle of it. Errors: those of `start_call`,
-  // then nothing is started; system where MPI has no handle to give.
+  // Starts a call by `start_call`, and gives MPI's handle of it, unless it was prepared. Errors:
+  // those of `start_call`, then nothing is started; system where MPI has no handle to give.
   Status start(const std::function<Result<Request>()>& start_call,
                std::shared_ptr<StartedCollective> call, MPI_Request* handle);
   // Moves on what is under way, without waiting, and completes what is over: how many. For threads
