@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if MPI_VERSION >= 4
+#define READY(name) MPI_##name##_init
+#else
+#include <mpi-ext.h>
+#define READY(name) MPIX_##name##_init
+#endif
 
 int main(int argc, char** argv) {
   enum { kMost = 16 };
@@ -44,9 +50,21 @@ int main(int argc, char** argv) {
       if (code != MPI_SUCCESS) break;
     }
   }
+  if (strcmp(what, "prepared") == 0) {
+    MPI_Request requests[2];
+    READY(Allreduce)(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    READY(Allreduce)
+    (in, out, 1, MPI_INT, rank == 1 ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+     &requests[1]);
+    MPI_Start(&requests[1]);
+    code = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+  }
   told = code != MPI_SUCCESS;
   /* What is told by posts has ended nothing. */
-  if (strcmp(what, "barrier") != 0 && strcmp(what, "started") != 0) {
+  if (strcmp(what, "barrier") != 0 && strcmp(what, "started") != 0 &&
+      strcmp(what, "prepared") != 0) {
     for (i = 0; i < ranks; ++i) in[i] = 10 * rank + i;
     code = MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
     for (i = 0; i < ranks; ++i) told &= out[i] == 10 * i + rank;

@@ -268,10 +268,9 @@ static void while_others_wait(MPI_Comm other) {
   int how, i, x[kCalls], sum[kCalls], twice, word, right = 1;
   MPI_Request requests[kCalls];
   MPI_Status statuses[kCalls];
-  for (i = 0; i < kCalls; ++i)
-    READY(Allreduce)
-    (&x[i], &sum[i], 1, MPI_INT, MPI_SUM, i % 2 ? MPI_COMM_WORLD : other, MPI_INFO_NULL,
-     &requests[i]);
+  for (i = 0; i < kCalls; ++i) READY(Allreduce)
+  (&x[i], &sum[i], 1, MPI_INT, MPI_SUM, i % 2 ? MPI_COMM_WORLD : other, MPI_INFO_NULL,
+   &requests[i]);
   for (how = 0; how < 20; ++how) {
     for (i = 0; i < kCalls; ++i) x[i] = rank + i + how, sum[i] = -1;
     MPI_Startall(kCalls, requests);
@@ -306,9 +305,9 @@ static void many(void) {
   int* out = malloc(sizeof(int) * (size_t)ranks);
   for (i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i, in[i] = 100 * rank + i, out[i] = -1;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  READY(Bcast)(much, kMuch, MPI_INT, 0, own, MPI_INFO_NULL, &large);
   for (i = 0; i < kMany; ++i)
     READY(Allreduce)(&x[i], &sum[i], 1, MPI_INT, MPI_SUM, own, MPI_INFO_NULL, &requests[i]);
-  READY(Bcast)(much, kMuch, MPI_INT, 0, own, MPI_INFO_NULL, &large);
   READY(Alltoallv)
   (in, ones, places, MPI_INT, out, ones, places, MPI_INT, own, MPI_INFO_NULL, &lengths);
   for (round = 0; round < 2; ++round) {
