@@ -31,6 +31,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -187,6 +188,11 @@ struct Manner {
   MPI_Datatype type(MPI_Datatype given) const {
     return prepared == nullptr ? given : (*prepared)->ours(given);
   }
+  std::vector<MPI_Datatype> types(const MPI_Datatype* given, int count) const {
+    std::vector<MPI_Datatype> all;
+    for (int i = 0; given != nullptr && i < count; ++i) all.push_back(type(given[i]));
+    return all;
+  }
 
   Form form = Form::waited_for;
   MPI_Request* request = nullptr;
@@ -295,6 +301,8 @@ class Taking {
   // are more, receives.
   template <class Pass>
   int post(Rank root, const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
+    if (makes_ready()) return share_lengths(root, sends, receives, pass_on);
+    if (starts_prepared()) return start_with_lengths(sends, receives, pass_on);
     Backend* const backend = find_backend();
     if (backend == nullptr) return pass(pass_on);
     const Clock::time_point began = clock();
@@ -349,9 +357,8 @@ class Taking {
   // why_ says why.
   bool make_ready(const Call& call) {
     const Inside now;
-    auto& channels = attached_->channels;
-    if (channels == nullptr) channels = std::make_unique<Channels>(comm_);
-    auto channel = channels->find(&why_);
+    Channels* const all = channels();
+    auto channel = all == nullptr ? nullptr : all->find(&why_);
     if (channel == nullptr) return false;
     Backend& backend = *channel->backend;
     auto why = backend.leaves_start_to_mpi(call);
@@ -367,6 +374,103 @@ class Taking {
     prepared().ranks = ranks;
     prepared().channel = std::move(channel);
     return true;
+  }
+  // What is made ready has its lengths posted once, by MPI, as its calls are of all ranks then. So
+  // it is an all-to-all of lengths that are known.
+  template <class Pass>
+  int share_lengths(Rank root, const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
+    Channels* const meeting = channels();
+    if (meeting == nullptr) return pass(pass_on);
+    const std::size_t all = static_cast<std::size_t>(ranks), post = 2 + 2 * all;
+    std::vector<std::uint64_t> mine(post), posts(post * all);
+    bool right = root >= 0 && root < ranks;
+    for (Rank r = 0; r < ranks; ++r) {
+      const auto sent = sends.of(r), received = receives.of(r);
+      right = right && sent && received;
+      if (!right) break;
+      mine[2 + static_cast<std::size_t>(r)] = sent->bytes();
+      mine[2 + all + static_cast<std::size_t>(r)] = received->bytes();
+      prepared().keep(sent->type);
+      prepared().keep(received->type);
+    }
+    mine[0] = static_cast<std::uint64_t>(function_) << 1 | (right ? 0 : 1);
+    mine[1] = static_cast<std::uint64_t>(std::max(root, 0));
+    {
+      const Inside now;
+      MPI_Allgather(mine.data(), static_cast<int>(post), MPI_UINT64_T, posts.data(),
+                    static_cast<int>(post), MPI_UINT64_T, meeting->comm());
+    }
+    std::vector<PostedCall> calls;
+    for (std::size_t r = 0; r < all; ++r) {
+      const std::span said(posts.data() + r * post, post);
+      calls.push_back({.function = static_cast<Function>(said[0] >> 1),
+                       .root = static_cast<Rank>(said[1]),
+                       .is_mpis = (said[0] & 1) != 0,
+                       .sends = said.subspan(2, all),
+                       .receives = said.subspan(2 + all, all)});
+      prepared().lengths.insert(prepared().lengths.end(), calls.back().sends.begin(),
+                                calls.back().sends.end());
+    }
+    const auto concluded = conclude(calls);
+    if (!concluded.ok()) return fail(concluded.status(), MPI_ERR_OTHER);
+    if (*concluded) {
+      why_ = **concluded;
+      return pass(pass_on);
+    }
+    return run(
+        {.collective = Collective::all_to_all, .type = DataType::u8, .counts = prepared().lengths},
+        0, pass_on);
+  }
+  template <class Pass>
+  int start_with_lengths(const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
+    std::vector<Block> to;
+    std::size_t sent = 0, received = 0;
+    for (Rank r = 0; r < ranks; ++r) {
+      const auto out = sends.of(r);
+      to.push_back(receives.of(r).value_or(Block{}));
+      if (!out || out->bytes() != length(rank, r) || to.back().bytes() != length(r, rank))
+        return fail({Code::invalid_argument,
+                     "its lengths are no more what they were when it was "
+                     "made ready"},
+                    MPI_ERR_ARG);
+      sent += out->bytes();
+      received += to.back().bytes();
+    }
+    // Also of nothing, which has no address.
+    std::vector<std::byte> packed(sent + 1), unpacked(received + 1);
+    std::byte* next = packed.data();
+    for (Rank r = 0; r < ranks; ++r) {
+      const Block out = *sends.of(r);
+      out.pack(next, comm_);
+      next += out.bytes();
+    }
+    Call call{.collective = Collective::all_to_all,
+              .in = packed.data(),
+              .out = unpacked.data(),
+              .type = DataType::u8,
+              .counts = prepared().lengths};
+    return run(std::move(call), std::max(sent, received), pass_on,
+               [comm = comm_, to = std::move(to), packed = std::move(packed),
+                unpacked = std::move(unpacked)] {
+                 const std::byte* next = unpacked.data();
+                 for (const Block& block : to) {
+                   block.unpack(next, comm);
+                   next += block.bytes();
+                 }
+               });
+  }
+  std::size_t length(Rank from, Rank to) const {
+    return prepared().lengths[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
+                              static_cast<std::size_t>(to)];
+  }
+  // A call of all ranks, the first time. nullptr: calls go by messages, so there are none.
+  Channels* channels() {
+    why_ = Passed::not_waited_for;
+    if (preload_settings().messages) return nullptr;
+    auto& found = attached_->channels;
+    const Inside now;
+    if (found == nullptr) found = std::make_unique<Channels>(comm_);
+    return found.get();
   }
   // nullptr: why_ says why not.
   Backend* find_backend() {
@@ -665,6 +769,62 @@ int scatter(const Manner& manner, const void* in, int in_count, MPI_Datatype in_
       });
 }
 
+// Of whose lengths each rank knows only its own.
+template <class Pass>
+int all_to_allv(const Manner& manner, const void* in, const int* in_counts, const int* in_places,
+                MPI_Datatype in_type, void* out, const int* out_counts, const int* out_places,
+                MPI_Datatype out_type, MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::alltoallv, manner, comm);
+  if (!taking) return taking.pass(pass);
+  const Blocks to = Blocks::in_elements(out, out_counts, out_places, out_type);
+  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
+  return taking.post(0, Blocks::in_elements(in, in_counts, in_places, in_type), to, pass);
+}
+
+template <class Pass>
+int all_to_allw(const Manner& manner, const void* in, const int* in_counts, const int* in_places,
+                const MPI_Datatype* in_types, void* out, const int* out_counts,
+                const int* out_places, const MPI_Datatype* out_types, MPI_Comm comm,
+                const Pass& pass) {
+  Taking taking(Function::alltoallw, manner, comm);
+  if (!taking) return taking.pass(pass);
+  const bool in_place = in == MPI_IN_PLACE;
+  std::vector<MPI_Datatype> in_list, out_list;
+  if (manner.prepared != nullptr) {
+    out_list = manner.types(out_types, taking.ranks);
+    if (out_types != nullptr) out_types = out_list.data();
+    if (!in_place) in_list = manner.types(in_types, taking.ranks);
+    if (!in_place && in_types != nullptr) in_types = in_list.data();
+  }
+  const Blocks to = Blocks::in_bytes(out, out_counts, out_places, out_types);
+  if (in_place) return taking.post(0, to, to, pass);
+  return taking.post(0, Blocks::in_bytes(in, in_counts, in_places, in_types), to, pass);
+}
+
+template <class Pass>
+int gatherv(const Manner& manner, const void* in, int in_count, MPI_Datatype in_type, void* out,
+            const int* counts, const int* places, MPI_Datatype out_type, int root, MPI_Comm comm,
+            const Pass& pass) {
+  Taking taking(Function::gatherv, manner, comm);
+  if (!taking) return taking.pass(pass);
+  const bool at_root = taking.rank == root, in_place = at_root && in == MPI_IN_PLACE;
+  const Blocks to = at_root ? Blocks::in_elements(out, counts, places, out_type) : Blocks::none();
+  if (in_place) return taking.post(root, Blocks::none(), to.but_for(root), pass);
+  return taking.post(root, Blocks::for_one(in, in_count, in_type, root), to, pass);
+}
+
+template <class Pass>
+int scatterv(const Manner& manner, const void* in, const int* counts, const int* places,
+             MPI_Datatype in_type, void* out, int out_count, MPI_Datatype out_type, int root,
+             MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::scatterv, manner, comm);
+  if (!taking) return taking.pass(pass);
+  const bool at_root = taking.rank == root, in_place = at_root && out == MPI_IN_PLACE;
+  const Blocks from = at_root ? Blocks::in_elements(in, counts, places, in_type) : Blocks::none();
+  if (in_place) return taking.post(root, from.but_for(root), Blocks::none(), pass);
+  return taking.post(root, from, Blocks::for_one(out, out_count, out_type, root), pass);
+}
+
 template <class Pass>
 int barrier(const Manner& manner, MPI_Comm comm, const Pass& pass) {
   Taking taking(Function::barrier, manner, comm);
@@ -833,55 +993,36 @@ int MPI_Ialltoall(const void* in, int in_count, MPI_Datatype in_type, void* out,
 int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_places, MPI_Datatype in_type,
                   void* out, const int* out_counts, const int* out_places, MPI_Datatype out_type,
                   MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Alltoallv(in, in_counts, in_places, in_type, out, out_counts, out_places, out_type,
-                          comm);
-  };
-  Taking taking(Function::alltoallv, kWaitedFor, comm);
-  if (!taking) return taking.pass(pass);
-  const Blocks to = Blocks::in_elements(out, out_counts, out_places, out_type);
-  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
-  return taking.post(0, Blocks::in_elements(in, in_counts, in_places, in_type), to, pass);
+  return all_to_allv(kWaitedFor, in, in_counts, in_places, in_type, out, out_counts, out_places,
+                     out_type, comm, [&] {
+                       return PMPI_Alltoallv(in, in_counts, in_places, in_type, out, out_counts,
+                                             out_places, out_type, comm);
+                     });
 }
 
 int MPI_Alltoallw(const void* in, const int* in_counts, const int* in_places,
                   const MPI_Datatype* in_types, void* out, const int* out_counts,
                   const int* out_places, const MPI_Datatype* out_types, MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Alltoallw(in, in_counts, in_places, in_types, out, out_counts, out_places,
-                          out_types, comm);
-  };
-  Taking taking(Function::alltoallw, kWaitedFor, comm);
-  if (!taking) return taking.pass(pass);
-  const Blocks to = Blocks::in_bytes(out, out_counts, out_places, out_types);
-  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
-  return taking.post(0, Blocks::in_bytes(in, in_counts, in_places, in_types), to, pass);
+  return all_to_allw(kWaitedFor, in, in_counts, in_places, in_types, out, out_counts, out_places,
+                     out_types, comm, [&] {
+                       return PMPI_Alltoallw(in, in_counts, in_places, in_types, out, out_counts,
+                                             out_places, out_types, comm);
+                     });
 }
 
 int MPI_Gatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* counts,
                 const int* places, MPI_Datatype out_type, int root, MPI_Comm comm) {
-  const auto pass = [&] {
+  return gatherv(kWaitedFor, in, in_count, in_type, out, counts, places, out_type, root, comm, [&] {
     return PMPI_Gatherv(in, in_count, in_type, out, counts, places, out_type, root, comm);
-  };
-  Taking taking(Function::gatherv, kWaitedFor, comm);
-  if (!taking) return taking.pass(pass);
-  const bool at_root = taking.rank == root, in_place = at_root && in == MPI_IN_PLACE;
-  const Blocks to = at_root ? Blocks::in_elements(out, counts, places, out_type) : Blocks::none();
-  if (in_place) return taking.post(root, Blocks::none(), to.but_for(root), pass);
-  return taking.post(root, Blocks::for_one(in, in_count, in_type, root), to, pass);
+  });
 }
 
 int MPI_Scatterv(const void* in, const int* counts, const int* places, MPI_Datatype in_type,
                  void* out, int out_count, MPI_Datatype out_type, int root, MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Scatterv(in, counts, places, in_type, out, out_count, out_type, root, comm);
-  };
-  Taking taking(Function::scatterv, kWaitedFor, comm);
-  if (!taking) return taking.pass(pass);
-  const bool at_root = taking.rank == root, in_place = at_root && out == MPI_IN_PLACE;
-  const Blocks from = at_root ? Blocks::in_elements(in, counts, places, in_type) : Blocks::none();
-  if (in_place) return taking.post(root, from.but_for(root), Blocks::none(), pass);
-  return taking.post(root, from, Blocks::for_one(out, out_count, out_type, root), pass);
+  return scatterv(
+      kWaitedFor, in, counts, places, in_type, out, out_count, out_type, root, comm, [&] {
+        return PMPI_Scatterv(in, counts, places, in_type, out, out_count, out_type, root, comm);
+      });
 }
 
 int MPI_Gather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
@@ -983,6 +1124,32 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
                            manner.type(out_type), root, on, pass),                                 \
                    const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
                    MPI_Datatype out_type, int root)                                                \
+  RANKINE_PREPARED(prefix##_Alltoallv_init,                                                        \
+                   (in, in_counts, in_places, in_type, out, out_counts, out_places, out_type),     \
+                   all_to_allv(manner, in, in_counts, in_places, manner.type(in_type), out,        \
+                               out_counts, out_places, manner.type(out_type), on, pass),           \
+                   const void* in, const int* in_counts, const int* in_places,                     \
+                   MPI_Datatype in_type, void* out, const int* out_counts, const int* out_places,  \
+                   MPI_Datatype out_type)                                                          \
+  RANKINE_PREPARED(prefix##_Alltoallw_init,                                                        \
+                   (in, in_counts, in_places, in_types, out, out_counts, out_places, out_types),   \
+                   all_to_allw(manner, in, in_counts, in_places, in_types, out, out_counts,        \
+                               out_places, out_types, on, pass),                                   \
+                   const void* in, const int* in_counts, const int* in_places,                     \
+                   const MPI_Datatype* in_types, void* out, const int* out_counts,                 \
+                   const int* out_places, const MPI_Datatype* out_types)                           \
+  RANKINE_PREPARED(prefix##_Gatherv_init,                                                          \
+                   (in, in_count, in_type, out, counts, places, out_type, root),                   \
+                   gatherv(manner, in, in_count, manner.type(in_type), out, counts, places,        \
+                           manner.type(out_type), root, on, pass),                                 \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out,                  \
+                   const int* counts, const int* places, MPI_Datatype out_type, int root)          \
+  RANKINE_PREPARED(prefix##_Scatterv_init,                                                         \
+                   (in, counts, places, in_type, out, out_count, out_type, root),                  \
+                   scatterv(manner, in, counts, places, manner.type(in_type), out, out_count,      \
+                            manner.type(out_type), root, on, pass),                                \
+                   const void* in, const int* counts, const int* places, MPI_Datatype in_type,     \
+                   void* out, int out_count, MPI_Datatype out_type, int root)                      \
   int prefix##_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {                  \
     return prepare(                                                                                \
         comm, request,                                                                             \

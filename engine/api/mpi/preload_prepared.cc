@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/api/mpi/preload_requests.h"
-#include "engine/api/mpi/preload_settings.h"
 
 namespace rankine::mpi {
 
@@ -24,7 +23,7 @@ CommOfOurs::~CommOfOurs() {
 
 std::shared_ptr<Channel> Channels::find(Passed* why) {
   *why = Passed::not_waited_for;
-  if (by_messages_ || preload_settings().messages) return nullptr;
+  if (by_messages_) return nullptr;
   prepared_calls().sweep();
   std::uint64_t free_here = 0, free = 0;
   for (std::size_t i = 0; i < all_.size(); ++i) {

@@ -54,6 +54,8 @@ class Channels {
   // A call of all ranks.
   explicit Channels(MPI_Comm comm) : on_(std::make_shared<const CommOfOurs>(comm)) {}
 
+  MPI_Comm comm() const { return on_->comm; }
+
   // One that nobody has, on all ranks the same: a call of them all. nullptr, on all ranks alike:
   // why not.
   std::shared_ptr<Channel> find(Passed* why);
@@ -75,6 +77,8 @@ struct Prepared {
   int rank = 0, ranks = 1;
   std::unordered_map<MPI_Datatype, std::unique_ptr<const TypeOfOurs>> types;
   std::shared_ptr<Channel> channel;  // nullptr: the call is MPI's
+  // Where each rank knew only its own: bytes from each to each.
+  std::vector<std::size_t> lengths;
   // Starts it: of its StartedCollective this is `prepared`. An error of MPI's.
   std::function<int(const std::shared_ptr<Prepared>&)> start;
   // Set by PreparedCalls.

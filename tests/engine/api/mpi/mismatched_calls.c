@@ -4,12 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if MPI_VERSION >= 4
-#define READY(name) MPI_##name##_init
-#else
-#include <mpi-ext.h>
-#define READY(name) MPIX_##name##_init
-#endif
+
+#include "prepared_names.h"
 
 int main(int argc, char** argv) {
   enum { kMost = 16 };
@@ -52,14 +48,20 @@ int main(int argc, char** argv) {
   }
   if (strcmp(what, "prepared") == 0) {
     MPI_Request requests[2];
-    READY(Allreduce)(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-    READY(Allreduce)
-    (in, out, 1, MPI_INT, rank == 1 ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
-     &requests[1]);
+    MPI_Allreduce_init(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    MPI_Allreduce_init(in, out, 1, MPI_INT, rank == 1 ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD,
+                       MPI_INFO_NULL, &requests[1]);
     MPI_Start(&requests[1]);
     code = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
     MPI_Request_free(&requests[0]);
     MPI_Request_free(&requests[1]);
+  }
+  if (strcmp(what, "prepared_lengths") == 0) {
+    MPI_Request request;
+    if (rank == 1) ones[0] = 2;
+    code = MPI_Alltoallv_init(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD,
+                              MPI_INFO_NULL, &request);
+    ones[0] = 1;
   }
   told = code != MPI_SUCCESS;
   /* What is told by posts has ended nothing. */

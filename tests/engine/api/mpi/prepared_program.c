@@ -8,14 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#if MPI_VERSION >= 4
-#define READY(name) MPI_##name##_init
-#else
-#include <mpi-ext.h>
-#define READY(name) MPIX_##name##_init
-#endif
 
 #include "checks.h"
+#include "prepared_names.h"
 
 enum { kRounds = 5 };
 
@@ -49,16 +44,16 @@ static void reductions(void) {
     counts[i] = i % 3;
     if (i < rank) before += counts[i];
   }
-  READY(Allreduce)(in, out, N, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-  READY(Allreduce)
-  (MPI_IN_PLACE, in_place, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
-  READY(Reduce)(x, y, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
-  READY(Scan)(&f, &g, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
-  READY(Exscan)(&f, &h, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
-  READY(Reduce_scatter_block)
-  (more, mine, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]);
-  READY(Reduce_scatter)
-  (MPI_IN_PLACE, blocks, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[6]);
+  MPI_Allreduce_init(in, out, N, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Allreduce_init(MPI_IN_PLACE, in_place, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &requests[1]);
+  MPI_Reduce_init(x, y, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+  MPI_Scan_init(&f, &g, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+  MPI_Exscan_init(&f, &h, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  MPI_Reduce_scatter_block_init(more, mine, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                                &requests[5]);
+  MPI_Reduce_scatter_init(MPI_IN_PLACE, blocks, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                          MPI_INFO_NULL, &requests[6]);
   for (i = 0; i < kCalls; ++i) right[i] = 1;
   for (round = 0; round < kRounds; ++round) {
     for (i = 0; i < N; ++i) in[i] = in_place[i] = rank + i + round, out[i] = -1;
@@ -111,22 +106,18 @@ static void moves(void) {
   MPI_Type_commit(&every_other);
   MPI_Type_commit(&pair);
   for (i = 0; i < n; ++i) ones[i] = 1 + i % 2, places[i] = 4 * (n - 1 - i);
-  READY(Bcast)(apart, 1, every_other, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-  READY(Allgather)(mine, 1, pair, all, 2, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
-  READY(Allgatherv)
-  (mine, ones[rank], MPI_INT, gathered, ones, places, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
-   &requests[2]);
-  READY(Alltoall)(to, 1, MPI_INT, from, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
-  READY(Gather)
-  (&mine[0], 1, MPI_INT, everyones, 1, rank == root ? MPI_INT : MPI_DATATYPE_NULL, root,
-   MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
-  READY(Scatter)
-  (scattered, 1, rank == root ? pair : MPI_DATATYPE_NULL, got, 2, MPI_INT, root, MPI_COMM_WORLD,
-   MPI_INFO_NULL, &requests[5]);
-  READY(Barrier)(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[6]);
-  READY(Alltoall)
-  (MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, swapped, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
-   &requests[7]);
+  MPI_Bcast_init(apart, 1, every_other, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Allgather_init(mine, 1, pair, all, 2, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  MPI_Allgatherv_init(mine, ones[rank], MPI_INT, gathered, ones, places, MPI_INT, MPI_COMM_WORLD,
+                      MPI_INFO_NULL, &requests[2]);
+  MPI_Alltoall_init(to, 1, MPI_INT, from, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+  MPI_Gather_init(&mine[0], 1, MPI_INT, everyones, 1, rank == root ? MPI_INT : MPI_DATATYPE_NULL,
+                  root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  MPI_Scatter_init(scattered, 1, rank == root ? pair : MPI_DATATYPE_NULL, got, 2, MPI_INT, root,
+                   MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]);
+  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[6]);
+  MPI_Alltoall_init(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, swapped, 1, MPI_INT, MPI_COMM_WORLD,
+                    MPI_INFO_NULL, &requests[7]);
   MPI_Type_free(&every_other);
   MPI_Type_free(&pair);
   for (i = 0; i < kCalls; ++i) right[i] = 1;
@@ -171,6 +162,101 @@ static void moves(void) {
   free(all);
 }
 
+/* Of lengths that each rank has for itself: to each rank one more than to the one before, and to
+ * some nothing. */
+static void lengths(void) {
+  enum { kCalls = 5, kMost = 8 };
+  const int n = ranks, root = n - 1;
+  const size_t some = sizeof(int) * (size_t)n, room = some * kMost;
+  int *in = malloc(room), *out = malloc(room), *swapped = malloc(room), *words = malloc(room);
+  int *in_counts = malloc(some), *in_places = malloc(some), *out_counts = malloc(some);
+  int *root_counts = malloc(some), *out_places = malloc(some), *ones = malloc(some),
+      *twos = malloc(some), *byte_places = malloc(some);
+  int *all = malloc(room), *handed = malloc(room), *mine = calloc(kMost, sizeof(int)), got[kMost];
+  MPI_Datatype* pairs = malloc(sizeof(MPI_Datatype) * (size_t)n);
+  MPI_Datatype gaps, pair;
+  MPI_Request requests[kCalls];
+  int i, k, round, right[kCalls];
+  MPI_Type_vector(2, 1, 2, MPI_INT, &gaps);
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&gaps);
+  MPI_Type_commit(&pair);
+  for (i = 0; i < n; ++i) {
+    in_counts[i] = (rank + 2 * i) % 4, out_counts[i] = (i + 2 * rank) % 4;
+    in_places[i] = kMost * (n - 1 - i), out_places[i] = kMost * i;
+    ones[i] = 1, twos[i] = 2, byte_places[i] = (int)sizeof(int) * kMost * i;
+    pairs[i] = i % 2 ? pair : gaps;
+  }
+  MPI_Alltoallv_init(in, in_counts, in_places, MPI_INT, out, out_counts, out_places, MPI_INT,
+                     MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Alltoallv_init(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, swapped, twos, out_places,
+                     MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  MPI_Alltoallw_init(in, ones, byte_places, pairs, words, ones, byte_places, pairs, MPI_COMM_WORLD,
+                     MPI_INFO_NULL, &requests[2]);
+  for (i = 0; i < n; ++i) root_counts[i] = i % 3;
+  if (rank == root) {
+    MPI_Gatherv_init(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, root_counts, out_places, MPI_INT,
+                     root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+    MPI_Scatterv_init(handed, root_counts, out_places, MPI_INT, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL,
+                      root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  } else {
+    MPI_Gatherv_init(mine, rank % 3, MPI_INT, NULL, NULL, NULL, MPI_DATATYPE_NULL, root,
+                     MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+    MPI_Scatterv_init(NULL, NULL, NULL, MPI_DATATYPE_NULL, got, rank % 3, MPI_INT, root,
+                      MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  }
+  MPI_Type_free(&gaps);
+  MPI_Type_free(&pair);
+  for (i = 0; i < kCalls; ++i) right[i] = 1;
+  for (round = 0; round < kRounds; ++round) {
+    const int r = 10000 * round;
+    for (i = 0; i < n * kMost; ++i) {
+      in[i] = swapped[i] = r + 1000 * rank + i, out[i] = words[i] = all[i] = -1;
+      handed[i] = r + i;
+    }
+    for (k = 0; k < kMost; ++k) mine[k] = r + 100 * rank + k, got[k] = -1;
+    run_in_turns(kCalls, requests, round);
+    for (i = 0; i < n; ++i) {
+      for (k = 0; k < kMost; ++k) {
+        const int at = kMost * i + k, theirs = r + 1000 * i + kMost * rank + k;
+        const int is_gaps = k == 0 || k == 2;
+        const int sent = i % 2 ? k < 2 : is_gaps; /* what is received of rank i by its own type */
+        right[0] &=
+            out[at] == (k < (i + 2 * rank) % 4 ? r + 1000 * i + kMost * (n - 1 - rank) + k : -1);
+        right[1] &= swapped[at] == (k < 2 ? theirs : r + 1000 * rank + at);
+        /* Rank i sends what its own type for this rank says. */
+        const int first = r + 1000 * i + kMost * rank, second = first + (rank % 2 ? 1 : 2);
+        right[2] &= words[at] == (!sent ? -1 : k == 0 ? first : second);
+        if (rank == root && i != root) right[3] &= all[at] == (k < i % 3 ? r + 100 * i + k : -1);
+      }
+    }
+    for (k = 0; k < kMost && rank != root; ++k)
+      right[4] &= got[k] == (k < rank % 3 ? r + kMost * rank + k : -1);
+  }
+  free_all(kCalls, requests);
+  check("MPI_Alltoallv_init", right[0]);
+  check("MPI_Alltoallv_init in place", right[1]);
+  check("MPI_Alltoallw_init", right[2]);
+  check("MPI_Gatherv_init in place", right[3]);
+  check("MPI_Scatterv_init in place", right[4]);
+  free(pairs);
+  free(mine);
+  free(handed);
+  free(all);
+  free(byte_places);
+  free(twos);
+  free(ones);
+  free(out_places);
+  free(out_counts);
+  free(in_places);
+  free(root_counts);
+  free(in_counts);
+  free(words);
+  free(swapped);
+  free(out);
+  free(in);
+}
+
 /* Two sums, a message to the right and one from the left, all made ready; and a sum that is not. */
 struct mixed {
   MPI_Request requests[6];
@@ -179,11 +265,11 @@ struct mixed {
 static void make_mixed(struct mixed* m) {
   MPI_Recv_init(&m->received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD,
                 &m->requests[0]);
-  READY(Allreduce)
-  (&m->x, &m->sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &m->requests[1]);
+  MPI_Allreduce_init(&m->x, &m->sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &m->requests[1]);
   MPI_Send_init(&m->sent, 1, MPI_INT, (rank + 1) % ranks, 5, MPI_COMM_WORLD, &m->requests[2]);
-  READY(Allreduce)
-  (&m->x, &m->most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &m->requests[3]);
+  MPI_Allreduce_init(&m->x, &m->most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &m->requests[3]);
   m->requests[4] = m->requests[5] = MPI_REQUEST_NULL;
 }
 static void start_mixed(struct mixed* m) {
@@ -268,9 +354,9 @@ static void while_others_wait(MPI_Comm other) {
   int how, i, x[kCalls], sum[kCalls], twice, word, right = 1;
   MPI_Request requests[kCalls];
   MPI_Status statuses[kCalls];
-  for (i = 0; i < kCalls; ++i) READY(Allreduce)
-  (&x[i], &sum[i], 1, MPI_INT, MPI_SUM, i % 2 ? MPI_COMM_WORLD : other, MPI_INFO_NULL,
-   &requests[i]);
+  for (i = 0; i < kCalls; ++i)
+    MPI_Allreduce_init(&x[i], &sum[i], 1, MPI_INT, MPI_SUM, i % 2 ? MPI_COMM_WORLD : other,
+                       MPI_INFO_NULL, &requests[i]);
   for (how = 0; how < 20; ++how) {
     for (i = 0; i < kCalls; ++i) x[i] = rank + i + how, sum[i] = -1;
     MPI_Startall(kCalls, requests);
@@ -293,7 +379,7 @@ static void while_others_wait(MPI_Comm other) {
   free_all(kCalls, requests);
 }
 
-/* More than there are channels for; large ones; lengths that differ; and what goes before it is
+/* More than there are channels for; large ones; and what goes before it is
  * over. */
 static void many(void) {
   enum { kMany = 70, kMuch = 1 << 18 };
@@ -305,11 +391,11 @@ static void many(void) {
   int* out = malloc(sizeof(int) * (size_t)ranks);
   for (i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i, in[i] = 100 * rank + i, out[i] = -1;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  READY(Bcast)(much, kMuch, MPI_INT, 0, own, MPI_INFO_NULL, &large);
+  MPI_Bcast_init(much, kMuch, MPI_INT, 0, own, MPI_INFO_NULL, &large);
   for (i = 0; i < kMany; ++i)
-    READY(Allreduce)(&x[i], &sum[i], 1, MPI_INT, MPI_SUM, own, MPI_INFO_NULL, &requests[i]);
-  READY(Alltoallv)
-  (in, ones, places, MPI_INT, out, ones, places, MPI_INT, own, MPI_INFO_NULL, &lengths);
+    MPI_Allreduce_init(&x[i], &sum[i], 1, MPI_INT, MPI_SUM, own, MPI_INFO_NULL, &requests[i]);
+  MPI_Alltoallv_init(in, ones, places, MPI_INT, out, ones, places, MPI_INT, own, MPI_INFO_NULL,
+                     &lengths);
   for (round = 0; round < 2; ++round) {
     for (i = 0; i < kMany; ++i) x[i] = rank + i, sum[i] = -1;
     for (i = 0; i < kMuch; ++i) much[i] = rank == 0 ? i + round : -1;
@@ -332,8 +418,8 @@ static void many(void) {
   for (right = 1, round = 0; round < 40; ++round) {
     for (i = 0; i < 4; ++i) {
       x[i] = rank + round, sum[i] = -1;
-      READY(Allreduce)
-      (&x[i], &sum[i], 1, MPI_INT, i % 2 ? MPI_SUM : MPI_MAX, own, MPI_INFO_NULL, &requests[i]);
+      MPI_Allreduce_init(&x[i], &sum[i], 1, MPI_INT, i % 2 ? MPI_SUM : MPI_MAX, own, MPI_INFO_NULL,
+                         &requests[i]);
     }
     run_in_turns(4, requests, round);
     for (i = 0; i < 4; ++i) {
@@ -344,8 +430,8 @@ static void many(void) {
   check("made ready and freed", right);
 
   /* What was made ready outlives its communicator, also where it is started only then. */
-  READY(Allreduce)(x, sum, 1, MPI_INT, MPI_SUM, own, MPI_INFO_NULL, &requests[0]);
-  READY(Allreduce)(x, sum + 1, 1, MPI_INT, MPI_MAX, own, MPI_INFO_NULL, &requests[1]);
+  MPI_Allreduce_init(x, sum, 1, MPI_INT, MPI_SUM, own, MPI_INFO_NULL, &requests[0]);
+  MPI_Allreduce_init(x, sum + 1, 1, MPI_INT, MPI_MAX, own, MPI_INFO_NULL, &requests[1]);
   MPI_Start(&requests[0]);
 #ifndef OPEN_MPI /* whose own calls do not survive that */
   MPI_Comm_free(&own);
@@ -378,8 +464,8 @@ static void* work(void* argument) {
   int x = 0, sum = 0, word = 0;
   MPI_Request requests[2];
   MPI_Status statuses[2];
-  READY(Allreduce)(&x, &sum, 1, MPI_INT, MPI_SUM, mine->comm, MPI_INFO_NULL, &requests[0]);
-  READY(Bcast)(&word, 1, MPI_INT, 0, mine->comm, MPI_INFO_NULL, &requests[1]);
+  MPI_Allreduce_init(&x, &sum, 1, MPI_INT, MPI_SUM, mine->comm, MPI_INFO_NULL, &requests[0]);
+  MPI_Bcast_init(&word, 1, MPI_INT, 0, mine->comm, MPI_INFO_NULL, &requests[1]);
   for (int call = 0; call < 300; ++call) {
     x = rank + call, sum = -1, word = rank == 0 ? call : -1;
     if (call % 10 == 0) MPI_Barrier(mine->comm);
@@ -414,6 +500,7 @@ int main(int argc, char** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
   reductions();
   moves();
+  lengths();
   among_messages();
   while_others_wait(other);
   many();
