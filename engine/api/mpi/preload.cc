@@ -18,9 +18,6 @@
 //
 // RANKINE_MPI (preload_settings.h) says whether, how, and whether to report it at the end.
 #include <mpi.h>
-#ifdef OPEN_MPI
-#include <mpi-ext.h>  // calls that are made ready, before MPI had them
-#endif
 
 #include <algorithm>
 #include <atomic>
@@ -252,7 +249,10 @@ class Taking {
   bool starts() const { return manner_.form == Form::started; }
   // What `then` of run() may hold. What is made ready keeps the type for all that is started of it.
   Bytes kept(Bytes bytes) const {
-    if (makes_ready()) prepared().keep(bytes.type());
+    if (makes_ready()) {
+      prepared().keep(bytes.type());
+      prepared().packs |= bytes.is_packed();
+    }
     return starts() ? std::move(bytes).kept() : std::move(bytes);
   }
 
@@ -411,6 +411,7 @@ class Taking {
       prepared().lengths.insert(prepared().lengths.end(), calls.back().sends.begin(),
                                 calls.back().sends.end());
     }
+    prepared().packs = true;
     const auto concluded = conclude(calls);
     if (!concluded.ok()) return fail(concluded.status(), MPI_ERR_OTHER);
     if (*concluded) {
@@ -486,7 +487,11 @@ class Taking {
     auto started = std::make_shared<StartedCollective>();
     started->function = function_;
     started->form = manner_.form;
-    if (starts_prepared()) started->prepared = *manner_.prepared;
+    if (starts_prepared()) {
+      started->prepared = *manner_.prepared;
+      started->restarts = !prepared().packs;
+      if (started->restarts) prepared().again = started;
+    }
     started->rank = rank;
     started->comm = comm_;
     started->bytes = bytes;
@@ -494,6 +499,7 @@ class Taking {
     // A function has copies, and what this one holds has none.
     started->then = [held = std::make_shared<Then>(std::forward<Then>(then))] { (*held)(); };
     const Status status = backend.start(call, std::move(started), manner_.request);
+    if (!status.ok() && starts_prepared()) prepared().again = nullptr;
     return status.ok() ? MPI_SUCCESS : fail(status);
   }
   // This rank's post; false: MPI has an error for the call.
@@ -1062,9 +1068,11 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return barrier(started(request), comm, [&] { return PMPI_Ibarrier(comm, request); });
 }
 
-// Calls that are made ready: MPI's since its version 4, Open MPI's before under names of its own.
+// Calls that are made ready: MPI's since its version 4, Open MPI's before under names of its own
+// (in mpi-ext.h), unless it was built without.
 #define RANKINE_LIST(...) __VA_ARGS__
 #define RANKINE_PREPARED(function, arguments, begin, ...)                                          \
+  [[gnu::weak]] int P##function(__VA_ARGS__, MPI_Comm comm, MPI_Info info, MPI_Request* made);     \
   int function(__VA_ARGS__, MPI_Comm comm, MPI_Info info, MPI_Request* request) {                  \
     return prepare(                                                                                \
         comm, request, [=](const Manner& manner, MPI_Comm on, const auto& pass) { return begin; }, \
@@ -1150,6 +1158,7 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
                             manner.type(out_type), root, on, pass),                                \
                    const void* in, const int* counts, const int* places, MPI_Datatype in_type,     \
                    void* out, int out_count, MPI_Datatype out_type, int root)                      \
+  [[gnu::weak]] int P##prefix##_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* made);     \
   int prefix##_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {                  \
     return prepare(                                                                                \
         comm, request,                                                                             \
@@ -1162,7 +1171,7 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
 #if MPI_VERSION >= 4
 RANKINE_ALL_PREPARED(MPI)
 #endif
-#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+#ifdef OPEN_MPI
 RANKINE_ALL_PREPARED(MPIX)
 #endif
 

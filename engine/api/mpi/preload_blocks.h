@@ -71,6 +71,7 @@ class Bytes {
     return std::move(*this);
   }
   MPI_Datatype type() const { return block_.type; }
+  bool is_packed() const { return !block_.elements.is_plain; }
   std::size_t size() const { return block_.bytes(); }
   // What is to be sent.
   const void* to_send() {

@@ -105,9 +105,21 @@ int PreparedCalls::start(MPI_Request* request) {
   if (call == nullptr || error != MPI_SUCCESS) return error;
   under_way_.fetch_add(1, std::memory_order_relaxed);  // this thread, or who it tells, asks
   call->is_under_way.store(true, std::memory_order_relaxed);
-  const int not_started = call->start(call);
+  const int not_started = call->again == nullptr ? call->start(call) : restart(call);
   if (not_started != MPI_SUCCESS) complete(*call, false);
   return not_started;
+}
+
+int PreparedCalls::restart(const std::shared_ptr<Prepared>& call) {
+  call->again->prepared = call;
+  const Status status = requests().restart(call->again);
+  if (status.ok()) return MPI_SUCCESS;
+  std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
+               name_of(call->again->function, Form::prepared).c_str(), call->rank,
+               std::string(rankine::name_of(status.code())).c_str(), status.text().c_str());
+  call->again->prepared = nullptr;
+  PMPI_Comm_call_errhandler(call->channel->on->comm, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
 }
 
 int PreparedCalls::free(MPI_Request* request) {
@@ -126,14 +138,15 @@ int PreparedCalls::free(MPI_Request* request) {
 }
 
 void PreparedCalls::complete(Prepared& call, bool is_well) {
+  // Before it is complete: then the program may start it again. Release: pairs with under_way() and
+  // sweep().
+  call.is_under_way.store(false, std::memory_order_release);
+  under_way_.fetch_sub(1, std::memory_order_release);
   // Longer than what is received: an error of MPI's, which the program finds where it waits.
   static const char too_long = 0;
   MPI_Request sent = MPI_REQUEST_NULL;
   PMPI_Isend(&too_long, is_well ? 0 : 1, MPI_BYTE, 0, call.tag, self_, &sent);
   PMPI_Request_free(&sent);
-  // Release: pairs with under_way() and sweep().
-  call.is_under_way.store(false, std::memory_order_release);
-  under_way_.fetch_sub(1, std::memory_order_release);
 }
 
 std::shared_ptr<Prepared> PreparedCalls::under_way(int count, const MPI_Request requests[]) {

@@ -81,10 +81,13 @@ struct Prepared {
   std::vector<std::size_t> lengths;
   // Starts it: of its StartedCollective this is `prepared`. An error of MPI's.
   std::function<int(const std::shared_ptr<Prepared>&)> start;
+  bool packs = false;  // each time, so it goes through `start` each time
+  // Else what it has started once, and restarts; goes before the channel.
+  std::shared_ptr<StartedCollective> again;
   // Set by PreparedCalls.
   MPI_Request handle = MPI_REQUEST_NULL;
   int tag = 0;
-  std::atomic<bool> is_under_way{false};  // and MPI's request not to be completed yet
+  std::atomic<bool> is_under_way{false};  // what it has started is not over yet
 };
 
 // This process's; thread-safe.
@@ -109,6 +112,7 @@ class PreparedCalls {
 
  private:
   int begin();
+  static int restart(const std::shared_ptr<Prepared>& call);
 
   std::atomic<std::size_t> known_{0};  // handles: most programs have none
   std::atomic<int> under_way_{0};
