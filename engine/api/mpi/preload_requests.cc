@@ -163,7 +163,7 @@ void Requests::step() noexcept {
 }
 
 int Requests::move_on() noexcept {
-  // Relaxed: start() says why.
+  // Relaxed: enter() says why.
   if (under_way_.load(std::memory_order_relaxed) == 0) return 0;
   Calls over;
   {
@@ -180,7 +180,7 @@ int Requests::move_on() noexcept {
     const std::shared_ptr<Prepared> prepared = call->prepared;  // goes after what restarts
     complete(*call);
     call = nullptr;
-    under_way_.fetch_sub(1, std::memory_order_relaxed);  // start() says why
+    under_way_.fetch_sub(1, std::memory_order_relaxed);  // enter() says why
   }
   return static_cast<int>(over.size());
 }
