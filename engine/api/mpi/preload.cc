@@ -453,10 +453,10 @@ class Taking {
     return run(std::move(call), std::max(sent, received), pass_on,
                [comm = comm_, to = std::move(to), packed = std::move(packed),
                 unpacked = std::move(unpacked)] {
-                 const std::byte* next = unpacked.data();
+                 const std::byte* from = unpacked.data();
                  for (const Block& block : to) {
-                   block.unpack(next, comm);
-                   next += block.bytes();
+                   block.unpack(from, comm);
+                   from += block.bytes();
                  }
                });
   }
