@@ -12,7 +12,9 @@
 // Everything else is passed on, and so are arguments that MPI has errors for.
 //
 // Calls that are started and waited for later (MPI_Iallreduce) are decided on in the same way, and
-// by nothing that ranks would have to ask each other first (preload_requests.h, and Backend).
+// by nothing that ranks would have to ask each other first (preload_requests.h, and Backend). Those
+// that are made ready (MPI_Allreduce_init) are decided on there, by all ranks at once, and run
+// through the same functions again each time that they are started (preload_prepared.h).
 //
 // RANKINE_MPI (preload_settings.h) says whether, how, and whether to report it at the end.
 #include <mpi.h>
@@ -26,6 +28,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +40,7 @@
 #include "engine/api/mpi/preload_backend.h"
 #include "engine/api/mpi/preload_blocks.h"
 #include "engine/api/mpi/preload_kinds.h"
+#include "engine/api/mpi/preload_prepared.h"
 #include "engine/api/mpi/preload_report.h"
 #include "engine/api/mpi/preload_requests.h"
 #include "engine/api/mpi/preload_settings.h"
@@ -74,6 +78,7 @@ struct Attached {
   int calls = 0;      // that might have been taken, before
   bool made = false;  // the backend, if one could be, on all ranks alike
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<Channels> channels;  // of calls that are made ready, once there are any
 
   std::string_view name() const {
     if (backend == nullptr) return {};
@@ -174,10 +179,21 @@ Communicators& communicators() {
   return *all;
 }
 
-// How a call is made: waited for at once, or started, and MPI's request is to be found there.
+// How a call is made: waited for at once; or started, and MPI's request is to be found there; or
+// made ready, and then, once it has a channel, started again and again.
 struct Manner {
+  MPI_Datatype type(MPI_Datatype given) const {
+    return prepared == nullptr ? given : (*prepared)->ours(given);
+  }
+  std::vector<MPI_Datatype> types(const MPI_Datatype* given, int count) const {
+    std::vector<MPI_Datatype> all;
+    for (int i = 0; given != nullptr && i < count; ++i) all.push_back(type(given[i]));
+    return all;
+  }
+
   Form form = Form::waited_for;
   MPI_Request* request = nullptr;
+  const std::shared_ptr<Prepared>* prepared = nullptr;
 };
 constexpr Manner kWaitedFor{};
 Manner started(MPI_Request* request) { return {Form::started, request}; }
@@ -190,7 +206,13 @@ class Taking {
     if (thread.inside > 0) return;
     if (!preload_settings().takes) return;
     counts_ = true;
-    if (comm == MPI_COMM_NULL || (starts() && manner.request == nullptr)) {
+    if (starts_prepared()) {
+      rank = prepared().rank;
+      ranks = prepared().ranks;
+      going_ = true;
+      return;
+    }
+    if (comm == MPI_COMM_NULL || (manner.form != Form::waited_for && manner.request == nullptr)) {
       why_ = Passed::arguments;
       return;
     }
@@ -225,8 +247,14 @@ class Taking {
   }
 
   bool starts() const { return manner_.form == Form::started; }
-  // What `then` of run() may hold.
-  Bytes kept(Bytes bytes) const { return starts() ? std::move(bytes).kept() : std::move(bytes); }
+  // What `then` of run() may hold. What is made ready keeps the type for all that is started of it.
+  Bytes kept(Bytes bytes) const {
+    if (makes_ready()) {
+      prepared().keep(bytes.type());
+      prepared().packs |= bytes.is_packed();
+    }
+    return starts() ? std::move(bytes).kept() : std::move(bytes);
+  }
 
   // What is left is MPI's own.
   template <class Pass>
@@ -238,6 +266,9 @@ class Taking {
   // Where the call is started, `then` and what it holds stay until that is over.
   template <class Pass, class Then>
   int run(Call&& call, std::size_t bytes, const Pass& pass_on, Then&& then) {
+    if (makes_ready()) return make_ready(call) ? MPI_SUCCESS : pass(pass_on);
+    if (starts_prepared())
+      return start(*prepared().channel->backend, call, bytes, clock(), std::forward<Then>(then));
     Backend* const found = find_backend();
     if (found == nullptr) return pass(pass_on);
     Backend& backend = *found;
@@ -270,6 +301,8 @@ class Taking {
   // are more, receives.
   template <class Pass>
   int post(Rank root, const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
+    if (makes_ready()) return share_lengths(root, sends, receives, pass_on);
+    if (starts_prepared()) return start_with_lengths(sends, receives, pass_on);
     Backend* const backend = find_backend();
     if (backend == nullptr) return pass(pass_on);
     const Clock::time_point began = clock();
@@ -313,6 +346,133 @@ class Taking {
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool makes_ready() const {
+    return manner_.form == Form::prepared && prepared().channel == nullptr;
+  }
+  bool starts_prepared() const {
+    return manner_.form == Form::prepared && prepared().channel != nullptr;
+  }
+  Prepared& prepared() const { return **manner_.prepared; }
+  // A call of all ranks, which find it a channel and agree there on its kind. Else it is MPI's:
+  // why_ says why.
+  bool make_ready(const Call& call) {
+    const Inside now;
+    Channels* const all = channels();
+    auto channel = all == nullptr ? nullptr : all->find(&why_);
+    if (channel == nullptr) return false;
+    Backend& backend = *channel->backend;
+    auto why = backend.leaves_start_to_mpi(call);
+    if (why == Passed::first_calls) {  // as it is asked for the first time
+      why = backend.leaves_to_mpi(call);
+      if (!why) why = backend.leaves_start_to_mpi(call);
+    }
+    if (why) {
+      why_ = *why;
+      return false;
+    }
+    prepared().rank = rank;
+    prepared().ranks = ranks;
+    prepared().channel = std::move(channel);
+    return true;
+  }
+  // What is made ready has its lengths posted once, by MPI, as its calls are of all ranks then. So
+  // it is an all-to-all of lengths that are known.
+  template <class Pass>
+  int share_lengths(Rank root, const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
+    Channels* const meeting = channels();
+    if (meeting == nullptr) return pass(pass_on);
+    const std::size_t all = static_cast<std::size_t>(ranks), post = 2 + 2 * all;
+    std::vector<std::uint64_t> mine(post), posts(post * all);
+    bool right = root >= 0 && root < ranks;
+    for (Rank r = 0; r < ranks; ++r) {
+      const auto sent = sends.of(r), received = receives.of(r);
+      right = right && sent && received;
+      if (!right) break;
+      mine[2 + static_cast<std::size_t>(r)] = sent->bytes();
+      mine[2 + all + static_cast<std::size_t>(r)] = received->bytes();
+      prepared().keep(sent->type);
+      prepared().keep(received->type);
+    }
+    mine[0] = static_cast<std::uint64_t>(function_) << 1 | (right ? 0 : 1);
+    mine[1] = static_cast<std::uint64_t>(std::max(root, 0));
+    {
+      const Inside now;
+      MPI_Allgather(mine.data(), static_cast<int>(post), MPI_UINT64_T, posts.data(),
+                    static_cast<int>(post), MPI_UINT64_T, meeting->comm());
+    }
+    std::vector<PostedCall> calls;
+    for (std::size_t r = 0; r < all; ++r) {
+      const std::span said(posts.data() + r * post, post);
+      calls.push_back({.function = static_cast<Function>(said[0] >> 1),
+                       .root = static_cast<Rank>(said[1]),
+                       .is_mpis = (said[0] & 1) != 0,
+                       .sends = said.subspan(2, all),
+                       .receives = said.subspan(2 + all, all)});
+      prepared().lengths.insert(prepared().lengths.end(), calls.back().sends.begin(),
+                                calls.back().sends.end());
+    }
+    prepared().packs = true;
+    const auto concluded = conclude(calls);
+    if (!concluded.ok()) return fail(concluded.status(), MPI_ERR_OTHER);
+    if (*concluded) {
+      why_ = **concluded;
+      return pass(pass_on);
+    }
+    return run(
+        {.collective = Collective::all_to_all, .type = DataType::u8, .counts = prepared().lengths},
+        0, pass_on);
+  }
+  template <class Pass>
+  int start_with_lengths(const Blocks& sends, const Blocks& receives, const Pass& pass_on) {
+    std::vector<Block> to;
+    std::size_t sent = 0, received = 0;
+    for (Rank r = 0; r < ranks; ++r) {
+      const auto out = sends.of(r);
+      to.push_back(receives.of(r).value_or(Block{}));
+      if (!out || out->bytes() != length(rank, r) || to.back().bytes() != length(r, rank))
+        return fail({Code::invalid_argument,
+                     "its lengths are no more what they were when it was "
+                     "made ready"},
+                    MPI_ERR_ARG);
+      sent += out->bytes();
+      received += to.back().bytes();
+    }
+    // Also of nothing, which has no address.
+    std::vector<std::byte> packed(sent + 1), unpacked(received + 1);
+    std::byte* next = packed.data();
+    for (Rank r = 0; r < ranks; ++r) {
+      const Block out = *sends.of(r);
+      out.pack(next, comm_);
+      next += out.bytes();
+    }
+    Call call{.collective = Collective::all_to_all,
+              .in = packed.data(),
+              .out = unpacked.data(),
+              .type = DataType::u8,
+              .counts = prepared().lengths};
+    return run(std::move(call), std::max(sent, received), pass_on,
+               [comm = comm_, to = std::move(to), packed = std::move(packed),
+                unpacked = std::move(unpacked)] {
+                 const std::byte* from = unpacked.data();
+                 for (const Block& block : to) {
+                   block.unpack(from, comm);
+                   from += block.bytes();
+                 }
+               });
+  }
+  std::size_t length(Rank from, Rank to) const {
+    return prepared().lengths[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
+                              static_cast<std::size_t>(to)];
+  }
+  // A call of all ranks, the first time. nullptr: calls go by messages, so there are none.
+  Channels* channels() {
+    why_ = Passed::not_waited_for;
+    if (preload_settings().messages) return nullptr;
+    auto& found = attached_->channels;
+    const Inside now;
+    if (found == nullptr) found = std::make_unique<Channels>(comm_);
+    return found.get();
+  }
   // nullptr: why_ says why not.
   Backend* find_backend() {
     Attached& here = *attached_;
@@ -326,6 +486,12 @@ class Taking {
     const Inside now;
     auto started = std::make_shared<StartedCollective>();
     started->function = function_;
+    started->form = manner_.form;
+    if (starts_prepared()) {
+      started->prepared = *manner_.prepared;
+      started->restarts = !prepared().packs;
+      if (started->restarts) prepared().again = started;
+    }
     started->rank = rank;
     started->comm = comm_;
     started->bytes = bytes;
@@ -333,6 +499,7 @@ class Taking {
     // A function has copies, and what this one holds has none.
     started->then = [held = std::make_shared<Then>(std::forward<Then>(then))] { (*held)(); };
     const Status status = backend.start(call, std::move(started), manner_.request);
+    if (!status.ok() && starts_prepared()) prepared().again = nullptr;
     return status.ok() ? MPI_SUCCESS : fail(status);
   }
   // This rank's post; false: MPI has an error for the call.
@@ -608,11 +775,86 @@ int scatter(const Manner& manner, const void* in, int in_count, MPI_Datatype in_
       });
 }
 
+// Of whose lengths each rank knows only its own.
+template <class Pass>
+int all_to_allv(const Manner& manner, const void* in, const int* in_counts, const int* in_places,
+                MPI_Datatype in_type, void* out, const int* out_counts, const int* out_places,
+                MPI_Datatype out_type, MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::alltoallv, manner, comm);
+  if (!taking) return taking.pass(pass);
+  const Blocks to = Blocks::in_elements(out, out_counts, out_places, out_type);
+  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
+  return taking.post(0, Blocks::in_elements(in, in_counts, in_places, in_type), to, pass);
+}
+
+template <class Pass>
+int all_to_allw(const Manner& manner, const void* in, const int* in_counts, const int* in_places,
+                const MPI_Datatype* in_types, void* out, const int* out_counts,
+                const int* out_places, const MPI_Datatype* out_types, MPI_Comm comm,
+                const Pass& pass) {
+  Taking taking(Function::alltoallw, manner, comm);
+  if (!taking) return taking.pass(pass);
+  const bool in_place = in == MPI_IN_PLACE;
+  std::vector<MPI_Datatype> in_list, out_list;
+  if (manner.prepared != nullptr) {
+    out_list = manner.types(out_types, taking.ranks);
+    if (out_types != nullptr) out_types = out_list.data();
+    if (!in_place) in_list = manner.types(in_types, taking.ranks);
+    if (!in_place && in_types != nullptr) in_types = in_list.data();
+  }
+  const Blocks to = Blocks::in_bytes(out, out_counts, out_places, out_types);
+  if (in_place) return taking.post(0, to, to, pass);
+  return taking.post(0, Blocks::in_bytes(in, in_counts, in_places, in_types), to, pass);
+}
+
+template <class Pass>
+int gatherv(const Manner& manner, const void* in, int in_count, MPI_Datatype in_type, void* out,
+            const int* counts, const int* places, MPI_Datatype out_type, int root, MPI_Comm comm,
+            const Pass& pass) {
+  Taking taking(Function::gatherv, manner, comm);
+  if (!taking) return taking.pass(pass);
+  const bool at_root = taking.rank == root, in_place = at_root && in == MPI_IN_PLACE;
+  const Blocks to = at_root ? Blocks::in_elements(out, counts, places, out_type) : Blocks::none();
+  if (in_place) return taking.post(root, Blocks::none(), to.but_for(root), pass);
+  return taking.post(root, Blocks::for_one(in, in_count, in_type, root), to, pass);
+}
+
+template <class Pass>
+int scatterv(const Manner& manner, const void* in, const int* counts, const int* places,
+             MPI_Datatype in_type, void* out, int out_count, MPI_Datatype out_type, int root,
+             MPI_Comm comm, const Pass& pass) {
+  Taking taking(Function::scatterv, manner, comm);
+  if (!taking) return taking.pass(pass);
+  const bool at_root = taking.rank == root, in_place = at_root && out == MPI_IN_PLACE;
+  const Blocks from = at_root ? Blocks::in_elements(in, counts, places, in_type) : Blocks::none();
+  if (in_place) return taking.post(root, from.but_for(root), Blocks::none(), pass);
+  return taking.post(root, from, Blocks::for_one(out, out_count, out_type, root), pass);
+}
+
 template <class Pass>
 int barrier(const Manner& manner, MPI_Comm comm, const Pass& pass) {
   Taking taking(Function::barrier, manner, comm);
   if (!taking) return taking.pass(pass);
   return taking.run({.collective = Collective::barrier}, 0, pass);
+}
+
+// Makes a call ready that begins by `begin(manner, comm, pass)`, one of the functions above: now,
+// to see whose it is, and each time that it is started.
+template <class Begin, class Pass>
+int prepare(MPI_Comm comm, MPI_Request* request, const Begin& begin, const Pass& pass) {
+  const auto call = std::make_shared<Prepared>();
+  const int error = begin(Manner{Form::prepared, request, &call}, comm, pass);
+  if (call->channel == nullptr) return error;
+  call->start = [begin](const std::shared_ptr<Prepared>& mine) {
+    // MPI wants its arguments to stay as they were.
+    return begin(Manner{Form::prepared, nullptr, &mine}, mine->channel->on->comm,
+                 [] { return MPI_ERR_ARG; });
+  };
+  const Status status = prepared_calls().add(call, request);
+  if (status.ok()) return MPI_SUCCESS;
+  std::fprintf(stderr, "rankine: %s\n", status.text().c_str());
+  PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
 }
 
 }  // namespace
@@ -757,55 +999,36 @@ int MPI_Ialltoall(const void* in, int in_count, MPI_Datatype in_type, void* out,
 int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_places, MPI_Datatype in_type,
                   void* out, const int* out_counts, const int* out_places, MPI_Datatype out_type,
                   MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Alltoallv(in, in_counts, in_places, in_type, out, out_counts, out_places, out_type,
-                          comm);
-  };
-  Taking taking(Function::alltoallv, kWaitedFor, comm);
-  if (!taking) return taking.pass(pass);
-  const Blocks to = Blocks::in_elements(out, out_counts, out_places, out_type);
-  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
-  return taking.post(0, Blocks::in_elements(in, in_counts, in_places, in_type), to, pass);
+  return all_to_allv(kWaitedFor, in, in_counts, in_places, in_type, out, out_counts, out_places,
+                     out_type, comm, [&] {
+                       return PMPI_Alltoallv(in, in_counts, in_places, in_type, out, out_counts,
+                                             out_places, out_type, comm);
+                     });
 }
 
 int MPI_Alltoallw(const void* in, const int* in_counts, const int* in_places,
                   const MPI_Datatype* in_types, void* out, const int* out_counts,
                   const int* out_places, const MPI_Datatype* out_types, MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Alltoallw(in, in_counts, in_places, in_types, out, out_counts, out_places,
-                          out_types, comm);
-  };
-  Taking taking(Function::alltoallw, kWaitedFor, comm);
-  if (!taking) return taking.pass(pass);
-  const Blocks to = Blocks::in_bytes(out, out_counts, out_places, out_types);
-  if (in == MPI_IN_PLACE) return taking.post(0, to, to, pass);
-  return taking.post(0, Blocks::in_bytes(in, in_counts, in_places, in_types), to, pass);
+  return all_to_allw(kWaitedFor, in, in_counts, in_places, in_types, out, out_counts, out_places,
+                     out_types, comm, [&] {
+                       return PMPI_Alltoallw(in, in_counts, in_places, in_types, out, out_counts,
+                                             out_places, out_types, comm);
+                     });
 }
 
 int MPI_Gatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* counts,
                 const int* places, MPI_Datatype out_type, int root, MPI_Comm comm) {
-  const auto pass = [&] {
+  return gatherv(kWaitedFor, in, in_count, in_type, out, counts, places, out_type, root, comm, [&] {
     return PMPI_Gatherv(in, in_count, in_type, out, counts, places, out_type, root, comm);
-  };
-  Taking taking(Function::gatherv, kWaitedFor, comm);
-  if (!taking) return taking.pass(pass);
-  const bool at_root = taking.rank == root, in_place = at_root && in == MPI_IN_PLACE;
-  const Blocks to = at_root ? Blocks::in_elements(out, counts, places, out_type) : Blocks::none();
-  if (in_place) return taking.post(root, Blocks::none(), to.but_for(root), pass);
-  return taking.post(root, Blocks::for_one(in, in_count, in_type, root), to, pass);
+  });
 }
 
 int MPI_Scatterv(const void* in, const int* counts, const int* places, MPI_Datatype in_type,
                  void* out, int out_count, MPI_Datatype out_type, int root, MPI_Comm comm) {
-  const auto pass = [&] {
-    return PMPI_Scatterv(in, counts, places, in_type, out, out_count, out_type, root, comm);
-  };
-  Taking taking(Function::scatterv, kWaitedFor, comm);
-  if (!taking) return taking.pass(pass);
-  const bool at_root = taking.rank == root, in_place = at_root && out == MPI_IN_PLACE;
-  const Blocks from = at_root ? Blocks::in_elements(in, counts, places, in_type) : Blocks::none();
-  if (in_place) return taking.post(root, from.but_for(root), Blocks::none(), pass);
-  return taking.post(root, from, Blocks::for_one(out, out_count, out_type, root), pass);
+  return scatterv(
+      kWaitedFor, in, counts, places, in_type, out, out_count, out_type, root, comm, [&] {
+        return PMPI_Scatterv(in, counts, places, in_type, out, out_count, out_type, root, comm);
+      });
 }
 
 int MPI_Gather(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,
@@ -845,6 +1068,113 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return barrier(started(request), comm, [&] { return PMPI_Ibarrier(comm, request); });
 }
 
+// Calls that are made ready: MPI's since its version 4, Open MPI's before under names of its own
+// (in mpi-ext.h), unless it was built without.
+#define RANKINE_LIST(...) __VA_ARGS__
+#define RANKINE_PREPARED(function, arguments, begin, ...)                                          \
+  [[gnu::weak]] int P##function(__VA_ARGS__, MPI_Comm comm, MPI_Info info, MPI_Request* made);     \
+  int function(__VA_ARGS__, MPI_Comm comm, MPI_Info info, MPI_Request* request) {                  \
+    return prepare(                                                                                \
+        comm, request, [=](const Manner& manner, MPI_Comm on, const auto& pass) { return begin; }, \
+        [&] { return P##function(RANKINE_LIST arguments, comm, info, request); });                 \
+  }
+#define RANKINE_ALL_PREPARED(prefix)                                                               \
+  RANKINE_PREPARED(prefix##_Allreduce_init, (in, out, count, type, op),                            \
+                   reduction(manner, Function::allreduce, Collective::all_reduce, in, out, count,  \
+                             type, op, 0, on, pass),                                               \
+                   const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)             \
+  RANKINE_PREPARED(                                                                                \
+      prefix##_Scan_init, (in, out, count, type, op),                                              \
+      reduction(manner, Function::scan, Collective::scan, in, out, count, type, op, 0, on, pass),  \
+      const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)                          \
+  RANKINE_PREPARED(prefix##_Exscan_init, (in, out, count, type, op),                               \
+                   reduction(manner, Function::exscan, Collective::exscan, in, out, count, type,   \
+                             op, 0, on, pass),                                                     \
+                   const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)             \
+  RANKINE_PREPARED(prefix##_Reduce_init, (in, out, count, type, op, root),                         \
+                   reduction(manner, Function::reduce, Collective::reduce, in, out, count, type,   \
+                             op, root, on, pass),                                                  \
+                   const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root)   \
+  RANKINE_PREPARED(                                                                                \
+      prefix##_Reduce_scatter_init, (in, out, counts, type, op),                                   \
+      reduce_blocks(manner, Function::reduce_scatter, in, out, counts, 0, type, op, on, pass),     \
+      const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op)                  \
+  RANKINE_PREPARED(prefix##_Reduce_scatter_block_init, (in, out, count, type, op),                 \
+                   reduce_blocks(manner, Function::reduce_scatter_block, in, out, nullptr, count,  \
+                                 type, op, on, pass),                                              \
+                   const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)             \
+  RANKINE_PREPARED(prefix##_Bcast_init, (buffer, count, type, root),                               \
+                   broadcast(manner, buffer, count, manner.type(type), root, on, pass),            \
+                   void* buffer, int count, MPI_Datatype type, int root)                           \
+  RANKINE_PREPARED(prefix##_Allgather_init, (in, in_count, in_type, out, out_count, out_type),     \
+                   all_gather(manner, in, in_count, manner.type(in_type), out, out_count,          \
+                              manner.type(out_type), on, pass),                                    \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
+                   MPI_Datatype out_type)                                                          \
+  RANKINE_PREPARED(prefix##_Allgatherv_init,                                                       \
+                   (in, in_count, in_type, out, counts, places, out_type),                         \
+                   all_gatherv(manner, in, in_count, manner.type(in_type), out, counts, places,    \
+                               manner.type(out_type), on, pass),                                   \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out,                  \
+                   const int* counts, const int* places, MPI_Datatype out_type)                    \
+  RANKINE_PREPARED(prefix##_Alltoall_init, (in, in_count, in_type, out, out_count, out_type),      \
+                   all_to_all(manner, in, in_count, manner.type(in_type), out, out_count,          \
+                              manner.type(out_type), on, pass),                                    \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
+                   MPI_Datatype out_type)                                                          \
+  RANKINE_PREPARED(prefix##_Gather_init, (in, in_count, in_type, out, out_count, out_type, root),  \
+                   gather(manner, in, in_count, manner.type(in_type), out, out_count,              \
+                          manner.type(out_type), root, on, pass),                                  \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
+                   MPI_Datatype out_type, int root)                                                \
+  RANKINE_PREPARED(prefix##_Scatter_init, (in, in_count, in_type, out, out_count, out_type, root), \
+                   scatter(manner, in, in_count, manner.type(in_type), out, out_count,             \
+                           manner.type(out_type), root, on, pass),                                 \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count,   \
+                   MPI_Datatype out_type, int root)                                                \
+  RANKINE_PREPARED(prefix##_Alltoallv_init,                                                        \
+                   (in, in_counts, in_places, in_type, out, out_counts, out_places, out_type),     \
+                   all_to_allv(manner, in, in_counts, in_places, manner.type(in_type), out,        \
+                               out_counts, out_places, manner.type(out_type), on, pass),           \
+                   const void* in, const int* in_counts, const int* in_places,                     \
+                   MPI_Datatype in_type, void* out, const int* out_counts, const int* out_places,  \
+                   MPI_Datatype out_type)                                                          \
+  RANKINE_PREPARED(prefix##_Alltoallw_init,                                                        \
+                   (in, in_counts, in_places, in_types, out, out_counts, out_places, out_types),   \
+                   all_to_allw(manner, in, in_counts, in_places, in_types, out, out_counts,        \
+                               out_places, out_types, on, pass),                                   \
+                   const void* in, const int* in_counts, const int* in_places,                     \
+                   const MPI_Datatype* in_types, void* out, const int* out_counts,                 \
+                   const int* out_places, const MPI_Datatype* out_types)                           \
+  RANKINE_PREPARED(prefix##_Gatherv_init,                                                          \
+                   (in, in_count, in_type, out, counts, places, out_type, root),                   \
+                   gatherv(manner, in, in_count, manner.type(in_type), out, counts, places,        \
+                           manner.type(out_type), root, on, pass),                                 \
+                   const void* in, int in_count, MPI_Datatype in_type, void* out,                  \
+                   const int* counts, const int* places, MPI_Datatype out_type, int root)          \
+  RANKINE_PREPARED(prefix##_Scatterv_init,                                                         \
+                   (in, counts, places, in_type, out, out_count, out_type, root),                  \
+                   scatterv(manner, in, counts, places, manner.type(in_type), out, out_count,      \
+                            manner.type(out_type), root, on, pass),                                \
+                   const void* in, const int* counts, const int* places, MPI_Datatype in_type,     \
+                   void* out, int out_count, MPI_Datatype out_type, int root)                      \
+  [[gnu::weak]] int P##prefix##_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* made);     \
+  int prefix##_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {                  \
+    return prepare(                                                                                \
+        comm, request,                                                                             \
+        [](const Manner& manner, MPI_Comm on, const auto& pass) {                                  \
+          return barrier(manner, on, pass);                                                        \
+        },                                                                                         \
+        [&] { return P##prefix##_Barrier_init(comm, info, request); });                            \
+  }
+
+#if MPI_VERSION >= 4
+RANKINE_ALL_PREPARED(MPI)
+#endif
+#ifdef OPEN_MPI
+RANKINE_ALL_PREPARED(MPIX)
+#endif
+
 #ifdef MPICH_VERSION
 // Which asks no generalized request here.
 int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* status) {
@@ -854,6 +1184,7 @@ int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* st
 #endif
 
 int MPI_Finalize() {
+  prepared_calls().end();
   communicators().forget_all();
   requests().end();
   if (preload_settings().reports) {

@@ -47,6 +47,15 @@ struct Block {
   }
 };
 
+// The same type, which the program does not free.
+struct TypeOfOurs {
+  explicit TypeOfOurs(MPI_Datatype of) { MPI_Type_dup(of, &type); }
+  ~TypeOfOurs() { MPI_Type_free(&type); }
+  TypeOfOurs(const TypeOfOurs&) = delete;
+  TypeOfOurs& operator=(const TypeOfOurs&) = delete;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+};
+
 // A block as bytes side by side: itself, or packed.
 class Bytes {
  public:
@@ -61,6 +70,8 @@ class Bytes {
     if (kept_) block_.type = kept_->type;
     return std::move(*this);
   }
+  MPI_Datatype type() const { return block_.type; }
+  bool is_packed() const { return !block_.elements.is_plain; }
   std::size_t size() const { return block_.bytes(); }
   // What is to be sent.
   const void* to_send() {
@@ -75,14 +86,6 @@ class Bytes {
   }
 
  private:
-  struct TypeOfOurs {
-    explicit TypeOfOurs(MPI_Datatype of) { MPI_Type_dup(of, &type); }
-    ~TypeOfOurs() { MPI_Type_free(&type); }
-    TypeOfOurs(const TypeOfOurs&) = delete;
-    TypeOfOurs& operator=(const TypeOfOurs&) = delete;
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-  };
-
   Block block_;
   MPI_Comm comm_;
   std::vector<std::byte> packed_;

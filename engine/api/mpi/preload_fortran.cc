@@ -280,7 +280,29 @@ void mpi_ibarrier_(MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {
   start(request, error, [&](MPI_Request* made) { return MPI_Ibarrier(comm_of(comm), made); });
 }
 
-#ifndef OPEN_MPI
+#ifdef OPEN_MPI
+// Of requests that C has made ready, say. MPICH's own of these call C's.
+void mpi_start_(MPI_Fint* request, MPI_Fint* error) {
+  MPI_Request known = MPI_Request_f2c(*request);
+  *error = MPI_Start(&known);
+  if (*error == MPI_SUCCESS) *request = MPI_Request_c2f(known);
+}
+
+void mpi_startall_(MPI_Fint* count, MPI_Fint* requests, MPI_Fint* error) {
+  std::vector<MPI_Request> known;
+  for (int i = 0; i < *count; ++i) known.push_back(MPI_Request_f2c(requests[i]));
+  *error = MPI_Startall(*count, known.data());
+  if (*error != MPI_SUCCESS) return;
+  for (int i = 0; i < *count; ++i)
+    requests[i] = MPI_Request_c2f(known[static_cast<std::size_t>(i)]);
+}
+
+void mpi_request_free_(MPI_Fint* request, MPI_Fint* error) {
+  MPI_Request known = MPI_Request_f2c(*request);
+  *error = MPI_Request_free(&known);
+  if (*error == MPI_SUCCESS) *request = MPI_Request_c2f(known);
+}
+#else
 // MPICH's own does not call C's.
 void mpi_request_get_status_(MPI_Fint* request, MPI_Fint* is_complete, MPI_Fint* status,
                              MPI_Fint* error) {
@@ -354,6 +376,9 @@ RANKINE_ALSO(iscatter)
 (void*, MPI_Fint*, MPI_Fint*, void*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*,
  MPI_Fint*);
 RANKINE_ALSO(ibarrier)(MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(start)(MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(startall)(MPI_Fint*, MPI_Fint*, MPI_Fint*);
+RANKINE_ALSO(request_free)(MPI_Fint*, MPI_Fint*);
 RANKINE_ALSO(finalize)(MPI_Fint*);
 #undef RANKINE_ALSO
 #endif

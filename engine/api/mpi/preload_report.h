@@ -31,7 +31,7 @@ enum class Function : std::uint8_t {
 inline constexpr int kFunctions = 17;
 std::string_view name_of(Function function);  // "MPI_Allreduce"
 
-// How a program calls it.
+// How a program calls it. A prepared call is taken as often as it is started, and passed on once.
 enum class Form : std::uint8_t { waited_for, started, prepared };
 inline constexpr int kForms = 3;
 std::string name_of(Function function, Form form);  // "MPI_Iallreduce", "MPI_Allreduce_init"
@@ -46,7 +46,7 @@ enum class Passed : std::uint8_t {
   large,           // moved, not added up: MPI copies once
   lengths,         // known to some ranks only, where calls go by messages
   refused,         // the engine has no plan for it, or no communicator
-  not_waited_for,  // prepared; started where ranks would have to ask each other, or by messages
+  not_waited_for,  // started or prepared where ranks would have to ask each other, or by messages
 };
 inline constexpr int kPassed = 9;
 std::string_view name_of(Passed why);

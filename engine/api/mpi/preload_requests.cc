@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/api/mpi/preload_prepared.h"
 #include "engine/api/mpi/preload_settings.h"
 
 namespace rankine::mpi {
@@ -115,8 +116,29 @@ Status Requests::start(const std::function<Result<Request>()>& start_call, Share
     call->call = std::move(*started);
   }
   // Nobody completes it before it is in the list.
-  const int error = make_handle(call, &call->handle);
-  *handle = call->handle;
+  int error = MPI_SUCCESS;
+  if (call->prepared == nullptr) {
+    error = make_handle(call, &call->handle);
+    *handle = call->handle;
+  }
+  enter(std::move(call));
+  if (error == MPI_SUCCESS) return {};
+  return {Code::system, "MPI gives no request: error " + std::to_string(error)};
+}
+
+Status Requests::restart(Shared call) {
+  // Relaxed: who waits for it asks only when it is under way again.
+  call->is_complete.store(false, std::memory_order_relaxed);
+  if (preload_settings().reports) call->began = std::chrono::steady_clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (Status status = call->call.start(); !status.ok()) return status;
+  }
+  enter(std::move(call));
+  return {};
+}
+
+void Requests::enter(Shared call) {
   call->under_way->fetch_add(1, std::memory_order_relaxed);  // this thread is the first to ask
   // Relaxed: who waits for a call that another thread has started was told so by that thread.
   under_way_.fetch_add(1, std::memory_order_relaxed);
@@ -126,8 +148,6 @@ Status Requests::start(const std::function<Result<Request>()>& start_call, Share
     calls_.push_back(std::move(call));
   }
   changed_.notify_one();
-  if (error == MPI_SUCCESS) return {};
-  return {Code::system, "MPI gives no request: error " + std::to_string(error)};
 }
 
 // In the lock.
@@ -136,14 +156,14 @@ void Requests::step() noexcept {
     const auto is_over = call->call.test();
     if (is_over.ok() && !*is_over) continue;
     call->status = call->call.wait();
-    call->call = {};  // in the lock too
+    if (!call->restarts) call->call = {};  // in the lock too
     over_.push_back(std::move(call));
   }
   std::erase(calls_, nullptr);
 }
 
 int Requests::move_on() noexcept {
-  // Relaxed: start() says why.
+  // Relaxed: enter() says why.
   if (under_way_.load(std::memory_order_relaxed) == 0) return 0;
   Calls over;
   {
@@ -156,9 +176,11 @@ int Requests::move_on() noexcept {
     moving = false;
     over.swap(over_);
   }
-  for (const auto& call : over) {
+  for (auto& call : over) {
+    const std::shared_ptr<Prepared> prepared = call->prepared;  // goes after what restarts
     complete(*call);
-    under_way_.fetch_sub(1, std::memory_order_relaxed);  // start() says why
+    call = nullptr;
+    under_way_.fetch_sub(1, std::memory_order_relaxed);  // enter() says why
   }
   return static_cast<int>(over.size());
 }
@@ -175,19 +197,22 @@ void Requests::complete(StartedCollective& call) {
     call.then();
     if (preload_settings().reports) {
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - call.began;
-      report().taken(call.function, call.bytes, took.count(), Form::started);
+      report().taken(call.function, call.bytes, took.count(), call.form);
     }
   } else {
     std::fprintf(stderr, "rankine: %s of rank %d: %s: %s\n",
-                 name_of(call.function, Form::started).c_str(), call.rank,
+                 name_of(call.function, call.form).c_str(), call.rank,
                  std::string(rankine::name_of(call.status.code())).c_str(),
                  call.status.text().c_str());
   }
-  call.then = nullptr;  // and the types that it held
+  if (!call.restarts) call.then = nullptr;  // and the types that it held
   if (call.handle != MPI_REQUEST_NULL) PMPI_Grequest_complete(call.handle);
   // Release: pairs with who waits until it is complete, or its communicator has none under way.
   call.is_complete.store(true, std::memory_order_release);
   call.under_way->fetch_sub(1, std::memory_order_release);
+  // The last of it: the program may start it again.
+  if (const auto prepared = std::move(call.prepared))
+    prepared_calls().complete(*prepared, call.status.ok());
 }
 
 // A thread that is asleep is not woken for each call while these come often.

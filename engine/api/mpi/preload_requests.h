@@ -30,9 +30,14 @@
 
 namespace rankine::mpi {
 
+struct Prepared;
+
 // What is to be known of a started call until it is complete.
 struct StartedCollective {
   Function function{};
+  Form form = Form::started;
+  std::shared_ptr<Prepared> prepared;  // with that form, while under way: MPI has its request
+  bool restarts = false;               // keeps `call` and `then` for the next time
   int rank = 0;
   MPI_Comm comm = MPI_COMM_NULL;
   std::size_t bytes = 0;                        // as reported
@@ -55,10 +60,12 @@ class Requests {
   // Before MPI ends, when nothing is under way.
   void end();
 
-  // Starts a call by `start_call`, and gives MPI's handle of it. Errors: those of `start_call`,
-  // then nothing is started; system where MPI has no handle to give.
+  // Starts a call by `start_call`, and gives MPI's handle of it, unless it was prepared. Errors:
+  // those of `start_call`, then nothing is started; system where MPI has no handle to give.
   Status start(const std::function<Result<Request>()>& start_call,
                std::shared_ptr<StartedCollective> call, MPI_Request* handle);
+  // Starts once more what restarts and is over. Errors: those of Request::start().
+  Status restart(std::shared_ptr<StartedCollective> call);
   // Moves on what is under way, without waiting, and completes what is over: how many. For threads
   // that may call MPI.
   int move_on() noexcept;
@@ -68,6 +75,7 @@ class Requests {
  private:
   using Calls = std::vector<std::shared_ptr<StartedCollective>>;
 
+  void enter(std::shared_ptr<StartedCollective> call);
   void step() noexcept;
   void help() noexcept;
   static void complete(StartedCollective& call);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "prepared_names.h"
+
 int main(int argc, char** argv) {
   enum { kMost = 16 };
   int rank, ranks, i, code = MPI_SUCCESS, told = 0;
@@ -44,9 +46,27 @@ int main(int argc, char** argv) {
       if (code != MPI_SUCCESS) break;
     }
   }
+  if (strcmp(what, "prepared") == 0) {
+    MPI_Request requests[2];
+    MPI_Allreduce_init(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    MPI_Allreduce_init(in, out, 1, MPI_INT, rank == 1 ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD,
+                       MPI_INFO_NULL, &requests[1]);
+    MPI_Start(&requests[1]);
+    code = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+  }
+  if (strcmp(what, "prepared_lengths") == 0) {
+    MPI_Request request;
+    if (rank == 1) ones[0] = 2;
+    code = MPI_Alltoallv_init(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD,
+                              MPI_INFO_NULL, &request);
+    ones[0] = 1;
+  }
   told = code != MPI_SUCCESS;
   /* What is told by posts has ended nothing. */
-  if (strcmp(what, "barrier") != 0 && strcmp(what, "started") != 0) {
+  if (strcmp(what, "barrier") != 0 && strcmp(what, "started") != 0 &&
+      strcmp(what, "prepared") != 0) {
     for (i = 0; i < ranks; ++i) in[i] = 10 * rank + i;
     code = MPI_Alltoallv(in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_WORLD);
     for (i = 0; i < ranks; ++i) told &= out[i] == 10 * i + rank;

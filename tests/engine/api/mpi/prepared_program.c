@@ -1,0 +1,512 @@
+/* A program of MPI's that knows nothing of Rankine, and makes collective calls ready: every one
+ * that the preload library takes over then, started alone and in arrays, in an order that each rank
+ * has for itself, waited and tested for in every way, and freed. It says the same with the library
+ * and without: "N passed, M failed". With the argument "threads" two threads do so at once. */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checks.h"
+#include "prepared_names.h"
+
+enum { kRounds = 5 };
+
+/* Each rank starts and waits for them in another order. */
+static void run_in_turns(int count, MPI_Request* requests, int round) {
+  for (int i = 0; i < count; ++i) MPI_Start(&requests[(i + rank + round) % count]);
+  for (int i = 0; i < count; ++i)
+    MPI_Wait(&requests[(count - 1 - i + rank) % count], MPI_STATUS_IGNORE);
+}
+static void free_all(int count, MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) MPI_Request_free(&requests[i]);
+}
+static int are_all_there(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i)
+    if (requests[i] == MPI_REQUEST_NULL) return 0;
+  return 1;
+}
+
+static void reductions(void) {
+  enum { N = 1000, kCalls = 7 };
+  static int in[N], out[N], in_place[N];
+  const int root = ranks - 1;
+  int *blocks = malloc(sizeof(int) * 3 * (size_t)ranks),
+      *counts = malloc(sizeof(int) * (size_t)ranks);
+  int* more = malloc(sizeof(int) * 2 * (size_t)ranks);
+  int mine[3], i, round, before = 0, right[kCalls];
+  long x[3], y[3];
+  float f, g, h;
+  MPI_Request requests[kCalls];
+  for (i = 0; i < ranks; ++i) {
+    counts[i] = i % 3;
+    if (i < rank) before += counts[i];
+  }
+  MPI_Allreduce_init(in, out, N, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Allreduce_init(MPI_IN_PLACE, in_place, N, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &requests[1]);
+  MPI_Reduce_init(x, y, 3, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+  MPI_Scan_init(&f, &g, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+  MPI_Exscan_init(&f, &h, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  MPI_Reduce_scatter_block_init(more, mine, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                                &requests[5]);
+  MPI_Reduce_scatter_init(MPI_IN_PLACE, blocks, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                          MPI_INFO_NULL, &requests[6]);
+  for (i = 0; i < kCalls; ++i) right[i] = 1;
+  for (round = 0; round < kRounds; ++round) {
+    for (i = 0; i < N; ++i) in[i] = in_place[i] = rank + i + round, out[i] = -1;
+    x[0] = rank + round, x[1] = 2 * rank, x[2] = 1, y[0] = y[1] = y[2] = -1;
+    f = (float)(1 + round), g = h = -1;
+    for (i = 0; i < 3 * ranks; ++i) blocks[i] = i + rank + round;
+    for (i = 0; i < 2 * ranks; ++i) more[i] = i + rank - round;
+    mine[0] = mine[1] = mine[2] = -1;
+    run_in_turns(kCalls, requests, round);
+    for (i = 0; i < N; ++i) {
+      right[0] &= out[i] == sum_of_ranks() + (i + round) * ranks;
+      right[1] &= in_place[i] == ranks - 1 + i + round;
+    }
+    right[2] &= rank == root ? y[0] == sum_of_ranks() + round * ranks && y[2] == ranks : y[0] == -1;
+    right[3] &= g == (float)((rank + 1) * (1 + round));
+    right[4] &= rank == 0 || h == (float)(rank * (1 + round));
+    right[5] &= mine[1] == (2 * rank + 1 - round) * ranks + sum_of_ranks() && mine[2] == -1;
+    for (i = 0; i < counts[rank]; ++i)
+      right[6] &= blocks[i] == (before + i + round) * ranks + sum_of_ranks();
+  }
+  check("reductions leave requests", are_all_there(kCalls, requests));
+  free_all(kCalls, requests);
+  check("a request that is freed", requests[0] == MPI_REQUEST_NULL);
+  check("MPI_Allreduce_init", right[0]);
+  check("MPI_Allreduce_init in place", right[1]);
+  check("MPI_Reduce_init", right[2]);
+  check("MPI_Scan_init and MPI_Exscan_init", right[3] && right[4]);
+  check("MPI_Reduce_scatter_block_init", right[5]);
+  check("MPI_Reduce_scatter_init in place", right[6]);
+  free(more);
+  free(counts);
+  free(blocks);
+}
+
+/* With types that are freed before anything is started. */
+static void moves(void) {
+  enum { kCalls = 8 };
+  const int n = ranks, root = n / 2;
+  int *all = malloc(sizeof(int) * 2 * (size_t)n), *gathered = malloc(sizeof(int) * 4 * (size_t)n);
+  int *ones = malloc(sizeof(int) * (size_t)n), *places = malloc(sizeof(int) * (size_t)n);
+  int *to = malloc(sizeof(int) * (size_t)n), *from = malloc(sizeof(int) * (size_t)n);
+  int *scattered = malloc(sizeof(int) * 2 * (size_t)n), got[2],
+      *everyones = malloc(sizeof(int) * (size_t)n);
+  int* swapped = malloc(sizeof(int) * (size_t)n);
+  int apart[8], mine[2], i, round, right[kCalls];
+  MPI_Request requests[kCalls];
+  MPI_Datatype every_other, pair;
+  MPI_Type_vector(4, 1, 2, MPI_INT, &every_other);
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&every_other);
+  MPI_Type_commit(&pair);
+  for (i = 0; i < n; ++i) ones[i] = 1 + i % 2, places[i] = 4 * (n - 1 - i);
+  MPI_Bcast_init(apart, 1, every_other, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Allgather_init(mine, 1, pair, all, 2, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  MPI_Allgatherv_init(mine, ones[rank], MPI_INT, gathered, ones, places, MPI_INT, MPI_COMM_WORLD,
+                      MPI_INFO_NULL, &requests[2]);
+  MPI_Alltoall_init(to, 1, MPI_INT, from, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+  MPI_Gather_init(&mine[0], 1, MPI_INT, everyones, 1, rank == root ? MPI_INT : MPI_DATATYPE_NULL,
+                  root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  MPI_Scatter_init(scattered, 1, rank == root ? pair : MPI_DATATYPE_NULL, got, 2, MPI_INT, root,
+                   MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]);
+  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[6]);
+  MPI_Alltoall_init(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, swapped, 1, MPI_INT, MPI_COMM_WORLD,
+                    MPI_INFO_NULL, &requests[7]);
+  MPI_Type_free(&every_other);
+  MPI_Type_free(&pair);
+  for (i = 0; i < kCalls; ++i) right[i] = 1;
+  for (round = 0; round < kRounds; ++round) {
+    const int r = 1000 * round;
+    for (i = 0; i < 8; ++i) apart[i] = rank == root ? r + i : -7;
+    for (i = 0; i < n; ++i) {
+      to[i] = swapped[i] = r + 100 * rank + i, from[i] = everyones[i] = all[2 * i] = -1;
+      scattered[2 * i] = r + 7 * i, scattered[2 * i + 1] = r + 7 * i + 1;
+    }
+    for (i = 0; i < 4 * n; ++i) gathered[i] = -5;
+    mine[0] = r + rank, mine[1] = -rank, got[0] = got[1] = -1;
+    run_in_turns(kCalls, requests, round);
+    for (i = 0; i < 8; ++i) right[0] &= apart[i] == (i % 2 == 0 || rank == root ? r + i : -7);
+    for (i = 0; i < n; ++i) {
+      const int* block = gathered + places[i];
+      right[1] &= all[2 * i] == r + i && all[2 * i + 1] == -i;
+      right[2] &= block[0] == r + i && block[1] == (ones[i] == 2 ? -i : -5) && block[2] == -5;
+      right[3] &= from[i] == r + 100 * i + rank;
+      right[4] &= everyones[i] == (rank == root ? r + i : -1);
+      right[7] &= swapped[i] == r + 100 * i + rank;
+    }
+    right[5] &= got[0] == r + 7 * rank && got[1] == r + 7 * rank + 1;
+  }
+  check("moves leave requests", are_all_there(kCalls, requests));
+  free_all(kCalls, requests);
+  check("MPI_Bcast_init into gaps", right[0]);
+  check("MPI_Allgather_init", right[1]);
+  check("MPI_Allgatherv_init", right[2]);
+  check("MPI_Alltoall_init", right[3]);
+  check("MPI_Gather_init", right[4]);
+  check("MPI_Scatter_init", right[5]);
+  check("MPI_Alltoall_init in place", right[7]);
+  free(swapped);
+  free(everyones);
+  free(scattered);
+  free(from);
+  free(to);
+  free(places);
+  free(ones);
+  free(gathered);
+  free(all);
+}
+
+/* Of lengths that each rank has for itself: to each rank one more than to the one before, and to
+ * some nothing. */
+static void lengths(void) {
+  enum { kCalls = 5, kMost = 8 };
+  const int n = ranks, root = n - 1;
+  const size_t some = sizeof(int) * (size_t)n, room = some * kMost;
+  int *in = malloc(room), *out = malloc(room), *swapped = malloc(room), *words = malloc(room);
+  int *in_counts = malloc(some), *in_places = malloc(some), *out_counts = malloc(some);
+  int *root_counts = malloc(some), *out_places = malloc(some), *ones = malloc(some),
+      *twos = malloc(some), *byte_places = malloc(some);
+  int *all = malloc(room), *handed = malloc(room), *mine = calloc(kMost, sizeof(int)), got[kMost];
+  MPI_Datatype* pairs = malloc(sizeof(MPI_Datatype) * (size_t)n);
+  MPI_Datatype gaps, pair;
+  MPI_Request requests[kCalls];
+  int i, k, round, right[kCalls];
+  MPI_Type_vector(2, 1, 2, MPI_INT, &gaps);
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&gaps);
+  MPI_Type_commit(&pair);
+  for (i = 0; i < n; ++i) {
+    in_counts[i] = (rank + 2 * i) % 4, out_counts[i] = (i + 2 * rank) % 4;
+    in_places[i] = kMost * (n - 1 - i), out_places[i] = kMost * i;
+    ones[i] = 1, twos[i] = 2, byte_places[i] = (int)sizeof(int) * kMost * i;
+    pairs[i] = i % 2 ? pair : gaps;
+  }
+  MPI_Alltoallv_init(in, in_counts, in_places, MPI_INT, out, out_counts, out_places, MPI_INT,
+                     MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  MPI_Alltoallv_init(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, swapped, twos, out_places,
+                     MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+  MPI_Alltoallw_init(in, ones, byte_places, pairs, words, ones, byte_places, pairs, MPI_COMM_WORLD,
+                     MPI_INFO_NULL, &requests[2]);
+  for (i = 0; i < n; ++i) root_counts[i] = i % 3;
+  if (rank == root) {
+    MPI_Gatherv_init(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, root_counts, out_places, MPI_INT,
+                     root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+    MPI_Scatterv_init(handed, root_counts, out_places, MPI_INT, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL,
+                      root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  } else {
+    MPI_Gatherv_init(mine, rank % 3, MPI_INT, NULL, NULL, NULL, MPI_DATATYPE_NULL, root,
+                     MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+    MPI_Scatterv_init(NULL, NULL, NULL, MPI_DATATYPE_NULL, got, rank % 3, MPI_INT, root,
+                      MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+  }
+  MPI_Type_free(&gaps);
+  MPI_Type_free(&pair);
+  for (i = 0; i < kCalls; ++i) right[i] = 1;
+  for (round = 0; round < kRounds; ++round) {
+    const int r = 10000 * round;
+    for (i = 0; i < n * kMost; ++i) {
+      in[i] = swapped[i] = r + 1000 * rank + i, out[i] = words[i] = all[i] = -1;
+      handed[i] = r + i;
+    }
+    for (k = 0; k < kMost; ++k) mine[k] = r + 100 * rank + k, got[k] = -1;
+    run_in_turns(kCalls, requests, round);
+    for (i = 0; i < n; ++i) {
+      for (k = 0; k < kMost; ++k) {
+        const int at = kMost * i + k, theirs = r + 1000 * i + kMost * rank + k;
+        const int is_gaps = k == 0 || k == 2;
+        const int sent = i % 2 ? k < 2 : is_gaps; /* what is received of rank i by its own type */
+        right[0] &=
+            out[at] == (k < (i + 2 * rank) % 4 ? r + 1000 * i + kMost * (n - 1 - rank) + k : -1);
+        right[1] &= swapped[at] == (k < 2 ? theirs : r + 1000 * rank + at);
+        /* Rank i sends what its own type for this rank says. */
+        const int first = r + 1000 * i + kMost * rank, second = first + (rank % 2 ? 1 : 2);
+        right[2] &= words[at] == (!sent ? -1 : k == 0 ? first : second);
+        if (rank == root && i != root) right[3] &= all[at] == (k < i % 3 ? r + 100 * i + k : -1);
+      }
+    }
+    for (k = 0; k < kMost && rank != root; ++k)
+      right[4] &= got[k] == (k < rank % 3 ? r + kMost * rank + k : -1);
+  }
+  free_all(kCalls, requests);
+  check("MPI_Alltoallv_init", right[0]);
+  check("MPI_Alltoallv_init in place", right[1]);
+  check("MPI_Alltoallw_init", right[2]);
+  check("MPI_Gatherv_init in place", right[3]);
+  check("MPI_Scatterv_init in place", right[4]);
+  free(pairs);
+  free(mine);
+  free(handed);
+  free(all);
+  free(byte_places);
+  free(twos);
+  free(ones);
+  free(out_places);
+  free(out_counts);
+  free(in_places);
+  free(root_counts);
+  free(in_counts);
+  free(words);
+  free(swapped);
+  free(out);
+  free(in);
+}
+
+/* Two sums, a message to the right and one from the left, all made ready; and a sum that is not. */
+struct mixed {
+  MPI_Request requests[6];
+  int x, sum, most, sent, received, once;
+};
+static void make_mixed(struct mixed* m) {
+  MPI_Recv_init(&m->received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD,
+                &m->requests[0]);
+  MPI_Allreduce_init(&m->x, &m->sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &m->requests[1]);
+  MPI_Send_init(&m->sent, 1, MPI_INT, (rank + 1) % ranks, 5, MPI_COMM_WORLD, &m->requests[2]);
+  MPI_Allreduce_init(&m->x, &m->most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &m->requests[3]);
+  m->requests[4] = m->requests[5] = MPI_REQUEST_NULL;
+}
+static void start_mixed(struct mixed* m) {
+  m->x = rank, m->sum = m->most = m->received = m->once = -1, m->sent = 10 * rank;
+  MPI_Startall(4, m->requests);
+  MPI_Iallreduce(&m->x, &m->once, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &m->requests[5]);
+}
+static void check_mixed(const char* what, const struct mixed* m, int right) {
+  right &= are_all_there(4, m->requests) && m->requests[5] == MPI_REQUEST_NULL;
+  check(what, right && m->sum == sum_of_ranks() && m->most == ranks - 1 &&
+                  m->once == sum_of_ranks() && m->received == 10 * ((rank + ranks - 1) % ranks));
+}
+
+static void among_messages(void) {
+  struct mixed m;
+  MPI_Status statuses[6];
+  int indices[6], index, flag, n, count, ended, seen;
+  make_mixed(&m);
+
+  MPI_Waitall(6, m.requests, statuses);
+  MPI_Waitany(6, m.requests, &index, statuses);
+  MPI_Test(&m.requests[1], &flag, statuses);
+  check("requests that rest", index == MPI_UNDEFINED && flag && are_all_there(4, m.requests));
+
+  start_mixed(&m);
+  MPI_Waitall(6, m.requests, statuses);
+  MPI_Get_count(&statuses[0], MPI_INT, &n);
+  check_mixed("MPI_Waitall", &m, n == 1 && statuses[0].MPI_TAG == 5);
+
+  start_mixed(&m);
+  for (seen = 0, ended = 0; ended < 5; ++ended) {
+    MPI_Waitany(6, m.requests, &index, statuses);
+    seen |= 1 << index;
+  }
+  MPI_Waitany(6, m.requests, &index, statuses);
+  check_mixed("MPI_Waitany", &m, seen == 47 && index == MPI_UNDEFINED);
+
+  start_mixed(&m);
+  for (ended = 0; ended < 5; ended += count) MPI_Waitsome(6, m.requests, &count, indices, statuses);
+  MPI_Waitsome(6, m.requests, &count, indices, statuses);
+  check_mixed("MPI_Waitsome", &m, count == MPI_UNDEFINED);
+
+  start_mixed(&m);
+  for (flag = 0; !flag;) MPI_Testall(6, m.requests, &flag, statuses);
+  check_mixed("MPI_Testall", &m, 1);
+
+  start_mixed(&m);
+  for (ended = 0; ended < 5; ended += flag)
+    MPI_Testany(6, m.requests, &index, &flag, MPI_STATUS_IGNORE);
+  check_mixed("MPI_Testany", &m, 1);
+
+  start_mixed(&m);
+  for (ended = 0; ended < 5; ended += count) MPI_Testsome(6, m.requests, &count, indices, statuses);
+  check_mixed("MPI_Testsome", &m, 1);
+
+  /* The later ones first. */
+  start_mixed(&m);
+  for (index = 5; index >= 0; --index)
+    for (flag = 0; !flag;) MPI_Test(&m.requests[index], &flag, statuses);
+  check_mixed("MPI_Test", &m, 1);
+
+  start_mixed(&m);
+  for (flag = 0; !flag;) MPI_Request_get_status(m.requests[3], &flag, statuses);
+  const int is_over = m.most == ranks - 1;
+  MPI_Waitall(6, m.requests, statuses);
+  check_mixed("MPI_Request_get_status", &m, is_over);
+
+  /* None of them but these. */
+  for (seen = 0, index = 0; index < 50; ++index) {
+    m.x = rank + index, m.sum = -1;
+    MPI_Start(&m.requests[1]);
+    MPI_Wait(&m.requests[1], MPI_STATUS_IGNORE);
+    seen += m.sum == sum_of_ranks() + index * ranks;
+  }
+  check("again and again", seen == 50);
+  free_all(4, m.requests);
+}
+
+/* While some wait in MPI for other things, and calls that wait are made beside them. */
+static void while_others_wait(MPI_Comm other) {
+  enum { kCalls = 6 };
+  int how, i, x[kCalls], sum[kCalls], twice, word, right = 1;
+  MPI_Request requests[kCalls];
+  MPI_Status statuses[kCalls];
+  for (i = 0; i < kCalls; ++i)
+    MPI_Allreduce_init(&x[i], &sum[i], 1, MPI_INT, MPI_SUM, i % 2 ? MPI_COMM_WORLD : other,
+                       MPI_INFO_NULL, &requests[i]);
+  for (how = 0; how < 20; ++how) {
+    for (i = 0; i < kCalls; ++i) x[i] = rank + i + how, sum[i] = -1;
+    MPI_Startall(kCalls, requests);
+    for (int turn = 0; turn < 2; ++turn) {
+      if (turn == (rank != 0)) {
+        if (how % 4 == 0) MPI_Barrier(other);
+        if (how % 4 == 1) MPI_Allreduce(&rank, &twice, 1, MPI_INT, MPI_SUM, other);
+        if (how % 4 == 2 && rank == 0)
+          for (i = 1; i < ranks; ++i)
+            MPI_Recv(&word, 1, MPI_INT, i, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (how % 4 == 2 && rank != 0) MPI_Send(&rank, 1, MPI_INT, 0, 9, MPI_COMM_WORLD);
+        if (how % 4 == 3 && rank == 0) usleep(2000);
+      } else {
+        MPI_Waitall(kCalls, requests, statuses);
+      }
+    }
+    for (i = 0; i < kCalls; ++i) right &= sum[i] == sum_of_ranks() + (i + how) * ranks;
+  }
+  check("calls while ranks wait for other things", right);
+  free_all(kCalls, requests);
+}
+
+/* More than there are channels for; large ones; and what goes before it is
+ * over. */
+static void many(void) {
+  enum { kMany = 70, kMuch = 1 << 18 };
+  static int x[kMany], sum[kMany], much[kMuch];
+  MPI_Request requests[kMany], large, lengths;
+  MPI_Comm own;
+  int i, round, right = 1, large_right = 1, *ones = malloc(sizeof(int) * (size_t)ranks);
+  int *places = malloc(sizeof(int) * (size_t)ranks), *in = malloc(sizeof(int) * (size_t)ranks);
+  int* out = malloc(sizeof(int) * (size_t)ranks);
+  for (i = 0; i < ranks; ++i) ones[i] = 1, places[i] = i, in[i] = 100 * rank + i, out[i] = -1;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Bcast_init(much, kMuch, MPI_INT, 0, own, MPI_INFO_NULL, &large);
+  for (i = 0; i < kMany; ++i)
+    MPI_Allreduce_init(&x[i], &sum[i], 1, MPI_INT, MPI_SUM, own, MPI_INFO_NULL, &requests[i]);
+  MPI_Alltoallv_init(in, ones, places, MPI_INT, out, ones, places, MPI_INT, own, MPI_INFO_NULL,
+                     &lengths);
+  for (round = 0; round < 2; ++round) {
+    for (i = 0; i < kMany; ++i) x[i] = rank + i, sum[i] = -1;
+    for (i = 0; i < kMuch; ++i) much[i] = rank == 0 ? i + round : -1;
+    MPI_Start(&large);
+    MPI_Start(&lengths);
+    run_in_turns(kMany, requests, round);
+    MPI_Wait(&large, MPI_STATUS_IGNORE);
+    MPI_Wait(&lengths, MPI_STATUS_IGNORE);
+    for (i = 0; i < kMany; ++i) right &= sum[i] == sum_of_ranks() + i * ranks;
+    for (i = 0; i < kMuch; ++i) large_right &= much[i] == i + round;
+    for (i = 0; i < ranks; ++i) large_right &= out[i] == 100 * i + rank;
+  }
+  check("many", right);
+  check("large, and lengths of each rank's own", large_right);
+  free_all(kMany, requests);
+  MPI_Request_free(&large);
+  MPI_Request_free(&lengths);
+
+  /* Made ready and freed, in another order on each rank, again and again. */
+  for (right = 1, round = 0; round < 40; ++round) {
+    for (i = 0; i < 4; ++i) {
+      x[i] = rank + round, sum[i] = -1;
+      MPI_Allreduce_init(&x[i], &sum[i], 1, MPI_INT, i % 2 ? MPI_SUM : MPI_MAX, own, MPI_INFO_NULL,
+                         &requests[i]);
+    }
+    run_in_turns(4, requests, round);
+    for (i = 0; i < 4; ++i) {
+      right &= sum[i] == (i % 2 ? sum_of_ranks() + round * ranks : ranks - 1 + round);
+      MPI_Request_free(&requests[(i + rank) % 4]);
+    }
+  }
+  check("made ready and freed", right);
+
+  /* What was made ready outlives its communicator, also where it is started only then. */
+  MPI_Allreduce_init(x, sum, 1, MPI_INT, MPI_SUM, own, MPI_INFO_NULL, &requests[0]);
+  MPI_Allreduce_init(x, sum + 1, 1, MPI_INT, MPI_MAX, own, MPI_INFO_NULL, &requests[1]);
+  MPI_Start(&requests[0]);
+#ifndef OPEN_MPI /* whose own calls do not survive that */
+  MPI_Comm_free(&own);
+#endif
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  right = 1;
+  for (round = 0; round < 3; ++round) {
+    x[0] = rank + round, sum[0] = sum[1] = -1;
+    run_in_turns(2, requests, round);
+    right &= sum[0] == sum_of_ranks() + round * ranks && sum[1] == ranks - 1 + round;
+  }
+  check("a communicator that is freed meanwhile", right);
+  free_all(2, requests);
+#ifdef OPEN_MPI
+  MPI_Comm_free(&own);
+#endif
+  free(out);
+  free(in);
+  free(places);
+  free(ones);
+}
+
+/* A thread's own. */
+struct work {
+  MPI_Comm comm;
+  int right;
+};
+static void* work(void* argument) {
+  struct work* mine = argument;
+  int x = 0, sum = 0, word = 0;
+  MPI_Request requests[2];
+  MPI_Status statuses[2];
+  MPI_Allreduce_init(&x, &sum, 1, MPI_INT, MPI_SUM, mine->comm, MPI_INFO_NULL, &requests[0]);
+  MPI_Bcast_init(&word, 1, MPI_INT, 0, mine->comm, MPI_INFO_NULL, &requests[1]);
+  for (int call = 0; call < 300; ++call) {
+    x = rank + call, sum = -1, word = rank == 0 ? call : -1;
+    if (call % 10 == 0) MPI_Barrier(mine->comm);
+    MPI_Startall(2, requests);
+    MPI_Waitall(2, requests, statuses);
+    mine->right &= sum == sum_of_ranks() + call * ranks && word == call;
+  }
+  free_all(2, requests);
+  return NULL;
+}
+static void threads(void) {
+  struct work mine[2];
+  pthread_t other;
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &mine[i].comm);
+    mine[i].right = 1;
+  }
+  pthread_create(&other, NULL, work, &mine[1]);
+  work(&mine[0]);
+  pthread_join(other, NULL);
+  for (int i = 0; i < 2; ++i) MPI_Comm_free(&mine[i].comm);
+  check("two threads", mine[0].right && mine[1].right);
+}
+
+int main(int argc, char** argv) {
+  const int several = argc > 1 && strcmp(argv[1], "threads") == 0;
+  int level = 0;
+  MPI_Comm other;
+  MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  reductions();
+  moves();
+  lengths();
+  among_messages();
+  while_others_wait(other);
+  many();
+  if (several && level == MPI_THREAD_MULTIPLE) threads();
+  if (rank == 0) printf("%d passed, %d failed\n", passed, failed);
+  fflush(stdout);
+  MPI_Finalize();
+  return failed != 0;
+}
