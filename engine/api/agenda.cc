@@ -35,6 +35,15 @@ bool play(MemberState& member, StartedCall& call) noexcept {
   return in;
 }
 
+// This thread goes on with a call that has begun. False: its communicator has ended, and other
+// ranks need not have waited for us: their buffers are their callers' again.
+bool come_back_to(MemberState& member) noexcept {
+  Crossbar& crossbar = member.shared->crossbar;
+  const Rank self = member.run.waiter.rank;
+  crossbar.record(self).thread.store(thread_id(), std::memory_order_relaxed);  // before begin()
+  return crossbar.begin(self);
+}
+
 // Goes on with a call on a modelled network: on a thread of its own, which gives way where it
 // waits.
 Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
@@ -186,6 +195,7 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (call.phase == StartedCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return go_on_there(member, call);
+  if (!come_back_to(member)) return Walked::failed;
   return interpret_some(call.prepared->plan, member.run, call.cursor);
 }
 
@@ -250,7 +260,10 @@ Progress Agenda::help() noexcept {
   const bool moved = step();
   helps_ = false;
   if (moved) return Progress::moved;
-  const auto is_ours = [&](const MemberState* member) { return !is_owners(*member); };
+  // What has ended since is broken off next: its other ranks wait for that.
+  const auto is_ours = [&](const MemberState* member) {
+    return !is_owners(*member) || member->started.front->phase == StartedCall::Phase::under_way;
+  };
   return std::any_of(busy_.begin(), busy_.end(), is_ours) ? Progress::all_waits
                                                           : Progress::nothing_to_do;
 }
@@ -263,7 +276,7 @@ void Agenda::run_alone(MemberState& member) noexcept {
   if (done && member.clock != nullptr) {
     done = play(member, *call);
   } else if (done) {
-    done = interpret_rest(call->prepared->plan, member.run, call->cursor);
+    done = come_back_to(member) && interpret_rest(call->prepared->plan, member.run, call->cursor);
   }
   end(member, *call, member.end(done));
 }

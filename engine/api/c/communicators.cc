@@ -160,6 +160,7 @@ rkResult_t rkCommDestroy(rkComm_t comm) noexcept {
   return guarded("rkCommDestroy", [&]() -> Status {
     if (comm == RK_COMM_NULL || forget_inherited<RankHandle>(comm)) return {};
     BorrowedRank(comm, BorrowedRank::As::caller).doom();
+    BorrowedRank::await_end(comm);  // another thread may be looking at it
     return {};
   });
 }
@@ -167,10 +168,13 @@ rkResult_t rkCommDestroy(rkComm_t comm) noexcept {
 rkResult_t rkCommAbort(rkComm_t comm) noexcept {
   return guarded("rkCommAbort", [&]() -> Status {
     if (comm == RK_COMM_NULL || forget_inherited<RankHandle>(comm)) return {};
-    BorrowedRank handle(comm, BorrowedRank::As::reader);
-    handle->communicator->abort("rkCommAbort was called for rank " +
-                                std::to_string(handle->member->rank()));
-    handle.doom();
+    {
+      BorrowedRank handle(comm, BorrowedRank::As::reader);
+      handle->communicator->abort("rkCommAbort was called for rank " +
+                                  std::to_string(handle->member->rank()));
+      handle.doom();
+    }
+    BorrowedRank::await_end(comm);  // but for a call in progress
     return {};
   });
 }

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <latch>
@@ -353,6 +354,66 @@ TEST_P(Requests, WhoseRankIsDestroyedUnderWayEndTheCommunicator) {
   EXPECT_EQ(rkRequestWait(request), rkAborted);
   EXPECT_NE(last_error().find("destroyed while calls that it had started"), std::string::npos)
       << last_error();
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+// What they bring is their caller's again when a rank has ended, though this thread plays others
+// that are in the same call.
+TEST_P(Requests, OfOtherRanksLeaveTheBuffersOfOneThatHasEnded) {
+  std::vector<Numbers> x(kRanks, Numbers(100'000, 1));
+  rkRequest_t requests[kRanks];
+  for (int r = 0; r < kRanks; ++r) {
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    ASSERT_EQ(rkAllReduce(x[r].data(), x[r].data(), x[r].size(), rkInt32, rkSum, comms[r]),
+              rkSuccess);
+    ASSERT_EQ(rkGroupEndAsync(&requests[r]), rkSuccess) << last_error();
+  }
+  ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
+  comms[0] = nullptr;
+  x[0].assign(x[0].size(), -1000);
+  for (int r = 1; r < kRanks; ++r) {
+    const rkResult_t result = rkRequestWait(requests[r]);
+    // A thread that makes progress may have ended them all before.
+    EXPECT_TRUE(result == rkAborted || (GetParam() && result == rkSuccess)) << last_error();
+    const auto [least, most] = std::minmax_element(x[r].begin(), x[r].end());
+    EXPECT_GE(*least, 1);
+    EXPECT_LE(*most, kRanks);
+  }
+  for (rkRequest_t request : requests) rkRequestFree(request);
+}
+
+// Whoever destroys a rank has its buffers when it is back, though another thread looks at the rank.
+TEST_P(Requests, EndWithTheirRankThoughItIsLookedAt) {
+  const rkRequest_t request = unanswered();
+  std::atomic<bool> looks{false};
+  std::thread watches([&, comm = comms[0]] {
+    while (rkCommFlightRecord(comm, nullptr, 0, nullptr) == rkSuccess) looks.store(true);
+  });
+  while (!looks.load()) std::this_thread::yield();
+  ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
+  comms[0] = nullptr;
+  rkResult_t result = rkSuccess;
+  EXPECT_EQ(rkCommGetAsyncError(comms[1], &result), rkSuccess);
+  EXPECT_EQ(result, rkAborted);
+  watches.join();
+  EXPECT_EQ(rkRequestWait(request), rkAborted);
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+TEST_P(Requests, OfASplitSayWhyThereIsNoPart) {
+  rkComm_t parts[kRanks];
+  rkRequest_t request = nullptr;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (int r = 0; r < kRanks; ++r) ASSERT_EQ(rkCommSplit(comms[r], 0, r, &parts[r]), rkSuccess);
+  ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess);
+  int over = 0;
+  while (over == 0) ASSERT_EQ(rkRequestTest(request, &over), rkSuccess) << last_error();
+  ASSERT_EQ(rkCommAbort(comms[2]), rkSuccess);
+  comms[2] = nullptr;
+  EXPECT_EQ(rkRequestWait(request), rkAborted);
+  EXPECT_EQ(last_error(),
+            "rkRequestWait: rkCommSplit of rank 0: rkCommAbort was called for rank 2");
+  for (rkComm_t part : parts) EXPECT_EQ(part, nullptr);
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
