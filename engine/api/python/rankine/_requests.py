@@ -9,7 +9,7 @@ from typing import Any, Callable, Generator, Sequence
 
 from rankine._buffers import Buffer
 from rankine._callbacks import HasRaised, raise_for
-from rankine._library import Code, Error, check, library, milliseconds
+from rankine._library import Code, Error, check, library, milliseconds, refuse
 from rankine._member import group_of_calls
 
 _start = library.rkRequestStart
@@ -149,6 +149,12 @@ def prepare(call: Callable[..., object], *arguments: Any, **options: Any) -> Req
 def wait_all(requests: Sequence[Request]) -> None:
     """Until all are over, of whichever ranks this thread plays. The first error is raised: all have
     been waited for then."""
+    # Refused before any is waited for: of an error afterwards nobody could tell.
+    for i, request in enumerate(requests):
+        if request._request is None:
+            refuse(f"requests[{i}] has been closed")
+        if request in requests[:i]:
+            refuse(f"requests[{i}] is there twice")
     handles = (c_void_p * len(requests))(*(request._request for request in requests))
     code = library.rkRequestWaitAll(len(requests), handles)
     if code not in (Code.invalid_usage, Code.forked):
