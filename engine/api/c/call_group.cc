@@ -162,7 +162,7 @@ Status CallGroup::come_back(const HeldRanks& held) {
       if (!part.ok()) {
         ended = part.status();
       } else if (*part != nullptr) {
-        *one.part = add_rank(std::move(*part));
+        *one.part = add_rank(std::move(*part), rank->among_processes);
       }
     }
     if (first.ok()) first = named(name(one.request), ended);

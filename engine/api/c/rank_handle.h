@@ -36,6 +36,7 @@ struct RankHandle {
   std::map<int, std::shared_ptr<const CreatedOperation>> operations{};
   int next_operation = rkNumOps;
   bool finalized = false;
+  bool among_processes = false;  // functions of the ranks' lie elsewhere in each of them
 
   // How its calls are done.
   CallOptions options() const {
@@ -46,7 +47,7 @@ struct RankHandle {
 using BorrowedRank = Borrowed<RankHandle>;
 
 // Of a member that keeps its communicator, or of these two. May throw std::bad_alloc.
-rkComm_t add_rank(std::unique_ptr<Member> member,
+rkComm_t add_rank(std::unique_ptr<Member> member, bool among_processes,
                   std::shared_ptr<Communicator> communicator = nullptr);
 
 }  // namespace rankine
