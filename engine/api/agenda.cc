@@ -36,12 +36,19 @@ bool play(MemberState& member, StartedCall& call) noexcept {
 }
 
 // This thread goes on with a call that has begun. False: its communicator has ended, and other
-// ranks need not have waited for us: their buffers are their callers' again.
+// ranks have not waited for us: their buffers are their callers' again.
 bool come_back_to(MemberState& member) noexcept {
   Crossbar& crossbar = member.shared->crossbar;
   const Rank self = member.run.waiter.rank;
   crossbar.record(self).thread.store(thread_id(), std::memory_order_relaxed);  // before begin()
   return crossbar.begin(self);
+}
+
+// Nobody is at the call until this or another thread comes back to it: where this one ends nothing
+// is lost, and ranks that have failed do not wait for us.
+void put_down(MemberState& member) noexcept {
+  member.shared->crossbar.record(member.run.waiter.rank)
+      .thread.store(0, std::memory_order_release);  // pairs with Crossbar::wait_until_quiet()
 }
 
 // Goes on with a call on a modelled network: on a thread of its own, which gives way where it
@@ -196,7 +203,9 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (member.clock != nullptr) [[unlikely]]
     return go_on_there(member, call);
   if (!come_back_to(member)) return Walked::failed;
-  return interpret_some(call.prepared->plan, member.run, call.cursor);
+  const Walked walked = interpret_some(call.prepared->plan, member.run, call.cursor);
+  if (walked == Walked::waiting) put_down(member);
+  return walked;
 }
 
 // A call that has failed waits until nobody else is inside it, and nobody shall wait there for us
@@ -260,10 +269,7 @@ Progress Agenda::help() noexcept {
   const bool moved = step();
   helps_ = false;
   if (moved) return Progress::moved;
-  // What has ended since is broken off next: its other ranks wait for that.
-  const auto is_ours = [&](const MemberState* member) {
-    return !is_owners(*member) || member->started.front->phase == StartedCall::Phase::under_way;
-  };
+  const auto is_ours = [&](const MemberState* member) { return !is_owners(*member); };
   return std::any_of(busy_.begin(), busy_.end(), is_ours) ? Progress::all_waits
                                                           : Progress::nothing_to_do;
 }

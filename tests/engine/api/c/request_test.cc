@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <latch>
 #include <numeric>
@@ -380,6 +381,30 @@ TEST_P(Requests, OfOtherRanksLeaveTheBuffersOfOneThatHasEnded) {
     EXPECT_LE(*most, kRanks);
   }
   for (rkRequest_t request : requests) rkRequestFree(request);
+}
+
+// A thread may start what another one waits for, also where it has ended by then.
+TEST_P(Requests, OutliveTheThreadThatHasStartedThem) {
+  std::vector<Numbers> x(kRanks, Numbers(100'000, 1));
+  const auto add_up = [&](int r) {
+    return rkAllReduce(x[r].data(), x[r].data(), x[r].size(), rkInt32, rkSum, comms[r]);
+  };
+  rkRequest_t request = nullptr;
+  std::thread([&] {
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    ASSERT_EQ(add_up(0), rkSuccess);
+    ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
+  }).join();
+  std::vector<std::thread> others;
+  for (int r = 1; r < kRanks; ++r) {
+    others.emplace_back([&, r] { EXPECT_EQ(add_up(r), rkSuccess) << last_error(); });
+  }
+  // Until they look what has become of rank 0's thread.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+  for (std::thread& other : others) other.join();
+  for (const Numbers& mine : x) EXPECT_EQ(mine, Numbers(100'000, kRanks));
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
 // Whoever destroys a rank has its buffers when it is back, though another thread looks at the rank.
