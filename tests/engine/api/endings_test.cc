@@ -308,24 +308,6 @@ TEST(CancelledThread, EndsAfterItsTeam) {
   EXPECT_FALSE(goes_on_after);
 }
 
-// run() and the destructor wait for the same ranks, on two threads: whichever wakes first.
-TEST(DestroyedTeam, LetsItsRunComeBack) {
-  for (int i = 0; i < 30; ++i) {
-    auto team = Team::create({.ranks = 2, .timeout = kLong}).value();
-    std::atomic<bool> inside{false};
-    std::thread runs([&, all = team.get()] {
-      EXPECT_TRUE(all->run([&](Member& me) {
-                       inside.store(true);
-                       sum(me).throw_if_error();
-                     })
-                      .ok());
-    });
-    wait_for(inside);
-    team.reset();
-    runs.join();
-  }
-}
-
 // --- processes that end
 // ---------------------------------------------------------------------------
 
