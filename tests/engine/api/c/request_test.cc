@@ -425,6 +425,38 @@ TEST_P(Requests, EndWithTheirRankThoughItIsLookedAt) {
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 
+// It goes with the rank, and so after the calls that are under way there: the other rank reads it.
+TEST_P(Requests, EndBeforeTheMemoryOfTheirRankGoes) {
+  constexpr std::size_t kMany = 1 << 20;
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    rkComm_t two[2];
+    rkConfig_t config = RK_CONFIG_INITIALIZER;
+    if (GetParam()) config.progressCore = rankine::Topology::detect().cpus().front().os_index;
+    ASSERT_EQ(rkCommInitAllConfig(two, 2, &config), rkSuccess) << last_error();
+    void* memory = nullptr;
+    ASSERT_EQ(rkMemAlloc(two[0], &memory, kMany * sizeof(std::int32_t)), rkSuccess);
+    std::atomic<bool> comes{false};
+    std::thread other([&] {
+      Numbers y(kMany, 1);
+      comes.store(true);
+      const rkResult_t result = rkAllReduce(y.data(), y.data(), kMany, rkInt32, rkSum, two[1]);
+      EXPECT_TRUE(result == rkSuccess || result == rkAborted || result == rkRankLost)
+          << last_error();
+    });
+    while (!comes.load()) std::this_thread::yield();
+    rkRequest_t request = nullptr;
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    ASSERT_EQ(rkAllReduce(memory, memory, kMany, rkInt32, rkSum, two[0]), rkSuccess);
+    ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
+    for (int i = 0; i < attempt; ++i) EXPECT_EQ(rkCommProgress(two[0]), rkSuccess);
+    EXPECT_EQ(rkCommDestroy(two[0]), rkSuccess);
+    other.join();
+    EXPECT_EQ(rkCommDestroy(two[1]), rkSuccess);
+    rkRequestWait(request);
+    EXPECT_EQ(rkRequestFree(request), rkSuccess);
+  }
+}
+
 TEST_P(Requests, OfASplitSayWhyThereIsNoPart) {
   rkComm_t parts[kRanks];
   rkRequest_t request = nullptr;
