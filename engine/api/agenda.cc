@@ -9,6 +9,7 @@
 #include "engine/api/member_state.h"
 #include "engine/base/deadline.h"
 #include "engine/run/machine.h"
+#include "engine/run/put_down.h"
 #include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
 
@@ -33,22 +34,6 @@ bool play(MemberState& member, StartedCall& call) noexcept {
   }
   if (call.displaced != nullptr) call.displaced->bring_together();
   return in;
-}
-
-// This thread goes on with a call that has begun. False: its communicator has ended, and other
-// ranks have not waited for us: their buffers are their callers' again.
-bool come_back_to(MemberState& member) noexcept {
-  Crossbar& crossbar = member.shared->crossbar;
-  const Rank self = member.run.waiter.rank;
-  crossbar.record(self).thread.store(thread_id(), std::memory_order_relaxed);  // before begin()
-  return crossbar.begin(self);
-}
-
-// Nobody is at the call until this or another thread comes back to it: where this one ends nothing
-// is lost, and ranks that have failed do not wait for us.
-void put_down(MemberState& member) noexcept {
-  member.shared->crossbar.record(member.run.waiter.rank)
-      .thread.store(0, std::memory_order_release);  // pairs with Crossbar::wait_until_quiet()
 }
 
 // Goes on with a call on a modelled network: on a thread of its own, which gives way where it
@@ -202,9 +187,10 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (call.phase == StartedCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return go_on_there(member, call);
-  if (!come_back_to(member)) return Walked::failed;
+  Crossbar& crossbar = member.shared->crossbar;
+  if (!come_back_to(crossbar, member.run.waiter.rank)) return Walked::failed;
   const Walked walked = interpret_some(call.prepared->plan, member.run, call.cursor);
-  if (walked == Walked::waiting) put_down(member);
+  if (walked == Walked::waiting) put_down(crossbar, member.run.waiter.rank);
   return walked;
 }
 
@@ -282,7 +268,8 @@ void Agenda::run_alone(MemberState& member) noexcept {
   if (done && member.clock != nullptr) {
     done = play(member, *call);
   } else if (done) {
-    done = come_back_to(member) && interpret_rest(call->prepared->plan, member.run, call->cursor);
+    done = come_back_to(member.shared->crossbar, member.run.waiter.rank) &&
+           interpret_rest(call->prepared->plan, member.run, call->cursor);
   }
   end(member, *call, member.end(done));
 }

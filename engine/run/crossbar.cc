@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/run/fingerprint.h"
+#include "engine/run/put_down.h"
 #include "engine/run/wait.h"
 
 namespace rankine {
@@ -156,13 +157,13 @@ void Crossbar::wait_until_quiet(Rank r, bool lends) {
   std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
   for (Rank q = 0; q < ranks_; ++q) {
     if (q == r) continue;
-    // Not for calls that nobody is at (0), to which nobody comes back now; nor for ranks that we
-    // play ourselves: they go on when we do.
+    // Not for calls that were put down, to which nobody comes back now; nor for ranks that we play
+    // ourselves: they go on when we do.
     const auto is_at_it = [&] {
       // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
       if (!record(q).inside.load(std::memory_order_seq_cst)) return false;
-      const int thread = record(q).thread.load(std::memory_order_acquire);  // pairs with the agenda
-      return thread != 0 && (is_elsewhere(q) || thread != thread_id());
+      const int thread = record(q).thread.load(std::memory_order_acquire);  // pairs with put_down()
+      return thread != kPutDown && (is_elsewhere(q) || thread != thread_id());
     };
     while (is_at_it() && now_ns() < until && !has_ended(q)) {
       sleep_ns(pause_ns);
