@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 from ctypes import byref, c_char_p, c_int, c_void_p
 from types import TracebackType
 from typing import Any, Callable, Generator, Sequence
@@ -17,7 +18,7 @@ _wait = library.rkRequestWait
 
 # Requests that nobody refers to while they are under way go on, with their buffers, until the next
 # one is made.
-_left: list[tuple[int, Sequence[Buffer], Sequence[HasRaised]]] = []
+_left: collections.deque[tuple[int, Sequence[Buffer], Sequence[HasRaised]]] = collections.deque()
 
 
 class Request:
@@ -37,8 +38,11 @@ class Request:
         self._request: int | None = request
         self._buffers, self._callbacks, self._out = buffers, callbacks, out
         self._over = c_int()
-        left, _left[:] = _left[:], []
-        for one in left:
+        for _ in range(len(_left)):
+            try:  # one at a time: the collector may add more at any moment, and other threads take some
+                one = _left.popleft()
+            except IndexError:
+                break
             if library.rkRequestFree(one[0]) != 0:
                 _left.append(one)
 
