@@ -9,6 +9,7 @@
 #include "engine/api/member_state.h"
 #include "engine/base/deadline.h"
 #include "engine/run/machine.h"
+#include "engine/run/put_down.h"
 #include "engine/run/sharing.h"
 #include "numa/cancel_state.h"
 
@@ -186,7 +187,11 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (call.phase == StartedCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return go_on_there(member, call);
-  return interpret_some(call.prepared->plan, member.run, call.cursor);
+  Crossbar& crossbar = member.shared->crossbar;
+  if (!come_back_to(crossbar, member.run.waiter.rank)) return Walked::failed;
+  const Walked walked = interpret_some(call.prepared->plan, member.run, call.cursor);
+  if (walked == Walked::waiting) put_down(crossbar, member.run.waiter.rank);
+  return walked;
 }
 
 // A call that has failed waits until nobody else is inside it, and nobody shall wait there for us
@@ -263,7 +268,8 @@ void Agenda::run_alone(MemberState& member) noexcept {
   if (done && member.clock != nullptr) {
     done = play(member, *call);
   } else if (done) {
-    done = interpret_rest(call->prepared->plan, member.run, call->cursor);
+    done = come_back_to(member.shared->crossbar, member.run.waiter.rank) &&
+           interpret_rest(call->prepared->plan, member.run, call->cursor);
   }
   end(member, *call, member.end(done));
 }

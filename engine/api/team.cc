@@ -44,6 +44,7 @@ struct Team::State {
   const std::function<void(Member&)>* job = nullptr;
   std::uint64_t run = 0;  // number of the run that threads should be in
   int busy = 0;
+  bool in_run = false;  // run() is not back yet, and uses all of this
   bool stop = false;
   std::exception_ptr thrown;
 
@@ -235,7 +236,7 @@ Team::~Team() {
   }
   {
     std::unique_lock lock(state_->mutex);
-    state_->finished.wait(lock, [&] { return state_->busy == 0; });
+    state_->finished.wait(lock, [&] { return !state_->in_run; });
     state_->stop = true;
     state_->start.notify_all();
   }
@@ -270,15 +271,19 @@ Status Team::run(const std::function<void(Member&)>& f) {
   if (!health.ok()) return health;
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // ranks use `f` until we return
   std::unique_lock lock(s.mutex);
-  if (s.busy != 0) return invalid_argument("run: the team is in another run; one at a time");
+  if (s.in_run) return invalid_argument("run: the team is in another run; one at a time");
   for (const auto& member : s.members) member->state_->agenda->come_back();
   s.job = &f;
+  s.in_run = true;
   s.busy = ranks();
   ++s.run;
   s.start.notify_all();
   s.finished.wait(lock, [&] { return s.busy == 0; });
   s.job = nullptr;
-  return s.communicator->health();
+  health = s.communicator->health();
+  s.in_run = false;
+  s.finished.notify_all();  // with the lock: who destroys the team goes on when we have left it
+  return health;
 }
 
 }  // namespace rankine

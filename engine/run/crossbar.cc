@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/run/fingerprint.h"
+#include "engine/run/put_down.h"
 #include "engine/run/wait.h"
 
 namespace rankine {
@@ -155,13 +156,16 @@ void Crossbar::wait_until_quiet(Rank r, bool lends) {
   const std::int64_t until = now_ns() + kQuietNs;
   std::int64_t pause_ns = 20'000;  // longer and longer: many ranks may wait for a stopped one
   for (Rank q = 0; q < ranks_; ++q) {
-    // Not for ranks that we play ourselves: they go on when we do.
-    if (q == r ||
-        (!is_elsewhere(q) && record(q).thread.load(std::memory_order_relaxed) == thread_id())) {
-      continue;
-    }
-    // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
-    while (record(q).inside.load(std::memory_order_seq_cst) && now_ns() < until && !has_ended(q)) {
+    if (q == r) continue;
+    // Not for calls that were put down, to which nobody comes back now; nor for ranks that we play
+    // ourselves: they go on when we do.
+    const auto is_at_it = [&] {
+      // Sequentially consistent: pairs with begin() in strict mode; acquire: with end().
+      if (!record(q).inside.load(std::memory_order_seq_cst)) return false;
+      const int thread = record(q).thread.load(std::memory_order_acquire);  // pairs with put_down()
+      return thread != kPutDown && (is_elsewhere(q) || thread != thread_id());
+    };
+    while (is_at_it() && now_ns() < until && !has_ended(q)) {
       sleep_ns(pause_ns);
       pause_ns = std::min<std::int64_t>(2 * pause_ns, 2'000'000);
     }

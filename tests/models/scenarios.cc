@@ -12,6 +12,7 @@
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
 #include "engine/run/mailbox.h"
+#include "engine/run/put_down.h"
 #include "engine/run/wait.h"
 
 namespace rankine::model {
@@ -325,6 +326,26 @@ void quiet_both(Explorer& x, bool strict) {
     buffers[self].set(1);
   };
   x.run({[&] { rank(0); }, [&] { rank(1); }});
+}
+
+// A call that was put down is nobody's, and who comes back to it finds that all is over.
+void quiet_put_down(Explorer& x, bool strict) {
+  Crossbar crossbar(2, kParks, kMinute, strict);
+  Plain buffer;
+  x.run({[&] {
+           crossbar.abort({Code::aborted, "over"});
+           crossbar.wait_until_quiet(0);
+           buffer.set(1);
+         },
+         [&] {
+           crossbar.record(1).announce(1, 0, 0, "ring");
+           if (!crossbar.begin(1)) return;
+           buffer.get();
+           put_down(crossbar, 1);
+           if (!come_back_to(crossbar, 1)) return;
+           buffer.get();
+           crossbar.end(1);
+         }});
 }
 
 // A thread that plays several ranks waits for none of its own, which go on when it does.
@@ -700,6 +721,7 @@ std::vector<Scenario> scenarios() {
     add("quiet after an abort from a signal handler" + mode,
         [=](Explorer& x) { quiet(x, strict, true, 2); });
     add("quiet, both inside calls" + mode, [=](Explorer& x) { quiet_both(x, strict); });
+    add("quiet, a call put down" + mode, [=](Explorer& x) { quiet_put_down(x, strict); });
     add("quiet, both ranks of one thread" + mode, [=](Explorer& x) { quiet_alone(x, strict); });
     add("call on mailboxes" + mode,
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });

@@ -23,7 +23,8 @@ void HeldRanks::hold_if_there(rkComm_t comm) {
     hold(comm);
   } catch (const Refusal& refusal) {
     if (refusal.result != rkInvalidArgument) throw;
-    BorrowedRank::await_end(comm);  // its requests go on without it, not beside its end
+    // Its requests go on without it, not beside its end.
+    if (!BorrowedRank::await_end(comm)) throw Refusal{rkInvalidUsage, RankHandle::kWords.is_busy};
   }
 }
 
@@ -153,13 +154,18 @@ Status CallGroup::come_back(const HeldRanks& held) {
   for (const auto& [turn, color, split] : in_turn) {
     Split& one = *split;
     const RankHandle* rank = held.find(calls_[one.request].comm);
-    if (rank == nullptr || !rank->communicator->health().ok()) continue;
-    auto part = one.split.finish();
-    if (!part.ok()) {
-      if (first.ok()) first = named(name(one.request), part.status());
-    } else if (*part != nullptr) {
-      *one.part = add_rank(std::move(*part));
+    // It may have ended since all ranks have said where they go.
+    Status ended = rank != nullptr ? rank->communicator->health()
+                                   : Status(Code::aborted, "comm has been destroyed meanwhile");
+    if (ended.ok()) {
+      auto part = one.split.finish();
+      if (!part.ok()) {
+        ended = part.status();
+      } else if (*part != nullptr) {
+        *one.part = add_rank(std::move(*part), rank->among_processes);
+      }
     }
+    if (first.ok()) first = named(name(one.request), ended);
   }
   return first;
 }

@@ -40,7 +40,8 @@ Status meet_collected(const std::vector<CollectedRank>& all) {
     auto met = meet_processes(one.id, one.ranks, ranks, one.settings);
     if (!met.ok()) return named(one, met.status());
     for (std::size_t i = 0; i < here.size(); ++i) {
-      *here[i]->comm = add_rank(std::move((*met)[i].member), std::move((*met)[i].communicator));
+      *here[i]->comm =
+          add_rank(std::move((*met)[i].member), true, std::move((*met)[i].communicator));
     }
   }
   return {};

@@ -31,7 +31,7 @@ Status init_all(rkComm_t* comms, int ranks, const Settings& settings) {
   std::vector<rkComm_t> made;
   made.reserve(members.size());
   try {
-    for (auto& member : members) made.push_back(add_rank(std::move(member), *communicator));
+    for (auto& member : members) made.push_back(add_rank(std::move(member), false, *communicator));
   } catch (const std::bad_alloc&) {
     for (rkComm_t comm : made) BorrowedRank(comm, BorrowedRank::As::caller).doom();
     throw;
@@ -53,7 +53,7 @@ rkResult_t init_rank(const char* function, rkComm_t* comm, int ranks, const rkUn
     }
     auto met = meet(id, ranks, rank, *settings);
     if (!met.ok()) return met.status();
-    *comm = add_rank(std::move(met->member), std::move(met->communicator));
+    *comm = add_rank(std::move(met->member), is_of_processes(id), std::move(met->communicator));
     return {};
   });
   if (result != rkSuccess && in_group()) refuse_group(result);
@@ -142,7 +142,8 @@ rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexce
     // Any thread may use the part, as any other handle.
     auto member = handle->member->split(color, key, {.own_thread = true});
     if (!member.ok()) return member.status();
-    *part = *member == nullptr ? RK_COMM_NULL : add_rank(std::move(*member));
+    *part =
+        *member == nullptr ? RK_COMM_NULL : add_rank(std::move(*member), handle->among_processes);
     return {};
   });
   if (result != rkSuccess && in_group()) refuse_group(result);
@@ -160,6 +161,7 @@ rkResult_t rkCommDestroy(rkComm_t comm) noexcept {
   return guarded("rkCommDestroy", [&]() -> Status {
     if (comm == RK_COMM_NULL || forget_inherited<RankHandle>(comm)) return {};
     BorrowedRank(comm, BorrowedRank::As::caller).doom();
+    BorrowedRank::await_end(comm);  // another thread may be looking at it
     return {};
   });
 }
@@ -167,10 +169,13 @@ rkResult_t rkCommDestroy(rkComm_t comm) noexcept {
 rkResult_t rkCommAbort(rkComm_t comm) noexcept {
   return guarded("rkCommAbort", [&]() -> Status {
     if (comm == RK_COMM_NULL || forget_inherited<RankHandle>(comm)) return {};
-    BorrowedRank handle(comm, BorrowedRank::As::reader);
-    handle->communicator->abort("rkCommAbort was called for rank " +
-                                std::to_string(handle->member->rank()));
-    handle.doom();
+    {
+      BorrowedRank handle(comm, BorrowedRank::As::reader);
+      handle->communicator->abort("rkCommAbort was called for rank " +
+                                  std::to_string(handle->member->rank()));
+      handle.doom();
+    }
+    BorrowedRank::await_end(comm);  // but for a call in progress
     return {};
   });
 }

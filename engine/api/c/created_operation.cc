@@ -101,7 +101,9 @@ rkResult_t rkRedOpCreate(rkRedOp_t* op, rkRedFunction_t function, size_t element
     made->function = function;
     made->context = context;
     made->user_op = {apply, made.get(), elementBytes, commutative == 1};
-    made->tag = splitmix(reinterpret_cast<std::uintptr_t>(function));
+    if (!handle->among_processes) {
+      made->tag = splitmix(reinterpret_cast<std::uintptr_t>(function));
+    }
     *op = keep(*handle, std::move(made));
     return {};
   });

@@ -18,7 +18,7 @@ struct CreatedOperation {
   rkRedFunction_t function = nullptr;
   void* context = nullptr;
   UserOp user_op{};       // calls the function; its context is this object
-  std::uint64_t tag = 0;  // tells functions apart where ranks are compared
+  std::uint64_t tag = 0;  // tells functions of one process apart where ranks are compared
   DataType type = DataType::raw;
   alignas(std::max_align_t) std::array<std::byte, 16> factor{};
 

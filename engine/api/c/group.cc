@@ -53,16 +53,24 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
     auto calls = made_ready();
     if (!calls.ok()) return calls.status();
     const rkRequest_t made = add_request(std::move(*calls));
+    if (starts) {
+      BorrowedRequest one(made, BorrowedRequest::As::caller);
+      Status refused;
+      try {
+        HeldRanks held;
+        one->calls.hold(held);
+        refused = one->calls.start(held);
+      } catch (const Refusal&) {
+        one.doom();
+        throw;
+      }
+      if (!refused.ok()) {
+        one.doom();
+        return refused;
+      }
+    }
     *request = made;
-    if (!starts) return {};
-    BorrowedRequest one(made, BorrowedRequest::As::caller);
-    HeldRanks held;
-    one->calls.hold(held);
-    Status refused = one->calls.start(held);
-    if (refused.ok()) return refused;
-    *request = RK_REQUEST_NULL;
-    one.doom();
-    return refused;
+    return {};
   });
 }
 

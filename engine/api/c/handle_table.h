@@ -173,16 +173,16 @@ class Borrowed {
   Object& operator*() const { return *slot_->object; }
   // The handle ends when its last user, at the latest this one, is done.
   void doom() { slot_->state.fetch_or(Slot::kDoomed, std::memory_order_relaxed); }
-  // Of a handle that is refused: until what it stood for is gone, for which another thread may be
-  // seeing at this moment. Throws rkInvalidUsage where that thread makes a call on it first.
-  static void await_end(typename Object::Handle handle) {
+  // Of a handle that is refused from now on: until what it stood for is gone, for which another
+  // thread may be seeing at this moment. False: that thread makes a call on it first.
+  static bool await_end(typename Object::Handle handle) {
     const Slot* const slot = Table::all().find(handle);
-    if (slot == nullptr || !slot->home.load(std::memory_order_relaxed).is_this()) return;
+    if (slot == nullptr || !slot->home.load(std::memory_order_relaxed).is_this()) return true;
     const std::uint64_t generation = Table::bits_of(handle) & Table::kGeneration;
     for (;;) {
       const std::uint64_t seen = slot->state.load(std::memory_order_acquire);  // pairs with bury()
-      if ((seen & Table::kGeneration) != generation) return;
-      if ((seen & Slot::kBusy) != 0) throw Refusal{rkInvalidUsage, Object::kWords.is_busy};
+      if ((seen & Table::kGeneration) != generation) return true;
+      if ((seen & Slot::kBusy) != 0) return false;
       std::this_thread::yield();
     }
   }

@@ -29,13 +29,15 @@ struct RankHandle {
       "comm is in a call of another thread; a rank's handle is used by one thread at a time",
       "this process was forked from the one whose rank this is; make a communicator of its own"};
 
-  std::shared_ptr<Communicator> communicator;  // outlives the member
+  // These outlive the member, with which the calls end that are under way.
+  std::shared_ptr<Communicator> communicator;
+  std::map<const void*, Payload<std::byte>> memory{};  // of rkMemAlloc()
+  std::map<int, std::shared_ptr<const CreatedOperation>> operations{};
   std::unique_ptr<Member> member;
   std::unique_ptr<const OwnedCallOptions> call_options{};  // none: the engine's choice
-  std::map<const void*, Payload<std::byte>> memory{};      // of rkMemAlloc()
-  std::map<int, std::shared_ptr<const CreatedOperation>> operations{};
   int next_operation = rkNumOps;
   bool finalized = false;
+  bool among_processes = false;  // functions of the ranks' lie elsewhere in each of them
 
   // How its calls are done.
   CallOptions options() const {
@@ -46,7 +48,7 @@ struct RankHandle {
 using BorrowedRank = Borrowed<RankHandle>;
 
 // Of a member that keeps its communicator, or of these two. May throw std::bad_alloc.
-rkComm_t add_rank(std::unique_ptr<Member> member,
+rkComm_t add_rank(std::unique_ptr<Member> member, bool among_processes,
                   std::shared_ptr<Communicator> communicator = nullptr);
 
 }  // namespace rankine

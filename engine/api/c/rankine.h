@@ -366,7 +366,8 @@ RK_API rkResult_t rkRedOpCreatePreMulSum(rkRedOp_t* op, const void* factor, rkDa
                                          rkComm_t comm) RK_NOEXCEPT;
 /* Reduces by `function` on elements of 1 to 4,096 bytes, in calls of type rkOpaque. commutative is
  * 1 or 0: then contributions meet in the order of the ranks. All ranks use the same function, size
- * and commutative, which is checked as a hash of 20 bits; `context` is each rank's own. */
+ * and commutative, which is checked as a hash of 20 bits (but for the function where ranks are
+ * processes); `context` is each rank's own. */
 RK_API rkResult_t rkRedOpCreate(rkRedOp_t* op, rkRedFunction_t function, size_t elementBytes,
                                 int commutative, void* context, rkComm_t comm) RK_NOEXCEPT;
 /* The number is not given again. Calls that a group has collected keep what they need. */

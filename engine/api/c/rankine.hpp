@@ -363,7 +363,12 @@ class Member {
     return order;
   }
   void finalize() { check(rkCommFinalize(comm_)); }
-  void abort() { check(rkCommAbort(release())); }
+  // From any thread, so the rank's own may be using the handle, which stays: calls on it are
+  // refused from then on. A second time does nothing.
+  void abort() {
+    const rkResult_t result = rkCommAbort(comm_);
+    if (result != rkInvalidArgument) check(result);
+  }
   // rkSuccess, or why the communicator has ended, with the text in rkGetLastError().
   rkResult_t async_error() const {
     rkResult_t result = rkSuccess;

@@ -2,9 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace rankine::torch_backend {
 namespace {
@@ -23,16 +23,22 @@ std::exception_ptr failure(const Status& status) {
 }  // namespace
 
 CallQueue::CallQueue(std::unique_ptr<Communicator> communicator, std::unique_ptr<Member> member)
-    : process_(getpid()), communicator_(std::move(communicator)), member_(std::move(member)) {
-  thread_ = std::thread([this] { serve(); });
+    : communicator_(std::move(communicator)), member_(std::move(member)) {
+  thread_ = std::thread([this] {
+    serve();
+    if (const auto self = std::exchange(last_, nullptr)) leave();
+  });
   pthread_setname_np(thread_.native_handle(), "rankine-group");
 }
 
-CallQueue::~CallQueue() {
-  if (thread_.joinable()) thread_.detach();
+void CallQueue::check_home() const {
+  if (home_.is_this()) return;
+  throw Error(Code::forked,
+              "this process was forked from the one whose group this is; make a group of its own");
 }
 
 void CallQueue::submit(Handle call) {
+  check_home();
   const std::lock_guard lock(mutex_);
   queued_.push_back(std::move(call));
   ++submitted_;
@@ -40,6 +46,7 @@ void CallQueue::submit(Handle call) {
 }
 
 void CallQueue::finish(GroupCall& call) {
+  check_home();
   Lock lock(mutex_);
   while (!call.isCompleted()) {
     if (!has_turn_) {
@@ -62,19 +69,27 @@ bool CallQueue::finish_within(GroupCall& call, std::chrono::milliseconds most) {
 }
 
 void CallQueue::hurry() {
+  check_home();
   const std::lock_guard lock(mutex_);
   hurried_ = true;
   wake_.notify_one();
 }
 
 void CallQueue::close() {
-  if (getpid() != process_) return;
+  if (!home_.is_this()) return;
+  const bool by_itself = thread_.get_id() == std::this_thread::get_id();
+  if (by_itself) last_ = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
     wake_.notify_one();
   }
+  if (by_itself) return thread_.detach();
   thread_.join();
+  leave();
+}
+
+void CallQueue::leave() {
   member_.reset();
   communicator_.reset();
 }

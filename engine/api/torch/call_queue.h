@@ -12,8 +12,6 @@
 // may post them in any order. Thread-safe.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -29,10 +27,14 @@
 #include "engine/api/member.h"
 #include "engine/api/request.h"
 #include "engine/api/torch/group_call.h"
+#include "engine/run/process_owned.h"
 
 namespace rankine::torch_backend {
 
-class CallQueue {
+//
+// A forked child has no thread of ours, and what that waited on can neither be waited on nor be
+// destroyed there: so calls throw Code::forked, and the queue is made by make_shared_at_home().
+class CallQueue : public std::enable_shared_from_this<CallQueue> {
  public:
   using Handle = c10::intrusive_ptr<GroupCall>;
 
@@ -40,8 +42,6 @@ class CallQueue {
   CallQueue(std::unique_ptr<Communicator> communicator, std::unique_ptr<Member> member);
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
-  // After close(), but in a forked child, which has no thread of ours.
-  ~CallQueue();
 
   void submit(Handle call);
   // Until the call, which was submitted, is over; and no longer than that: whether it is.
@@ -49,7 +49,8 @@ class CallQueue {
   bool finish_within(GroupCall& call, std::chrono::milliseconds most);
   // What is there is not going to be waited for.
   void hurry();
-  // Until all is over; nothing is submitted any more. Then the rank has left.
+  // Until all is over; nothing is submitted any more. Then the rank has left. On the queue's own
+  // thread, where a function of the user's lets go of the group, that comes later.
   void close();
 
  private:
@@ -57,6 +58,8 @@ class CallQueue {
   using Ended = std::vector<std::pair<Handle, std::exception_ptr>>;
   using Lock = std::unique_lock<std::mutex>;
 
+  void check_home() const;
+  void leave();
   void serve();
   bool has_work() const { return !queued_.empty() || !under_way_.empty(); }
   // Whether the thread is to take what is next.
@@ -68,7 +71,7 @@ class CallQueue {
   void start(Handle call, Ended& ended);
   void look_at_messages(const GroupCall* wanted, Ended& ended);
 
-  const pid_t process_;
+  const HomeProcess home_;
   // Used by who has the turn.
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Member> member_;
@@ -89,6 +92,7 @@ class CallQueue {
   bool asleep_ = false;  // the thread is, and must be told of what is submitted
   bool closing_ = false;
   std::thread thread_;
+  std::shared_ptr<CallQueue> last_;  // the thread's, where it ends by itself
 };
 
 }  // namespace rankine::torch_backend

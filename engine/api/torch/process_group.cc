@@ -109,7 +109,7 @@ ProcessGroup::ProcessGroup(c10d::Store& store, int rank, int size,
   communicator.status().throw_if_error();
   auto member = (*communicator)->join(rank);
   member.status().throw_if_error();
-  queue_ = std::make_shared<CallQueue>(std::move(*communicator), std::move(*member));
+  queue_ = make_shared_at_home<CallQueue>(std::move(*communicator), std::move(*member));
 }
 
 ProcessGroup::~ProcessGroup() {

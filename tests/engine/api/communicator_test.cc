@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <latch>
 #include <mutex>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/api/team.h"
@@ -262,6 +265,25 @@ TEST(Teams, ManyRunsAndTeamsSideBySide) {
       });
       EXPECT_TRUE(status.ok()) << status.text();
     }
+  }
+}
+
+// run() and the destructor wait for the same ranks, on two threads: whichever wakes first.
+TEST(Teams, ThatAreDestroyedLetTheirRunsComeBack) {
+  for (int i = 0; i < 30; ++i) {
+    auto team = Team::create({.ranks = 2, .timeout = std::chrono::minutes(2)}).value();
+    std::latch inside(2);
+    std::thread runs([&, all = team.get()] {
+      const Status status = all->run([&](Member& me) {
+        inside.count_down();
+        std::vector<float> data(30'000, 1.0F);  // so that both wait when the run ends
+        me.all_reduce(std::span(data)).throw_if_error();
+      });
+      EXPECT_TRUE(status.ok()) << status.text();
+    });
+    inside.wait();
+    team.reset();
+    runs.join();
   }
 }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 from ctypes import byref, c_char_p, c_int, c_void_p
 from types import TracebackType
 from typing import Any, Callable, Generator, Sequence
 
 from rankine._buffers import Buffer
 from rankine._callbacks import HasRaised, raise_for
-from rankine._library import Code, Error, check, library, milliseconds
+from rankine._library import Code, Error, check, library, milliseconds, refuse
 from rankine._member import group_of_calls
 
 _start = library.rkRequestStart
@@ -17,7 +18,7 @@ _wait = library.rkRequestWait
 
 # Requests that nobody refers to while they are under way go on, with their buffers, until the next
 # one is made.
-_left: list[tuple[int, Sequence[Buffer], Sequence[HasRaised]]] = []
+_left: collections.deque[tuple[int, Sequence[Buffer], Sequence[HasRaised]]] = collections.deque()
 
 
 class Request:
@@ -37,8 +38,11 @@ class Request:
         self._request: int | None = request
         self._buffers, self._callbacks, self._out = buffers, callbacks, out
         self._over = c_int()
-        left, _left[:] = _left[:], []
-        for one in left:
+        for _ in range(len(_left)):
+            try:  # one at a time: the collector may add more at any moment, and other threads take some
+                one = _left.popleft()
+            except IndexError:
+                break
             if library.rkRequestFree(one[0]) != 0:
                 _left.append(one)
 
@@ -149,6 +153,12 @@ def prepare(call: Callable[..., object], *arguments: Any, **options: Any) -> Req
 def wait_all(requests: Sequence[Request]) -> None:
     """Until all are over, of whichever ranks this thread plays. The first error is raised: all have
     been waited for then."""
+    # Refused before any is waited for: of an error afterwards nobody could tell.
+    for i, request in enumerate(requests):
+        if request._request is None:
+            refuse(f"requests[{i}] has been closed")
+        if request in requests[:i]:
+            refuse(f"requests[{i}] is there twice")
     handles = (c_void_p * len(requests))(*(request._request for request in requests))
     code = library.rkRequestWaitAll(len(requests), handles)
     if code not in (Code.invalid_usage, Code.forked):

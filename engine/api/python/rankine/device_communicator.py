@@ -78,13 +78,16 @@ class DeviceCommunicator:
         return self._along(parts, dim)
 
     def send_tensor_dict(self, tensor_dict: dict[str, torch.Tensor], dst: int) -> None:
-        """To one rank, which calls recv_tensor_dict(). Values are tensors."""
+        """To one rank, which calls recv_tensor_dict(). Values are tensors; those that are not contiguous are
+        copied."""
         for key, value in tensor_dict.items():
             if not isinstance(value, torch.Tensor):
                 raise ValueError(f"tensor_dict[{key!r}] is {type(value).__name__}; allowed are tensors")
         shapes = [[key, str(t.dtype).removeprefix("torch."), list(t.shape)] for key, t in tensor_dict.items()]
         text = torch.frombuffer(bytearray(json.dumps(shapes).encode()), dtype=torch.uint8)
-        works = [self._group.send([t], dst, 0) for t in (torch.tensor([text.numel()], dtype=_LENGTH), text, *tensor_dict.values())]
+        # Contiguous before anything is sent: the other rank waits for all of it.
+        tensors = [torch.tensor([text.numel()], dtype=_LENGTH), text, *(t.contiguous() for t in tensor_dict.values())]
+        works = [self._group.send([t], dst, 0) for t in tensors]
         for work in works:
             work.wait()
 

@@ -121,6 +121,24 @@ TEST(Cxx17, MembersMoveAndGroupsStartTogether) {
   EXPECT_EQ(a.async_error(), rkAborted);
 }
 
+// While the rank's own thread uses its handle: so the thread sanitizer says.
+TEST(Cxx17, MembersAreAbortedFromAnyThread) {
+  rk::Communicator team(2);
+  std::thread waits([&] {
+    try {
+      team[0].barrier();
+      ADD_FAILURE();
+    } catch (const rk::Error& e) {  // or it has not begun before
+      EXPECT_TRUE(e.result() == rkAborted || e.result() == rkInvalidArgument) << e.what();
+    }
+  });
+  team[0].abort();
+  waits.join();
+  EXPECT_THROW(team[0].rank(), rk::Error);
+  team[0].abort();  // does nothing
+  EXPECT_EQ(team[1].async_error(), rkAborted);
+}
+
 TEST(Cxx17, RequestsAreOwned) {
   rk::Communicator team(kRanks);
   on_threads(team, [](int rank, rk::Member& me) {

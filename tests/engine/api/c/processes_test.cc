@@ -127,6 +127,43 @@ TEST(CProcesses, MayPlaySeveralRanksEach) {
   in_processes(2, [&](int process) { return play_two(id, process); });
 }
 
+// What two programs call the same function lies in two places.
+int add(const void* in, void* inout, std::size_t count, void* context) {
+  for (std::size_t i = 0; i < count; ++i) {
+    static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];
+  }
+  ++*static_cast<int*>(context);
+  return 0;
+}
+int add_as_well(const void* in, void* inout, std::size_t count, void* context) {
+  return add(in, inout, count, context);
+}
+
+int reduce_by_function(const rkUniqueId& id, int rank) {
+  rkComm_t comm = RK_COMM_NULL, part = RK_COMM_NULL;
+  if (rkCommInitRank(&comm, 2, id, rank) != rkSuccess) return 1;
+  if (rkCommSplit(comm, 0, 0, &part) != rkSuccess) return 2;
+  for (const rkComm_t one : {comm, part}) {
+    int x[3] = {1, rank, 7}, calls = 0;
+    rkRedOp_t op;
+    const rkRedFunction_t function = rank == 0 ? add : add_as_well;
+    if (rkRedOpCreate(&op, function, sizeof(int), 1, &calls, one) != rkSuccess) return 3;
+    if (rkAllReduce(x, x, 3, rkOpaque, op, one) != rkSuccess) return 4;
+    if (x[0] != 2 || x[1] != 1 || x[2] != 14) return 5;
+    rkGroupStart();
+    rkAllReduce(x, x, 3, rkOpaque, op, one);
+    if (rkGroupEnd() != rkSuccess || x[2] != 28) return 6;
+  }
+  return rkCommDestroy(part) == rkSuccess && rkCommDestroy(comm) == rkSuccess ? 0 : 7;
+}
+
+TEST(CProcesses, ReduceByFunctionsThatLieElsewhereInEach) {
+  rkUniqueId id;
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);
+  ASSERT_NE(add, add_as_well);
+  in_processes(2, [&](int rank) { return reduce_by_function(id, rank); });
+}
+
 TEST(CProcesses, GroupsOfRanksAreToldWhatIsWrong) {
   rkUniqueId id;
   ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);

@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <latch>
 #include <numeric>
@@ -353,6 +355,122 @@ TEST_P(Requests, WhoseRankIsDestroyedUnderWayEndTheCommunicator) {
   EXPECT_EQ(rkRequestWait(request), rkAborted);
   EXPECT_NE(last_error().find("destroyed while calls that it had started"), std::string::npos)
       << last_error();
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+// What they bring is their caller's again when a rank has ended, though this thread plays others
+// that are in the same call.
+TEST_P(Requests, OfOtherRanksLeaveTheBuffersOfOneThatHasEnded) {
+  std::vector<Numbers> x(kRanks, Numbers(100'000, 1));
+  rkRequest_t requests[kRanks];
+  for (int r = 0; r < kRanks; ++r) {
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    ASSERT_EQ(rkAllReduce(x[r].data(), x[r].data(), x[r].size(), rkInt32, rkSum, comms[r]),
+              rkSuccess);
+    ASSERT_EQ(rkGroupEndAsync(&requests[r]), rkSuccess) << last_error();
+  }
+  ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
+  comms[0] = nullptr;
+  x[0].assign(x[0].size(), -1000);
+  for (int r = 1; r < kRanks; ++r) {
+    const rkResult_t result = rkRequestWait(requests[r]);
+    // A thread that makes progress may have ended them before.
+    EXPECT_TRUE(result == rkAborted || result == rkSuccess) << last_error();
+    const auto [least, most] = std::minmax_element(x[r].begin(), x[r].end());
+    EXPECT_GE(*least, 1);
+    EXPECT_LE(*most, kRanks);
+  }
+  for (rkRequest_t request : requests) rkRequestFree(request);
+}
+
+// A thread may start what another one waits for, also where it has ended by then.
+TEST_P(Requests, OutliveTheThreadThatHasStartedThem) {
+  std::vector<Numbers> x(kRanks, Numbers(100'000, 1));
+  const auto add_up = [&](int r) {
+    return rkAllReduce(x[r].data(), x[r].data(), x[r].size(), rkInt32, rkSum, comms[r]);
+  };
+  rkRequest_t request = nullptr;
+  std::thread([&] {
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    ASSERT_EQ(add_up(0), rkSuccess);
+    ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
+  }).join();
+  std::vector<std::thread> others;
+  for (int r = 1; r < kRanks; ++r) {
+    others.emplace_back([&, r] { EXPECT_EQ(add_up(r), rkSuccess) << last_error(); });
+  }
+  // Until they look what has become of rank 0's thread.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+  for (std::thread& other : others) other.join();
+  for (const Numbers& mine : x) EXPECT_EQ(mine, Numbers(100'000, kRanks));
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+// Whoever destroys a rank has its buffers when it is back, though another thread looks at the rank.
+TEST_P(Requests, EndWithTheirRankThoughItIsLookedAt) {
+  const rkRequest_t request = unanswered();
+  std::atomic<bool> looks{false};
+  std::thread watches([&, comm = comms[0]] {
+    while (rkCommFlightRecord(comm, nullptr, 0, nullptr) == rkSuccess) looks.store(true);
+  });
+  while (!looks.load()) std::this_thread::yield();
+  ASSERT_EQ(rkCommDestroy(comms[0]), rkSuccess);
+  comms[0] = nullptr;
+  rkResult_t result = rkSuccess;
+  EXPECT_EQ(rkCommGetAsyncError(comms[1], &result), rkSuccess);
+  EXPECT_EQ(result, rkAborted);
+  watches.join();
+  EXPECT_EQ(rkRequestWait(request), rkAborted);
+  EXPECT_EQ(rkRequestFree(request), rkSuccess);
+}
+
+// It goes with the rank, and so after the calls that are under way there: the other rank reads it.
+TEST_P(Requests, EndBeforeTheMemoryOfTheirRankGoes) {
+  constexpr std::size_t kMany = 1 << 20;
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    rkComm_t two[2];
+    rkConfig_t config = RK_CONFIG_INITIALIZER;
+    if (GetParam()) config.progressCore = rankine::Topology::detect().cpus().front().os_index;
+    ASSERT_EQ(rkCommInitAllConfig(two, 2, &config), rkSuccess) << last_error();
+    void* memory = nullptr;
+    ASSERT_EQ(rkMemAlloc(two[0], &memory, kMany * sizeof(std::int32_t)), rkSuccess);
+    std::atomic<bool> comes{false};
+    std::thread other([&] {
+      Numbers y(kMany, 1);
+      comes.store(true);
+      const rkResult_t result = rkAllReduce(y.data(), y.data(), kMany, rkInt32, rkSum, two[1]);
+      EXPECT_TRUE(result == rkSuccess || result == rkAborted || result == rkRankLost)
+          << last_error();
+    });
+    while (!comes.load()) std::this_thread::yield();
+    rkRequest_t request = nullptr;
+    ASSERT_EQ(rkGroupStart(), rkSuccess);
+    ASSERT_EQ(rkAllReduce(memory, memory, kMany, rkInt32, rkSum, two[0]), rkSuccess);
+    ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
+    for (int i = 0; i < attempt; ++i) EXPECT_EQ(rkCommProgress(two[0]), rkSuccess);
+    EXPECT_EQ(rkCommDestroy(two[0]), rkSuccess);
+    other.join();
+    EXPECT_EQ(rkCommDestroy(two[1]), rkSuccess);
+    rkRequestWait(request);
+    EXPECT_EQ(rkRequestFree(request), rkSuccess);
+  }
+}
+
+TEST_P(Requests, OfASplitSayWhyThereIsNoPart) {
+  rkComm_t parts[kRanks];
+  rkRequest_t request = nullptr;
+  ASSERT_EQ(rkGroupStart(), rkSuccess);
+  for (int r = 0; r < kRanks; ++r) ASSERT_EQ(rkCommSplit(comms[r], 0, r, &parts[r]), rkSuccess);
+  ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess);
+  int over = 0;
+  while (over == 0) ASSERT_EQ(rkRequestTest(request, &over), rkSuccess) << last_error();
+  ASSERT_EQ(rkCommAbort(comms[2]), rkSuccess);
+  comms[2] = nullptr;
+  EXPECT_EQ(rkRequestWait(request), rkAborted);
+  EXPECT_EQ(last_error(),
+            "rkRequestWait: rkCommSplit of rank 0: rkCommAbort was called for rank 2");
+  for (rkComm_t part : parts) EXPECT_EQ(part, nullptr);
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }
 

@@ -63,6 +63,16 @@ def divide(me):
     return int(x[0])
 
 
+def add(lower, inout):
+    inout[:] += lower
+
+
+def reduce_by_a_function(me):
+    x = numpy.full(5, me.rank + 1, numpy.int64)
+    me.all_reduce(x, op=rankine.Operation(add, x.dtype))
+    return int(x[4])
+
+
 def die(me):
     me.barrier()
     if me.rank == me.ranks - 1:
@@ -75,6 +85,7 @@ def test_calls_messages_and_groups(processes):
     assert processes(3, add_up) == {0: 6, 1: 6, 2: 6}
     assert processes(3, send_on) == {0: 2, 1: 0, 2: 1}
     assert processes(3, divide) == {0: 2, 1: 1, 2: 2}
+    assert processes(3, reduce_by_a_function) == {0: 6, 1: 6, 2: 6}
 
 
 def test_one_that_is_killed_is_told_to_the_others(processes):

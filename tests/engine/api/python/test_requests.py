@@ -139,6 +139,14 @@ def test_what_cannot_be_is_told(under_way):
         rankine.start(b.barrier)
     with rankine.group(), pytest.raises(rankine.Error, match="a group is open; ranks are divided"):
         b.split(0)
+    with pytest.raises(ValueError, match=r"requests\[1\] is there twice"):
+        rankine.wait_all([request, request])
+    assert not request.done()  # it is under way no less than before
+    closed = rankine.prepare(b.barrier)
+    closed.close()
+    with pytest.raises(ValueError, match=r"requests\[1\] has been closed"):
+        rankine.wait_all([request, closed])
+    assert not request.done()
     with pytest.raises(TypeError, match="cannot be copied"):
         request.__reduce__()
     # What a call refuses is told as by the call, and leaves no group open.

@@ -133,5 +133,41 @@ def several_threads(ranks: int) -> None:
     play(ranks, on_each)
 
 
+def a_callback_lets_go_of_the_group(ranks: int) -> None:
+    """The last reference to a group goes on the thread of its own calls."""
+    import tempfile
+    import threading
+
+    with tempfile.TemporaryDirectory() as tmp:
+
+        def on_each(rank: int, n: int) -> None:
+            if rank == 0:
+                time.sleep(0.5)  # the others' call is under way when they let go of the group
+            holds = [dist.distributed_c10d._get_default_group()]
+            told = threading.Event()
+
+            def lets_go(future: torch.futures.Future) -> None:
+                holds.clear()
+                told.set()
+
+            dist.all_reduce(torch.ones(10), async_op=True).get_future().then(lets_go)
+            dist.destroy_process_group()
+            check(told.wait(20), "the call has ended")
+            dist.init_process_group("rankine", init_method=f"file://{tmp}/again", rank=rank, world_size=n)
+            dist.barrier()
+
+        play(ranks, on_each)
+
+
 if __name__ == "__main__":
-    main([in_order, goes_on_by_itself, not_before_all_have_come, futures, nobody_waits_at_all, several_threads])
+    main(
+        [
+            in_order,
+            goes_on_by_itself,
+            not_before_all_have_come,
+            futures,
+            nobody_waits_at_all,
+            several_threads,
+            a_callback_lets_go_of_the_group,
+        ]
+    )

@@ -100,5 +100,34 @@ def never_comes(ranks: int) -> None:
         raise AssertionError("a group without its last rank")
 
 
+def forked_child(ranks: int) -> None:
+    """A rank's child is told that the group is not its own, lets go of it and ends; the rank goes on."""
+
+    def on_each(rank: int, n: int) -> None:
+        dist.barrier()
+        left = dist.all_reduce(torch.ones(10), async_op=True)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            for call in (left.wait, dist.barrier):
+                try:
+                    call()
+                    os._exit(1)
+                except RuntimeError as error:
+                    if "this process was forked from the one whose group this is" not in str(error):
+                        os._exit(2)
+            del left, call
+            dist.destroy_process_group()
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        check(status == 0, f"the child has ended with {status}")
+        left.wait()
+        x = torch.ones(10)
+        dist.all_reduce(x)
+        check(float(x[0]) == n, "the sum of the parents")
+
+    play(ranks, on_each)
+
+
 if __name__ == "__main__":
-    main([killed, exits, while_asynchronous, never_comes])
+    main([killed, exits, while_asynchronous, never_comes, forked_child])

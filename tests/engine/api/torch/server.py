@@ -10,7 +10,8 @@ from rankine.device_communicator import DeviceCommunicator
 
 
 def _of_stage(rank: int) -> dict[str, torch.Tensor]:
-    return {"hidden_states": torch.full((5, 16), float(rank)), "residual": torch.arange(7), "nothing": torch.empty(0, 4)}
+    turned = torch.arange(12.0).reshape(3, 4).t()  # not contiguous
+    return {"hidden_states": torch.full((5, 16), float(rank)), "residual": torch.arange(7), "turned": turned, "nothing": torch.empty(0, 4)}
 
 
 def decode(ranks: int) -> None:
