@@ -51,14 +51,15 @@ std::vector<Crossover> crossovers(const NetworkCurves& network) {
 }
 
 std::string crossovers_text(const std::vector<NetworkCurves>& networks) {
-  std::vector<std::vector<std::string>> rows = {{"network", "from", "cheapest", "time there"}};
+  Table table(as::text("network"), as::bytes("from"), as::text("cheapest"),
+              as::model_time("time there"));
+  table.indent = "# ";
   for (const NetworkCurves& network : networks) {
     for (const Crossover& one : crossovers(network)) {
-      rows.push_back({network.network, format_bytes(one.bytes), network.curves[one.winner].name,
-                      format_duration(one.us / kMicro)});
+      table.add(network.network, one.bytes, network.curves[one.winner].name, one.us / kMicro);
     }
   }
-  return "# crossovers: the cheapest algorithm, from which size on\n" + columns(rows, "lrlr", "# ");
+  return "# crossovers: the cheapest algorithm, from which size on\n" + to_text(table);
 }
 
 std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurves>& networks) {

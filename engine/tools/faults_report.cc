@@ -27,13 +27,9 @@ std::string errors_of(const Tally& tally) {
   return text;
 }
 
-std::vector<std::string> cells(std::string number, std::string name, const Tally& tally,
-                               double seconds) {
-  const auto text = [](std::int64_t n) { return std::to_string(n); };
-  return {std::move(number),        std::move(name),   text(tally.cases),
-          text(tally.returned[0]),  text(tally.hangs), text(tally.wrong),
-          text(tally.undocumented), text(tally.late),  format_seconds(seconds),
-          errors_of(tally)};
+std::vector<Cell> cells(Cell number, Cell name, const Tally& tally, double seconds) {
+  return {std::move(number), std::move(name),    tally.cases, tally.returned[0], tally.hangs,
+          tally.wrong,       tally.undocumented, tally.late,  seconds,           errors_of(tally)};
 }
 
 // "rank lost, timeout"
@@ -70,16 +66,16 @@ FaultsReport report_of(const std::vector<CaseResult>& results) {
   return report;
 }
 
-void print(const FaultsReport& report, Console& console) {
+void print(const FaultsReport& report, bool csv, Console& console) {
   const auto& [rows, total, commands, seed, seconds, processes, cycles, not_played] = report;
-  std::vector<std::vector<std::string>> table = {
-      {"", "fault", "cases", "ok", "hangs", "wrong", "undoc", "late", "time", "documented errors"}};
+  Table table(as::number("", "number"), as::text("fault"), "cases", "ok", "hangs", "wrong", "undoc",
+              "late", as::measured_time("time"), as::text("documented errors"));
   for (const auto& row : rows) {
-    table.push_back(cells(std::to_string(row.fault->number), std::string(row.fault->name),
-                          row.tally, row.seconds));
+    table.rows.push_back(cells(row.fault->number, row.fault->name, row.tally, row.seconds));
   }
-  table.push_back(cells("", "all", total, seconds));
-  console.out << columns(table, "rlrrrrrrrl");
+  table.rows.push_back(cells({}, "all", total, seconds));
+  console.out << (csv ? to_csv(table) : to_text(table));
+  if (csv) return;
   if (!not_played.empty()) {
     std::string names;
     for (const Fault* fault : not_played) {
@@ -154,17 +150,17 @@ nlohmann::ordered_json to_json(const FaultsReport& report) {
   return json;
 }
 
-void print_list(const std::vector<const Fault*>& chosen, Console& console) {
+void print_list(const std::vector<const Fault*>& chosen, bool csv, Console& console) {
   constexpr std::string_view kGrains[] = {"ranks", "collective", "algorithm"};
-  std::vector<std::vector<std::string>> table = {
-      {"", "fault", "what", "for each", "ranks are", "may give", "how"}};
+  Table table(as::number("", "number"), as::text("fault"), as::text("what"), as::text("for each"),
+              as::text("ranks are"), as::text("may give"), as::text("how"));
   for (const Fault* fault : chosen) {
-    table.push_back(
-        {std::to_string(fault->number), std::string(fault->name), std::string(fault->what),
-         std::string(kGrains[static_cast<std::size_t>(fault->grain)]),
-         std::string(ranks_of(*fault)), documented_of(*fault), std::string(fault->how)});
+    table.add(fault->number, fault->name, fault->what,
+              kGrains[static_cast<std::size_t>(fault->grain)], ranks_of(*fault),
+              documented_of(*fault), fault->how);
   }
-  console.out << columns(table, "rllllll");
+  console.out << (csv ? to_csv(table) : to_text(table));
+  if (csv) return;
   for (const Fault* fault : chosen) {
     if (fault->threads_only.empty()) continue;
     console.out << fmt::format("{} {} is for threads: {}\n", fault->number, fault->name,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "engine/tools/machine.h"
 #include "engine/tools/perf_cases.h"
 #include "engine/tools/perf_row.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -72,16 +74,8 @@ class PerfTable {
   bool on_network_, eta_;
 };
 
-// One line per measurement, so two per row.
-class PerfCsv {
- public:
-  explicit PerfCsv(std::ostream& out) : out_(out) {}
-  void begin();
-  void row(const PerfRun& run, const PerfRow& row);
-
- private:
-  std::ostream& out_;
-};
+// For CSV: a line per measurement, so two per row.
+Table perf_table(const PerfRun& run, std::span<const PerfRow> rows);
 
 nlohmann::ordered_json perf_json(const PerfRun& run);
 

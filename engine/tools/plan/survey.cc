@@ -7,11 +7,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "engine/base/units.h"
 #include "engine/papers/claim.h"
 #include "engine/papers/runs.h"
 #include "engine/tools/plan/plan_report.h"
-#include "engine/tools/table.h"
 
 namespace rankine::tools {
 namespace {
@@ -83,37 +81,35 @@ std::vector<SurveyRow> survey_rows(const StepPlan& plan) {
   return rows;
 }
 
-std::string survey_text(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
-  std::vector<std::vector<std::string>> lines = {{"along", "ranks", "M", "collective",
-                                                  "the survey's formula", "is", "simulated", "",
-                                                  "planned", ""}};
-  std::vector<std::string> notes;
+Table survey_table(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
+  Table table(as::text("along"), "ranks", as::bytes("M", "bytes"), as::text("collective"),
+              as::text("the survey's formula", "formula"), as::model_time("is", "stated"),
+              as::model_time("simulated"), as::text("", "agrees"), as::model_time("planned"),
+              as::text("", "by"));
+  table.title = plan_title(plan);
   for (const SurveyRow& row : rows) {
     const std::string what(row.claim->runs.substr(0, row.claim->runs.find(';')));
     if (row.planned == nullptr) {
-      lines.push_back({std::string(name_of(row.axis)), "1", "", what, row.claim->stated});
+      table.add(name_of(row.axis), 1, Cell(), what, row.claim->stated);
       continue;
     }
     std::string verdict = "equal";
     if (!row.numbers.agrees) {
-      notes.push_back(fmt::format(
-          "{}: {}; {}", what,
+      const std::size_t number = table.notes.size() + 1;
+      verdict = fmt::format("({})", number);
+      table.notes.push_back(fmt::format(
+          "({}) {}: {}; {}", number, what,
           row.claim->condition.empty() ? "differs" : "as stated where " + row.claim->condition,
           row.claim->why));
-      verdict = fmt::format("({})", notes.size());
     }
-    lines.push_back({axes_text(plan.mapping, row.planned->along),
-                     std::to_string(row.planned->price.ranks),
-                     format_bytes(row.planned->price.bytes), what, row.claim->stated,
-                     format_duration(static_cast<double>(row.numbers.stated.approximate())),
-                     format_duration(static_cast<double>(row.numbers.found.approximate())), verdict,
-                     format_duration(row.planned->price.seconds),
-                     fmt::format("{} {}", name_of(row.planned->collective),
-                                 row.planned->price.algorithm->name)});
+    table.add(
+        axes_text(plan.mapping, row.planned->along), row.planned->price.ranks,
+        row.planned->price.bytes, what, row.claim->stated,
+        static_cast<double>(row.numbers.stated.approximate()),
+        static_cast<double>(row.numbers.found.approximate()), verdict, row.planned->price.seconds,
+        fmt::format("{} {}", name_of(row.planned->collective), row.planned->price.algorithm->name));
   }
-  std::string text = fmt::format("{}\n\n{}", plan_title(plan), columns(lines, "lrrllrrlrl"));
-  for (std::size_t i = 0; i < notes.size(); ++i) text += fmt::format("({}) {}\n", i + 1, notes[i]);
-  return text;
+  return table;
 }
 
 nlohmann::ordered_json survey_json(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
