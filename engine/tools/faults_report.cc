@@ -27,11 +27,6 @@ std::string errors_of(const Tally& tally) {
   return text;
 }
 
-std::vector<Cell> cells(Cell number, Cell name, const Tally& tally, double seconds) {
-  return {std::move(number), std::move(name),    tally.cases, tally.returned[0], tally.hangs,
-          tally.wrong,       tally.undocumented, tally.late,  seconds,           errors_of(tally)};
-}
-
 // "rank lost, timeout"
 std::string names_of(const faults::Codes& codes) {
   std::string text;
@@ -52,6 +47,23 @@ std::string_view ranks_of(const Fault& fault) {
   return fault.threads_only.empty() ? "either" : "threads";
 }
 
+Table table_of(const FaultsReport& report) {
+  Table table(as::number("", "number"), as::text("fault", "name"), as::data("what"),
+              as::data("how"), "cases", "ok", "hangs", "wrong", as::number("undoc", "undocumented"),
+              "late", as::data("not_possible"), as::data("why_not_possible"),
+              as::measured_time("time", "seconds"), as::text("documented errors", "errors"));
+  const auto add = [&table](Cell number, std::string_view name, Cell what, Cell how, const Tally& t,
+                            double seconds) {
+    table.add(number, name, what, how, t.cases, t.returned[0], t.hangs, t.wrong, t.undocumented,
+              t.late, t.impossible, t.why_impossible, seconds, errors_of(t));
+  };
+  for (const auto& [fault, tally, seconds] : report.rows) {
+    add(fault->number, fault->name, fault->what, fault->how, tally, seconds);
+  }
+  add({}, "all", {}, {}, report.total, report.seconds);
+  return table;
+}
+
 }  // namespace
 
 FaultsReport report_of(const std::vector<CaseResult>& results) {
@@ -68,12 +80,7 @@ FaultsReport report_of(const std::vector<CaseResult>& results) {
 
 void print(const FaultsReport& report, bool csv, Console& console) {
   const auto& [rows, total, commands, seed, seconds, processes, cycles, not_played] = report;
-  Table table(as::number("", "number"), as::text("fault"), "cases", "ok", "hangs", "wrong", "undoc",
-              "late", as::measured_time("time"), as::text("documented errors"));
-  for (const auto& row : rows) {
-    table.rows.push_back(cells(row.fault->number, row.fault->name, row.tally, row.seconds));
-  }
-  table.rows.push_back(cells({}, "all", total, seconds));
+  const Table table = table_of(report);
   console.out << (csv ? to_csv(table) : to_text(table));
   if (csv) return;
   if (!not_played.empty()) {
@@ -113,39 +120,26 @@ void print(const FaultsReport& report, bool csv, Console& console) {
 nlohmann::ordered_json to_json(const FaultsReport& report) {
   const auto& [rows, total, commands, seed, seconds, processes, cycles, not_played] = report;
   using Json = nlohmann::ordered_json;
-  const auto json_of = [](const Tally& tally, double took) {
-    Json errors = Json::object();
+  Json all = to_json(table_of(report));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Tally& tally = i < rows.size() ? rows[i].tally : total;
+    Json& errors = all[i]["errors"] = Json::object();
     for (std::size_t code = 1; code < tally.returned.size(); ++code) {
-      if (tally.returned[code] == 0) continue;
-      errors[std::string(name_of(static_cast<Code>(code)))] = tally.returned[code];
+      if (tally.returned[code] != 0)
+        errors[name_of(static_cast<Code>(code))] = tally.returned[code];
     }
-    return Json{{"cases", tally.cases},
-                {"ok", tally.returned[0]},
-                {"errors", std::move(errors)},
-                {"hangs", tally.hangs},
-                {"wrong", tally.wrong},
-                {"undocumented", tally.undocumented},
-                {"late", tally.late},
-                {"not_possible", tally.impossible},
-                {"why_not_possible", tally.why_impossible},
-                {"remarks", tally.remarks},
-                {"seconds", took}};
-  };
+    all[i]["remarks"] = tally.remarks;
+  }
+  Json of_all = all.back();
+  of_all.erase("name");
+  all.erase(rows.size());
   Json json = {{"seed", seed},
                {"ranks_are", processes ? "processes" : "threads"},
                {"cycles", cycles},
-               {"faults", Json::array()},
+               {"faults", std::move(all)},
                {"not_played", Json::array()}};
   for (const Fault* fault : not_played) json["not_played"].push_back(fault->name);
-  for (const auto& row : rows) {
-    Json one = {{"number", row.fault->number},
-                {"name", row.fault->name},
-                {"what", row.fault->what},
-                {"how", row.fault->how}};
-    one.update(json_of(row.tally, row.seconds));
-    json["faults"].push_back(std::move(one));
-  }
-  json["total"] = json_of(total, seconds);
+  json["total"] = std::move(of_all);
   json["again"] = commands;
   return json;
 }

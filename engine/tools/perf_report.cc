@@ -119,10 +119,10 @@ void PerfTable::begin(const PerfRun& run) {
     fmt::print(out_,
                "# time      : of the model, of one call; wall: what a call took here{}; eta: busbw "
                "over the peak\n",
-               stats_ ? ", with its statistics" : "");
+               options_.stats ? ", with its statistics" : "");
   }
   if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
-  if (probe_) {
+  if (options_.probe) {
     fmt::print(
         out_,
         "# probe     : one way of a cache line between ranks 0 and 1, before and after; a row "
@@ -135,7 +135,7 @@ void PerfTable::begin(const PerfRun& run) {
     std::string text = fmt::format("  {:>7} {:>7} {:>7} {:>6}", a, b, c, d);
     if (eta_) text += fmt::format(" {:>6}", e);
     if (on_network_) text += fmt::format(" {:>7}", a == "time" ? "wall" : a);
-    if (stats_) {
+    if (options_.stats) {
       for (const std::string_view name : {"min", "median", "p99", "max"}) {
         text += fmt::format(" {:>7}", a == "time" ? name : a);
       }
@@ -147,10 +147,10 @@ void PerfTable::begin(const PerfRun& run) {
   const std::size_t width = names.size() - 2;
   fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", width, "in-place", width);
   fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}{}  {}\n", "size", "count", "type",
-             "redop", "root", names, names, probe_ ? "  before   after  again" : "",
-             timestamps_ ? fmt::format("  {:19}", "timestamp") : "", "algo");
+             "redop", "root", names, names, options_.probe ? "  before   after  again" : "",
+             options_.timestamps ? fmt::format("  {:19}", "timestamp") : "", "algo");
   fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "(B)", "(elements)", "", "", "",
-             units, units, probe_ ? "    (ns)    (ns)" : "");
+             units, units, options_.probe ? "    (ns)    (ns)" : "");
   out_ << std::flush;
 }
 
@@ -170,7 +170,7 @@ void PerfTable::row(const PerfRow& row) {
                algbw(row, *series), busbw(row, *series), wrong_text(series->wrong));
     if (eta_) fmt::print(out_, " {:>6}", eta_text(eta(row, *series)));
     if (on_network_) fmt::print(out_, " {:>7}", time_text(series->seconds.median));
-    if (!stats_) continue;
+    if (!options_.stats) continue;
     const Statistics s = shown_statistics(*series, options_);
     for (const double seconds : {s.min, s.median, s.p99, s.max}) {
       fmt::print(out_, " {:>7}", time_text(seconds));
@@ -180,7 +180,7 @@ void PerfTable::row(const PerfRow& row) {
     fmt::print(out_, " {:>7.1f} {:>7.1f}{} {:>5}", row.probe->before_ns, row.probe->after_ns,
                row.probe->steady() ? ' ' : '~', row.probe->repeats);
   }
-  if (timestamps_) fmt::print(out_, "  {}", row.done);
+  if (options_.timestamps) fmt::print(out_, "  {}", row.done);
   fmt::print(out_, "  {}\n", ran_text(row));
   out_ << std::flush;
 }

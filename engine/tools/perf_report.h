@@ -55,9 +55,6 @@ class PerfTable {
  public:
   PerfTable(std::ostream& out, const PerfOptions& options)
       : out_(out),
-        stats_(options.stats),
-        probe_(options.probe),
-        timestamps_(options.timestamps),
         options_(options),
         on_network_(!options.networks.empty()),
         eta_(on_network_ || options.peak) {}
@@ -69,7 +66,6 @@ class PerfTable {
 
  private:
   std::ostream& out_;
-  bool stats_, probe_, timestamps_;
   const PerfOptions& options_;
   bool on_network_, eta_;
 };

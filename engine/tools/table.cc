@@ -40,14 +40,12 @@ std::string key_of(const Column& column) {
   return key == "-" ? "" : key;
 }
 
-// A column's name and then its cells.
-std::vector<std::string> cells_of(const Table& table, std::size_t i, bool people) {
+// Row 0 has the names, and row 1 the first values.
+std::string text_at(const Table& table, std::size_t r, std::size_t i, bool people) {
   const Column& column = table.columns[i];
-  std::vector<std::string> cells = {people ? column.name : key_of(column)};
-  for (const std::vector<Cell>& row : table.rows) {
-    cells.push_back(text_of(i < row.size() ? row[i] : Cell(), column, people));
-  }
-  return cells;
+  if (r == 0) return people ? column.name : key_of(column);
+  const std::vector<Cell>& row = table.rows[r - 1];
+  return text_of(i < row.size() ? row[i] : Cell(), column, people);
 }
 
 std::string quoted(const std::string& text) {
@@ -69,10 +67,12 @@ std::string to_text(const Table& table) {
   bool named = false;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (!table.columns[i].shown) continue;
-    const std::vector<std::string> cells = cells_of(table, i, true);
-    named |= !cells[0].empty();
     std::size_t width = 0;
-    for (const std::string& cell : cells) width = std::max(width, cell.size());
+    std::vector<std::string> cells;
+    for (std::size_t r = 0; r < lines.size(); ++r) {
+      width = std::max(width, cells.emplace_back(text_at(table, r, i, true)).size());
+    }
+    named |= !cells[0].empty();
     for (std::size_t r = 0; r < lines.size(); ++r) {
       const std::string blanks(width - cells[r].size(), ' ');
       (lines[r] += before) += table.columns[i].as.left ? cells[r] + blanks : blanks + cells[r];
@@ -90,16 +90,12 @@ std::string to_text(const Table& table) {
 }
 
 std::string to_csv(const Table& table, bool header) {
-  std::vector<std::string> lines(table.rows.size() + 1);
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (key_of(table.columns[i]).empty()) continue;
-    const std::vector<std::string> cells = cells_of(table, i, false);
-    for (std::size_t r = 0; r < lines.size(); ++r) lines[r] += quoted(cells[r]) + ",";
-  }
   std::string out;
-  for (std::size_t r = header ? 0 : 1; r < lines.size(); ++r) {
-    lines[r].back() = '\n';
-    out += lines[r];
+  for (std::size_t r = header ? 0 : 1; r <= table.rows.size(); ++r) {
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      if (!key_of(table.columns[i]).empty()) out += quoted(text_at(table, r, i, false)) + ",";
+    }
+    out.back() = '\n';
   }
   return out;
 }

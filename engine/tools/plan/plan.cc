@@ -42,9 +42,11 @@ Status write_pictures(const PlanOptions& a, const StepPlan& plan) {
   return of_option("--trace", replace_file(a.trace, timeline_trace(plan.pipeline)));
 }
 
-Status show(const PlanOptions& a, const StepPlan& plan, Console& console) {
-  if (!a.json && !a.csv) console.out << plan_text(plan, a.explain);
-  return write_pictures(a, plan);
+template <class Plan>
+std::string written(const PlanOptions& a, const Plan& plan) {
+  return a.json  ? plan_json(plan).dump() + "\n"
+         : a.csv ? to_csv(collectives_table(plan.mapping, plan.collectives))
+                 : plan_text(plan, a.explain);
 }
 
 Result<Exit> run_one(const PlanOptions& a, Console& console) {
@@ -54,15 +56,12 @@ Result<Exit> run_one(const PlanOptions& a, Console& console) {
   if (a.survey) {
     const std::vector<SurveyRow> rows = survey_rows(*plan);
     const Table table = survey_table(*plan, rows);
-    console.out << (a.json  ? survey_json(*plan, rows).dump() + "\n"
-                    : a.csv ? to_csv(table)
-                            : to_text(table));
+    console.out << (a.json ? to_json(table).dump() + "\n" : a.csv ? to_csv(table) : to_text(table));
     if (Status s = write_pictures(a, *plan); !s.ok()) return s;
     return Exit::ok;
   }
-  if (a.json) console.out << plan_json(*plan).dump() << "\n";
-  if (a.csv) console.out << to_csv(collectives_table(plan->mapping, plan->collectives));
-  if (Status s = show(a, *plan, console); !s.ok()) return s;
+  console.out << written(a, *plan);
+  if (Status s = write_pictures(a, *plan); !s.ok()) return s;
   return Exit::ok;
 }
 
@@ -83,9 +82,7 @@ Result<Exit> run_decode(PlanOptions a, Console& console) {
   Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
   const auto plan = plan_decode(a.asked.model, a.asked.mapping, a.asked.machine, prices);
   if (!plan.ok()) return plan.status();
-  console.out << (a.json  ? plan_json(*plan).dump() + "\n"
-                  : a.csv ? to_csv(collectives_table(plan->mapping, plan->collectives))
-                          : plan_text(*plan, a.explain));
+  console.out << written(a, *plan);
   return Exit::ok;
 }
 
@@ -131,9 +128,9 @@ Result<Exit> run_search(const PlanOptions& a, Console& console) {
     table.title = fmt::format(
         "{} mappings tried, {} more do not fit into memory; of each set of axes the best:",
         found->tried, found->too_large);
-    console.out << to_text(table) << "\n";
+    console.out << to_text(table) << "\n" << plan_text(found->best.front(), a.explain);
   }
-  if (Status s = show(a, found->best.front(), console); !s.ok()) return s;
+  if (Status s = write_pictures(a, found->best.front()); !s.ok()) return s;
   return Exit::ok;
 }
 

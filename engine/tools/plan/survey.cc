@@ -82,56 +82,39 @@ std::vector<SurveyRow> survey_rows(const StepPlan& plan) {
 }
 
 Table survey_table(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
-  Table table(as::text("along"), "ranks", as::bytes("M", "bytes"), as::text("collective"),
+  Table table(as::data("claim"), as::data("axis"), as::data("runs"), as::text("along", "-"),
+              as::data("along"), as::number("ranks", "-"), as::data("ranks"),
+              as::bytes("M", "bytes"), as::text("collective", "-"),
               as::text("the survey's formula", "formula"), as::model_time("is", "stated"),
-              as::model_time("simulated"), as::text("", "agrees"), as::model_time("planned"),
-              as::text("", "by"));
+              as::model_time("simulated"), as::text(""), as::data("equal"),
+              as::data("collective_planned"), as::data("algorithm_planned"),
+              as::model_time("planned"), as::text(""), as::data("why"));
   table.title = plan_title(plan);
-  for (const SurveyRow& row : rows) {
-    const std::string what(row.claim->runs.substr(0, row.claim->runs.find(';')));
-    if (row.planned == nullptr) {
-      table.add(name_of(row.axis), 1, Cell(), what, row.claim->stated);
+  for (const auto& [claim, axis, planned, numbers] : rows) {
+    const std::string what(claim->runs.substr(0, claim->runs.find(';')));
+    if (planned == nullptr) {
+      table.add(claim->id, name_of(axis), claim->runs, name_of(axis), Cell(), 1, Cell(), Cell(),
+                what, claim->stated);
       continue;
     }
     std::string verdict = "equal";
-    if (!row.numbers.agrees) {
-      const std::size_t number = table.notes.size() + 1;
-      verdict = fmt::format("({})", number);
-      table.notes.push_back(fmt::format(
-          "({}) {}: {}; {}", number, what,
-          row.claim->condition.empty() ? "differs" : "as stated where " + row.claim->condition,
-          row.claim->why));
+    if (!numbers.agrees) {
+      verdict = fmt::format("({})", table.notes.size() + 1);
+      table.notes.push_back(
+          fmt::format("{} {}: {}; {}", verdict, what,
+                      claim->condition.empty() ? "differs" : "as stated where " + claim->condition,
+                      claim->why));
     }
-    table.add(
-        axes_text(plan.mapping, row.planned->along), row.planned->price.ranks,
-        row.planned->price.bytes, what, row.claim->stated,
-        static_cast<double>(row.numbers.stated.approximate()),
-        static_cast<double>(row.numbers.found.approximate()), verdict, row.planned->price.seconds,
-        fmt::format("{} {}", name_of(row.planned->collective), row.planned->price.algorithm->name));
+    const Price& price = planned->price;
+    const std::string along = axes_text(plan.mapping, planned->along);
+    const std::string_view name = name_of(planned->collective), algorithm = price.algorithm->name;
+    table.add(claim->id, name_of(axis), claim->runs, along, along, price.ranks, price.ranks,
+              price.bytes, what, claim->stated, static_cast<double>(numbers.stated.approximate()),
+              static_cast<double>(numbers.found.approximate()), verdict, numbers.agrees, name,
+              algorithm, price.seconds, fmt::format("{} {}", name, algorithm),
+              numbers.agrees ? Cell() : Cell(claim->why));
   }
   return table;
-}
-
-nlohmann::ordered_json survey_json(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
-  auto out = nlohmann::ordered_json::array();
-  for (const SurveyRow& row : rows) {
-    auto& json = out.emplace_back(nlohmann::ordered_json{{"claim", row.claim->id},
-                                                         {"axis", name_of(row.axis)},
-                                                         {"runs", row.claim->runs},
-                                                         {"formula", row.claim->stated}});
-    if (row.planned == nullptr) continue;
-    json.update({{"along", axes_text(plan.mapping, row.planned->along)},
-                 {"ranks", row.planned->price.ranks},
-                 {"bytes", row.planned->price.bytes},
-                 {"stated", static_cast<double>(row.numbers.stated.approximate())},
-                 {"simulated", static_cast<double>(row.numbers.found.approximate())},
-                 {"equal", row.numbers.agrees},
-                 {"collective_planned", name_of(row.planned->collective)},
-                 {"algorithm_planned", row.planned->price.algorithm->name},
-                 {"planned", row.planned->price.seconds}});
-    if (!row.numbers.agrees) json["why"] = row.claim->why;
-  }
-  return out;
 }
 
 }  // namespace rankine::tools

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/papers/evaluate.h"
 #include "engine/tools/plan/step.h"
 #include "engine/tools/table.h"
@@ -27,6 +25,5 @@ struct SurveyRow {
 std::vector<SurveyRow> survey_rows(const StepPlan& plan);
 
 Table survey_table(const StepPlan& plan, const std::vector<SurveyRow>& rows);
-nlohmann::ordered_json survey_json(const StepPlan& plan, const std::vector<SurveyRow>& rows);
 
 }  // namespace rankine::tools
