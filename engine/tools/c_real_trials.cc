@@ -55,11 +55,10 @@ std::string table_of(const std::vector<MeasuredCReal>& measured) {
   if (measured.empty()) return {};
   Table table(as::text("collective"), "ranks", as::text("algorithm"), As("{:.2f}")("latency"),
               As("{:.2f}")("bandwidth"));
-  table.indent = "  ";
   for (const auto& [collective, ranks, algorithm, c_real] : measured) {
     table.add(name_of(collective), ranks, algorithm->name, c_real.latency, c_real.bandwidth);
   }
-  return to_text(table);
+  return to_text(table, "  ");
 }
 
 }  // namespace rankine::tools

@@ -104,7 +104,6 @@ Result<Exit> list(const ListOptions& options, Console& console) {
     if (options.collective && collective != *options.collective) continue;
     std::string lines;
     Table table(as::text("algorithm"), "rounds", "sent, received/M", "ports", as::text("takes"));
-    table.indent = "  ";
     for (const Algorithm& line : catalogue()) {
       if (line.collective != collective) continue;
       json.push_back(line_json(line, options, params));
@@ -114,7 +113,7 @@ Result<Exit> list(const ListOptions& options, Console& console) {
         lines += entry_of(line, options, params);
       }
     }
-    if (!table.rows.empty()) lines = to_text(table);
+    if (!table.rows.empty()) lines = to_text(table, "  ");
     if (lines.empty()) continue;
     text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", name_of(collective), lines);
   }

@@ -25,14 +25,13 @@ struct NetworkCommandArguments {
 
 std::string describe_members() {
   Table table(as::text(""), as::text(""), as::text(""));
-  table.indent = "  ";
   for (const NetworkMember& row : network_members()) {
     table.add(row.name, row.example, row.help);
     // Presets are listed with their sources.
     const std::string allowed = row.kind == NetworkMember::Kind::preset ? "" : row.allowed();
     if (!allowed.empty()) table.add("", "", allowed);
   }
-  return to_text(table);
+  return to_text(table, "  ");
 }
 
 Result<Exit> run_network(const NetworkCommandArguments& a, Console& console) {

@@ -61,9 +61,8 @@ Column As::operator()(std::string name, std::string key, std::string_view none) 
   return {std::move(name), *this, std::move(key), none};
 }
 
-std::string to_text(const Table& table) {
+std::string to_text(const Table& table, std::string_view indent) {
   std::vector<std::string> lines(table.rows.size() + 1);
-  std::string_view before = table.indent;
   bool named = false;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (!table.columns[i].shown) continue;
@@ -75,9 +74,9 @@ std::string to_text(const Table& table) {
     named |= !cells[0].empty();
     for (std::size_t r = 0; r < lines.size(); ++r) {
       const std::string blanks(width - cells[r].size(), ' ');
-      (lines[r] += before) += table.columns[i].as.left ? cells[r] + blanks : blanks + cells[r];
+      (lines[r] += indent) += table.columns[i].as.left ? cells[r] + blanks : blanks + cells[r];
     }
-    before = "  ";
+    indent = "  ";  // of the next column
   }
   if (!named) lines.erase(lines.begin());
   std::string out = table.title.empty() ? "" : table.title + "\n\n";

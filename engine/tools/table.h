@@ -80,12 +80,11 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows{};  // fewer cells than columns: nothing is known of the rest
   std::vector<std::string> notes{};       // the lines below
-  std::string_view indent = "";           // before each line of the rows
 };
 
 // The title and an empty line, where there is a title; the columns' names, where they have any; the
 // rows and the notes. Columns are two blanks apart, and no line ends with a blank.
-std::string to_text(const Table& table);
+std::string to_text(const Table& table, std::string_view indent = "");
 
 // The rows, as RFC 4180 has them but for the ends of lines, which are line feeds.
 std::string to_csv(const Table& table, bool header = true);

@@ -94,7 +94,6 @@ Table points_of(const std::vector<CostPoint>& points, const CostFit& fit) {
   Table table(as::text("point", "what"), as::bytes("size", "bytes"), as::data("hops"),
               as::data("moved"), as::data("added"), as::measured_time("measured", "time"),
               as::measured_time("model", "-"), As("{:+.0f} %")("residual"));
-  table.indent = "  ";
   for (std::size_t i = 0; i < points.size(); ++i) {
     const CostPoint& p = points[i];
     table.add(p.what, p.bytes, p.hops, p.moved, p.added, p.seconds,
@@ -117,14 +116,13 @@ void print_model(const std::vector<CostPoint>& points, const CostFit& fit, Conso
       "  gamma  {:<10} added, {:.3g} ps per byte\n\n",
       points.size(), 100 * fit.rms, format_seconds(m.alpha), rate(m.beta), 1e12 * m.beta,
       rate(m.gamma), 1e12 * m.gamma);
-  console.out << to_text(points_of(points, fit)) << "\n";
+  console.out << to_text(points_of(points, fit), "  ") << "\n";
 }
 
 void print_sizes(const Group& group, Console& console) {
   Table table(as::bytes("size"), "rounds", as::text("default"), As("{:.2f}")("regret"),
               as::text("table", "", "-"), As("{:.2f}")("regret"), as::text("best, warm"),
               as::text("fresh"));
-  table.indent = "  ";
   for (const Verdict* v : group) {
     if (v->medians.empty()) continue;
     const auto worst = [](const std::vector<double>& regrets) {
@@ -140,7 +138,7 @@ void print_sizes(const Group& group, Console& console) {
               v->table != nullptr ? Cell(v->table->name) : Cell(), worst(v->table_regrets),
               best(Protocol::warm_apart), best(Protocol::fresh_apart));
   }
-  console.out << to_text(table) << "\n";
+  console.out << to_text(table, "  ") << "\n";
 }
 
 void print_costs(const std::vector<CostFinding>& costs, Console& console) {
@@ -178,7 +176,6 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
   Table rows(as::text("collective"), "ranks", "judged", As("{:.3f}")("default: mean", "", "-"),
              As("{:.2f}")("max", "", "-"), As("{:.3f}")("table: mean", "", "-"),
              As("{:.2f}")("max", "", "-"), as::text("the table's choices"));
-  rows.indent = "  ";
   Group all;
   const auto add = [&rows](const Group& group, Cell name, Cell ranks, Cell choices) {
     const auto judged = std::count_if(group.begin(), group.end(),
@@ -207,7 +204,7 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
       << "Regret: the time of the choice over the time of the best, warm and fresh, apart and "
          "in place; geometric mean\nand maximum over the sizes that were judged (in three "
          "rounds or more, by their medians)\n\n"
-      << to_text(rows);
+      << to_text(rows, "  ");
   const Regrets standard = regrets_of(all, &Verdict::standard_regrets);
   const Regrets table = regrets_of(all, &Verdict::table_regrets);
   console.out << "\n";

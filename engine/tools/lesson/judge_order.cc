@@ -148,12 +148,11 @@ std::string order_text(const WrittenOrder& written, const OrderJudgement& judged
     out += "right: every stage does its work, and nobody waits for ever\n";
   }
   Table table(as::text(""), "time", "idle", as::text("micro-batches kept"));
-  table.indent = "  ";
   if (judged.played) table.rows.push_back(row_of(*judged.played));
   for (const PlayedOrder& one : judged.named) table.rows.push_back(row_of(one));
   return out +
          fmt::format("\n{}\nIdle is the stage that waits most; kept is at once, stage by stage.\n",
-                     to_text(table));
+                     to_text(table, "  "));
 }
 
 }  // namespace rankine::tools

@@ -48,7 +48,6 @@ std::string costs_text(const Judgement& judged, const Fabric& fabric, std::uint6
   const RankCounts& busiest = judged.counts.busiest;
   const Simulation& simulated = judged.simulation;
   Table table(as::text(""), as::number(""), As("{:.2f} x")("", "", "-"), as::text(""));
-  table.indent = "  ";
   auto& rows = table.rows;
   rows = {{"rounds", judged.counts.rounds, "", "a switch helps, so nothing to compare"}};
   if (judged.least_rounds) {
@@ -67,8 +66,8 @@ std::string costs_text(const Judgement& judged, const Fabric& fabric, std::uint6
     rows.back()[3] = fmt::format("the catalogue's best: {}, {}", judged.best->algorithm->name,
                                  format_duration(judged.best->seconds));
   }
-  return fmt::format("{}\nBytes and ports of the busiest rank; time on {}, {}.\n", to_text(table),
-                     describe(fabric), name_of(sync));
+  return fmt::format("{}\nBytes and ports of the busiest rank; time on {}, {}.\n",
+                     to_text(table, "  "), describe(fabric), name_of(sync));
 }
 
 }  // namespace rankine::tools

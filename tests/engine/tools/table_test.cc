@@ -66,10 +66,9 @@ TEST(Table, IsTextForPeople) {
 
 TEST(Table, HasNoHeaderWithoutNamesAndNoHiddenColumns) {
   Table table(as::text(""), Column("n").when(false), as::number(""));
-  table.indent = "> ";
   table.add("a", 1, 22);
   table.add("bc");
-  EXPECT_EQ(to_text(table), "> a   22\n> bc\n");
+  EXPECT_EQ(to_text(table, "> "), "> a   22\n> bc\n");
 }
 
 TEST(Table, IsCsvForPrograms) {
