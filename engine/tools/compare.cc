@@ -19,6 +19,8 @@
 namespace rankine::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct CompareArguments {
   std::string a, b;
   std::optional<double> fail_above;
@@ -67,7 +69,7 @@ Tally tally_of(const Comparison& comparison, const CompareArguments& arguments) 
 }
 
 Table table_of(const CompareArguments& arguments, const PerfFile& a, const PerfFile& b,
-               const Comparison& comparison) {
+               const Comparison& comparison, const Tally& tally) {
   Table table(as::text("row"), as::data("size"), as::data("a_algorithm"), as::data("b_algorithm"),
               As("{:.4g}")("a (us)", "a_us"), As("{:.4g}")("b (us)", "b_us"),
               As("{:.3f}")("b/a", "ratio"), As("{:.1f}%")("noise", "", "?"), as::text(""),
@@ -82,7 +84,6 @@ Table table_of(const CompareArguments& arguments, const PerfFile& a, const PerfF
               row.a.algorithm == row.b.algorithm ? row.a.algorithm
                                                  : row.a.algorithm + " -> " + row.b.algorithm);
   }
-  const Tally tally = tally_of(comparison, arguments);
   table.notes = {fmt::format(
       "\nb/a: b takes {:.3f} of a's time, geometric mean of {} rows; beyond noise {} faster, {} "
       "slower, {} not\n"
@@ -100,28 +101,6 @@ Table table_of(const CompareArguments& arguments, const PerfFile& a, const PerfF
   return table;
 }
 
-nlohmann::ordered_json json_of(const CompareArguments& arguments, const PerfFile& a,
-                               const PerfFile& b, const Comparison& comparison,
-                               const Table& table) {
-  const Tally tally = tally_of(comparison, arguments);
-  nlohmann::ordered_json json = {
-      {"a", {{"file", arguments.a}, {"start_time", a.started}}},
-      {"b", {{"file", arguments.b}, {"start_time", b.started}}},
-      {"rows", to_json(table)},
-      {"geometric_mean", comparison.geometric_mean()},
-      {"slower", tally.slower},
-      {"faster", tally.faster},
-      {"same", tally.same},
-      {"only_a", comparison.only_a},
-      {"only_b", comparison.only_b},
-  };
-  if (arguments.fail_above) {
-    json["fail_above"] = *arguments.fail_above;
-    json["failed"] = tally.failed;
-  }
-  return json;
-}
-
 Result<Exit> compare(const CompareArguments& arguments, Console& console) {
   const auto a = read_report(arguments.a);
   if (!a.ok()) return a.status();
@@ -129,19 +108,30 @@ Result<Exit> compare(const CompareArguments& arguments, Console& console) {
   if (!b.ok()) return b.status();
   const auto comparison = compare_files(*a, *b);
   if (!comparison.ok()) return comparison.status();
-  const Table table = table_of(arguments, *a, *b, *comparison);
+  const Tally tally = tally_of(*comparison, arguments);
+  const Table table = table_of(arguments, *a, *b, *comparison, tally);
   if (arguments.json) {
-    using Json = nlohmann::ordered_json;
-    console.out << json_of(arguments, *a, *b, *comparison, table)
-                       .dump(2, ' ', false, Json::error_handler_t::replace)
-                << "\n";
+    Json json = {{"a", {{"file", arguments.a}, {"start_time", a->started}}},
+                 {"b", {{"file", arguments.b}, {"start_time", b->started}}},
+                 {"rows", to_json(table)},
+                 {"geometric_mean", comparison->geometric_mean()},
+                 {"slower", tally.slower},
+                 {"faster", tally.faster},
+                 {"same", tally.same},
+                 {"only_a", comparison->only_a},
+                 {"only_b", comparison->only_b}};
+    if (arguments.fail_above) {
+      json["fail_above"] = *arguments.fail_above;
+      json["failed"] = tally.failed;
+    }
+    console.out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
     console.out << (arguments.csv ? to_csv(table) : to_text(table));
   }
-  const int failed = tally_of(*comparison, arguments).failed;
-  if (failed == 0) return Exit::ok;
-  console.err << fmt::format("rankine compare: {} row{} slower than {:g} x, beyond noise\n", failed,
-                             failed == 1 ? " is" : "s are", *arguments.fail_above);
+  if (tally.failed == 0) return Exit::ok;
+  console.err << fmt::format("rankine compare: {} row{} slower than {:g} x, beyond noise\n",
+                             tally.failed, tally.failed == 1 ? " is" : "s are",
+                             *arguments.fail_above);
   return Exit::wrong;
 }
 

@@ -91,7 +91,7 @@ Table terms_of(const Question& question, const Cost& cost) {
 }
 
 Table ranks_of(const Question& question, const Cost& cost, bool per_rank) {
-  Table table(as::text("", "-"), as::bytes("sent"), as::bytes("received"), as::bytes("reduced"),
+  Table table(as::text("", "rank"), as::bytes("sent"), as::bytes("received"), as::bytes("reduced"),
               as::number("sent of M", "-"), as::data("messages_sent"),
               as::data("messages_received"), "partners", "sends at once", "receives at once");
   const auto add = [&](std::string name, const RankCounts& rank) {
@@ -140,6 +140,7 @@ Json to_json(const Question& question, const Cost& cost) {
               {"rounds_sync", to_json(cost.rounds)}};
   write_parameters(line, params, out, out);
   Json ranks = rankine::tools::to_json(ranks_of(question, cost, true));
+  for (Json& rank : ranks) rank.erase("rank");
   out["busiest"] = ranks.front();
   ranks.erase(0);
   out["per_rank"] = std::move(ranks);
