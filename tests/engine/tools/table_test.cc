@@ -58,9 +58,9 @@ Table example() {
 TEST(Table, IsTextForPeople) {
   EXPECT_EQ(to_text(example()),
             "a title\n\n"
-            "who       n   size    time    share   times  only people  half\n"
+            "who        n   size    time    share   times  only people  half\n"
             "a, \"b\" c   3  2 KiB  1.5 us   25.0 %  2.00 x  here          1/2\n"
-            "d        10         250 ms  100.0 %       -\n"
+            "d         10         250 ms  100.0 %       -\n"
             "a note\n");
 }
 
