@@ -57,8 +57,8 @@ Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
   const auto function = ScheduleFunction::open(q.file);
   if (!function.ok()) return function.status();
   Table table("N", "rounds", as::number("least", "", "-"), as::bytes("bytes"),
-              As("{:.2f} x")("of the least", "", "-"), as::model_time("time"),
-              As("{:.2f} x")("of the best"), as::text("the best"));
+              As("{:.2f} x")("of the least"), as::model_time("time"), As("{:.2f} x")("of the best"),
+              as::text("the best"));
   std::vector<int> proved, wrong;
   std::optional<Wrong> first;
   Progress progress(console);

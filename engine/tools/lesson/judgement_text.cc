@@ -41,13 +41,13 @@ std::string violation_text(const WrittenSchedule& written, const Violation& viol
   return out;
 }
 
-Cell times_of(double value, double least) { return least > 0 ? Cell(value / least) : Cell(); }
+Cell times_of(double value, double least) { return least > 0 ? Cell(value / least) : "-"; }
 
 std::string costs_text(const Judgement& judged, const Fabric& fabric, std::uint64_t bytes,
                        Sync sync) {
   const RankCounts& busiest = judged.counts.busiest;
   const Simulation& simulated = judged.simulation;
-  Table table(as::text(""), as::number(""), As("{:.2f} x")("", "", "-"), as::text(""));
+  Table table(as::text(""), as::number(""), As("{:.2f} x")(""), as::text(""));
   auto& rows = table.rows;
   rows = {{"rounds", judged.counts.rounds, "", "a switch helps, so nothing to compare"}};
   if (judged.least_rounds) {

@@ -16,7 +16,7 @@ std::string violation_name(const Violation& violation);
 // The rule, what happened, and the transfers that have to do with it: lines, two blanks in.
 std::string violation_text(const WrittenSchedule& written, const Violation& violation);
 
-// How many times the least, where that is not zero.
+// How many times the least; "-" where that is zero.
 Cell times_of(double value, double least);
 
 // What a proved schedule costs beside the least and the catalogue's best, in several lines.
