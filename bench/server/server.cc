@@ -51,13 +51,7 @@ struct Contender {
   std::vector<Record> records{};
 };
 
-std::string number(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
-std::vector<std::string> row(const Contender& contender) {
+void add_row(const Contender& contender, tools::Table& table) {
   std::vector<double> rates, first, per_token;
   double steps = 0, sums = 0;
   std::size_t lost = 0;
@@ -74,14 +68,8 @@ std::vector<std::string> row(const Contender& contender) {
     rates.push_back(tokens / record.seconds);
     steps += record.step_seconds, sums += record.sum_seconds;
   }
-  return {contender.name,
-          number(median(rates), 1),
-          number(median(first), 1),
-          number(quantile(first, 0.95), 1),
-          number(median(per_token), 2),
-          number(quantile(per_token, 0.95), 2),
-          number(steps > 0 ? sums / steps * 100 : 0, 1) + " %",
-          std::to_string(lost)};
+  table.add(contender.name, median(rates), median(first), quantile(first, 0.95), median(per_token),
+            quantile(per_token, 0.95), steps > 0 ? sums / steps : 0.0, lost);
 }
 
 bool same_tokens(const std::vector<Contender>& contenders) {
@@ -180,10 +168,12 @@ void measure(const Settings& settings) {
       contender.records.push_back(turn(contender, round, settings));
     }
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"", "tokens/s", "first token", "95 %", "per token", "95 %", "sums", "lost"}};
-  for (const Contender& contender : contenders) rows.push_back(row(contender));
-  std::printf("%s", tools::columns(rows, "lrrrrrrr").c_str());
+  using tools::As;
+  tools::Table table(tools::as::text(""), As("{:.1f}")("tokens/s"), As("{:.1f}")("first token"),
+                     As("{:.1f}")("95 %"), As("{:.2f}")("per token"), As("{:.2f}")("95 %"),
+                     As("{:.1f} %")("sums"), "lost");
+  for (const Contender& contender : contenders) add_row(contender, table);
+  std::printf("%s", to_text(table).c_str());
   if (contenders.size() > 1) {
     std::printf("# tokens of all turns: %s\n", same_tokens(contenders) ? "the same" : "different");
   }

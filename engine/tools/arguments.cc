@@ -20,6 +20,11 @@ std::string argument_name(const std::string& flags) {
   return flags;
 }
 
+void add_formats(Command command, bool& json, bool& csv, const std::string& json_help) {
+  const Option other = command.add_flag("--json", json, json_help);
+  command.add_flag("--csv", csv, "the rows of the table as CSV").excludes(other);
+}
+
 Status of_option(std::string_view option, const Status& status) {
   if (status.ok()) return status;
   return {status.code(), fmt::format("{}: {}", option, status.text())};

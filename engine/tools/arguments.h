@@ -93,6 +93,9 @@ Option add_argument(Command command, const std::string& flags, T& target, Parse 
 Option add_text(Command command, const std::string& flags, std::string& target,
                 const std::string& kind, const std::string& help);
 
+// --json and --csv, in place of text.
+void add_formats(Command command, bool& json, bool& csv, const std::string& json_help);
+
 // What went wrong with a file that an option names: "--svg: 'x' cannot be written: ...".
 Status of_option(std::string_view option, const Status& status);
 

@@ -1,7 +1,5 @@
 #include "engine/tools/c_real_trials.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "engine/api/choose.h"
@@ -55,14 +53,12 @@ Result<std::vector<MeasuredCReal>> CRealTrials::measured() const {
 
 std::string table_of(const std::vector<MeasuredCReal>& measured) {
   if (measured.empty()) return {};
-  std::vector<std::vector<std::string>> rows = {
-      {"collective", "ranks", "algorithm", "latency", "bandwidth"}};
-  for (const MeasuredCReal& one : measured) {
-    rows.push_back({std::string(name_of(one.collective)), std::to_string(one.ranks),
-                    std::string(one.algorithm->name), fmt::format("{:.2f}", one.c_real.latency),
-                    fmt::format("{:.2f}", one.c_real.bandwidth)});
+  Table table(as::text("collective"), "ranks", as::text("algorithm"), As("{:.2f}")("latency"),
+              As("{:.2f}")("bandwidth"));
+  for (const auto& [collective, ranks, algorithm, c_real] : measured) {
+    table.add(name_of(collective), ranks, algorithm->name, c_real.latency, c_real.bandwidth);
   }
-  return columns(rows, "lrlrr", "  ");
+  return to_text(table, "  ");
 }
 
 }  // namespace rankine::tools

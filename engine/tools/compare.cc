@@ -12,17 +12,19 @@
 
 #include "engine/base/small_file.h"
 #include "engine/tools/comparison.h"
-#include "engine/tools/table.h"
 #include "engine/tools/real_number.h"
+#include "engine/tools/table.h"
 #include "engine/tools/text.h"
 
 namespace rankine::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct CompareArguments {
   std::string a, b;
   std::optional<double> fail_above;
-  bool json = false;
+  bool json = false, csv = false;
 };
 
 Result<std::optional<double>> read_ratio(std::string_view argument, std::string_view text) {
@@ -66,72 +68,37 @@ Tally tally_of(const Comparison& comparison, const CompareArguments& arguments) 
   return tally;
 }
 
-void print_json(const CompareArguments& arguments, const PerfFile& a, const PerfFile& b,
-                const Comparison& comparison, Console& console) {
-  const Tally tally = tally_of(comparison, arguments);
-  nlohmann::ordered_json json = {
-      {"a", {{"file", arguments.a}, {"start_time", a.started}}},
-      {"b", {{"file", arguments.b}, {"start_time", b.started}}},
-      {"rows", nlohmann::ordered_json::array()},
-      {"geometric_mean", comparison.geometric_mean()},
-      {"slower", tally.slower},
-      {"faster", tally.faster},
-      {"same", tally.same},
-      {"only_a", comparison.only_a},
-      {"only_b", comparison.only_b},
-  };
-  for (const ComparedRow& row : comparison.rows) {
-    json["rows"].push_back({{"row", row.a.row},
-                            {"size", row.a.bytes},
-                            {"a_algorithm", row.a.algorithm},
-                            {"b_algorithm", row.b.algorithm},
-                            {"a_us", row.a.us},
-                            {"b_us", row.b.us},
-                            {"ratio", row.ratio},
-                            {"noise", nullptr},
-                            {"verdict", verdict_of(row)}});
-    if (row.noise) json["rows"].back()["noise"] = *row.noise;
-  }
-  if (arguments.fail_above) {
-    json["fail_above"] = *arguments.fail_above;
-    json["failed"] = tally.failed;
-  }
-  console.out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-}
-
-void print(const CompareArguments& arguments, const PerfFile& a, const PerfFile& b,
-           const Comparison& comparison, Console& console) {
-  console.out << fmt::format("a: {}\nb: {}\n\n", describe(arguments.a, a),
-                             describe(arguments.b, b));
-  std::vector<std::vector<std::string>> rows = {
-      {"row", "a (us)", "b (us)", "b/a", "noise", "", "algorithm"}};
+Table table_of(const CompareArguments& arguments, const PerfFile& a, const PerfFile& b,
+               const Comparison& comparison, const Tally& tally) {
+  Table table(as::text("row"), as::data("size"), as::data("a_algorithm"), as::data("b_algorithm"),
+              As("{:.4g}")("a (us)", "a_us"), As("{:.4g}")("b (us)", "b_us"),
+              As("{:.3f}")("b/a", "ratio"), As("{:.1f}%")("noise", "", "?"), as::text(""),
+              as::data("verdict"), as::text("algorithm", "-"));
+  table.title = fmt::format("a: {}\nb: {}", describe(arguments.a, a), describe(arguments.b, b));
   bool unknown = false;
   for (const ComparedRow& row : comparison.rows) {
     unknown |= !row.noise;
-    const std::string algorithm = row.a.algorithm == row.b.algorithm
-                                      ? row.a.algorithm
-                                      : row.a.algorithm + " -> " + row.b.algorithm;
-    rows.push_back({row.a.row, fmt::format("{:.4g}", row.a.us), fmt::format("{:.4g}", row.b.us),
-                    fmt::format("{:.3f}", row.ratio),
-                    row.noise ? fmt::format("{:.1f}%", *row.noise * 100) : "?",
-                    row.slower() || row.faster() ? std::string(verdict_of(row)) : "", algorithm});
+    const std::string_view verdict = verdict_of(row);
+    table.add(row.a.row, row.a.bytes, row.a.algorithm, row.b.algorithm, row.a.us, row.b.us,
+              row.ratio, row.noise, verdict == "same" ? "" : verdict, verdict,
+              row.a.algorithm == row.b.algorithm ? row.a.algorithm
+                                                 : row.a.algorithm + " -> " + row.b.algorithm);
   }
-  console.out << columns(rows, "lrrrrll");
-  const Tally tally = tally_of(comparison, arguments);
-  console.out << fmt::format(
+  table.notes = {fmt::format(
       "\nb/a: b takes {:.3f} of a's time, geometric mean of {} rows; beyond noise {} faster, {} "
-      "slower, {} not\n",
-      comparison.geometric_mean(), comparison.rows.size(), tally.faster, tally.slower, tally.same);
-  console.out << "noise: the sum of both spreads, each half the distance of the quartiles\n";
-  if (unknown) console.out << "?: neither report has a spread; every difference counts there\n";
-  const auto left_out = [&](std::string_view which, const std::vector<std::string>& only) {
-    if (only.empty()) return;
-    console.out << fmt::format("only in {}: {} row{}, {}{}\n", which, only.size(),
-                               only.size() == 1 ? "" : "s", only.front(),
-                               only.size() == 1 ? "" : " ...");
-  };
-  left_out("a", comparison.only_a);
-  left_out("b", comparison.only_b);
+      "slower, {} not\n"
+      "noise: the sum of both spreads, each half the distance of the quartiles",
+      comparison.geometric_mean(), comparison.rows.size(), tally.faster, tally.slower, tally.same)};
+  if (unknown)
+    table.notes.push_back("?: neither report has a spread; every difference counts there");
+  for (const auto& [which, only] :
+       {std::pair("a", comparison.only_a), std::pair("b", comparison.only_b)}) {
+    if (only.empty()) continue;
+    table.notes.push_back(fmt::format("only in {}: {} row{}, {}{}", which, only.size(),
+                                      only.size() == 1 ? "" : "s", only.front(),
+                                      only.size() == 1 ? "" : " ..."));
+  }
+  return table;
 }
 
 Result<Exit> compare(const CompareArguments& arguments, Console& console) {
@@ -141,15 +108,30 @@ Result<Exit> compare(const CompareArguments& arguments, Console& console) {
   if (!b.ok()) return b.status();
   const auto comparison = compare_files(*a, *b);
   if (!comparison.ok()) return comparison.status();
+  const Tally tally = tally_of(*comparison, arguments);
+  const Table table = table_of(arguments, *a, *b, *comparison, tally);
   if (arguments.json) {
-    print_json(arguments, *a, *b, *comparison, console);
+    Json json = {{"a", {{"file", arguments.a}, {"start_time", a->started}}},
+                 {"b", {{"file", arguments.b}, {"start_time", b->started}}},
+                 {"rows", to_json(table)},
+                 {"geometric_mean", comparison->geometric_mean()},
+                 {"slower", tally.slower},
+                 {"faster", tally.faster},
+                 {"same", tally.same},
+                 {"only_a", comparison->only_a},
+                 {"only_b", comparison->only_b}};
+    if (arguments.fail_above) {
+      json["fail_above"] = *arguments.fail_above;
+      json["failed"] = tally.failed;
+    }
+    console.out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    print(arguments, *a, *b, *comparison, console);
+    console.out << (arguments.csv ? to_csv(table) : to_text(table));
   }
-  const int failed = tally_of(*comparison, arguments).failed;
-  if (failed == 0) return Exit::ok;
-  console.err << fmt::format("rankine compare: {} row{} slower than {:g} x, beyond noise\n", failed,
-                             failed == 1 ? " is" : "s are", *arguments.fail_above);
+  if (tally.failed == 0) return Exit::ok;
+  console.err << fmt::format("rankine compare: {} row{} slower than {:g} x, beyond noise\n",
+                             tally.failed, tally.failed == 1 ? " is" : "s are",
+                             *arguments.fail_above);
   return Exit::wrong;
 }
 
@@ -164,7 +146,7 @@ Subcommand add_compare(Command tool) {
   add_text(app, "b", a.b, "B.json", "the report in question").required();
   add_argument(app, "--fail-above", a.fail_above, read_ratio, "RATIO",
                "exit with 1 where a row's b/a is above it, and beyond its noise");
-  app.add_flag("--json", a.json, "rows and verdicts as JSON");
+  add_formats(app, a.json, a.csv, "rows and verdicts as JSON");
   app.footer(
       "Examples:\n"
       "  rankine perf all_reduce --json before.json\n"

@@ -23,7 +23,7 @@ namespace {
 
 struct CostArguments {
   QuestionArguments question;
-  bool per_rank = false, json = false;
+  bool per_rank = false, json = false, csv = false;
 };
 
 struct Cost {
@@ -70,15 +70,55 @@ int ports_needed(const Cost& cost) {
   return std::max(cost.counts.busiest.send_ports, cost.counts.busiest.receive_ports);
 }
 
-Json rank_json(const Cost& cost, const RankCounts& rank, std::uint64_t bytes) {
-  return {{"sent", in_bytes(cost, rank.sent, bytes)},
-          {"received", in_bytes(cost, rank.received, bytes)},
-          {"reduced", in_bytes(cost, rank.reduced, bytes)},
-          {"messages_sent", rank.messages_sent},
-          {"messages_received", rank.messages_received},
-          {"partners", rank.partners},
-          {"sends_at_once", rank.send_ports},
-          {"receives_at_once", rank.receive_ports}};
+Table terms_of(const Question& question, const Cost& cost) {
+  const Params& params = cost.prepared.params;
+  const Algorithm& line = *question.algorithm;
+  const std::string with = line.text_of(params);
+  Table table(as::text("", "bound"), "n_alpha", "n_beta", As("= {:.4g}", nullptr, true)(""),
+              As("{:.1f}%")("eta", "", "-"),
+              as::number("n_hop").when(cost.dataflow.hop.has_value()),
+              as::number("n_gamma").when(cost.dataflow.gamma.has_value()));
+  table.title =
+      fmt::format("{} '{}' among {} ranks{}{}: {} rounds", name_of(line.collective), line.name,
+                  params.ranks, with.empty() ? "" : ", ", with, cost.counts.rounds);
+  const auto add = [&table](std::string name, const Coefficients& c) {
+    table.add(std::move(name), c.alpha, c.beta, c.beta.to_double(), c.eta, c.hop, c.gamma);
+  };
+  add(fmt::format("dataflow, k = {}", question.fabric.ports), cost.dataflow);
+  add(fmt::format("rounds, k = {}", question.fabric.ports), cost.rounds);
+  add("critical path", cost.critical_path);
+  return table;
+}
+
+Table ranks_of(const Question& question, const Cost& cost, bool per_rank) {
+  Table table(as::text("", "rank"), as::bytes("sent"), as::bytes("received"), as::bytes("reduced"),
+              as::number("sent of M", "-"), as::data("messages_sent"),
+              as::data("messages_received"), "partners", "sends at once", "receives at once");
+  const auto add = [&](std::string name, const RankCounts& rank) {
+    const auto size = [&](std::int64_t blocks) { return in_bytes(cost, blocks, question.bytes); };
+    table.add(std::move(name), size(rank.sent), size(rank.received), size(rank.reduced),
+              part_of_m(cost, rank.sent), rank.messages_sent, rank.messages_received, rank.partners,
+              rank.send_ports, rank.receive_ports);
+  };
+  add("busiest rank", cost.counts.busiest);
+  for (std::size_t r = 0; per_rank && r < cost.counts.ranks.size(); ++r) {
+    add(fmt::format("rank {}", r), cost.counts.ranks[r]);
+  }
+  table.notes = {
+      "", fmt::format("M = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
+                      "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
+                      "The critical path has as many ports as it likes. eta: busbw over the "
+                      "peak, for large M.",
+                      format_bytes(question.bytes))};
+  if (cost.dataflow.hop) {
+    table.notes.push_back("n_hop: the time where a link crossed is 1 and the others 0.");
+  }
+  if (cost.dataflow.gamma) table.notes.push_back("n_gamma: where M gamma is 1.");
+  if (const int needed = ports_needed(cost); needed > 1) {
+    table.notes.push_back(
+        fmt::format("{} {}", question.algorithm->name, port_budget(needed, question.fabric.ports)));
+  }
+  return table;
 }
 
 Json to_json(const Question& question, const Cost& cost) {
@@ -99,66 +139,12 @@ Json to_json(const Question& question, const Cost& cost) {
               {"dataflow", to_json(cost.dataflow)},
               {"rounds_sync", to_json(cost.rounds)}};
   write_parameters(line, params, out, out);
-  out["busiest"] = rank_json(cost, cost.counts.busiest, question.bytes);
-  Json& ranks = out["per_rank"] = Json::array();
-  for (const RankCounts& rank : cost.counts.ranks) {
-    ranks.push_back(rank_json(cost, rank, question.bytes));
-  }
+  Json ranks = rankine::tools::to_json(ranks_of(question, cost, true));
+  for (Json& rank : ranks) rank.erase("rank");
+  out["busiest"] = ranks.front();
+  ranks.erase(0);
+  out["per_rank"] = std::move(ranks);
   return out;
-}
-
-void print(const Question& question, const Cost& cost, bool per_rank, Console& console) {
-  const Params& params = cost.prepared.params;
-  const Algorithm& line = *question.algorithm;
-  const std::string with = line.text_of(params);
-  console.out << fmt::format("{} '{}' among {} ranks{}{}: {} rounds\n\n", name_of(line.collective),
-                             line.name, params.ranks, with.empty() ? "" : ", ", with,
-                             cost.counts.rounds);
-
-  std::vector<std::vector<std::string>> terms = {{"", "n_alpha", "n_beta", "", "eta"}};
-  const bool hops = cost.dataflow.hop.has_value();
-  const bool adds = cost.dataflow.gamma.has_value();
-  if (hops) terms.front().push_back("n_hop");
-  if (adds) terms.front().push_back("n_gamma");
-  const auto add = [&terms](std::string name, const Coefficients& c) {
-    terms.push_back({std::move(name), c.alpha.to_string(), c.beta.to_string(),
-                     fmt::format("= {:.4g}", c.beta.to_double()), eta_text(c.eta)});
-    if (c.hop) terms.back().push_back(c.hop->to_string());
-    if (c.gamma) terms.back().push_back(c.gamma->to_string());
-  };
-  add(fmt::format("dataflow, k = {}", question.fabric.ports), cost.dataflow);
-  add(fmt::format("rounds, k = {}", question.fabric.ports), cost.rounds);
-  add("critical path", cost.critical_path);
-  console.out << columns(terms, "lrrlrrr") << "\n";
-
-  std::vector<std::vector<std::string>> rows = {{"", "sent", "received", "reduced", "sent of M",
-                                                 "partners", "sends at once", "receives at once"}};
-  const auto add_rank = [&](std::string name, const RankCounts& rank) {
-    const auto size = [&](std::int64_t blocks) {
-      return format_bytes(in_bytes(cost, blocks, question.bytes));
-    };
-    rows.push_back({std::move(name), size(rank.sent), size(rank.received), size(rank.reduced),
-                    part_of_m(cost, rank.sent).to_string(), std::to_string(rank.partners),
-                    std::to_string(rank.send_ports), std::to_string(rank.receive_ports)});
-  };
-  add_rank("busiest rank", cost.counts.busiest);
-  if (per_rank) {
-    for (std::size_t r = 0; r < cost.counts.ranks.size(); ++r) {
-      add_rank(fmt::format("rank {}", r), cost.counts.ranks[r]);
-    }
-  }
-  console.out << columns(rows, "lrrrrrrr")
-              << fmt::format(
-                     "\nM = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
-                     "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
-                     "The critical path has as many ports as it likes. eta: busbw over the "
-                     "peak, for large M.\n{}{}",
-                     format_bytes(question.bytes),
-                     hops ? "n_hop: the time where a link crossed is 1 and the others 0.\n" : "",
-                     adds ? "n_gamma: where M gamma is 1.\n" : "");
-  if (const int needed = ports_needed(cost); needed > 1) {
-    console.out << line.name << " " << port_budget(needed, question.fabric.ports) << "\n";
-  }
 }
 
 Result<Exit> run_cost(const CostArguments& a, Console& console) {
@@ -166,11 +152,10 @@ Result<Exit> run_cost(const CostArguments& a, Console& console) {
   if (!question.ok()) return question.status();
   const auto cost = cost_of(*question);
   if (!cost.ok()) return cost.status();
-  if (a.json) {
-    console.out << to_json(*question, *cost).dump() << "\n";
-  } else {
-    print(*question, *cost, a.per_rank, console);
-  }
+  const Table terms = terms_of(*question, *cost), ranks = ranks_of(*question, *cost, a.per_rank);
+  console.out << (a.json  ? to_json(*question, *cost).dump() + "\n"
+                  : a.csv ? to_csv(a.per_rank ? ranks : terms)
+                          : to_text(terms) + "\n" + to_text(ranks));
   return Exit::ok;
 }
 
@@ -185,7 +170,7 @@ Subcommand add_cost(Command tool) {
   add_argument(app, "--bytes", a.question.bytes, parse_size, "SIZE", "M: 8, 64K, 1M (1M)");
   add_network_arguments(app, a.question.network);
   app.add_flag("--per-rank", a.per_rank, "every rank, not only the busiest");
-  app.add_flag("--json", a.json, "as JSON, with every rank");
+  add_formats(app, a.json, a.csv, "as JSON, with every rank");
   app.footer(
       "Examples:\n"
       "  rankine cost all_reduce --algo ring --ranks 8\n"

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "engine/base/units.h"
-#include "engine/tools/table.h"
 
 namespace rankine::tools {
 namespace {
@@ -50,15 +49,20 @@ std::vector<Crossover> crossovers(const NetworkCurves& network) {
   }
 }
 
-std::string crossovers_text(const std::vector<NetworkCurves>& networks) {
-  std::vector<std::vector<std::string>> rows = {{"network", "from", "cheapest", "time there"}};
+Table crossovers_table(const std::vector<NetworkCurves>& networks) {
+  Table table(as::text("network"), as::bytes("from", "size"), as::text("cheapest", "algorithm"),
+              as::model_time("time there", "-"), as::data("time"));
   for (const NetworkCurves& network : networks) {
-    for (const Crossover& one : crossovers(network)) {
-      rows.push_back({network.network, format_bytes(one.bytes), network.curves[one.winner].name,
-                      format_duration(one.us / kMicro)});
+    for (const auto& [bytes, winner, us] : crossovers(network)) {
+      table.add(network.network, bytes, network.curves[winner].name, us / kMicro, us);
     }
   }
-  return "# crossovers: the cheapest algorithm, from which size on\n" + columns(rows, "lrlr", "# ");
+  return table;
+}
+
+std::string crossovers_text(const std::vector<NetworkCurves>& networks) {
+  return "# crossovers: the cheapest algorithm, from which size on\n" +
+         to_text(crossovers_table(networks), "# ");
 }
 
 std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurves>& networks) {

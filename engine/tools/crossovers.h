@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/tools/svg_plot.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -31,7 +32,8 @@ struct Crossover {
 // Of several that take over between two sizes only the last is seen.
 std::vector<Crossover> crossovers(const NetworkCurves& network);
 
-// A table of them for terminals, each line with "# " before it.
+// A table of them; for terminals, each line with "# " before it.
+Table crossovers_table(const std::vector<NetworkCurves>& networks);
 std::string crossovers_text(const std::vector<NetworkCurves>& networks);
 
 // A panel per network: time over bytes, both logarithmic, and the crossovers marked. Sizes are

@@ -131,7 +131,7 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
     return invalid_argument("--list is text; leave out --json, which is of what was played");
   }
   if (arguments.list) {
-    print_list(chosen_faults(arguments), console);
+    print_list(chosen_faults(arguments), arguments.csv, console);
     return Exit::ok;
   }
   const std::vector<const Fault*> left_out = not_played(arguments);
@@ -178,7 +178,7 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   if (arguments.json) {
     console.out << to_json(report).dump(2) << "\n";
   } else {
-    print(report, console);
+    print(report, arguments.csv, console);
   }
   return report.total.broken() == 0 ? Exit::ok : Exit::wrong;
 }
@@ -211,7 +211,7 @@ Subcommand add_faults(Command tool) {
                "with --processes: a rank is killed and replaced so many times (among 4 ranks)");
   app.add_flag("--quick", a.quick, "one case in 40, the same ones for the same seed");
   app.add_flag("--list", a.list, "say what the faults are, and play none");
-  app.add_flag("--json", a.json, "counts and remarks as JSON");
+  add_formats(app, a.json, a.csv, "counts and remarks as JSON");
   app.footer(
       "The promise: every call of every surviving rank returns within its deadline plus one "
       "second,\n"

@@ -25,7 +25,7 @@ struct FaultsArguments {
   int cycles = 0;          // 0: as the table has them, with all others
   bool quick = false;
   bool list = false;
-  bool json = false;
+  bool json = false, csv = false;
 
   static constexpr int kQuickSample = 40;  // one case in so many
   static constexpr int kMostRanks = 256;

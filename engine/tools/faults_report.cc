@@ -27,15 +27,6 @@ std::string errors_of(const Tally& tally) {
   return text;
 }
 
-std::vector<std::string> cells(std::string number, std::string name, const Tally& tally,
-                               double seconds) {
-  const auto text = [](std::int64_t n) { return std::to_string(n); };
-  return {std::move(number),        std::move(name),   text(tally.cases),
-          text(tally.returned[0]),  text(tally.hangs), text(tally.wrong),
-          text(tally.undocumented), text(tally.late),  format_seconds(seconds),
-          errors_of(tally)};
-}
-
 // "rank lost, timeout"
 std::string names_of(const faults::Codes& codes) {
   std::string text;
@@ -56,6 +47,23 @@ std::string_view ranks_of(const Fault& fault) {
   return fault.threads_only.empty() ? "either" : "threads";
 }
 
+Table table_of(const FaultsReport& report) {
+  Table table(as::number("", "number"), as::text("fault", "name"), as::data("what"),
+              as::data("how"), "cases", "ok", "hangs", "wrong", as::number("undoc", "undocumented"),
+              "late", as::data("not_possible"), as::data("why_not_possible"),
+              as::measured_time("time", "seconds"), as::text("documented errors", "errors"));
+  const auto add = [&table](Cell number, std::string_view name, Cell what, Cell how, const Tally& t,
+                            double seconds) {
+    table.add(number, name, what, how, t.cases, t.returned[0], t.hangs, t.wrong, t.undocumented,
+              t.late, t.impossible, t.why_impossible, seconds, errors_of(t));
+  };
+  for (const auto& [fault, tally, seconds] : report.rows) {
+    add(fault->number, fault->name, fault->what, fault->how, tally, seconds);
+  }
+  add({}, "all", {}, {}, report.total, report.seconds);
+  return table;
+}
+
 }  // namespace
 
 FaultsReport report_of(const std::vector<CaseResult>& results) {
@@ -70,16 +78,11 @@ FaultsReport report_of(const std::vector<CaseResult>& results) {
   return report;
 }
 
-void print(const FaultsReport& report, Console& console) {
+void print(const FaultsReport& report, bool csv, Console& console) {
   const auto& [rows, total, commands, seed, seconds, processes, cycles, not_played] = report;
-  std::vector<std::vector<std::string>> table = {
-      {"", "fault", "cases", "ok", "hangs", "wrong", "undoc", "late", "time", "documented errors"}};
-  for (const auto& row : rows) {
-    table.push_back(cells(std::to_string(row.fault->number), std::string(row.fault->name),
-                          row.tally, row.seconds));
-  }
-  table.push_back(cells("", "all", total, seconds));
-  console.out << columns(table, "rlrrrrrrrl");
+  const Table table = table_of(report);
+  console.out << (csv ? to_csv(table) : to_text(table));
+  if (csv) return;
   if (!not_played.empty()) {
     std::string names;
     for (const Fault* fault : not_played) {
@@ -117,54 +120,41 @@ void print(const FaultsReport& report, Console& console) {
 nlohmann::ordered_json to_json(const FaultsReport& report) {
   const auto& [rows, total, commands, seed, seconds, processes, cycles, not_played] = report;
   using Json = nlohmann::ordered_json;
-  const auto json_of = [](const Tally& tally, double took) {
-    Json errors = Json::object();
+  Json all = to_json(table_of(report));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Tally& tally = i < rows.size() ? rows[i].tally : total;
+    Json& errors = all[i]["errors"] = Json::object();
     for (std::size_t code = 1; code < tally.returned.size(); ++code) {
-      if (tally.returned[code] == 0) continue;
-      errors[std::string(name_of(static_cast<Code>(code)))] = tally.returned[code];
+      if (tally.returned[code] != 0)
+        errors[name_of(static_cast<Code>(code))] = tally.returned[code];
     }
-    return Json{{"cases", tally.cases},
-                {"ok", tally.returned[0]},
-                {"errors", std::move(errors)},
-                {"hangs", tally.hangs},
-                {"wrong", tally.wrong},
-                {"undocumented", tally.undocumented},
-                {"late", tally.late},
-                {"not_possible", tally.impossible},
-                {"why_not_possible", tally.why_impossible},
-                {"remarks", tally.remarks},
-                {"seconds", took}};
-  };
+    all[i]["remarks"] = tally.remarks;
+  }
+  Json of_all = all.back();
+  of_all.erase("name");
+  all.erase(rows.size());
   Json json = {{"seed", seed},
                {"ranks_are", processes ? "processes" : "threads"},
                {"cycles", cycles},
-               {"faults", Json::array()},
+               {"faults", std::move(all)},
                {"not_played", Json::array()}};
   for (const Fault* fault : not_played) json["not_played"].push_back(fault->name);
-  for (const auto& row : rows) {
-    Json one = {{"number", row.fault->number},
-                {"name", row.fault->name},
-                {"what", row.fault->what},
-                {"how", row.fault->how}};
-    one.update(json_of(row.tally, row.seconds));
-    json["faults"].push_back(std::move(one));
-  }
-  json["total"] = json_of(total, seconds);
+  json["total"] = std::move(of_all);
   json["again"] = commands;
   return json;
 }
 
-void print_list(const std::vector<const Fault*>& chosen, Console& console) {
+void print_list(const std::vector<const Fault*>& chosen, bool csv, Console& console) {
   constexpr std::string_view kGrains[] = {"ranks", "collective", "algorithm"};
-  std::vector<std::vector<std::string>> table = {
-      {"", "fault", "what", "for each", "ranks are", "may give", "how"}};
+  Table table(as::number("", "number"), as::text("fault"), as::text("what"), as::text("for each"),
+              as::text("ranks are"), as::text("may give"), as::text("how"));
   for (const Fault* fault : chosen) {
-    table.push_back(
-        {std::to_string(fault->number), std::string(fault->name), std::string(fault->what),
-         std::string(kGrains[static_cast<std::size_t>(fault->grain)]),
-         std::string(ranks_of(*fault)), documented_of(*fault), std::string(fault->how)});
+    table.add(fault->number, fault->name, fault->what,
+              kGrains[static_cast<std::size_t>(fault->grain)], ranks_of(*fault),
+              documented_of(*fault), fault->how);
   }
-  console.out << columns(table, "rllllll");
+  console.out << (csv ? to_csv(table) : to_text(table));
+  if (csv) return;
   for (const Fault* fault : chosen) {
     if (fault->threads_only.empty()) continue;
     console.out << fmt::format("{} {} is for threads: {}\n", fault->number, fault->name,

@@ -32,8 +32,8 @@ struct FaultsReport {
 // The rows and the total.
 FaultsReport report_of(const std::vector<faults::CaseResult>& results);
 
-void print(const FaultsReport& report, Console& console);
+void print(const FaultsReport& report, bool csv, Console& console);
 nlohmann::ordered_json to_json(const FaultsReport& report);
-void print_list(const std::vector<const faults::Fault*>& chosen, Console& console);
+void print_list(const std::vector<const faults::Fault*>& chosen, bool csv, Console& console);
 
 }  // namespace rankine::tools

@@ -16,7 +16,6 @@
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/question_arguments.h"
 #include "engine/tools/table.h"
-#include "engine/tools/text.h"
 
 namespace rankine::tools {
 namespace {
@@ -26,7 +25,7 @@ constexpr int kMostRanks = 256;
 struct GapsArguments {
   QuestionArguments question;
   int ranks_to = 81;
-  bool least = false, json = false;
+  bool least = false, json = false, csv = false;
 };
 
 // What an algorithm's time is made of among so many ranks.
@@ -130,43 +129,33 @@ Json json_of(const Standing& one) {
   return out;
 }
 
-void print(const GapsArguments& a, const Fabric& fabric, const Found& found, Console& console) {
+Table table_of(const GapsArguments& a, const Fabric& fabric, const Found& found) {
   const Collective collective = *a.question.algorithm.collective;
-  const bool shares = fabric.wiring.shares_links();
-  std::vector<std::vector<std::string>> rows = {
-      {"ranks", "algorithm", "n_alpha", "n_beta", "better", "n_alpha", "n_beta"}};
-  if (shares) {
-    rows.front().insert(rows.front().begin() + 4, "n_hop");
-    rows.front().push_back("n_hop");
-  } else {
-    rows.front().push_back("least n_beta");
-  }
+  const bool shares = fabric.wiring.shares_links(), any = !found.gaps.empty();
+  Table table("ranks", as::text("algorithm"), "n_alpha", As("{:.4g}")("n_beta"),
+              as::number("n_hop").when(shares), as::text("better", "", "-"),
+              as::number("n_alpha", "better_n_alpha"), As("{:.4g}")("n_beta", "better_n_beta"),
+              as::number("n_hop", "better_n_hop").when(shares),
+              As("{:.4g}")("least n_beta").when(!shares));
+  table.title = fmt::format("{} on {}", name_of(collective), describe(fabric));
   for (const Gap& gap : found.gaps) {
-    rows.push_back({std::to_string(gap.ranks)});
-    for (const Standing* one : {&gap.behind, &gap.better}) {
-      if (one->algorithm == nullptr) {
-        rows.back().insert(rows.back().end(), {"-", "", ""});
-        continue;
-      }
-      rows.back().insert(rows.back().end(),
-                         {std::string(one->algorithm->name), one->costs.alpha.to_string(),
-                          fmt::format("{:.4g}", one->costs.beta.to_double())});
-      if (one->costs.hop) rows.back().push_back(one->costs.hop->to_string());
+    auto& row = table.add(gap.ranks);
+    for (const auto& [algorithm, costs] : {gap.behind, gap.better}) {
+      if (algorithm == nullptr)
+        row.resize(row.size() + 4);
+      else
+        row.insert(row.end(), {algorithm->name, costs.alpha, costs.beta, costs.hop});
     }
-    if (!shares) {
-      rows.back().push_back(fmt::format("{:.4g}", least(collective, gap.ranks, fabric.ports)));
-    }
+    if (!shares) row.push_back(least(collective, gap.ranks, fabric.ports));
   }
-  console.out << fmt::format("{} on {}\n\n", name_of(collective), describe(fabric));
-  if (!found.gaps.empty()) {
-    console.out << columns(rows, shares ? "rlrrrlrrr" : "rlrrlrrr") << "\n";
-  }
-  console.out << fmt::format(
-      "{} of {}: another of the catalogue takes no more of anything and less of something{}.\n"
-      "n_alpha and n_beta as of 'rankine cost'.{}\n",
-      found.gaps.size(), found.asked,
+  for (Column& column : table.columns) column.shown &= any;
+  table.notes = {fmt::format(
+      "{}{} of {}: another of the catalogue takes no more of anything and less of something{}.\n"
+      "n_alpha and n_beta as of 'rankine cost'.{}",
+      any ? "\n" : "", found.gaps.size(), found.asked,
       a.least ? ",\nor none does (-), but less has to be moved" : "",
-      shares ? "" : " Least: what some rank has to move, if no switch adds.");
+      shares ? "" : " Least: what some rank has to move, if no switch adds.")};
+  return table;
 }
 
 Result<Exit> run_gaps(const GapsArguments& a, Console& console) {
@@ -178,7 +167,8 @@ Result<Exit> run_gaps(const GapsArguments& a, Console& console) {
   const auto found = find(a, *network, console);
   if (!found.ok()) return found.status();
   if (!a.json) {
-    print(a, *network, *found, console);
+    const Table table = table_of(a, *network, *found);
+    console.out << (a.csv ? to_csv(table) : to_text(table));
     return Exit::ok;
   }
   for (const Gap& gap : found->gaps) {
@@ -210,7 +200,7 @@ Subcommand add_gaps(Command tool) {
   add_network_arguments(app, a.question.network);
   app.add_flag("--least", a.least,
                "also where no other is better, but more is moved than some rank has to");
-  app.add_flag("--json", a.json, "one line of JSON per gap");
+  add_formats(app, a.json, a.csv, "one line of JSON per gap");
   app.footer(
       "Examples:\n"
       "  rankine gaps all_reduce --algo trivance --ports 2 --least\n"

@@ -58,8 +58,7 @@ std::string summary_of(const Algorithm& line) {
 }
 
 // For so many ranks: figures side by side.
-std::vector<std::string> row_of(const Algorithm& line, const ListOptions& options,
-                                const Params& params) {
+std::vector<Cell> row_of(const Algorithm& line, const ListOptions& options, const Params& params) {
   std::string name(line.name);
   if (line.refusal(line.only_taken(params))) {
     return {name, "-", "-", "-",
@@ -104,21 +103,18 @@ Result<Exit> list(const ListOptions& options, Console& console) {
   for (const Collective collective : all_collectives()) {
     if (options.collective && collective != *options.collective) continue;
     std::string lines;
-    std::vector<std::vector<std::string>> rows;
+    Table table(as::text("algorithm"), "rounds", "sent, received/M", "ports", as::text("takes"));
     for (const Algorithm& line : catalogue()) {
       if (line.collective != collective) continue;
       json.push_back(line_json(line, options, params));
       if (options.ranks > 0) {
-        rows.push_back(row_of(line, options, params));
+        table.rows.push_back(row_of(line, options, params));
       } else {
         lines += entry_of(line, options, params);
       }
     }
-    if (rows.empty() && lines.empty()) continue;
-    if (!rows.empty()) {
-      rows.insert(rows.begin(), {"algorithm", "rounds", "sent, received/M", "ports", "takes"});
-      lines = columns(rows, "lrrrl", "  ");
-    }
+    if (!table.rows.empty()) lines = to_text(table, "  ");
+    if (lines.empty()) continue;
     text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", name_of(collective), lines);
   }
   if (options.json) {

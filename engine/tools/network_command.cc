@@ -24,13 +24,14 @@ struct NetworkCommandArguments {
 };
 
 std::string describe_members() {
-  std::vector<std::vector<std::string>> rows;
+  Table table(as::text(""), as::text(""), as::text(""));
   for (const NetworkMember& row : network_members()) {
-    rows.push_back({std::string(row.name), std::string(row.example), std::string(row.help)});
-    rows.push_back({"", "", row.kind == NetworkMember::Kind::preset ? "" : row.allowed()});
-    if (rows.back().back().empty()) rows.pop_back();  // presets are listed with their sources
+    table.add(row.name, row.example, row.help);
+    // Presets are listed with their sources.
+    const std::string allowed = row.kind == NetworkMember::Kind::preset ? "" : row.allowed();
+    if (!allowed.empty()) table.add("", "", allowed);
   }
-  return columns(rows, "lll", "  ");
+  return to_text(table, "  ");
 }
 
 Result<Exit> run_network(const NetworkCommandArguments& a, Console& console) {

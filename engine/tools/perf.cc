@@ -112,7 +112,6 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
               .arguments = console.arguments};
 
   PerfTable table(console.out, options);
-  PerfCsv csv(console.out);
   const bool show_table = !options.csv && !json_to_out;
   Status failure;
   const double begun = seconds_now();
@@ -127,7 +126,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
       if (cycle == 0 && &cases == all->data()) {
         run.describe(**workbench);
         if (show_table) table.begin(run);
-        if (options.csv) csv.begin();
+        if (options.csv) console.out << to_csv(perf_table(run, {})) << std::flush;
       }
       if (show_table && cases.on != nullptr) table.network(cases);
       if (show_table && cycle == 0) {
@@ -146,7 +145,9 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
         }
         run.totals.add(*row);
         if (show_table) table.row(*row);
-        if (options.csv) csv.row(run, *row);
+        if (options.csv) {
+          console.out << to_csv(perf_table(run, {&*row, 1}), false) << std::flush;
+        }
         run.rows.push_back(std::move(*row));
       }
     }

@@ -171,15 +171,7 @@ Json perf_json(const PerfRun& run) {
   json["out_of_bounds"] = {{"count", run.totals.wrong}, {"okay", run.totals.wrong == 0}};
   json["average_bus_bandwidth"] = {{"bandwidth", run.totals.average_busbw()},
                                    {"okay", run.above_floor()}};
-  for (const NetworkCurves& network : run.curves) {
-    if (!run.contested()) break;
-    for (const Crossover& one : crossovers(network)) {
-      json["crossovers"].push_back({{"network", network.network},
-                                    {"size", one.bytes},
-                                    {"algorithm", network.curves[one.winner].name},
-                                    {"time", one.us}});
-    }
-  }
+  if (run.contested()) json["crossovers"] = to_json(crossovers_table(run.curves));
   json["complete"] = run.error.empty();
   json["errors"] = Json::array();
   if (!run.error.empty()) json["errors"].push_back(run.error);

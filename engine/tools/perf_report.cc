@@ -31,11 +31,6 @@ std::string ran_text(const Series& series, int segments) {
          (series.transport == "direct" ? "" : "@" + series.transport);
 }
 
-// "scale_out,sync=rounds" has a comma.
-std::string csv_text(const std::string& text) {
-  return text.find(',') == std::string::npos ? text : "\"" + text + "\"";
-}
-
 // Out of place, and in place where that is something else.
 std::string ran_text(const PerfRow& row) {
   const Series& first = row.measured.first();
@@ -124,10 +119,10 @@ void PerfTable::begin(const PerfRun& run) {
     fmt::print(out_,
                "# time      : of the model, of one call; wall: what a call took here{}; eta: busbw "
                "over the peak\n",
-               stats_ ? ", with its statistics" : "");
+               options_.stats ? ", with its statistics" : "");
   }
   if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
-  if (probe_) {
+  if (options_.probe) {
     fmt::print(
         out_,
         "# probe     : one way of a cache line between ranks 0 and 1, before and after; a row "
@@ -140,7 +135,7 @@ void PerfTable::begin(const PerfRun& run) {
     std::string text = fmt::format("  {:>7} {:>7} {:>7} {:>6}", a, b, c, d);
     if (eta_) text += fmt::format(" {:>6}", e);
     if (on_network_) text += fmt::format(" {:>7}", a == "time" ? "wall" : a);
-    if (stats_) {
+    if (options_.stats) {
       for (const std::string_view name : {"min", "median", "p99", "max"}) {
         text += fmt::format(" {:>7}", a == "time" ? name : a);
       }
@@ -152,10 +147,10 @@ void PerfTable::begin(const PerfRun& run) {
   const std::size_t width = names.size() - 2;
   fmt::print(out_, "#{:55}  {:^{}}  {:^{}}\n", "", "out-of-place", width, "in-place", width);
   fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}{}  {}\n", "size", "count", "type",
-             "redop", "root", names, names, probe_ ? "  before   after  again" : "",
-             timestamps_ ? fmt::format("  {:19}", "timestamp") : "", "algo");
+             "redop", "root", names, names, options_.probe ? "  before   after  again" : "",
+             options_.timestamps ? fmt::format("  {:19}", "timestamp") : "", "algo");
   fmt::print(out_, "#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", "(B)", "(elements)", "", "", "",
-             units, units, probe_ ? "    (ns)    (ns)" : "");
+             units, units, options_.probe ? "    (ns)    (ns)" : "");
   out_ << std::flush;
 }
 
@@ -175,7 +170,7 @@ void PerfTable::row(const PerfRow& row) {
                algbw(row, *series), busbw(row, *series), wrong_text(series->wrong));
     if (eta_) fmt::print(out_, " {:>6}", eta_text(eta(row, *series)));
     if (on_network_) fmt::print(out_, " {:>7}", time_text(series->seconds.median));
-    if (!stats_) continue;
+    if (!options_.stats) continue;
     const Statistics s = shown_statistics(*series, options_);
     for (const double seconds : {s.min, s.median, s.p99, s.max}) {
       fmt::print(out_, " {:>7}", time_text(seconds));
@@ -185,7 +180,7 @@ void PerfTable::row(const PerfRow& row) {
     fmt::print(out_, " {:>7.1f} {:>7.1f}{} {:>5}", row.probe->before_ns, row.probe->after_ns,
                row.probe->steady() ? ' ' : '~', row.probe->repeats);
   }
-  if (timestamps_) fmt::print(out_, "  {}", row.done);
+  if (options_.timestamps) fmt::print(out_, "  {}", row.done);
   fmt::print(out_, "  {}\n", ran_text(row));
   out_ << std::flush;
 }
@@ -199,36 +194,33 @@ void PerfTable::end(const PerfRun& run) {
   out_ << std::flush;
 }
 
-void PerfCsv::begin() {
-  fmt::print(out_,
-             "collective,ranks,size,count,type,redop,root,place,algorithm,transport,segments,mode,"
-             "batches,calls_per_batch,time_us,algbw_gbs,busbw_gbs,wrong,min_us,median_us,p99_us,"
-             "max_us,ping_pong_before_ns,ping_pong_after_ns,repeats,network,eta,wall_us\n");
-  out_ << std::flush;
-}
-
-void PerfCsv::row(const PerfRun& run, const PerfRow& row) {
-  const auto line = [&](std::string_view place, const Series& series) {
+Table perf_table(const PerfRun& run, std::span<const PerfRow> rows) {
+  constexpr As kMicros = "{:.4f}", kNanos = "{:.1f}";
+  Table table(as::text("collective"), "ranks", as::bytes("size"), "count", as::text("type"),
+              as::text("redop"), "root", as::text("place"), as::text("algorithm"),
+              as::text("transport"), "segments", as::text("mode"), "batches", "calls_per_batch",
+              kMicros("time_us"), kMicros("algbw_gbs"), kMicros("busbw_gbs"), "wrong",
+              kMicros("min_us"), kMicros("median_us"), kMicros("p99_us"), kMicros("max_us"),
+              kNanos("ping_pong_before_ns"), kNanos("ping_pong_after_ns"), "repeats",
+              as::text("network"), kMicros("eta"), kMicros("wall_us"));
+  const auto add = [&](std::string_view place, const PerfRow& row, const Series& series) {
     const Statistics& s = series.seconds;
-    fmt::print(out_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{},",
-               name_of(run.options.collective()), run.ranks, row.bytes, row.count,
-               name_of(row.type), row.op, row.root, place, series.algorithm, series.transport,
-               row.segments, mode_of(run.options.measure), series.samples.size(), series.calls,
-               seconds_of(series) * kMicro, algbw(row, series), busbw(row, series),
-               series.wrong < 0 ? "" : std::to_string(series.wrong));
-    fmt::print(out_, "{:.4f},{:.4f},{:.4f},{:.4f},", s.min * kMicro, s.median * kMicro,
-               s.p99 * kMicro, s.max * kMicro);
-    const std::optional<double> share = eta(row, series);
-    fmt::print(out_, "{},{},{},{}\n",
-               row.probe ? fmt::format("{:.1f},{:.1f},{}", row.probe->before_ns,
-                                       row.probe->after_ns, row.probe->repeats)
-                         : ",,",
-               csv_text(row.network), share ? fmt::format("{:.4f}", *share) : "",
-               series.model_seconds ? fmt::format("{:.4f}", s.median * kMicro) : "");
+    const auto& probe = row.probe;
+    table.add(name_of(run.options.collective()), run.ranks, row.bytes, row.count, name_of(row.type),
+              row.op, row.root, place, series.algorithm, series.transport, row.segments,
+              mode_of(run.options.measure), series.samples.size(), series.calls,
+              seconds_of(series) * kMicro, algbw(row, series), busbw(row, series),
+              series.wrong < 0 ? Cell() : Cell(series.wrong), s.min * kMicro, s.median * kMicro,
+              s.p99 * kMicro, s.max * kMicro, probe ? Cell(probe->before_ns) : Cell(),
+              probe ? Cell(probe->after_ns) : Cell(), probe ? Cell(probe->repeats) : Cell(),
+              row.network, eta(row, series),
+              series.model_seconds ? Cell(s.median * kMicro) : Cell());
   };
-  line("out_of_place", row.measured.out_of_place);
-  line("in_place", row.measured.in_place);
-  out_ << std::flush;
+  for (const PerfRow& row : rows) {
+    add("out_of_place", row, row.measured.out_of_place);
+    add("in_place", row, row.measured.in_place);
+  }
+  return table;
 }
 
 }  // namespace rankine::tools

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "engine/tools/machine.h"
 #include "engine/tools/perf_cases.h"
 #include "engine/tools/perf_row.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -53,9 +55,6 @@ class PerfTable {
  public:
   PerfTable(std::ostream& out, const PerfOptions& options)
       : out_(out),
-        stats_(options.stats),
-        probe_(options.probe),
-        timestamps_(options.timestamps),
         options_(options),
         on_network_(!options.networks.empty()),
         eta_(on_network_ || options.peak) {}
@@ -67,21 +66,12 @@ class PerfTable {
 
  private:
   std::ostream& out_;
-  bool stats_, probe_, timestamps_;
   const PerfOptions& options_;
   bool on_network_, eta_;
 };
 
-// One line per measurement, so two per row.
-class PerfCsv {
- public:
-  explicit PerfCsv(std::ostream& out) : out_(out) {}
-  void begin();
-  void row(const PerfRun& run, const PerfRow& row);
-
- private:
-  std::ostream& out_;
-};
+// For CSV: a line per measurement, so two per row.
+Table perf_table(const PerfRun& run, std::span<const PerfRow> rows);
 
 nlohmann::ordered_json perf_json(const PerfRun& run);
 

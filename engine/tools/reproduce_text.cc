@@ -12,6 +12,9 @@
 namespace rankine::reproduce {
 namespace {
 
+using tools::Cell, tools::Table;
+namespace as = tools::as;
+
 std::string number(const Value& value) {
   return fmt::format("{:.4g}", static_cast<double>(value.approximate()));
 }
@@ -23,14 +26,14 @@ void print_table(std::ostream& out, const std::vector<TableRow>& all, int table)
       "what its text\ncomes to for just so many ranks, found the schedule's; = where these two are "
       "equal, as fractions.\n\n",
       table);
-  std::vector<std::vector<std::string>> rows = {
-      {"", "", "rounds", "", "", "bytes", "", "", "delay", "", "", ""},
-      {"algorithm", "ranks", "printed", "derived", "found", "printed", "derived", "found",
-       "printed", "derived", "found", ""}};
+  Table text(as::text(""), as::text(""), "", "", "", "", "", "", "", "", "", as::text(""));
+  text.add("", "", "rounds", "", "", "bytes", "", "", "delay");
+  text.add("algorithm", "ranks", "printed", "derived", "found", "printed", "derived", "found",
+           "printed", "derived", "found");
   std::vector<std::string> notes;
   for (const TableRow& row : all) {
     if (row.table != table) continue;
-    std::vector<std::string> cells = {std::string(row.line->name), dims_text(row.dims)};
+    std::vector<Cell>& cells = text.add(row.line->name, dims_text(row.dims));
     for (const TableEntry* entry : {&row.lambda, &row.delta, &row.theta}) {
       cells.push_back(number(entry->printed));
       cells.push_back(number(entry->derived));
@@ -42,9 +45,8 @@ void print_table(std::ostream& out, const std::vector<TableRow>& all, int table)
       cells.push_back(fmt::format("({})", known - notes.begin() + 1));
       if (known == notes.end()) notes.push_back(why);
     }
-    rows.push_back(std::move(cells));
   }
-  out << tools::columns(rows, "llrrrrrrrrrl");
+  out << to_text(text);
   for (std::size_t i = 0; i < notes.size(); ++i) out << fmt::format("({}) {}\n", i + 1, notes[i]);
   out << "\n";
 }
@@ -52,25 +54,23 @@ void print_table(std::ostream& out, const std::vector<TableRow>& all, int table)
 void print_figure(std::ostream& out, const Panel& panel) {
   constexpr std::size_t kEvery = 2;  // the figures' marks are powers of four
   out << panel.spec.title << "\n\n";
-  std::vector<std::vector<std::string>> rows = {{"size"}};
+  Table table(as::bytes("size"));
   for (const Curve& curve : panel.curves) {
-    if (&curve != &panel.trivance())
-      rows.front().push_back(std::string(curve.contender->name) + ", %");
+    const std::string name = std::string(curve.contender->name) + ", %";
+    table.columns.push_back(&curve == &panel.trivance() ? "Trivance" : as::number(name));
   }
-  rows.front().push_back("Trivance");
   const auto sizes = figure_sizes();
   for (std::size_t i = 0; i < sizes.size(); i += kEvery) {
     const auto bytes = static_cast<double>(sizes[i]);
-    std::vector<std::string> cells = {format_bytes(bytes)};
+    std::vector<Cell>& cells = table.add(bytes);
     for (const Curve& curve : panel.curves) {
       const std::string_view form = letter_of(panel.form(curve, bytes));
       cells.push_back(&curve == &panel.trivance()
                           ? fmt::format("{} {}", format_seconds(panel.time(curve, bytes)), form)
                           : fmt::format("{:+.1f} {}", 100 * panel.gain(curve, bytes), form));
     }
-    rows.push_back(std::move(cells));
   }
-  out << tools::columns(rows, "rrrrrrr") << "fastest: ";
+  out << to_text(table) << "fastest: ";
   std::string text(panel.fastest(static_cast<double>(sizes.front())).contender->name);
   for (const Crossover& crossover : crossovers(panel)) {
     text += fmt::format(", {} from {}", crossover.after->contender->name,

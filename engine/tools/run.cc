@@ -183,8 +183,8 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
   if (status.ok()) status = perform(a, *call, outcome);
   if (!status.ok()) return status;
 
-  if (a.json) {
-    console.out << to_json(a, outcome).dump() << "\n";
+  if (a.json || a.csv) {
+    console.out << (a.json ? to_json(a, outcome).dump() + "\n" : to_csv(rounds_of(a, outcome)));
   } else {
     print(a, outcome, console);
   }
@@ -218,7 +218,7 @@ Subcommand add_run(Command tool) {
   add_argument(app, "--wait", a.wait, read_wait, "POLICY", "auto, spin, yield or park (auto)");
   add_argument(app, "-T,--timeout", a.timeout, parse_duration, "TIME",
                "of one call: 30 (seconds), 500ms; then exit code 124 (30)");
-  app.add_flag("--json", a.json, "one line of JSON in place of the report");
+  add_formats(app, a.json, a.csv, "one line of JSON in place of the report");
   app.footer(
       "Examples:\n"
       "  rankine run all_reduce --algo ring --ranks 8 --bytes 64K --network scale_out\n"

@@ -8,7 +8,6 @@
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
 #include "engine/tools/parameters_json.h"
-#include "engine/tools/table.h"
 
 namespace rankine::tools {
 namespace {
@@ -44,27 +43,27 @@ LatenessOverRuns over_runs(const std::vector<Lateness>& runs) {
   return all;
 }
 
-void print_rounds(const RunArguments& a, const RunOutcome& o, Console& console) {
-  const bool wall = a.clock == ClockMode::wall;
-  std::vector<std::vector<std::string>> rows = {{"round", "predicted"}};
-  if (wall) rows.front().insert(rows.front().end(), {"asked", "measured", "ratio"});
-  if (a.clock == ClockMode::virtual_time) rows.front().push_back("on threads");
-  for (std::size_t k = 0; k < o.predicted.round_end.size(); ++k) {
-    const double predicted = o.seconds_of(o.predicted.round_end[k]);
-    std::vector<std::string> row = {std::to_string(k), format_duration(predicted)};
-    if (a.clock == ClockMode::virtual_time) row.push_back(o.equal ? "the same" : "see below");
-    if (wall) {
-      const double asked = predicted * o.dilate, measured = measured_round(o, k);
-      row.push_back(format_duration(asked));
-      row.push_back(measured > 0 ? format_duration(measured) : "-");
-      row.push_back(measured > 0 && asked > 0 ? fmt::format("{:.3f}", measured / asked) : "-");
-    }
-    rows.push_back(std::move(row));
-  }
-  console.out << columns(rows, "rrrrr") << "\n";
-}
+// Nobody waited for a round that took no time.
+std::string waited(double seconds) { return seconds > 0 ? format_duration(seconds) : "-"; }
 
 }  // namespace
+
+Table rounds_of(const RunArguments& a, const RunOutcome& o) {
+  const bool wall = a.clock == ClockMode::wall, exact = a.clock == ClockMode::virtual_time;
+  Table table("round", as::model_time("predicted"), as::model_time("asked").when(wall),
+              As("{}", waited)("measured").when(wall), As("{:.3f}")("ratio", "-", "-").when(wall),
+              as::number("on threads", "-").when(exact));
+  for (std::size_t k = 0; k < o.predicted.round_end.size(); ++k) {
+    const double predicted = o.seconds_of(o.predicted.round_end[k]), asked = predicted * o.dilate;
+    auto& row = table.add(k, predicted);
+    if (!wall) row.insert(row.end(), {{}, {}, {}, o.equal ? "the same" : "see below"});
+    if (!wall) continue;
+    const double measured = measured_round(o, k);
+    row.insert(row.end(), {asked, measured});
+    if (measured > 0 && asked > 0) row.push_back(measured / asked);
+  }
+  return table;
+}
 
 nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o) {
   const Statistics seconds = summarise(o.seconds);
@@ -107,17 +106,7 @@ nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o) {
     out["machine"] = {{"wake_up", o.demands.resolution}, {"data", o.demands.data}};
   }
   if (a.perturb) out["perturbed"] = {{"seed", *a.perturb}, {"delays", o.delays}};
-  if (a.rounds) {
-    Json& rounds = out["rounds"] = Json::array();
-    for (std::size_t k = 0; k < o.predicted.round_end.size(); ++k) {
-      Json row = {{"round", k}, {"predicted", o.seconds_of(o.predicted.round_end[k])}};
-      if (a.clock == ClockMode::wall) {
-        row["asked"] = o.seconds_of(o.predicted.round_end[k]) * o.dilate;
-        row["measured"] = measured_round(o, k);
-      }
-      rounds.push_back(std::move(row));
-    }
-  }
+  if (a.rounds) out["rounds"] = to_json(rounds_of(a, o));
   return out;
 }
 
@@ -128,7 +117,7 @@ void print(const RunArguments& a, const RunOutcome& o, Console& console) {
   const std::string with = o.question.algorithm->text_of(o.prepared.params);
   console.out << fmt::format("{}{}, on {} threads ({})\n\n", with.empty() ? "" : ", ", with,
                              o.prepared.params.ranks, o.waiting);
-  if (a.rounds) print_rounds(a, o, console);
+  if (a.rounds) console.out << to_text(rounds_of(a, o)) << "\n";
   const Statistics seconds = summarise(o.seconds);
   const std::string spread =
       o.seconds.size() == 1

@@ -14,6 +14,7 @@
 #include "engine/network/timing.h"
 #include "engine/tools/console.h"
 #include "engine/tools/question_arguments.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -23,7 +24,7 @@ struct RunArguments {
   double dilate = 0;  // 0: fitting_dilation()
   int repeat = 0;     // 0: 10, or 1 of a virtual clock
   std::optional<std::uint64_t> perturb;
-  bool rounds = false, json = false;
+  bool rounds = false, json = false, csv = false;
   PlacementPolicy placement{};
   std::optional<WaitPolicy> wait;
   std::chrono::milliseconds timeout{30'000};
@@ -48,6 +49,7 @@ struct RunOutcome {
 };
 
 void print(const RunArguments& a, const RunOutcome& o, Console& console);
+Table rounds_of(const RunArguments& a, const RunOutcome& o);  // when each round ends
 nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o);
 
 }  // namespace rankine::tools

@@ -4,12 +4,9 @@
 
 #include <utility>
 
-#include "engine/base/units.h"
 #include "engine/tools/answer.h"
 #include "engine/tools/parameters_json.h"
 #include "engine/tools/svg_plot.h"
-#include "engine/tools/table.h"
-#include "engine/tools/text.h"
 
 namespace rankine::tools {
 namespace {
@@ -66,20 +63,21 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, Console& con
   return out;
 }
 
-std::string text_of(const Scaling& scaling) {
-  std::vector<std::vector<std::string>> rows = {{"ranks"}};
-  for (const ScalingCurve& curve : scaling.curves) rows.front().push_back(curve.algorithm);
+Table table_of(const Scaling& scaling) {
+  Table table("ranks");
+  for (const ScalingCurve& curve : scaling.curves) {
+    table.columns.push_back(as::model_time(curve.algorithm, "", "-"));
+  }
   for (const int n : scaling.ranks) {
-    rows.push_back({std::to_string(n)});
+    auto& row = table.add(n);
     for (const ScalingCurve& curve : scaling.curves) {
-      std::string cell = "-";
+      row.emplace_back();
       for (const auto& [ranks, seconds] : curve.seconds) {
-        if (ranks == n) cell = format_duration(seconds);
+        if (ranks == n) row.back() = seconds;
       }
-      rows.back().push_back(cell);
     }
   }
-  return columns(rows, std::string(rows.front().size(), 'r'));
+  return table;
 }
 
 std::string json_of(const Scaling& scaling) {

@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "engine/tools/console.h"
 #include "engine/tools/question_arguments.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -31,7 +32,7 @@ struct Scaling {
 inline constexpr std::uint64_t kMostScaledMessages = std::uint64_t{1} << 25;
 Result<Scaling> scale(const QuestionArguments& arguments, int most, Console& console);
 
-std::string text_of(const Scaling& scaling);
+Table table_of(const Scaling& scaling);
 std::string json_of(const Scaling& scaling);  // a line for each time
 std::string svg_of(const Scaling& scaling, const std::string& title);
 

@@ -34,7 +34,7 @@ namespace {
 struct SimulateArguments {
   QuestionArguments question;
   Fidelity fidelity = Fidelity::eq1;
-  bool ideal_blocks = false, rounds = false, json = false;
+  bool ideal_blocks = false, rounds = false, json = false, csv = false;
   std::string batch;  // a file, or "-"
   std::string trace;  // a file
   std::string goal;   // a file
@@ -138,7 +138,8 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
   for (const std::string& note : scaling->notes) {
     console.err << "rankine simulate: " << note << "\n";
   }
-  console.out << (a.json ? json_of(*scaling) : text_of(*scaling));
+  const Table table = table_of(*scaling);
+  console.out << (a.json ? json_of(*scaling) : a.csv ? to_csv(table) : to_text(table));
   return Exit::ok;
 }
 
@@ -205,7 +206,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (a.json) {
     for (const Answer& one : answers) console.out << to_json(one, a.rounds).dump() << "\n";
   } else {
-    print(std::move(answers), a.rounds, console);
+    print(std::move(answers), a.rounds, a.csv, console);
   }
   return Exit::ok;
 }
@@ -230,7 +231,7 @@ Subcommand add_simulate(Command tool) {
   app.add_flag("--ideal-blocks", a.ideal_blocks,
                "blocks of exactly M / B bytes, also where that is no whole number");
   app.add_flag("--rounds", a.rounds, "also when each round ends");
-  app.add_flag("--json", a.json, "one line of JSON per algorithm");
+  add_formats(app, a.json, a.csv, "one line of JSON per algorithm");
   add_text(app, "--trace", a.trace, "FILE",
            "of one algorithm, when each message held which ports and links: .json for Perfetto and "
            "other trace viewers, .svg a Gantt chart");

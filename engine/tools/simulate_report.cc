@@ -7,7 +7,6 @@
 #include <string>
 
 #include "engine/base/units.h"
-#include "engine/tools/metrics.h"
 #include "engine/tools/port_budget.h"
 #include "engine/tools/table.h"
 #include "engine/tools/text.h"
@@ -31,12 +30,59 @@ std::string bar(double seconds, double longest) {
   return std::string(static_cast<std::size_t>(std::max(1.0, kLongest * seconds / longest)), '#');
 }
 
+Table rounds_of(const std::vector<Answer>& answers, bool shared) {
+  Table table(as::data("algorithm"), "round", as::model_time("ends at"),
+              as::bytes("link").when(shared), As("{:g}")("congestion").when(shared),
+              as::number("hops").when(shared));
+  for (const Answer& a : answers) {
+    for (std::size_t k = 0; k < a.result.round_end.size(); ++k) {
+      auto& row = table.add(a.question.algorithm->name, k, a.round_end(k));
+      if (!shared) continue;
+      const RoundTraffic& round = a.result.traffic[k];
+      row.insert(row.end(), {bytes_of_load(round.load, a.result.weight_per_byte),
+                             round.congestion(), round.hops});
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
-void print(std::vector<Answer> answers, bool rounds, Console& console) {
+void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console) {
   std::stable_sort(answers.begin(), answers.end(),
                    [](const Answer& a, const Answer& b) { return a.seconds() < b.seconds(); });
   const bool contest = answers.size() > 1;
+  const bool shared = answers.front().question.fabric.wiring.shares_links();
+  Table table(as::text("algorithm", "-"), as::data("algorithm"), as::number("P", "segments", "-"),
+              as::model_time("time"), as::text("").when(contest),
+              As("{:.2f}")("algbw", "algbw_gbs"), As("{:.2f}")("busbw", "busbw_gbs"),
+              As("{:.1f}%")("eta", "", "-"), "rounds", "messages", as::bytes("sent"),
+              as::bytes("received"), as::bytes("reduced"), "partners", "ports",
+              as::bytes("link", "", "-").when(shared), As("{:g}")("congestion").when(shared),
+              as::number("hops").when(shared));
+  for (const Answer& a : answers) {
+    const Simulation& r = a.result;
+    const std::string name(a.question.algorithm->name);
+    const std::string_view mark = !contest ? "" : &a == answers.data() ? "* " : "  ";
+    const auto size = [&r](const std::vector<std::int64_t>& weights) {
+      return bytes_of(greatest(weights), r.weight_per_byte);
+    };
+    auto& row =
+        table.add(std::string(mark) + name, name,
+                  a.question.algorithm->takes("segments") ? Cell(a.params.segments) : Cell(),
+                  a.seconds(), bar(a.seconds(), answers.back().seconds()), a.algbw() * 1e-9,
+                  a.busbw() * 1e-9, a.eta(), r.rounds, r.messages, size(r.sent), size(r.received),
+                  size(r.reduced), r.partners_max, r.ports_needed());
+    if (!shared) continue;
+    row.insert(
+        row.end(),
+        {r.traffic.empty() ? Cell() : bytes_of_load(busiest_round(r).load, r.weight_per_byte),
+         congestion_max(r), hops_max(r)});
+  }
+  if (csv) {
+    console.out << to_csv(rounds ? rounds_of(answers, shared) : table);
+    return;
+  }
   console.out << describe(answers.front().question) << "\n";
   if (const Question& question = answers.front().question; question.fidelity == Fidelity::flow) {
     console.out << "fidelity flow: messages share links max-min fairly in continuous time\n";
@@ -46,40 +92,7 @@ void print(std::vector<Answer> answers, bool rounds, Console& console) {
         format_bytes(question.fabric.mtu));
   }
   console.out << "\n";
-  std::vector<std::vector<std::string>> rows = {{"algorithm", "P", "time", "algbw", "busbw", "eta",
-                                                 "rounds", "messages", "sent", "received",
-                                                 "reduced", "partners", "ports"}};
-  if (contest) rows.front().insert(rows.front().begin() + 3, "");
-  const bool shared = answers.front().question.fabric.wiring.shares_links();
-  if (shared) rows.front().insert(rows.front().end(), {"link", "congestion", "hops"});
-  for (const Answer& a : answers) {
-    const Simulation& r = a.result;
-    const auto size = [&r](const std::vector<std::int64_t>& weights) {
-      return format_bytes(bytes_of(greatest(weights), r.weight_per_byte));
-    };
-    rows.push_back(
-        {(!contest               ? ""
-          : &a == answers.data() ? "* "
-                                 : "  ") +
-             std::string(a.question.algorithm->name),
-         a.question.algorithm->takes("segments") ? std::to_string(a.params.segments) : "-",
-         format_duration(a.seconds()), fmt::format("{:.2f}", a.algbw() * 1e-9),
-         fmt::format("{:.2f}", a.busbw() * 1e-9), eta_text(a.eta()), std::to_string(r.rounds),
-         std::to_string(r.messages), size(r.sent), size(r.received), size(r.reduced),
-         std::to_string(r.partners_max), std::to_string(r.ports_needed())});
-    if (contest) {
-      rows.back().insert(rows.back().begin() + 3, bar(a.seconds(), answers.back().seconds()));
-    }
-    if (shared) {
-      const bool none = r.traffic.empty();
-      rows.back().push_back(
-          none ? "-" : format_bytes(bytes_of_load(busiest_round(r).load, r.weight_per_byte)));
-      rows.back().push_back(fmt::format("{:g}", congestion_max(r)));
-      rows.back().push_back(std::to_string(hops_max(r)));
-    }
-  }
-  console.out << columns(rows, contest ? "lrrlrrrrrrrrrrrrr" : "lrrrrrrrrrrrrrrr")
-              << (contest ? "\n* the fastest" : "")
+  console.out << to_text(table) << (contest ? "\n* the fastest" : "")
               << "\nalgbw and busbw in GB/s; eta: busbw over the peak; sent, received, reduced, "
                  "partners and ports of the "
                  "busiest rank.\n"
@@ -90,17 +103,7 @@ void print(std::vector<Answer> answers, bool rounds, Console& console) {
   print_port_budgets(answers, console);
   if (!rounds) return;
   for (const Answer& a : answers) {
-    std::vector<std::vector<std::string>> ends = {{"round", "ends at"}};
-    if (shared) ends.front().insert(ends.front().end(), {"link", "congestion", "hops"});
-    for (std::size_t k = 0; k < a.result.round_end.size(); ++k) {
-      ends.push_back({std::to_string(k), format_duration(a.round_end(k))});
-      if (!shared) continue;
-      const RoundTraffic& round = a.result.traffic[k];
-      ends.back().push_back(format_bytes(bytes_of_load(round.load, a.result.weight_per_byte)));
-      ends.back().push_back(fmt::format("{:g}", round.congestion()));
-      ends.back().push_back(std::to_string(round.hops));
-    }
-    console.out << "\n" << a.question.algorithm->name << "\n" << columns(ends, "rrrrr");
+    console.out << "\n" << a.question.algorithm->name << "\n" << to_text(rounds_of({a}, shared));
   }
 }
 

@@ -9,7 +9,7 @@
 namespace rankine::tools {
 
 // Of one question, to at least one algorithm. The fastest first; among equals the catalogue's
-// order.
-void print(std::vector<Answer> answers, bool rounds, Console& console);
+// order. As CSV: the table, or with `rounds` each round's end.
+void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console);
 
 }  // namespace rankine::tools

@@ -34,7 +34,7 @@ struct SkipsArguments {
   std::vector<int> dims;
   NetworkArguments network;
   int best = 5;
-  bool measure = false, json = false;
+  bool measure = false, json = false, csv = false;
 };
 
 // One line of the report.
@@ -117,57 +117,47 @@ std::string what_was_searched(const SkipSearch& found) {
                     found.others, found.all_up_to, found.stopped ? "some of what is" : "what is");
 }
 
-void print(const Question& question, const SkipSearch& found, const std::vector<Row>& rows,
-           std::size_t best, bool measured, Console& console) {
-  console.out << describe(question) << "\n\n";
-  std::vector<std::vector<std::string>> cells = {
-      {"", "skips", "rounds", "time", "of halving", "flow"}};
-  if (measured) cells[0].push_back("measured");
+Table table_of(const Question& question, const SkipSearch& found, const std::vector<Row>& rows,
+               std::size_t best, bool measured) {
+  Table table(as::number("", "rank"), as::text("skips", "-"), as::data("skips"), as::data("scheme"),
+              "rounds", as::model_time("time"), As("{:.3f}")("of halving", "-"),
+              as::model_time("flow"), as::measured_time("measured").when(measured));
+  table.title = describe(question);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     std::string skips = short_text(row.skips);
     if (!row.scheme.empty()) skips += "  " + row.scheme;
     const double ratio = found.halving.seconds > 0 ? row.rounds_seconds / found.halving.seconds : 1;
-    cells.push_back({i < best ? std::to_string(i + 1) : "", std::move(skips),
-                     std::to_string(row.skips.size()), format_duration(row.rounds_seconds),
-                     fmt::format("{:.3f}", ratio), format_duration(row.flow_seconds)});
-    if (row.measured) cells.back().push_back(format_seconds(*row.measured));
+    table.add(i < best ? Cell(i + 1) : Cell(), std::move(skips), skips_text(row.skips),
+              row.scheme.empty() ? Cell() : Cell(row.scheme), row.skips.size(), row.rounds_seconds,
+              ratio, row.flow_seconds, row.measured);
   }
-  console.out << columns(cells, "rlrrrrr") << "\n"
-              << what_was_searched(found) << ".\n"
-              << "time: a reduce-scatter with a barrier between rounds, blocks of exactly M / N; "
+  table.notes = {"", what_was_searched(found) + ".",
+                 "time: a reduce-scatter with a barrier between rounds, blocks of exactly M / N; "
                  "that is what was searched.\nflow: without barriers, and links shared at each "
-                 "moment.\n";
+                 "moment."};
   if (measured) {
-    console.out << "measured: threads of this machine at full speed, without the network; the "
-                   "median.\n";
+    table.notes.push_back(
+        "measured: threads of this machine at full speed, without the network; the median.");
   }
+  return table;
 }
 
 Json to_json(const Question& question, const SkipSearch& found, const std::vector<Row>& rows,
-             std::size_t best) {
-  Json out = {{"collective", "reduce_scatter"},
-              {"ranks", question.params.ranks},
-              {"bytes", question.bytes},
-              {"network", question.fabric.name},
-              {"windows", found.windows},
-              {"others", found.others},
-              {"every_order_up_to", found.all_up_to},
-              {"exhaustive", found.all},
-              {"stopped", found.stopped},
-              {"halving", found.halving.seconds}};
-  Json& lines = out["rows"] = Json::array();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    Json line = {{"skips", rows[i].skips},
-                 {"rounds", rows[i].skips.size()},
-                 {"time", rows[i].rounds_seconds},
-                 {"flow", rows[i].flow_seconds}};
-    if (i < best) line["rank"] = i + 1;
-    if (!rows[i].scheme.empty()) line["scheme"] = rows[i].scheme;
-    if (rows[i].measured) line["measured"] = *rows[i].measured;
-    lines.push_back(std::move(line));
-  }
-  return out;
+             const Table& table) {
+  Json lines = rankine::tools::to_json(table);
+  for (std::size_t i = 0; i < rows.size(); ++i) lines[i]["skips"] = rows[i].skips;
+  return {{"collective", "reduce_scatter"},
+          {"ranks", question.params.ranks},
+          {"bytes", question.bytes},
+          {"network", question.fabric.name},
+          {"windows", found.windows},
+          {"others", found.others},
+          {"every_order_up_to", found.all_up_to},
+          {"exhaustive", found.all},
+          {"stopped", found.stopped},
+          {"halving", found.halving.seconds},
+          {"rows", std::move(lines)}};
 }
 
 Result<Exit> run_skips(const SkipsArguments& a, Console& console) {
@@ -211,11 +201,10 @@ Result<Exit> run_skips(const SkipsArguments& a, Console& console) {
   if (a.measure) {
     if (Status status = measure(rows, question, console); !status.ok()) return status;
   }
-  if (a.json) {
-    console.out << to_json(question, search, rows, best).dump() << "\n";
-  } else {
-    print(question, search, rows, best, a.measure, console);
-  }
+  const Table table = table_of(question, search, rows, best, a.measure);
+  console.out << (a.json  ? to_json(question, search, rows, table).dump() + "\n"
+                  : a.csv ? to_csv(table)
+                          : to_text(table));
   return Exit::ok;
 }
 
@@ -234,7 +223,7 @@ Subcommand add_skips_search(Command tool) {
   add_network_arguments(app, a.network);
   app.add_flag("--measure", a.measure,
                "also run them on threads, at full speed and without the network");
-  app.add_flag("--json", a.json, "as JSON");
+  add_formats(app, a.json, a.csv, "as JSON");
   app.footer(
       "Examples:\n"
       "  rankine skips --ranks 22 --network ring --bytes 64K\n"

@@ -66,25 +66,22 @@ std::string where_text(const Residency& where) {
 
 // A row for each rank: its memory, and where the pages of it really are.
 std::string memory_table(const TopoView& view) {
-  std::vector<std::vector<std::string>> rows = {
-      {"rank", "cpu", "node", "lines", "mailboxes", "from", "scratch", "pages lie on"}};
-  const auto number = [](int n) {
-    return n == kNotPlaced ? std::string("any") : std::to_string(n);
-  };
+  Table table("rank", as::number("cpu", "", "any"), as::number("node", "", "any"),
+              as::bytes("lines"), as::bytes("mailboxes"), "from", as::bytes("scratch"),
+              as::text("pages lie on"));
+  const auto number = [](int n) { return n == kNotPlaced ? Cell() : Cell(n); };
   for (int r = 0; r < view.ranks; ++r) {
     const RankPlace& place = view.placement.ranks[static_cast<std::size_t>(r)];
     const RankMemoryView& rank = view.real->memory[static_cast<std::size_t>(r)];
     const RankMemory& memory = rank.memory;
     const std::size_t misplaced = view.misplaced_bytes(r);
-    rows.push_back(
-        {std::to_string(r), number(place.cpu),
-         view.topology.knows_nodes() ? number(place.node) : "any", format_bytes(memory.lines.bytes),
-         format_bytes(memory.mailboxes.bytes), std::to_string(memory.senders),
-         format_bytes(memory.scratch.bytes),
-         where_text(rank.all()) +
-             (misplaced > 0 ? fmt::format("; {} not on its node", format_bytes(misplaced)) : "")});
+    table.add(
+        r, number(place.cpu), view.topology.knows_nodes() ? number(place.node) : Cell(),
+        memory.lines.bytes, memory.mailboxes.bytes, memory.senders, memory.scratch.bytes,
+        where_text(rank.all()) +
+            (misplaced > 0 ? fmt::format("; {} not on its node", format_bytes(misplaced)) : ""));
   }
-  return columns(rows, "rrrrrrr");
+  return to_text(table);
 }
 
 std::string staging_text(const StagingView& staging) {

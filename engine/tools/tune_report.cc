@@ -90,6 +90,18 @@ std::string choices_of(const Group& group) {
   return text;
 }
 
+Table points_of(const std::vector<CostPoint>& points, const CostFit& fit) {
+  Table table(as::text("point", "what"), as::bytes("size", "bytes"), as::data("hops"),
+              as::data("moved"), as::data("added"), as::measured_time("measured", "time"),
+              as::measured_time("model", "-"), As("{:+.0f} %")("residual"));
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const CostPoint& p = points[i];
+    table.add(p.what, p.bytes, p.hops, p.moved, p.added, p.seconds,
+              p.seconds * (1 + fit.residuals[i]), fit.residuals[i]);
+  }
+  return table;
+}
+
 void print_model(const std::vector<CostPoint>& points, const CostFit& fit, Console& console) {
   const CostModel& m = fit.model;
   const auto rate = [](double seconds_per_byte) {
@@ -104,23 +116,17 @@ void print_model(const std::vector<CostPoint>& points, const CostFit& fit, Conso
       "  gamma  {:<10} added, {:.3g} ps per byte\n\n",
       points.size(), 100 * fit.rms, format_seconds(m.alpha), rate(m.beta), 1e12 * m.beta,
       rate(m.gamma), 1e12 * m.gamma);
-  std::vector<std::vector<std::string>> rows = {{"point", "size", "measured", "model", "residual"}};
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const CostPoint& p = points[i];
-    rows.push_back({p.what, format_bytes(p.bytes), format_seconds(p.seconds),
-                    format_seconds(p.seconds * (1 + fit.residuals[i])),
-                    fmt::format("{:+.0f} %", 100 * fit.residuals[i])});
-  }
-  console.out << columns(rows, "lrrrr", "  ") << "\n";
+  console.out << to_text(points_of(points, fit), "  ") << "\n";
 }
 
 void print_sizes(const Group& group, Console& console) {
-  std::vector<std::vector<std::string>> rows = {
-      {"size", "rounds", "default", "regret", "table", "regret", "best, warm", "fresh"}};
+  Table table(as::bytes("size"), "rounds", as::text("default"), As("{:.2f}")("regret"),
+              as::text("table", "", "-"), As("{:.2f}")("regret"), as::text("best, warm"),
+              as::text("fresh"));
   for (const Verdict* v : group) {
     if (v->medians.empty()) continue;
     const auto worst = [](const std::vector<double>& regrets) {
-      return fmt::format("{:.2f}", *std::max_element(regrets.begin(), regrets.end()));
+      return *std::max_element(regrets.begin(), regrets.end());
     };
     const auto best = [&](Protocol protocol) {
       const Context& times = v->medians[static_cast<std::size_t>(protocol)];
@@ -128,13 +134,11 @@ void print_sizes(const Group& group, Console& console) {
           static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
       return fmt::format("{} {}", v->contest.contenders[i]->name, format_seconds(times[i]));
     };
-    rows.push_back({format_bytes(v->contest.bytes), std::to_string(v->contest.rounds()),
-                    std::string(v->standard->name), worst(v->standard_regrets),
-                    v->table != nullptr ? std::string(v->table->name) : "-",
-                    worst(v->table_regrets), best(Protocol::warm_apart),
-                    best(Protocol::fresh_apart)});
+    table.add(v->contest.bytes, v->contest.rounds(), v->standard->name, worst(v->standard_regrets),
+              v->table != nullptr ? Cell(v->table->name) : Cell(), worst(v->table_regrets),
+              best(Protocol::warm_apart), best(Protocol::fresh_apart));
   }
-  console.out << columns(rows, "rrlrlrll", "  ") << "\n";
+  console.out << to_text(table, "  ") << "\n";
 }
 
 void print_costs(const std::vector<CostFinding>& costs, Console& console) {
@@ -169,21 +173,22 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
   if (findings.fit) print_model(findings.points, *findings.fit, console);
   const std::vector<Verdict>& verdicts = findings.verdicts;
   if (verdicts.empty()) return;
-  std::vector<std::vector<std::string>> rows = {{"collective", "ranks", "judged", "default: mean",
-                                                 "max", "table: mean", "max",
-                                                 "the table's choices"}};
+  Table rows(as::text("collective"), "ranks", "judged", As("{:.3f}")("default: mean", "", "-"),
+             As("{:.2f}")("max", "", "-"), As("{:.3f}")("table: mean", "", "-"),
+             As("{:.2f}")("max", "", "-"), as::text("the table's choices"));
   Group all;
-  const auto cells = [](const Group& group, std::string name, std::string ranks) {
+  const auto add = [&rows](const Group& group, Cell name, Cell ranks, Cell choices) {
     const auto judged = std::count_if(group.begin(), group.end(),
                                       [](const Verdict* verdict) { return verdict->judged(); });
-    std::vector<std::string> row = {std::move(name), std::move(ranks),
-                                    fmt::format("{} of {}", judged, group.size())};
+    std::vector<Cell> row = {std::move(name), std::move(ranks),
+                             fmt::format("{} of {}", judged, group.size())};
     for (const auto of : {&Verdict::standard_regrets, &Verdict::table_regrets}) {
       const RegretSummary summary = regrets_of(group, of).summary;
-      row.push_back(judged > 0 ? fmt::format("{:.3f}", summary.geometric_mean) : "-");
-      row.push_back(judged > 0 ? fmt::format("{:.2f}", summary.max) : "-");
+      row.push_back(judged > 0 ? Cell(summary.geometric_mean) : Cell());
+      row.push_back(judged > 0 ? Cell(summary.max) : Cell());
     }
-    return row;
+    row.push_back(std::move(choices));
+    rows.rows.push_back(std::move(row));
   };
   for (const Group& group : groups_of(verdicts)) {
     const Contest& contest = group.front()->contest;
@@ -191,17 +196,15 @@ void print(const TuneFindings& findings, bool sizes, Console& console) {
       console.out << fmt::format("{}, {} ranks\n", name_of(contest.collective), contest.ranks);
       print_sizes(group, console);
     }
-    rows.push_back(
-        cells(group, std::string(name_of(contest.collective)), std::to_string(contest.ranks)));
-    rows.back().push_back(choices_of(group));
+    add(group, name_of(contest.collective), contest.ranks, choices_of(group));
     all.insert(all.end(), group.begin(), group.end());
   }
-  rows.push_back(cells(all, "all", ""));
+  add(all, "all", {}, {});
   console.out
       << "Regret: the time of the choice over the time of the best, warm and fresh, apart and "
          "in place; geometric mean\nand maximum over the sizes that were judged (in three "
          "rounds or more, by their medians)\n\n"
-      << columns(rows, "lrrrrrrl", "  ");
+      << to_text(rows, "  ");
   const Regrets standard = regrets_of(all, &Verdict::standard_regrets);
   const Regrets table = regrets_of(all, &Verdict::table_regrets);
   console.out << "\n";
@@ -241,15 +244,7 @@ nlohmann::ordered_json to_json(const TuneFindings& findings, const MachineReport
                   {"beta", fit->model.beta},
                   {"gamma", fit->model.gamma},
                   {"rms", fit->rms}};
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      model["points"].push_back({{"what", points[i].what},
-                                 {"bytes", points[i].bytes},
-                                 {"hops", points[i].hops},
-                                 {"moved", points[i].moved},
-                                 {"added", points[i].added},
-                                 {"time", points[i].seconds},
-                                 {"residual", fit->residuals[i]}});
-    }
+    model["points"] = rankine::tools::to_json(points_of(points, *fit));
     json["model"] = std::move(model);
   }
   if (!no_c_real.empty()) json["no_c_real"] = no_c_real;

@@ -126,27 +126,26 @@ std::vector<Tally> tallies_of(const std::vector<SweepResult>& results) {
 }
 
 void print(const std::string& ranks, const std::vector<SweepResult>& results,
-           const std::vector<SweepResult>& too_large, double seconds, Console& console) {
+           const std::vector<SweepResult>& too_large, double seconds, bool csv, Console& console) {
   const std::vector<Tally> tallies = tallies_of(results);
-  std::vector<std::vector<std::string>> rows = {
-      {"collective", "algorithms", "cases", "proved", "failed"}};
+  Table table(as::text("collective"), "algorithms", "cases", "proved", "failed");
   std::size_t failed = 0;
   for (const Tally& tally : tallies) {
     failed += tally.failed;
-    rows.push_back({std::string(name_of(tally.collective)), std::to_string(tally.algorithms.size()),
-                    std::to_string(tally.cases), std::to_string(tally.cases - tally.failed),
-                    std::to_string(tally.failed)});
+    table.add(name_of(tally.collective), tally.algorithms.size(), tally.cases,
+              tally.cases - tally.failed, tally.failed);
   }
-  console.out << columns(rows, "lrrrr");
+  console.out << (csv ? to_csv(table) : to_text(table));
+  if (csv) return;
   if (failed > 0) {
     constexpr std::size_t kShown = 40;
-    std::vector<std::vector<std::string>> failures = {{"failed", "why"}};
+    Table failures(as::text("failed"), as::text("why"));
     for (const SweepResult& result : results) {
-      if (!result.ok() && failures.size() <= kShown) {
-        failures.push_back({result.name(), result.failure});
+      if (!result.ok() && failures.rows.size() < kShown) {
+        failures.add(result.name(), result.failure);
       }
     }
-    console.out << "\n" << columns(failures, "ll");
+    console.out << "\n" << to_text(failures);
     if (failed > kShown) {
       console.out << fmt::format("and {} more; --json has all\n", failed - kShown);
     }
@@ -241,7 +240,7 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
   if (arguments.json) {
     print_json(ranks, results, too_large, seconds, console);
   } else {
-    print(ranks, results, too_large, seconds, console);
+    print(ranks, results, too_large, seconds, arguments.csv, console);
   }
   const bool proved = std::all_of(results.begin(), results.end(),
                                   [](const SweepResult& result) { return result.ok(); });
@@ -261,7 +260,7 @@ Subcommand add_verify(Command tool) {
   add_argument(app, "--roots", a.all_roots_up_to, read_roots, "N",
                "all, or up to which N every root is tried; beyond, 0, N/2 and N-1 (9)");
   add_argument(app, "--threads", a.threads, Whole{1, 1024}, "N", "cores to use (all)");
-  app.add_flag("--json", a.json, "counts and every failure as JSON");
+  add_formats(app, a.json, a.csv, "counts and every failure as JSON");
   app.footer(
       "Examples:\n"
       "  rankine verify                                 the whole catalogue, N = 1..130\n"

@@ -15,7 +15,7 @@ struct VerifyArguments {
   AlgorithmArguments algorithm;
   std::optional<int> all_roots_up_to;  // else the sweep's own
   int threads = 0;                     // 0: all cores
-  bool json = false;
+  bool json = false, csv = false;
 
   static constexpr int kDefaultRanksTo = 130;
   static constexpr int kMostRanks = 1 << 20;  // as algorithms have it

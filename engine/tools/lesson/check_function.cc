@@ -14,29 +14,24 @@
 #include "engine/tools/lesson/judgement_text.h"
 #include "engine/tools/lesson/schedule_function.h"
 #include "engine/tools/network_text.h"
-#include "engine/tools/table.h"
 #include "numa/cpu_list.h"
 
 namespace rankine::tools {
 namespace {
 
-using Row = std::vector<std::string>;
-
-Row row_of(int ranks, const Judgement& judged) {
+std::vector<Cell> row_of(int ranks, const Judgement& judged) {
   if (judged.violation) {
-    return {std::to_string(ranks), "wrong", "", "", "", "", "", violation_name(*judged.violation)};
+    return {ranks, "wrong", "", "", "", "", "", violation_name(*judged.violation)};
   }
   const double seconds = judged.simulation.seconds;
-  Row row = {std::to_string(ranks),
-             std::to_string(judged.counts.rounds),
-             judged.least_rounds ? std::to_string(*judged.least_rounds) : "-",
-             format_bytes(judged.bytes),
-             times_text(judged.bytes, judged.least_bytes),
-             format_duration(seconds)};
-  if (judged.best) {
-    row.push_back(times_text(seconds, judged.best->seconds));
-    row.emplace_back(judged.best->algorithm->name);
-  }
+  std::vector<Cell> row = {ranks,
+                           judged.counts.rounds,
+                           judged.least_rounds,
+                           judged.bytes,
+                           times_of(judged.bytes, judged.least_bytes),
+                           seconds};
+  if (judged.best)
+    row.insert(row.end(), {times_of(seconds, judged.best->seconds), judged.best->algorithm->name});
   return row;
 }
 
@@ -69,8 +64,9 @@ Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
   const auto function = ScheduleFunction::open(q.file);
   if (interruption() != 0) return interrupted();
   if (!function.ok()) return function.status();
-  std::vector<Row> rows = {
-      {"N", "rounds", "least", "bytes", "of the least", "time", "of the best", "the best"}};
+  Table table("N", "rounds", as::number("least", "", "-"), as::bytes("bytes"),
+              As("{:.2f} x")("of the least"), as::model_time("time"), As("{:.2f} x")("of the best"),
+              as::text("the best"));
   std::vector<int> proved, wrong;
   std::optional<Wrong> first;
   Progress progress(console);
@@ -91,13 +87,13 @@ Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
       console.out << judgement_json(*written, *judged, *fabric, q.options.sync).dump() << '\n';
       continue;
     }
-    rows.push_back(row_of(ranks, *judged));
+    table.rows.push_back(row_of(ranks, *judged));
     if (judged->violation && !first) first = Wrong{std::move(*written), *judged->violation};
   }
   progress.clear();
   const Exit exit = wrong.empty() ? Exit::ok : Exit::wrong;
   if (q.json) return exit;
-  console.out << columns(rows, "rrrrrrrl") << '\n';
+  console.out << to_text(table) << '\n';
   print_verdict(proved, wrong, first, console.out);
   if (!proved.empty()) {
     console.out << fmt::format("\nbytes: of {}, by the busiest rank; time: on {}, {}\n",

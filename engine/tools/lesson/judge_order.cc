@@ -90,9 +90,8 @@ std::vector<PipelineOrder> named_orders(const WrittenOrder& written) {
   return {PipelineOrder::gpipe, PipelineOrder::one_f_one_b};
 }
 
-std::vector<std::string> row_of(const PlayedOrder& one) {
-  return {std::string(one.name), fmt::format("{}", one.seconds), fmt::format("{}", one.idle),
-          fmt::format("{}", fmt::join(one.kept, " "))};
+std::vector<Cell> row_of(const PlayedOrder& one) {
+  return {one.name, one.seconds, one.idle, fmt::format("{}", fmt::join(one.kept, " "))};
 }
 
 Json json_of(const PlayedOrder& one) {
@@ -148,12 +147,12 @@ std::string order_text(const WrittenOrder& written, const OrderJudgement& judged
   } else {
     out += "right: every stage does its work, and nobody waits for ever\n";
   }
-  std::vector<std::vector<std::string>> rows = {{"", "time", "idle", "micro-batches kept"}};
-  if (judged.played) rows.push_back(row_of(*judged.played));
-  for (const PlayedOrder& one : judged.named) rows.push_back(row_of(one));
+  Table table(as::text(""), "time", "idle", as::text("micro-batches kept"));
+  if (judged.played) table.rows.push_back(row_of(*judged.played));
+  for (const PlayedOrder& one : judged.named) table.rows.push_back(row_of(one));
   return out +
          fmt::format("\n{}\nIdle is the stage that waits most; kept is at once, stage by stage.\n",
-                     columns(rows, "lrrl", "  "));
+                     to_text(table, "  "));
 }
 
 }  // namespace rankine::tools

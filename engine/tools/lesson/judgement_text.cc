@@ -8,7 +8,6 @@
 
 #include "engine/base/units.h"
 #include "engine/tools/network_text.h"
-#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -42,34 +41,33 @@ std::string violation_text(const WrittenSchedule& written, const Violation& viol
   return out;
 }
 
-std::string times_text(double value, double least) {
-  return least > 0 ? fmt::format("{:.2f} x", value / least) : "-";
-}
+Cell times_of(double value, double least) { return least > 0 ? Cell(value / least) : "-"; }
 
 std::string costs_text(const Judgement& judged, const Fabric& fabric, std::uint64_t bytes,
                        Sync sync) {
   const RankCounts& busiest = judged.counts.busiest;
   const Simulation& simulated = judged.simulation;
-  std::vector<std::vector<std::string>> rows = {{"rounds", std::to_string(judged.counts.rounds), "",
-                                                 "a switch helps, so nothing to compare"}};
+  Table table(as::text(""), as::number(""), As("{:.2f} x")(""), as::text(""));
+  auto& rows = table.rows;
+  rows = {{"rounds", judged.counts.rounds, "", "a switch helps, so nothing to compare"}};
   if (judged.least_rounds) {
-    rows.back()[2] = times_text(judged.counts.rounds, *judged.least_rounds);
+    rows.back()[2] = times_of(judged.counts.rounds, *judged.least_rounds);
     rows.back()[3] = fmt::format("the least with as many ports: {}", *judged.least_rounds);
   }
-  rows.push_back({"bytes", format_bytes(judged.bytes), times_text(judged.bytes, judged.least_bytes),
+  rows.push_back({"bytes", format_bytes(judged.bytes), times_of(judged.bytes, judged.least_bytes),
                   fmt::format("some rank has to move {} of M, which is {}",
                               format_bytes(judged.least_bytes), format_bytes(bytes))});
-  rows.push_back({"ports", std::to_string(std::max(busiest.send_ports, busiest.receive_ports)), "",
+  rows.push_back({"ports", std::max(busiest.send_ports, busiest.receive_ports), "",
                   fmt::format("sends {} and receives {} in a round at most; the network has {}",
                               busiest.send_ports, busiest.receive_ports, fabric.ports)});
   rows.push_back({"time", format_duration(simulated.seconds), "", "nothing to compare with"});
   if (judged.best) {
-    rows.back()[2] = times_text(simulated.seconds, judged.best->seconds);
+    rows.back()[2] = times_of(simulated.seconds, judged.best->seconds);
     rows.back()[3] = fmt::format("the catalogue's best: {}, {}", judged.best->algorithm->name,
                                  format_duration(judged.best->seconds));
   }
   return fmt::format("{}\nBytes and ports of the busiest rank; time on {}, {}.\n",
-                     columns(rows, "lrrl", "  "), describe(fabric), name_of(sync));
+                     to_text(table, "  "), describe(fabric), name_of(sync));
 }
 
 }  // namespace rankine::tools

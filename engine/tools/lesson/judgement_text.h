@@ -6,6 +6,7 @@
 #include "engine/network/fabric.h"
 #include "engine/network/simulate.h"
 #include "engine/tools/lesson/judge.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -15,8 +16,8 @@ std::string violation_name(const Violation& violation);
 // The rule, what happened, and the transfers that have to do with it: lines, two blanks in.
 std::string violation_text(const WrittenSchedule& written, const Violation& violation);
 
-// "1.02 x", of what is not zero.
-std::string times_text(double value, double least);
+// How many times the least; "-" where that is zero.
+Cell times_of(double value, double least);
 
 // What a proved schedule costs beside the least and the catalogue's best, in several lines.
 std::string costs_text(const Judgement& judged, const Fabric& fabric, std::uint64_t bytes,

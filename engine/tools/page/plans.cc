@@ -184,7 +184,7 @@ Status ask_buckets(const Json& request, Json& out, std::vector<double>&) {
   }
   const auto rows = bucket_rows(asked);
   if (!rows.ok()) return rows.status();
-  out["rows"] = to_json(*rows);
+  out["rows"] = to_json(bucket_table(*rows, asked.backward > 0));
   out["best"] = best_bucket(*rows);
   if (const auto calls = best_calls(asked)) out["calls"] = *calls;
   return {};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -12,7 +13,6 @@
 #include "engine/tools/network.h"
 #include "engine/tools/plan/bucket_times.h"
 #include "engine/tools/plan/play_buckets.h"
-#include "engine/tools/table.h"
 
 namespace rankine::tools {
 namespace {
@@ -22,39 +22,24 @@ struct BucketArguments {
   BucketQuestion question;  // but for algorithm, network and time
   Rational backward;
   NetworkArguments network;
-  bool play = false, json = false;
+  bool play = false, json = false, csv = false;
 };
 
-std::string optimum_text(const BucketQuestion& question) {
-  const auto calls = best_calls(question);
-  if (!calls) return {};
-  return fmt::format(
-      "where communication takes longer than the backward pass, sqrt(T / a) = {:.1f} calls wait "
-      "least: buckets of {}\n",
-      *calls, format_bytes(static_cast<double>(question.all_bytes()) / *calls));
-}
-
-std::string text_of(const BucketQuestion& q, const std::vector<BucketRow>& rows) {
-  const BucketRow& best = rows[best_bucket(rows)];
+Table table_of(const BucketQuestion& q, const std::vector<BucketRow>& rows) {
   const bool hides = q.backward > 0;
-  std::vector<std::vector<std::string>> lines = {
-      {"bucket", "tensors", "calls", "each", "formula", "all", hides ? "exposed" : "", "gain"}};
-  const bool played = rows.front().played.has_value();
-  if (played) lines.front().push_back("played");
-  for (const BucketRow& row : rows) {
-    lines.push_back({format_bytes(row.bytes), std::to_string(row.tensors),
-                     std::to_string(row.calls), format_duration(row.each),
-                     row.formula ? format_duration(*row.formula) : "", format_duration(row.all()),
-                     hides ? format_duration(row.exposed) : "",
-                     fmt::format("{:.2f} x", rows.front().exposed / row.exposed)});
-    if (played) lines.back().push_back(format_duration(*row.played));
-    if (&row == &best) lines.back().push_back("best");
-  }
-  return fmt::format(
-      "{} tensors of {} among {} ranks on {}, all_reduce {}{}\n\n{}\n{}", q.tensors,
+  Table table = bucket_table(rows, hides);
+  table.title = fmt::format(
+      "{} tensors of {} among {} ranks on {}, all_reduce {}{}", q.tensors,
       format_bytes(q.tensor_bytes), q.ranks, describe(q.fabric), q.algorithm->name,
-      hides ? fmt::format(", behind a backward pass of {}", format_duration(q.backward)) : "",
-      columns(lines, played ? "rrrrrrrrr" : "rrrrrrrr"), optimum_text(q));
+      hides ? fmt::format(", behind a backward pass of {}", format_duration(q.backward)) : "");
+  table.notes = {""};
+  if (const auto calls = best_calls(q)) {
+    table.notes.push_back(fmt::format(
+        "where communication takes longer than the backward pass, sqrt(T / a) = {:.1f} calls wait "
+        "least: buckets of {}",
+        *calls, format_bytes(static_cast<double>(q.all_bytes()) / *calls)));
+  }
+  return table;
 }
 
 Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
@@ -81,7 +66,8 @@ Result<Exit> run_buckets(const BucketArguments& a, Console& console) {
     if (!played.ok()) return played.status();
     row.played = *played;
   }
-  console.out << (a.json ? to_json(*rows).dump() + "\n" : text_of(question, *rows));
+  const Table table = table_of(question, *rows);
+  console.out << (a.json ? to_json(table).dump() + "\n" : a.csv ? to_csv(table) : to_text(table));
   return Exit::ok;
 }
 
@@ -118,7 +104,7 @@ Subcommand add_buckets(Command tool) {
                "of the pass that makes the tensors one after the other (0: all are there)");
   add_network_arguments(app, a.network);
   app.add_flag("--play", a.play, "real tensors through Buckets as well, on threads on the network");
-  app.add_flag("--json", a.json, "as JSON");
+  add_formats(app, a.json, a.csv, "as JSON");
   app.footer(
       "Examples:\n"
       "  rankine buckets --alpha 10us --bandwidth 100GB/s --play\n"

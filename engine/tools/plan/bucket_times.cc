@@ -87,19 +87,18 @@ std::optional<double> best_calls(const BucketQuestion& question) {
                     static_cast<double>(question.tensors));
 }
 
-nlohmann::ordered_json to_json(const std::vector<BucketRow>& rows) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+Table bucket_table(const std::vector<BucketRow>& rows, bool hides) {
+  Table table(as::bytes("bucket", "bytes"), "tensors", "calls",
+              as::model_time("each", "seconds_each"), as::model_time("formula", "formula_each"),
+              as::model_time("all", "seconds"), as::model_time("exposed").when(hides),
+              As("{:.2f} x")("gain", "-"),
+              as::model_time("played").when(rows.front().played.has_value()), as::text(""));
+  const BucketRow& best = rows[best_bucket(rows)];
   for (const BucketRow& row : rows) {
-    out.push_back({{"bytes", row.bytes},
-                   {"tensors", row.tensors},
-                   {"calls", row.calls},
-                   {"seconds_each", row.each},
-                   {"seconds", row.all()},
-                   {"exposed", row.exposed}});
-    if (row.played) out.back()["played"] = *row.played;
-    if (row.formula) out.back()["formula_each"] = *row.formula;
+    table.add(row.bytes, row.tensors, row.calls, row.each, row.formula, row.all(), row.exposed,
+              rows.front().exposed / row.exposed, row.played, &row == &best ? "best" : "");
   }
-  return out;
+  return table;
 }
 
 }  // namespace rankine::tools

@@ -3,13 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/base/status.h"
 #include "engine/network/fabric.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -47,6 +47,8 @@ std::size_t best_bucket(const std::vector<BucketRow>& rows);
 // where no closed form says it, or nothing hides.
 std::optional<double> best_calls(const BucketQuestion& question);
 
-nlohmann::ordered_json to_json(const std::vector<BucketRow>& rows);
+// The rows for people and programs; what the pass does not cover only where something `hides`.
+// Requires a row.
+Table bucket_table(const std::vector<BucketRow>& rows, bool hides);
 
 }  // namespace rankine::tools

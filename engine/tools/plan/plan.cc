@@ -27,7 +27,7 @@ namespace {
 struct PlanOptions {
   PlanArguments asked;
   std::string svg, trace;
-  bool search = false, decode = false, survey = false, explain = false, json = false;
+  bool search = false, decode = false, survey = false, explain = false, json = false, csv = false;
 };
 
 Status write_pictures(const PlanOptions& a, const StepPlan& plan) {
@@ -42,9 +42,11 @@ Status write_pictures(const PlanOptions& a, const StepPlan& plan) {
   return of_option("--trace", replace_file(a.trace, timeline_trace(plan.pipeline)));
 }
 
-Status show(const PlanOptions& a, const StepPlan& plan, Console& console) {
-  if (!a.json) console.out << plan_text(plan, a.explain);
-  return write_pictures(a, plan);
+template <class Plan>
+std::string written(const PlanOptions& a, const Plan& plan) {
+  return a.json  ? plan_json(plan).dump() + "\n"
+         : a.csv ? to_csv(collectives_table(plan.mapping, plan.collectives))
+                 : plan_text(plan, a.explain);
 }
 
 Result<Exit> run_one(const PlanOptions& a, Console& console) {
@@ -53,12 +55,13 @@ Result<Exit> run_one(const PlanOptions& a, Console& console) {
   if (!plan.ok()) return plan.status();
   if (a.survey) {
     const std::vector<SurveyRow> rows = survey_rows(*plan);
-    console.out << (a.json ? survey_json(*plan, rows).dump() + "\n" : survey_text(*plan, rows));
+    const Table table = survey_table(*plan, rows);
+    console.out << (a.json ? to_json(table).dump() + "\n" : a.csv ? to_csv(table) : to_text(table));
     if (Status s = write_pictures(a, *plan); !s.ok()) return s;
     return Exit::ok;
   }
-  if (a.json) console.out << plan_json(*plan).dump() << "\n";
-  if (Status s = show(a, *plan, console); !s.ok()) return s;
+  console.out << written(a, *plan);
+  if (Status s = write_pictures(a, *plan); !s.ok()) return s;
   return Exit::ok;
 }
 
@@ -79,22 +82,23 @@ Result<Exit> run_decode(PlanOptions a, Console& console) {
   Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
   const auto plan = plan_decode(a.asked.model, a.asked.mapping, a.asked.machine, prices);
   if (!plan.ok()) return plan.status();
-  console.out << (a.json ? plan_json(*plan).dump() + "\n" : plan_text(*plan, a.explain));
+  console.out << written(a, *plan);
   return Exit::ok;
 }
 
-std::string ranking(const std::vector<StepPlan>& best) {
-  std::vector<std::vector<std::string>> rows = {{"", "mapping", "step", "", "memory", "loses by"}};
-  for (std::size_t i = 0; i < best.size(); ++i) {
-    const Mapping& m = best[i].mapping;
-    rows.push_back(
-        {std::to_string(i + 1),
-         fmt::format("{}; {} micro-batches of {}", describe(m), m.micro_batches, m.micro_batch),
-         format_duration(best[i].seconds),
-         fmt::format("{:.2f} x", best[i].seconds / best[0].seconds),
-         format_bytes(best[i].memory.all()), i > 0 ? why_slower(best[i], best[0]) : ""});
+Table ranking(const std::vector<StepPlan>& best) {
+  Table table(as::number("", "rank"), as::text("mapping"), as::model_time("step", "seconds"),
+              As("{:.2f} x")("", "times_the_best"), as::bytes("memory", "bytes"),
+              as::text("loses by"));
+  for (const StepPlan& plan : best) {
+    const Mapping& m = plan.mapping;
+    table.add(
+        table.rows.size() + 1,
+        fmt::format("{}; {} micro-batches of {}", describe(m), m.micro_batches, m.micro_batch),
+        plan.seconds, plan.seconds / best[0].seconds, plan.memory.all(),
+        &plan != best.data() ? why_slower(plan, best[0]) : "");
   }
-  return columns(rows, "rlrrrl");
+  return table;
 }
 
 Result<Exit> run_search(const PlanOptions& a, Console& console) {
@@ -117,14 +121,16 @@ Result<Exit> run_search(const PlanOptions& a, Console& console) {
     nlohmann::ordered_json out = {{"tried", found->tried}, {"too_large", found->too_large}};
     for (const StepPlan& plan : found->best) out["best"].push_back(plan_json(plan));
     console.out << out.dump() << "\n";
+  } else if (a.csv) {
+    console.out << to_csv(ranking(found->best));
   } else {
-    console.out << fmt::format(
-                       "{} mappings tried, {} more do not fit into memory; of each set of axes the "
-                       "best:\n\n",
-                       found->tried, found->too_large)
-                << ranking(found->best) << "\n";
+    Table table = ranking(found->best);
+    table.title = fmt::format(
+        "{} mappings tried, {} more do not fit into memory; of each set of axes the best:",
+        found->tried, found->too_large);
+    console.out << to_text(table) << "\n" << plan_text(found->best.front(), a.explain);
   }
-  if (Status s = show(a, found->best.front(), console); !s.ok()) return s;
+  if (Status s = write_pictures(a, found->best.front()); !s.ok()) return s;
   return Exit::ok;
 }
 
@@ -163,7 +169,7 @@ Subcommand add_plan(Command tool) {
       "the plan's ranks and bytes in the ten rows of the survey (Lu, section 9): what each "
       "formula says, and the simulator");
   app.add_flag("--explain", a.explain, "what every number is made of");
-  app.add_flag("--json", a.json, "as JSON");
+  add_formats(app, a.json, a.csv, "as JSON");
   add_text(app, "--svg", a.svg, "FILE", "write the pipeline's picture to this file");
   add_text(app, "--trace", a.trace, "FILE", "write it as trace events, for Perfetto");
   app.footer(

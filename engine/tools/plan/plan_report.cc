@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "engine/base/units.h"
-#include "engine/tools/table.h"
 
 namespace rankine::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Rows = std::vector<std::vector<std::string>>;
 
 std::string share(double part, double whole) { return fmt::format("{:.1f} %", 100 * part / whole); }
 
@@ -22,13 +20,15 @@ double tokens_of(const StepPlan& plan) {
 }
 
 std::string time_text(const StepPlan& plan) {
-  const auto row = [&](std::string name, double seconds) {
-    return std::vector{std::move(name), format_duration(seconds), share(seconds, plan.seconds)};
-  };
-  return columns({row("step", plan.seconds), row("  computing", plan.computing()),
-                  row("  communicating, exposed", plan.exposed()), row("  bubble", plan.bubble()),
-                  row("  (communicating, hidden)", plan.hidden())},
-                 "lrr") +
+  Table table(as::text(""), as::model_time(""), As("{:.1f} %")(""));
+  for (const auto& [name, seconds] : {std::pair("step", plan.seconds),
+                                      {"  computing", plan.computing()},
+                                      {"  communicating, exposed", plan.exposed()},
+                                      {"  bubble", plan.bubble()},
+                                      {"  (communicating, hidden)", plan.hidden()}}) {
+    table.add(name, seconds, seconds / plan.seconds);
+  }
+  return to_text(table) +
          fmt::format("{:.0f} tokens, {:.1f} a second; {} of what the products reach\n",
                      tokens_of(plan), tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
 }
@@ -69,11 +69,12 @@ std::string time_terms(const StepPlan& plan) {
 
 std::string memory_text(const StepPlan& plan, bool terms) {
   const Memory& m = plan.memory;
-  Rows rows = {{"memory of a rank", format_bytes(m.all()),
-                fmt::format("of {}{}", format_bytes(plan.machine.memory_bytes),
-                            plan.fits() ? "" : ": TOO MUCH")}};
+  Table table(as::text(""), as::bytes(""), as::text(""));
+  table.rows = {{"memory of a rank", m.all(),
+                 fmt::format("of {}{}", format_bytes(plan.machine.memory_bytes),
+                             plan.fits() ? "" : ": TOO MUCH")}};
   const auto add = [&](std::string name, double bytes, std::string why) {
-    rows.push_back({"  " + std::move(name), format_bytes(bytes), terms ? std::move(why) : ""});
+    table.add("  " + std::move(name), bytes, terms ? std::move(why) : "");
   };
   const double per_parameter = m.layer_parameters > 0 ? m.layer_state / m.layer_parameters : 0;
   add("layers: parameters, gradients, optimizer", m.layer_state,
@@ -84,7 +85,7 @@ std::string memory_text(const StepPlan& plan, bool terms) {
       fmt::format("{} a layer and micro-batch x {} layers x {:.4g} micro-batches",
                   format_bytes(m.activations_per_layer), plan.model.layers / plan.mapping[Axis::pp],
                   m.micro_batches_kept));
-  return columns(rows, "lrl");
+  return to_text(table);
 }
 
 std::string algorithm_text(const Price& price) {
@@ -93,26 +94,37 @@ std::string algorithm_text(const Price& price) {
              : std::string(price.algorithm->name);
 }
 
+}  // namespace
+
+Table collectives_table(const Mapping& mapping, const std::vector<PlannedCollective>& collectives) {
+  Table table(as::text("along"), "ranks", as::text("collective"), as::text("for"),
+              as::text("algorithm", "-"), as::data("algorithm"), as::data("segments"),
+              as::bytes("M", "bytes"), as::data("sent"), As("{:.0f}")("times"),
+              as::model_time("each", "seconds_each"), as::model_time("all", "seconds"),
+              as::data("exposed"), as::model_time("hidden"));
+  for (const PlannedCollective& c : collectives) {
+    const Price& price = c.price;
+    table.add(axes_text(mapping, c.along), price.ranks, name_of(c.collective), c.what,
+              algorithm_text(price), price.algorithm->name, price.params.segments, price.bytes,
+              price.sent, c.times, price.seconds, c.seconds(), c.exposed(), c.hidden);
+  }
+  return table;
+}
+
+namespace {
+
 std::string collectives_text(const Mapping& mapping,
                              const std::vector<PlannedCollective>& collectives) {
   if (collectives.empty()) return "no collectives: one rank has it all\n";
-  Rows rows = {
-      {"along", "ranks", "collective", "for", "algorithm", "M", "times", "each", "all", "hidden"}};
-  for (const PlannedCollective& c : collectives) {
-    rows.push_back({axes_text(mapping, c.along), std::to_string(c.price.ranks),
-                    std::string(name_of(c.collective)), c.what, algorithm_text(c.price),
-                    format_bytes(c.price.bytes), fmt::format("{:.0f}", c.times),
-                    format_duration(c.price.seconds), format_duration(c.seconds()),
-                    format_duration(c.hidden)});
-  }
-  return columns(rows, "lrlllrrrrr");
+  return to_text(collectives_table(mapping, collectives));
 }
 
 // What the collectives above come to along each axis, or axes together.
 std::string traffic_text(const Mapping& mapping, const Machine& machine,
                          const std::vector<PlannedCollective>& collectives) {
   if (collectives.empty()) return "";
-  Rows rows = {{"along", "calls", "sent by a rank", "all", "exposed", ""}};
+  Table table(as::text("along"), As("{:.0f}")("calls"), as::bytes("sent by a rank"),
+              as::model_time("all"), as::model_time("exposed"), as::text(""));
   const Fabric& network = machine.network;
   const auto lies = [&](const std::vector<Rank>& group) -> std::string {
     if (!network.two_level()) return "";
@@ -134,21 +146,26 @@ std::string traffic_text(const Mapping& mapping, const Machine& machine,
       seconds += c.seconds();
       exposed += c.exposed();
     }
-    rows.push_back({along, fmt::format("{:.0f}", calls), format_bytes(sent),
-                    format_duration(seconds), format_duration(exposed), lies(first.price.group)});
+    table.add(along, calls, sent, seconds, exposed, lies(first.price.group));
   }
-  return columns(rows, "lrrrr");
+  return to_text(table);
+}
+
+Table computations_table(const std::vector<PlannedComputation>& computations) {
+  constexpr As kFlops("{}", [](double n) { return n > 0 ? fmt::format("{:.4g}", n) : ""; });
+  constexpr As kBytes("{}", [](double n) { return n > 0 ? format_bytes(n) : ""; });
+  Table table(as::text("computing", "for"), kFlops("flops"), kBytes("memory", "bytes"),
+              As("{:.0f}")("times"), as::model_time("each", "seconds_each"),
+              as::model_time("all", "-"));
+  for (const PlannedComputation& c : computations) {
+    table.add(c.what, c.flops, c.bytes, c.times, c.seconds, c.times * c.seconds);
+  }
+  return table;
 }
 
 std::string computations_text(const std::vector<PlannedComputation>& computations,
                               const Machine& machine) {
-  Rows rows = {{"computing", "flops", "memory", "times", "each", "all"}};
-  for (const PlannedComputation& c : computations) {
-    rows.push_back({c.what, c.flops > 0 ? fmt::format("{:.4g}", c.flops) : "",
-                    c.bytes > 0 ? format_bytes(c.bytes) : "", fmt::format("{:.0f}", c.times),
-                    format_duration(c.seconds), format_duration(c.times * c.seconds)});
-  }
-  return columns(rows, "lrrrrr") +
+  return to_text(computations_table(computations)) +
          fmt::format("{:.4g} flops a second, {:.4g} bytes a second through memory, {} a pass\n",
                      machine.flops, machine.memory_bandwidth,
                      format_duration(machine.pass_seconds));
@@ -182,34 +199,8 @@ Json asked_json(const Plan& plan) {
 }
 
 Json to_json(const Mapping& mapping, const std::vector<PlannedCollective>& collectives) {
-  Json rows = Json::array();
-  for (const PlannedCollective& c : collectives) {
-    rows.push_back({{"for", c.what},
-                    {"along", axes_text(mapping, c.along)},
-                    {"ranks", c.price.group},
-                    {"collective", name_of(c.collective)},
-                    {"algorithm", c.price.algorithm->name},
-                    {"segments", c.price.params.segments},
-                    {"bytes", c.price.bytes},
-                    {"sent", c.price.sent},
-                    {"times", c.times},
-                    {"seconds_each", c.price.seconds},
-                    {"seconds", c.seconds()},
-                    {"exposed", c.exposed()},
-                    {"hidden", c.hidden}});
-  }
-  return rows;
-}
-
-Json to_json(const std::vector<PlannedComputation>& computations) {
-  Json rows = Json::array();
-  for (const PlannedComputation& c : computations) {
-    rows.push_back({{"for", c.what},
-                    {"times", c.times},
-                    {"seconds_each", c.seconds},
-                    {"flops", c.flops},
-                    {"bytes", c.bytes}});
-  }
+  Json rows = to_json(collectives_table(mapping, collectives));
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["ranks"] = collectives[i].price.group;
   return rows;
 }
 
@@ -262,7 +253,7 @@ Json plan_json(const DecodePlan& plan) {
                    {"weights", plan.weight_bytes},
                    {"keys_and_values", plan.cache_bytes}};
   out["collectives"] = to_json(plan.mapping, plan.collectives);
-  out["computations"] = to_json(plan.computations);
+  out["computations"] = to_json(computations_table(plan.computations));
   return out;
 }
 
@@ -296,7 +287,7 @@ Json plan_json(const StepPlan& plan) {
                    {"activations_per_layer", memory.activations_per_layer},
                    {"micro_batches_kept", memory.micro_batches_kept}};
   out["collectives"] = to_json(plan.mapping, plan.collectives);
-  out["computations"] = to_json(plan.computations);
+  out["computations"] = to_json(computations_table(plan.computations));
   return out;
 }
 

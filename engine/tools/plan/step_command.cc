@@ -23,53 +23,31 @@ namespace {
 struct StepOptions {
   PlanArguments asked;
   PlayOptions play;
-  bool full_speed = false, json = false;
+  bool full_speed = false, json = false, csv = false;
 };
 
 bool equal(const PlayedCollective& c) { return c.seconds == c.planned.price.seconds; }
 
-std::string text_of(const StepPlan& plan, const std::vector<PlayedCollective>& played,
-                    bool full_speed) {
+Table table_of(const StepPlan& plan, const std::vector<PlayedCollective>& played, bool full_speed) {
   const bool thinned = std::any_of(played.begin(), played.end(), [](const PlayedCollective& c) {
     return c.bytes != c.planned.price.bytes;
   });
-  std::vector<std::vector<std::string>> rows = {
-      {"along", "ranks", "collective", "for", "algorithm", "M"}};
-  if (thinned) rows.front().push_back("thinned to");
-  rows.front().insert(rows.front().end(),
-                      {"planned", full_speed ? "this machine" : "played", "", "data"});
+  Table table(as::text("along"), "ranks", as::text("collective"), as::text("for", "-"),
+              as::text("algorithm"), as::bytes("M", "bytes"),
+              as::bytes("thinned to", "bytes_played").when(thinned), as::model_time("planned"),
+              as::model_time(full_speed ? "this machine" : "played", "played"), as::text(""),
+              as::text("data", "-"), as::data("equal"), as::data("wrong"));
+  table.title = plan_title(plan);
   for (const PlayedCollective& c : played) {
-    auto& row = rows.emplace_back(std::vector<std::string>{
-        axes_text(plan.mapping, c.planned.along), std::to_string(c.planned.price.ranks),
-        std::string(name_of(c.planned.collective)), c.planned.what,
-        std::string(c.planned.price.algorithm->name), format_bytes(c.planned.price.bytes)});
-    if (thinned) row.push_back(format_bytes(c.bytes));
-    row.insert(row.end(), {format_duration(c.planned.price.seconds), format_duration(c.seconds),
-                           full_speed ? ""
-                           : equal(c) ? "equal"
-                                      : "DIFFERENT",
-                           c.wrong == 0 ? "right" : fmt::format("{} bytes WRONG", c.wrong)});
+    const Price& price = c.planned.price;
+    table.add(axes_text(plan.mapping, c.planned.along), price.ranks, name_of(c.planned.collective),
+              c.planned.what, price.algorithm->name, price.bytes, c.bytes, price.seconds, c.seconds,
+              full_speed ? ""
+              : equal(c) ? "equal"
+                         : "DIFFERENT",
+              c.wrong == 0 ? "right" : fmt::format("{} bytes WRONG", c.wrong), equal(c), c.wrong);
   }
-  return fmt::format("{}\n\n{}", plan_title(plan),
-                     columns(rows, thinned ? "lrlllrrrrll" : "lrlllrrrll"));
-}
-
-nlohmann::ordered_json json_of(const StepPlan& plan, const std::vector<PlayedCollective>& played) {
-  nlohmann::ordered_json out = {{"model", plan.model.name}, {"ranks", plan.mapping.ranks()}};
-  auto& rows = out["collectives"] = nlohmann::ordered_json::array();
-  for (const PlayedCollective& c : played) {
-    rows.push_back({{"along", axes_text(plan.mapping, c.planned.along)},
-                    {"collective", name_of(c.planned.collective)},
-                    {"algorithm", c.planned.price.algorithm->name},
-                    {"ranks", c.planned.price.ranks},
-                    {"bytes", c.planned.price.bytes},
-                    {"bytes_played", c.bytes},
-                    {"planned", c.planned.price.seconds},
-                    {"played", c.seconds},
-                    {"equal", equal(c)},
-                    {"wrong", c.wrong}});
-  }
-  return out;
+  return table;
 }
 
 Result<Exit> run_step(StepOptions a, Console& console) {
@@ -87,8 +65,11 @@ Result<Exit> run_step(StepOptions a, Console& console) {
   a.play.network = !a.full_speed;
   const auto played = play_collectives(*plan, a.play);
   if (!played.ok()) return played.status();
-  console.out << (a.json ? json_of(*plan, *played).dump() + "\n"
-                         : text_of(*plan, *played, a.full_speed));
+  const Table table = table_of(*plan, *played, a.full_speed);
+  const nlohmann::ordered_json json = {{"model", plan->model.name},
+                                       {"ranks", plan->mapping.ranks()},
+                                       {"collectives", to_json(table)}};
+  console.out << (a.json ? json.dump() + "\n" : a.csv ? to_csv(table) : to_text(table));
   for (const PlayedCollective& c : *played) {
     if (c.wrong != 0 || (!a.full_speed && !equal(c))) return Exit::wrong;
   }
@@ -117,7 +98,7 @@ Subcommand add_step(Command tool) {
       "planned)");
   add_argument(app, "-T,--timeout", a.play.timeout, parse_duration, "TIME",
                "of one call: 30 (seconds), 500ms (30)");
-  app.add_flag("--json", a.json, "one line of JSON in place of the table");
+  add_formats(app, a.json, a.csv, "one line of JSON in place of the table");
   app.footer(
       "Every rank is a thread, groups are split off by axis, and each distinct collective of the "
       "plan is "

@@ -7,11 +7,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "engine/base/units.h"
 #include "engine/papers/claim.h"
 #include "engine/papers/runs.h"
 #include "engine/tools/plan/plan_report.h"
-#include "engine/tools/table.h"
 
 namespace rankine::tools {
 namespace {
@@ -83,59 +81,40 @@ std::vector<SurveyRow> survey_rows(const StepPlan& plan) {
   return rows;
 }
 
-std::string survey_text(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
-  std::vector<std::vector<std::string>> lines = {{"along", "ranks", "M", "collective",
-                                                  "the survey's formula", "is", "simulated", "",
-                                                  "planned", ""}};
-  std::vector<std::string> notes;
-  for (const SurveyRow& row : rows) {
-    const std::string what(row.claim->runs.substr(0, row.claim->runs.find(';')));
-    if (row.planned == nullptr) {
-      lines.push_back({std::string(name_of(row.axis)), "1", "", what, row.claim->stated});
+Table survey_table(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
+  Table table(as::data("claim"), as::data("axis"), as::data("runs"), as::text("along", "-"),
+              as::data("along"), as::number("ranks", "-"), as::data("ranks"),
+              as::bytes("M", "bytes"), as::text("collective", "-"),
+              as::text("the survey's formula", "formula"), as::model_time("is", "stated"),
+              as::model_time("simulated"), as::text(""), as::data("equal"),
+              as::data("collective_planned"), as::data("algorithm_planned"),
+              as::model_time("planned"), as::text(""), as::data("why"));
+  table.title = plan_title(plan);
+  for (const auto& [claim, axis, planned, numbers] : rows) {
+    const std::string what(claim->runs.substr(0, claim->runs.find(';')));
+    if (planned == nullptr) {
+      table.add(claim->id, name_of(axis), claim->runs, name_of(axis), Cell(), 1, Cell(), Cell(),
+                what, claim->stated);
       continue;
     }
     std::string verdict = "equal";
-    if (!row.numbers.agrees) {
-      notes.push_back(fmt::format(
-          "{}: {}; {}", what,
-          row.claim->condition.empty() ? "differs" : "as stated where " + row.claim->condition,
-          row.claim->why));
-      verdict = fmt::format("({})", notes.size());
+    if (!numbers.agrees) {
+      verdict = fmt::format("({})", table.notes.size() + 1);
+      table.notes.push_back(
+          fmt::format("{} {}: {}; {}", verdict, what,
+                      claim->condition.empty() ? "differs" : "as stated where " + claim->condition,
+                      claim->why));
     }
-    lines.push_back({axes_text(plan.mapping, row.planned->along),
-                     std::to_string(row.planned->price.ranks),
-                     format_bytes(row.planned->price.bytes), what, row.claim->stated,
-                     format_duration(static_cast<double>(row.numbers.stated.approximate())),
-                     format_duration(static_cast<double>(row.numbers.found.approximate())), verdict,
-                     format_duration(row.planned->price.seconds),
-                     fmt::format("{} {}", name_of(row.planned->collective),
-                                 row.planned->price.algorithm->name)});
+    const Price& price = planned->price;
+    const std::string along = axes_text(plan.mapping, planned->along);
+    const std::string_view name = name_of(planned->collective), algorithm = price.algorithm->name;
+    table.add(claim->id, name_of(axis), claim->runs, along, along, price.ranks, price.ranks,
+              price.bytes, what, claim->stated, static_cast<double>(numbers.stated.approximate()),
+              static_cast<double>(numbers.found.approximate()), verdict, numbers.agrees, name,
+              algorithm, price.seconds, fmt::format("{} {}", name, algorithm),
+              numbers.agrees ? Cell() : Cell(claim->why));
   }
-  std::string text = fmt::format("{}\n\n{}", plan_title(plan), columns(lines, "lrrllrrlrl"));
-  for (std::size_t i = 0; i < notes.size(); ++i) text += fmt::format("({}) {}\n", i + 1, notes[i]);
-  return text;
-}
-
-nlohmann::ordered_json survey_json(const StepPlan& plan, const std::vector<SurveyRow>& rows) {
-  auto out = nlohmann::ordered_json::array();
-  for (const SurveyRow& row : rows) {
-    auto& json = out.emplace_back(nlohmann::ordered_json{{"claim", row.claim->id},
-                                                         {"axis", name_of(row.axis)},
-                                                         {"runs", row.claim->runs},
-                                                         {"formula", row.claim->stated}});
-    if (row.planned == nullptr) continue;
-    json.update({{"along", axes_text(plan.mapping, row.planned->along)},
-                 {"ranks", row.planned->price.ranks},
-                 {"bytes", row.planned->price.bytes},
-                 {"stated", static_cast<double>(row.numbers.stated.approximate())},
-                 {"simulated", static_cast<double>(row.numbers.found.approximate())},
-                 {"equal", row.numbers.agrees},
-                 {"collective_planned", name_of(row.planned->collective)},
-                 {"algorithm_planned", row.planned->price.algorithm->name},
-                 {"planned", row.planned->price.seconds}});
-    if (!row.numbers.agrees) json["why"] = row.claim->why;
-  }
-  return out;
+  return table;
 }
 
 }  // namespace rankine::tools

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/papers/evaluate.h"
 #include "engine/tools/plan/step.h"
+#include "engine/tools/table.h"
 
 namespace rankine::tools {
 
@@ -25,7 +24,6 @@ struct SurveyRow {
 // names where the plan has it along that axis, else the reduce-scatter that takes its place.
 std::vector<SurveyRow> survey_rows(const StepPlan& plan);
 
-std::string survey_text(const StepPlan& plan, const std::vector<SurveyRow>& rows);
-nlohmann::ordered_json survey_json(const StepPlan& plan, const std::vector<SurveyRow>& rows);
+Table survey_table(const StepPlan& plan, const std::vector<SurveyRow>& rows);
 
 }  // namespace rankine::tools

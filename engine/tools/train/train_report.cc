@@ -19,22 +19,20 @@ std::string title_of(const Training& training) {
 }
 
 std::string text_of(const Outcome& o) {
-  std::vector<std::vector<std::string>> rows = {{"step", "loss"}};
-  if (o.parts) rows.front().insert(rows.front().end(), {"one thread", "", "in one piece"});
+  const bool parts = o.parts.has_value();
+  Table table("step", As("{:.6f}")("loss"), As("{:.6f}")("one thread").when(parts),
+              as::text("").when(parts), As("{:.6f}")("in one piece").when(parts));
   const std::size_t steps = o.ranks.losses.size();
   constexpr std::size_t kRows = 10;
   for (std::size_t i = 0; i < steps; ++i) {
     if (i != 0 && (i + 1) * kRows / steps == i * kRows / steps) continue;
-    const double loss = o.ranks.losses[i];
-    rows.push_back({std::to_string(i + 1), fmt::format("{:.6f}", loss)});
-    if (!o.parts) continue;
-    const double parts = o.parts->losses[i];
-    rows.back().insert(rows.back().end(),
-                       {fmt::format("{:.6f}", parts), o.is_equal(i) ? "equal" : "DIFFERENT",
-                        fmt::format("{:.6f}", o.whole->losses[i])});
+    auto& row = table.add(i + 1, o.ranks.losses[i]);
+    if (parts)
+      row.insert(row.end(),
+                 {o.parts->losses[i], o.is_equal(i) ? "equal" : "DIFFERENT", o.whole->losses[i]});
   }
-  std::string text = fmt::format("\n{}\n{} steps in {}", columns(rows, o.parts ? "rrrlr" : "rr"),
-                                 steps, format_duration(o.ranks.seconds));
+  std::string text =
+      fmt::format("\n{}\n{} steps in {}", to_text(table), steps, format_duration(o.ranks.seconds));
   text += o.parts ? "" : "\n";
   if (o.parts) {
     text += fmt::format(
