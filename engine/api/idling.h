@@ -27,7 +27,8 @@ class Idling {
       if (turns_ % kPausesPerLook != 0) return pause_cpu();
       const std::int64_t now = now_ns();
       if (begin_ns_ == 0) begin_ns_ = now;
-      if (now < deadline_after(begin_ns_, policy_.spin_ns)) return pause_cpu();
+      if (now < deadline_after(begin_ns_, WaitPolicy::kAloneNs)) return pause_cpu();
+      if (now < deadline_after(begin_ns_, policy_.spin_ns)) return yield_cpu();
     }
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
     sleep_ns(nap_ns_);

@@ -259,8 +259,14 @@ LongWait::Awake LongWait::stay_awake() noexcept {
     return stay_awake(policy.yields, kForEverNs, kYieldsPerLook, [] { yield_cpu(); });
   }
   if (policy.mode == WaitPolicy::Mode::spin) {
-    return stay_awake(kNoLimit, deadline_after(look_at_clock(), policy.spin_ns), kPausesPerLook,
-                      pause);
+    const std::int64_t begin = look_at_clock();
+    const Awake alone = stay_awake(
+        kNoLimit, deadline_after(begin, std::min(policy.spin_ns, WaitPolicy::kAloneNs)),
+        kPausesPerLook, pause);
+    if (alone != Awake::tired) return alone;
+    std::uint32_t pauses = 0;
+    return stay_awake(kNoLimit, deadline_after(begin, policy.spin_ns), kPausesPerLook,
+                      [&] { ++pauses % kPausesPerLook == 0 ? yield_cpu() : pause_cpu(); });
   }
   return Awake::tired;
 }

@@ -11,6 +11,9 @@ struct WaitPolicy {
   std::uint32_t probes = 64;         // before anything else
   std::uint32_t yields = 12;         // yield mode: before parking
   std::int64_t spin_ns = 1'000'000;  // spin mode: before parking
+  // Whoever spins for longer gives its turn away now and then: a rank that is nowhere pinned may be
+  // on the core that the one it waits for is to have.
+  static constexpr std::int64_t kAloneNs = 50'000;
 };
 inline constexpr int kWaitModes = 3;
 
