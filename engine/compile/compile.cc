@@ -120,7 +120,7 @@ struct Job {
       most = std::max(kCacheLine, request.costs.one_shot / n);
     } else if (goal.collective == Collective::all_to_all ||
                goal.collective == Collective::reduce_scatter) {
-      most = std::min(most, request.board_bytes) * n;  // each reads a part
+      most = std::min(most, request.board_bytes) * (n - 1);  // each reads a part
     }
     return std::min(most, request.board_bytes);
   }

@@ -60,7 +60,7 @@ Table rounds_of(const RunArguments& a, const RunOutcome& o) {
     if (!wall) continue;
     const double measured = measured_round(o, k);
     row.insert(row.end(), {asked, measured});
-    if (measured > 0 && asked > 0) row.push_back(measured / asked);
+    if (measured > 0 && asked > 0) row.emplace_back(measured / asked);
   }
   return table;
 }

@@ -399,11 +399,13 @@ void mismatch(Explorer& x, bool agree) {
          }});
 }
 
-// A rank's other work: it looks again when something that it has looked at last has changed, or
-// when the time has come to look about.
+// A rank's other work: it looks again at once, then when something that it has looked at last has
+// changed, or when the time has come to look about.
 void rest() { sleep_ns(look_about_ns()); }
 struct Resting : OtherWork {
-  void give_way(int) noexcept override { rest(); }
+  void give_way(int turn) noexcept override {
+    if (turn > 0) rest();
+  }
 };
 
 // Waits in which a rank gives way to what else it does: they see what was published, and the end.

@@ -174,11 +174,19 @@ TEST(Choose, TheDefaultGoesByRanksAndBytes) {
   EXPECT_EQ(name(all_reduce, 2, 4 << 10), "direct_one_shot");
   EXPECT_EQ(name(all_reduce, 2, (4 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_reduce, 3, 512 << 10), "direct_two_shot");
-  EXPECT_EQ(name(broadcast, 8, 1 << 20), "linear");
-  EXPECT_EQ(name(broadcast, 9, 64 << 10), "linear");
-  EXPECT_EQ(name(broadcast, 9, (64 << 10) + 1), "direct_two_shot");
-  EXPECT_EQ(name(Collective::reduce, 8, 64 << 10), "linear");
-  EXPECT_EQ(name(Collective::reduce, 8, (64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(broadcast, 16, 1 << 20), "linear");
+  EXPECT_EQ(name(broadcast, 17, 64 << 10), "linear");
+  EXPECT_EQ(name(broadcast, 17, (64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(Collective::reduce, 2, 64 << 10), "linear");
+  EXPECT_EQ(name(Collective::reduce, 2, (64 << 10) + 1), "direct_two_shot");
+  EXPECT_EQ(name(Collective::reduce, 8, 1280), "linear");
+  EXPECT_EQ(name(Collective::reduce, 8, 1281), "direct_two_shot");
+  const Costs shared = where_cores_are_shared({});
+  const auto in_crowds = [&shared](std::size_t bytes) {
+    return default_algorithm(Collective::reduce, 8, bytes, Buffers::apart, shared).name;
+  };
+  EXPECT_EQ(in_crowds(64 << 10), "linear");
+  EXPECT_EQ(in_crowds((64 << 10) + 1), "direct_two_shot");
   EXPECT_EQ(name(all_to_all, 8, 1 << 20), "direct");
   EXPECT_EQ(name(barrier, 8, 0), "dissemination");
   for (const Collective c : all_collectives()) {

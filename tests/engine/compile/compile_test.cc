@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,26 @@ TEST(Compile, WhoHasACoreReadsWhatIsLongWhereItLies) {
   EXPECT_EQ(chosen(told, 0), Transport::mailbox);
 }
 
+// Of another's board a rank reads 512 bytes at most where all have a core: all that is posted, or a
+// part.
+TEST(Compile, WhoHasACoreReadsLittleOfABoard) {
+  const auto on_board = [](Collective collective, std::size_t block, const Costs& costs) {
+    CompileRequest request;
+    request.algorithm = find_algorithm(collective, "direct");
+    request.params.ranks = 4;
+    request.counts.assign(collective == Collective::all_to_all ? 16 : 4, block / sizeof(float));
+    request.board_bytes = 8192;
+    request.costs = costs;
+    return compile(request)->plan.transport == Transport::board;
+  };
+  for (const Collective collective :
+       {Collective::all_gather, Collective::all_to_all, Collective::reduce_scatter}) {
+    EXPECT_TRUE(on_board(collective, 512, {})) << name_of(collective);
+    EXPECT_FALSE(on_board(collective, 516, {})) << name_of(collective);
+    EXPECT_TRUE(on_board(collective, 2048, where_cores_are_shared({}))) << name_of(collective);
+  }
+}
+
 TEST(Compile, ABoardHoldsAllThatARankTellsTheOthersAndThatOnce) {
   const auto on_board = [](CompileRequest request, std::size_t board_bytes) {
     request.board_bytes = board_bytes;
@@ -127,6 +148,28 @@ TEST(Compile, RoundsOfManyMessagesAreStillMadeOfSmallOnes) {
                         }};
   request.counts = {20};
   EXPECT_TRUE(compile(request, blocks, {Collective::all_reduce, 2, 20}).ok());
+}
+
+// From 16 KiB to 1 MiB among more than four ranks with a core each, in place or not.
+TEST(Compile, SumsAreFetchedAmongSome) {
+  const auto pushes = [](int ranks, std::size_t bytes, Buffers buffers, const Costs& costs) {
+    CompileRequest request = request_for("direct_two_shot", ranks, bytes / sizeof(float));
+    request.buffers = buffers;
+    request.transport = Transport::direct;
+    request.costs = costs;
+    const auto compiled = compile(request);
+    const std::vector<Op>& ops = compiled->plan.rank[0].ops;
+    return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.copies > 1; });
+  };
+  constexpr std::size_t kKiB = 1024;
+  for (const Buffers buffers : {Buffers::apart, Buffers::in_place}) {
+    EXPECT_TRUE(pushes(4, 64 * kKiB, buffers, {}));
+    EXPECT_TRUE(pushes(5, 16 * kKiB - 4, buffers, {}));
+    EXPECT_FALSE(pushes(5, 16 * kKiB, buffers, {}));
+    EXPECT_FALSE(pushes(8, 1024 * kKiB, buffers, {}));
+    EXPECT_TRUE(pushes(8, 1024 * kKiB + 4, buffers, {}));
+    EXPECT_TRUE(pushes(8, 64 * kKiB, buffers, where_cores_are_shared({})));
+  }
 }
 
 TEST(Compile, SumsArePushedUnlessAskedOtherwise) {

@@ -48,10 +48,15 @@ std::vector<Moved> moved(const Program& program) {
 TEST(ShareCopies, TheRootOfABroadcastStoresAsMuchAsEverybodyFetches) {
   EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 2)),
             (std::vector<Moved>{{0, kBlock / 2}, {kBlock / 2, 0}}));
-  EXPECT_EQ(
-      moved(shared(Collective::broadcast, "linear", 4)),
-      (std::vector<Moved>{
-          {0, 3 * kBlock / 4}, {3 * kBlock / 4, 0}, {3 * kBlock / 4, 0}, {3 * kBlock / 4, 0}}));
+  const Moved reader{3 * kBlock / 4, 0};
+  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 4, {.readers = 3})),
+            (std::vector<Moved>{{0, 3 * kBlock / 4}, reader, reader, reader}));
+}
+
+TEST(ShareCopies, AnOwnerWithMoreReadersThanThatStoresNothing) {
+  const Moved reader{kBlock, 0};
+  EXPECT_EQ(moved(shared(Collective::broadcast, "linear", 4, {.readers = 2})),
+            (std::vector<Moved>{{0, 0}, reader, reader, reader}));
 }
 
 TEST(ShareCopies, TheSendersOfAGatherStoreAsMuchAsTheRootFetches) {
