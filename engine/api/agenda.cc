@@ -36,6 +36,13 @@ bool play(MemberState& member, StartedCall& call) noexcept {
   return in;
 }
 
+// The calling thread is at the call from now on. Who has just begun it is so already. False: the
+// communicator has ended.
+bool take_up(MemberState& member, StartedCall& call) noexcept {
+  if (!std::exchange(call.is_put_down, false)) return true;
+  return come_back_to(member.shared->crossbar, member.run.waiter.rank);
+}
+
 // Goes on with a call on a modelled network: on a thread of its own, which gives way where it
 // waits.
 Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
@@ -128,6 +135,7 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
     return false;
   member.wait_as(call.call.options);
   call.cursor = {};
+  call.is_put_down = false;
   const void* in = call.call.in;
   if (call.call.factor != nullptr || call.displaced != nullptr) [[unlikely]] {
     const auto brought = input_of(member, call);
@@ -187,10 +195,10 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (call.phase == StartedCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return go_on_there(member, call);
-  Crossbar& crossbar = member.shared->crossbar;
-  if (!come_back_to(crossbar, member.run.waiter.rank)) return Walked::failed;
+  if (!take_up(member, call)) return Walked::failed;
   const Walked walked = interpret_some(call.prepared->plan, member.run, call.cursor);
-  if (walked == Walked::waiting) put_down(crossbar, member.run.waiter.rank);
+  call.is_put_down = walked == Walked::waiting;
+  if (call.is_put_down) put_down(member.shared->crossbar, member.run.waiter.rank);
   return walked;
 }
 
@@ -268,7 +276,7 @@ void Agenda::run_alone(MemberState& member) noexcept {
   if (done && member.clock != nullptr) {
     done = play(member, *call);
   } else if (done) {
-    done = come_back_to(member.shared->crossbar, member.run.waiter.rank) &&
+    done = take_up(member, *call) &&
            interpret_rest(call->prepared->plan, member.run, call->cursor);
   }
   end(member, *call, member.end(done));
