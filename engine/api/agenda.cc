@@ -39,13 +39,14 @@ bool play(MemberState& member, StartedCall& call) noexcept {
 // The calling thread is at the call from now on. Who has just begun it is so already. False: the
 // communicator has ended.
 bool take_up(MemberState& member, StartedCall& call) noexcept {
-  if (!std::exchange(call.is_put_down, false)) return true;
+  if (!call.is_put_down) return true;
+  call.is_put_down = false;
   return come_back_to(member.shared->crossbar, member.run.waiter.rank);
 }
 
 // Goes on with a call on a modelled network: on a thread of its own, which gives way where it
 // waits.
-Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
+[[gnu::noinline]] Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // condition variables come next
   if (call.thread == nullptr) {
     try {
@@ -197,8 +198,10 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
     return go_on_there(member, call);
   if (!take_up(member, call)) return Walked::failed;
   const Walked walked = interpret_some(call.prepared->plan, member.run, call.cursor);
-  call.is_put_down = walked == Walked::waiting;
-  if (call.is_put_down) put_down(member.shared->crossbar, member.run.waiter.rank);
+  if (walked == Walked::waiting) {
+    call.is_put_down = true;
+    put_down(member.shared->crossbar, member.run.waiter.rank);
+  }
   return walked;
 }
 
