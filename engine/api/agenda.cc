@@ -36,14 +36,6 @@ bool play(MemberState& member, StartedCall& call) noexcept {
   return in;
 }
 
-// The calling thread is at the call from now on. Who has just begun it is so already. False: the
-// communicator has ended.
-bool take_up(MemberState& member, StartedCall& call) noexcept {
-  if (!call.is_put_down) return true;
-  call.is_put_down = false;
-  return come_back_to(member.shared->crossbar, member.run.waiter.rank);
-}
-
 // Goes on with a call on a modelled network: on a thread of its own, which gives way where it
 // waits.
 [[gnu::noinline]] Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
@@ -136,7 +128,6 @@ bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
     return false;
   member.wait_as(call.call.options);
   call.cursor = {};
-  call.is_put_down = false;
   const void* in = call.call.in;
   if (call.call.factor != nullptr || call.displaced != nullptr) [[unlikely]] {
     const auto brought = input_of(member, call);
@@ -196,12 +187,10 @@ Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
   if (call.phase == StartedCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return go_on_there(member, call);
-  if (!take_up(member, call)) return Walked::failed;
+  Crossbar& crossbar = member.shared->crossbar;
+  if (!come_back_to(crossbar, member.run.waiter.rank)) return Walked::failed;
   const Walked walked = interpret_some(call.prepared->plan, member.run, call.cursor);
-  if (walked == Walked::waiting) {
-    call.is_put_down = true;
-    put_down(member.shared->crossbar, member.run.waiter.rank);
-  }
+  if (walked == Walked::waiting) put_down(crossbar, member.run.waiter.rank);
   return walked;
 }
 
@@ -279,7 +268,7 @@ void Agenda::run_alone(MemberState& member) noexcept {
   if (done && member.clock != nullptr) {
     done = play(member, *call);
   } else if (done) {
-    done = take_up(member, *call) &&
+    done = come_back_to(member.shared->crossbar, member.run.waiter.rank) &&
            interpret_rest(call->prepared->plan, member.run, call->cursor);
   }
   end(member, *call, member.end(done));

@@ -50,7 +50,6 @@ struct StartedCall {
   bool rests = true;                          // not started, or waited for: the owner's
   Phase phase = Phase::over;
   Cursor cursor;
-  bool is_put_down = false;  // under way, and no thread at it (put_down.h)
   // On a modelled network: when it was started and ended there; and how it goes on.
   Ticks model_start = 0, model_end = 0;
   std::unique_ptr<CallThread> thread;

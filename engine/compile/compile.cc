@@ -152,8 +152,7 @@ Program direct_all_reduce(Job& job, std::optional<Program> made, bool streams) {
                        bytes >= costs.fetch_from && bytes <= costs.fetch_to;
   const bool pushes = job.request.pushes && !fetches;
   // In place the storing rank has just read what it overwrites.
-  const bool reads_first =
-      buffers == Buffers::in_place || vector_bytes(job.layout) <= costs.push_plain;
+  const bool reads_first = buffers == Buffers::in_place || bytes <= costs.push_plain;
   if (pushes && !reads_first && !streams && least_block(job.layout) < costs.claim) {
     Program copied = job.program(Buffers::in_place);
     if (has_short_copies(copied, costs.claim)) {

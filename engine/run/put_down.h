@@ -16,10 +16,14 @@ inline void put_down(Crossbar& crossbar, Rank r) noexcept {
   crossbar.record(r).thread.store(kPutDown, std::memory_order_release);
 }
 
-// The calling thread goes on with it. False: aborted, and other ranks' buffers may be gone.
+// The calling thread goes on with the call of rank r; who has just begun it is at it already.
+// False: aborted, and other ranks' buffers may be gone.
 inline bool come_back_to(Crossbar& crossbar, Rank r) noexcept {
+  auto& thread = crossbar.record(r).thread;
+  // Relaxed: written only by who is at the rank's calls, one at a time.
+  if (thread.load(std::memory_order_relaxed) != kPutDown) return true;
   // Relaxed: begin() orders it before its look, as what it stores itself.
-  crossbar.record(r).thread.store(thread_id(), std::memory_order_relaxed);
+  thread.store(thread_id(), std::memory_order_relaxed);
   return crossbar.begin(r);
 }
 

@@ -1,6 +1,7 @@
 // Waiting, in one place: probe, then spin or yield, then park with a deadline.
 //
-//   every rank has a core of its own     spin with PAUSE for many futex round trips, then park
+//   every rank has a core of its own     spin with PAUSE for many futex round trips, giving turns
+//                                        away now and then (WaitPolicy::kAloneNs), then park
 //   ranks outnumber cores                a few probes, a dozen sched_yield, then park
 //
 // A rank that parks comes late to the next call, by what waking costs: whoever spins for less than
