@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "checks.h"
+#include "every_wait.h"
 #include "prepared_names.h"
 
 enum { kRounds = 5 };
@@ -258,84 +259,48 @@ static void lengths(void) {
 }
 
 /* Two sums, a message to the right and one from the left, all made ready; and a sum that is not. */
-struct mixed {
+static struct {
   MPI_Request requests[6];
   int x, sum, most, sent, received, once;
-};
-static void make_mixed(struct mixed* m) {
-  MPI_Recv_init(&m->received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD,
-                &m->requests[0]);
-  MPI_Allreduce_init(&m->x, &m->sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
-                     &m->requests[1]);
-  MPI_Send_init(&m->sent, 1, MPI_INT, (rank + 1) % ranks, 5, MPI_COMM_WORLD, &m->requests[2]);
-  MPI_Allreduce_init(&m->x, &m->most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL,
-                     &m->requests[3]);
-  m->requests[4] = m->requests[5] = MPI_REQUEST_NULL;
+} m;
+static void make_mixed(void) {
+  MPI_Recv_init(&m.received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD,
+                &m.requests[0]);
+  MPI_Allreduce_init(&m.x, &m.sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &m.requests[1]);
+  MPI_Send_init(&m.sent, 1, MPI_INT, (rank + 1) % ranks, 5, MPI_COMM_WORLD, &m.requests[2]);
+  MPI_Allreduce_init(&m.x, &m.most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &m.requests[3]);
+  m.requests[4] = m.requests[5] = MPI_REQUEST_NULL;
 }
-static void start_mixed(struct mixed* m) {
-  m->x = rank, m->sum = m->most = m->received = m->once = -1, m->sent = 10 * rank;
-  MPI_Startall(4, m->requests);
-  MPI_Iallreduce(&m->x, &m->once, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &m->requests[5]);
+static void start_mixed(void) {
+  m.x = rank, m.sum = m.most = m.received = m.once = -1, m.sent = 10 * rank;
+  MPI_Startall(4, m.requests);
+  MPI_Iallreduce(&m.x, &m.once, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &m.requests[5]);
 }
-static void check_mixed(const char* what, const struct mixed* m, int right) {
-  right &= are_all_there(4, m->requests) && m->requests[5] == MPI_REQUEST_NULL;
-  check(what, right && m->sum == sum_of_ranks() && m->most == ranks - 1 &&
-                  m->once == sum_of_ranks() && m->received == 10 * ((rank + ranks - 1) % ranks));
+static void check_mixed(const char* what, int right) {
+  right &= are_all_there(4, m.requests) && m.requests[5] == MPI_REQUEST_NULL;
+  check(what, right && m.sum == sum_of_ranks() && m.most == ranks - 1 &&
+                  m.once == sum_of_ranks() && m.received == 10 * ((rank + ranks - 1) % ranks));
 }
 
 static void among_messages(void) {
-  struct mixed m;
+  const struct mixture mixture = {m.requests, 6, 47, start_mixed, check_mixed};
   MPI_Status statuses[6];
-  int indices[6], index, flag, n, count, ended, seen;
-  make_mixed(&m);
+  int index, flag, seen;
+  make_mixed();
 
   MPI_Waitall(6, m.requests, statuses);
   MPI_Waitany(6, m.requests, &index, statuses);
   MPI_Test(&m.requests[1], &flag, statuses);
   check("requests that rest", index == MPI_UNDEFINED && flag && are_all_there(4, m.requests));
+  wait_in_every_way(&mixture);
 
-  start_mixed(&m);
-  MPI_Waitall(6, m.requests, statuses);
-  MPI_Get_count(&statuses[0], MPI_INT, &n);
-  check_mixed("MPI_Waitall", &m, n == 1 && statuses[0].MPI_TAG == 5);
-
-  start_mixed(&m);
-  for (seen = 0, ended = 0; ended < 5; ++ended) {
-    MPI_Waitany(6, m.requests, &index, statuses);
-    seen |= 1 << index;
-  }
-  MPI_Waitany(6, m.requests, &index, statuses);
-  check_mixed("MPI_Waitany", &m, seen == 47 && index == MPI_UNDEFINED);
-
-  start_mixed(&m);
-  for (ended = 0; ended < 5; ended += count) MPI_Waitsome(6, m.requests, &count, indices, statuses);
-  MPI_Waitsome(6, m.requests, &count, indices, statuses);
-  check_mixed("MPI_Waitsome", &m, count == MPI_UNDEFINED);
-
-  start_mixed(&m);
-  for (flag = 0; !flag;) MPI_Testall(6, m.requests, &flag, statuses);
-  check_mixed("MPI_Testall", &m, 1);
-
-  start_mixed(&m);
-  for (ended = 0; ended < 5; ended += flag)
-    MPI_Testany(6, m.requests, &index, &flag, MPI_STATUS_IGNORE);
-  check_mixed("MPI_Testany", &m, 1);
-
-  start_mixed(&m);
-  for (ended = 0; ended < 5; ended += count) MPI_Testsome(6, m.requests, &count, indices, statuses);
-  check_mixed("MPI_Testsome", &m, 1);
-
-  /* The later ones first. */
-  start_mixed(&m);
-  for (index = 5; index >= 0; --index)
-    for (flag = 0; !flag;) MPI_Test(&m.requests[index], &flag, statuses);
-  check_mixed("MPI_Test", &m, 1);
-
-  start_mixed(&m);
+  start_mixed();
   for (flag = 0; !flag;) MPI_Request_get_status(m.requests[3], &flag, statuses);
   const int is_over = m.most == ranks - 1;
   MPI_Waitall(6, m.requests, statuses);
-  check_mixed("MPI_Request_get_status", &m, is_over);
+  check_mixed("MPI_Request_get_status", is_over);
 
   /* None of them but these. */
   for (seen = 0, index = 0; index < 50; ++index) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "checks.h"
+#include "every_wait.h"
 
 enum { kRounds = 4 }; /* the library leaves the first calls of each kind to MPI */
 
@@ -121,71 +122,36 @@ static void moves(void) {
 }
 
 /* Two sums, a message to the right and one from the left. */
-struct mixed {
+static struct {
   MPI_Request requests[5];
   int x, sum, most, sent, received;
-};
-static void start_mixed(struct mixed* m) {
-  m->x = rank, m->sum = m->most = m->received = -1, m->sent = 10 * rank;
-  MPI_Irecv(&m->received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD,
-            &m->requests[0]);
-  MPI_Iallreduce(&m->x, &m->sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &m->requests[1]);
-  m->requests[2] = MPI_REQUEST_NULL;
-  MPI_Isend(&m->sent, 1, MPI_INT, (rank + 1) % ranks, 5, MPI_COMM_WORLD, &m->requests[3]);
-  MPI_Iallreduce(&m->x, &m->most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &m->requests[4]);
+} m;
+static void start_mixed(void) {
+  m.x = rank, m.sum = m.most = m.received = -1, m.sent = 10 * rank;
+  MPI_Irecv(&m.received, 1, MPI_INT, (rank + ranks - 1) % ranks, 5, MPI_COMM_WORLD,
+            &m.requests[0]);
+  MPI_Iallreduce(&m.x, &m.sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &m.requests[1]);
+  m.requests[2] = MPI_REQUEST_NULL;
+  MPI_Isend(&m.sent, 1, MPI_INT, (rank + 1) % ranks, 5, MPI_COMM_WORLD, &m.requests[3]);
+  MPI_Iallreduce(&m.x, &m.most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &m.requests[4]);
 }
-static void check_mixed(const char* what, const struct mixed* m, int right) {
-  for (int i = 0; i < 5; ++i) right &= m->requests[i] == MPI_REQUEST_NULL;
-  check(what, right && m->sum == sum_of_ranks() && m->most == ranks - 1 &&
-                  m->received == 10 * ((rank + ranks - 1) % ranks));
+static void check_mixed(const char* what, int right) {
+  for (int i = 0; i < 5; ++i) right &= m.requests[i] == MPI_REQUEST_NULL;
+  check(what, right && m.sum == sum_of_ranks() && m.most == ranks - 1 &&
+                  m.received == 10 * ((rank + ranks - 1) % ranks));
 }
 
 static void among_messages(void) {
-  struct mixed m;
+  const struct mixture mixture = {m.requests, 5, 27, start_mixed, check_mixed};
   MPI_Status statuses[5];
-  int indices[5], index, flag, n, count, ended, seen;
+  int flag;
+  wait_in_every_way(&mixture);
 
-  start_mixed(&m);
-  MPI_Waitall(5, m.requests, statuses);
-  MPI_Get_count(&statuses[0], MPI_INT, &n);
-  check_mixed("MPI_Waitall", &m, n == 1 && statuses[0].MPI_TAG == 5);
-
-  start_mixed(&m);
-  for (seen = 0, ended = 0; ended < 4; ++ended) {
-    MPI_Waitany(5, m.requests, &index, statuses);
-    seen |= 1 << index;
-  }
-  MPI_Waitany(5, m.requests, &index, statuses);
-  check_mixed("MPI_Waitany", &m, seen == 27 && index == MPI_UNDEFINED);
-
-  start_mixed(&m);
-  for (ended = 0; ended < 4; ended += count) MPI_Waitsome(5, m.requests, &count, indices, statuses);
-  check_mixed("MPI_Waitsome", &m, 1);
-
-  start_mixed(&m);
-  for (flag = 0; !flag;) MPI_Testall(5, m.requests, &flag, statuses);
-  check_mixed("MPI_Testall", &m, 1);
-
-  start_mixed(&m);
-  for (ended = 0; ended < 4; ended += flag)
-    MPI_Testany(5, m.requests, &index, &flag, MPI_STATUS_IGNORE);
-  check_mixed("MPI_Testany", &m, 1);
-
-  start_mixed(&m);
-  for (ended = 0; ended < 4; ended += count) MPI_Testsome(5, m.requests, &count, indices, statuses);
-  check_mixed("MPI_Testsome", &m, 1);
-
-  /* The later ones first. */
-  start_mixed(&m);
-  for (index = 4; index >= 0; --index)
-    for (flag = 0; !flag;) MPI_Test(&m.requests[index], &flag, statuses);
-  check_mixed("MPI_Test", &m, 1);
-
-  start_mixed(&m);
+  start_mixed();
   for (flag = 0; !flag;) MPI_Request_get_status(m.requests[4], &flag, statuses);
   check("MPI_Request_get_status leaves a request", m.requests[4] != MPI_REQUEST_NULL);
   MPI_Waitall(5, m.requests, statuses);
-  check_mixed("MPI_Request_get_status", &m, 1);
+  check_mixed("MPI_Request_get_status", 1);
 }
 
 /* What ranks wait for in MPI while the others wait for the calls that they have started too. Of two
