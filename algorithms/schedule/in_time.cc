@@ -18,7 +18,7 @@ using Time = std::int64_t;
 using Times = std::vector<Time>;
 using Round = std::vector<Transfer>;
 
-constexpr int kSteps = 1 << 18;  // of one search: messages taken by a clock
+constexpr int kSteps = 8192;  // of one search
 
 // What a message costs: alpha, and beta for every block.
 struct Price {
@@ -246,6 +246,7 @@ class Order {
     for (std::size_t i = 0; i < parts_->size(); ++i) {
       if (is_taken_[i]) continue;
       if (!taken_.empty() && i < taken_.back() && !meet_[i][taken_.back()]) continue;
+      if (++steps_ > kSteps) return false;
       if (take((*parts_)[i])) {
         is_taken_[i] = true;
         taken_.push_back(i);
@@ -254,7 +255,6 @@ class Order {
         is_taken_[i] = false;
       }
       take_back(before);
-      if (steps_ > kSteps) return false;
     }
     return false;
   }
@@ -281,7 +281,6 @@ class Order {
     const auto note = [this](Time& time) { changes_.emplace_back(&time, time); };
     for (Clock& clock : clocks_) {
       for (const std::size_t i : part) {
-        ++steps_;
         if (messages_[i] && !clock.in_time(*messages_[i], note)) return false;
       }
     }
