@@ -153,11 +153,11 @@ class Order {
     if (search(matchings_, needs_) || search(by_length, needs_) || search(by_load, needs_)) {
       return order();
     }
-    // As late as stated on one clock, if it must be; on the most ports first.
+    // As late as stated by one clock, and by no other: on the most ports, if possible.
     for (std::size_t c = needs_.size(); c-- > 0;) {
       Times limits = needs_;
       limits[c] = stated_[c];
-      if (limits != needs_ && search(by_load, limits)) return order();
+      if (limits != needs_ && limits != stated_ && search(by_load, limits)) return order();
     }
     return out;
   }
