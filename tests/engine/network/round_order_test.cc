@@ -208,11 +208,12 @@ constexpr std::string_view kLegend =
     "2-33,\n"
     "# 1 to 4 ports, by rounds (written by round_order_test.cc, which says what that means).\n"
     "#   at worst    a round took so long for what was needed\n"
-    "#   ordered     cases in which another order would not, nor in any other case\n"
-    "#   apart       in which another order would not, but each does in some other case: the one\n"
-    "#               that is stated takes too long in one case only, which is the least\n"
-    "#   no_port     in which all orders do: a switch's transfers take a port of everybody\n"
-    "#   none        in which all orders do, of messages\n";
+    "#   ordered     cases in which another order would do, the same one in all\n"
+    "#   apart       in which another would do, but none does in all: the one that is stated "
+    "takes\n"
+    "#               too long in one of them, which is the least\n"
+    "#   no_port     in which no order does: a switch's transfers take a port of everybody\n"
+    "#   none        in which no order of the messages does\n";
 
 std::string table() {
   SweepOptions options;

@@ -133,7 +133,7 @@ class Satisfy {
     std::size_t c = conflict, i = held_.size(), back = 0;
     do {
       for (const Literal l : clauses_[c]) {
-        if (seen[at(l)] || value(l) > 0 || levels_[at(l)] == 0) continue;
+        if (seen[at(l)] || levels_[at(l)] == 0) continue;
         seen[at(l)] = true;
         activities_[at(l)] += step_;
         if (levels_[at(l)] == decisions_.size()) {

@@ -106,22 +106,20 @@ class SomeOrder {
 
   // Of `chosen`, which all meet j at one end, when j starts, or is stated after j.
   void one_has_ended(const Which& chosen, std::size_t j, const ByClock& clock) {
-    for (std::int64_t t = 0; t <= clock.limit - clock.costs[j]; ++t) {
+    const std::int64_t latest = clock.limit - clock.costs[j];
+    for (std::int64_t t = 0; t <= latest; ++t) {
       Clause clause;
-      bool holds = false;
-      if (t < clock.limit - clock.costs[j]) clause.push_back(-begun(j, t));
+      if (t < latest) clause.push_back(-begun(j, t));
       for (const std::size_t i : chosen) {
         clause.push_back(-before_.at({i, j}));
-        const std::int64_t then = t - clock.costs[i];
-        holds = holds || then >= clock.limit - clock.costs[i];
-        if (then >= 0 && !holds) clause.push_back(begun(i, then));
+        if (t >= clock.costs[i]) clause.push_back(begun(i, t - clock.costs[i]));
       }
-      if (!holds) clauses_.add(std::move(clause));
+      clauses_.add(std::move(clause));
     }
   }
-  // Before the latest t possible: by that it must have.
+  // For a t before the latest possible, by which it must have.
   Literal begun(std::size_t m, std::int64_t t) const {
-    return begun_[m][static_cast<std::size_t>(t)];
+    return begun_[m].at(static_cast<std::size_t>(t));
   }
 
   // visit(choice) for any so many of those from i on, with what is chosen.
