@@ -84,10 +84,10 @@ TEST(InTime, WhereNoOrderOfMatchingsDoesOneOfTheirLengthsMay) {
             (Messages{{0, 4, 4}, {2, 3, 4}, {4, 1, 3}, {4, 3, 1}, {0, 1, 3}}));
 }
 
-// Here the 2 and 2 must be apart that 0 and 3 exchange: 3 sends 5 in all, and 0 sends 4.
+// Here the 1 of 2 and the 1 of 0 must be apart, which are of one matching: 2 sends 3 in all.
 TEST(InTime, WhereNoOrderOfLengthsDoesOneByWhatSendersSendMay) {
-  EXPECT_EQ(in_time(Messages{{3, 0, 2}, {0, 3, 2}, {3, 1, 3}, {0, 1, 2}, {1, 0, 2}}),
-            (Messages{{3, 0, 2}, {0, 1, 2}, {0, 3, 2}, {3, 1, 3}, {1, 0, 2}}));
+  EXPECT_EQ(in_time(Messages{{2, 3, 2}, {3, 2, 2}, {2, 1, 1}, {1, 3, 3}, {0, 2, 1}, {3, 1, 1}}),
+            (Messages{{1, 3, 3}, {2, 1, 1}, {2, 3, 2}, {3, 2, 2}, {0, 2, 1}, {3, 1, 1}}));
 }
 
 // On one port these take 8 if each costs one more than its blocks, in any order, where 7 are

@@ -7,7 +7,7 @@
 // stated find one free then, by induction; and where they are in time, their starts are such.) So
 // whether there is one is a question about clauses:
 //   before(i, j)     for i and j that meet at a port; not both this and before(j, i)
-//   begun(m, t)      has started by t; then also by t + 1
+//   begun(m, t)      has started by t (it starts at the first such t, and no later one matters)
 //   not begun(j, t), or not before(i, j) or begun(i, t - cost of i) for one i of these,
 //                    for any k that meet j at one end, and any t
 // No order goes round in circles: a clock more, of one port, on which everything takes 1.
@@ -50,8 +50,9 @@ class SomeOrder {
     if (!holds) return std::nullopt;
     const auto start = [&](std::size_t m) {
       const auto& begun = some.begun_[m];
-      return std::count_if(begun.begin(), begun.end(),
-                           [&](Literal l) { return !(*holds)[static_cast<std::size_t>(l)]; });
+      return std::find_if(begun.begin(), begun.end(),
+                          [&](Literal l) { return (*holds)[static_cast<std::size_t>(l)]; }) -
+             begun.begin();
     };
     std::vector<std::size_t> order(messages.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -89,7 +90,6 @@ class SomeOrder {
       if (latest < 0) clauses_.add({});
       for (std::int64_t t = 0; t < latest; ++t) {
         begun_[m].push_back(clauses_.variable());
-        if (t > 0) clauses_.add({-begun_[m][begun_[m].size() - 2], begun_[m].back()});
       }
     }
     for (const Which& end : ends_) {
