@@ -18,7 +18,10 @@ using Time = std::int64_t;
 using Times = std::vector<Time>;
 using Round = std::vector<Transfer>;
 
-constexpr int kSteps = 8192;  // of one search
+// How often a clock may take a message: in the search among matchings, in each one among their
+// parts, and in all of these.
+constexpr int kSteps = 1 << 19;
+constexpr int kFinerSteps = 1 << 17, kAllFinerSteps = 1 << 18;
 
 // What a message costs: alpha, and beta for every block.
 struct Price {
@@ -149,15 +152,20 @@ class Order {
     std::vector<std::size_t> out(messages_.size());
     std::iota(out.begin(), out.end(), std::size_t{0});
     if (!find_limits()) return out;
+    if (search(matchings_, needs_, kSteps)) return order();
+    int left = kAllFinerSteps;
+    const auto finer = [&](const std::vector<Part>& parts, const Times& limits) {
+      const bool does = search(parts, limits, std::min(left, kFinerSteps));
+      left -= steps_;
+      return does;
+    };
     const std::vector<Part> by_length = split(Split::by_length), by_load = split(Split::by_load);
-    if (search(matchings_, needs_) || search(by_length, needs_) || search(by_load, needs_)) {
-      return order();
-    }
+    if (finer(by_length, needs_) || finer(by_load, needs_)) return order();
     // As late as stated by one clock, and by no other: on the most ports, if possible.
-    for (std::size_t c = needs_.size(); c-- > 0;) {
+    for (std::size_t c = needs_.size(); c-- > 0 && left > 0;) {
       Times limits = needs_;
       limits[c] = stated_[c];
-      if (limits != needs_ && limits != stated_ && search(by_load, limits)) return order();
+      if (limits != needs_ && limits != stated_ && finer(by_load, limits)) return order();
     }
     return out;
   }
@@ -223,7 +231,7 @@ class Order {
     return out;
   }
 
-  bool search(const std::vector<Part>& parts, const Times& limits) {
+  bool search(const std::vector<Part>& parts, const Times& limits, int most_steps) {
     parts_ = &parts;
     taken_.clear();
     is_taken_.assign(parts.size(), false);
@@ -231,6 +239,7 @@ class Order {
     changes_.clear();
     for (std::size_t c = 0; c < clocks_.size(); ++c) clocks_[c].must_end(limits[c], messages_);
     steps_ = 0;
+    most_steps_ = most_steps;
     meet_.assign(parts.size(), std::vector<bool>(parts.size()));
     for (std::size_t i = 0; i < parts.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) meet_[j][i] = meet(parts[j], parts[i]);
@@ -246,7 +255,7 @@ class Order {
     for (std::size_t i = 0; i < parts_->size(); ++i) {
       if (is_taken_[i]) continue;
       if (!taken_.empty() && i < taken_.back() && !meet_[i][taken_.back()]) continue;
-      if (++steps_ > kSteps) return false;
+      if (steps_ > most_steps_) return false;
       if (take((*parts_)[i])) {
         is_taken_[i] = true;
         taken_.push_back(i);
@@ -281,6 +290,7 @@ class Order {
     const auto note = [this](Time& time) { changes_.emplace_back(&time, time); };
     for (Clock& clock : clocks_) {
       for (const std::size_t i : part) {
+        ++steps_;
         if (messages_[i] && !clock.in_time(*messages_[i], note)) return false;
       }
     }
@@ -305,7 +315,7 @@ class Order {
   std::vector<Clock> clocks_;
   std::vector<std::pair<Time*, Time>> changes_;  // of their times, with what they were
   std::vector<std::vector<bool>> meet_;          // whether two of them do, the earlier first
-  int steps_ = 0;
+  int steps_ = 0, most_steps_ = 0;
 };
 
 bool is_one_to_one(const Transfer& t) { return t.from.size() == 1 && t.to.size() == 1; }
