@@ -18,10 +18,10 @@ using Time = std::int64_t;
 using Times = std::vector<Time>;
 using Round = std::vector<Transfer>;
 
-// How often a clock may take a message: in the search among matchings, in each one among their
-// parts, and in all of these.
-constexpr int kSteps = 1 << 19;
-constexpr int kFinerSteps = 1 << 17, kAllFinerSteps = 1 << 18;
+// How often clocks may take each message in a search among matchings; how often any in a search
+// among their parts, and in all of these.
+constexpr int kOfEach = 4096;
+constexpr int kSteps = 1 << 17, kAllSteps = 1 << 18;
 
 // What a message costs: alpha, and beta for every block.
 struct Price {
@@ -152,10 +152,10 @@ class Order {
     std::vector<std::size_t> out(messages_.size());
     std::iota(out.begin(), out.end(), std::size_t{0});
     if (!find_limits()) return out;
-    if (search(matchings_, needs_, kSteps)) return order();
-    int left = kAllFinerSteps;
+    if (search(matchings_, needs_, kOfEach * static_cast<int>(messages_.size()))) return order();
+    int left = kAllSteps;
     const auto finer = [&](const std::vector<Part>& parts, const Times& limits) {
-      const bool does = search(parts, limits, std::min(left, kFinerSteps));
+      const bool does = search(parts, limits, std::min(left, kSteps));
       left -= steps_;
       return does;
     };
