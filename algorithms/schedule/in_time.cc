@@ -20,7 +20,7 @@ using Round = std::vector<Transfer>;
 
 // How often clocks may take each message in a search among matchings; how often any in a search
 // among their parts, and in all of these.
-constexpr int kOfEach = 4096;
+constexpr int kOfEach = 6144;
 constexpr int kSteps = 1 << 17, kAllSteps = 1 << 18;
 
 // What a message costs: alpha, and beta for every block.
