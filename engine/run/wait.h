@@ -72,6 +72,8 @@ struct Awaited {
   }
 };
 
+// Of `next_look_ns`: nothing has been looked at, and the next look begins the wait's time.
+inline constexpr std::int64_t kNextLookIsFirst = 1;
 // The slow path of worth_waiting().
 bool look_about(Waiter& waiter, const Awaited& awaited, int round,
                 std::int64_t& next_look_ns) noexcept;
@@ -83,7 +85,7 @@ bool look_about(Waiter& waiter, const Awaited& awaited, int round,
 inline bool worth_waiting(Waiter& waiter, const Awaited& awaited, int round,
                           std::int64_t& next_look_ns) noexcept {
   if (next_look_ns != 0) return look_about(waiter, awaited, round, next_look_ns);
-  next_look_ns = 1;
+  next_look_ns = kNextLookIsFirst;
   return true;
 }
 // It has come, after that.
