@@ -263,7 +263,11 @@ LongWait::Awake LongWait::stay_awake() noexcept {
     if (probed != Awake::tired) return probed;
   }
   if (policy.mode == WaitPolicy::Mode::yield) {
-    return stay_awake(policy.yields, kForEverNs, kYieldsPerLook, [] { yield_cpu(); });
+    const auto yield = [] { yield_cpu(); };
+    const Awake soon = stay_awake(policy.yields, kForEverNs, kYieldsPerLook, yield);
+    if (soon != Awake::tired || policy.yield_ns == 0) return soon;
+    return stay_awake(kNoLimit, deadline_after(look_at_clock(), policy.yield_ns), kYieldsPerLook,
+                      yield);
   }
   if (policy.mode == WaitPolicy::Mode::spin) {
     const std::int64_t begin = look_at_clock();

@@ -2,10 +2,12 @@
 //
 //   every rank has a core of its own     spin with PAUSE for many futex round trips, giving turns
 //                                        away now and then (WaitPolicy::kAloneNs), then park
-//   ranks outnumber cores                a few probes, a dozen sched_yield, then park
+//   ranks outnumber cores                a few probes, a dozen sched_yield, more of them for
+//                                        several futex round trips, then park
 //
-// A rank that parks comes late to the next call, by what waking costs: whoever spins for less than
-// that parks in turn, and so on for ever.
+// A rank that parks comes late to the next call, by what waking costs: whoever spins or yields for
+// less than that parks in turn, and so on for ever. Yields return at once where nobody else has
+// work on the core, so their number alone would end the wait just when it costs nobody anything.
 //
 // Spinning when oversubscribed was measured 2,500 times slower than yielding, parking without
 // yields 20 to 40 times slower; a futex where everybody has a core costs 100 times the spin.
