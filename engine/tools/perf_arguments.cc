@@ -63,9 +63,9 @@ Result<std::size_t> read_step(std::string_view argument, std::string_view text) 
 }
 
 Result<std::optional<double>> read_time(std::string_view argument, std::string_view text) {
-  const auto duration = parse_duration(argument, text);
-  if (!duration.ok()) return duration.status();
-  return std::optional(std::chrono::duration<double>(*duration).count());
+  const auto span = parse_span(argument, text);
+  if (!span.ok()) return span.status();
+  return std::optional(span->to_double());
 }
 
 Result<double> read_bandwidth(std::string_view argument, std::string_view text) {
