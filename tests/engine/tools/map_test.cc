@@ -103,6 +103,34 @@ TEST(Choose, JsonHasTheChoiceAndAllCandidates) {
   EXPECT_EQ(json["bytes"], 1024);
 }
 
+// However long names and refusals are, columns stay two blanks apart and one below the other.
+TEST(Choose, ExplainKeepsItsColumnsApart) {
+  const Captured run = run_captured({"choose", "all_reduce", "--ranks", "12", "--bytes", "1M",
+                                     "--network", "scale_out", "--explain"});
+  ASSERT_EQ(run.exit, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::string line;
+  std::getline(lines, line);
+  std::getline(lines, line);
+  const std::size_t ends = line.find("time") + 4;  // of times and of their heading
+  ASSERT_LT(ends, line.size()) << line;
+  std::size_t rows = 0, refused = 0;
+  while (std::getline(lines, line)) {
+    ++rows;
+    const std::size_t name_ends = line.find(' ', 3);
+    ASSERT_NE(name_ends, std::string::npos) << line;
+    EXPECT_EQ(line.substr(name_ends, 2), "  ") << line;
+    if (line.find("cannot run: ") != std::string::npos) {
+      ++refused;
+    } else {
+      EXPECT_EQ(line.substr(ends - 1, 3), "s  ") << line;
+    }
+  }
+  EXPECT_GT(rows, 10U);
+  EXPECT_GT(refused, 0U);
+  EXPECT_LT(refused, rows);
+}
+
 TEST(Choose, WrongArgumentsAreNamedWithWhatIsAllowed) {
   const auto refused = [](const std::vector<std::string>& more, const std::string& part) {
     std::vector<std::string> arguments = {"choose", "all_reduce"};
@@ -112,7 +140,7 @@ TEST(Choose, WrongArgumentsAreNamedWithWhatIsAllowed) {
     EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
   };
   refused({"--ports", "0"}, "ports is '0'");
-  refused({"--bandwidth", "100GBps"}, "'100GBps'");
+  refused({"--bandwidth", "100GBs"}, "'100GBs'");
   refused({"--bandwidth", "-1GB/s"}, "'-1GB/s'");
   refused({"--alpha", "1 fortnight"}, "'1 fortnight'");
   refused({"--network", "no_such_network"}, "no_such_network");
