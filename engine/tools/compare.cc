@@ -52,7 +52,7 @@ bool fails(const ComparedRow& row, const CompareArguments& arguments) {
 std::string describe(const std::string& path, const PerfFile& file) {
   return fmt::format("{}{}{}{}", path, file.started.empty() ? "" : ", " + file.started,
                      file.collective.empty() ? "" : ", " + file.collective,
-                     file.ranks == 0 ? "" : fmt::format(" among {} ranks", file.ranks));
+                     file.ranks == 0 ? "" : " among " + counted(file.ranks, "rank"));
 }
 
 struct Tally {
@@ -85,18 +85,18 @@ Table table_of(const CompareArguments& arguments, const PerfFile& a, const PerfF
                                                  : row.a.algorithm + " -> " + row.b.algorithm);
   }
   table.notes = {fmt::format(
-      "\nb/a: b takes {:.3f} of a's time, geometric mean of {} rows; beyond noise {} faster, {} "
+      "\nb/a: b takes {:.3f} of a's time, geometric mean of {}; beyond noise {} faster, {} "
       "slower, {} not\n"
       "noise: the sum of both spreads, each half the distance of the quartiles",
-      comparison.geometric_mean(), comparison.rows.size(), tally.faster, tally.slower, tally.same)};
+      comparison.geometric_mean(), counted(comparison.rows.size(), "row"), tally.faster,
+      tally.slower, tally.same)};
   if (unknown)
     table.notes.push_back("?: neither report has a spread; every difference counts there");
   for (const auto& [which, only] :
        {std::pair("a", comparison.only_a), std::pair("b", comparison.only_b)}) {
     if (only.empty()) continue;
-    table.notes.push_back(fmt::format("only in {}: {} row{}, {}{}", which, only.size(),
-                                      only.size() == 1 ? "" : "s", only.front(),
-                                      only.size() == 1 ? "" : " ..."));
+    table.notes.push_back(fmt::format("only in {}: {}, {}{}", which, counted(only.size(), "row"),
+                                      only.front(), only.size() == 1 ? "" : " ..."));
   }
   return table;
 }

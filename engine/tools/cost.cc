@@ -78,9 +78,9 @@ Table terms_of(const Question& question, const Cost& cost) {
               As("{:.1f}%")("eta", "", "-"),
               as::number("n_hop").when(cost.dataflow.hop.has_value()),
               as::number("n_gamma").when(cost.dataflow.gamma.has_value()));
-  table.title =
-      fmt::format("{} '{}' among {} ranks{}{}: {} rounds", name_of(line.collective), line.name,
-                  params.ranks, with.empty() ? "" : ", ", with, cost.counts.rounds);
+  table.title = fmt::format("{} '{}' among {}{}{}: {}", name_of(line.collective), line.name,
+                            counted(params.ranks, "rank"), with.empty() ? "" : ", ", with,
+                            counted(cost.counts.rounds, "round"));
   const auto add = [&table](std::string name, const Coefficients& c) {
     table.add(std::move(name), c.alpha, c.beta, c.beta.to_double(), c.eta, c.hop, c.gamma);
   };

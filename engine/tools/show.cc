@@ -60,8 +60,9 @@ std::string draw_round(const Schedule& schedule, const Goal& goal, int k,
   if (k == 0) cut.phases.erase(cut.phases.begin());
   std::string text = draw(cut, goal, drawing);
   text.erase(0, text.find('\n', text.find(mark)) + 1);
-  return fmt::format("{}: {} ranks, {} blocks, round {} of {}\n\n{}", name_of(goal.collective),
-                     schedule.ranks, schedule.blocks, k, schedule.rounds, text);
+  return fmt::format("{}: {}, {}, round {} of {}\n\n{}", name_of(goal.collective),
+                     counted(schedule.ranks, "rank"), counted(schedule.blocks, "block"), k,
+                     schedule.rounds, text);
 }
 
 // What nobody reads to its end: the beginning, and how to see the rest.

@@ -71,9 +71,8 @@ Result<Exit> run_batch(const std::string& file, Console& console) {
     errors = answer_batch(in, console.out);
   }
   if (errors > 0) {
-    console.err << fmt::format(
-        "rankine simulate: {} request{} could not be answered; see 'error'\n", errors,
-        errors == 1 ? "" : "s");
+    console.err << fmt::format("rankine simulate: {} could not be answered; see 'error'\n",
+                               counted(errors, "request"));
   }
   return Exit::ok;
 }

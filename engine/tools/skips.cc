@@ -87,9 +87,8 @@ Status measure(std::vector<Row>& rows, const Question& question, Console& consol
     const auto measured = (*created)->measure(call, {});
     if (!measured.ok()) return measured.status();
     if (measured->out_of_place.wrong != 0) {
-      return Status(Code::system,
-                    fmt::format("skips {}: {} elements are wrong", skips_text(rows[i].skips),
-                                measured->out_of_place.wrong));
+      return Status(Code::system, fmt::format("skips {}: {} wrong", skips_text(rows[i].skips),
+                                              counted(measured->out_of_place.wrong, "element")));
     }
     rows[i].measured = measured->out_of_place.seconds.median;
   }

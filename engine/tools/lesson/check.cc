@@ -64,10 +64,6 @@ Result<std::string> text_of(const std::string& path) {
   return text;
 }
 
-std::string counted(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 Result<Exit> check_order(std::string_view text, bool json, Console& console) {
   const auto written = read_order(text);
   if (!written.ok()) return written.status();

@@ -29,8 +29,8 @@ Table table_of(const BucketQuestion& q, const std::vector<BucketRow>& rows) {
   const bool hides = q.backward > 0;
   Table table = bucket_table(rows, hides);
   table.title = fmt::format(
-      "{} tensors of {} among {} ranks on {}, all_reduce {}{}", q.tensors,
-      format_bytes(q.tensor_bytes), q.ranks, describe(q.fabric), q.algorithm->name,
+      "{} of {} among {} on {}, all_reduce {}{}", counted(q.tensors, "tensor"),
+      format_bytes(q.tensor_bytes), counted(q.ranks, "rank"), describe(q.fabric), q.algorithm->name,
       hides ? fmt::format(", behind a backward pass of {}", format_duration(q.backward)) : "");
   table.notes = {""};
   if (const auto calls = best_calls(q)) {

@@ -45,7 +45,8 @@ Table table_of(const StepPlan& plan, const std::vector<PlayedCollective>& played
               full_speed ? ""
               : equal(c) ? "equal"
                          : "DIFFERENT",
-              c.wrong == 0 ? "right" : fmt::format("{} bytes WRONG", c.wrong), equal(c), c.wrong);
+              c.wrong == 0 ? "right" : fmt::format("{} WRONG", counted(c.wrong, "byte")), equal(c),
+              c.wrong);
   }
   return table;
 }

@@ -74,7 +74,7 @@ Status settle(TrainArguments& a) {
   constexpr double kMost = 1e18;  // there is no more anywhere
   return check_memory(
       static_cast<std::size_t>(std::min(memory_of(model, m).all() * m.ranks(), kMost)),
-      "parameters, gradients, moments and activations", fmt::format("{} ranks", m.ranks()));
+      "parameters, gradients, moments and activations", counted(m.ranks(), "rank"));
 }
 
 Result<double> read_rate(std::string_view argument, std::string_view text) {

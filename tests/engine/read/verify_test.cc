@@ -148,7 +148,7 @@ TEST(Verify, SizesAndBlocksOfWhatAndWhere) {
   const Goal goal = {Collective::all_reduce, 2, 2};
   expect_violation(listed(2, 2, {{{0, 1, blocks(0, 2), block(0), reduce}}}), goal,
                    ViolationKind::bad_sizes, 0, 1, 0,
-                   "round 0, rank 1, block 0: 2 blocks are sent to 1 places");
+                   "round 0, rank 1, block 0: 2 blocks sent to 1 place");
   expect_violation(listed(2, 2, {{{0, 1, block(0), block(1), reduce}}}), goal,
                    ViolationKind::other_block, 0, 1, 1,
                    "round 0, rank 1, block 1: rank 0 sends block 0 to the place of block 1");
