@@ -14,7 +14,6 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/circulant_rounds.h"
 #include "algorithms/skips.h"
-#include "engine/base/units.h"
 #include "engine/read/count.h"
 #include "engine/read/verify.h"
 
@@ -100,8 +99,7 @@ Cases time_of(int p) {
   const Schedule schedule = circulant(Collective::reduce_scatter, p);
   const long long block = p - 1, m = block * p;
   const std::vector<long long> sizes(static_cast<std::size_t>(p), block);
-  return {compared((p - 1) * block, slowest(schedule, sizes),
-                   fmt::format("of {}", counted(m, "element")), p),
+  return {compared((p - 1) * block, slowest(schedule, sizes), fmt::format("of {} elements", m), p),
           compared(log2_rounds(p), count(schedule).rounds, "rounds", p)};
 }
 
@@ -223,7 +221,7 @@ Cases longest(int p) {
                       [&most](const Transfer& t) { most = std::max(most, t.what.list.size()); });
   }
   return {{most <= (p + 1) / 2, fmt::format("p = {}: at most {} blocks", p, (p + 1) / 2),
-           counted(most, "block")}};
+           fmt::format("{} blocks", most)}};
 }
 
 // What processor 21 of 22 receives of block 21, round by round: from whom, and whose contributions.
@@ -410,8 +408,7 @@ std::vector<TraffOutcome> traff_outcomes(const ProgressReport& progress) {
 
 std::string verdict_text(const TraffOutcome& outcome) {
   if (outcome.agrees()) return "agrees";
-  return fmt::format("differs in {} of {}", outcome.cases - outcome.agreeing,
-                     counted(outcome.cases, "case"));
+  return fmt::format("differs in {} of {} cases", outcome.cases - outcome.agreeing, outcome.cases);
 }
 
 }  // namespace rankine::reproduce
