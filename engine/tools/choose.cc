@@ -289,9 +289,9 @@ Subcommand add_choose(Command tool) {
   add_formats(app, a.json, a.csv, "the choice and all candidates as JSON");
   app.footer(
       "Without a network: what calls on threads of this machine get, and whether that is the "
-      "default\n"
+      "default "
       "or of the table that 'rankine tune' made. With one: what the model says; --c-real "
-      "multiplies\n"
+      "multiplies "
       "that by c_real of the table, time over model, as it is among the nearest number of ranks.\n"
       "Examples:\n"
       "  rankine choose all_reduce --ranks 2 --bytes 64K\n"

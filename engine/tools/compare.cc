@@ -154,10 +154,10 @@ Subcommand add_compare(Command tool) {
       "  rankine compare before.json after.json\n"
       "  rankine compare before.json after.json --fail-above 1.05\n"
       "Rows of the same size, type, operation, root, network and place go together; where a "
-      "report\n"
-      "has several algorithms for a row, also of the same algorithm. Rows of several cycles\n"
+      "report "
+      "has several algorithms for a row, also of the same algorithm. Rows of several cycles "
       "(perf -N 5) count as one, by their median, and their scatter counts, which shows what a "
-      "single\n"
+      "single "
       "run cannot: how far runs are apart. nccl-tests' own -J files are read as well.\n"
       "Exit codes: 0 compared, 1 a row above --fail-above, 2 usage, 3 environment.");
   return {app, [owned](Console& console) { return compare(*owned, console); }};

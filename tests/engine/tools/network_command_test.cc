@@ -75,7 +75,7 @@ TEST(NetworkCommand, PrintsTheSchemaAndTheTableOfMembers) {
 
 TEST(NetworkCommand, RefusesWhatMakesNoSense) {
   EXPECT_THAT(run_captured({"network", "--schema", "torus"}).err,
-              HasSubstr("network excludes --schema"));
+              HasSubstr("network and --schema exclude each other"));
   EXPECT_EQ(run_captured({"network", "--ranks", "4"}).err,
             "rankine network: a network is needed with --ranks and --dims\n");
   EXPECT_EQ(run_captured({"network", "torus", "--dims", "2x2"}).err,

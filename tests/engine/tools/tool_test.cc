@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -83,8 +85,11 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"perf", "all_reduce", "--placement", "compcat"}, {"--placement is 'compcat'", "scatter"}},
       {{"perf", "all_reduce", "--wait", "sleep"}, {"--wait is 'sleep'", "park"}},
       {{"perf", "all_reduce", "--timeout", "0"}, {"--timeout is '0'", "500ms"}},
+      {{"perf", "all_reduce", "--timeout", "10us"}, {"--timeout is '10us'", "whole milliseconds"}},
       {{"perf", "all_reduce", "--min-busbw", "x"}, {"--min-busbw is 'x'", "GB/s"}},
-      {{"perf", "all_reduce", "-f", "4", "-i", "8"}, {"--stepfactor excludes --stepbytes"}},
+      {{"perf", "all_reduce", "--min-busbw", "inf"}, {"--min-busbw is 'inf'", "GB/s"}},
+      {{"perf", "all_reduce", "-f", "4", "-i", "8"},
+       {"--stepfactor and --stepbytes exclude each other"}},
       {{"perf", "all_reduce", "--csv", "--json", "-"}, {"--json is '-'", "--csv"}},
       {{"perf", "all_reduce", "--json", "x", "--plot", "x"}, {"--plot is 'x'", "so is --json"}},
       {{"perf", "all_reduce", "--plot", "-"}, {"--plot is '-'", "names of files"}},
@@ -93,6 +98,8 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"list", "all_reduc"}, {"collective is 'all_reduc'", "did you mean 'all_reduce'"}},
       {{"list", "--ranks", "-1"}, {"--ranks is '-1'", "from 1"}},
       {{"verify", "--ranks", "5..2"}, {"--ranks is '5..2'", "1 to 1048576"}},
+      {{"verify", "broadcast", "--collective", "reduce"}, {"collective and --collective exclude"}},
+      {{"faults", "--collective", "reduce", "gather"}, {"collective and --collective exclude"}},
       {{"verify", "--roots", "some"}, {"--roots is 'some'", "or all"}},
       {{"verify", "--segments", "0"}, {"--segments is '0'", "from 1"}},
       {{"verify", "--algo", "bruk"}, {"--algo is 'bruk'", "did you mean 'bruck'"}},
@@ -147,6 +154,31 @@ TEST(Tool, HelpsAndSaysItsVersion) {
     EXPECT_THAT(help.out, HasSubstr("Examples:\n  rankine " + std::string(name)));
     EXPECT_THAT(help.out, HasSubstr("--json"));
     EXPECT_THAT(help.err, IsEmpty());
+  }
+}
+
+// Lines end where the terminal does, and not where somebody's editor had it.
+TEST(Tool, HelpIsAsWideAsTheTerminal) {
+  constexpr std::size_t kNarrow = 60;
+  for (const std::string& name : subcommand_names()) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(setenv("COLUMNS", "60", 1), 0);
+    std::istringstream narrow(run_captured({name, "--help"}).out);
+    const std::string below(20, ' ');  // where options' descriptions stand
+    for (std::string line; std::getline(narrow, line);) {
+      if (line.starts_with(' ') && !line.starts_with(below)) continue;  // to be copied
+      const bool one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+      EXPECT_TRUE(line.size() <= kNarrow || one_word || line.starts_with("Usage:")) << line;
+    }
+    ASSERT_EQ(setenv("COLUMNS", "2000", 1), 0);
+    std::istringstream wide(run_captured({name, "--help"}).out);
+    bool after_usage = false;
+    for (std::string line; std::getline(wide, line);) {
+      const bool text = after_usage && !line.empty() && line.front() != ' ';
+      EXPECT_TRUE(!text || line.ends_with('.') || line.ends_with(':')) << line;
+      after_usage |= line.starts_with("Usage:");
+    }
+    unsetenv("COLUMNS");
   }
 }
 
