@@ -114,6 +114,7 @@ TEST(Csv, IsWellFormedOfEverySubcommandThatHasIt) {
         "scale_out,sync=rounds"}},
       {"compare", {odd, odd}},
       {"choose", {"all_reduce", "--network", "scale_out"}},
+      {"map", {"all_reduce", "--ranks", "2,6", "-e", "4K", "--network", "scale_out"}},
       {"simulate", {"all_reduce", "--algo", "ring,double_tree", "--ranks", "4"}},
       {"cost", {"all_reduce", "--algo", "ring", "--ranks", "4"}},
       {"gaps", {"all_reduce", "--ranks-to", "9"}},
