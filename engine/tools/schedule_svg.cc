@@ -1,6 +1,7 @@
 #include "engine/tools/schedule_svg.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -48,7 +49,26 @@ Arrows arrows_of(const RoundView& view) {
   return arrows;
 }
 
-std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks, int top) {
+// Places for words, none over another.
+class Labels {
+ public:
+  bool take(int x, int y, int width) {
+    constexpr int kLine = 12;
+    for (const auto& [other_x, other_y, other_width] : taken_) {
+      if (std::abs(x - other_x) < (width + other_width) / 2 && std::abs(y - other_y) < kLine) {
+        return false;
+      }
+    }
+    taken_.emplace_back(x, y, width);
+    return true;
+  }
+
+ private:
+  std::vector<std::tuple<int, int, int>> taken_;
+};
+
+std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks, int top,
+                  Labels& labels) {
   const bool adds = act == Act::reduce;
   const char* colour = adds ? "#d55e00" : "#0072b2";
   const std::string label = fmt::format("{}{}", adds ? "+" : "", blocks_text(blocks));
@@ -59,8 +79,14 @@ std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks,
         x_of(from), top + kRow / 2, colour, x_of(from) + 8, xml_text(label));
   }
   const int x1 = x_of(from), x2 = x_of(to), y1 = top + 8, y2 = top + kRow - 8;
-  // Nearer to the sender, so that the two ways of an exchange do not meet.
-  const int x = x1 + (x2 - x1) * 3 / 10, y = y1 + (y2 - y1) * 3 / 10;
+  int x = 0, y = 0;
+  // Nearer to the sender, so that the two ways of an exchange do not meet; else where there is
+  // room.
+  for (const int percent : {30, 20, 40, 60, 75, 50, 85, 30}) {
+    x = x1 + (x2 - x1) * percent / 100;
+    y = y1 + (y2 - y1) * percent / 100;
+    if (labels.take(x, y, text_width(label))) break;
+  }
   return fmt::format(
       "<line x1=\"{0}\" y1=\"{1}\" x2=\"{2}\" y2=\"{3}\" stroke=\"{4}\" "
       "stroke-width=\"1.5\" marker-end=\"url(#{5})\"/>\n"
@@ -97,9 +123,10 @@ std::string schedule_svg(std::string_view title, const Schedule& schedule, const
     body += fmt::format("<text x=\"10\" y=\"{}\">round {}</text>\n", top + kRow / 2, view.round);
     body += fmt::format("<line x1=\"10\" y1=\"{0}\" x2=\"{1}\" y2=\"{0}\" stroke=\"#eeeeee\"/>\n",
                         top, x_of(schedule.ranks - 1) + kMargin);
+    Labels labels;
     for (const auto& [ends, blocks] : arrows_of(view)) {
       const auto& [from, to, act] = ends;
-      body += arrow(from, to, act, blocks, top);
+      body += arrow(from, to, act, blocks, top, labels);
     }
   }
   const int words = 40 + 8 * static_cast<int>(title.size());

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -154,31 +152,6 @@ TEST(Tool, HelpsAndSaysItsVersion) {
     EXPECT_THAT(help.out, HasSubstr("Examples:\n  rankine " + std::string(name)));
     EXPECT_THAT(help.out, HasSubstr("--json"));
     EXPECT_THAT(help.err, IsEmpty());
-  }
-}
-
-// Lines end where the terminal does, and not where somebody's editor had it.
-TEST(Tool, HelpIsAsWideAsTheTerminal) {
-  constexpr std::size_t kNarrow = 60;
-  for (const std::string& name : subcommand_names()) {
-    SCOPED_TRACE(name);
-    ASSERT_EQ(setenv("COLUMNS", "60", 1), 0);
-    std::istringstream narrow(run_captured({name, "--help"}).out);
-    const std::string below(20, ' ');  // where options' descriptions stand
-    for (std::string line; std::getline(narrow, line);) {
-      if (line.starts_with(' ') && !line.starts_with(below)) continue;  // to be copied
-      const bool one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
-      EXPECT_TRUE(line.size() <= kNarrow || one_word || line.starts_with("Usage:")) << line;
-    }
-    ASSERT_EQ(setenv("COLUMNS", "2000", 1), 0);
-    std::istringstream wide(run_captured({name, "--help"}).out);
-    bool after_usage = false;
-    for (std::string line; std::getline(wide, line);) {
-      const bool text = after_usage && !line.empty() && line.front() != ' ';
-      EXPECT_TRUE(!text || line.ends_with('.') || line.ends_with(':')) << line;
-      after_usage |= line.starts_with("Usage:");
-    }
-    unsetenv("COLUMNS");
   }
 }
 
