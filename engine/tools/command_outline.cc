@@ -37,8 +37,8 @@ CommandOutline outline_of(const CLI::App& app) {
                             [](const OptionOutline& option) { return option.positional; });
   // What stands under one heading stands together, whenever it was added.
   std::map<std::string, std::size_t> headings;
-  for (const OptionOutline& option : outline.options) {
-    headings.try_emplace(option.heading, headings.size());
+  for (auto option = named; option != outline.options.end(); ++option) {
+    headings.try_emplace(option->heading, headings.size());
   }
   std::stable_sort(named, outline.options.end(),
                    [&](const OptionOutline& a, const OptionOutline& b) {

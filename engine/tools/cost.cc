@@ -105,11 +105,13 @@ Table ranks_of(const Question& question, const Cost& cost, bool per_rank) {
     add(fmt::format("rank {}", r), cost.counts.ranks[r]);
   }
   table.notes = {
-      "", fmt::format("M = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where "
-                      "alpha is 0 and M beta 1; each\nexactly, and on its own longest chain. "
-                      "The critical path has as many ports as it likes. eta: busbw over the "
-                      "peak, for large M.",
-                      format_bytes(question.bytes))};
+      "",
+      fmt::format("M = {}. n_alpha: the time where alpha is 1 and beta 0; n_beta: where alpha is 0 "
+                  "and M beta 1;\n"
+                  "each exactly, and on its own longest chain. The critical path has as many ports "
+                  "as it likes.\n"
+                  "eta: busbw over the peak, for large M.",
+                  format_bytes(question.bytes))};
   if (cost.dataflow.hop) {
     table.notes.push_back("n_hop: the time where a link crossed is 1 and the others 0.");
   }
