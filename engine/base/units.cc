@@ -165,7 +165,8 @@ Result<Rational> shortest_decimal(std::string_view argument, double value) {
 Result<std::size_t> parse_size(std::string_view argument, std::string_view text) {
   const auto [number, unit] = split(text);
   const int shift = shift_of(unit);
-  const bool digits = number.find_first_of("0123456789") != std::string_view::npos;
+  const std::string_view before_exponent = number.substr(0, number.find_first_of("eE"));
+  const bool digits = before_exponent.find_first_of("0123456789") != std::string_view::npos;
   const bool sign = number.starts_with('-') || number.starts_with('+');
   if (!digits || sign || shift < 0) return bad(argument, text, kSizes);
   const auto refused = [&](std::string_view why) {
