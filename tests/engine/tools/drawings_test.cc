@@ -80,15 +80,15 @@ TEST(Terminal, FillsParagraphsAndKeepsWhatIsCopied) {
 
 // Lines of help end where the terminal does, and not where somebody's editor had it.
 TEST(Help, IsAsWideAsTheTerminal) {
-  constexpr std::size_t kNarrow = 60, kColumn = 20;
-  const std::string beside(kColumn, ' ');  // where options' descriptions stand
+  constexpr std::size_t kNarrow = 60, kBeside = 20;  // where options' descriptions stand
   for (const std::string& name : subcommand_names()) {
     SCOPED_TRACE(name);
     {
       const ScopedEnv columns("COLUMNS", "60");
       for (const std::string& line : lines_of(run_captured({name, "--help"}).out)) {
-        if (line.starts_with(' ') && !line.starts_with(beside)) continue;  // to be copied
-        const bool one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+        const std::size_t begin = line.find_first_not_of(' ');
+        if (begin != 0 && begin != kBeside) continue;  // to be copied
+        const bool one_word = line.find(' ', begin) == std::string::npos;
         EXPECT_TRUE(line.size() <= kNarrow || one_word || line.starts_with("Usage:")) << line;
       }
     }
