@@ -173,9 +173,10 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "what busbw is held against: 100GB/s (on a network its own)");
   heading("Measuring");
 
-  app.add_flag("--stats", o.stats,
-               "min, median, p99 and max over the batches, of the slowest rank");
-  add_argument(app, "-I,--per_iter_timing", o.stats, read_switch, "0/1", "1: the same as --stats");
+  const Option stats = app.add_flag(
+      "--stats", o.stats, "min, median, p99 and max over the batches, of the slowest rank");
+  add_argument(app, "-I,--per_iter_timing", o.stats, read_switch, "0/1", "1: the same as --stats")
+      .excludes(stats);
   add_argument(app, "-K,--per_iter_skip", o.skip_batches, Whole{0, kMany}, "N",
                "leave the first batches out of these statistics; JSON has them all (0)");
   add_argument(app, "-S,--report_timestamps", o.timestamps, read_switch, "0/1",

@@ -193,6 +193,19 @@ TEST(Show, CutsLongDrawingsAndSaysHow) {
                                                  lines_of(cut.substr(0, hint)).size())));
 }
 
+TEST(Show, HasColoursWhereTheTerminalHasThem) {
+  const auto coloured = [](const char* without, const char* terminal) {
+    const ScopedEnv no_color("NO_COLOR", without), term("TERM", terminal);
+    std::ostringstream out, err;
+    Console console{.out = out, .err = err, .out_is_terminal = true};
+    run_tool({"show", "all_reduce", "--algo", "ring", "--ranks", "3"}, console);
+    return out.str().find("\x1b[") != std::string::npos;
+  };
+  EXPECT_TRUE(coloured("", "xterm"));
+  EXPECT_FALSE(coloured("1", "xterm"));
+  EXPECT_FALSE(coloured("", "dumb"));
+}
+
 TEST(Show, WritesPictures) {
   const auto file = std::filesystem::path(testing::TempDir()) / "show.svg";
   const auto picture = [&](const std::vector<std::string>& more) {

@@ -88,6 +88,7 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"perf", "all_reduce", "--min-busbw", "inf"}, {"--min-busbw is 'inf'", "GB/s"}},
       {{"perf", "all_reduce", "-f", "4", "-i", "8"},
        {"--stepfactor and --stepbytes exclude each other"}},
+      {{"perf", "all_reduce", "--stats", "-I", "0"}, {"--stats and --per_iter_timing exclude"}},
       {{"perf", "all_reduce", "--csv", "--json", "-"}, {"--json is '-'", "--csv"}},
       {{"perf", "all_reduce", "--json", "x", "--plot", "x"}, {"--plot is 'x'", "so is --json"}},
       {{"perf", "all_reduce", "--plot", "-"}, {"--plot is '-'", "names of files"}},
