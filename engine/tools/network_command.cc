@@ -31,7 +31,7 @@ std::string describe_members() {
     // Presets are listed with their sources.
     const std::string allowed = row.kind == NetworkMember::Kind::preset ? "" : row.allowed();
     table.add(row.name, fmt::format("{}: {}{}", row.example, row.help,
-                                    allowed.empty() ? "" : fmt::format(" ({})", allowed)));
+                                    allowed.empty() ? "" : "; allowed are " + allowed));
   }
   return to_text(table, "  ");
 }
