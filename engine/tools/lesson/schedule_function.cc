@@ -111,7 +111,7 @@ Result<WrittenSchedule> ScheduleFunction::schedule(int ranks) const {
   if (!written.ok()) return wrong(written.status().code(), written.status().text());
   if (written->goal.ranks != ranks) {
     return wrong(Code::invalid_argument,
-                 fmt::format("the schedule is one of {} ranks", written->goal.ranks));
+                 "the schedule is one of " + counted(written->goal.ranks, "rank"));
   }
   return written;
 }

@@ -29,8 +29,9 @@ std::string time_text(const StepPlan& plan) {
     table.add(name, seconds, seconds / plan.seconds);
   }
   return to_text(table) +
-         fmt::format("{:.0f} tokens, {:.1f} a second; {} of what the products reach\n",
-                     tokens_of(plan), tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
+         fmt::format("{:.0f} token{}, {:.1f} a second; {} of what the products reach\n",
+                     tokens_of(plan), tokens_of(plan) == 1 ? "" : "s",
+                     tokens_of(plan) / plan.seconds, share(plan.utilisation(), 1));
 }
 
 // What the papers say of the bubble over the work, where stages are equal, and hops free; orders
