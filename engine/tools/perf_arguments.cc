@@ -148,8 +148,8 @@ void add_perf_arguments(Command app, PerfOptions& o) {
 
   const Option batches = add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
                                       "batches (as many as fit into --time)");
-  const Option calls = add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
-                                    "calls per batch (as many as take 20 us)");
+  add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
+               "calls per batch (as many as take 20 us)");
   add_argument(app, "-w,--warmup_iters", m.warmups, Whole{1, kMany}, "N", "warm-up calls (5)");
   add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
                "checked calls per row, each with other data; 0 for none (1)");
@@ -164,8 +164,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
       .excludes(batches);
   app.add_flag("--fresh", m.fresh,
                "rewrite the input before each call, untimed; time the call and one read of the "
-               "result")
-      .excludes(calls);
+               "result");
   app.add_flag("--off-cache", m.off_cache, "rotate over more memory than the caches hold");
   app.add_flag("--probe", o.probe,
                "bracket rows with the latency of a cache line; repeat those whose cores moved");

@@ -89,7 +89,6 @@ TEST(Misuse, NamesArgumentValueAndWhatIsAllowed) {
       {{"perf", "all_reduce", "-f", "4", "-i", "8"},
        {"--stepfactor and --stepbytes exclude each other"}},
       {{"perf", "all_reduce", "-n", "5", "--time", "1s"}, {"--iters and --time exclude"}},
-      {{"perf", "all_reduce", "--fresh", "-m", "5"}, {"--agg_iters and --fresh exclude"}},
       {{"perf", "all_reduce", "--stats", "-I", "0"}, {"--stats and --per_iter_timing exclude"}},
       {{"perf", "all_reduce", "--csv", "--json", "-"}, {"--json is '-'", "--csv"}},
       {{"perf", "all_reduce", "--json", "x", "--plot", "x"}, {"--plot is 'x'", "so is --json"}},
