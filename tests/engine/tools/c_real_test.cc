@@ -166,9 +166,10 @@ TEST_F(CRealTool, ChooseOnThreadsShowsFormulaFactorAndProduct) {
   EXPECT_EQ(told.exit, 0) << told.err;
   EXPECT_THAT(told.out, HasSubstr("binomial_near (c_real measured among 4 ranks, table of "
                                   "yesterday)\n"));
-  EXPECT_THAT(told.out, HasSubstr("     algorithm      time  c_real  expected  to best  rounds\n"
-                                  "  *  binomial_near  4 us       2      8 us   1.00 x       2\n"
-                                  "     linear         6 us       3     18 us   2.25 x       3\n"));
+  EXPECT_THAT(told.out,
+              HasSubstr("     algorithm      time  c_real  expected  to best  rounds  segments\n"
+                        "  *  binomial_near  4 us       2      8 us   1.00 x       2         1\n"
+                        "     linear         6 us       3     18 us   2.25 x       3\n"));
   more = ask;
   more.push_back("--json");
   const Json report = Json::parse(say(more).out);
