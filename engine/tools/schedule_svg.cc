@@ -53,9 +53,10 @@ Arrows arrows_of(const RoundView& view) {
 class Labels {
  public:
   bool take(int x, int y, int width) {
-    constexpr int kLine = 12;
+    constexpr int kLine = 12, kBetween = 10;
     for (const auto& [other_x, other_y, other_width] : taken_) {
-      if (std::abs(x - other_x) < (width + other_width) / 2 && std::abs(y - other_y) < kLine) {
+      if (std::abs(x - other_x) < (width + other_width) / 2 + kBetween &&
+          std::abs(y - other_y) < kLine) {
         return false;
       }
     }

@@ -236,7 +236,7 @@ TEST(Show, WritesPictures) {
     const std::size_t text = tree.rfind("<text", at);
     ASSERT_EQ(std::sscanf(tree.c_str() + text, "<text x=\"%d\" y=\"%d\"", &x, &y), 2);
     for (const auto& [other_x, other_y] : words) {
-      EXPECT_TRUE(std::abs(x - other_x) >= 7 || std::abs(y - other_y) >= 12) << x << ", " << y;
+      EXPECT_TRUE(std::abs(x - other_x) >= 17 || std::abs(y - other_y) >= 12) << x << ", " << y;
     }
     words.emplace_back(x, y);
   }
