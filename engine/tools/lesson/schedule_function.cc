@@ -14,6 +14,7 @@
 
 #include "engine/base/json_text.h"
 #include "engine/base/replace_file.h"
+#include "engine/base/units.h"
 #include "engine/tools/lesson/course.h"
 #include "engine/tools/lesson/run_program.h"
 
