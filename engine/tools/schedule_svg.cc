@@ -14,7 +14,7 @@
 namespace rankine::tools {
 namespace {
 
-constexpr int kLeft = 90, kTop = 70, kColumn = 90, kRow = 70, kMargin = 40;
+constexpr int kLeft = 90, kTop = 70, kColumn = 90, kMargin = 40;
 
 int x_of(Rank r) { return kLeft + r * kColumn; }
 
@@ -68,7 +68,20 @@ class Labels {
   std::vector<std::tuple<int, int, int>> taken_;
 };
 
-std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks, int top,
+// Where a round is drawn. Rounds in which many send to many are taller, for the words' sake.
+struct Band {
+  int top, height;
+};
+
+int height_of(const std::vector<RoundView>& rounds, int ranks) {
+  constexpr int kUsual = 70, kTallest = 300, kOfAnArrow = 4;
+  std::size_t most = 0;
+  for (const RoundView& view : rounds) most = std::max(most, arrows_of(view).size());
+  const int arrows = static_cast<int>(std::min<std::size_t>(most, kTallest));
+  return arrows <= 2 * ranks ? kUsual : std::clamp(kOfAnArrow * arrows, kUsual, kTallest);
+}
+
+std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks, Band band,
                   Labels& labels) {
   const bool adds = act == Act::reduce;
   const char* colour = adds ? "#d55e00" : "#0072b2";
@@ -77,9 +90,9 @@ std::string arrow(Rank from, Rank to, Act act, const std::vector<Block>& blocks,
     return fmt::format(
         "<circle cx=\"{0}\" cy=\"{1}\" r=\"5\" fill=\"{2}\"/>\n"
         "<text x=\"{3}\" y=\"{1}\" fill=\"{2}\">{4}</text>\n",
-        x_of(from), top + kRow / 2, colour, x_of(from) + 8, xml_text(label));
+        x_of(from), band.top + band.height / 2, colour, x_of(from) + 8, xml_text(label));
   }
-  const int x1 = x_of(from), x2 = x_of(to), y1 = top + 8, y2 = top + kRow - 8;
+  const int x1 = x_of(from), x2 = x_of(to), y1 = band.top + 8, y2 = band.top + band.height - 8;
   int x = 0, y = 0;
   // Nearer to the sender, so that the two ways of an exchange do not meet; else where there is
   // room.
@@ -108,7 +121,9 @@ std::string arrow_head(const char* name, const char* colour) {
 
 std::string schedule_svg(std::string_view title, const Schedule& schedule, const Goal& goal,
                          int first, int count) {
-  const int height = kTop + count * kRow + kMargin;
+  const std::vector<RoundView> rounds = view_rounds(schedule, goal);
+  const int row = height_of(rounds, schedule.ranks);
+  const int height = kTop + count * row + kMargin;
   std::string body =
       "<defs>\n" + arrow_head("copies", "#0072b2") + arrow_head("adds", "#d55e00") + "</defs>\n";
   body += fmt::format("<text x=\"20\" y=\"24\" font-size=\"15\">{}</text>\n", xml_text(title));
@@ -116,18 +131,19 @@ std::string schedule_svg(std::string_view title, const Schedule& schedule, const
     body += fmt::format(
         "<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">rank {2}</text>\n"
         "<line x1=\"{0}\" y1=\"{3}\" x2=\"{0}\" y2=\"{4}\" stroke=\"#bbbbbb\"/>\n",
-        x_of(r), kTop - 12, r, kTop, kTop + count * kRow);
+        x_of(r), kTop - 12, r, kTop, kTop + count * row);
   }
-  for (const RoundView& view : view_rounds(schedule, goal)) {
+  for (const RoundView& view : rounds) {
     if (view.round < first || view.round >= first + count) continue;
-    const int top = kTop + (view.round - first) * kRow;
-    body += fmt::format("<text x=\"10\" y=\"{}\">round {}</text>\n", top + kRow / 2, view.round);
+    const Band band{kTop + (view.round - first) * row, row};
+    body +=
+        fmt::format("<text x=\"10\" y=\"{}\">round {}</text>\n", band.top + row / 2, view.round);
     body += fmt::format("<line x1=\"10\" y1=\"{0}\" x2=\"{1}\" y2=\"{0}\" stroke=\"#eeeeee\"/>\n",
-                        top, x_of(schedule.ranks - 1) + kMargin);
+                        band.top, x_of(schedule.ranks - 1) + kMargin);
     Labels labels;
     for (const auto& [ends, blocks] : arrows_of(view)) {
       const auto& [from, to, act] = ends;
-      body += arrow(from, to, act, blocks, top, labels);
+      body += arrow(from, to, act, blocks, band, labels);
     }
   }
   const int words = 40 + 8 * static_cast<int>(title.size());
