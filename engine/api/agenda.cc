@@ -23,19 +23,6 @@ bool play(MemberState& member, StartedCall& call) noexcept {
   return done;
 }
 
-// This rank's input as the plan has it: times the call's factor, the blocks side by side.
-// Called, not put in place, as plan() is: most calls have no need of it, and pay for its frame.
-[[gnu::noinline]] Result<const void*> input_of(MemberState& member, StartedCall& call) noexcept {
-  const void* in = call.call.in;
-  if (call.call.factor != nullptr) {
-    const auto products = member.multiply(call.call, *call.prepared);
-    if (!products.ok()) return products.status();
-    in = *products;
-  }
-  if (call.displaced != nullptr) call.displaced->bring_together();
-  return in;
-}
-
 // Goes on with a call on a modelled network: on a thread of its own, which gives way where it
 // waits.
 [[gnu::noinline]] Walked go_on_there(MemberState& member, StartedCall& call) noexcept {
@@ -83,25 +70,6 @@ void Agenda::give_to_helper() noexcept {
   if (has_work) helper_->wake();
 }
 
-void Agenda::start(StartedCall& call) noexcept {
-  MemberState& member = *call.member;
-  StartedCalls& calls = member.started;
-  call.rests = false;
-  call.phase = StartedCall::Phase::queued;
-  if (!call.status.ok()) call.status = {};
-  call.next = nullptr;
-  if (member.clock != nullptr) call.model_start = member.clock->now();
-  if (calls.front != nullptr) {
-    calls.back = calls.back->next = &call;
-    return;
-  }
-  calls.front = calls.back = &call;
-  busy_.push_back(&member);
-  // The others shall not wait for what we can do at once. On a modelled network they do: whoever
-  // waits for this call next makes it like any other, without a thread of its own for it.
-  if (member.clock == nullptr && begin(member, call)) advance(member, call);
-}
-
 // What was queued behind another call is planned when its turn has come.
 bool Agenda::plan(MemberState& member, StartedCall& call) noexcept {
   Call planned = call.unplanned->view().call();
@@ -123,37 +91,47 @@ bool Agenda::plan(MemberState& member, StartedCall& call) noexcept {
   return true;
 }
 
-bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
-  if (call.prepared == nullptr && !plan(member, call)) [[unlikely]]
-    return false;
-  member.wait_as(call.call.options);
-  call.cursor = {};
+// What a call begins with, once for all its starts; of one whose input is worked out anew, each
+// time.
+bool Agenda::make_ready(MemberState& member, StartedCall& call) noexcept {
+  if (call.prepared == nullptr && !plan(member, call)) return false;
   const void* in = call.call.in;
-  if (call.call.factor != nullptr || call.displaced != nullptr) [[unlikely]] {
-    const auto brought = input_of(member, call);
-    if (!brought.ok()) {
-      end(member, call, brought.status());
+  if (call.call.factor != nullptr) {
+    const auto products = member.multiply(call.call, *call.prepared);
+    if (!products.ok()) {
+      end(member, call, products.status());
       return false;
     }
-    in = *brought;
+    in = *products;
   }
-  if (!member.begin(*call.prepared, {.in = in,
-                                     .out = call.call.out,
-                                     .count = call.call.count,
-                                     .tag = call.call.options.tag,
-                                     .user_op = call.call.user_op,
-                                     .epilogue = call.call.options.epilogue})) {
+  if (call.displaced != nullptr) call.displaced->bring_together();
+  call.given = member.given(*call.prepared, call.call, in);
+  call.ready = call.call.factor == nullptr && call.displaced == nullptr;
+  return true;
+}
+
+// This and the others that are put in place: frames of their own would be a good part of what
+// starting a small call and waiting for it takes.
+[[gnu::always_inline]] inline bool Agenda::begin(MemberState& member, StartedCall& call) noexcept {
+  member.wait_at_most(call.timeout_ns);
+  if (!call.ready && !make_ready(member, call)) [[unlikely]]
+    return false;
+  call.cursor = {};
+  if (!member.begin(*call.prepared, call.given)) [[unlikely]] {
     end(member, call, member.ended());
     return false;
   }
   call.phase = StartedCall::Phase::under_way;
-  if (std::exchange(call.first, false)) {
-    if (!all_keep_apart(call.prepared->plan, member.run.waiter)) {
-      fail(member, call);
-      return false;
-    }
-    member.has_called(*call.prepared);
+  return !call.first || begin_first(member, call);
+}
+
+bool Agenda::begin_first(MemberState& member, StartedCall& call) noexcept {
+  call.first = false;
+  if (!all_keep_apart(call.prepared->plan, member.run.waiter)) {
+    fail(member, call);
+    return false;
   }
+  member.has_called(*call.prepared);
   return true;
 }
 
@@ -166,13 +144,12 @@ bool Agenda::is_owners(const MemberState& member) const noexcept {
 // has other ranks to move on, for which somebody may wait in just that way.
 void Agenda::fail(MemberState& member, StartedCall& call) noexcept {
   break_off();
-  if (!helps_) end(member, call, member.end(false));
+  if (!helps_) end(member, call, member.broken());
 }
 
-void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept {
-  if (status.ok() && call.displaced != nullptr) call.displaced->hand_out();
-  if (!status.ok()) call.status = std::move(status);
+[[gnu::always_inline]] inline void Agenda::strike(MemberState& member, StartedCall& call) noexcept {
   call.phase = StartedCall::Phase::over;
+  if (member.started.front != &call) return;  // it has ended as it was started
   member.started.front = call.next;
   if (call.next == nullptr) {
     // Most often the only one.
@@ -183,7 +160,21 @@ void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept
   }
 }
 
-Walked Agenda::go_on(MemberState& member, StartedCall& call) noexcept {
+void Agenda::end(MemberState& member, StartedCall& call, Status status) noexcept {
+  call.status = std::move(status);
+  strike(member, call);
+}
+
+[[gnu::always_inline]] inline void Agenda::end_well(MemberState& member,
+                                                    StartedCall& call) noexcept {
+  member.end_well();
+  if (call.displaced != nullptr) [[unlikely]]
+    call.displaced->hand_out();
+  strike(member, call);
+}
+
+[[gnu::always_inline]] inline Walked Agenda::go_on(MemberState& member,
+                                                   StartedCall& call) noexcept {
   if (call.phase == StartedCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return go_on_there(member, call);
@@ -207,15 +198,36 @@ void Agenda::break_off() noexcept {
 }
 
 // Whether a call that has begun is over now.
-bool Agenda::advance(MemberState& member, StartedCall& call) noexcept {
+[[gnu::always_inline]] inline bool Agenda::advance(MemberState& member,
+                                                   StartedCall& call) noexcept {
   const Walked walked = go_on(member, call);
   if (walked == Walked::waiting) return false;
-  if (walked == Walked::failed) {
-    fail(member, call);
+  if (walked == Walked::done) [[likely]] {
+    end_well(member, call);
   } else {
-    end(member, call, member.end(true));
+    fail(member, call);
   }
   return true;
+}
+
+void Agenda::start(StartedCall& call) noexcept {
+  MemberState& member = *call.member;
+  StartedCalls& calls = member.started;
+  call.rests = false;
+  call.phase = StartedCall::Phase::queued;
+  if (!call.status.ok()) call.status = {};
+  call.next = nullptr;
+  if (member.clock != nullptr) call.model_start = member.clock->now();
+  if (calls.front != nullptr) {
+    calls.back = calls.back->next = &call;
+    return;
+  }
+  // The others shall not wait for what we can do at once, and what is over then was never listed.
+  // On a modelled network they do: whoever waits for this call next makes it like any other,
+  // without a thread of its own for it.
+  if (member.clock == nullptr && (!begin(member, call) || advance(member, call))) return;
+  calls.front = calls.back = &call;
+  busy_.push_back(&member);
 }
 
 // Goes on with the first call of a member; and the next one, where that has ended.
@@ -260,8 +272,13 @@ Progress Agenda::help() noexcept {
                                                           : Progress::nothing_to_do;
 }
 
+[[gnu::always_inline]] inline bool Agenda::is_alone(std::int64_t until_ns) const noexcept {
+  return until_ns == kForEverNs && busy_.size() == 1 &&
+         busy_.front()->started.front->thread == nullptr;
+}
+
 // The only call that is under way is waited for as any call is.
-void Agenda::run_alone(MemberState& member) noexcept {
+[[gnu::always_inline]] inline void Agenda::run_alone(MemberState& member) noexcept {
   StartedCall* call = member.started.front;
   if (call->phase == StartedCall::Phase::queued && !begin(member, *call)) return;
   bool done = call->phase != StartedCall::Phase::broken;
@@ -271,17 +288,21 @@ void Agenda::run_alone(MemberState& member) noexcept {
     done = come_back_to(member.shared->crossbar, member.run.waiter.rank) &&
            interpret_rest(call->prepared->plan, member.run, call->cursor);
   }
-  end(member, *call, member.end(done));
+  if (done) [[likely]]
+    return end_well(member, *call);
+  end(member, *call, member.broken());
 }
 
 bool Agenda::wait(const StartedCall& call, std::int64_t until_ns) noexcept {
-  const auto is_alone = [&] {
-    return busy_.size() == 1 && until_ns == kForEverNs &&
-           busy_.front()->started.front->thread == nullptr;
-  };
+  if (call.phase == StartedCall::Phase::over) return true;
+  if (is_alone(until_ns)) run_alone(*busy_.front());
+  return call.phase == StartedCall::Phase::over || wait_among_others(call, until_ns);
+}
+
+bool Agenda::wait_among_others(const StartedCall& call, std::int64_t until_ns) noexcept {
   Idling idling(call.member->shared->crossbar.policy());
   while (call.phase != StartedCall::Phase::over) {
-    if (is_alone()) {
+    if (is_alone(until_ns)) {
       run_alone(*busy_.front());
     } else if (step()) {
       idling.begin_again();

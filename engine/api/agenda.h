@@ -15,6 +15,7 @@
 
 #include "engine/api/call_thread.h"
 #include "engine/api/displaced.h"
+#include "engine/api/given.h"
 #include "engine/api/member.h"
 #include "engine/api/plan_table.h"
 #include "engine/api/progress_thread.h"
@@ -47,7 +48,10 @@ struct StartedCall {
   PreparedPtr prepared;
   std::unique_ptr<const OwnedKey> unplanned;  // while there is no plan
   bool first = false;                         // call of its kind
-  bool rests = true;                          // not started, or waited for: the owner's
+  bool ready = false;                         // `given` is as the next start has it
+  Given given;
+  std::int64_t timeout_ns = 0;
+  bool rests = true;  // not started, or waited for: the owner's
   Phase phase = Phase::over;
   Cursor cursor;
   // On a modelled network: when it was started and ended there; and how it goes on.
@@ -130,14 +134,23 @@ class Agenda {
   void give_to_helper() noexcept;
   bool step(MemberState& member) noexcept;
   [[gnu::noinline]] bool plan(MemberState& member, StartedCall& call) noexcept;
+  [[gnu::noinline]] bool make_ready(MemberState& member, StartedCall& call) noexcept;
   // The member's first call began, at once or when its turn has come: false where it has failed.
   bool begin(MemberState& member, StartedCall& call) noexcept;
-  void end(MemberState& member, StartedCall& call, Status status) noexcept;
+  [[gnu::noinline]] bool begin_first(MemberState& member, StartedCall& call) noexcept;
+  // It has ended, with an error.
+  [[gnu::noinline]] void end(MemberState& member, StartedCall& call, Status status) noexcept;
+  void end_well(MemberState& member, StartedCall& call) noexcept;
+  // It is over: no longer on any list.
+  void strike(MemberState& member, StartedCall& call) noexcept;
   // It has failed inside: over, or left to its owner.
   void fail(MemberState& member, StartedCall& call) noexcept;
   // Its owner is to say why it has failed, or does not begin.
   bool is_owners(const MemberState& member) const noexcept;
+  // Whether one call is under way, which somebody waits for who does nothing else until then.
+  bool is_alone(std::int64_t until_ns) const noexcept;
   void run_alone(MemberState& member) noexcept;
+  [[gnu::noinline]] bool wait_among_others(const StartedCall& call, std::int64_t until_ns) noexcept;
   // The call goes on, and has ended if that is so.
   Walked go_on(MemberState& member, StartedCall& call) noexcept;
   bool advance(MemberState& member, StartedCall& call) noexcept;

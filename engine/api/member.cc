@@ -251,6 +251,7 @@ Status MemberState::misfit_of(const Prepared& prepared, const void* in,
 
 Status MemberState::broken() noexcept {
   Crossbar& crossbar = shared->crossbar;
+  crossbar.end(run.waiter.rank);
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // waits come next
   if (!crossbar.aborted()) {
     crossbar.abort(make_error(Code::aborted, [&] {
@@ -351,8 +352,7 @@ Status Member::run(const Call& call, Run interpreted) {
   const Prepared& prepared = **known.held;
   if (!s.fits(prepared, call.in, call.out)) [[unlikely]]
     return s.misfit_of(prepared, call.in, call.out);
-  if (!s.begin(prepared, {call.in, call.out, call.count, call.options.tag, call.user_op,
-                          call.options.epilogue})) [[unlikely]] {
+  if (!s.begin(prepared, s.given(prepared, call, call.in))) [[unlikely]] {
     return s.ended();  // it may be the first call that fails: where the end came between calls
   }
   const bool apart = !known.first || all_keep_apart(prepared.plan, s.run.waiter);

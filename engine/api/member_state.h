@@ -12,6 +12,7 @@
 #include "engine/api/communicator.h"
 #include "engine/api/communicator_state.h"
 #include "engine/api/displaced.h"
+#include "engine/api/given.h"
 #include "engine/api/member.h"
 #include "engine/api/request.h"
 #include "engine/base/deadline.h"
@@ -25,15 +26,6 @@ struct MemberState {
   struct Found {
     const PreparedPtr* held = nullptr;  // by this rank's table
     bool first = false;                 // call of its kind, as far as this rank remembers
-  };
-  // What of a call is not its plan's.
-  struct Given {
-    const void* in = nullptr;
-    void* out = nullptr;
-    std::size_t count = 0;
-    std::uint64_t tag = 0;
-    const UserOp* user_op = nullptr;
-    const Epilogue* epilogue = nullptr;
   };
 
   // What the pair of ranks is of, where this is one end of it: goes after the pair.
@@ -78,29 +70,40 @@ struct MemberState {
     if (slot != nullptr) slot->called = true;
   }
   // The call's time runs from its first long wait, while planning or later.
-  void wait_as(const CallOptions& options) noexcept {
+  void wait_as(const CallOptions& options) noexcept { wait_at_most(saturated_ns(options.timeout)); }
+  void wait_at_most(std::int64_t timeout_ns) noexcept {
     run.waiter.deadline_ns = 0;
-    run.waiter.timeout_ns = saturated_ns(options.timeout);
+    run.waiter.timeout_ns = timeout_ns;
   }
 
+  // Of a call by that plan, whose input lies there.
+  [[gnu::always_inline]] Given given(const Prepared& prepared, const Call& call,
+                                     const void* in) const noexcept {
+    std::uint64_t tag = call.options.tag;
+    if (call.user_op != nullptr) [[unlikely]]
+      tag ^= identity_of(*call.user_op, shared->processes != nullptr);
+    const BufferRule& rule = prepared.rules[static_cast<std::size_t>(run.waiter.rank)];
+    return {.in = in,
+            .out = call.out,
+            .count = call.count,
+            .user_op = call.user_op,
+            .epilogue = call.options.epilogue,
+            .print = with_tag(prepared.fingerprint, tag),
+            .marks = marks_of(buffers_of(rule, in, call.out))};
+  }
   // The call begins: the others can see it. False: the communicator has ended, and nothing has
   // begun.
   [[gnu::always_inline]] bool begin(const Prepared& prepared, const Given& given) noexcept {
     Crossbar& crossbar = shared->crossbar;
     const auto self = static_cast<std::size_t>(run.waiter.rank);
     ++run.waiter.call;
-    std::uint64_t tag = given.tag;
-    if (given.user_op != nullptr) [[unlikely]] {
-      tag ^= identity_of(*given.user_op, shared->processes != nullptr);
-      run.user_op = given.user_op;
-    }
+    run.user_op = given.user_op;
     run.epilogue = given.epilogue;
     run.waiter.fingerprint =
-        with_tag(with_call(prepared.fingerprint, static_cast<std::uint32_t>(run.waiter.call)), tag)
-            .bits;
+        with_call(given.print, static_cast<std::uint32_t>(run.waiter.call)).bits;
     if (prepared.lends) [[unlikely]]
       lends = true;
-    run.waiter.marks = marks_of(buffers_of(prepared.rules[self], given.in, given.out));
+    run.waiter.marks = given.marks;
     crossbar.record(run.waiter.rank)
         .announce(run.waiter.call, run.waiter.fingerprint, given.count, prepared.algorithm);
     shared->recorder.begin(run.waiter.rank, number(), run.waiter.fingerprint);
@@ -114,13 +117,16 @@ struct MemberState {
   std::uint64_t number() const noexcept { return run.waiter.call - shared->first_count; }
   // It ends, as `done` says.
   [[gnu::always_inline]] Status end(bool done) noexcept {
-    shared->crossbar.end(run.waiter.rank);
     if (!done) [[unlikely]]
       return broken();
-    shared->recorder.end(run.waiter.rank, number());
+    end_well();
     return {};
   }
-  // A call has ended without being done: until nobody is at anybody's buffers any more.
+  [[gnu::always_inline]] void end_well() noexcept {
+    shared->crossbar.end(run.waiter.rank);
+    shared->recorder.end(run.waiter.rank, number());
+  }
+  // It ends without being done: until nobody is at anybody's buffers any more.
   Status broken() noexcept;
   // What is wrong with the buffers, or with the time that the call may take, of a call whose plan
   // is known.

@@ -209,6 +209,7 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   const Agenda::Turn turn(*s.agenda);
   auto bound = std::make_unique<StartedCall>(state_);
   bound->call = call;
+  bound->timeout_ns = saturated_ns(call.options.timeout);
   Call& own = bound->call;
   if (call.displacements != nullptr) {
     bound->displaced = std::make_unique<DisplacedCall>();
