@@ -119,6 +119,13 @@ TEST_F(Tune, CostsStayWhereNoneWasTriedAndTopoShowsThem) {
   EXPECT_THAT(choose.rest(), HasSubstr("one_shot_pair = 6 KiB, measured here"));
 }
 
+// Two ranks gather in one way only. It is said at once, and of the option that it is about.
+TEST_F(Tune, SaysWhereNothingIsToBeChosen) {
+  const Captured run = quick({"--ranks", "2", "--collectives", "gather"});
+  EXPECT_EQ(run.exit, 2);
+  EXPECT_THAT(run.err, HasSubstr("--collectives is gather; among 2 ranks nothing is to be chosen"));
+}
+
 TEST_F(Tune, KeepsWhatWasMeasuredBefore) {
   ASSERT_EQ(quick({"--ranks", "3", "--collectives", "gather,scatter"}).exit, 0);
   const auto before = parse_tuning(table());
