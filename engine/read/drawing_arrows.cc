@@ -49,33 +49,36 @@ Arrow arrow_of(const TransferView& t, const Goal& goal, const Signs& signs) {
   return arrow;
 }
 
+using End = std::vector<Rank> Arrow::*;
+constexpr End kFrom = &Arrow::from, kTo = &Arrow::to;
+
+// Messages that are the same at the one end become one with all that they have at the other.
+std::vector<Arrow> merged(const std::vector<Arrow>& in, End same, End other) {
+  std::vector<Arrow> out;
+  std::map<std::pair<std::vector<Rank>, std::string>, std::size_t> known;
+  for (const Arrow& arrow : in) {
+    const bool is_message = !arrow.is_switched && !arrow.is_local;
+    if (is_message && (arrow.*same).size() == 1 && (arrow.*other).size() == 1) {
+      const auto [at, is_new] = known.insert({{arrow.*same, arrow.label}, out.size()});
+      if (!is_new) {
+        (out[at->second].*other).push_back((arrow.*other)[0]);
+        continue;
+      }
+    }
+    out.push_back(arrow);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Arrow> arrows_of(const RoundView& view, const Goal& goal, const Signs& signs) {
   std::vector<Arrow> arrows;
   for (const TransferView& t : view.transfers) arrows.push_back(arrow_of(t, goal, signs));
-  const auto merge_by = [](const std::vector<Arrow>& in, bool by_sender) {
-    std::vector<Arrow> out;
-    std::map<std::pair<std::vector<Rank>, std::string>, std::size_t> known;
-    for (const Arrow& arrow : in) {
-      const bool is_message = !arrow.is_switched && !arrow.is_local;
-      const std::vector<Rank>& kept = by_sender ? arrow.from : arrow.to;
-      const std::vector<Rank>& other = by_sender ? arrow.to : arrow.from;
-      if (is_message && kept.size() == 1 && other.size() == 1) {
-        const auto [at, is_new] = known.insert({{kept, arrow.label}, out.size()});
-        if (!is_new) {
-          std::vector<Rank>& into = by_sender ? out[at->second].to : out[at->second].from;
-          into.push_back(other[0]);
-          continue;
-        }
-      }
-      out.push_back(arrow);
-    }
-    return out;
-  };
   const bool adds = std::any_of(arrows.begin(), arrows.end(),
                                 [](const Arrow& arrow) { return arrow.label.starts_with('+'); });
-  std::vector<Arrow> fans = merge_by(merge_by(arrows, !adds), adds);
+  std::vector<Arrow> fans = adds ? merged(merged(arrows, kTo, kFrom), kFrom, kTo)
+                                 : merged(merged(arrows, kFrom, kTo), kTo, kFrom);
 
   std::vector<Arrow> out;
   std::map<std::tuple<Rank, Rank, std::string>, std::size_t> singles;
