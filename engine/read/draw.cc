@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/units.h"
 #include "engine/read/drawing_arrows.h"
 #include "engine/read/drawing_columns.h"
 #include "engine/read/drawing_words.h"
@@ -76,12 +77,9 @@ class Page {
 
  private:
   void title() {
-    const auto plural = [](int n, const char* thing) {
-      return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
-    };
     std::string text =
-        fmt::format("{}: {}, {}, {}", name_of(goal_.collective), plural(schedule_.ranks, "rank"),
-                    plural(schedule_.blocks, "block"), plural(schedule_.rounds, "round"));
+        fmt::format("{}: {}, {}, {}", name_of(goal_.collective), counted(schedule_.ranks, "rank"),
+                    counted(schedule_.blocks, "block"), counted(schedule_.rounds, "round"));
     if (has_root(goal_.collective)) text += fmt::format(", root {}", goal_.root);
     if (goal_.collective == Collective::send_recv) text += fmt::format(", peer {}", goal_.peer);
     line(painted(text, Paint::title));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/schedule/everyone.h"
+#include "engine/base/units.h"
 #include "engine/network/cells.h"
 #include "engine/read/contributions.h"
 #include "engine/read/sum_order.h"
@@ -67,10 +68,10 @@ bool same_runs(const IndexList& a, const IndexList& b) {
 
 Violation too_large(const Schedule& schedule, const std::string& states,
                     const VerifyOptions& options) {
-  return {
-      ViolationKind::too_large, -1, -1, -1,
-      fmt::format("{} ranks x {} blocks x {} planes take {} states; allowed are {}", schedule.ranks,
-                  schedule.blocks, schedule.planes, states, options.max_states)};
+  return {ViolationKind::too_large, -1, -1, -1,
+          fmt::format("{} x {} x {} take {} states; allowed are {}",
+                      counted(schedule.ranks, "rank"), counted(schedule.blocks, "block"),
+                      counted(schedule.planes, "plane"), states, options.max_states)};
 }
 
 class Verifier {
@@ -215,7 +216,8 @@ class Verifier {
       const std::vector<int> what = t.what.list.to_vector(), where = t.where.list.to_vector();
       if (what.size() != where.size()) {
         return fail(ViolationKind::bad_sizes, to, t.what.list.front(),
-                    fmt::format("{} blocks are sent to {} places", what.size(), where.size()));
+                    fmt::format("{} sent to {}", counted(what.size(), "block"),
+                                counted(where.size(), "place")));
       }
       for (std::size_t i = 0; i < what.size(); ++i) {
         if (what[i] != where[i]) {
@@ -438,18 +440,21 @@ std::optional<Violation> bad_shape(const Schedule& schedule, const Goal& goal) {
     return Violation{ViolationKind::bad_shape, -1, -1, -1, std::move(text)};
   };
   if (schedule.ranks < 1 || schedule.blocks < 1 || schedule.planes < 1 || schedule.rounds < 0) {
-    return fail(fmt::format("the schedule has {} ranks, {} blocks, {} planes and {} rounds",
-                            schedule.ranks, schedule.blocks, schedule.planes, schedule.rounds));
+    return fail(fmt::format("the schedule has {}, {}, {} and {}", counted(schedule.ranks, "rank"),
+                            counted(schedule.blocks, "block"), counted(schedule.planes, "plane"),
+                            counted(schedule.rounds, "round")));
   }
   if (schedule.rounds > 0 && !schedule.round) return fail("the schedule has no rounds to call");
   if (goal.ranks != schedule.ranks || goal.blocks != schedule.blocks) {
-    return fail(fmt::format("the schedule is for {} ranks and {} blocks, the goal for {} and {}",
-                            schedule.ranks, schedule.blocks, goal.ranks, goal.blocks));
+    return fail(fmt::format("the schedule is for {} and {}, the goal for {} and {}",
+                            counted(schedule.ranks, "rank"), counted(schedule.blocks, "block"),
+                            goal.ranks, goal.blocks));
   }
   const int natural = natural_blocks(goal.collective, goal.ranks);
   if (goal.blocks % natural != 0) {
-    return fail(fmt::format("{} among {} ranks moves {} blocks or a multiple; the schedule has {}",
-                            name_of(goal.collective), goal.ranks, natural, goal.blocks));
+    return fail(fmt::format("{} among {} moves {} or a multiple; the schedule has {}",
+                            name_of(goal.collective), counted(goal.ranks, "rank"),
+                            counted(natural, "block"), goal.blocks));
   }
   for (const Rank r : {goal.root, goal.peer}) {
     if (r < 0 || r >= goal.ranks) {
@@ -461,8 +466,8 @@ std::optional<Violation> bad_shape(const Schedule& schedule, const Goal& goal) {
     std::int64_t rounds = 0;
     for (const Phase& phase : schedule.phases) rounds += phase.rounds;
     if (rounds != schedule.rounds) {
-      return fail(fmt::format("the phases have {} rounds together, the schedule {}", rounds,
-                              schedule.rounds));
+      return fail(fmt::format("the phases have {} together, the schedule {}",
+                              counted(rounds, "round"), schedule.rounds));
     }
   }
   return std::nullopt;

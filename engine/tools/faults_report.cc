@@ -94,9 +94,9 @@ void print(const FaultsReport& report, bool csv, Console& console) {
   }
   for (const auto& row : rows) {
     if (row.tally.impossible == 0) continue;
-    console.out << fmt::format("not possible here: {} of {} cases of {} {}: {}\n",
-                               row.tally.impossible, row.tally.cases, row.fault->number,
-                               row.fault->name, row.tally.why_impossible);
+    console.out << fmt::format("not possible here: {} of {} of {} {}: {}\n", row.tally.impossible,
+                               counted(row.tally.cases, "case"), row.fault->number, row.fault->name,
+                               row.tally.why_impossible);
   }
   for (const auto& row : rows) {
     for (const std::string& remark : row.tally.remarks) {
@@ -108,13 +108,14 @@ void print(const FaultsReport& report, bool csv, Console& console) {
       std::accumulate(total.returned.begin(), total.returned.end(), std::int64_t{0});
   if (cycles > 0) {
     console.out << fmt::format(
-        "\n{} cycles: a rank's process killed, a communicator of those left, one with its "
+        "\n{}: a rank's process killed, a communicator of those left, one with its "
         "successor\n",
-        cycles);
+        counted(cycles, "cycle"));
   }
-  console.out << fmt::format(
-      "\n{} cases, {} calls: {} hangs, {} wrong, {} undocumented, {} late, in {}\n", total.cases,
-      calls, total.hangs, total.wrong, total.undocumented, total.late, format_seconds(seconds));
+  console.out << fmt::format("\n{}, {}: {}, {} wrong, {} undocumented, {} late, in {}\n",
+                             counted(total.cases, "case"), counted(calls, "call"),
+                             counted(total.hangs, "hang"), total.wrong, total.undocumented,
+                             total.late, format_seconds(seconds));
 }
 
 nlohmann::ordered_json to_json(const FaultsReport& report) {

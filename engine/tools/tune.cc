@@ -253,8 +253,8 @@ Subcommand add_tune(Command tool) {
       "  rankine tune --ranks 2,4,8 --budget 5min     oversubscribed, too\n"
       "  rankine tune --collectives all_reduce --sizes\n"
       "  rankine tune --check                         is the table still right?\n"
-      "The table is $XDG_CACHE_HOME/rankine/tuning.json or ~/.cache/rankine/tuning.json;\n"
-      "RANKINE_TUNING=FILE names another one, RANKINE_TUNING=off none. It is used on the hardware\n"
+      "The table is $XDG_CACHE_HOME/rankine/tuning.json or ~/.cache/rankine/tuning.json; "
+      "RANKINE_TUNING=FILE names another one, RANKINE_TUNING=off none. It is used on the hardware "
       "that it was made on, by calls that name no algorithm.");
   return {app, [owned](Console& console) { return tune(*owned, console); }};
 }
