@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -17,8 +18,13 @@ using Time = std::int64_t;
 using Times = std::vector<Time>;
 using Round = std::vector<Transfer>;
 
-constexpr int kSteps = 4096;  // of one search
-constexpr Time kAlphas[] = {0, 1};
+constexpr int kSteps = 8192;  // of one search
+
+// What a message costs: alpha, and beta for every block.
+struct Price {
+  Time alpha, beta;
+};
+constexpr Price kPrices[] = {{0, 1}, {1, 1}, {1, 0}};
 
 // Whether the messages from i on, falling, fit into what is left of every port.
 bool fit(const Times& falling, std::size_t i, Times& left) {
@@ -52,36 +58,64 @@ struct Message {
   Rank from, to;
   Time blocks;
 };
-using Matching = std::vector<std::size_t>;  // which transfers of the round
+using Part = std::vector<std::size_t>;  // which transfers of the round: nobody twice
 
-// When k ports of every rank are free, if a message costs alpha more than its blocks.
+// When k ports of every rank are free at that price, and how long those of an end may idle yet.
 class Clock {
  public:
-  Clock(int ranks, int k, Time alpha)
+  Clock(int ranks, int k, Price price)
       : k_(k),
-        alpha_(alpha),
+        price_(price),
         sends_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(k), 0),
-        receives_(sends_) {}
-  // When it is carried. `note` hears of the two times before they change.
-  template <class Note>
-  Time take(const Message& m, const Note& note) {
-    Time& out = *earliest(sends_, m.from);
-    Time& in = *earliest(receives_, m.to);
-    note(out);
-    note(in);
-    return out = in = std::max(out, in) + alpha_ + m.blocks;
-  }
+        receives_(sends_),
+        send_idle_(static_cast<std::size_t>(ranks), 0),
+        receive_idle_(send_idle_) {}
+  Time cost(Time blocks) const { return price_.alpha + price_.beta * blocks; }
   int ports() const { return k_; }
-  Time alpha() const { return alpha_; }
+
+  // All messages must have ended by then: what their ports may idle until then.
+  void must_end(Time limit, const std::vector<std::optional<Message>>& messages) {
+    limit_ = limit;
+    std::fill(send_idle_.begin(), send_idle_.end(), k_ * limit);
+    receive_idle_ = send_idle_;
+    for (const auto& m : messages) {
+      if (!m) continue;
+      at(send_idle_, m->from) -= cost(m->blocks);
+      at(receive_idle_, m->to) -= cost(m->blocks);
+    }
+  }
+  // When it is carried.
+  Time take(const Message& m) {
+    return take(m, [](Time&) {});
+  }
+  // The same; `note` hears of times before they change. False where something must end too late:
+  // it does, or a port idles for so long that what is left for it will.
+  template <class Note>
+  bool in_time(const Message& m, const Note& note) {
+    return take(m, note) <= limit_ && at(send_idle_, m.from) >= 0 && at(receive_idle_, m.to) >= 0;
+  }
 
  private:
-  Times::iterator earliest(Times& ports, Rank r) const {
+  static Time& at(Times& times, Rank r) { return times[static_cast<std::size_t>(r)]; }
+  Time& earliest(Times& ports, Rank r) const {
     const auto first = ports.begin() + std::ptrdiff_t{r} * k_;
-    return std::min_element(first, first + k_);
+    return *std::min_element(first, first + k_);
+  }
+  template <class Note>
+  Time take(const Message& m, const Note& note) {
+    Time &out = earliest(sends_, m.from), &in = earliest(receives_, m.to);
+    Time &out_idle = at(send_idle_, m.from), &in_idle = at(receive_idle_, m.to);
+    for (Time* time : {&out, &in, &out_idle, &in_idle}) note(*time);
+    const Time start = std::max(out, in);
+    out_idle -= start - out;
+    in_idle -= start - in;
+    return out = in = start + cost(m.blocks);
   }
   int k_;
-  Time alpha_;
+  Price price_;
+  Time limit_ = 0;
   Times sends_, receives_;
+  Times send_idle_, receive_idle_;  // by rank
 };
 
 // One round.
@@ -112,20 +146,27 @@ class Order {
 
   // The transfers in an order that does.
   std::vector<std::size_t> found() {
-    std::vector<std::size_t> stated(messages_.size());
-    std::iota(stated.begin(), stated.end(), std::size_t{0});
-    if (!find_limits()) return stated;
-    std::vector<std::size_t> out;
-    std::vector<bool> taken(matchings_.size(), false);
-    clocks_ = clocks();
-    return search(taken, out) ? out : stated;
+    std::vector<std::size_t> out(messages_.size());
+    std::iota(out.begin(), out.end(), std::size_t{0});
+    if (!find_limits()) return out;
+    const std::vector<Part> by_length = split(Split::by_length), by_load = split(Split::by_load);
+    if (search(matchings_, needs_) || search(by_length, needs_) || search(by_load, needs_)) {
+      return order();
+    }
+    // As late as stated by one clock, and by no other: on the most ports, if possible.
+    for (std::size_t c = needs_.size(); c-- > 0;) {
+      Times limits = needs_;
+      limits[c] = stated_[c];
+      if (limits != needs_ && limits != stated_ && search(by_load, limits)) return order();
+    }
+    return out;
   }
 
  private:
   std::vector<Clock> clocks() const {
     std::vector<Clock> out;
     for (int k = 1; k < most_; ++k) {
-      for (const Time alpha : kAlphas) out.emplace_back(ranks_, k, alpha);
+      for (const Price price : kPrices) out.emplace_back(ranks_, k, price);
     }
     return out;
   }
@@ -144,51 +185,103 @@ class Order {
       std::sort(lengths.rbegin(), lengths.rend());
       different.insert(lengths);
     }
-    bool late = false;
     for (Clock& clock : clocks()) {
       Time took = 0;
       for (const auto& m : messages_) {
-        if (m) took = std::max(took, clock.take(*m, [](Time&) {}));
+        if (m) took = std::max(took, clock.take(*m));
       }
       const auto needed = [&](const auto& of_lengths) {
         Time most = 0;
         for (Times lengths : different) {
-          for (Time& length : lengths) length += clock.alpha();
+          for (Time& length : lengths) length = clock.cost(length);
           most = std::max(most, of_lengths(lengths, clock.ports()));
         }
         return most;
       };
-      limits_.push_back(took == needed(at_least) ? took : needed(least_time));
-      late = late || took > limits_.back();
+      stated_.push_back(took);
+      needs_.push_back(took == needed(at_least) ? took : needed(least_time));
     }
-    return late;
+    return stated_ != needs_;
   }
 
-  // Appends the matchings that are not taken.
-  bool search(std::vector<bool>& taken, std::vector<std::size_t>& out) {
-    if (out.size() == messages_.size()) return true;
+  // What a matching states of one length; by load, of senders that send as much in the round.
+  enum class Split { by_length, by_load };
+  std::vector<Part> split(Split how) const {
+    std::map<Rank, Time> load;
+    for (const auto& m : messages_) {
+      if (m && how == Split::by_load) load[m->from] += m->blocks;
+    }
+    std::vector<Part> out;
+    for (const Part& matching : matchings_) {
+      std::map<std::pair<Time, Time>, Part, std::greater<>> parts;
+      for (const std::size_t i : matching) {
+        const Message m = messages_[i].value_or(Message{0, 0, 0});
+        parts[{m.blocks, load[m.from]}].push_back(i);
+      }
+      for (auto& [of, part] : parts) out.push_back(std::move(part));
+    }
+    return out;
+  }
+
+  bool search(const std::vector<Part>& parts, const Times& limits) {
+    parts_ = &parts;
+    taken_.clear();
+    is_taken_.assign(parts.size(), false);
+    clocks_ = clocks();
+    changes_.clear();
+    for (std::size_t c = 0; c < clocks_.size(); ++c) clocks_[c].must_end(limits[c], messages_);
+    steps_ = 0;
+    meet_.assign(parts.size(), std::vector<bool>(parts.size()));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) meet_[j][i] = meet(parts[j], parts[i]);
+    }
+    return search();
+  }
+
+  // Takes the parts that are not taken yet. Of two that follow one another and do not meet at a
+  // port the first one stated goes first, since it makes no difference.
+  bool search() {
+    if (taken_.size() == parts_->size()) return true;
     const std::size_t before = changes_.size();
-    for (std::size_t i = 0; i < matchings_.size(); ++i) {
-      if (taken[i]) continue;
+    for (std::size_t i = 0; i < parts_->size(); ++i) {
+      if (is_taken_[i]) continue;
+      if (!taken_.empty() && i < taken_.back() && !meet_[i][taken_.back()]) continue;
       if (++steps_ > kSteps) return false;
-      if (take(matchings_[i])) {
-        taken[i] = true;
-        out.insert(out.end(), matchings_[i].begin(), matchings_[i].end());
-        if (search(taken, out)) return true;
-        out.resize(out.size() - matchings_[i].size());
-        taken[i] = false;
+      if (take((*parts_)[i])) {
+        is_taken_[i] = true;
+        taken_.push_back(i);
+        if (search()) return true;
+        taken_.pop_back();
+        is_taken_[i] = false;
       }
       take_back(before);
     }
     return false;
   }
 
+  std::vector<std::size_t> order() const {
+    std::vector<std::size_t> out;
+    for (const std::size_t i : taken_) {
+      out.insert(out.end(), (*parts_)[i].begin(), (*parts_)[i].end());
+    }
+    return out;
+  }
+
+  bool meet(const Part& a, const Part& b) const {
+    return std::any_of(a.begin(), a.end(), [&](std::size_t i) {
+      return std::any_of(b.begin(), b.end(), [&](std::size_t j) {
+        const auto &x = messages_[i], &y = messages_[j];
+        return x && y && (x->from == y->from || x->to == y->to);
+      });
+    });
+  }
+
   // False where one is late then.
-  bool take(const Matching& matching) {
+  bool take(const Part& part) {
     const auto note = [this](Time& time) { changes_.emplace_back(&time, time); };
-    for (std::size_t c = 0; c < clocks_.size(); ++c) {
-      for (const std::size_t i : matching) {
-        if (messages_[i] && clocks_[c].take(*messages_[i], note) > limits_[c]) return false;
+    for (Clock& clock : clocks_) {
+      for (const std::size_t i : part) {
+        if (messages_[i] && !clock.in_time(*messages_[i], note)) return false;
       }
     }
     return true;
@@ -202,12 +295,17 @@ class Order {
 
   const int ranks_;
   int most_ = 0;  // messages at one end of a rank
-  int steps_ = 0;
   std::vector<std::optional<Message>> messages_;
-  std::vector<Matching> matchings_;
-  Times limits_;
-  std::vector<Clock> clocks_;                      // of the search
-  std::vector<std::pair<Time*, Time>> changes_{};  // of their times, with what they were
+  std::vector<Part> matchings_;
+  Times stated_, needs_;  // by clock
+  // Of a search:
+  const std::vector<Part>* parts_ = nullptr;
+  std::vector<std::size_t> taken_;  // in this order
+  std::vector<bool> is_taken_;
+  std::vector<Clock> clocks_;
+  std::vector<std::pair<Time*, Time>> changes_;  // of their times, with what they were
+  std::vector<std::vector<bool>> meet_;          // whether two of them do, the earlier first
+  int steps_ = 0;
 };
 
 bool is_one_to_one(const Transfer& t) { return t.from.size() == 1 && t.to.size() == 1; }

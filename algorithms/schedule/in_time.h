@@ -5,7 +5,9 @@
 // Nobody can say at once which order does: to share such messages among ports is bin packing. But
 // a round of the catalogue is a few matchings, in which nobody sends or receives twice (one of each
 // collective that runs side by side, say, or of each segment), so the orders of those can be gone
-// through; and since without barriers the order stated is a good one, from that on.
+// through; then those of their parts of one length, and last of such of one length whose senders
+// send as much in the whole round. Since without barriers the order stated is a good one, from that
+// on.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +22,11 @@ namespace rankine {
 std::int64_t least_time(const std::vector<std::int64_t>& falling, int ports);
 
 // The same schedule with every round in time: it lasts no longer than the busiest port of any rank
-// needs, on any number of ports, whether a message costs its blocks, or one more. A round that is
+// needs, on any number of ports, whether a message costs its blocks, one more, or 1. A round that is
 // not becomes the first of the orders of its matchings that is, in lexicographic order from the one
-// stated; it stays as it is where none is found (a few thousand steps are taken), or where a switch
-// takes part. Everyone does the same as before.
+// stated, or of their parts; or one that is but on one number of ports and at one price, and not
+// later there than as stated. It stays as it is where none is found (a few thousand steps are taken
+// for each of these), or where a switch takes part. Everyone does the same as before.
 Schedule in_time(Schedule a);
 
 }  // namespace rankine

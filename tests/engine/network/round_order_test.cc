@@ -1,7 +1,7 @@
 // The order in which rounds state their messages. By rounds, ports take messages as stated and
 // never look ahead, so an order can make a round last longer than its busiest port needs. Every
 // line of the catalogue is timed round by round; those that do so stand in round_order.txt, with
-// what another order would give.
+// whether another order would not (some_order.h, exact either way).
 //
 // What a port needs: the least time in which k ports can carry a rank's messages of the round, one
 // direction, each message on one port (found by search); of all ranks and directions the most.
@@ -17,9 +17,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <map>
-#include <numeric>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,10 +26,10 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/schedule/edge_colours.h"
 #include "algorithms/schedule/in_time.h"
 #include "engine/network/port_model.h"
 #include "engine/read/sweep.h"
+#include "tests/engine/network/some_order.h"
 
 namespace rankine {
 namespace {
@@ -75,71 +74,57 @@ Time time_of(const Round& round, const Schedule& schedule, const Goal& goal, int
   return model.round_end();
 }
 
-Time dataflow(const Schedule& schedule, const Goal& goal, int k, Price price) {
-  PortModel<Time> model(schedule, goal, k, Sync::dataflow);
-  for (int round = 0; round < schedule.rounds; ++round) {
-    model.begin_round(model.end());
-    for_each_transfer(schedule, round, [&](const Transfer& t) { model.take(t, price.of(t)); });
-    model.end_round();
-  }
-  return model.end();
-}
-
 Round round_of(const Schedule& schedule, int k) {
   Round round;
   for_each_transfer(schedule, k, [&](const Transfer& t) { round.push_back(t); });
   return round;
 }
 
-// Runs of neighbours in which nobody sends or receives twice, of one length each.
-std::vector<Round> matchings(const Round& round) {
-  std::vector<Round> out;
-  std::set<Rank> senders, receivers;
-  for (const Transfer& t : round) {
-    const bool fits = !out.empty() && senders.count(t.from.front()) == 0 &&
-                      receivers.count(t.to.front()) == 0 &&
-                      out.back().front().what.list.size() == t.what.list.size();
-    if (!fits) {
-      out.emplace_back();
-      senders.clear();
-      receivers.clear();
-    }
-    out.back().push_back(t);
-    senders.insert(t.from.front());
-    receivers.insert(t.to.front());
+// Of the table, a number of ports and a price.
+struct Case {
+  int k;
+  Price price;
+};
+std::vector<Case> all_cases() {
+  std::vector<Case> out;
+  for (int k = 1; k <= kMostPorts; ++k) {
+    for (const Price price : kPrices) out.push_back({k, price});
   }
   return out;
 }
 
-// All orders of few matchings.
-bool some_order_does(const Round& coloured_round, const std::function<bool(const Round&)>& does) {
-  const std::vector<Round> parts = matchings(coloured_round);
-  constexpr std::size_t kFew = 6;
-  if (parts.size() > kFew) return false;
-  std::vector<std::size_t> order(parts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  do {
-    Round round;
-    for (const std::size_t i : order) {
-      round.insert(round.end(), parts[i].begin(), parts[i].end());
-    }
-    if (does(round)) return true;
-  } while (std::next_permutation(order.begin(), order.end()));
-  return false;
+// An order of the round's messages that takes no longer than is needed in any of these cases.
+std::optional<Round> order_for(const Round& round, const std::vector<Case>& cases) {
+  Round messages;
+  std::vector<Ends> ends;
+  for (const Transfer& t : round) {
+    if (is_local(t)) continue;
+    messages.push_back(t);
+    ends.push_back({t.from.front(), t.to.front()});
+  }
+  std::vector<ByClock> clocks;
+  for (const auto& [k, price] : cases) {
+    clocks.push_back({k, {}, need(round, k, price)});
+    for (const Transfer& t : messages) clocks.back().costs.push_back(price.of(t));
+  }
+  const auto order = SomeOrder::of(ends, clocks);
+  if (!order) return std::nullopt;
+  Round out;
+  for (const std::size_t i : *order) out.push_back(messages[i]);
+  return out;
 }
+
+// What would help a round that is late; see the table.
+enum class Help { ordered, apart, no_port, none };
 
 // Of one line of the catalogue.
 struct Row {
-  int tried = 0;   // cases: parameters, ports and prices
-  int longer = 0;  // of which a round takes longer than its busiest port needs
-  int coloured = 0, reordered = 0, no_port = 0,
-      open = 0;  // of these: what would help; see the table
+  int tried = 0;                // cases: parameters, ports and prices
+  int longer = 0;               // of which a round takes longer than its busiest port needs
+  std::map<Help, int> of_help;  // of these
   std::set<int> ports;
-  Time took = 1, needs = 1;    // of the worst round
-  Time stated = 1, other = 1;  // dataflow, where colours lose most
+  Time took = 1, needs = 1;  // of the worst round
 };
-
-enum class Help { coloured, reordered, no_port, open };
 
 // Nothing helps where a switch copies a message to everybody else, or adds up everybody else's:
 // unless all p take part, k + 1 of these at once meet at the rank that is not among them, which has
@@ -151,60 +136,61 @@ bool switch_is_busy(const Round& round, int p, int k, Price price, Time took) {
          took == (p + k - 1) / k * price.of(any);
 }
 
+// What would help a round of messages that is late in one case.
+Help help_for(const Round& round, const Schedule& schedule, const Goal& goal, Case late) {
+  EXPECT_TRUE(std::all_of(round.begin(), round.end(), is_message)) << "not known of switches";
+  const auto does = [&](const Round& order, const std::vector<Case>& cases) {
+    return std::all_of(cases.begin(), cases.end(), [&](const Case& c) {
+      return time_of(order, schedule, goal, c.k, c.price) == need(round, c.k, c.price);
+    });
+  };
+  if (const auto order = order_for(round, {late})) {
+    EXPECT_TRUE(does(*order, {late}));
+  } else {
+    return Help::none;
+  }
+  if (const auto order = order_for(round, all_cases())) {
+    EXPECT_TRUE(does(*order, all_cases()));
+    return Help::ordered;
+  }
+  return Help::apart;
+}
+
 void look_at(const SweepResult& c, Row& row) {
   const Schedule schedule = c.algorithm->make(c.params);
   const Goal goal = goal_of(*c.algorithm, c.params, schedule);
-  const Schedule colours = coloured(schedule);
-  for (int k = 1; k <= kMostPorts; ++k) {
-    for (const Price price : kPrices) {
-      ++row.tried;
-      bool longer = false;
-      Help help = Help::coloured;
-      for (int i = 0; i < schedule.rounds; ++i) {
-        const Round round = round_of(schedule, i);
-        const Time took = time_of(round, schedule, goal, k, price);
-        const Time needs = need(round, k, price);
-        ASSERT_GE(took, needs) << c.name();
-        if (took == needs) continue;
-        longer = true;
-        if (took * row.needs > row.took * needs) {
-          row.took = took;
-          row.needs = needs;
-        }
-        const auto does = [&](const Round& other) {
-          return time_of(other, schedule, goal, k, price) == needs;
-        };
-        if (switch_is_busy(round, schedule.ranks, k, price, took)) {
-          help = std::max(help, Help::no_port);
-        } else if (const Round other = round_of(colours, i); does(other)) {
-          continue;
-        } else {
-          help = std::max(help, some_order_does(other, does) ? Help::reordered : Help::open);
-        }
+  const std::vector<Case> cases = all_cases();
+  std::vector<std::optional<Help>> of_case(cases.size());  // the worst of its late rounds
+  for (int i = 0; i < schedule.rounds; ++i) {
+    const Round round = round_of(schedule, i);
+    int late = 0;
+    bool apart = false;
+    for (std::size_t n = 0; n < cases.size(); ++n) {
+      const auto& [k, price] = cases[n];
+      const Time took = time_of(round, schedule, goal, k, price);
+      const Time needs = need(round, k, price);
+      ASSERT_GE(took, needs) << c.name();
+      if (took == needs) continue;
+      if (took * row.needs > row.took * needs) {
+        row.took = took;
+        row.needs = needs;
       }
-      if (!longer) continue;
-      ++row.longer;
-      ++(help == Help::coloured    ? row.coloured
-         : help == Help::reordered ? row.reordered
-         : help == Help::no_port   ? row.no_port
-                                   : row.open);
-      row.ports.insert(k);
+      const bool no_port = switch_is_busy(round, schedule.ranks, k, price, took);
+      const Help help = no_port ? Help::no_port : help_for(round, schedule, goal, cases[n]);
+      of_case[n] = std::max(of_case[n].value_or(help), help);
+      ++late;
+      apart = apart || help == Help::apart;
+    }
+    if (apart) {
+      EXPECT_EQ(late, 1) << c.name() << " round " << i << ": fewer might be";
     }
   }
-}
-
-void look_at_dataflow(const SweepResult& c, Row& row) {
-  const Schedule schedule = c.algorithm->make(c.params), colours = coloured(schedule);
-  const Goal goal = goal_of(*c.algorithm, c.params, schedule);
-  for (int k = 1; k <= kMostPorts; ++k) {
-    for (const Price price : kPrices) {
-      const Time stated = dataflow(schedule, goal, k, price);
-      const Time other = dataflow(colours, goal, k, price);
-      if (other * row.stated > row.other * stated) {
-        row.stated = stated;
-        row.other = other;
-      }
-    }
+  for (std::size_t n = 0; n < cases.size(); ++n) {
+    ++row.tried;
+    if (!of_case[n]) continue;
+    ++row.longer;
+    ++row.of_help[*of_case[n]];
+    row.ports.insert(cases[n].k);
   }
 }
 
@@ -212,11 +198,8 @@ std::string text_of(const std::string& line, const Row& row) {
   std::ostringstream out;
   out << line << ": " << row.longer << " of " << row.tried << " cases, ports " << *row.ports.begin()
       << "-" << *row.ports.rbegin() << ", at worst " << row.took << " for " << row.needs << ":";
-  if (row.coloured > 0) out << " coloured " << row.coloured;
-  if (row.reordered > 0) out << " reordered " << row.reordered;
-  if (row.no_port > 0) out << " no_port " << row.no_port;
-  if (row.open > 0) out << " open " << row.open;
-  if (row.no_port == 0) out << "; dataflow " << row.other << " for " << row.stated;
+  constexpr const char* kNames[] = {" ordered ", " apart ", " no_port ", " none "};
+  for (const auto& [help, n] : row.of_help) out << kNames[static_cast<int>(help)] << n;
   return out.str() + "\n";
 }
 
@@ -225,13 +208,12 @@ constexpr std::string_view kLegend =
     "2-33,\n"
     "# 1 to 4 ports, by rounds (written by round_order_test.cc, which says what that means).\n"
     "#   at worst    a round took so long for what was needed\n"
-    "#   coloured    cases in which stating rounds colour by colour (edge_colours.h) would do\n"
-    "#   reordered   in which the colours in another order would\n"
+    "#   ordered     cases in which another order would do, the same one in all\n"
+    "#   apart       in which another would do, but none does in all: the one that is stated "
+    "takes\n"
+    "#               too long in one of them, which is the least\n"
     "#   no_port     in which no order does: a switch's transfers take a port of everybody\n"
-    "#   open        messages of several lengths, for which neither does\n"
-    "#   dataflow    what colours would cost without barriers, where they cost most: why the "
-    "order\n"
-    "#               stands\n";
+    "#   none        in which no order of the messages does\n";
 
 std::string table() {
   SweepOptions options;
@@ -251,9 +233,7 @@ std::string table() {
   for (const auto& [line, cases] : lines) {
     Row row;
     for (const SweepResult& c : cases) look_at(c, row);
-    if (row.longer == 0) continue;
-    for (const SweepResult& c : cases) look_at_dataflow(c, row);
-    out += text_of(line, row);
+    if (row.longer > 0) out += text_of(line, row);
   }
   return out;
 }
